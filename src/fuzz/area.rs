@@ -1,5 +1,5 @@
-//! Areas of generated scenarios. Every scenario can include everything; its area makes some of it
-//! likely.
+//! Areas of generated scenarios. Every scenario can include all features; its area makes some of
+//! them likely.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,11 +7,11 @@ use std::str::FromStr;
 /// The focus of a generated scenario.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Area {
-    /// Ratios at the tolerance and beside it, sums and averages at a rounding.
+    /// Ratios at or close to the tolerance; sums and averages that require rounding.
     Ratios,
     /// Pods at the boundaries of readiness and initialization.
     Readiness,
-    /// Windows and policies, with changes of the load at the age of their edges.
+    /// Windows and policies, with changes of the load when they end.
     Behavior,
     /// Pods that fail, are deleted, stay in Terminating, or have no metrics.
     Pods,
@@ -19,7 +19,7 @@ pub enum Area {
     Errors,
     /// Valid and rejected edits of the HPA; deletion, re-creation, restarts, `kubectl scale`.
     Edits,
-    /// Odd quantities: other scales, fractions of a milli-unit, values near overflow.
+    /// Unusual quantities: other scales, fractions of a milli-unit, values near overflow.
     Quantities,
     /// Metrics of containers, pods and objects, external metrics; scaling to zero and back.
     Custom,
@@ -44,7 +44,7 @@ impl Area {
         Area::Days,
     ];
 
-    /// Its name on the command line.
+    /// The name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -68,7 +68,7 @@ impl fmt::Display for Area {
     }
 }
 
-/// Reads a name.
+/// Parses a name.
 impl FromStr for Area {
     type Err = String;
     fn from_str(text: &str) -> Result<Area, String> {

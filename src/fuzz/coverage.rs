@@ -2,8 +2,8 @@
 //! paths, windows and limits of the model's derivations, as well as target kinds, API versions of
 //! the HPA, and feature gates.
 //!
-//! Known items are listed, so that items that were never reached can be named. Unlisted items are
-//! counted as well.
+//! Known items are listed, so that the report can name the items that were never reached. Unlisted
+//! items are counted as well.
 
 mod known;
 
@@ -73,7 +73,7 @@ impl Coverage {
         }
     }
 
-    /// Error texts, in events and in the controller's log.
+    /// Counts error texts, in events and in the controller's log.
     fn errors<'t>(&mut self, texts: impl Iterator<Item = &'t str>) {
         let mut found = [false; ERRORS.len()];
         for text in texts {

@@ -1,7 +1,7 @@
 //! The random number generator: a published function of seed and index.
 //!
-//! Ranges and choices are implemented here, because those of a library may change between versions,
-//! and a seed in a bug report must always give the same scenario.
+//! Ranges and choices are implemented here, because a library may change between versions, and a
+//! seed in a bug report must always give the same scenario.
 
 use chacha20::ChaCha8Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
@@ -28,7 +28,7 @@ impl Dice {
         (wide >> 64) as u64
     }
 
-    /// A number between two, both included.
+    /// A number between two bounds, inclusive.
     pub(super) fn between(&mut self, low: i64, high: i64) -> i64 {
         let room = high.abs_diff(low).saturating_add(1);
         low.saturating_add_unsigned(self.below(room))
@@ -44,22 +44,22 @@ impl Dice {
         self.below(100) < percent
     }
 
-    /// One of several.
-    pub(super) fn pick<T: Clone>(&mut self, of: &[T]) -> T {
-        let index = self.below(of.len() as u64) as usize;
-        of[index].clone()
+    /// One of several values.
+    pub(super) fn pick<T: Clone>(&mut self, values: &[T]) -> T {
+        let index = self.below(values.len() as u64) as usize;
+        values[index].clone()
     }
 
-    /// One of several, by weight.
-    pub(super) fn weighted<T: Clone>(&mut self, of: &[(u64, T)]) -> T {
-        let mut left = self.below(of.iter().map(|(weight, _)| weight).sum());
-        for (weight, value) in of {
+    /// One of several values, by weight.
+    pub(super) fn weighted<T: Clone>(&mut self, values: &[(u64, T)]) -> T {
+        let mut left = self.below(values.iter().map(|(weight, _)| weight).sum());
+        for (weight, value) in values {
             match left.checked_sub(*weight) {
                 Some(rest) => left = rest,
                 None => return value.clone(),
             }
         }
-        of[of.len() - 1].1.clone()
+        values[values.len() - 1].1.clone()
     }
 }
 
@@ -67,7 +67,7 @@ impl Dice {
 mod tests {
     use super::*;
 
-    /// If this changes, old seeds mean other scenarios.
+    /// If this changes, old seeds generate other scenarios.
     #[test]
     fn the_random_stream_never_changes() {
         let mut dice = Dice::new(7, 3);

@@ -1,10 +1,10 @@
 //! Generates scenarios from a seed, and shrinks failing ones.
 //!
-//! [`scenario`] generates the scenario of a seed and an index, an ordinary one that
-//! [`crate::scenario::to_yaml`] writes as a fixture. [`shrink`] reduces it to a smaller one that
-//! still fails. [`Coverage`] counts the parts of the controller that were reached. Pure: no clock,
-//! and no randomness but the seed. Deliberately absent: running scenarios (see [`crate::run`]), and
-//! any opinion on the right behaviour of a controller.
+//! [`scenario`] generates an ordinary scenario from a seed and an index;
+//! [`crate::scenario::to_yaml`] writes it as a fixture. [`shrink`] reduces it to a smaller scenario
+//! that still fails. [`Coverage`] counts the parts of the controller that were reached. Pure: no
+//! clock, and no randomness except the seed. Deliberately absent: running scenarios (see
+//! [`crate::run`]), and any assumption about the correct behavior of a controller.
 
 mod area;
 mod coverage;

@@ -1,4 +1,4 @@
-//! Generating and shrinking, without running anything.
+//! Tests of generating and shrinking, without running scenarios.
 
 use std::sync::Arc;
 
@@ -7,19 +7,19 @@ use crate::model::rules::Release;
 use crate::model::time::Time;
 use crate::scenario::{self, Scenario};
 
-fn made(seed: u64, index: u64, areas: &[Area]) -> Scenario {
+fn generated(seed: u64, index: u64, areas: &[Area]) -> Scenario {
     scenario(seed, index, Release::NEWEST, areas)
 }
 
 fn read(text: &str) -> Result<Scenario, scenario::Error> {
-    scenario::parse("made.yaml", text, &|_| Err("there is no other file".to_owned()))
+    scenario::parse("generated.yaml", text, &|_| Err("there is no other file".to_owned()))
 }
 
-/// A written scenario reads back as the same scenario, except for the fields that name its origin.
+/// A written scenario is parsed to the same scenario, except for the fields about its origin.
 #[test]
 fn generated_scenarios_read_back_unchanged() {
     for index in 0..1500 {
-        let made = made(1, index, &[]);
+        let made = generated(1, index, &[]);
         let text = scenario::to_yaml(&made, None);
         let read = read(&text).unwrap_or_else(|error| panic!("{index}:\n{error}\n{text}"));
         let plain = |scenario: Scenario| {
@@ -52,7 +52,7 @@ fn generated_scenarios_read_back_unchanged() {
 
 #[test]
 fn a_seed_and_an_index_determine_the_scenario() {
-    let text = |seed, index| scenario::to_yaml(&made(seed, index, &[]), None);
+    let text = |seed, index| scenario::to_yaml(&generated(seed, index, &[]), None);
     assert_eq!(text(5, 17), text(5, 17));
     assert_ne!(text(5, 17), text(5, 18));
     assert_ne!(text(5, 17), text(6, 17));
@@ -60,7 +60,7 @@ fn a_seed_and_an_index_determine_the_scenario() {
 
 #[test]
 fn each_area_generates_its_features() {
-    let all = |area| (0..60).map(move |index| made(9, index, &[area]));
+    let all = |area| (0..60).map(move |index| generated(9, index, &[area]));
     let ticks = |scenario: &Scenario| scenario.until.since_start().0 / scenario.flags.sync_period.0;
     let day = Time::from_secs(86_000);
     assert!(all(Area::Days).all(|scenario| scenario.until >= day && ticks(&scenario) > 1000));
@@ -72,21 +72,21 @@ fn each_area_generates_its_features() {
     assert!("nothing".parse::<Area>().is_err());
 }
 
-/// A failure that requires one entry of the timeline and more than 3 replicas is found among other
-/// entries.
+/// The failure requires one entry of the timeline and more than 3 replicas. Shrinking removes the
+/// other entries.
 #[test]
 fn shrinking_keeps_the_failure() {
     let big = (0..)
-        .map(|index| made(2, index, &[Area::Edits]))
+        .map(|index| generated(2, index, &[Area::Edits]))
         .find(|it| it.workload.replicas > 6 && fails(it).is_some())
         .map(Arc::new)
-        .expect("such a scenario is made sooner or later");
+        .expect("a scenario with this failure");
     let mut tried = 0;
     let shrunk = shrink(&big, 2000, &mut |scenario| {
         tried += 1;
         fails(scenario)
     });
-    let shrunk = shrunk.expect("it fails when it is read, too");
+    let shrunk = shrunk.expect("the parsed scenario also fails");
     assert_eq!(shrunk.tried, tried);
     let small = &shrunk.scenario;
     assert_eq!(small.timeline.len(), 1, "{}", scenario::to_yaml(small, None));
@@ -109,7 +109,7 @@ fn fails(scenario: &Scenario) -> Option<FailurePoint> {
 
 #[test]
 fn shrinking_respects_its_budget() {
-    let big = Arc::new(made(2, 3, &[]));
+    let big = Arc::new(generated(2, 3, &[]));
     let mut tried = 0;
     let shrunk = shrink(&big, 10, &mut |scenario| {
         tried += 1;

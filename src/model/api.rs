@@ -1,7 +1,7 @@
-//! The Kubernetes objects that the HPA controller reads and writes, as it sees them.
+//! The Kubernetes objects that the HPA controller reads and writes.
 //!
-//! Names and shapes are those of `autoscaling/v2`, so that the JSON of these types is the JSON of
-//! the API. Deliberately not k8s-openapi: its types drop unknown fields silently, are not ordered
+//! The types have the names and shapes of `autoscaling/v2`, so that their JSON is the JSON of the
+//! API. Deliberately not k8s-openapi: its types drop unknown fields silently, are not ordered
 //! for comparison, and would bring their own notion of time into the model.
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub struct Hpa {
     pub namespace: Arc<str>,
     /// `metadata.name`.
     pub name: Arc<str>,
-    /// `metadata.generation`: 1 on creation, one more with each change of the spec.
+    /// `metadata.generation`: 1 on creation, incremented by each change of the spec.
     pub generation: i64,
     /// The spec after defaulting.
     pub spec: Arc<HpaSpec>,
@@ -45,7 +45,7 @@ pub struct HpaSpec {
     /// The metrics, in the order in which they are evaluated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<MetricSpec>,
-    /// Policies and windows. Absent: the legacy normaliser is used.
+    /// Policies and windows. Absent: the normalization without behavior applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub behavior: Option<Behavior>,
 }
@@ -63,8 +63,8 @@ pub struct CrossVersionObjectReference {
     pub api_version: Option<String>,
 }
 
-/// A kind or a resource and its group as one word, as they are written everywhere:
-/// `Ingress.networking.k8s.io`, and `Service`, which is of the core group.
+/// A kind or a resource with its group as one text: `Ingress.networking.k8s.io`, or `Service` for
+/// the core group.
 #[must_use]
 pub fn with_group(name: &str, group: &str) -> String {
     if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
@@ -125,7 +125,7 @@ pub struct ContainerResourceMetricSource {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PodsMetricSource {
-    /// Which metric.
+    /// The metric.
     pub metric: Arc<MetricIdentifier>,
     /// The target of the metric.
     pub target: MetricTarget,
@@ -137,7 +137,7 @@ pub struct PodsMetricSource {
 pub struct ObjectMetricSource {
     /// The object.
     pub described_object: Arc<CrossVersionObjectReference>,
-    /// Which metric.
+    /// The metric.
     pub metric: Arc<MetricIdentifier>,
     /// The target of the metric.
     pub target: MetricTarget,
@@ -147,7 +147,7 @@ pub struct ObjectMetricSource {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExternalMetricSource {
-    /// Which metric.
+    /// The metric.
     pub metric: Arc<MetricIdentifier>,
     /// The target of the metric.
     pub target: MetricTarget,
@@ -159,16 +159,16 @@ pub struct ExternalMetricSource {
 pub struct MetricIdentifier {
     /// The metric's name.
     pub name: Arc<str>,
-    /// By the labels of the series; absent: all.
+    /// The series, by their labels. Absent: all series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<LabelSelector>,
 }
 
-/// A selector as it is written in objects.
+/// A selector in an object.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LabelSelector {
-    /// Labels that must be there with just these values.
+    /// Labels that must exist with these values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub match_labels: BTreeMap<String, String>,
     /// Further requirements; all must hold.
@@ -184,7 +184,7 @@ pub struct LabelSelectorRequirement {
     pub key: String,
     /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
     pub operator: String,
-    /// The values, for the first two.
+    /// The values, for `In` and `NotIn`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
 }
@@ -247,10 +247,11 @@ pub struct ScalingRules {
     /// The window, in seconds (0…3600), over which recommendations are held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stabilization_window_seconds: Option<i32>,
-    /// Which policy wins. Default Max.
+    /// The policy that applies. Default Max.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub select_policy: Option<SelectPolicy>,
-    /// Absent: the default policies. Present, even empty: they replace the default ones.
+    /// The policies. Absent: the default policies. Present, even if empty: they replace the default
+    /// policies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policies: Option<Vec<ScalingPolicy>>,
     /// The tolerance of this direction, in place of the controller's.
@@ -276,7 +277,7 @@ pub struct ScalingPolicy {
     /// Pods or percent.
     #[serde(rename = "type")]
     pub type_: ScalingPolicyType,
-    /// How many pods, or how many percent.
+    /// The number of pods, or the percentage.
     pub value: i32,
     /// The period in seconds (1…1800).
     pub period_seconds: i32,
@@ -295,19 +296,19 @@ pub enum ScalingPolicyType {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HpaStatus {
-    /// The generation that the controller last worked on.
+    /// The generation that the controller last processed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// When the controller last changed the number of replicas.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "rfc3339::option")]
     pub last_scale_time: Option<Time>,
-    /// Replicas before the last reconcile's decision.
+    /// The replicas before the decision of the last reconcile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_replicas: Option<i32>,
-    /// Replicas as last decided.
+    /// The last decided replicas.
     #[serde(default)]
     pub desired_replicas: i32,
-    /// The metrics as last read.
+    /// The last read metrics.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "list_or_null")]
     pub current_metrics: Vec<MetricStatus>,
     /// Conditions, in the order in which they first appeared.
@@ -316,7 +317,7 @@ pub struct HpaStatus {
 }
 
 impl HpaStatus {
-    /// The same status with all times counted from this instant on.
+    /// The status with all times relative to this time.
     pub fn start_at(&mut self, start: Time) {
         let times = self.conditions.iter_mut().map(|condition| &mut condition.last_transition_time);
         for time in times.chain(&mut self.last_scale_time) {
@@ -338,32 +339,32 @@ where
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum MetricStatus {
-    /// This metric failed.
+    /// The metric failed.
     #[serde(rename = "")]
     Empty {},
     /// CPU or memory of the pods.
     Resource {
-        /// Its value.
+        /// The value.
         resource: ResourceMetricStatus,
     },
     /// CPU or memory of one container of the pods.
     ContainerResource {
-        /// Its value.
+        /// The value.
         container_resource: ContainerResourceMetricStatus,
     },
     /// A custom metric of the pods.
     Pods {
-        /// Its value.
+        /// The value.
         pods: PodsMetricStatus,
     },
     /// A custom metric of one object.
     Object {
-        /// Its value.
+        /// The value.
         object: ObjectMetricStatus,
     },
     /// A metric from outside the cluster.
     External {
-        /// Its value.
+        /// The value.
         external: ExternalMetricStatus,
     },
 }
@@ -374,7 +375,7 @@ pub enum MetricStatus {
 pub struct ResourceMetricStatus {
     /// `cpu` or `memory`.
     pub name: Arc<str>,
-    /// Its value.
+    /// The value.
     pub current: MetricValueStatus,
 }
 
@@ -386,7 +387,7 @@ pub struct ContainerResourceMetricStatus {
     pub name: Arc<str>,
     /// The container's name.
     pub container: Arc<str>,
-    /// Its value.
+    /// The value.
     pub current: MetricValueStatus,
 }
 
@@ -394,9 +395,9 @@ pub struct ContainerResourceMetricStatus {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PodsMetricStatus {
-    /// Which metric.
+    /// The metric.
     pub metric: Arc<MetricIdentifier>,
-    /// Its value.
+    /// The value.
     pub current: MetricValueStatus,
 }
 
@@ -404,11 +405,11 @@ pub struct PodsMetricStatus {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ObjectMetricStatus {
-    /// Which metric.
+    /// The metric.
     pub metric: Arc<MetricIdentifier>,
     /// The object.
     pub described_object: Arc<CrossVersionObjectReference>,
-    /// Its value.
+    /// The value.
     pub current: MetricValueStatus,
 }
 
@@ -416,9 +417,9 @@ pub struct ObjectMetricStatus {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExternalMetricStatus {
-    /// Which metric.
+    /// The metric.
     pub metric: Arc<MetricIdentifier>,
-    /// Its value.
+    /// The value.
     pub current: MetricValueStatus,
 }
 
@@ -449,14 +450,14 @@ pub struct Condition {
     pub status: bool,
     /// CamelCase, for programs.
     pub reason: Text,
-    /// For people.
+    /// A text for users.
     pub message: Text,
     /// When `status` last changed.
     #[serde(with = "rfc3339")]
     pub last_transition_time: Time,
 }
 
-/// The status of a condition, as it is written in the API.
+/// The status of a condition in the API.
 mod true_or_false {
     use serde::de::{Deserialize, Deserializer, Error as _};
     use serde::ser::{Serialize, Serializer};
@@ -478,7 +479,7 @@ mod true_or_false {
     }
 }
 
-/// In one line, for people.
+/// One line, for users.
 impl fmt::Display for HpaStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "desiredReplicas {}", self.desired_replicas)?;
@@ -496,7 +497,7 @@ impl fmt::Display for HpaStatus {
     }
 }
 
-/// In one line, for people. Two statuses that differ have different lines.
+/// One line, for users. Different statuses have different lines.
 impl fmt::Display for MetricStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let current = match self {
@@ -538,7 +539,7 @@ impl fmt::Display for MetricStatus {
     }
 }
 
-/// The name, with the selector as it is written in the HPA.
+/// The name and the selector, in the form of the HPA.
 impl fmt::Display for MetricIdentifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
@@ -560,12 +561,12 @@ pub enum ConditionType {
     ScaledToZero,
 }
 
-/// Text that is cheap to copy: literals cost nothing, the rest is shared.
+/// Text that is cheap to clone: literals are not copied, other texts are shared.
 #[derive(Clone, Eq, Debug)]
 pub enum Text {
     /// A literal.
     Static(&'static str),
-    /// Anything else.
+    /// Any other text.
     Shared(Arc<str>),
 }
 
@@ -628,9 +629,9 @@ pub struct Scale {
     pub selector: Arc<str>,
 }
 
-/// An error answer of the API server or of a metrics API.
+/// An error response of the API server or of a metrics API.
 ///
-/// The controller quotes `message` only; `code` and `reason` decide how it is classified.
+/// The controller quotes `message` only; `code` and `reason` determine the kind of error.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApiError {
@@ -642,7 +643,7 @@ pub struct ApiError {
     pub message: Arc<str>,
 }
 
-/// A pod, as far as the controller looks at it.
+/// The fields of a pod that the controller reads.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Pod {
     /// `metadata.name`.
@@ -683,22 +684,22 @@ pub enum PodPhase {
 pub struct PodReady {
     /// True, False or Unknown.
     pub status: ConditionStatus,
-    /// When it last changed; in whole seconds.
+    /// The time of the last change, in whole seconds.
     pub last_transition_time: Time,
 }
 
 /// The status of a condition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum ConditionStatus {
-    /// It holds.
+    /// The condition holds.
     True,
-    /// It does not hold.
+    /// The condition does not hold.
     False,
     /// Unknown.
     Unknown,
 }
 
-/// `spec` of a pod, as far as requests go.
+/// The fields of a pod's `spec` that determine its requests.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodSpec {
@@ -717,7 +718,7 @@ pub struct PodSpec {
 }
 
 impl PodSpec {
-    /// Containers that run as long as the pod does: the ordinary ones, then sidecars.
+    /// Containers that run as long as the pod: the main containers, then sidecars.
     pub fn running_containers(&self) -> impl Iterator<Item = &Container> {
         self.containers.iter().chain(self.init_containers.iter().filter(|it| it.sidecar))
     }
@@ -730,12 +731,12 @@ pub type Requests = BTreeMap<Arc<str>, Quantity>;
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Container {
-    /// Its name.
+    /// The container's name.
     pub name: Arc<str>,
     /// `resources.requests`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub requests: Requests,
-    /// `restartPolicy: Always`, of init containers: it is a sidecar.
+    /// `restartPolicy: Always` of an init container, which makes it a sidecar.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sidecar: bool,
 }

@@ -18,7 +18,7 @@ pub fn serialize<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<
 /// Reads a value from text.
 ///
 /// # Errors
-/// If the text is not such a value.
+/// If the text is not a valid value.
 pub fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: FromStr<Err: Display>,

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::time::Span;
 
-/// Flags of the kube-controller-manager. `Default` gives upstream's present defaults. The JSON form
-/// belongs to the engine protocol.
+/// Flags of the kube-controller-manager. `Default` gives the defaults of the newest release. The
+/// JSON form belongs to the engine protocol.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Flags {
@@ -30,8 +30,8 @@ pub struct Flags {
     /// `--horizontal-pod-autoscaler-downscale-delay`: the time after a change of the replicas in
     /// which the target is not scaled down. Only older releases use it.
     pub downscale_delay: Span,
-    /// `--concurrent-horizontal-pod-autoscaler-syncs`: the number of workers. One HPA is never
-    /// reconciled twice at once, so this changes nothing that is observable of a single HPA.
+    /// `--concurrent-horizontal-pod-autoscaler-syncs`: the number of workers. An HPA is never
+    /// reconciled twice at the same time, so the number has no observable effect on a single HPA.
     #[serde(rename = "concurrent-horizontal-pod-autoscaler-syncs")]
     pub concurrent_syncs: i32,
 }
@@ -141,11 +141,11 @@ pub enum Gate {
     HpaConfigurableTolerance,
     /// Gives HPAs generations; a change of the spec is reconciled immediately.
     HpaGeneration,
-    /// Another store for the HPAs' selectors, with the same answers.
+    /// Another store for the HPAs' selectors, with the same results.
     HpaOptimizedSelectorStore,
-    /// A reconcile is skipped as long as the controller's cache is older than its own last write.
+    /// A reconcile is skipped as long as the cache is older than the controller's last write.
     StaleControllerConsistencyHpa,
-    /// Requests of a whole pod are honoured.
+    /// Requests of the pod as a whole are supported.
     PodLevelResources,
     /// Allows metrics of single containers.
     HpaContainerMetrics,
@@ -203,7 +203,7 @@ impl GateRule {
     }
 }
 
-/// Which feature gates are on.
+/// The feature gates and whether they are enabled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FeatureGates {
     rules: [GateRule; Gate::ALL.len()],
@@ -213,7 +213,7 @@ pub struct FeatureGates {
 /// The error for a feature gate that can't be set.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum GateError {
-    /// There is no such gate that the HPA controller reads.
+    /// The HPA controller reads no gate with this name.
     Unknown(String),
     /// The gate does not exist in this release.
     Absent(Gate),
@@ -258,7 +258,7 @@ impl FeatureGates {
         self.on[gate as usize]
     }
 
-    /// Switches a gate by upstream's name.
+    /// Sets a gate by upstream's name.
     pub fn set(&mut self, name: &str, value: bool) -> Result<(), GateError> {
         let gate = Gate::ALL.into_iter().find(|gate| gate.name() == name);
         let gate = gate.ok_or_else(|| GateError::Unknown(name.to_owned()))?;
@@ -273,7 +273,7 @@ impl FeatureGates {
         Ok(())
     }
 
-    /// The gates that can be set in this release, with their present values.
+    /// The gates that can be set in this release, with their current values.
     pub fn iter(&self) -> impl Iterator<Item = (Gate, bool)> + '_ {
         let there = |gate: &Gate| {
             matches!(self.rules[*gate as usize], GateRule::Default(_) | GateRule::Locked(_))

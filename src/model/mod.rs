@@ -1,7 +1,7 @@
 //! The reference model of the HorizontalPodAutoscaler controller, as pure code.
 //!
-//! From the objects and metrics that the controller sees, [`hpa::Controller::sync`] predicts
-//! everything that is observable of a reconcile, with its derivation. The model has no clock, no
+//! From the objects and metrics that the controller reads, [`hpa::Controller::sync`] predicts all
+//! observable results of a reconcile, with their derivation. The model has no clock, no
 //! randomness and no I/O, and uses no other module of this crate: time is an input, and so is every
 //! object of the cluster.
 

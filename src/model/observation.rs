@@ -11,19 +11,19 @@ use super::api::{HpaSpec, HpaStatus, Text};
 use super::as_text;
 use super::time::{Span, Time};
 
-/// Everything observable of one reconcile ("tick") of one HPA.
+/// All observable actions of one reconcile ("tick") of one HPA.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Observation {
     /// The time at which the reconcile began.
     #[serde(with = "as_text")]
     pub at: Time,
-    /// Its duration: the time that it waited, for slow answers or before another attempt.
+    /// The duration: the time spent waiting for slow responses or before another attempt.
     #[serde(default, skip_serializing_if = "is_zero", with = "as_text")]
     pub took: Span,
     /// The HPA's name.
     pub hpa: Arc<str>,
-    /// Sorted by kind; actions of one kind are in the order in which the controller took them.
+    /// The actions, sorted by kind. Actions of one kind keep the controller's order.
     #[serde(deserialize_with = "sorted")]
     actions: Vec<ControllerAction>,
 }
@@ -37,7 +37,7 @@ fn sorted<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ControllerAc
     Ok(Observation::new(Time::ZERO, "".into(), actions).actions)
 }
 
-/// One thing that a controller does in a reconcile.
+/// One action of a controller in a reconcile.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ControllerAction {
@@ -101,8 +101,8 @@ pub enum ControllerAction {
     UpdateStatus(StatusWrite),
     /// An event on the HPA, before aggregation.
     Event(Event),
-    /// An error that the controller handed to its error log: on the way (a status write that
-    /// failed), or at the end of the reconcile.
+    /// An error in the controller's error log: during the reconcile (a failed status write), or at
+    /// its end.
     Error {
         /// The error.
         message: Text,
@@ -119,7 +119,7 @@ pub enum ControllerAction {
     },
 }
 
-/// The answer to a query, or the message of an error.
+/// The response to a query, or the message of an error.
 pub type Answer<T> = Result<T, Arc<str>>;
 
 /// The replicas in a scale subresource.
@@ -142,7 +142,7 @@ pub struct Items {
 /// The value of a series.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SeriesValue {
-    /// The value as the API writes it.
+    /// The value in the API's format.
     pub value: Arc<str>,
 }
 
@@ -155,7 +155,7 @@ pub struct ScaleWrite {
     pub name: Arc<str>,
     /// The written `spec.replicas`.
     pub replicas: i32,
-    /// The error message of the API, if it was refused.
+    /// The error message of the API, if the request was rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Arc<str>>,
 }
@@ -167,7 +167,7 @@ pub struct StatusWrite {
     pub name: Arc<str>,
     /// The status; times as the API stores them.
     pub status: HpaStatus,
-    /// The error message of the API, if it was refused.
+    /// The error message of the API, if the request was rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Arc<str>>,
 }
@@ -182,20 +182,20 @@ pub struct Event {
     pub type_: EventType,
     /// CamelCase.
     pub reason: Text,
-    /// For people.
+    /// A text for users.
     pub message: Text,
 }
 
 /// The type of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum EventType {
-    /// A normal occurrence.
+    /// An expected occurrence.
     Normal,
-    /// Something that is not.
+    /// A problem.
     Warning,
 }
 
-/// The API server's answer to a request to create, edit or delete an HPA.
+/// The API server's response to a request to create, edit or delete an HPA.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ApiAnswer {
     /// The time of the request.
@@ -219,7 +219,7 @@ pub enum ApiOutcome {
         /// The complete spec.
         spec: Arc<HpaSpec>,
     },
-    /// The API server refused the request.
+    /// The API server rejected the request.
     Refused {
         /// The HPA's name.
         name: Arc<str>,
@@ -245,7 +245,7 @@ impl ApiOutcome {
     }
 }
 
-/// The members of an answer, or `error` in their place.
+/// The members of a response, or `error` in their place.
 mod answer {
     use std::sync::Arc;
 
@@ -285,25 +285,25 @@ mod answer {
 }
 
 impl ControllerAction {
-    /// Returns true if it is a query of the scale or of a metric.
+    /// Returns true if the action is a query of the scale or of a metric.
     #[must_use]
     pub fn is_read(&self) -> bool {
         self.kind() == Kind::Read
     }
 
-    /// Returns true if it is a query of a metric.
+    /// Returns true if the action is a query of a metric.
     #[must_use]
     pub fn is_metric_query(&self) -> bool {
         self.is_read() && !matches!(self, ControllerAction::GetScale { .. })
     }
 
-    /// Returns true if it is an attempt to write the scale or the status.
+    /// Returns true if the action is an attempt to write the scale or the status.
     #[must_use]
     pub fn is_write(&self) -> bool {
         matches!(self.kind(), Kind::UpdateScale | Kind::UpdateStatus)
     }
 
-    /// The error message, if a request was refused.
+    /// The error message, if the request was rejected.
     #[must_use]
     pub fn error(&self) -> Option<&Arc<str>> {
         match self {
@@ -337,7 +337,7 @@ impl ControllerAction {
     }
 }
 
-/// The order of actions in an observation: only that within a kind is compared.
+/// The order of kinds of actions in an observation. Only the order within a kind is compared.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Kind {
     Read,
@@ -349,7 +349,7 @@ enum Kind {
 }
 
 impl Observation {
-    /// The reconcile of an HPA that took these actions.
+    /// The reconcile of an HPA with these actions.
     #[must_use]
     pub fn new(
         at: Time,
@@ -361,8 +361,7 @@ impl Observation {
         observation
     }
 
-    /// Adds the next action of the controller. A reconcile has one write of the status: the last
-    /// one.
+    /// Adds the next action of the controller. A later write of the status replaces an earlier one.
     pub fn push(&mut self, action: ControllerAction) {
         let kind = action.kind();
         let end = self.actions.partition_point(|other| other.kind() <= kind);
@@ -372,7 +371,7 @@ impl Observation {
         }
     }
 
-    /// The same with these events in place of its own.
+    /// The observation with other events.
     #[must_use]
     pub fn with_events(mut self, events: impl IntoIterator<Item = Event>) -> Observation {
         self.retain(|action| !matches!(action, ControllerAction::Event(_)));
@@ -380,7 +379,7 @@ impl Observation {
         self
     }
 
-    /// Keeps the actions that fulfil a condition.
+    /// Keeps the actions that match a condition.
     pub fn retain(&mut self, keep: impl FnMut(&ControllerAction) -> bool) {
         self.actions.retain(keep);
     }
@@ -404,7 +403,7 @@ impl Observation {
         })
     }
 
-    /// [`Observation::scale_writes`], to be changed.
+    /// [`Observation::scale_writes`], mutable.
     pub fn scale_writes_mut(&mut self) -> impl Iterator<Item = &mut ScaleWrite> {
         self.actions.iter_mut().filter_map(|action| match action {
             ControllerAction::UpdateScale(write) => Some(write),
@@ -421,7 +420,7 @@ impl Observation {
         })
     }
 
-    /// [`Observation::status_write`], to be changed.
+    /// [`Observation::status_write`], mutable.
     pub fn status_write_mut(&mut self) -> Option<&mut StatusWrite> {
         self.actions.iter_mut().find_map(|action| match action {
             ControllerAction::UpdateStatus(write) => Some(write),
@@ -437,7 +436,7 @@ impl Observation {
         })
     }
 
-    /// [`Observation::events`], to be changed.
+    /// [`Observation::events`], mutable.
     pub fn events_mut(&mut self) -> impl Iterator<Item = &mut Event> {
         self.actions.iter_mut().filter_map(|action| match action {
             ControllerAction::Event(event) => Some(event),
@@ -445,7 +444,7 @@ impl Observation {
         })
     }
 
-    /// Errors, in the order in which the controller handed them to its error log.
+    /// Errors, in the order of the controller's error log.
     pub fn errors(&self) -> impl DoubleEndedIterator<Item = &Text> + Clone {
         self.actions.iter().filter_map(|action| match action {
             ControllerAction::Error { message } => Some(message),
@@ -458,7 +457,7 @@ impl Observation {
         self.actions.clear();
     }
 
-    /// When the reconcile was over.
+    /// The end of the reconcile.
     #[must_use]
     pub fn end(&self) -> Time {
         self.at + self.took
@@ -481,14 +480,14 @@ impl Observation {
         })
     }
 
-    /// Returns true if this reconcile wrote the scale of another object than its target.
+    /// Returns true if this reconcile wrote the scale of an object other than its target.
     #[must_use]
     pub fn is_elsewhere(&self, write: &ScaleWrite) -> bool {
         self.target().is_some_and(|target| target != (&write.resource, &write.name))
     }
 }
 
-/// In one line, for people.
+/// One line, for users.
 impl fmt::Display for ControllerAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -537,7 +536,7 @@ impl fmt::Display for Event {
     }
 }
 
-/// A number of things, or an error.
+/// A number of items, or an error.
 struct Found<'a>(&'a Answer<Items>, &'a str);
 
 impl fmt::Display for Found<'_> {
@@ -549,7 +548,7 @@ impl fmt::Display for Found<'_> {
     }
 }
 
-/// `{verb=GET}`, unless all series of a metric are meant.
+/// `{verb=GET}`, or an empty text for all series of a metric.
 struct SeriesSelector<'a>(&'a str);
 
 impl fmt::Display for SeriesSelector<'_> {
@@ -558,7 +557,7 @@ impl fmt::Display for SeriesSelector<'_> {
     }
 }
 
-/// ` (refused: …)`, after a request that was.
+/// ` (refused: …)`, for a rejected request.
 struct Refusal<'a>(Option<&'a str>);
 
 impl fmt::Display for Refusal<'_> {

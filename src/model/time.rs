@@ -1,6 +1,6 @@
-//! Time as the model knows it: nanoseconds since the scenario's start.
+//! Time in the model: nanoseconds since the scenario's start.
 //!
-//! There is no clock here. Every instant is an input, so that a run is the same every time.
+//! The model has no clock. Every time is an input, so that runs are reproducible.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// An instant: nanoseconds since the scenario's start (t=0). Negative before it.
+/// A time: nanoseconds since the scenario's start (t=0). Negative before it.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize,
 )]
@@ -28,13 +28,13 @@ impl Time {
     /// The scenario's start.
     pub const ZERO: Time = Time(0);
 
-    /// The instant this many seconds after the start.
+    /// The time this many seconds after the start.
     #[must_use]
     pub const fn from_secs(seconds: i64) -> Time {
         Time(seconds * SECOND)
     }
 
-    /// The instant as the API stores it: times cross the API in whole seconds, rounded down.
+    /// The time as the API stores it: in whole seconds, rounded down.
     ///
     /// t=0 is always a whole second of the engine's clock.
     #[must_use]
@@ -79,13 +79,13 @@ pub mod rfc3339 {
     /// Reads a time from a timestamp.
     ///
     /// # Errors
-    /// If it is no timestamp, or out of range.
+    /// If the text is not a timestamp, or out of range.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Time, D::Error> {
         let timestamp = Timestamp::deserialize(deserializer)?;
         time(timestamp).ok_or_else(|| D::Error::custom(format!("{timestamp} is out of range")))
     }
 
-    /// The same for a time that may be absent.
+    /// Serialization of a time that may be absent.
     pub mod option {
         use serde::de::{Deserialize, Deserializer};
         use serde::ser::{Serialize, Serializer};
@@ -107,7 +107,7 @@ pub mod rfc3339 {
         /// Reads a time from a timestamp or `null`.
         ///
         /// # Errors
-        /// If it is neither, or out of range.
+        /// If the value is neither of them, or out of range.
         pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Time>, D::Error> {
             Ok(Option::<Written>::deserialize(from)?.map(|written| written.0))
         }
@@ -115,7 +115,7 @@ pub mod rfc3339 {
 }
 
 impl Span {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Span = Span(0);
 
     /// A span of whole seconds.
@@ -170,7 +170,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// As Go and Kubernetes write durations, shortened: `5m`, `1h30m`, `15.1s`, `0s`.
+/// The format of Go and Kubernetes, shortened: `5m`, `1h30m`, `15.1s`, `0s`.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 == 0 {
@@ -203,10 +203,10 @@ impl fmt::Display for Span {
     }
 }
 
-/// Text that is no duration as Go writes them.
+/// A text that is not a duration in Go's format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SpanError {
-    /// Nothing there.
+    /// The text is empty.
     Empty,
     /// A number without a unit: `15` instead of `15s`.
     NoUnit,
@@ -229,7 +229,7 @@ impl fmt::Display for SpanError {
 
 impl std::error::Error for SpanError {}
 
-/// Reads durations as Go's `time.ParseDuration` does: `15s`, `1h30m`, `1.5s`, `-7s`, `0`.
+/// Parses durations as Go's `time.ParseDuration` does: `15s`, `1h30m`, `1.5s`, `-7s`, `0`.
 impl FromStr for Span {
     type Err = SpanError;
 
@@ -258,7 +258,7 @@ impl FromStr for Span {
     }
 }
 
-/// Reads the time since the scenario's start as a duration.
+/// Parses a time as the duration since the scenario's start.
 impl FromStr for Time {
     type Err = SpanError;
 

@@ -1,8 +1,8 @@
 //! The events of a scenario's timeline and their actions: types, form in scenario files, and static
 //! properties.
 //!
-//! A new action is a variant of [`Action`] with its place in [`Action::scope`] and
-//! [`Action::can_end`]. Beside this file, only the world and the engines act on it.
+//! A new action is a variant of [`Action`] with an arm in [`Action::scope`] and
+//! [`Action::can_end`]. Apart from this file, only the world and the engines handle it.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -29,10 +29,10 @@ use crate::model::time::{Span, Time};
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
 pub struct TimelineEvent {
-    /// When, from the start.
+    /// The time since the start.
     #[serde(with = "As::<Instant>")]
     pub at: Time,
-    /// For how long. Default: until the end of the scenario.
+    /// The duration. Default: until the end of the scenario.
     #[serde(
         rename = "for",
         default,
@@ -59,7 +59,7 @@ pub struct TimelineEvent {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Action {
-    /// Pods become unready, until the action ends.
+    /// Pods are unready until the action ends.
     PodsUnready(PodSet),
     /// Pods change to phase Failed and are replaced, like evicted pods.
     #[schemars(extend("for" = false))]
@@ -71,7 +71,7 @@ pub enum Action {
     #[schemars(extend("for" = false))]
     PodsDeleted(PodSet),
     /// Pods are deleted but held by a finalizer: they are Terminating until the action ends. They
-    /// are replaced at once.
+    /// are replaced immediately.
     PodsStuckTerminating(PodSet),
     /// Pods have no entry in metrics.k8s.io.
     MetricsMissing(PodSet),
@@ -83,7 +83,7 @@ pub enum Action {
     /// Queries of metrics.k8s.io return an empty list.
     MetricsEmpty(Empty),
     /// Responses of metrics.k8s.io and of the custom and external metrics APIs are delayed by this
-    /// duration. They contain the values at their end.
+    /// duration. They contain the values at the end of the delay.
     MetricsSlow(#[serde(with = "As::<PositiveDuration>")] Span),
     /// One container of pods has no usage. The pods still have metrics.
     ContainerMetricsMissing(ContainerOfPods),
@@ -120,7 +120,7 @@ pub enum Action {
     /// The HPA is deleted.
     #[schemars(extend("for" = false))]
     DeleteHpa(Empty),
-    /// The HPA is created again, from the scenario's manifest.
+    /// The HPA is created again from the scenario's manifest.
     #[schemars(extend("for" = false))]
     CreateHpa(Empty),
     /// The controller is restarted and loses its memory.
@@ -216,8 +216,8 @@ impl Action {
         }
     }
 
-    /// Returns true if the controller reacts to the action at once, because it changes an HPA or
-    /// the controller. Other actions have an effect at the next reconcile.
+    /// Returns true if the controller reacts to the action immediately, because it changes an HPA
+    /// or the controller. Other actions have an effect at the next reconcile.
     #[must_use]
     pub fn is_api_event(&self) -> bool {
         matches!(self.scope(), ActionScope::Hpa | ActionScope::Controller)
@@ -231,14 +231,14 @@ impl Action {
 }
 
 impl TimelineEvent {
-    /// An event that does not end by itself.
+    /// An event without a duration.
     #[must_use]
     pub fn new(at: Time, action: Action) -> TimelineEvent {
         TimelineEvent { at, lasts: None, hpa: None, target: None, action, line: 0 }
     }
 }
 
-/// An event at the start that does not end.
+/// An event at the start without a duration.
 impl From<Action> for TimelineEvent {
     fn from(action: Action) -> TimelineEvent {
         TimelineEvent::new(Time::ZERO, action)
@@ -250,7 +250,7 @@ pub(super) const EVENT_FIELDS: [&str; 4] = ["at", "for", "hpa", "target"];
 
 /// All fields of an event: [`EVENT_FIELDS`], and the names of the actions.
 static FIELDS: LazyLock<Vec<&str>> = LazyLock::new(|| {
-    /// Refuses to be read, but learns the names of the variants.
+    /// A deserializer that records the names of the variants and then fails.
     struct Names<'a>(&'a Cell<&'static [&'static str]>);
     impl<'de> Deserializer<'de> for Names<'_> {
         type Error = serde::de::value::Error;
@@ -290,7 +290,7 @@ impl<'de> Deserialize<'de> for FieldName {
     }
 }
 
-/// The rest of a map, from a key on that was read already.
+/// The rest of a map, starting with a key that has already been read.
 struct Rest<'a, A> {
     key: Option<&'a str>,
     map: &'a mut A,
@@ -318,7 +318,7 @@ impl<'de> Deserialize<'de> for TimelineEvent {
         impl<'de> Visitor<'de> for Fields {
             type Value = TimelineEvent;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("something that happens, for instance {at: 60s, scale: 7}")
+                f.write_str("an event, for instance {at: 60s, scale: 7}")
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TimelineEvent, A::Error> {
                 event(map)
@@ -403,14 +403,14 @@ impl JsonSchema for AnyTimelineEvent {
 /// An action without parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an empty map, {}")]
-#[schemars(description = "Nothing more to say: `{}`.")]
+#[schemars(description = "An empty map: `{}`.")]
 pub struct Empty {}
 
 /// A container of some pods.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "{pods: …, container: …}")]
 pub struct ContainerOfPods {
-    /// Which pods.
+    /// The pods.
     pub pods: PodSet,
     /// The container's name.
     pub container: Arc<str>,
@@ -420,7 +420,7 @@ pub struct ContainerOfPods {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "{pods: …, resource: …}")]
 pub struct ResourceOfPods {
-    /// Which pods.
+    /// The pods.
     pub pods: PodSet,
     /// `cpu` or `memory`.
     pub resource: Arc<str>,
@@ -432,22 +432,22 @@ pub struct ResourceOfPods {
 pub struct MetricOfPods {
     /// The metric's name, one of `metrics.pods`.
     pub metric: Arc<str>,
-    /// Which pods.
+    /// The pods.
     pub pods: PodSet,
 }
 
-/// An error answer for one metric.
+/// An error response for one metric.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(from = "MetricErrorAnswer")]
 pub struct MetricError {
     /// The metric's name.
     pub metric: Arc<str>,
-    /// The answer.
+    /// The error.
     #[serde(flatten)]
     pub error: ApiError,
 }
 
-/// An error answer of the API server.
+/// An error response of the API server.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "{code: …, reason: …, message: …}")]
 #[schemars(rename = "ApiError")]
@@ -472,7 +472,7 @@ impl ErrorAnswer {
     }
 }
 
-/// An error answer for one metric.
+/// An error response for one metric.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "{metric: …, code: …, reason: …, message: …}")]
 #[schemars(rename = "MetricError")]
@@ -495,13 +495,13 @@ impl From<MetricErrorAnswer> for MetricError {
     }
 }
 
-/// Without a reason, and without a usual one for the code, the reason is empty.
+/// Creates an error. Without a given or a usual reason, the reason is empty.
 fn api_error(code: u16, reason: Option<String>, message: Arc<str>) -> ApiError {
     let usual = || usual_reason(code).unwrap_or_default().to_owned();
     ApiError { code, reason: reason.unwrap_or_else(usual), message }
 }
 
-/// The usual reasons of error answers.
+/// The usual reasons of error responses.
 pub(super) fn usual_reason(code: u16) -> Option<&'static str> {
     Some(match code {
         400 => "BadRequest",
@@ -605,7 +605,7 @@ impl Form for Share {
     fn schema() -> Schema {
         json_schema!({
             "title": "number or percent",
-            "description": "A number of pods, or percent of the size: 1, 25%.",
+            "description": "A number of pods, or a percentage of the replicas: 1, 25%.",
             "type": ["string", "integer"],
             "pattern": r"^[0-9]+%?$",
             "minimum": 0,

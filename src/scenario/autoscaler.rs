@@ -1,4 +1,4 @@
-//! The HPAs of a scenario: typed for all that looks at them, as JSON for API servers alone.
+//! The HPAs of a scenario: typed for the harness, and as JSON for API servers.
 
 use std::sync::Arc;
 
@@ -13,26 +13,26 @@ pub(super) const BEHAVIOR_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/be
 /// An HPA of a scenario.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Autoscaler {
-    /// Its `metadata.name`.
+    /// The HPA's `metadata.name`.
     pub name: Arc<str>,
     /// The apiVersion in the user's manifest.
     pub api_version: Arc<str>,
-    /// Its manifest for the API server: verbatim, or converted from a version that no server takes
-    /// any more.
+    /// The manifest for the API server: verbatim, or converted from a version that no server
+    /// accepts any more.
     pub manifest: Value,
     /// The version of the manifest.
     pub version: ApiVersion,
-    /// Its spec, with the defaults of that version only.
+    /// The spec, with the defaults of that version only.
     pub spec: Arc<HpaSpec>,
-    /// Which of [`Scenario::targets`](super::resolved::Scenario::targets) it scales.
+    /// The index of the target in [`Scenario::targets`](super::resolved::Scenario::targets).
     pub target: usize,
 }
 
 impl Autoscaler {
-    /// Decodes a manifest that was written in `api_version`. It scales the first target.
+    /// Decodes a manifest that was written in `api_version`. The HPA scales the first target.
     ///
     /// # Errors
-    /// Why an API server refuses to decode it.
+    /// The reason why an API server rejects the manifest when it decodes it.
     pub fn new(manifest: Value, api_version: &str) -> Result<Autoscaler, String> {
         let (spec, version) = decode_spec(&manifest)?;
         Ok(Autoscaler {
@@ -50,7 +50,7 @@ impl Autoscaler {
         self.manifest["metadata"]["annotations"].get(BEHAVIOR_ANNOTATION).is_some()
     }
 
-    /// Replaces the behavior, of the present version.
+    /// Replaces the behavior in the manifest's version.
     pub(super) fn set_behavior(&mut self, behavior: Behavior) {
         self.manifest["spec"]["behavior"] = serde_json::to_value(&behavior).unwrap_or_default();
         Arc::make_mut(&mut self.spec).behavior = Some(behavior);

@@ -1,4 +1,4 @@
-//! From a tree with positions to typed structs, by serde.
+//! Decodes a tree with positions into typed structs, by serde.
 //!
 //! Each error has the position of the innermost node that caused it. Serde stops at the first
 //! error, so a file with a misspelt field has only this one; the problems that `resolve` finds are
@@ -23,12 +23,12 @@ pub(super) const MANIFEST: &str = "a HorizontalPodAutoscaler, or {file: …} wit
 /// The expected form of `metricMissing`.
 const METRIC_OF_PODS: &str = "{metric: …, pods: …}";
 
-/// How `null` is taken.
+/// The meaning of `null`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Nulls {
-    /// A field without a value is a mistake: in scenarios.
+    /// A field without a value is an error, as in scenarios.
     Refused,
-    /// As in the Kubernetes API, where null is the same as absent: in manifests.
+    /// null is the same as absent, as in the Kubernetes API and its manifests.
     Absent,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Decoded<T> {
     pub(super) malformed: Vec<Problem>,
 }
 
-/// Decodes a tree, and continues after malformed texts.
+/// Decodes a tree. Fails with the first problem.
 pub(super) fn decode<T: DeserializeOwned>(node: &Node, nulls: Nulls) -> Result<T, Problem> {
     let Decoded { value, malformed } = decode_all(node, nulls)?;
     malformed.into_iter().next().map_or(Ok(value), Err)
@@ -58,7 +58,7 @@ pub(super) fn decode_all<T: DeserializeOwned>(
     Ok(Decoded { value, malformed: malformed.into_inner() })
 }
 
-/// How a field is written that can't be left out.
+/// An example of a required field.
 fn example(field: &str) -> Option<&'static str> {
     Some(match field {
         "apiVersion" => "for instance `apiVersion: kube-lockstep.dev/v1alpha1`",
@@ -78,7 +78,7 @@ fn example(field: &str) -> Option<&'static str> {
     })
 }
 
-/// An error that may not know its place yet.
+/// An error whose position may not be set yet.
 #[derive(Debug)]
 pub(super) struct Fault {
     at: Option<(usize, usize)>,
@@ -106,7 +106,7 @@ impl std::fmt::Display for Fault {
 impl std::error::Error for Fault {}
 
 impl serde::de::Error for Fault {
-    /// A second line is the hint.
+    /// The second line of the message, if any, is the hint.
     fn custom<T: Display>(message: T) -> Fault {
         let message = message.to_string();
         match message.split_once('\n') {
@@ -116,7 +116,7 @@ impl serde::de::Error for Fault {
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Fault {
-        Fault::new(format!("expected {}, found {found}", in_words(expected)), None)
+        Fault::new(format!("expected {}, found {found}", describe(expected)), None)
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Fault {
@@ -156,8 +156,8 @@ impl Fault {
     }
 }
 
-/// Serde's expectation, in terms of the file.
-fn in_words(expected: &dyn Expected) -> String {
+/// Describes serde's expectation in the terms of the file.
+fn describe(expected: &dyn Expected) -> String {
     let text = expected.to_string();
     match text.as_str() {
         "i32" | "i64" | "u16" | "u32" | "u64" | "usize" => "a whole number".to_owned(),
@@ -165,7 +165,7 @@ fn in_words(expected: &dyn Expected) -> String {
         "a string" | "string" | "string or map" => "text".to_owned(),
         "a boolean" => "true or false".to_owned(),
         "a sequence" => "a list".to_owned(),
-        _ if text.starts_with("variant of enum") => "one of the known words".to_owned(),
+        _ if text.starts_with("variant of enum") => "one of the known values".to_owned(),
         _ => text,
     }
 }
@@ -182,15 +182,15 @@ fn number_hint(text: &str, whole: bool) -> Option<String> {
     Some(format!("did you mean {}?", if whole { percent } else { &fraction }))
 }
 
-/// So many percent as a fraction: exact, as people write it.
+/// Converts a percentage to an exact fraction, in decimal notation.
 pub(super) fn fraction(percent: &str) -> Option<String> {
     let percent: f64 = percent.parse().ok().filter(|percent: &f64| percent.is_finite())?;
     let fraction = format!("{:.6}", percent / 100.0);
     Some(fraction.trim_end_matches('0').trim_end_matches('.').to_owned())
 }
 
-/// The probable meaning of another shape: a scalar for the map that it belongs in, one element for
-/// a list.
+/// The probable meaning of a value of another shape: a scalar in place of a map that contains it,
+/// or one element in place of a list.
 fn shape_hint(expected: &str, node: &Node) -> Option<String> {
     let Some(scalar) = node.scalar() else {
         if expected.starts_with("a set of pods") && node.entry("metric").is_some() {
@@ -229,7 +229,7 @@ struct Decoder<'n> {
 
 impl<'n> Decoder<'n> {
     fn mismatch(&self, expected: &dyn Expected) -> Fault {
-        let expected = in_words(expected);
+        let expected = describe(expected);
         let hint = match self.node.scalar() {
             Some(Scalar::Null) => Some("a value is missing after the colon".to_owned()),
             Some(Scalar::Text(text)) if expected == "true or false" => match text {
@@ -247,19 +247,24 @@ impl<'n> Decoder<'n> {
         Fault::new(what, hint).at(self.node.line, self.node.column)
     }
 
-    fn here<T>(&self, result: Result<T, Fault>) -> Result<T, Fault> {
+    fn with_position<T>(&self, result: Result<T, Fault>) -> Result<T, Fault> {
         result.map_err(|fault| fault.at(self.node.line, self.node.column))
     }
 
     fn list<V: Visitor<'n>>(self, items: &'n [Node], visitor: V) -> Result<V::Value, Fault> {
-        self.here(visitor.visit_seq(Items { rest: items.iter(), parent: self }))
+        self.with_position(visitor.visit_seq(Items { rest: items.iter(), parent: self }))
     }
 
-    fn map<V: Visitor<'n>>(self, of: &'n [(Key, Node)], visitor: V) -> Result<V::Value, Fault> {
-        self.here(visitor.visit_map(Entries { rest: of.iter(), value: None, parent: self }))
+    fn map<V: Visitor<'n>>(self, fields: &'n [(Key, Node)], visitor: V) -> Result<V::Value, Fault> {
+        self.with_position(visitor.visit_map(Entries {
+            rest: fields.iter(),
+            value: None,
+            parent: self,
+        }))
     }
 
-    /// A text of a form. A malformed one is reported, and its visitor gets a harmless one.
+    /// Decodes a text of a form. A malformed text is reported, and the visitor receives a valid
+    /// text in its place.
     fn text<V: Visitor<'n>>(
         self,
         form: &FormCheck,
@@ -267,7 +272,7 @@ impl<'n> Decoder<'n> {
         visitor: V,
     ) -> Result<V::Value, Fault> {
         let Err(malformed) = (form.check)(text) else {
-            return self.here(visitor.visit_str(text));
+            return self.with_position(visitor.visit_str(text));
         };
         self.malformed.borrow_mut().push(Problem {
             file: None,
@@ -276,18 +281,18 @@ impl<'n> Decoder<'n> {
             what: malformed.what,
             hint: malformed.hint,
         });
-        self.here(visitor.visit_str(form.fallback))
+        self.with_position(visitor.visit_str(form.fallback))
     }
 }
 
-/// Methods of the trait that want exactly one kind of node.
+/// Methods of the trait that accept only numbers.
 macro_rules! numbers {
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
             match self.node.scalar() {
-                Some(Scalar::Int(number)) => self.here(visitor.visit_i64(number)),
+                Some(Scalar::Int(number)) => self.with_position(visitor.visit_i64(number)),
                 Some(Scalar::Float(number)) if number.fract() == 0.0 && number.abs() < 1e15 => {
-                    self.here(visitor.visit_i64(number as i64))
+                    self.with_position(visitor.visit_i64(number as i64))
                 }
                 _ => Err(self.mismatch(&visitor)),
             }
@@ -302,7 +307,7 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
         match &self.node.kind {
             Kind::List(items) => self.list(items, visitor),
             Kind::Map(entries) => self.map(entries, visitor),
-            Kind::Scalar { .. } => self.here(match self.node.scalar() {
+            Kind::Scalar { .. } => self.with_position(match self.node.scalar() {
                 Some(Scalar::Bool(value)) => visitor.visit_bool(value),
                 Some(Scalar::Int(number)) => visitor.visit_i64(number),
                 Some(Scalar::Float(number)) => visitor.visit_f64(number),
@@ -314,7 +319,7 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
 
     fn deserialize_bool<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.node.scalar() {
-            Some(Scalar::Bool(value)) => self.here(visitor.visit_bool(value)),
+            Some(Scalar::Bool(value)) => self.with_position(visitor.visit_bool(value)),
             _ => Err(self.mismatch(&visitor)),
         }
     }
@@ -326,8 +331,8 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
 
     fn deserialize_f64<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.node.scalar() {
-            Some(Scalar::Int(number)) => self.here(visitor.visit_f64(number as f64)),
-            Some(Scalar::Float(number)) => self.here(visitor.visit_f64(number)),
+            Some(Scalar::Int(number)) => self.with_position(visitor.visit_f64(number as f64)),
+            Some(Scalar::Float(number)) => self.with_position(visitor.visit_f64(number)),
             _ => Err(self.mismatch(&visitor)),
         }
     }
@@ -338,7 +343,7 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
 
     fn deserialize_str<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.node.scalar() {
-            Some(Scalar::Text(text)) => self.here(visitor.visit_str(text)),
+            Some(Scalar::Text(text)) => self.with_position(visitor.visit_str(text)),
             _ => Err(self.mismatch(&visitor)),
         }
     }
@@ -349,13 +354,13 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
 
     fn deserialize_option<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
         match (self.node.is_null(), self.nulls) {
-            (true, Nulls::Absent) => self.here(visitor.visit_none()),
+            (true, Nulls::Absent) => self.with_position(visitor.visit_none()),
             (true, Nulls::Refused) => {
                 let hint = "a value is missing after the colon; write `{}` for an empty map";
                 let what = "expected a value, found nothing".to_owned();
                 Err(Fault::new(what, Some(hint.to_owned())).at(self.node.line, self.node.column))
             }
-            (false, _) => self.here(visitor.visit_some(self)),
+            (false, _) => self.with_position(visitor.visit_some(self)),
         }
     }
 
@@ -371,7 +376,7 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
                 _ => Err(self.mismatch(&visitor)),
             };
         }
-        self.here(visitor.visit_newtype_struct(self))
+        self.with_position(visitor.visit_newtype_struct(self))
     }
 
     fn deserialize_seq<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -406,7 +411,7 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
         match self.node.scalar() {
             Some(Scalar::Text(text)) => {
                 let variant: StrDeserializer<'_, Fault> = StrDeserializer::new(text);
-                self.here(visitor.visit_enum(variant))
+                self.with_position(visitor.visit_enum(variant))
             }
             _ => Err(self.mismatch(&visitor)),
         }
@@ -431,7 +436,7 @@ impl<'n> SeqAccess<'n> for Items<'n> {
         seed: T,
     ) -> Result<Option<T::Value>, Fault> {
         let decoder = self.rest.next().map(|node| Decoder { node, ..self.parent });
-        decoder.map(|decoder| decoder.here(seed.deserialize(decoder))).transpose()
+        decoder.map(|decoder| decoder.with_position(seed.deserialize(decoder))).transpose()
     }
 }
 
@@ -457,6 +462,6 @@ impl<'n> MapAccess<'n> for Entries<'n> {
     fn next_value_seed<V: DeserializeSeed<'n>>(&mut self, seed: V) -> Result<V::Value, Fault> {
         let node = self.value.take().ok_or_else(|| Fault::custom("a value without a key"))?;
         let decoder = Decoder { node, ..self.parent };
-        decoder.here(seed.deserialize(decoder))
+        decoder.with_position(seed.deserialize(decoder))
     }
 }

@@ -20,7 +20,7 @@ impl<V> Default for Entries<V> {
 }
 
 impl<V> Entries<V> {
-    /// Returns true if there are none.
+    /// Returns true if the map is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -34,7 +34,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Entries<V> {
 }
 
 impl<'de, V: Deserialize<'de>> Entries<V> {
-    /// Reads a map; `expected` describes it for messages.
+    /// Reads a map. `expected` describes the map in messages.
     pub(super) fn read<D: Deserializer<'de>>(
         deserializer: D,
         expected: &'static str,

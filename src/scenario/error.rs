@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A file that is no valid scenario, with everything that was found wrong with it.
+/// A file that is not a valid scenario, with all its problems.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Error {
     /// The file as the user named it.
@@ -11,10 +11,10 @@ pub struct Error {
     pub problems: Vec<Problem>,
 }
 
-/// One thing that is wrong with a file.
+/// One problem of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
-    /// The file, if it is not the scenario's own but the manifest that it names.
+    /// The file, if the problem is in the manifest that the scenario refers to.
     pub file: Option<String>,
     /// Line, from 1.
     pub line: usize,
@@ -45,7 +45,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// "did you mean", or else the possible values.
+/// The most similar value as "did you mean", or else the possible values.
 pub(super) fn suggest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let known: Vec<&str> = known.into_iter().collect();
     let meant = SYNONYMS.iter().find(|(word, meant)| *word == typed && known.contains(meant));
@@ -59,7 +59,7 @@ pub(super) fn suggest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>)
     }
 }
 
-/// Words of other tools, far from ours by their letters.
+/// Names in other tools that are not similar to the names here.
 const SYNONYMS: [(&str, &str); 9] = [
     ("expectations", "expect"),
     ("assert", "expect"),
@@ -72,7 +72,7 @@ const SYNONYMS: [(&str, &str); 9] = [
     ("deployment", "workload"),
 ];
 
-/// The most similar known word, if there is one.
+/// The most similar known word, if any is similar enough.
 fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
     let plain = |text: &str| -> String {
         let letters = text.chars().filter(|c| c.is_alphanumeric());
@@ -82,7 +82,7 @@ fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
     if typed.is_empty() {
         return None;
     }
-    // A flag without its long prefix, or a field with a word too many.
+    // A flag without its long prefix, or a field with an additional word.
     let contained = |word: &str| {
         typed.len() >= 4 && word.ends_with(&typed) || word.len() >= 4 && typed.ends_with(word)
     };
@@ -94,7 +94,7 @@ fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
     (distance <= typed.chars().count().div_ceil(3)).then_some(best)
 }
 
-/// Fields that are often written one level too high or too low, and where they belong.
+/// The correct places of fields that are often written one level too high or too low.
 const PLACES: [(&str, &[&str]); 13] = [
     ("beside `load`: {name: cpu, load: …, limit: …}", &["limit"]),
     ("below `metrics.sampling`", &["window", "lag", "resolution"]),
@@ -128,7 +128,7 @@ const PLACES: [(&str, &[&str]); 13] = [
     ("at the top of the scenario", &["hpa", "workload", "timeline", "until", "expect"]),
 ];
 
-/// Where a field belongs that is known, but not here.
+/// The correct place of a field that is known, but not valid here.
 pub(super) fn elsewhere(field: &str, here: &[&str]) -> Option<&'static str> {
     let near = nearest(field, here).is_some();
     let place = PLACES.iter().find(|(_, fields)| fields.contains(&field));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_other_tools_have_a_suggestion() {
+    fn names_of_other_tools_have_a_suggestion() {
         let meant = suggest("expectations", ["hpa", "timeline", "expect"]);
         assert_eq!(meant.as_deref(), Some("did you mean `expect`?"));
         let elsewhere = suggest("expectations", ["cpu", "memory"]);

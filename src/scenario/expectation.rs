@@ -53,14 +53,14 @@ pub(super) struct Expect {
     /// At every reconcile between two times; `{}`: in the whole run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) always: Option<Between>,
-    /// At no reconcile between two times; `{}`: in the whole run. Several values never hold
-    /// together.
+    /// At no reconcile between two times; `{}`: in the whole run. If several values are given, they
+    /// never hold at the same reconcile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) never: Option<Between>,
     /// At some reconcile at most this long after `of`.
     #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
     pub(super) within: Option<Span>,
-    /// With `within`: the begin of the period. Default 0s.
+    /// With `within`: the start of the period. Default 0s.
     #[serde(default, with = "As::<Option<Instant>>", skip_serializing_if = "Option::is_none")]
     pub(super) of: Option<Time>,
     /// A limit on the number of changes.
@@ -193,14 +193,14 @@ struct AtLeastAtMost {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "a condition, for instance {type: ScalingActive, status: \"True\"}")]
 pub struct ExpectedCondition {
-    /// Its type.
+    /// The condition's type.
     #[serde(rename = "type")]
     #[schemars(extend("enum" = ["AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero"]))]
     pub type_: String,
     /// True or False.
     #[serde(default, with = "As::<Option<Status>>", skip_serializing_if = "Option::is_none")]
     pub status: Option<bool>,
-    /// Its reason.
+    /// The condition's reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [
         "ReadyForNewScale", "SucceededRescale", "SucceededGetScale", "ScaleDownStabilized",
@@ -209,7 +209,7 @@ pub struct ExpectedCondition {
         "TooFewReplicas", "TooManyReplicas", "ScaleUpLimit", "ScaleDownLimit",
     ]))]
     pub reason: Option<String>,
-    /// A substring of its message.
+    /// A substring of the condition's message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -220,23 +220,23 @@ pub struct ExpectedCondition {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "an event, for instance {reason: SuccessfulRescale}")]
 pub struct ExpectedEvent {
-    /// Its reason.
+    /// The event's reason.
     #[schemars(extend("examples" = [
         "SuccessfulRescale", "FailedRescale", "FailedGetScale", "FailedGetResourceMetric",
         "FailedComputeMetricsReplicas", "FailedUpdateStatus", "SelectorRequired",
     ]))]
     pub reason: String,
-    /// A substring of its message.
+    /// A substring of the event's message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// An expectation of the author.
+/// An expectation of a scenario.
 #[derive(Clone, Debug)]
 pub struct Expectation {
     /// Line in the file, from 1.
     pub line: usize,
-    /// The releases that it applies to.
+    /// The releases that the expectation applies to.
     pub releases: ReleaseRange,
     /// The HPA whose reconciles are checked. None: all HPAs.
     pub hpa: Option<Arc<str>>,
@@ -259,7 +259,7 @@ pub enum When {
     Never(Time, Time),
     /// At some reconcile in a period.
     Within {
-        /// The begin of the period.
+        /// The start of the period.
         of: Time,
         /// The length of the period.
         span: Span,

@@ -15,7 +15,7 @@ pub(super) struct FormCheck {
     pub(super) check: fn(&str) -> Result<(), Malformed>,
     /// A valid text that replaces a malformed one.
     pub(super) fallback: &'static str,
-    /// Whether a map is allowed in its place.
+    /// Whether a map is allowed in place of the text.
     pub(super) or_map: bool,
 }
 

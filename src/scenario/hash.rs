@@ -9,11 +9,10 @@ use serde_json::Value;
 use super::resolved::Scenario;
 use super::to_raw;
 
-/// Fields that do not affect a run: texts for people, and expectations, which are checked
-/// afterwards.
+/// Fields that do not affect a run: texts for users, and conditions that are checked afterwards.
 const NOT_HASHED: [&str; 5] = ["requirement", "upstream", "covers", "releases", "expect"];
 
-/// 16 hexadecimal digits.
+/// Returns 16 hexadecimal digits.
 pub(super) fn of(scenario: &Scenario) -> String {
     let mut value = to_raw::to_value(scenario);
     if let Value::Object(fields) = &mut value {
@@ -82,7 +81,7 @@ mod tests {
     #[test]
     fn canonical_json_is_sorted() {
         let value: Value =
-            serde_json::from_str(r#"{"b":[1,{"d":null,"c":"x"}],"a":0.5}"#).expect("it is JSON");
+            serde_json::from_str(r#"{"b":[1,{"d":null,"c":"x"}],"a":0.5}"#).expect("valid JSON");
         let mut text = String::new();
         canonical(&value, &mut text);
         assert_eq!(text, r#"{"a":0.5,"b":[1,{"c":"x","d":null}]}"#);

@@ -1,4 +1,4 @@
-//! Kinds of objects with a scale, and the API's data of scale targets.
+//! Kinds of objects with a scale, and the API data of scale targets.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ pub struct Target<'a> {
     pub kind: &'a str,
     /// For instance `deployments`.
     pub resource: &'a str,
-    /// Its name.
+    /// The object's name.
     pub name: &'a Arc<str>,
     /// `spec.replicas` at t=0.
     pub replicas: i32,

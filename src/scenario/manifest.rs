@@ -46,7 +46,7 @@ maps! {
         /// The object's metadata.
         #[schemars(extend("required" = ["name"]))]
         metadata: Metadata,
-        /// The desired behaviour.
+        /// The desired behavior.
         #[schemars(extend(
             "required" = ["scaleTargetRef", "maxReplicas"],
             "properties" = {"scaleTargetRef": {"required": ["apiVersion", "kind", "name"]}},
@@ -60,7 +60,7 @@ maps! {
     Metadata, "metadata (a map)" {
         /// The HPA's name.
         name: String,
-        /// The HPA's namespace, and that of its target. Default `default`.
+        /// The namespace of the HPA and its target. Default `default`.
         namespace: String,
         /// Labels.
         labels: Entries<String>,
@@ -70,7 +70,7 @@ maps! {
         finalizers: Vec<String>,
         /// Owners.
         owner_references: Value,
-        /// Not for HPAs: the name is needed here.
+        /// Not supported: `name` is required.
         generate_name: String,
         /// Set by the API server.
         uid: Value,
@@ -90,7 +90,7 @@ maps! {
         self_link: Value,
     }
 
-    /// The desired behaviour of the autoscaler.
+    /// The desired behavior of the autoscaler.
     Spec, "a spec (a map)" {
         /// The object that is scaled.
         scale_target_ref: Reference,
@@ -100,7 +100,7 @@ maps! {
         /// The upper limit.
         #[schemars(range(min = 1))]
         max_replicas: i32,
-        /// The metrics: the largest of their proposals wins. Default: cpu at 80 % of the request.
+        /// The metrics: the largest proposal applies. Default: cpu at 80 % of the request.
         metrics: Vec<Metric>,
         /// Policies, windows and tolerances of both directions.
         behavior: Behavior,
@@ -140,7 +140,7 @@ maps! {
         /// For type Object: a custom metric of another object.
         #[schemars(extend("required" = ["describedObject", "metric", "target"]))]
         object: ObjectMetricSource,
-        /// For type External: a metric from outside of the cluster, summed over its series.
+        /// For type External: a metric from outside the cluster, summed over its series.
         #[schemars(extend("required" = ["metric", "target"]))]
         external: ExternalMetricSource,
     }
@@ -190,7 +190,7 @@ maps! {
         target: Target,
     }
 
-    /// A metric from outside of the cluster, and its target.
+    /// A metric from outside the cluster, and its target.
     ExternalMetricSource, "an external metric" {
         /// The metric.
         #[schemars(extend("required" = ["name"]))]
@@ -231,7 +231,7 @@ maps! {
     LabelSelectorRequirement, "a requirement" {
         /// The label.
         key: String,
-        /// The relation of its value to `values`.
+        /// The relation of the label's value to `values`.
         operator: SelectorOperator,
         /// The values, for In and NotIn.
         values: Vec<String>,
@@ -239,7 +239,7 @@ maps! {
 
     /// A metric's target.
     Target, "a target (a map)" {
-        /// The kind of target: the one of the fields below that is set.
+        /// The kind of target. It matches the field below that is set.
         #[serde(rename = "type")]
         type_: TargetType,
         /// For type Utilization: percent of the request, averaged over the pods.
@@ -311,14 +311,14 @@ maps! {
         /// The object's metadata.
         #[schemars(extend("required" = ["name"]))]
         metadata: Metadata,
-        /// The desired behaviour.
+        /// The desired behavior.
         #[schemars(extend("required" = ["scaleTargetRef", "maxReplicas"]))]
         spec: SpecV1,
         /// Ignored by the API server on creation.
         status: Value,
     }
 
-    /// The desired behaviour of the autoscaler, in version v1. Other fields are in the annotations
+    /// The desired behavior of the autoscaler, in version v1. Other fields are in the annotations
     /// `autoscaling.alpha.kubernetes.io/metrics` and `autoscaling.alpha.kubernetes.io/behavior`.
     SpecV1, "a spec (a map)" {
         /// The object that is scaled.
@@ -348,14 +348,14 @@ maps! {
         /// The object's metadata.
         #[schemars(extend("required" = ["name"]))]
         metadata: Metadata,
-        /// The desired behaviour.
+        /// The desired behavior.
         #[schemars(extend("required" = ["scaleTargetRef", "maxReplicas"]))]
         spec: SpecV2beta1,
         /// Ignored by the API server on creation.
         status: Value,
     }
 
-    /// The desired behaviour of the autoscaler, in version v2beta1.
+    /// The desired behavior of the autoscaler, in version v2beta1.
     SpecV2beta1, "a spec (a map)" {
         /// The object that is scaled.
         scale_target_ref: Reference,
@@ -365,7 +365,7 @@ maps! {
         /// The upper limit.
         #[schemars(range(min = 1))]
         max_replicas: i32,
-        /// The metrics: the largest of their proposals wins. Default: cpu at 80 % of the request.
+        /// The metrics: the largest proposal applies. Default: cpu at 80 % of the request.
         metrics: Vec<MetricV2beta1>,
     }
 
@@ -382,7 +382,7 @@ maps! {
         pods: PodsV2beta1,
         /// For type Object: a custom metric of another object.
         object: ObjectV2beta1,
-        /// For type External: a metric from outside of the cluster, summed over its series.
+        /// For type External: a metric from outside the cluster, summed over its series.
         external: ExternalV2beta1,
     }
 
@@ -437,7 +437,7 @@ maps! {
         average_value: String,
     }
 
-    /// A metric from outside of the cluster, and its target.
+    /// A metric from outside the cluster, and its target.
     ExternalV2beta1, "an external metric" {
         /// The metric's name.
         metric_name: String,
@@ -482,7 +482,7 @@ pub(super) enum MetricType {
     Pods,
     /// A custom metric of another object.
     Object,
-    /// A metric from outside of the cluster.
+    /// A metric from outside the cluster.
     External,
 }
 

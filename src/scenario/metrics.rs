@@ -30,10 +30,10 @@ pub struct Metrics {
     /// custom.metrics.k8s.io: metrics of other objects, for metrics of type Object.
     #[serde(rename = "object", skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<ObjectMetric>,
-    /// external.metrics.k8s.io: metrics from outside of the cluster, for metrics of type External.
+    /// external.metrics.k8s.io: metrics from outside the cluster, for metrics of type External.
     #[serde(rename = "external", skip_serializing_if = "Vec::is_empty")]
     pub externals: Vec<ExternalMetric>,
-    /// How samples are taken, of whatever metric.
+    /// How samples are taken, for all metrics.
     #[serde(skip_serializing_if = "is_default")]
     pub sampling: Sampling,
 }
@@ -52,7 +52,7 @@ pub struct ResourceUsage {
     /// The source of the values.
     #[serde(flatten)]
     pub source: UsageSource,
-    /// Pods that differ, by ordinal; later entries win.
+    /// Pods with another value, by ordinal; later entries take precedence.
     #[serde(rename = "pods", skip_serializing_if = "Vec::is_empty")]
     pub exceptions: Vec<Exception>,
 }
@@ -74,12 +74,12 @@ struct UsageFields {
     /// The usage of each pod, by container.
     #[serde(default)]
     containers: Entries<Signal>,
-    /// A total that the ready pods share evenly: more pods use less each (a closed loop).
+    /// A total that the ready pods share evenly: with more pods, each uses less (a closed loop).
     load: Option<Signal>,
     /// With `load`: no pod uses more than this.
     #[serde(default, with = "As::<Option<Amount>>")]
     limit: Option<Quantity>,
-    /// Pods that differ. Later entries win.
+    /// Pods with another value. Later entries take precedence.
     #[serde(default)]
     pods: Vec<Exception>,
 }
@@ -122,7 +122,7 @@ pub enum UsageSource {
 }
 
 impl UsageSource {
-    /// Out of fields, of which the validation requires exactly one.
+    /// Creates a source from fields. The validation requires exactly one of `per_pod` and `load`.
     fn new(per_pod: Option<Signal>, load: Option<Signal>, limit: Option<Quantity>) -> UsageSource {
         match load {
             Some(total) => UsageSource::Load { total, limit },
@@ -131,7 +131,7 @@ impl UsageSource {
     }
 }
 
-/// As fields of the metric.
+/// Serialized as fields of the metric.
 impl Serialize for UsageSource {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -153,15 +153,15 @@ impl Serialize for UsageSource {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(from = "PodsMetricFields")]
 pub struct PodsMetric {
-    /// Its name.
+    /// The metric's name.
     pub name: Arc<str>,
-    /// Labels of its series.
+    /// Labels of the series.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// The source of the values; not by container.
+    /// The source of the values; never `PerContainer`.
     #[serde(flatten)]
     pub source: UsageSource,
-    /// Pods that differ, by ordinal; later entries win.
+    /// Pods with another value, by ordinal; later entries take precedence.
     #[serde(rename = "pods", skip_serializing_if = "Vec::is_empty")]
     pub exceptions: Vec<Exception>,
 }
@@ -177,17 +177,17 @@ struct PodsMetricFields {
     /// The metric's name, as in the HPA.
     #[schemars(length(min = 1))]
     name: Arc<str>,
-    /// Labels by which a metric selector of the HPA filters: all pods have the same.
+    /// Labels by which a metric selector of the HPA filters. They apply to all pods.
     #[serde(default)]
     labels: BTreeMap<String, String>,
     /// The value of each pod.
     per_pod: Option<Signal>,
-    /// A total that the ready pods share evenly: more pods have less each (a closed loop).
+    /// A total that the ready pods share evenly: with more pods, each has less (a closed loop).
     load: Option<Signal>,
     /// With `load`: no pod has more than this.
     #[serde(default, with = "As::<Option<AnyQuantity>>")]
     limit: Option<Quantity>,
-    /// Pods that differ. Later entries win.
+    /// Pods with another value. Later entries take precedence.
     #[serde(default)]
     pods: Vec<Exception>,
 }
@@ -234,7 +234,8 @@ pub struct ObjectMetric {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "an object, for instance {kind: Service, name: web}")]
 pub struct DescribedObject {
-    /// Its group and version, of which only the group matters. Default `v1`, the core group.
+    /// The object's group and version, of which only the group matters. Default `v1`, the core
+    /// group.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["networking.k8s.io/v1", "v1"]))]
     pub api_version: Option<Arc<str>>,
@@ -247,14 +248,14 @@ pub struct DescribedObject {
 }
 
 impl DescribedObject {
-    /// Its API group; empty for core.
+    /// The object's API group; empty for core.
     #[must_use]
     pub fn group(&self) -> &str {
         let version = self.api_version.as_deref().unwrap_or_default();
         version.split_once('/').map_or("", |(group, _)| group)
     }
 
-    /// Its kind and group: `Ingress.networking.k8s.io`, `Service`.
+    /// The object's kind and group: `Ingress.networking.k8s.io`, `Service`.
     #[must_use]
     pub fn group_kind(&self) -> Arc<str> {
         match self.group() {
@@ -264,7 +265,7 @@ impl DescribedObject {
     }
 }
 
-/// A metric from outside of the cluster: `value`, or `series`. Values may be negative.
+/// A metric from outside the cluster: `value`, or `series`. Values may be negative.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an external metric (a map)")]
 #[schemars(extend("oneOf" = [{"required": ["value"]}, {"required": ["series"]}]))]
@@ -289,7 +290,7 @@ pub struct Series {
     /// Labels by which a metric selector of the HPA filters.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Its value.
+    /// The value of the series.
     pub value: Signal,
 }
 
@@ -304,7 +305,7 @@ macro_rules! metrics_with_series {
                 only.chain(self.series.iter().map(|series| (&series.labels, &series.value)))
             }
 
-            /// Its signals, to be changed.
+            /// The signals of the metric, mutable.
             pub(super) fn signals_mut(&mut self) -> impl Iterator<Item = &mut Signal> {
                 self.value.iter_mut().chain(self.series.iter_mut().map(|series| &mut series.value))
             }
@@ -322,13 +323,13 @@ macro_rules! metrics_with_series {
 
 metrics_with_series!(ObjectMetric ExternalMetric);
 
-/// Pods whose usage or metric differs.
+/// Pods whose usage or metric differs from the common one.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "{pods: …, value: …}")]
 pub struct Exception {
-    /// Which pods.
+    /// The pods.
     pub pods: PodSet,
-    /// Their value; for usage, the value of their first container.
+    /// The value of each pod; for usage, the value of its first container.
     pub value: Signal,
 }
 
@@ -338,13 +339,13 @@ pub struct Exception {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", from = "TextOrMap<SignalText, SignalShape>")]
 pub enum Signal {
-    /// Steps: each value holds from its time on, the first one also before.
+    /// Steps: each value holds from its time on, and the first one also before it.
     Steps(Vec<Point>),
     /// Straight lines between points; constant before the first and after the last.
     Points(Vec<Point>),
     /// A wave.
     Sine(Sine),
-    /// Always the same; the quantity reaches the API as written.
+    /// A constant value. The API returns the quantity as written.
     #[serde(untagged)]
     Constant(Quantity),
 }
@@ -355,12 +356,12 @@ impl Signal {
     }
 }
 
-/// A value that changes: exactly one of these.
+/// A value that changes: exactly one of these fields.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
 struct SignalShape {
-    /// Steps: each value holds from its time on, the first one also before.
+    /// Steps: each value holds from its time on, and the first one also before it.
     #[serde(default)]
     #[schemars(length(min = 1))]
     steps: Vec<Point>,
@@ -374,7 +375,7 @@ struct SignalShape {
 
 impl From<TextOrMap<SignalText, SignalShape>> for Signal {
     fn from(signal: TextOrMap<SignalText, SignalShape>) -> Signal {
-        // The validation requires exactly one of them.
+        // The validation requires exactly one of the fields.
         match signal {
             TextOrMap::Text(quantity) => Signal::Constant(quantity),
             TextOrMap::Map(SignalShape { sine: Some(sine), .. }) => Signal::Sine(sine),
@@ -403,7 +404,7 @@ impl JsonSchema for Signal {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "{at: …, value: …}")]
 pub struct Point {
-    /// When, from the start.
+    /// The time since the start.
     #[serde(with = "As::<Instant>")]
     pub at: Time,
     /// The value.
@@ -415,16 +416,16 @@ pub struct Point {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "{mean: …, amplitude: …, period: …}")]
 pub struct Sine {
-    /// The middle.
+    /// The mean value.
     #[serde(with = "As::<AnyQuantity>")]
     pub mean: Quantity,
-    /// Half of the height.
+    /// The largest difference from the mean.
     #[serde(with = "As::<AnyQuantity>")]
     pub amplitude: Quantity,
-    /// The time of one wave.
+    /// The duration of one wave.
     #[serde(with = "As::<PositiveDuration>")]
     pub period: Span,
-    /// The time of a rising crossing of the middle. Default 0s.
+    /// A time at which the value rises through the mean. Default 0s.
     #[serde(default, with = "As::<Duration>", skip_serializing_if = "is_default")]
     pub offset: Span,
 }

@@ -6,8 +6,8 @@
 //! and errors are reported with line and column. [`to_yaml`] converts back. This module does no
 //! I/O: the caller reads files.
 //!
-//! Deliberately absent: noise in signals, includes, variables and templates. A person who has never
-//! seen a scenario can read one from top to bottom.
+//! Deliberately absent: noise in signals, includes, variables and templates. A reader without
+//! knowledge of the format can read a scenario from top to bottom.
 
 mod action;
 mod autoscaler;
@@ -52,12 +52,12 @@ pub use self::resolved::Scenario;
 pub use self::schema::schema;
 use crate::compare::Known;
 
-/// Reads a scenario. `path` is the file as the user named it, for messages; it is also the id until
-/// the caller sets a better one. `read` reads the manifest of `hpa.file`, by a path relative to the
-/// scenario's folder.
+/// Reads a scenario. `path` is the file as the user named it, for messages; it is also the id
+/// unless the caller sets another one. `read` reads the manifest of `hpa.file`, by a path relative
+/// to the scenario's folder.
 ///
 /// # Errors
-/// Everything that is wrong with the file, with line and column.
+/// All problems of the file, with line and column.
 pub fn parse(
     path: &str,
     text: &str,
@@ -81,10 +81,10 @@ pub fn parse(
     Ok(scenario)
 }
 
-/// An HPA's manifest in a version that API servers take: v2, if they take its own no more.
+/// Converts an HPA's manifest to v2 if API servers no longer accept its version.
 ///
 /// # Errors
-/// Why it can't be converted.
+/// The reason why the manifest can't be converted.
 pub fn served(manifest: Value) -> Result<Value, String> {
     resolve::served(manifest)
 }
@@ -92,7 +92,7 @@ pub fn served(manifest: Value) -> Result<Value, String> {
 /// Reads the list of known disagreements (`divergences.yaml`).
 ///
 /// # Errors
-/// If it has not that form, with line and column.
+/// The first problem of the file, with line and column.
 pub fn parse_known(path: &str, text: &str) -> Result<Known, Error> {
     let failed = |problem| Error { path: path.to_owned(), problems: vec![problem] };
     let root = single(text).map_err(failed)?;
@@ -109,8 +109,8 @@ pub fn parse_known(path: &str, text: &str) -> Result<Known, Error> {
     }
 }
 
-/// Writes a scenario as a file that is pleasant to read, and that is read back as the same.
-/// `schema` is the path of the schema, relative to the file, for the first line.
+/// Writes a scenario as a readable file, which is parsed to the same scenario. `schema` is the path
+/// of the schema, relative to the file, for the first line.
 #[must_use]
 pub fn to_yaml(scenario: &Scenario, schema: Option<&str>) -> String {
     let mut text = String::new();
@@ -129,13 +129,14 @@ pub fn to_tree(scenario: &Scenario) -> Value {
     to_raw::to_value(scenario)
 }
 
-/// Writes such a tree. It may be incomplete; [`parse`] checks whether it is a valid scenario.
+/// Writes a tree as YAML. The tree may be incomplete; [`parse`] checks whether it is a valid
+/// scenario.
 #[must_use]
 pub fn tree_to_yaml(tree: &Value) -> String {
     tree.as_object().map(write::document).unwrap_or_default()
 }
 
-/// The one document of a text.
+/// Parses a text that contains exactly one document.
 fn single(text: &str) -> Result<node::Node, Problem> {
     let problem = |line, column, what: &str, hint: &str| Problem {
         file: None,

@@ -16,18 +16,18 @@ impl Scenario {
     /// The flags under these rules: the release's defaults for flags that are not set.
     #[must_use]
     pub fn flags_by(&self, rules: &Rules) -> Flags {
-        let wanted = self.flags_wanted();
+        let required = self.required_flags();
         let fill = |flags: Flags, flag: Flag| {
-            if wanted.contains(&flag) { flags } else { flags.with(flag, &rules.default_flags) }
+            if required.contains(&flag) { flags } else { flags.with(flag, &rules.default_flags) }
         };
         Flag::ALL.into_iter().fold(self.flags, fill)
     }
 
     /// The flags that are set or differ from their defaults.
-    fn flags_wanted(&self) -> Vec<Flag> {
-        let mut wanted = self.flags.differing(&Flags::default());
-        wanted.extend(&self.flags_given);
-        wanted
+    fn required_flags(&self) -> Vec<Flag> {
+        let mut required = self.flags.differing(&Flags::default());
+        required.extend(&self.flags_given);
+        required
     }
 
     /// The feature gates under these rules, without gates that do not exist.
@@ -35,7 +35,7 @@ impl Scenario {
     pub fn gates_by(&self, rules: &Rules) -> FeatureGates {
         let mut gates = rules.default_gates();
         for (name, on) in &self.gate_overrides {
-            // `lacking` reports flags that can't be set, and the scenario is not run.
+            // `unsupported_on` reports gates that can't be set; such scenarios are not run.
             let _ = gates.set(name, *on);
         }
         gates
@@ -54,7 +54,7 @@ impl Scenario {
         if let Some(error) = self.gate_overrides.iter().find_map(unknown) {
             return Some(format!("on {release}: {error}"));
         }
-        let flag = self.flags_wanted().into_iter().find(|flag| !rules.flags[*flag as usize]);
+        let flag = self.required_flags().into_iter().find(|flag| !rules.flags[*flag as usize]);
         if let Some(flag) = flag {
             return Some(format!("on {release} there is no flag --{}", flag.name()));
         }
@@ -71,13 +71,13 @@ impl Scenario {
         self.unsupported_fields(&rules).map(|why| format!("{why} {release}"))
     }
 
-    /// The fields of HPAs that do not exist under these rules: a sentence that ends before the
-    /// release.
+    /// The reason why fields of the HPAs are not supported under these rules: a sentence without
+    /// the release at its end.
     fn unsupported_fields(&self, rules: &Rules) -> Option<&'static str> {
         if rules.admission.stored_as_v1 && self.hpas.iter().any(lacks_behavior_defaults) {
             return Some(
-                "behavior in an annotation of autoscaling/v1 that leaves out what has defaults \
-                 ends the controller of",
+                "behavior in an annotation of autoscaling/v1 without all default values crashes the \
+                 controller of",
             );
         }
         if !rules.admission.has_behavior && self.specs().any(|spec| spec.behavior.is_some()) {
@@ -123,7 +123,7 @@ fn lacks_behavior_defaults(hpa: &Autoscaler) -> bool {
     hpa.version == ApiVersion::V1 && filled.behavior != hpa.spec.behavior
 }
 
-/// The fields of a spec in a merge patch. A removed behavior is an empty one.
+/// The metrics and behavior in a merge patch, as a spec. A removed behavior is an empty one.
 fn patched_fields(patch: &Value) -> Option<HpaSpec> {
     let mut spec = json!({ "scaleTargetRef": { "kind": "", "name": "" }, "maxReplicas": 0 });
     for (field, value) in patch.get("spec")?.as_object()? {
@@ -148,9 +148,9 @@ impl Scenario {
         self.hpas.iter().map(|hpa| Cow::Borrowed(&*hpa.spec)).chain(edits)
     }
 
-    /// Returns true if an HPA has such a metric, or gets one by an edit.
-    pub(super) fn has_metric(&self, such: impl Fn(&MetricSpec) -> bool) -> bool {
-        self.specs().any(|spec| spec.metrics.iter().any(&such))
+    /// Returns true if an HPA has a matching metric, initially or after an edit.
+    pub(super) fn has_metric(&self, matches: impl Fn(&MetricSpec) -> bool) -> bool {
+        self.specs().any(|spec| spec.metrics.iter().any(&matches))
     }
 
     /// Returns true if an HPA scales on metrics of custom.metrics.k8s.io.

@@ -1,8 +1,8 @@
-//! YAML as a tree that knows its positions.
+//! A YAML document as a tree with positions.
 
 use serde_json::Value;
 
-/// A value with the place where it begins.
+/// A value and the position at which it begins.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     /// Line, from 1.
@@ -16,11 +16,11 @@ pub(super) struct Node {
 /// The value of a node.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
-    /// Text; a plain (unquoted) one may stand for a number and the like.
+    /// Text; plain (unquoted) text may stand for a number, a boolean or null.
     Scalar {
         /// The text as written, without quotes.
         text: String,
-        /// Without quotes.
+        /// Whether the text is unquoted.
         plain: bool,
     },
     /// A list.
@@ -60,7 +60,7 @@ impl Node {
         }
     }
 
-    /// Nothing: `null`, `~`, or no value at all.
+    /// Returns true for `null`, `~`, or an absent value.
     pub(super) fn is_null(&self) -> bool {
         self.scalar() == Some(Scalar::Null)
     }
@@ -75,7 +75,7 @@ impl Node {
         }
     }
 
-    /// The value of a field of a map, to be changed.
+    /// The value of a field of a map, mutable.
     pub(super) fn entry_mut(&mut self, name: &str) -> Option<&mut Node> {
         match &mut self.kind {
             Kind::Map(entries) => {
@@ -93,7 +93,7 @@ impl Node {
         }
     }
 
-    /// The same as JSON.
+    /// The tree as JSON.
     pub(super) fn to_json(&self) -> Value {
         match &self.kind {
             Kind::List(items) => items.iter().map(Node::to_json).collect(),
@@ -103,7 +103,7 @@ impl Node {
             Kind::Scalar { .. } => match self.scalar() {
                 Some(Scalar::Bool(value)) => value.into(),
                 Some(Scalar::Int(value)) => value.into(),
-                // As kubectl sends it: 9.0 is 9.
+                // 9.0 becomes 9, as with kubectl.
                 Some(Scalar::Float(value)) if value.fract() == 0.0 && value.abs() < 1e15 => {
                     (value as i64).into()
                 }
@@ -130,7 +130,7 @@ impl Node {
     }
 }
 
-/// A text in quotes, not too long for a message.
+/// Quotes a text, and shortens it for a message.
 pub(super) fn shorten(text: &str) -> String {
     let mut short: String = text.chars().take(60).collect();
     if short.len() < text.len() {

@@ -6,38 +6,39 @@ use std::sync::Arc;
 use crate::model::api::{ConditionStatus, ContainerMetrics, PodPhase, PodSpec};
 use crate::model::time::{Span, Time};
 
-/// Some pods that are alike. They are there from the start to the end, and nothing befalls them.
+/// Identical pods that exist from the start to the end and never change.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OtherPods {
-    /// The prefix of their names.
+    /// The prefix of the pods' names.
     pub name: Arc<str>,
-    /// Their number.
+    /// The number of pods.
     pub count: u32,
-    /// Their labels.
+    /// The labels of the pods.
     pub labels: BTreeMap<String, String>,
     /// Containers and their requests.
     pub spec: Arc<PodSpec>,
-    /// Their usage, which never changes. Empty: metrics.k8s.io has no entry of them.
+    /// The usage of the containers, which never changes. Empty: metrics.k8s.io has no entry of the
+    /// pods.
     pub usage: Arc<[ContainerMetrics]>,
-    /// Their phase.
+    /// The phase of the pods.
     pub phase: PodPhase,
-    /// Their condition Ready since their creation, if they have one.
+    /// The condition Ready since the creation, if any.
     pub ready: Option<ConditionStatus>,
-    /// Whether they have a start time.
+    /// Whether the pods have a start time.
     pub started: bool,
-    /// Whether they are Terminating.
+    /// Whether the pods are Terminating.
     pub terminating: bool,
-    /// How old they are at t=0.
+    /// The age of the pods at t=0.
     pub age: Span,
 }
 
 impl OtherPods {
-    /// Their names: `report-0`, `report-1` …
+    /// The names of the pods: `report-0`, `report-1` …
     pub fn names(&self) -> impl Iterator<Item = Arc<str>> {
         (0..self.count).map(|index| format!("{}-{index}", self.name).into())
     }
 
-    /// When they were created, as the API has it.
+    /// The creation time in the API.
     #[must_use]
     pub fn created(&self) -> Time {
         (Time::ZERO - self.age).truncate_to_second()

@@ -10,7 +10,7 @@ use super::text::{Form, Malformed, text_only};
 /// A set of pods by ordinal: the order of their creation, from 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PodSet {
-    /// Every pod that exists at that time.
+    /// All pods that exist when the action begins.
     All,
     /// These ordinals: inclusive ranges, sorted.
     Ordinals(Vec<(u32, u32)>),
@@ -58,10 +58,10 @@ impl Form for PodSet {
 
 text_only!(PodSet);
 
-/// Text that is no set of pods.
+/// A text that is not a set of pods.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PodSetError {
-    /// Nothing there.
+    /// The text is empty.
     Empty,
     /// A part that is neither a number nor a range.
     Malformed(String),
@@ -123,7 +123,7 @@ fn range(part: &str) -> Result<(u32, u32), PodSetError> {
     }
 }
 
-/// As it is written in scenarios.
+/// The form in scenario files.
 impl fmt::Display for PodSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let PodSet::Ordinals(ranges) = self else { return f.write_str("all") };

@@ -80,16 +80,16 @@ pub(super) struct ScenarioFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<AnyTimelineEvent>")]
     pub(super) timeline: Vec<TimelineEvent>,
-    /// When the scenario ends: reconciles up to and including this time count.
+    /// The end of the scenario: reconciles up to and including this time count.
     #[serde(with = "As::<End>")]
     pub(super) until: Time,
-    /// The expected behaviour of the controller. Without expectations, model and controller are
+    /// The expected behavior of the controller. Without expectations, model and controller are
     /// only compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) expect: Vec<Expect>,
 }
 
-/// Any map: the manifest is checked on its own.
+/// Any map: the manifest is checked separately.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(super) struct AnyManifest(pub(super) Value);
 
@@ -182,7 +182,7 @@ pub(super) struct Workload {
     /// The initial replicas.
     #[schemars(range(min = 0))]
     pub(super) replicas: i32,
-    /// The largest number of pods, as under a ResourceQuota. More replicas have no more pods.
+    /// The largest number of pods, as under a ResourceQuota. Replicas above it get no pods.
     /// Default: no quota.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
@@ -209,7 +209,7 @@ pub(super) struct Workload {
     /// ready. Default 1h.
     #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
     pub(super) age: Option<Span>,
-    /// How new pods start. Default: they are ready at once.
+    /// How new pods start. Default: they are ready immediately.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) startup: Startup,
     /// The plural of a custom resource's kind, for instance `workers` for the kind Worker. Default:
@@ -221,10 +221,10 @@ pub(super) struct Workload {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub(super) status_replicas: Option<i32>,
-    /// Which pods a scale-down deletes first. Default: replicaSet.
+    /// The order in which a scale-down deletes pods. Default: replicaSet.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) scale_down_order: ScaleDownOrder,
-    /// How long a deleted pod stays Terminating. Default 0s: it is gone at once.
+    /// How long a deleted pod stays Terminating. Default 0s: it is removed immediately.
     #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
     pub(super) termination: Option<Span>,
 }
@@ -234,15 +234,15 @@ pub(super) struct Workload {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "a target, for instance {kind: Deployment, name: api, replicas: 3}")]
 pub(super) struct OtherTarget {
-    /// Its kind, for instance `Deployment`.
+    /// The target's kind, for instance `Deployment`.
     pub(super) kind: String,
-    /// Its name.
+    /// The target's name.
     #[schemars(length(min = 1))]
     pub(super) name: String,
-    /// The initial replicas. `status.replicas` of its scale follows each change at once.
+    /// The initial replicas. `status.replicas` of the scale follows each change immediately.
     #[schemars(range(min = 0))]
     pub(super) replicas: i32,
-    /// The selector in its scale, as text. Default `app=NAME`. It may select the workload's pods.
+    /// The selector in the scale, as text. Default `app=NAME`. It may select the workload's pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) selector: Option<String>,
 }
@@ -252,17 +252,17 @@ pub(super) struct OtherTarget {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "other pods, for instance {name: report, labels: {app: web}}")]
 pub(super) struct OtherPods {
-    /// The prefix of their names: pods of `report` are named `report-0`, `report-1` and so on.
+    /// The prefix of the pods' names: with `report`, they are `report-0`, `report-1` and so on.
     #[schemars(length(min = 1))]
     pub(super) name: String,
-    /// Their number. Default 1.
+    /// The number of pods. Default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub(super) count: Option<u32>,
-    /// Their labels.
+    /// The labels of the pods.
     #[schemars(extend("minProperties" = 1))]
     pub(super) labels: BTreeMap<String, String>,
-    /// The name of their container. Default `app`.
+    /// The name of the container. Default `app`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub(super) container: Option<String>,
@@ -273,21 +273,21 @@ pub(super) struct OtherPods {
     /// metrics.k8s.io.
     #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
     pub(super) usage: Requests,
-    /// Their phase. Default Running.
+    /// The phase of the pods. Default Running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) phase: Option<PodPhase>,
-    /// Their condition Ready. Default: True if they are Running, absent if they are Pending,
+    /// The condition Ready. Default: True if they are Running, absent if they are Pending,
     /// otherwise False.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) ready: Option<Readiness>,
-    /// Whether they have a start time. Default: true unless they are Pending.
+    /// Whether the pods have a start time. Default: true unless they are Pending.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) started: Option<bool>,
-    /// Whether they are Terminating. Default false.
+    /// Whether the pods are Terminating. Default false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) terminating: bool,
-    /// Their age: how long before the start they were created and their condition Ready got its
-    /// status. Default 1h.
+    /// The age of the pods: how long before the start they were created and the condition Ready got
+    /// its status. Default 1h.
     #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
     pub(super) age: Option<Span>,
 }
@@ -296,13 +296,13 @@ pub(super) struct OtherPods {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(expecting = "\"True\", \"False\", Unknown or Absent, the first two in quotes")]
 pub(super) enum Readiness {
-    /// It is ready.
+    /// The pod is ready.
     True,
-    /// It is not.
+    /// The pod is not ready.
     False,
     /// Unknown.
     Unknown,
-    /// It has no such condition.
+    /// The pod has no such condition.
     Absent,
 }
 
@@ -310,14 +310,14 @@ pub(super) enum Readiness {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "an init container (a map)")]
 pub(super) struct InitContainer {
-    /// Its name.
+    /// The container's name.
     #[schemars(length(min = 1))]
     pub(super) name: String,
     /// The requests of the container, for instance `cpu: 500m`.
     #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
     pub(super) requests: Requests,
-    /// `Always`: it is a sidecar, which runs as long as the pod does. Default: it ends before the
-    /// containers start.
+    /// `Always`: the container is a sidecar, which runs as long as the pod. Default: the container
+    /// ends before the main containers start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) restart_policy: Option<RestartPolicy>,
 }
@@ -325,7 +325,7 @@ pub(super) struct InitContainer {
 /// When an init container is started again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(super) enum RestartPolicy {
-    /// Always: it is a sidecar.
+    /// The container is a sidecar.
     Always,
 }
 

@@ -11,9 +11,9 @@ use crate::model::rules::Release;
 /// The releases that a scenario applies to, both ends inclusive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReleaseRange {
-    /// The oldest, or all.
+    /// The oldest release. None: no lower bound.
     pub from: Option<Release>,
-    /// The newest, or all.
+    /// The newest release. None: no upper bound.
     pub to: Option<Release>,
 }
 
@@ -45,7 +45,7 @@ impl Form for ReleaseRange {
 
 text_only!(ReleaseRange);
 
-/// Text that is not a range of releases.
+/// A text that is not a range of releases.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RangeError {
     /// The problem.
@@ -126,7 +126,7 @@ fn release(text: &str) -> Result<Release, RangeError> {
     }
 }
 
-/// As it is written in scenarios; `all` has no such form.
+/// The form in scenario files. A range of all releases has no form there.
 impl fmt::Display for ReleaseRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.from, self.to) {

@@ -27,10 +27,10 @@ pub use super::workload::{
 use crate::model::flags::{Flag, Flags};
 use crate::model::time::Time;
 
-/// A scenario, ready to be run.
+/// A scenario that is ready to run.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Its path below `fixtures/` without the extension; for other files the path as given.
+    /// The path below `fixtures/` without the extension; for other files, the path as given.
     pub id: String,
     /// The file as the user named it, for messages.
     pub path: String,
@@ -38,17 +38,18 @@ pub struct Scenario {
     pub requirement: String,
     /// A link to the source, KEP or issue; empty if the file has none.
     pub upstream: String,
-    /// The ids of the rules that it shows.
+    /// The ids of the rules that the scenario shows.
     pub covers: Vec<String>,
-    /// The releases that it applies to.
+    /// The releases that the scenario applies to.
     pub releases: ReleaseRange,
-    /// Flags of the kube-controller-manager; today's defaults for flags that are not set.
+    /// Flags of the kube-controller-manager. Flags that are not set have the defaults of the newest
+    /// release.
     pub flags: Flags,
     /// The flags that are set, even to their defaults.
     pub flags_given: Vec<Flag>,
     /// The feature gates of API server and controller that the file switches, by name.
     pub gate_overrides: BTreeMap<String, bool>,
-    /// The namespace of everything.
+    /// The namespace of all objects.
     pub namespace: Arc<str>,
     /// The HPAs, in the order in which they are created at t=0. At least one.
     pub hpas: Vec<Autoscaler>,
@@ -62,20 +63,20 @@ pub struct Scenario {
     pub other_pods: Vec<OtherPods>,
     /// The responses of the metrics APIs.
     pub metrics: Metrics,
-    /// The events, by time; stable for equal times.
+    /// The events, sorted by time; events of equal times keep the order of the file.
     pub timeline: Vec<TimelineEvent>,
     /// The end of the scenario: the last reconcile at or before this time is included.
     pub until: Time,
     /// The expectations.
     pub expect: Vec<Expectation>,
-    /// Hash of everything that affects a run (not comments or `expect`): 16 hex digits.
+    /// The hash of everything that affects a run (not comments or `expect`): 16 hex digits.
     pub hash: String,
-    /// Line (from 1) for divergences: of `hpa`, or the first line of the file.
+    /// The line of `hpa` or `hpas` (from 1), for divergences.
     pub line: usize,
 }
 
 impl Scenario {
-    /// The scale targets: the workload, then those without pods.
+    /// The scale targets: the workload, then the targets without pods.
     pub fn targets(&self) -> impl Iterator<Item = Target<'_>> {
         let workload = &self.workload;
         let first = Target {
@@ -97,8 +98,8 @@ impl Scenario {
         std::iter::once(first).chain(others)
     }
 
-    /// The kinds that the API server serves with a scale, each once: the kinds of the targets, and
-    /// the built-in ones.
+    /// The kinds that the API server serves with a scale, without duplicates: the kinds of the
+    /// targets, and the built-in kinds.
     #[must_use]
     pub fn kinds(&self) -> Vec<ScalableKind<'_>> {
         let of_targets = self.targets().map(|target| ScalableKind {
@@ -116,8 +117,8 @@ impl Scenario {
         kinds
     }
 
-    /// Kinds that the API server serves without a scale. Custom resources of the targets are not
-    /// among them.
+    /// Kinds that the API server serves without a scale, except for custom resources of the
+    /// targets.
     #[must_use]
     pub fn kinds_without_scale(&self) -> Vec<ScalableKind<'static>> {
         let custom = |kind: &ScalableKind<'_>| {

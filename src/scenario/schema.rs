@@ -1,4 +1,4 @@
-//! The JSON Schema of scenario files, from the types in `file`.
+//! The JSON Schema of scenario files, from the types in `raw`.
 
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::raw::ScenarioFile;
 
-/// Where the schema of the newest version is published.
+/// The URL of the schema of the newest version.
 const ID: &str = "https://kube-lockstep.dev/schema/scenario.schema.json";
 
 /// Types of the Kubernetes API, where null is the same as absent. In a patch it removes a field.
@@ -96,7 +96,7 @@ impl Transform for NoDefaults {
     }
 }
 
-/// Optional fields are left out, not null.
+/// Removes null from the types of optional fields: such fields are omitted instead.
 #[derive(Clone)]
 struct NoNulls;
 

@@ -1,10 +1,11 @@
-//! The same scenario, faster: for clusters on which time can't be anything but real.
+//! Accelerates a scenario for clusters, which run in real time.
 //!
-//! Every span of it is divided: the controller's sync period and windows, the periods of policies,
-//! how pods come up, signals, the timeline. What happens is then the same, sooner. Expectations are
-//! left out: they are of the scenario as it was written, and hold in virtual time.
+//! Every duration is divided: the controller's sync period and windows, the periods of policies,
+//! the startup of pods, signals, the timeline. The same events then happen sooner. Expectations are
+//! removed: they refer to the times of the original scenario.
 //!
-//! Durations that the API stores in whole seconds must stay so; other scenarios are rejected.
+//! The API stores some durations in whole seconds. If such a duration is not divisible, the
+//! scenario is rejected.
 
 use std::num::NonZero;
 use std::ops::RangeInclusive;
@@ -18,18 +19,18 @@ use super::resolved::{
 use crate::model::api::{ScalingPolicy, ScalingPolicyType, ScalingRules};
 use crate::model::time::{Span, Time};
 
-/// A field of an HPA that is a span of time in seconds.
+/// A field of an HPA with a duration in seconds.
 #[derive(Clone)]
 struct SecondsField {
     name: &'static str,
     /// The values that the API server accepts.
-    taken: RangeInclusive<i64>,
+    valid: RangeInclusive<i64>,
 }
 
 /// Upstream: pkg/apis/autoscaling/validation/validation.go
 const SECONDS: [SecondsField; 2] = [
-    SecondsField { name: "stabilizationWindowSeconds", taken: 0..=3600 },
-    SecondsField { name: "periodSeconds", taken: 1..=1800 },
+    SecondsField { name: "stabilizationWindowSeconds", valid: 0..=3600 },
+    SecondsField { name: "periodSeconds", valid: 1..=1800 },
 ];
 
 /// The period of the policies that the API server fills in.
@@ -41,7 +42,7 @@ impl Scenario {
     /// A copy of this scenario, accelerated by a factor.
     ///
     /// # Errors
-    /// Why it can't be: a field that is kept in whole seconds does not divide.
+    /// A duration that the API stores in whole seconds is not divisible by the factor.
     pub fn faster(&self, times: NonZero<u32>) -> Result<Scenario, String> {
         let speed = Speed(i64::from(times.get()));
         let mut scenario = self.clone();
@@ -96,7 +97,8 @@ impl Speed {
         time.0 /= self.0;
     }
 
-    /// The API server's defaults are written out and divided as well.
+    /// Divides the durations of an HPA. The API server's defaults are set explicitly and divided as
+    /// well.
     fn autoscaler(self, hpa: &mut Autoscaler) -> Result<(), String> {
         if hpa.has_behavior_annotation() {
             return Err(format!("its behavior is in the annotation {BEHAVIOR_ANNOTATION}"));
@@ -136,10 +138,10 @@ impl Speed {
         Ok(())
     }
 
-    /// Divides a field in seconds. A value that the API server refuses stays as it is.
+    /// Divides a field in seconds. A value that the API server rejects stays unchanged.
     fn whole_seconds(self, field: SecondsField, seconds: i64) -> Result<i64, String> {
-        let SecondsField { name, taken } = field;
-        if !taken.contains(&seconds) {
+        let SecondsField { name, valid } = field;
+        if !valid.contains(&seconds) {
             return Ok(seconds);
         }
         if seconds % self.0 != 0 {
@@ -184,7 +186,7 @@ impl Speed {
         }
         objects.iter_mut().flat_map(ObjectMetric::signals_mut).for_each(|it| self.signal(it));
         externals.iter_mut().flat_map(ExternalMetric::signals_mut).for_each(|it| self.signal(it));
-        // Windows cross the API in whole seconds.
+        // The API transmits windows in whole seconds.
         sampling.window.0 =
             Span::from_secs((sampling.window.as_secs_f64() as i64 / self.0).max(1)).0;
         self.span(&mut sampling.lag);
@@ -235,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn every_span_is_divided() {
+    fn all_durations_are_divided() {
         let faster = scenario(&text()).faster(NonZero::new(15).expect("15")).expect("it divides");
         assert_eq!(faster.flags.sync_period, Span::from_secs(1));
         assert_eq!(faster.flags.downscale_stabilization, Span::from_secs(20));
@@ -245,20 +247,20 @@ mod tests {
         assert_eq!(faster.workload.startup.ready, Some(Span::from_secs(2)));
         let behavior = &faster.hpas[0].manifest["spec"]["behavior"];
         assert_eq!(behavior["scaleDown"]["stabilizationWindowSeconds"], 20);
-        // The API server would have filled in 15 s.
+        // The API server's default is 15 s.
         assert_eq!(behavior["scaleDown"]["policies"][0]["periodSeconds"], 1);
         assert_eq!(behavior["scaleUp"]["policies"][1]["periodSeconds"], 1);
     }
 
     #[test]
-    fn at_speed_1_a_scenario_stays_the_same() {
+    fn speed_1_does_not_change_a_scenario() {
         let scenario = scenario(&text());
         let same = scenario.faster(NonZero::<u32>::MIN).expect("1 divides all");
         assert_eq!(format!("{same:?}"), format!("{scenario:?}"));
     }
 
     #[test]
-    fn indivisible_spans_are_rejected() {
+    fn indivisible_durations_are_rejected() {
         let text =
             text().replace("stabilizationWindowSeconds: 300", "stabilizationWindowSeconds: 50");
         let error = scenario(&text).faster(NonZero::new(15).expect("15")).expect_err("50 / 15");
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn scaling_keeps_invalid_hpas_invalid() {
+    fn acceleration_keeps_invalid_hpas_invalid() {
         let mut edit = json!({
             "scaleUp": { "stabilizationWindowSeconds": -1 },
             "scaleDown": {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Scenario;
 
-/// A Deployment of two replicas whose pods use 500m of CPU each, as the HPA wants them to.
+/// A Deployment of two replicas whose pods use 500m of CPU each, which is the HPA's target.
 pub(crate) const WEB: &str = "
 apiVersion: kube-lockstep.dev/v1alpha1
 kind: Scenario
@@ -27,7 +27,7 @@ metrics:
 until: 2m
 ";
 
-/// Parses a scenario that refers to no other file.
+/// Parses a scenario without references to other files.
 pub(crate) fn scenario(text: &str) -> Arc<Scenario> {
     let none = |_: &str| Err("there is no other file".to_owned());
     Arc::new(super::parse("x.yaml", text, &none).expect("a valid scenario"))

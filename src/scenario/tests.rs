@@ -1,4 +1,4 @@
-//! Tests of the whole way from text to scenario and back.
+//! Tests of parsing and writing whole scenarios.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::resolved::{Action, PodSet, ScaleDownOrder, Signal, Startup, UsageSour
 use super::*;
 use crate::model::time::{Span, Time};
 
-/// As short as a scenario can be.
+/// A minimal scenario.
 const SHORT: &str = r#"# a comment
 apiVersion: kube-lockstep.dev/v1alpha1
 kind: Scenario
@@ -24,22 +24,22 @@ workload:
 until: 1m
 "#;
 
-/// With every field there is.
+/// A scenario with all fields.
 const LONG: &str = include_str!("testdata/everything.yaml");
 
-fn nothing_to_read(path: &str) -> Result<String, String> {
+fn no_files(path: &str) -> Result<String, String> {
     Err(format!("no {path} here"))
 }
 
 fn parsed(text: &str) -> Scenario {
-    match parse("test.yaml", text, &nothing_to_read) {
+    match parse("test.yaml", text, &no_files) {
         Ok(scenario) => scenario,
         Err(error) => panic!("{error}"),
     }
 }
 
-fn refused(text: &str) -> String {
-    parse("test.yaml", text, &nothing_to_read).expect_err("it is wrong").to_string()
+fn parse_error(text: &str) -> String {
+    parse("test.yaml", text, &no_files).expect_err("an invalid file").to_string()
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn written_scenarios_are_parsed_back_unchanged() {
 #[test]
 fn the_hash_covers_everything_that_affects_a_run() {
     let hash = parsed(SHORT).hash;
-    // Written down: recorded traces carry it, so it must not change by accident.
+    // Recorded traces contain this hash, so it must not change unintentionally.
     assert_eq!(hash, "b21c4f8bbc301538");
     for (from, to) in [
         ("# a comment", "# another"),
@@ -166,34 +166,35 @@ fn the_hash_covers_everything_that_affects_a_run() {
 
 #[test]
 fn a_manifest_is_read_from_its_file() {
-    let (head, rest) = SHORT.split_once("hpa:\n").expect("there is an hpa");
-    let (manifest, tail) = rest.split_once("workload:").expect("there is a workload");
+    let (head, rest) = SHORT.split_once("hpa:\n").expect("an hpa");
+    let (manifest, tail) = rest.split_once("workload:").expect("a workload");
     let text = format!("{head}hpa: {{file: ./my.yaml}}\nworkload:{tail}");
     let indented = |text: &str| text.replace("\n  ", "\n").trim_start().to_owned();
-    let own = format!("kind: Deployment\nspec: {{}}\n---\n{}", indented(manifest));
-    let read = |path: &str| if path == "./my.yaml" { Ok(own.clone()) } else { Err("?".to_owned()) };
-    let scenario = parse("a/test.yaml", &text, &read).expect("it is right");
+    let file = format!("kind: Deployment\nspec: {{}}\n---\n{}", indented(manifest));
+    let read =
+        |path: &str| if path == "./my.yaml" { Ok(file.clone()) } else { Err("?".to_owned()) };
+    let scenario = parse("a/test.yaml", &text, &read).expect("a valid file");
     assert_eq!(scenario.hash, parsed(SHORT).hash);
 
-    // What `kubectl get` writes of several objects.
+    // The list format of `kubectl get` for several objects.
     let items = format!("- {}", indented(manifest).trim_end().replace('\n', "\n  "));
     let list = format!("apiVersion: v1\nkind: List\nitems:\n- kind: Service\n{items}\n");
-    let scenario = parse("a/test.yaml", &text, &|_| Ok(list.clone())).expect("it is right");
+    let scenario = parse("a/test.yaml", &text, &|_| Ok(list.clone())).expect("a valid file");
     assert_eq!(scenario.hash, parsed(SHORT).hash);
     let error = parse("a/test.yaml", &text, &|_| Ok("kind: List\nitems: []\n".to_owned()));
-    let error = error.expect_err("there is none").to_string();
+    let error = error.expect_err("no HPA").to_string();
     assert!(
         error.contains("expected one HorizontalPodAutoscaler in ./my.yaml, found 0"),
         "{error}"
     );
 
-    let wrong = own.replace("maxReplicas", "maxReplica");
-    let error = parse("a/test.yaml", &text, &|_| Ok(wrong.clone())).expect_err("it is wrong");
+    let wrong = file.replace("maxReplicas", "maxReplica");
+    let error = parse("a/test.yaml", &text, &|_| Ok(wrong.clone())).expect_err("an invalid file");
     assert_eq!(
         error.to_string(),
         "a/my.yaml:9:3: unknown field `maxReplica`\n  hint: did you mean `maxReplicas`?"
     );
-    let error = parse("a/test.yaml", &text, &nothing_to_read).expect_err("it is not there");
+    let error = parse("a/test.yaml", &text, &no_files).expect_err("the file does not exist");
     assert_eq!(
         error.to_string(),
         "a/test.yaml:6:13: ./my.yaml can't be read: no ./my.yaml here\n  \
@@ -204,7 +205,7 @@ fn a_manifest_is_read_from_its_file() {
 #[test]
 fn all_problems_are_reported_at_once_by_line() {
     let text = SHORT.replace("replicas: 3", "replicas: -3\n  age: 5").replace("1m", "1x");
-    let error = refused(&text);
+    let error = parse_error(&text);
     let places: Vec<&str> = error
         .lines()
         .filter_map(|line| line.strip_prefix("test.yaml:")?.split(' ').next())
@@ -222,23 +223,23 @@ fn numbers_without_quotes_are_quantities() {
 #[test]
 fn known_disagreements_are_parsed() {
     let text = "divergences:\n  - scenario: a/b\n    field: status\n    reason: so\n    link: x\n";
-    let known = parse_known("divergences.yaml", text).expect("it is right");
+    let known = parse_known("divergences.yaml", text).expect("a valid file");
     assert_eq!(known.divergences[0].scenario, "a/b");
     let error = parse_known("divergences.yaml", &text.replace("field", "feild"));
-    let error = error.expect_err("it is wrong").to_string();
+    let error = error.expect_err("an invalid file").to_string();
     assert!(error.starts_with("divergences.yaml:3:5: unknown field `feild`"), "{error}");
 }
 
 #[test]
 fn the_example_of_the_reference_is_valid() {
     let reference = include_str!("../../docs/scenario.md");
-    let (_, rest) = reference.split_once("```yaml\n").expect("it has an example");
+    let (_, rest) = reference.split_once("```yaml\n").expect("an example");
     let (example, _) = rest.split_once("```").expect("it ends");
     let scenario = parsed(example);
     assert_eq!((scenario.timeline.len(), scenario.expect.len()), (2, 4));
 }
 
-/// A part of the long file is cut out, doubled or replaced.
+/// Cuts out, doubles or replaces a part of the long scenario.
 fn mutated(at: usize, length: usize, with: &str) -> String {
     let boundary = |mut at: usize| {
         while !LONG.is_char_boundary(at) {
@@ -254,7 +255,7 @@ fn mutated(at: usize, length: usize, with: &str) -> String {
 proptest! {
     #[test]
     fn no_text_makes_the_parser_panic(text in "\\PC*|[-{}\\[\\]:,&*!|>'\"%@# \\na0]{0,60}") {
-        let _ = parse("test.yaml", &text, &nothing_to_read);
+        let _ = parse("test.yaml", &text, &no_files);
     }
 
     #[test]

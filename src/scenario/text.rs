@@ -2,8 +2,8 @@
 //! validates, writes and describes each form in the JSON Schema.
 //!
 //! The decoder finds a form by its name. It reports a text that does not match the form with its
-//! position, and continues with a valid value in its place. So all such problems of a file are
-//! reported at once, together with the problems that the validation finds later.
+//! position, and continues with a valid value in its place. All such problems of a file are
+//! therefore reported at once, together with the problems that the validation finds later.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use super::node::shorten;
 use crate::model::quantity::{Quantity, QuantityError};
 use crate::model::time::{Span, SpanError, Time};
 
-/// Text that does not match its form.
+/// A text that does not match its form.
 #[derive(Debug)]
 pub(super) struct Malformed {
     /// The problem.
@@ -49,16 +49,16 @@ impl Malformed {
 pub(super) trait Form {
     /// The value.
     type Value;
-    /// The name by which the decoder finds the form. It starts with a NUL, which no type's name
-    /// does.
+    /// The name by which the decoder finds the form. It starts with a NUL, unlike the names of
+    /// types.
     const NAME: &'static str;
     /// The expected form, for messages.
     const EXPECTED: &'static str;
     /// A valid text that replaces a malformed one.
     const FALLBACK: &'static str;
-    /// The name of its definition in the JSON Schema.
+    /// The name of the form's definition in the JSON Schema.
     const SCHEMA_NAME: &'static str;
-    /// Whether a map is allowed in its place.
+    /// Whether a map is allowed in place of the text.
     const OR_MAP: bool = false;
 
     fn read(text: &str) -> Result<Self::Value, Malformed>;
@@ -69,7 +69,7 @@ pub(super) trait Form {
 /// For fields: `#[serde(with = "As::<Duration>")]`, or `As::<Option<Duration>>`.
 pub(super) struct As<F>(PhantomData<F>);
 
-/// A value that is read by its form.
+/// A value that is decoded by its form.
 struct Read<F: Form>(F::Value);
 
 impl<'de, F: Form> Deserialize<'de> for Read<F> {
@@ -197,7 +197,7 @@ impl<F: Form> JsonSchema for As<ByName<F>> {
     }
 }
 
-/// Types whose only form is text are read and written by it everywhere.
+/// Implements serde and the schema for types whose only form is text.
 macro_rules! text_only {
     ($name:ident) => {
         impl<'de> serde::Deserialize<'de> for $name {
@@ -274,7 +274,7 @@ impl Form for Duration {
     fn schema() -> Schema {
         json_schema!({
             "title": "duration",
-            "description": "A duration as Go writes them: 15s, 1m30s, 500ms, 1.5h.",
+            "description": "A duration in Go's format: 15s, 1m30s, 500ms, 1.5h.",
             "type": ["string", "integer"],
             "pattern": r"^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$|^0$",
             "minimum": 0,
@@ -325,7 +325,7 @@ fn unit_hint(text: &str) -> Option<String> {
 }
 
 narrower_form! {
-    /// A duration that is more than zero.
+    /// A duration longer than zero.
     PositiveDuration: Span = Duration, "\0positive duration",
     expected Duration::EXPECTED, or_map false, fallback "1s",
     |text| match span(text)? {
@@ -342,7 +342,7 @@ narrower_form! {
 }
 
 narrower_form! {
-    /// The time at which a scenario ends. The fallback is so late that nothing else is after it.
+    /// The end time of a scenario. The fallback is later than all other times.
     End: Time = Duration, "\0end",
     expected Duration::EXPECTED, or_map false, fallback "2000000h",
     Instant::read
@@ -367,7 +367,7 @@ impl Form for DurationOrNever {
     fn schema() -> Schema {
         json_schema!({
             "title": "duration or never",
-            "description": "A duration as Go writes them (10s, 1m30s), or `never`.",
+            "description": "A duration in Go's format (10s, 1m30s), or `never`.",
             "type": ["string", "integer"],
             "pattern": r"^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$|^0$|^never$",
             "minimum": 0,
@@ -409,7 +409,7 @@ impl Form for AnyQuantity {
 }
 
 narrower_form! {
-    /// The quantity of a signal that stays the same. A map in its place is a signal that changes.
+    /// The quantity of a constant signal. A map in its place is a signal that changes.
     SignalText: Quantity = AnyQuantity, "\0signal",
     expected "a quantity such as 500m, or a map with steps, points or sine", or_map true,
     fallback "0",
@@ -427,7 +427,7 @@ narrower_form! {
 }
 
 narrower_form! {
-    /// A quantity in a manifest. Its text is kept for the API server. It is checked later, when the
+    /// A quantity in a manifest. The text is kept for the API server, and checked later, when the
     /// metric is known.
     QuantityText: String = AnyQuantity, "\0quantity as text",
     expected AnyQuantity::EXPECTED, or_map false, fallback "0",

@@ -1,4 +1,4 @@
-//! Scale targets and the pods that they make.
+//! Scale targets and their pods.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use super::text::{Amount, As, ByName, Duration, DurationOrNever};
 use crate::model::api::{self, PodSpec, Requests};
 use crate::model::time::Span;
 
-/// The scale target and the pods that it makes.
+/// The scale target and its pods.
 #[derive(Clone, Debug)]
 pub struct Workload {
     /// API group of the target, empty for core.
@@ -31,20 +31,21 @@ pub struct Workload {
     pub quota: Option<u32>,
     /// The text form of the target's selector, as in `status.selector` of its scale.
     pub selector: Arc<str>,
-    /// Labels of its pods.
+    /// Labels of the pods.
     pub labels: BTreeMap<String, String>,
     /// Containers and their requests.
     pub spec: Arc<PodSpec>,
-    /// The age of the initial pods at t=0: they were created, started and became ready then.
+    /// The age of the initial pods at t=0: the time since they were created, started and became
+    /// ready.
     pub age: Span,
     /// The start-up of new pods.
     pub startup: Startup,
-    /// `status.replicas` of its scale, if it is not the number of its pods.
+    /// `status.replicas` of the scale, if it is not the number of pods.
     pub status_replicas: Option<i32>,
     /// The order of deletion on a scale-down.
     pub scale_down_order: ScaleDownOrder,
-    /// How long a deleted pod stays Terminating. It is not ready meanwhile, and does not delay its
-    /// replacement. Zero: it is deleted at once.
+    /// How long a deleted pod stays Terminating. A Terminating pod is unready and does not delay
+    /// its replacement. Zero: it is removed immediately.
     pub termination: Span,
 }
 
@@ -67,11 +68,11 @@ pub struct OtherTarget {
     pub kind: String,
     /// For instance `deployments`.
     pub resource: String,
-    /// Its name.
+    /// The target's name.
     pub name: Arc<str>,
-    /// `spec.replicas` at t=0; `status.replicas` follows at once.
+    /// `spec.replicas` at t=0; `status.replicas` follows each change immediately.
     pub replicas: i32,
-    /// The text form of its selector, as in `status.selector` of its scale.
+    /// The text form of the selector, as in `status.selector` of the scale.
     pub selector: Arc<str>,
 }
 
@@ -79,7 +80,7 @@ pub struct OtherTarget {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a container (a map)")]
 pub struct Container {
-    /// Its name.
+    /// The container's name.
     #[schemars(length(min = 1))]
     pub name: Arc<str>,
     /// The requests of the container, for instance `cpu: 500m`.
@@ -88,7 +89,7 @@ pub struct Container {
 }
 
 impl Container {
-    /// The container of a pod that has it.
+    /// The container in a pod's spec.
     #[must_use]
     pub fn to_api(&self) -> api::Container {
         let Container { name, requests } = self.clone();
@@ -121,7 +122,7 @@ pub struct Startup {
     pub metrics: Span,
 }
 
-/// At once.
+/// Immediately.
 impl Default for Startup {
     fn default() -> Startup {
         let at_once = Some(Span::ZERO);
@@ -141,7 +142,7 @@ struct StartupFields {
         skip_serializing_if = "Option::is_none"
     )]
     pending: Option<Option<Span>>,
-    /// How long after its creation the pod is ready; or `never`. Default: as soon as it is running.
+    /// How long after its creation the pod becomes ready; or `never`. Default: as soon as it runs.
     #[serde(
         default,
         with = "As::<Option<DurationOrNever>>",
@@ -181,15 +182,15 @@ impl JsonSchema for Startup {
     }
 }
 
-/// Which pods a scale-down deletes first.
+/// The order in which a scale-down deletes pods.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ScaleDownOrder {
-    /// As a ReplicaSet: Pending before Running, not ready before ready, then the newest.
+    /// As a ReplicaSet: Pending before Running pods, unready before ready pods, then the newest.
     #[default]
     ReplicaSet,
-    /// The newest, as a StatefulSet.
+    /// The newest pods first, as a StatefulSet.
     Newest,
-    /// The oldest.
+    /// The oldest pods first.
     Oldest,
 }

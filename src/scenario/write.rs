@@ -1,5 +1,5 @@
-//! A JSON value as YAML that people like to read: short maps and lists on one line, the rest in
-//! blocks; quotes only where they are needed.
+//! Writes a JSON value as readable YAML: short maps and lists on one line, others in blocks; quotes
+//! only where they are needed.
 
 use serde_json::{Map, Value};
 
@@ -23,7 +23,7 @@ fn member(name: &str, value: &Value, indent: usize, out: &mut String) {
     out.push_str(&scalar(name));
     out.push(':');
     let room = WIDTH.saturating_sub(indent + name.len() + 2);
-    // The top level and the HPA are known by their lines.
+    // Maps at the top level, such as the HPA, are always in block style.
     let inline = inline(value).filter(|text| {
         let nested = matches!(value, Value::Object(fields) if !fields.is_empty());
         text.chars().count() <= room && !(nested && indent == 0)
@@ -76,7 +76,7 @@ fn item(value: &Value, indent: usize, out: &mut String) {
     out.push_str(block.trim_start());
 }
 
-/// The value on one line, if that is readable: not nested more than three deep.
+/// The value on one line, if it is readable there: at most three levels deep.
 fn inline(value: &Value) -> Option<String> {
     (depth(value) <= 3).then(|| flow(value))
 }
@@ -104,7 +104,7 @@ fn flow(value: &Value) -> String {
     }
 }
 
-/// Text, in quotes if it would be read as something else without.
+/// Text, in quotes if it would otherwise have another meaning.
 fn scalar(text: &str) -> String {
     let plain_char = |c: char| c.is_ascii_alphanumeric() || "_-./=+()%$ :#~".contains(c);
     let safe = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/')
@@ -113,7 +113,7 @@ fn scalar(text: &str) -> String {
         && !text.contains(" #")
         && !text.ends_with([' ', ':'])
         && matches!(resolve(text), Scalar::Text(_))
-        // YAML 1.1 readers take these for true and false.
+        // YAML 1.1 parsers read these as true and false.
         && !matches!(text.to_lowercase().as_str(), "yes" | "no" | "on" | "off" | "y" | "n");
     if safe { text.to_owned() } else { Value::from(text).to_string() }
 }
@@ -151,8 +151,8 @@ mod tests {
         let value: Value = serde_json::from_str(
             r#"{"a":{"b":1},"list":[{"at":"60s","scale":7},{}],"empty":{},"none":[]}"#,
         )
-        .expect("it is JSON");
-        let Value::Object(fields) = value else { panic!("it is a map") };
+        .expect("valid JSON");
+        let Value::Object(fields) = value else { panic!("a map") };
         assert_eq!(
             document(&fields),
             "a:\n  b: 1\nlist: [{at: 60s, scale: 7}, {}]\nempty: {}\nnone: []\n"

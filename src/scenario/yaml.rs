@@ -1,7 +1,7 @@
-//! YAML text into trees with positions. The only file that knows the YAML library.
+//! Parses YAML text into trees with positions. Only this file uses the YAML library.
 //!
-//! Deliberately absent from YAML: merge keys, tags, several spellings of a key, and deep or
-//! exploding documents. Scenarios are written for readers.
+//! Deliberately not supported: merge keys, tags, duplicate keys, and documents with very deep
+//! nesting or very large expansions of aliases.
 
 use std::collections::HashMap;
 
@@ -10,9 +10,9 @@ use serde_yaml::granit_parser::{Event, Parser, ScalarStyle, ScanError, Span};
 use super::error::Problem;
 use super::node::{Key, Kind, Node};
 
-/// Deeper nesting than this is a mistake, and would cost stack.
+/// The largest depth of nesting. Deeper documents could overflow the stack.
 const MAX_DEPTH: usize = 64;
-/// Aliases repeat their nodes; this limits the result.
+/// The largest number of nodes. Aliases repeat their nodes, so a small text may contain many.
 const MAX_NODES: usize = 1_000_000;
 
 /// Reads all documents of a text.
@@ -29,7 +29,7 @@ fn problem(line: usize, column: usize, what: impl Into<String>, hint: Option<&st
     Problem { file: None, line, column, what: what.into(), hint: hint.map(str::to_owned) }
 }
 
-/// A collection that is still open.
+/// An open collection.
 struct Open {
     line: usize,
     column: usize,
@@ -71,7 +71,7 @@ impl Loader {
             Event::Alias(anchor) => {
                 let known = self.anchors.get(&anchor);
                 let (mut node, size) = known.cloned().ok_or_else(|| {
-                    problem(line, column, "an alias to what is not complete yet", None)
+                    problem(line, column, "an alias refers to a node that contains it", None)
                 })?;
                 self.nodes += size;
                 (node.line, node.column) = (line, column);
@@ -107,11 +107,11 @@ impl Loader {
         Ok(())
     }
 
-    /// Puts a finished node where it belongs.
+    /// Adds a complete node to the open collection, or to the documents.
     fn add(&mut self, node: Node, anchor: usize) -> Result<(), Problem> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
-            return Err(problem(node.line, node.column, "too large a document", None));
+            return Err(problem(node.line, node.column, "the document is too large", None));
         }
         if anchor > 0 {
             let size = size(&node);
@@ -141,7 +141,7 @@ fn as_key(node: Node, others: &[(Key, Node)]) -> Result<Key, Problem> {
     let (line, column) = (node.line, node.column);
     let Kind::Scalar { text, .. } = node.kind else {
         let hint = "did you mean text in quotes? `{` and `[` begin maps and lists";
-        return Err(problem(line, column, "a list or map as a key", Some(hint)));
+        return Err(problem(line, column, "a list or map is not supported as a key", Some(hint)));
     };
     if let Some((first, _)) = others.iter().find(|(other, _)| other.text == text) {
         let what = format!("duplicate field `{text}`, first on line {}", first.line);
@@ -154,7 +154,7 @@ fn as_key(node: Node, others: &[(Key, Node)]) -> Result<Key, Problem> {
     Ok(Key { text, line, column })
 }
 
-/// The parser's complaint with a hint for the usual causes.
+/// The parser's error, with a hint for the usual causes.
 fn explain(error: &ScanError) -> Problem {
     let what = error.info();
     let (line, column) = (error.marker().line(), error.marker().col() + 1);

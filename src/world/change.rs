@@ -50,7 +50,7 @@ pub enum Change {
     },
     /// Pods that are created or changed.
     SetPods(Vec<PodState>),
-    /// Pods that are gone.
+    /// Pods that no longer exist.
     DeletePods(Vec<Arc<str>>),
     /// The responses of metrics.k8s.io from now on.
     PodMetrics(PodMetricsChange),
@@ -97,7 +97,7 @@ pub struct ScaleTarget {
     pub resource: Arc<str>,
     /// The object's name.
     pub name: Arc<str>,
-    /// `spec.replicas`. Absent: left as it is (the controller may have just written it).
+    /// `spec.replicas`. Absent: unchanged (the controller may have just written it).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
     /// `status.replicas`.
@@ -106,13 +106,13 @@ pub struct ScaleTarget {
     pub selector: Arc<str>,
 }
 
-/// A pod as it is from now on.
+/// The new state of a pod.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodState {
     /// `metadata.name`.
     pub name: Arc<str>,
-    /// The template it was made from.
+    /// The template that the pod was created from.
     pub template: Arc<str>,
     /// `status.phase`.
     pub phase: PodPhase,
@@ -131,7 +131,7 @@ pub struct PodState {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodMetricsChange {
-    /// The timestamp of every sample that has none of its own, in nanoseconds since t=0.
+    /// The timestamp of every sample without its own timestamp, in nanoseconds since t=0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<Time>,
     /// The window of every sample, in nanoseconds.
@@ -140,7 +140,7 @@ pub struct PodMetricsChange {
     /// Samples that are added or changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<Sample>,
-    /// Pods whose samples vanish.
+    /// Pods whose samples disappear.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delete: Vec<Arc<str>>,
 }
@@ -153,20 +153,21 @@ pub struct Sample {
     pub pod: Arc<str>,
     /// The template whose labels the sample carries.
     pub template: Arc<str>,
-    /// Its own timestamp, if it is not the common one.
+    /// The sample's own timestamp, if it differs from the common one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<Time>,
     /// Usage by container.
     pub containers: Arc<[ContainerMetrics]>,
 }
 
-/// A metric of pods, from now on. Queries of unknown metrics fail with 404.
+/// The new values of a metric of pods. Queries of unknown metrics fail with 404.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodsMetricChange {
     /// The metric's name.
     pub metric: Arc<str>,
-    /// Labels of its series, by which a metric selector filters: all pods' series have the same.
+    /// Labels of the series, by which a metric selector filters. The series of all pods have the
+    /// same labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// The pods that have a value.
@@ -186,14 +187,14 @@ pub struct PodValue {
     pub template: Arc<str>,
     /// The value.
     pub value: Quantity,
-    /// When it was taken, in nanoseconds since t=0 (whole seconds).
+    /// The time of the measurement, in nanoseconds since t=0 (whole seconds).
     pub timestamp: Time,
     /// `windowSeconds`, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Span>,
 }
 
-/// A metric of an object, from now on. Queries of unknown metrics fail with 404.
+/// The new series of a metric of an object. Queries of unknown metrics fail with 404.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectMetricChange {
@@ -203,27 +204,27 @@ pub struct ObjectMetricChange {
     pub kind: Arc<str>,
     /// The object's name.
     pub name: Arc<str>,
-    /// Its series. The controller can use exactly one.
+    /// The metric's series. The controller can use exactly one.
     pub series: Vec<Series>,
     /// An error instead of the series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ApiError>,
 }
 
-/// An external metric, from now on. Queries of unknown metrics fail with 404.
+/// The new series of an external metric. Queries of unknown metrics fail with 404.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExternalMetricChange {
     /// The metric's name.
     pub metric: Arc<str>,
-    /// Its series.
+    /// The metric's series.
     pub series: Vec<Series>,
     /// An error instead of the series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ApiError>,
 }
 
-/// Requests of the controller that are answered with an error, or late.
+/// Requests of the controller that get an error or a late response.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Faults {
@@ -239,7 +240,8 @@ pub struct Faults {
     /// PUT of the HPA's status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_status: Option<ApiError>,
-    /// How long each query of a metrics API takes, in nanoseconds. Absent: it is answered at once.
+    /// The duration of each query of a metrics API, in nanoseconds. Absent: the response is
+    /// immediate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_metrics: Option<Span>,
 }

@@ -164,9 +164,9 @@ impl Cluster {
         missing: impl FnOnce() -> String,
         name: &str,
     ) -> Option<ApiError> {
-        let there = self.has_scale(resource, name);
-        let gone = || (!there).then(|| not_found(&missing(), name));
-        self.faults.update_scale.clone().or_else(gone)
+        let exists = self.has_scale(resource, name);
+        let not_found = || (!exists).then(|| not_found(&missing(), name));
+        self.faults.update_scale.clone().or_else(not_found)
     }
 
     /// Stores successfully written replicas. Returns false if the object does not exist.
@@ -175,13 +175,13 @@ impl Cluster {
         scale.map(|scale| scale.replicas = replicas).is_some()
     }
 
-    /// The requests that fail at present.
+    /// The requests that fail now.
     #[must_use]
     pub fn faults(&self) -> &Faults {
         &self.faults
     }
 
-    /// The HPA of that name.
+    /// The HPA with this name.
     #[must_use]
     pub fn hpa(&self, name: &str) -> Option<&Hpa> {
         self.hpas.get(name)
@@ -211,7 +211,8 @@ impl Cluster {
         changed
     }
 
-    /// Stores an HPA as another API server has stored it, as the base of later changes.
+    /// Stores an HPA in the form in which another API server stored it, as the base of later
+    /// changes.
     pub fn store_hpa(&mut self, hpa: Hpa) {
         self.hpas.store(hpa);
     }
@@ -309,7 +310,7 @@ impl Cluster {
     }
 }
 
-/// The API server's answer to a request for an object that is not there.
+/// The API server's response to a request for an object that does not exist.
 fn not_found(resource: &str, name: &str) -> ApiError {
     ApiError {
         code: 404,
@@ -318,12 +319,13 @@ fn not_found(resource: &str, name: &str) -> ApiError {
     }
 }
 
-/// Puts items into a list that is sorted by name. Of two of the same name the later one stays.
+/// Inserts items into a list that is sorted by name, or replaces them. Of two items with the same
+/// name, the later one is kept.
 fn upsert<T>(list: &mut Vec<T>, items: Vec<T>, name: impl Fn(&T) -> &Arc<str>) {
     let mut new = Vec::new();
     for item in items {
         match list.binary_search_by(|other| name(other).cmp(name(&item))) {
-            Ok(place) => list[place] = item,
+            Ok(index) => list[index] = item,
             Err(_) => new.push(item),
         }
     }
@@ -339,13 +341,13 @@ fn upsert<T>(list: &mut Vec<T>, items: Vec<T>, name: impl Fn(&T) -> &Arc<str>) {
     list.sort_by(|a, b| name(a).cmp(name(b)));
 }
 
-/// Takes items out of a list that is sorted by name.
+/// Removes items from a list that is sorted by name.
 fn delete<T>(list: &mut Vec<T>, names: &[Arc<str>], name: impl Fn(&T) -> &Arc<str>) {
     match names {
         [] => {}
         [one] => {
-            if let Ok(place) = list.binary_search_by(|item| name(item).cmp(one)) {
-                list.remove(place);
+            if let Ok(index) = list.binary_search_by(|item| name(item).cmp(one)) {
+                list.remove(index);
             }
         }
         _ => {
@@ -432,7 +434,7 @@ mod tests {
         assert_eq!(timestamps(&cluster), [("a", 3), ("b", 15), ("c", 15)]);
         apply(&mut cluster, &[change(Some(30), &[], &[])]);
         assert_eq!(timestamps(&cluster), [("a", 3), ("b", 30), ("c", 30)]);
-        // A sample that is set again is replaced, and so is the sample of a recreated pod.
+        // A sample that is set again replaces the old one; so does the sample of a recreated pod.
         let set = [sample("a", None), sample("b", Some(30))];
         apply(&mut cluster, &[change(None, &set, &["c"])]);
         assert_eq!(timestamps(&cluster), [("a", 30), ("b", 30)]);
@@ -472,25 +474,25 @@ mod tests {
                 selector: "app=web".into(),
             })
         };
-        let sizes = |cluster: &Cluster| {
+        let replicas = |cluster: &Cluster| {
             let scale = cluster.scale("deployments.apps", || "deployments.apps".to_owned(), "web");
             scale.map(|scale| (scale.replicas, scale.status_replicas))
         };
         let error = cluster
             .scale("deployments.apps", || "deployments.apps".to_owned(), "web")
-            .expect_err("none yet");
+            .expect_err("no scale yet");
         assert_eq!((error.code, &*error.reason), (404, "NotFound"));
         assert_eq!(&*error.message, "deployments.apps \"web\" not found");
         assert!(!cluster.write_scale("deployments.apps", "web", 5));
         apply(&mut cluster, &[scale(Some(3), 3)]);
-        assert_eq!(sizes(&cluster), Ok((3, 3)));
+        assert_eq!(replicas(&cluster), Ok((3, 3)));
         assert!(cluster.write_scale("deployments.apps", "web", 5));
         apply(&mut cluster, &[scale(None, 4)]);
-        assert_eq!(sizes(&cluster), Ok((5, 4)));
+        assert_eq!(replicas(&cluster), Ok((5, 4)));
         let fault = ApiError { code: 503, reason: "Down".to_owned(), message: "down".into() };
         let get_scale = Some(fault.clone());
         apply(&mut cluster, &[Change::Faults(Faults { get_scale, ..Faults::default() })]);
-        assert_eq!(sizes(&cluster), Err(fault));
+        assert_eq!(replicas(&cluster), Err(fault));
     }
 
     #[test]

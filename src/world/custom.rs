@@ -17,7 +17,7 @@ use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 use crate::scenario::resolved::{Action, PodsMetric, Signal, TimelineEvent, UsageSource};
 
-/// The metrics as last published, each at its index in the scenario.
+/// The last published metrics, each at its index in the scenario.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PublishedCustom {
     pods: Vec<PodsMetricChange>,
@@ -120,7 +120,7 @@ impl Simulation {
         (series.collect(), None)
     }
 
-    /// The fault of a metric now; of several errors the one that began last.
+    /// The current fault of a metric. If there are several errors, the last one to begin applies.
     fn disturbance(&self, metric: &str) -> Disturbance {
         let mut found = Disturbance::default();
         for action in self.disturbances() {
@@ -137,18 +137,19 @@ impl Simulation {
 }
 
 impl SimPod {
-    /// Returns true if the custom metrics API has a value of it; a terminating pod still has one.
+    /// Returns true if the custom metrics API has a value of the pod; a terminating pod still has
+    /// one.
     fn has_value(&self, metric: &str, timeline: &[TimelineEvent]) -> bool {
         let missing = |&i: &usize| {
-            let what = &timeline[i].action;
-            matches!(what, Action::MetricMissing(part) if *part.metric == *metric)
+            let action = &timeline[i].action;
+            matches!(action, Action::MetricMissing(part) if *part.metric == *metric)
         };
-        let runs = self.started.is_some() && self.ended.is_none() && !self.gone;
+        let runs = self.started.is_some() && self.ended.is_none() && !self.deleted;
         runs && self.reports && !self.holds.iter().any(missing)
     }
 }
 
-/// Puts a metric at its place; whether that changed anything.
+/// Stores a metric at its index. Returns true if the metric changed.
 fn replace<T: Clone + PartialEq>(published: &mut Vec<T>, index: usize, new: &T) -> bool {
     match published.get_mut(index) {
         Some(old) if old == new => return false,
@@ -158,7 +159,7 @@ fn replace<T: Clone + PartialEq>(published: &mut Vec<T>, index: usize, new: &T) 
     true
 }
 
-/// The value of each pod that is no exception and has a share of the load.
+/// The value of each pod that is not an exception and that receives a share of the load.
 fn common(source: &UsageSource, sampled: Time, serving: usize) -> Quantity {
     match source {
         UsageSource::PerPod(signal) => value(signal, sampled),

@@ -53,16 +53,16 @@ impl World {
         self.api.get(next).map(|(at, _)| *at)
     }
 
-    /// The changes since the last call, for a reconcile at `at`, which includes the events at `at`.
-    /// Time only advances: `at` must not be before an earlier call's.
+    /// The changes since the last call, for a reconcile at `at`, including the events at `at`. Time
+    /// only advances: `at` must not be before the time of an earlier call.
     pub fn advance(&mut self, at: Time) -> Vec<Change> {
         self.simulation.run_until(at);
         let touched = std::mem::take(&mut self.simulation.touched);
         self.publisher.publish(&self.simulation, touched, at)
     }
 
-    /// The changes to the HPAs and the controller at `at` (or earlier and not returned yet), in the
-    /// scenario's order. They are applied after a reconcile that is due at the same time.
+    /// The changes to the HPAs and the controller at `at` (or earlier, if not returned yet), in the
+    /// scenario's order. They apply after a reconcile that is due at the same time.
     pub fn api_events(&mut self, at: Time) -> Vec<Change> {
         let scenario = &self.simulation.scenario;
         let mut changes = Vec::new();
@@ -79,13 +79,13 @@ impl World {
         changes
     }
 
-    /// The controller wrote `spec.replicas` of a target (by its index: 0 is the workload) at that
-    /// time, with success.
+    /// Records that the controller successfully wrote `spec.replicas` of a target at `at`. The
+    /// target is given by its index: 0 is the workload.
     pub fn scaled(&mut self, at: Time, target: usize, replicas: i32) {
         self.simulation.scaled(at, target, replicas);
     }
 
-    /// `spec.replicas` of a target (by its index: 0 is the workload) as it is now.
+    /// The current `spec.replicas` of a target, by its index: 0 is the workload.
     #[must_use]
     pub fn replicas(&self, target: usize) -> i32 {
         self.simulation.replicas.get(target).copied().unwrap_or_default()

@@ -20,8 +20,8 @@ pub type Admission<'a> = &'a dyn Fn(&mut HpaSpec, ApiVersion) -> Result<(), Stri
 pub(super) struct Hpas {
     generations: bool,
     stored: BTreeMap<Arc<str>, Hpa>,
-    /// Labels and annotations by HPA. The controller does not look at them, but hears of it when
-    /// they change.
+    /// Labels and annotations by HPA. The controller ignores them, but receives an event when they
+    /// change.
     metadata: BTreeMap<Arc<str>, Value>,
     /// The number of edits that changed an HPA, including edits of labels or annotations only.
     edits: u64,
@@ -54,12 +54,13 @@ impl Hpas {
         self.stored.insert(hpa.name.clone(), hpa);
     }
 
-    /// Generation and status in the manifest count for nothing, as with the API server.
+    /// Creates an HPA. The generation and the status in the manifest are ignored, as by the API
+    /// server.
     pub(super) fn create(&mut self, manifest: &Value, admission: Admission<'_>) -> ApiOutcome {
         let metadata = |field: &str| manifest["metadata"][field].as_str();
         let name: Arc<str> = metadata("name").unwrap_or_default().into();
         if self.stored.contains_key(&name) {
-            return refused(&name, answer(&name, "already exists"));
+            return refused(&name, message(&name, "already exists"));
         }
         let spec = match admit(manifest, admission) {
             Ok(spec) => spec,
@@ -72,13 +73,13 @@ impl Hpas {
             spec: Arc::new(spec),
             status: HpaStatus::default(),
         };
-        let answer = stored(&hpa);
+        let outcome = stored(&hpa);
         self.metadata.insert(name.clone(), editable(manifest));
         self.stored.insert(name, hpa);
-        answer
+        outcome
     }
 
-    /// The patch is merged into the stored object, including its defaults; removed fields get their
+    /// Merges the patch into the stored object, including its defaults; removed fields get their
     /// defaults again. The generation only counts changes of the spec.
     pub(super) fn patch(
         &mut self,
@@ -87,7 +88,7 @@ impl Hpas {
         admission: Admission<'_>,
     ) -> ApiOutcome {
         let Some(hpa) = self.stored.get_mut(name) else {
-            return refused(name, answer(name, "not found"));
+            return refused(name, message(name, "not found"));
         };
         let spec = match serde_json::to_value(&*hpa.spec) {
             Ok(spec) => spec,
@@ -108,7 +109,7 @@ impl Hpas {
             hpa.generation += i64::from(self.generations);
             self.edits += 1;
         } else if serde_json::to_value(&spec).is_ok_and(|spec| spec != before) {
-            // The same in other words: it is stored as it is written, but is no change of the spec.
+            // Written differently, but equal: it is stored as written, and the generation stays.
             hpa.spec = Arc::new(spec);
             self.edits += 1;
         } else if edited != *metadata {
@@ -126,15 +127,15 @@ impl Hpas {
     pub(super) fn delete(&mut self, name: &Arc<str>) -> ApiOutcome {
         match self.stored.remove(name) {
             Some(_) => ApiOutcome::Deleted { name: name.clone() },
-            None => refused(name, answer(name, "not found")),
+            None => refused(name, message(name, "not found")),
         }
     }
 }
 
 /// Labels and annotations of a manifest or a patch, without the annotations that are never stored.
 fn editable(object: &Value) -> Value {
-    let of = |field: &str| Some((field.to_owned(), object["metadata"].get(field)?.clone()));
-    let mut editable: Value = ["labels", "annotations"].into_iter().filter_map(of).collect();
+    let part = |field: &str| Some((field.to_owned(), object["metadata"].get(field)?.clone()));
+    let mut editable: Value = ["labels", "annotations"].into_iter().filter_map(part).collect();
     if let Some(annotations) = editable.get_mut("annotations").and_then(Value::as_object_mut) {
         annotations.retain(|name, _| !ROUND_TRIP_ANNOTATIONS.contains(&name.as_str()));
     }
@@ -156,8 +157,8 @@ fn refused(name: &Arc<str>, message: String) -> ApiOutcome {
     ApiOutcome::Refused { name: name.clone(), message }
 }
 
-fn answer(name: &str, what: &str) -> String {
-    format!("horizontalpodautoscalers.autoscaling \"{name}\" {what}")
+fn message(name: &str, reason: &str) -> String {
+    format!("horizontalpodautoscalers.autoscaling \"{name}\" {reason}")
 }
 
 /// Applies a JSON merge patch, as RFC 7386 defines it.
@@ -241,9 +242,9 @@ mod tests {
             (json!({"status": {"desiredReplicas": 4}}), 1, 1),
         ] {
             let mut hpas = created();
-            let answer = hpas.patch(&"web".into(), &patch, &defaulting);
+            let outcome = hpas.patch(&"web".into(), &patch, &defaulting);
             let hpa = hpas.get("web").expect("stored");
-            assert_eq!(answer, stored(hpa), "{patch}");
+            assert_eq!(outcome, stored(hpa), "{patch}");
             assert_eq!((hpa.generation, hpa.spec.min_replicas), (generation, Some(min)), "{patch}");
         }
     }
@@ -253,24 +254,24 @@ mod tests {
         let mut hpas = created();
         let before = hpas.get("web").cloned();
         let name: Arc<str> = "web".into();
-        let outcome = |answer: ApiOutcome| match answer {
+        let message = |outcome: ApiOutcome| match outcome {
             ApiOutcome::Refused { message, .. } => message,
             other => panic!("{other:?}"),
         };
         assert_eq!(
-            outcome(hpas.create(&manifest(), &defaulting)),
+            message(hpas.create(&manifest(), &defaulting)),
             "horizontalpodautoscalers.autoscaling \"web\" already exists"
         );
         let patch = json!({"spec": {"maxReplicas": "many"}});
-        assert!(outcome(hpas.patch(&name, &patch, &defaulting)).starts_with("spec: invalid type"));
+        assert!(message(hpas.patch(&name, &patch, &defaulting)).starts_with("spec: invalid type"));
         let patch = json!({"spec": {"scaleTargetRef": null}});
-        assert!(outcome(hpas.patch(&name, &patch, &defaulting)).contains("scaleTargetRef"));
+        assert!(message(hpas.patch(&name, &patch, &defaulting)).contains("scaleTargetRef"));
         let patch = json!({"spec": {"minReplicas": 11}});
-        assert_eq!(outcome(hpas.patch(&name, &patch, &defaulting)), "max < min");
+        assert_eq!(message(hpas.patch(&name, &patch, &defaulting)), "max < min");
         assert_eq!(hpas.get("web").cloned(), before);
         assert_eq!(hpas.delete(&name), ApiOutcome::Deleted { name: name.clone() });
         assert_eq!(
-            outcome(hpas.delete(&name)),
+            message(hpas.delete(&name)),
             "horizontalpodautoscalers.autoscaling \"web\" not found"
         );
     }

@@ -1,5 +1,5 @@
-//! The metrics of a scenario for the pods of a real cluster, which replace the simulated ones.
-//! Ready pods share the load. The n-th pod has the ordinal n, whatever its name.
+//! The metrics of a scenario for the pods of a real cluster, which replace the simulated pods.
+//! Ready pods share the load. The n-th pod has the ordinal n, regardless of its name.
 //!
 //! The scenario's actions on pods, the target and HPAs are not applied, because these objects
 //! belong to the cluster. Actions on metrics are applied.
@@ -17,24 +17,24 @@ use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 use crate::scenario::resolved::Scenario;
 
-/// A pod of a cluster, as far as metrics depend on it.
+/// The properties of a cluster's pod that metrics depend on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RealPod {
-    /// Its name.
+    /// The pod's name.
     pub name: Arc<str>,
-    /// Its labels, by which the metrics APIs filter.
+    /// The pod's labels, by which the metrics APIs filter.
     pub labels: BTreeMap<String, String>,
-    /// The names of its running containers.
+    /// The names of the pod's running containers.
     pub containers: Vec<Arc<str>>,
-    /// The time of its start. None: it has not started.
+    /// The pod's start time. None: the pod has not started.
     pub started: Option<Time>,
-    /// Whether it has a share of the load.
+    /// Whether the pod receives a share of the load.
     pub ready: bool,
-    /// It has failed or succeeded.
+    /// Whether the pod has failed or succeeded.
     pub over: bool,
 }
 
-/// The metrics of a scenario, for the pods of a cluster.
+/// The metrics of a scenario for the pods of a cluster.
 #[derive(Clone, Debug)]
 pub struct Mirror {
     world: World,
@@ -58,15 +58,15 @@ impl Mirror {
     /// # Errors
     /// If the scenario can't be accelerated.
     pub fn new(scenario: &Scenario, speed: NonZero<u32>) -> Result<Mirror, String> {
-        let mut own = scenario.clone();
-        own.hpas.clear();
-        own.other_targets.clear();
-        own.other_pods.clear();
-        own.workload.replicas = 0;
-        own.workload.quota = None;
-        own.workload.termination = Span::ZERO;
+        let mut copy = scenario.clone();
+        copy.hpas.clear();
+        copy.other_targets.clear();
+        copy.other_pods.clear();
+        copy.workload.replicas = 0;
+        copy.workload.quota = None;
+        copy.workload.termination = Span::ZERO;
         let mut left_out: Vec<String> = Vec::new();
-        own.timeline.retain(|event| {
+        copy.timeline.retain(|event| {
             let stays = event.action.changes_only_metrics();
             let name = event.action.name();
             if !stays && !left_out.contains(&name) {
@@ -74,29 +74,29 @@ impl Mirror {
             }
             stays
         });
-        let world = World::new(&Arc::new(own.faster(speed)?));
+        let world = World::new(&Arc::new(copy.faster(speed)?));
         let (pods, templates, new_templates) = Default::default();
         Ok(Mirror { world, pods, templates, new_templates, left_out })
     }
 
-    /// The names of the actions that are not applied here, each once.
+    /// The names of the actions that are not applied, without duplicates.
     #[must_use]
     pub fn left_out(&self) -> &[String] {
         &self.left_out
     }
 
-    /// All pods that exist at a time, in the order of their creation. Time only advances.
+    /// Sets the pods that exist at `at`, in the order of their creation. Time only advances.
     pub fn see(&mut self, at: Time, pods: &[RealPod]) {
         let simulation = &mut self.world.simulation;
         let at = at.max(simulation.now);
         simulation.run_until(at);
-        let there: BTreeSet<&Arc<str>> = pods.iter().map(|pod| &pod.name).collect();
-        for (_, gone) in self.pods.iter().filter(|(name, _)| !there.contains(name)) {
-            simulation.change(gone.ordinal, |pod| pod.delete(at, Span::ZERO));
+        let existing: BTreeSet<&Arc<str>> = pods.iter().map(|pod| &pod.name).collect();
+        for (_, deleted) in self.pods.iter().filter(|(name, _)| !existing.contains(name)) {
+            simulation.change(deleted.ordinal, |pod| pod.delete(at, Span::ZERO));
         }
         simulation.follow();
         for pod in pods {
-            self.look(at, pod);
+            self.set_pod(at, pod);
         }
         // Only the cluster creates and deletes pods.
         let Mirror { world: World { simulation, .. }, pods, .. } = self;
@@ -108,17 +108,18 @@ impl Mirror {
         }
     }
 
-    fn look(&mut self, at: Time, pod: &RealPod) {
+    fn set_pod(&mut self, at: Time, pod: &RealPod) {
         let simulation = &mut self.world.simulation;
         let old = self.pods.get(&pod.name);
-        let gone = |old: &&MirroredPod| simulation.pods.get(&old.ordinal).is_none_or(|it| it.gone);
-        let old = old.filter(|old| !gone(old));
+        let exists =
+            |old: &&MirroredPod| simulation.pods.get(&old.ordinal).is_some_and(|it| !it.deleted);
+        let old = old.filter(exists);
         if old.is_some_and(|old| old.pod == *pod) || old.is_none() && simulation.active >= MAX_PODS
         {
             return;
         }
         let started = old.is_some_and(|old| old.pod.started.is_some());
-        let otherwise = old.is_some_and(|old| {
+        let differs = old.is_some_and(|old| {
             old.pod.labels != pod.labels || old.pod.containers != pod.containers
         });
         let ordinal = match old {
@@ -130,16 +131,16 @@ impl Mirror {
         }
         let warm_up = simulation.scenario.workload.startup.metrics;
         let reports = pod.started.is_some_and(|started| started + warm_up <= at);
-        simulation.change(ordinal, |own| {
-            own.name = pod.name.clone();
-            own.warm = pod.ready;
-            own.reports |= reports;
+        simulation.change(ordinal, |copy| {
+            copy.name = pod.name.clone();
+            copy.warm = pod.ready;
+            copy.reports |= reports;
             if pod.over {
-                own.end(PodPhase::Failed);
+                copy.end(PodPhase::Failed);
             }
         });
-        if otherwise {
-            // It is published again in its present state.
+        if differs {
+            // The sample is published again with the new labels and containers.
             self.world.publisher.forget_sample(ordinal);
         }
         let template = self.template(&pod.labels);
@@ -164,7 +165,7 @@ impl Mirror {
     pub fn advance(&mut self, at: Time) -> Vec<Change> {
         let at = at.max(self.world.simulation.now);
         let mut changes = std::mem::take(&mut self.new_templates);
-        changes.extend(self.world.advance(at).into_iter().filter(changes_answers));
+        changes.extend(self.world.advance(at).into_iter().filter(changes_metrics));
         for change in &mut changes {
             match change {
                 Change::PodMetrics(change) => {
@@ -189,7 +190,7 @@ impl Mirror {
     }
 }
 
-fn changes_answers(change: &Change) -> bool {
+fn changes_metrics(change: &Change) -> bool {
     matches!(
         change,
         Change::PodTemplate { .. }
@@ -201,7 +202,7 @@ fn changes_answers(change: &Change) -> bool {
     )
 }
 
-/// The usage of the scenario's containers, assigned to the containers of a real pod by name, or, if
+/// Assigns the usage of the scenario's containers to the containers of a real pod: by name or, if
 /// no name matches, by position. Other containers have no usage.
 fn fit(usage: &Arc<[ContainerMetrics]>, names: &[Arc<str>]) -> Arc<[ContainerMetrics]> {
     let same = usage.len() == names.len()
@@ -211,15 +212,15 @@ fn fit(usage: &Arc<[ContainerMetrics]>, names: &[Arc<str>]) -> Arc<[ContainerMet
     }
     let by_name = |name: &Arc<str>| usage.iter().find(|container| container.name == *name);
     let any = names.iter().any(|name| by_name(name).is_some());
-    let nothing = || {
+    let zero_usage = || {
         let resources = usage.first().map(|first| &first.usage).into_iter().flatten();
-        let none = |name: &str| -> Quantity { Grain::of(name).quantity(0) };
-        resources.map(|(name, _)| (name.clone(), none(name))).collect()
+        let zero = |name: &str| -> Quantity { Grain::of(name).quantity(0) };
+        resources.map(|(name, _)| (name.clone(), zero(name))).collect()
     };
-    let one = |(place, name): (usize, &Arc<str>)| {
-        let of = if any { by_name(name) } else { usage.get(place) };
-        let usage = of.map_or_else(nothing, |of| of.usage.clone());
+    let fitted = |(position, name): (usize, &Arc<str>)| {
+        let source = if any { by_name(name) } else { usage.get(position) };
+        let usage = source.map_or_else(zero_usage, |source| source.usage.clone());
         ContainerMetrics { name: name.clone(), usage }
     };
-    names.iter().enumerate().map(one).collect()
+    names.iter().enumerate().map(fitted).collect()
 }

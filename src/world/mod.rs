@@ -1,11 +1,11 @@
 //! The simulated cluster around a controller: pods, a workload and metric values over time, driven
 //! by a scenario and by the replicas that the controller writes. All engines use it.
 //!
-//! - [`World`] runs the simulation and returns what changed, as plain [`Change`]s;
+//! - [`World`] runs the simulation and returns the changes as plain [`Change`]s;
 //! - [`Cluster`] stores changes as an API server does, for the model;
 //! - [`Mirror`] replaces the simulated pods by the pods of a real cluster, to serve their metrics.
 //!
-//! Deliberately absent: a scheduler, nodes and quotas. Pods start as the scenario says.
+//! Deliberately absent: a scheduler and nodes. Pods start at the times that the scenario sets.
 
 mod change;
 mod cluster;

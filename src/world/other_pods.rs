@@ -8,7 +8,7 @@ use crate::model::api::PodReady;
 use crate::model::time::Time;
 use crate::scenario::resolved::{OtherPods, Scenario};
 
-/// The published state of their samples.
+/// The published state of the samples of these pods.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OtherSamples {
     /// The number of samples.
@@ -20,7 +20,7 @@ fn template(index: usize) -> Arc<str> {
     format!("o{index}").into()
 }
 
-/// The pods, with their templates.
+/// Publishes the pods and their templates.
 pub(super) fn publish_pods(scenario: &Scenario, changes: &mut Vec<Change>) {
     let mut set = Vec::new();
     for (index, pods) in scenario.other_pods.iter().enumerate() {

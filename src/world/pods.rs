@@ -1,12 +1,13 @@
-//! One simulated pod: the actions on it, and the status that they result in.
+//! One simulated pod: the actions on it, and the resulting status.
 //!
-//! - A Pending pod has neither `status.startTime` nor a condition Ready. When it starts, both
-//!   appear, the condition as False unless the pod is ready at that very instant.
-//! - A deleted pod loses its readiness at once, as if its containers had got the signal to stop.
-//!   Its `deletionTimestamp` is when its grace period ends, as the API server sets it.
-//! - A deleted pod that has not started, or that has ended, needs no grace and is gone at once.
-//! - Of a pod that goes while its sample is stale, the sample stays until that ends: the metrics
-//!   API has not noticed yet.
+//! - A Pending pod has neither `status.startTime` nor a condition Ready. Both appear when the pod
+//!   starts; the condition is False unless the pod becomes ready at the same time.
+//! - A deleted pod is unready immediately, as if its containers had received the signal to stop.
+//!   Its `deletionTimestamp` is the end of its grace period, as the API server sets it.
+//! - A deleted pod that has not started or has ended has no grace period; it is removed
+//!   immediately.
+//! - The stale sample of a removed pod remains until the action that made it stale ends, since the
+//!   metrics API has not observed the removal.
 
 use std::sync::Arc;
 
@@ -20,47 +21,47 @@ use crate::scenario::resolved::{Action, Scenario, TimelineEvent, UsageSource};
 #[derive(Clone, Debug)]
 pub(super) struct SimPod {
     pub(super) name: Arc<str>,
-    /// The pod template that it was made from, counted from 0.
+    /// The pod template that the pod was created from, counted from 0.
     pub(super) revision: u32,
-    /// When it started; None: Pending.
+    /// The start time; None: Pending.
     pub(super) started: Option<Time>,
-    /// Whether its start-up is over.
+    /// Whether the startup is over.
     pub(super) warm: bool,
-    /// Whether it has run for long enough to report metrics.
+    /// Whether the pod has run for long enough to report metrics.
     pub(super) reports: bool,
-    /// The phase that it has ended with: Failed or Succeeded.
+    /// The final phase: Failed or Succeeded.
     pub(super) ended: Option<PodPhase>,
     pub(super) deletion: Option<Deletion>,
-    /// Its workload was deleted.
+    /// Whether the workload of the pod was deleted.
     pub(super) orphan: bool,
-    /// The object is gone; only its stale sample is left.
-    pub(super) gone: bool,
-    /// The condition Ready and since when.
+    /// Whether the object no longer exists; only its stale sample remains.
+    pub(super) deleted: bool,
+    /// The condition Ready and its last transition time.
     pub(super) ready: Option<(bool, Time)>,
-    /// The events that hold it in some state, by their place in the timeline.
+    /// The events that hold the pod in a state, by their indices in the timeline.
     pub(super) holds: Vec<usize>,
-    /// The exception to each resource's common source, if there is any.
+    /// The exception to the common source of each resource, if any.
     pub(super) exceptions: Option<Box<[Option<usize>]>>,
-    /// The stale sample, while there is one.
+    /// The stale sample, if any.
     pub(super) frozen: Option<Frozen>,
 }
 
-/// A sample that does not change any more.
+/// A sample that no longer changes.
 #[derive(Clone, Debug)]
 pub(super) struct Frozen {
-    /// Its timestamp, in whole seconds.
+    /// The timestamp, in whole seconds.
     pub(super) timestamp: Time,
-    /// None: the pod had no entry then.
+    /// None: the pod had no entry when it became stale.
     pub(super) containers: Option<Arc<[ContainerMetrics]>>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deletion {
-    /// When the object goes, unless it is held.
+    /// The time at which the object is removed, unless an action holds it.
     pub(super) due: Time,
 }
 
-/// A pod's status as the API shows it.
+/// The status of a pod in the API.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Status {
     phase: PodPhase,
@@ -85,7 +86,7 @@ impl SimPod {
             ended: None,
             deletion: None,
             orphan: false,
-            gone: false,
+            deleted: false,
             ready: None,
             holds: Vec::new(),
             exceptions,
@@ -93,17 +94,17 @@ impl SimPod {
         }
     }
 
-    /// Returns true if the workload's controller counts it.
+    /// Returns true if the workload's controller counts the pod.
     pub(super) fn active(&self) -> bool {
         self.ended.is_none() && self.deletion.is_none()
     }
 
-    /// Returns true if it takes its share of a load.
+    /// Returns true if the pod receives a share of a load.
     pub(super) fn serving(&self) -> bool {
         self.ready.is_some_and(|(ready, _)| ready)
     }
 
-    /// The kubelet starts its containers, unless it is too late for that.
+    /// Starts the containers, unless the pod has started, ended or been deleted.
     pub(super) fn start(&mut self, at: Time) -> bool {
         let starts = self.active() && self.started.is_none();
         if starts {
@@ -112,7 +113,7 @@ impl SimPod {
         starts
     }
 
-    /// Its containers end, for ever.
+    /// Ends the containers permanently.
     pub(super) fn end(&mut self, phase: PodPhase) {
         self.ended.get_or_insert(phase);
     }
@@ -126,20 +127,21 @@ impl SimPod {
         }
     }
 
-    /// Updates the derived state. Returns false if the pod and its sample are gone.
+    /// Updates the derived state. Returns false if neither the pod nor a stale sample remains.
     pub(super) fn update_derived(&mut self, at: Time, timeline: &[TimelineEvent]) -> bool {
-        let held =
-            |what: fn(&Action) -> bool| self.holds.iter().any(|&i| what(&timeline[i].action));
-        if !held(|what| matches!(what, Action::MetricsStale(_))) {
+        let held = |is_action: fn(&Action) -> bool| {
+            self.holds.iter().any(|&i| is_action(&timeline[i].action))
+        };
+        if !held(|action| matches!(action, Action::MetricsStale(_))) {
             self.frozen = None;
         }
-        self.gone |= self.deletion.is_some_and(|deletion| deletion.due <= at)
-            && !held(|what| matches!(what, Action::PodsStuckTerminating(_)));
-        if self.gone {
+        self.deleted |= self.deletion.is_some_and(|deletion| deletion.due <= at)
+            && !held(|action| matches!(action, Action::PodsStuckTerminating(_)));
+        if self.deleted {
             self.ready = None;
             return self.frozen.as_ref().is_some_and(|sample| sample.containers.is_some());
         }
-        let unready = held(|what| matches!(what, Action::PodsUnready(_)));
+        let unready = held(|action| matches!(action, Action::PodsUnready(_)));
         if self.started.is_some() {
             let ready = self.warm && self.active() && !unready;
             if self.ready.is_none_or(|(old, _)| old != ready) {
@@ -149,14 +151,14 @@ impl SimPod {
         true
     }
 
-    /// Returns true if metrics.k8s.io has an entry of it; a terminating pod still has one.
+    /// Returns true if metrics.k8s.io has an entry of the pod; a terminating pod still has one.
     fn has_entry(&self, timeline: &[TimelineEvent]) -> bool {
         let missing = |&i: &usize| matches!(timeline[i].action, Action::MetricsMissing(_));
         let runs = self.started.is_some() && self.ended.is_none();
         runs && self.reports && !self.holds.iter().any(missing)
     }
 
-    /// The containers and resources without usage: sorted, each once.
+    /// The containers and resources without usage, sorted and without duplicates.
     pub(super) fn hidden(&self, timeline: &[TimelineEvent]) -> Vec<Hidden> {
         let hidden = |&i: &usize| match &timeline[i].action {
             Action::ContainerMetricsMissing(part) => {
@@ -171,7 +173,7 @@ impl SimPod {
         hidden
     }
 
-    /// The class of its usage; None: it has no entry.
+    /// The class of the pod's usage; None: the pod has no entry.
     pub(super) fn class(&self, scenario: &Scenario) -> Option<ClassKey> {
         let resources = scenario.metrics.resources.iter().enumerate();
         self.has_entry(&scenario.timeline).then(|| ClassKey {
@@ -184,7 +186,7 @@ impl SimPod {
         })
     }
 
-    /// The source of its values of a resource.
+    /// The source of the pod's values of a resource.
     fn source(&self, resource: usize, shared: bool) -> Source {
         match self.exceptions.as_ref().and_then(|exceptions| exceptions[resource]) {
             Some(exception) => Source::Exception(exception),
@@ -193,7 +195,7 @@ impl SimPod {
         }
     }
 
-    /// Its status as the API shows it.
+    /// The status of the pod in the API.
     pub(super) fn status(&self) -> Status {
         let phase = match (self.ended, self.started) {
             (Some(ended), _) => ended,
@@ -209,7 +211,7 @@ impl SimPod {
         Status { phase, start_time, ready, deletion_timestamp }
     }
 
-    /// A status of it as a change.
+    /// A status of the pod as a change.
     pub(super) fn state(&self, status: Status, template: &Arc<str>) -> PodState {
         PodState {
             name: self.name.clone(),

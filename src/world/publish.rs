@@ -1,10 +1,10 @@
-//! Publishes the state of the simulation: compares it with the state that was last published, and
-//! returns the smallest list of changes.
+//! Publishes the state of the simulation: compares it with the last published state, and returns
+//! the smallest list of changes.
 //!
 //! The cost is proportional to the number of changes. While nothing changes, a reconcile reads each
 //! signal once and publishes only the new timestamp of the samples.
 //!
-//! The age of a sample is set by the scenario. Its values are those at its own time, except that a
+//! The scenario sets the age of a sample. A sample has the values of its own time, except that a
 //! shared load is divided among the pods that are ready at the time of the query.
 
 use std::collections::BTreeMap;
@@ -20,10 +20,11 @@ use crate::model::api::ContainerMetrics;
 use crate::model::time::Time;
 use crate::scenario::resolved::{Action, Scenario};
 
-/// The state that was last published.
+/// The last published state.
 #[derive(Clone, Debug)]
 pub(super) struct Publisher {
-    /// The pod template and the window of samples are published once.
+    /// Whether the pod template and the window of samples have been published. They are published
+    /// once.
     started: bool,
     /// The targets; the first one is the workload.
     targets: Vec<PublishedTarget>,
@@ -33,7 +34,7 @@ pub(super) struct Publisher {
     other_samples: OtherSamples,
     custom: PublishedCustom,
     faults: Faults,
-    /// The usage from which samples are taken.
+    /// The source of the samples.
     usage: Usage,
 }
 
@@ -41,7 +42,7 @@ pub(super) struct Publisher {
 #[derive(Clone, Debug)]
 struct PublishedTarget {
     resource: Arc<str>,
-    /// None: its scale is not there.
+    /// None: the scale does not exist.
     status_replicas: Option<i32>,
 }
 
@@ -50,7 +51,7 @@ struct PublishedTarget {
 struct PublishedPod {
     status: Option<Status>,
     sample: Option<PublishedSample>,
-    /// The class of its usage; None: it has no entry.
+    /// The class of the pod's usage; None: the pod has no entry.
     class: Option<usize>,
     /// The containers and resources without usage.
     hidden: Vec<Hidden>,
@@ -59,7 +60,7 @@ struct PublishedPod {
 /// A published sample.
 #[derive(Clone, PartialEq, Debug)]
 struct PublishedSample {
-    /// Its own timestamp, if it is not the common one.
+    /// The sample's own timestamp, if it differs from the common one.
     timestamp: Option<Time>,
     containers: Arc<[ContainerMetrics]>,
 }
@@ -69,16 +70,16 @@ struct PublishedSample {
 struct PublishedSamples {
     /// The common timestamp.
     timestamp: Option<Time>,
-    /// The number of samples that have it.
+    /// The number of samples with the common timestamp.
     following: usize,
     /// The version of the usage when the samples were published.
     version: u64,
-    /// Pods whose samples became stale, until their timestamp is no longer the common one.
+    /// Pods whose samples became stale, as long as their timestamp equals the common one.
     freshly_frozen: Vec<u32>,
 }
 
 impl PublishedSamples {
-    /// Counts a sample that takes the place of another.
+    /// Updates the number of samples with the common timestamp when `new` replaces `old`.
     fn count(&mut self, new: Option<&PublishedSample>, old: Option<&PublishedSample>) {
         let follows = |sample: Option<&PublishedSample>| {
             usize::from(sample.is_some_and(|sample| sample.timestamp.is_none()))
@@ -88,16 +89,16 @@ impl PublishedSamples {
     }
 }
 
-/// An instant at which everything is published.
+/// The time at which the state is published.
 struct Query<'s> {
     simulation: &'s Simulation,
-    /// When the samples are taken that it sees.
+    /// The time of the samples in the response.
     sampled: Time,
     /// The common timestamp of these samples.
     timestamp: Time,
-    /// Whether metrics.k8s.io answers with an empty list.
+    /// Whether metrics.k8s.io returns an empty list.
     is_empty: bool,
-    /// It is the first one.
+    /// Whether this is the first query.
     first: bool,
 }
 
@@ -117,15 +118,15 @@ impl Publisher {
         }
     }
 
-    /// Forgets the sample of a pod, which is then published again.
+    /// Forgets the sample of a pod, so that it is published again.
     pub(super) fn forget_sample(&mut self, ordinal: u32) {
         if let Some(pod) = self.pods.get_mut(&ordinal) {
             self.samples.count(None, pod.sample.take().as_ref());
         }
     }
 
-    /// Returns everything that changed, for a reconcile at `at`. `touched` is what may have changed
-    /// since the last call.
+    /// Returns all changes, for a reconcile at `at`. `touched` lists everything that may have
+    /// changed since the last call.
     pub(super) fn publish(
         &mut self,
         simulation: &Simulation,
@@ -152,9 +153,9 @@ impl Publisher {
         self.publish_scales(&query, &touched.writers, &mut changes);
         touched.pods.sort_unstable();
         touched.pods.dedup();
-        let lost = self.remove(&touched.removed);
-        self.publish_pods(simulation, &touched.pods, lost.pods, &mut changes);
-        self.publish_samples(&query, &mut touched, lost.samples, &mut changes);
+        let removed = self.remove(&touched.removed);
+        self.publish_pods(simulation, &touched.pods, removed.pods, &mut changes);
+        self.publish_samples(&query, &mut touched, removed.samples, &mut changes);
         self.custom.publish(simulation, query.sampled, &mut changes);
         self.publish_faults(simulation, &mut changes);
         changes
@@ -168,8 +169,8 @@ impl Publisher {
     ) {
         let Query { simulation, first, .. } = *query;
         let scenario = &simulation.scenario;
-        let sizes = simulation.replicas.iter().zip(&mut self.targets).enumerate();
-        for (index, (&replicas, published)) in sizes {
+        let targets = simulation.replicas.iter().zip(&mut self.targets).enumerate();
+        for (index, (&replicas, published)) in targets {
             let other = index.checked_sub(1).and_then(|other| scenario.other_targets.get(other));
             let workload = &scenario.workload;
             let (name, selector) = match other {
@@ -177,7 +178,7 @@ impl Publisher {
                 None => (workload.name.clone(), workload.selector.clone()),
             };
             let resource = published.resource.clone();
-            if index == 0 && simulation.is_target_gone() {
+            if index == 0 && simulation.is_target_deleted() {
                 if published.status_replicas.take().is_some() {
                     changes.push(Change::DeleteScale { resource, name });
                 }
@@ -191,13 +192,13 @@ impl Publisher {
                 }),
             };
             // The controller knows the replicas that it wrote.
-            let by_person = first || writers.get(&index) == Some(&Writer::Person);
-            if by_person || published.status_replicas != Some(status_replicas) {
+            let by_user = first || writers.get(&index) == Some(&Writer::User);
+            if by_user || published.status_replicas != Some(status_replicas) {
                 published.status_replicas = Some(status_replicas);
                 changes.push(Change::SetScale(ScaleTarget {
                     resource,
                     name,
-                    replicas: by_person.then_some(replicas),
+                    replicas: by_user.then_some(replicas),
                     status_replicas,
                     selector,
                 }));
@@ -205,31 +206,31 @@ impl Publisher {
         }
     }
 
-    /// Forgets pods of which nothing is left.
-    fn remove(&mut self, removed: &[Removed]) -> Lost {
-        let mut lost = Lost::default();
+    /// Forgets the removed pods. Returns the names of the published pods and samples among them.
+    fn remove(&mut self, removed: &[Removed]) -> RemovedNames {
+        let mut names = RemovedNames::default();
         for Removed { ordinal, name, is_replaced } in removed {
             let Some(pod) = self.pods.remove(ordinal) else { continue };
             self.samples.count(None, pod.sample.as_ref());
-            lost.samples.extend((pod.sample.is_some() && !is_replaced).then(|| name.clone()));
-            lost.pods.extend(pod.status.map(|_| name.clone()));
+            names.samples.extend((pod.sample.is_some() && !is_replaced).then(|| name.clone()));
+            names.pods.extend(pod.status.map(|_| name.clone()));
         }
-        lost
+        names
     }
 
     fn publish_pods(
         &mut self,
         simulation: &Simulation,
         touched: &[u32],
-        mut lost: Vec<Arc<str>>,
+        mut removed: Vec<Arc<str>>,
         changes: &mut Vec<Change>,
     ) {
         let mut set = Vec::new();
         for ordinal in touched {
             let Some(pod) = simulation.pods.get(ordinal) else { continue };
             let published = self.pods.entry(*ordinal).or_default();
-            if pod.gone {
-                lost.extend(published.status.take().map(|_| pod.name.clone()));
+            if pod.deleted {
+                removed.extend(published.status.take().map(|_| pod.name.clone()));
                 continue;
             }
             let status = pod.status();
@@ -242,8 +243,8 @@ impl Publisher {
         if !set.is_empty() {
             changes.push(Change::SetPods(set));
         }
-        if !lost.is_empty() {
-            changes.push(Change::DeletePods(lost));
+        if !removed.is_empty() {
+            changes.push(Change::DeletePods(removed));
         }
     }
 
@@ -251,7 +252,7 @@ impl Publisher {
         &mut self,
         query: &Query<'_>,
         touched: &mut Touched,
-        lost: Vec<Arc<str>>,
+        removed: Vec<Arc<str>>,
         changes: &mut Vec<Change>,
     ) {
         let Query { simulation, sampled, timestamp, is_empty, first } = *query;
@@ -259,7 +260,7 @@ impl Publisher {
         self.usage.read(&scenario.metrics, sampled, simulation.serving);
         let mut change = PodMetricsChange {
             window: first.then_some(scenario.metrics.sampling.window),
-            delete: lost,
+            delete: removed,
             ..PodMetricsChange::default()
         };
         for ordinal in &touched.pods {
@@ -299,7 +300,7 @@ impl Publisher {
         published.class = pod.class(&simulation.scenario).map(|key| self.usage.class(key));
     }
 
-    /// The stale pods whose timestamp is no longer the common one.
+    /// The pods with a stale sample whose timestamp no longer equals the common one.
     fn newly_aged(&mut self, simulation: &Simulation, timestamp: Time) -> Vec<u32> {
         let mut aged = Vec::new();
         self.samples.freshly_frozen.retain(|ordinal| {
@@ -362,14 +363,14 @@ impl Publisher {
     }
 }
 
-/// The names of pods that are no more.
+/// The names of removed pods and samples.
 #[derive(Default)]
-struct Lost {
+struct RemovedNames {
     pods: Vec<Arc<str>>,
     samples: Vec<Arc<str>>,
 }
 
-/// The sample of a pod that a query sees.
+/// The sample of a pod in the response to a query.
 fn new_sample(
     query: &Query<'_>,
     pod: &SimPod,
@@ -390,7 +391,7 @@ fn new_sample(
     }
 }
 
-/// The failing requests; of each kind the fault that began last.
+/// The failing requests. If there are several faults of one kind, the last one to begin applies.
 fn faults(simulation: &Simulation) -> Faults {
     let mut faults = Faults::default();
     for action in simulation.disturbances() {

@@ -72,7 +72,7 @@ impl Rollout {
         Rollout { replica_sets, surge, replicas }
     }
 
-    /// Returns true if only the newest revision is left.
+    /// Returns true if only the newest revision has pods, and it has all replicas.
     pub(super) fn is_over(&self) -> bool {
         let (newest, old) = self.split();
         old.iter().all(|set| set.desired == 0) && newest.desired == self.replicas
@@ -102,7 +102,7 @@ impl Rollout {
         let now = self.all();
         let up = allowed > now;
         let difference = allowed.abs_diff(now);
-        // The largest get the most; among equal ones the newest when scaling up, otherwise the
+        // Larger ReplicaSets come first; of equal ones, the newest when scaling up, otherwise the
         // oldest.
         let mut order: Vec<usize> = (0..self.replica_sets.len()).collect();
         order.sort_by_key(|&index| {
@@ -120,7 +120,7 @@ impl Rollout {
             left -= part;
             *desired = if up { *desired + part } else { *desired - part };
         }
-        // The remainder of rounding goes to the first.
+        // The first ReplicaSet gets the remainder of the rounding.
         if let Some(&first) = order.first() {
             let desired = &mut self.replica_sets[first].desired;
             *desired = if up { *desired + left } else { desired.saturating_sub(left) };
@@ -166,20 +166,20 @@ impl Rollout {
         if unhealthy == 0 {
             return false;
         }
-        // Those that are not ready don't hold anything up.
+        // Unready pods of old revisions are deleted first: their deletion reduces no availability.
         let mut available = new_available;
         for (index, set) in old.iter_mut().enumerate() {
             let ready = available_of(index).min(set.desired);
-            let gone = (set.desired - ready).min(unhealthy);
-            set.desired -= gone;
-            unhealthy -= gone;
+            let deleted = (set.desired - ready).min(unhealthy);
+            set.desired -= deleted;
+            unhealthy -= deleted;
             available += ready;
         }
         let mut spare = available.saturating_sub(least);
         for set in old {
-            let gone = set.desired.min(spare);
-            set.desired -= gone;
-            spare -= gone;
+            let deleted = set.desired.min(spare);
+            set.desired -= deleted;
+            spare -= deleted;
         }
         self.all() != before
     }
@@ -194,15 +194,15 @@ mod tests {
         Rollout::new(replica_sets, 1, Surge { max_surge, max_unavailable }, replicas)
     }
 
-    fn sizes(rollout: &Rollout) -> Vec<usize> {
+    fn replicas(rollout: &Rollout) -> Vec<usize> {
         rollout.replica_sets.iter().map(|set| set.desired).collect()
     }
 
-    /// Rounds until nothing more can be done, with so many available pods of each revision.
-    fn update_derived(rollout: &mut Rollout, available: [usize; 2]) -> Vec<usize> {
+    /// Runs steps until there is nothing to do, with the given available pods of each revision.
+    fn run_steps(rollout: &mut Rollout, available: [usize; 2]) -> Vec<usize> {
         let pods = available.map(|available| Pods { available });
         while rollout.proceed(&pods) {}
-        sizes(rollout)
+        replicas(rollout)
     }
 
     #[test]
@@ -217,36 +217,36 @@ mod tests {
     #[test]
     fn no_pod_is_deleted_before_another_is_ready() {
         let mut rollout = rollout(4, Share::Pods(1), Share::Pods(0));
-        assert_eq!(update_derived(&mut rollout, [4, 0]), [4, 1]);
-        assert_eq!(update_derived(&mut rollout, [4, 1]), [3, 2]);
+        assert_eq!(run_steps(&mut rollout, [4, 0]), [4, 1]);
+        assert_eq!(run_steps(&mut rollout, [4, 1]), [3, 2]);
         assert!(!rollout.is_over());
-        assert_eq!(update_derived(&mut rollout, [3, 2]), [2, 3]);
-        assert_eq!(update_derived(&mut rollout, [2, 3]), [1, 4]);
-        assert_eq!(update_derived(&mut rollout, [1, 4]), [0, 4]);
+        assert_eq!(run_steps(&mut rollout, [3, 2]), [2, 3]);
+        assert_eq!(run_steps(&mut rollout, [2, 3]), [1, 4]);
+        assert_eq!(run_steps(&mut rollout, [1, 4]), [0, 4]);
         assert!(rollout.is_over());
     }
 
     #[test]
-    fn without_surge_old_pods_go_first() {
+    fn without_surge_old_pods_are_deleted_first() {
         let mut rollout = rollout(10, Share::Pods(0), Share::Percent(25));
-        assert_eq!(update_derived(&mut rollout, [10, 0]), [8, 2]);
+        assert_eq!(run_steps(&mut rollout, [10, 0]), [8, 2]);
     }
 
     #[test]
     fn old_pods_that_are_not_ready_are_deleted_immediately() {
         let mut rollout = rollout(4, Share::Pods(1), Share::Pods(1));
-        // Three of four are ready: the fourth may go, no other.
-        assert_eq!(update_derived(&mut rollout, [3, 0]), [3, 2]);
+        // Three of four pods are ready: only the fourth may be deleted.
+        assert_eq!(run_steps(&mut rollout, [3, 0]), [3, 2]);
     }
 
     #[test]
     fn a_change_of_replicas_is_distributed() {
         let mut rollout = rollout(10, Share::Pods(3), Share::Pods(2));
-        assert_eq!(update_derived(&mut rollout, [10, 0]), [8, 5]);
-        // As in the documentation of Deployments: 5 more are 3 and 2.
+        assert_eq!(run_steps(&mut rollout, [10, 0]), [8, 5]);
+        // As in the documentation of Deployments: 5 additional replicas are split into 3 and 2.
         rollout.scale(15);
-        assert_eq!(sizes(&rollout), [11, 7]);
+        assert_eq!(replicas(&rollout), [11, 7]);
         rollout.scale(0);
-        assert_eq!(sizes(&rollout), [0, 0]);
+        assert_eq!(replicas(&rollout), [0, 0]);
     }
 }

@@ -1,7 +1,7 @@
-//! Signals: values over time, the same to the bit on every platform.
+//! Signals: values over time, bitwise identical on all platforms.
 //!
-//! A signal is first *read* at an instant, which is cheap and comparable; only a reading that
-//! changed is made into a quantity. Deliberately no noise: randomness would have to be an input.
+//! A signal is first *read* at a time, which is cheap and comparable; only a changed reading is
+//! converted to a quantity. Deliberately no noise: randomness would have to be an input.
 
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::Time;
@@ -10,13 +10,13 @@ use crate::scenario::resolved::{Point, Signal, Sine};
 /// The value of a signal at a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Reading {
-    /// The n-th quantity of the scenario, as written there.
+    /// The n-th quantity of the signal, as written in the scenario.
     Written(usize),
     /// A computed value in milli-units, rounded to the grain.
     Computed(i64),
 }
 
-/// The unit that computed values are rounded to.
+/// The unit to which computed values are rounded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Grain {
     /// Milli-units, as for cpu.
@@ -50,7 +50,7 @@ impl Grain {
         Quantity::from_milli(milli, format).read_again()
     }
 
-    /// Usage is never negative: a computed value that would be is zero.
+    /// Replaces a negative value by zero, except for signed values: usage is never negative.
     fn at_least<N: PartialOrd + From<u8>>(self, value: N) -> N {
         let zero = N::from(0);
         if self != Grain::Signed && value < zero { zero } else { value }
@@ -69,7 +69,7 @@ impl Grain {
     }
 }
 
-/// Reads a signal at an instant.
+/// Reads a signal at a time.
 pub(super) fn read(signal: &Signal, at: Time, grain: Grain) -> Reading {
     match signal {
         Signal::Constant(_) => Reading::Written(0),
@@ -114,7 +114,8 @@ fn written(signal: &Signal, index: usize) -> Option<&Quantity> {
     }
 }
 
-/// At a point and outside of the points, a value is as written; between two it is computed.
+/// At a point and outside the range of the points, a value is as written; between two points it is
+/// computed.
 fn read_points(points: &[Point], at: Time, grain: Grain) -> Reading {
     let passed = points.partition_point(|point| point.at <= at);
     if points.is_empty() {
@@ -128,17 +129,17 @@ fn read_points(points: &[Point], at: Time, grain: Grain) -> Reading {
         return Reading::Written(passed - 1);
     }
     let Point { at: to, value: high } = &points[passed];
-    // Whole numbers in 128 bits: exact, and no order of floating point operations to agree upon.
+    // Integers of 128 bits: exact, and independent of the order of floating-point operations.
     let (span, into) = (i128::from((*to - *from).0), i128::from((at - *from).0));
     let weighted = i128::from(low.milli()) * (span - into) + i128::from(high.milli()) * into;
     let divisor = span * i128::from(grain.milli());
-    // Both ends are in 64 bits, and so is all between them.
+    // Both ends fit into 64 bits, and so does each value between them.
     let rounded = (grain.at_least(weighted) + divisor / 2).div_euclid(divisor);
     let rounded = i64::try_from(rounded).unwrap_or(i64::MAX);
     Reading::Computed(rounded.saturating_mul(grain.milli()))
 }
 
-/// The whole waves are taken off in whole numbers, so that the sine's argument stays exact.
+/// Removes whole periods in integers, so that the argument of the sine stays exact.
 fn read_sine(sine: &Sine, at: Time, grain: Grain) -> i64 {
     let Sine { mean, amplitude, period, offset } = sine;
     let since = at - *offset;

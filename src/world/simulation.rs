@@ -31,7 +31,7 @@ pub const MAX_PODS: usize = 20_000;
 #[derive(Clone, Debug)]
 pub(super) struct Simulation {
     pub(super) scenario: Arc<Scenario>,
-    /// Until when everything has happened.
+    /// The time up to which all events have been applied.
     pub(super) now: Time,
     /// `spec.replicas` of the targets; the first one is the workload.
     pub(super) replicas: Vec<i32>,
@@ -39,16 +39,16 @@ pub(super) struct Simulation {
     pub(super) pods: BTreeMap<u32, SimPod>,
     next_ordinal: u32,
     pub(super) templates: Templates,
-    /// The rolling update that is under way.
+    /// The rolling update in progress.
     pub(super) update: Option<Update>,
-    /// How many pods the workload's controller counts.
+    /// The number of pods that the workload's controller counts.
     pub(super) active: usize,
-    /// How many pods are ready.
+    /// The number of ready pods.
     pub(super) serving: usize,
     pub(super) schedule: Schedule,
-    /// The usage from which stale samples are taken.
+    /// The source of stale samples.
     usage: Usage,
-    /// Ordinals of pods that changed at this instant.
+    /// Ordinals of pods that changed at this time.
     changed_pods: Vec<u32>,
     /// Everything that may have changed since it was last published.
     pub(super) touched: Touched,
@@ -57,9 +57,9 @@ pub(super) struct Simulation {
 /// The workload's pod templates.
 #[derive(Clone, Debug)]
 pub(super) struct Templates {
-    /// Their names by revision. Their labels are all the same: samples carry those of the first.
+    /// The names by revision. All templates have the same labels; samples refer to the first one.
     pub(super) names: Vec<Arc<str>>,
-    /// The spec of the newest one.
+    /// The spec of the newest template.
     pub(super) newest: Arc<PodSpec>,
 }
 
@@ -77,7 +77,8 @@ pub(super) struct Schedule {
     queue: BinaryHeap<Reverse<(Time, ScheduledEvent)>>,
     /// Index of the next event of the timeline.
     next_event: usize,
-    /// Failing requests and empty answers that last, in the timeline's order.
+    /// Indices of the timeline events in effect that do not act on single pods, in the timeline's
+    /// order.
     pub(super) disturbances: Vec<usize>,
     /// Indices of the timeline events whose actions matched no existing pod.
     unmatched: Vec<usize>,
@@ -106,30 +107,30 @@ enum ScheduledEvent {
 /// All objects that may have changed since they were last published.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Touched {
-    /// Ordinals of pods; some of them several times.
+    /// Ordinals of pods, possibly with duplicates.
     pub(super) pods: Vec<u32>,
-    /// Pods that are gone.
+    /// Removed pods.
     pub(super) removed: Vec<Removed>,
     /// Ordinals of pods whose samples became stale.
     pub(super) frozen: Vec<u32>,
     /// New pod templates.
     pub(super) templates: Vec<NewTemplate>,
-    /// Who last wrote `spec.replicas`, by target.
+    /// The last writer of `spec.replicas`, by target.
     pub(super) writers: BTreeMap<usize, Writer>,
     /// Whether all samples must be compared.
     pub(super) all_samples: bool,
 }
 
-/// A pod that is gone.
+/// A removed pod: neither the object nor a stale sample remains.
 #[derive(Clone, Debug)]
 pub(super) struct Removed {
     pub(super) ordinal: u32,
     pub(super) name: Arc<str>,
-    /// A pod with the same name exists already, and its sample replaces the sample of this one.
+    /// Whether a new pod with the same name exists, whose sample replaces the sample of this one.
     pub(super) is_replaced: bool,
 }
 
-/// A pod template that was not published yet.
+/// A pod template that has not been published yet.
 #[derive(Clone, Debug)]
 pub(super) struct NewTemplate {
     pub(super) name: Arc<str>,
@@ -140,7 +141,7 @@ pub(super) struct NewTemplate {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Writer {
     Controller,
-    Person,
+    User,
 }
 
 impl Simulation {
@@ -164,14 +165,14 @@ impl Simulation {
             changed_pods: Vec::new(),
             touched: Touched { templates: vec![template], ..Touched::default() },
         };
-        let born = Time::ZERO - scenario.workload.age;
+        let created = Time::ZERO - scenario.workload.age;
         for _ in 0..simulation.desired() {
-            simulation.create_grown(born);
+            simulation.create_in_past(created);
         }
         simulation
     }
 
-    /// The controller wrote `spec.replicas` of a target, by its index, with success.
+    /// Records that the controller successfully wrote `spec.replicas` of a target, by its index.
     pub(super) fn scaled(&mut self, at: Time, target: usize, replicas: i32) {
         self.run_until(at);
         self.write_replicas(target, replicas, Writer::Controller);
@@ -182,8 +183,8 @@ impl Simulation {
 
     /// Writes `spec.replicas` of a target, by its index.
     fn write_replicas(&mut self, target: usize, replicas: i32, writer: Writer) {
-        if let Some(size) = self.replicas.get_mut(target) {
-            *size = replicas;
+        if let Some(current) = self.replicas.get_mut(target) {
+            *current = replicas;
             self.touched.writers.insert(target, writer);
         }
     }
@@ -203,7 +204,7 @@ impl Simulation {
         self.schedule.disturbances.iter().map(|index| &self.scenario.timeline[*index].action)
     }
 
-    /// Returns true if metrics.k8s.io answers with an empty list now.
+    /// Returns true if metrics.k8s.io returns an empty list now.
     pub(super) fn metrics_are_empty(&self) -> bool {
         self.scenario.metrics.resources.is_empty()
             || self.disturbances().any(|action| matches!(action, Action::MetricsEmpty(_)))
@@ -227,7 +228,7 @@ impl Simulation {
         self.schedule.next_due().into_iter().chain(event).min()
     }
 
-    /// Everything of the timeline that begins now. True: some samples become stale.
+    /// Begins the timeline's events that are due now. Returns true if some samples become stale.
     fn begin_events(&mut self) -> bool {
         let scenario = self.scenario.clone();
         let mut stale = false;
@@ -263,8 +264,8 @@ impl Simulation {
             Action::PodsDeleted(set) => {
                 self.apply_to_pods(index, set, |pod| pod.delete(now, termination));
             }
-            Action::RollingUpdate(update) if !self.is_target_gone() => self.begin_update(update),
-            Action::Scale(replicas) => self.scale_by_person(event, *replicas),
+            Action::RollingUpdate(update) if !self.is_target_deleted() => self.begin_update(update),
+            Action::Scale(replicas) => self.scale_by_user(event, *replicas),
             action => {
                 if let Some(set) = action.pods() {
                     self.apply_to_pods(index, set, |pod| pod.holds.push(index));
@@ -279,14 +280,14 @@ impl Simulation {
         }
     }
 
-    /// A person writes `spec.replicas` of a target.
-    fn scale_by_person(&mut self, event: &TimelineEvent, replicas: i32) {
+    /// A user writes `spec.replicas` of a target.
+    fn scale_by_user(&mut self, event: &TimelineEvent, replicas: i32) {
         let target = self.scenario.target_of(event);
-        if target == 0 && self.is_target_gone() {
+        if target == 0 && self.is_target_deleted() {
             return;
         }
         if self.replicas.get(target).is_some_and(|old| *old != replicas) {
-            self.write_replicas(target, replicas, Writer::Person);
+            self.write_replicas(target, replicas, Writer::User);
         }
     }
 
@@ -306,18 +307,19 @@ impl Simulation {
     }
 
     /// Applies a change to each existing pod of a set.
-    fn apply_to_pods(&mut self, index: usize, set: &PodSet, mut what: impl FnMut(&mut SimPod)) {
-        let there = self.pods.iter().filter(|(ordinal, pod)| contains(set, **ordinal) && !pod.gone);
-        let ordinals: Vec<u32> = there.map(|(ordinal, _)| *ordinal).collect();
+    fn apply_to_pods(&mut self, index: usize, set: &PodSet, mut change: impl FnMut(&mut SimPod)) {
+        let existing =
+            self.pods.iter().filter(|(ordinal, pod)| contains(set, **ordinal) && !pod.deleted);
+        let ordinals: Vec<u32> = existing.map(|(ordinal, _)| *ordinal).collect();
         if ordinals.is_empty() {
             self.schedule.unmatched.push(index);
         }
         for ordinal in ordinals {
-            self.change(ordinal, &mut what);
+            self.change(ordinal, &mut change);
         }
     }
 
-    /// Releases each pod that an action holds, and the remains of deleted pods.
+    /// Releases each pod that an action holds, and the stale samples of deleted pods.
     fn release(&mut self, index: usize) {
         let held = self.pods.iter().filter(|(_, pod)| pod.holds.contains(&index));
         let ordinals: Vec<u32> = held.map(|(ordinal, _)| *ordinal).collect();
@@ -327,10 +329,10 @@ impl Simulation {
     }
 
     /// Changes a pod. [`Simulation::update_derived`] updates its derived state later.
-    pub(super) fn change(&mut self, ordinal: u32, what: impl FnOnce(&mut SimPod)) {
+    pub(super) fn change(&mut self, ordinal: u32, change: impl FnOnce(&mut SimPod)) {
         if let Some(pod) = self.pods.get_mut(&ordinal) {
             let was_active = pod.active();
-            what(pod);
+            change(pod);
             self.active -= usize::from(was_active && !pod.active());
             if let Some(deletion) = pod.deletion
                 && was_active
@@ -376,7 +378,7 @@ impl Simulation {
         }
     }
 
-    /// Updates the derived state of the pods that changed at this instant.
+    /// Updates the derived state of the pods that changed at this time.
     fn update_derived(&mut self) {
         let mut changed_pods = std::mem::take(&mut self.changed_pods);
         for ordinal in changed_pods.drain(..) {
@@ -401,7 +403,7 @@ impl Simulation {
         }
     }
 
-    /// The samples of pods that became stale at this instant stay as a query now would see them.
+    /// Keeps the current samples of the pods whose samples became stale at this time.
     fn freeze(&mut self, at: Time) {
         let scenario = self.scenario.clone();
         let sampled = sampled_at(scenario.metrics.sampling, at);
@@ -444,7 +446,7 @@ impl Simulation {
         self.follow();
     }
 
-    /// The Terminating pods of a StatefulSet: their names are not free yet, and its status counts
+    /// The Terminating pods of a StatefulSet: their names are not free yet, and the status counts
     /// them, unless they belong to a deleted StatefulSet. Other controllers ignore such pods.
     ///
     /// Upstream: stateful_set_control.go, computeReplicaStatus
@@ -453,11 +455,11 @@ impl Simulation {
         if group != "apps" || resource != "statefulsets" {
             return 0;
         }
-        let leaves = |pod: &&SimPod| !pod.gone && pod.deletion.is_some() && !pod.orphan;
+        let leaves = |pod: &&SimPod| !pod.deleted && pod.deletion.is_some() && !pod.orphan;
         self.pods.values().filter(leaves).count()
     }
 
-    /// How many pods are to be active.
+    /// The desired number of active pods.
     pub(super) fn desired(&self) -> usize {
         let quota = self.scenario.workload.quota.and_then(|quota| usize::try_from(quota).ok());
         usize::try_from(self.workload_replicas())
@@ -474,8 +476,8 @@ impl Simulation {
 
     /// The pods that a scale-down deletes first, of all revisions or of one.
     pub(super) fn first_to_delete(&self, count: usize, revision: Option<u32>) -> Vec<u32> {
-        let of = |pod: &SimPod| revision.is_none_or(|revision| pod.revision == revision);
-        let active = self.pods.iter().filter(|(_, pod)| pod.active() && of(pod));
+        let matches = |pod: &SimPod| revision.is_none_or(|revision| pod.revision == revision);
+        let active = self.pods.iter().filter(|(_, pod)| pod.active() && matches(pod));
         match self.scenario.workload.scale_down_order {
             ScaleDownOrder::Oldest => active.map(|(ordinal, _)| *ordinal).take(count).collect(),
             ScaleDownOrder::Newest => {
@@ -491,7 +493,7 @@ impl Simulation {
         }
     }
 
-    /// A pod is created now.
+    /// Creates a pod now.
     pub(super) fn create(&mut self, revision: u32) {
         let startup = self.scenario.workload.startup;
         let ordinal = self.add(revision);
@@ -503,14 +505,14 @@ impl Simulation {
         }
     }
 
-    /// A pod that was created, started and became ready in the past.
-    fn create_grown(&mut self, born: Time) {
-        let reports_at = born + self.scenario.workload.startup.metrics;
+    /// Adds a pod that was created, started and became ready at `created`, in the past.
+    fn create_in_past(&mut self, created: Time) {
+        let reports_at = created + self.scenario.workload.startup.metrics;
         let ordinal = self.add(0);
         if let Some(pod) = self.pods.get_mut(&ordinal) {
-            pod.started = Some(born);
+            pod.started = Some(created);
             pod.warm = true;
-            pod.ready = Some((true, born));
+            pod.ready = Some((true, created));
             pod.reports = reports_at <= Time::ZERO;
             if !pod.reports {
                 self.schedule.push(reports_at, ScheduledEvent::Reports(ordinal));
@@ -536,11 +538,11 @@ impl Simulation {
     }
 
     /// Returns true if the workload is deleted now.
-    pub(super) fn is_target_gone(&self) -> bool {
+    pub(super) fn is_target_deleted(&self) -> bool {
         self.disturbances().any(|action| matches!(action, Action::TargetDeleted(_)))
     }
 
-    /// Without their owner all pods are deleted, even completed ones.
+    /// Deletes the target and all its pods, including completed ones.
     fn delete_target(&mut self) {
         self.replicas[0] = 0;
         self.update = None;
@@ -556,8 +558,8 @@ impl Simulation {
 
     /// Creates the target again, unless another action keeps it deleted.
     fn create_target(&mut self) {
-        if !self.is_target_gone() {
-            self.write_replicas(0, self.scenario.workload.replicas, Writer::Person);
+        if !self.is_target_deleted() {
+            self.write_replicas(0, self.scenario.workload.replicas, Writer::User);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Rolling updates in the simulation: the pods that are created and deleted.
 //!
 //! [`Rollout`] implements the updates of Deployments; custom resources are treated as Deployments.
-//! A StatefulSet replaces one pod at a time, the newest first: the pod is deleted, and created
-//! again when it is gone. The next pod follows when the new one is ready.
+//! A StatefulSet replaces one pod at a time, the newest first: the pod is deleted, and
+//! recreated when it no longer exists. The next pod follows when the new one is ready.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::model::api::PodSpec;
 use crate::scenario::resolved::{Container, RollingUpdate};
 
 impl Simulation {
-    /// The pod template changes.
+    /// Begins the update to a new pod template.
     pub(super) fn begin_update(&mut self, update: &RollingUpdate) {
         let replicas = self.desired();
         let before = match self.update.take() {
@@ -41,8 +41,7 @@ impl Simulation {
         });
     }
 
-    /// The workload's controller acts during an update, as long as there is anything to do at this
-    /// time.
+    /// The workload's controller acts during an update, until there is nothing to do at this time.
     pub(super) fn act_in_update(&mut self) {
         // The replicas may have changed since the last step of the update.
         loop {
@@ -60,7 +59,7 @@ impl Simulation {
                 }
                 Some(Update::OneByOne) => {
                     let more = self.replace_one();
-                    self.update = (more || self.is_old()).then_some(Update::OneByOne);
+                    self.update = (more || self.is_unfinished()).then_some(Update::OneByOne);
                     more || self.update.is_none()
                 }
             };
@@ -70,12 +69,12 @@ impl Simulation {
         }
     }
 
-    /// The existing pods of each revision.
+    /// The available pods of each revision.
     fn available(&self, rollout: &Rollout) -> Vec<Pods> {
         let mut pods = vec![Pods::default(); rollout.replica_sets.len()];
         for pod in self.pods.values().filter(|pod| pod.active() && pod.serving()) {
-            let of = rollout.replica_sets.iter().position(|set| set.revision == pod.revision);
-            if let Some(pods) = of.and_then(|index| pods.get_mut(index)) {
+            let index = rollout.replica_sets.iter().position(|set| set.revision == pod.revision);
+            if let Some(pods) = index.and_then(|index| pods.get_mut(index)) {
                 pods.available += 1;
             }
         }
@@ -87,13 +86,13 @@ impl Simulation {
     fn fit(&mut self, rollout: &Rollout) -> bool {
         let mut acted = false;
         for set in &rollout.replica_sets {
-            let of = |pod: &&SimPod| pod.active() && pod.revision == set.revision;
-            let there = self.pods.values().filter(of).count();
-            if there > set.desired {
-                self.delete_all(self.first_to_delete(there - set.desired, Some(set.revision)));
+            let counts = |pod: &&SimPod| pod.active() && pod.revision == set.revision;
+            let active = self.pods.values().filter(counts).count();
+            if active > set.desired {
+                self.delete_all(self.first_to_delete(active - set.desired, Some(set.revision)));
                 acted = true;
             }
-            for _ in there..set.desired {
+            for _ in active..set.desired {
                 if !self.has_room() {
                     break;
                 }
@@ -124,7 +123,7 @@ impl Simulation {
         }
         // The newest old pod is deleted, unless a newer pod is not ready or still terminating.
         for (ordinal, pod) in
-            self.pods.iter().rev().filter(|(_, pod)| !pod.gone && pod.ended.is_none())
+            self.pods.iter().rev().filter(|(_, pod)| !pod.deleted && pod.ended.is_none())
         {
             if pod.deletion.is_none() && pod.revision != self.templates.revision() {
                 let ordinal = *ordinal;
@@ -138,10 +137,10 @@ impl Simulation {
         false
     }
 
-    /// Returns true if there are pods of an older revision.
-    fn is_old(&self) -> bool {
+    /// Returns true if pods of an older revision exist or pods are missing.
+    fn is_unfinished(&self) -> bool {
         let newest = self.templates.revision();
-        let old = |pod: &SimPod| !pod.gone && pod.ended.is_none() && pod.revision != newest;
+        let old = |pod: &SimPod| !pod.deleted && pod.ended.is_none() && pod.revision != newest;
         self.pods.values().any(old) || self.active < self.desired()
     }
 }

@@ -1,5 +1,5 @@
 //! The usage of pods, by class: pods whose values have the same signals share one value, which is
-//! calculated only when one of its readings changes.
+//! recalculated only when one of its readings changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 use crate::scenario::resolved::{Metrics, PodSet, Sampling, Scenario, Signal, UsageSource};
 
-/// All usage of a scenario at one instant.
+/// All usage of a scenario at one time.
 #[derive(Clone, Debug)]
 pub(super) struct Usage {
-    /// Containers in the order of the pod's spec, sidecars after them, then others that the metrics
-    /// name.
+    /// Containers in the order of the pod's spec, then sidecars, then other containers that the
+    /// metrics name.
     containers: Vec<Arc<str>>,
     resources: Vec<Readings>,
     classes: Vec<Class>,
     index: BTreeMap<ClassKey, usize>,
-    /// One more whenever a reading changed.
+    /// Incremented whenever a reading changes.
     pub(super) version: u64,
 }
 
@@ -36,7 +36,7 @@ struct Readings {
 pub(super) struct ClassKey {
     /// One source for each resource.
     pub(super) sources: Vec<Source>,
-    /// Sorted, each once.
+    /// Sorted, without duplicates.
     pub(super) hidden: Vec<Hidden>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct ClassKey {
 pub(super) enum Source {
     /// The scenario's source for all pods.
     Common,
-    /// No usage: a pod without a share of the load.
+    /// Zero usage: the pod receives no share of the load.
     Idle,
     /// The n-th exception of the resource.
     Exception(usize),
@@ -63,9 +63,9 @@ pub(super) enum Hidden {
 #[derive(Clone, Debug)]
 struct Class {
     key: ClassKey,
-    /// The version of the readings with which `made_of` was last compared.
+    /// The version of the readings with which `inputs` was last compared.
     version: u64,
-    made_of: Vec<Reading>,
+    inputs: Vec<Reading>,
     containers: Arc<[ContainerMetrics]>,
 }
 
@@ -94,7 +94,7 @@ impl Usage {
         Usage { containers, resources, classes: Vec::new(), index: BTreeMap::new(), version: 0 }
     }
 
-    /// Reads all signals at the time of a sample; loads are shared by the pods that serve now.
+    /// Reads all signals at the time of a sample. Loads are divided among `serving` pods.
     pub(super) fn read(&mut self, metrics: &Metrics, sampled: Time, serving: usize) {
         let mut changed = false;
         for (usage, readings) in metrics.resources.iter().zip(&mut self.resources) {
@@ -129,7 +129,7 @@ impl Usage {
         self.version += u64::from(changed);
     }
 
-    /// The class with this key.
+    /// The index of the class with this key.
     pub(super) fn class(&mut self, key: ClassKey) -> usize {
         if let Some(&class) = self.index.get(&key) {
             return class;
@@ -137,19 +137,19 @@ impl Usage {
         let class = self.classes.len();
         self.index.insert(key.clone(), class);
         let containers = Arc::new([]);
-        self.classes.push(Class { key, version: u64::MAX, made_of: Vec::new(), containers });
+        self.classes.push(Class { key, version: u64::MAX, inputs: Vec::new(), containers });
         class
     }
 
-    /// The usage of the pods of a class at the present readings.
+    /// The usage of the pods of a class at the current readings.
     pub(super) fn of_class(&mut self, class: usize, metrics: &Metrics) -> &Arc<[ContainerMetrics]> {
         let Usage { containers, resources, classes, version, .. } = self;
         let class = &mut classes[class];
         if class.version != *version {
-            let made_of = made_of(&class.key, resources);
-            if class.version == u64::MAX || class.made_of != made_of {
+            let inputs = inputs(&class.key, resources);
+            if class.version == u64::MAX || class.inputs != inputs {
                 class.containers = build(&class.key, containers, resources, metrics);
-                class.made_of = made_of;
+                class.inputs = inputs;
             }
             class.version = *version;
         }
@@ -157,7 +157,7 @@ impl Usage {
     }
 }
 
-/// When the newest sample was taken that a query can see.
+/// The time of the newest sample that a query returns.
 pub(super) fn sampled_at(sampling: Sampling, query: Time) -> Time {
     let latest = query - sampling.lag;
     match sampling.resolution {
@@ -166,7 +166,7 @@ pub(super) fn sampled_at(sampling: Sampling, query: Time) -> Time {
     }
 }
 
-/// A sample without hidden usage.
+/// Removes the hidden usage from a sample.
 pub(super) fn without(
     containers: &Arc<[ContainerMetrics]>,
     hidden: &[Hidden],
@@ -186,7 +186,7 @@ pub(super) fn without(
     containers.iter().map(rest).collect()
 }
 
-/// Returns true if a set of pods has this ordinal.
+/// Returns true if a set of pods contains this ordinal.
 pub(super) fn contains(set: &PodSet, ordinal: u32) -> bool {
     match set {
         PodSet::All => true,
@@ -223,16 +223,16 @@ fn share(
 }
 
 /// The readings that a class depends on.
-fn made_of(key: &ClassKey, resources: &[Readings]) -> Vec<Reading> {
-    let mut made_of = Vec::new();
+fn inputs(key: &ClassKey, resources: &[Readings]) -> Vec<Reading> {
+    let mut inputs = Vec::new();
     for (source, readings) in key.sources.iter().zip(resources) {
         match source {
-            Source::Common => made_of.extend(&readings.source),
+            Source::Common => inputs.extend(&readings.source),
             Source::Idle => {}
-            Source::Exception(index) => made_of.push(readings.exceptions[*index]),
+            Source::Exception(index) => inputs.push(readings.exceptions[*index]),
         }
     }
-    made_of
+    inputs
 }
 
 fn build(

@@ -117,11 +117,11 @@ pub(super) const KNOWN: [(&str, &[&str]); 13] = [
         "versions",
         &["autoscaling/v2", "autoscaling/v1", "autoscaling/v2beta2", "autoscaling/v2beta1"],
     ),
-    // The ones that exist on a release.
+    // The gates depend on the release.
     ("gates", &[]),
 ];
 
-/// All kinds that are not built in.
+/// The item for all kinds that are not built in.
 pub(super) const CUSTOM: &str = "custom resource";
 
 /// Errors of the controller, each by a part of its text.

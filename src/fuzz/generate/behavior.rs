@@ -61,7 +61,7 @@ fn rules(draft: &mut Draft) -> Map<String, Value> {
     rules
 }
 
-/// Makes a policy with this percentage the limit, mostly.
+/// Usually makes a policy with this percentage the limit.
 fn limiting(draft: &mut Draft, percent: i32, rules: &mut Map<String, Value>) {
     let period = draft.dice.pick(&[1, 15, 60, 1800]);
     let policy = json!({ "type": "Percent", "value": percent, "periodSeconds": period });

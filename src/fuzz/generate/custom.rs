@@ -1,5 +1,5 @@
 //! Metrics of containers, pods and objects, and external metrics: the HPA's queries and the entries
-//! that answer them.
+//! for their responses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ fn average(draft: &mut Draft, tolerances: Tolerances) -> (Value, Aim) {
     (json!({ "type": "AverageValue", "averageValue": value.to_string() }), aim)
 }
 
-/// A target of either kind, and how many times the aim is the whole value.
+/// A target of type Value or AverageValue, its aim, and the factor from the aim to the total.
 fn value_or_average(draft: &mut Draft, tolerances: Tolerances) -> (Value, Aim, i64) {
     let (average, aim) = average(draft, tolerances);
     match draft.dice.percent(50) {
@@ -122,7 +122,7 @@ fn identifier(name: &str, selector: Option<Value>) -> Value {
     Value::Object(metric)
 }
 
-/// Mostly one series without labels; else several, and a selector of some, one or none of them.
+/// Usually one series without labels; otherwise several, with a selector for some, one or none.
 fn series(draft: &mut Draft, aim: Aim, times: i64) -> (ValueOrSeries, Option<Value>) {
     let count = draft.dice.weighted(&[(24, 1), (3, 2), (2, 3)]);
     if count == 1 {

@@ -1,5 +1,5 @@
 //! Edge cases that scenarios are built around. They require a combination of flag, age, replicas
-//! and load that chance alone would rarely produce.
+//! and load that independent random values would rarely produce.
 
 use std::sync::LazyLock;
 
@@ -13,22 +13,22 @@ use crate::scenario::resolved::{Action, PodSet, TimelineEvent};
 /// An edge case of the algorithm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Edge {
-    /// No edge case: everything is drawn independently.
+    /// No edge case: all values are drawn independently.
     None,
     /// Replicas for which the result of a policy depends on rounding.
     Percent { up: bool, percent: i32 },
-    /// Pods that lose their readiness as old as the initial readiness delay.
+    /// Pods that become unready at the age of the initial readiness delay.
     Delay,
-    /// Pods that are not ready at the end of the CPU initialization period.
+    /// Pods that are unready at the end of the CPU initialization period.
     Initialization,
-    /// Samples that begin when the pod got ready.
+    /// Samples whose window begins when the pod became ready.
     Sample,
-    /// To zero, and back.
+    /// Scaling to zero and back.
     Zero,
 }
 
 impl Edge {
-    /// Returns true if it requires a CPU metric.
+    /// Returns true if the edge case requires a CPU metric.
     pub(super) fn requires_cpu(self) -> bool {
         matches!(self, Edge::Delay | Edge::Initialization | Edge::Sample)
     }
@@ -43,7 +43,8 @@ static UP: LazyLock<Vec<(i32, i32)>> = LazyLock::new(|| {
     })
 });
 
-/// The same for scale-down policies.
+/// Replicas and percentages of scale-down policies whose result depends on the order of
+/// multiplication and division.
 static DOWN: LazyLock<Vec<(i32, i32)>> = LazyLock::new(|| {
     pairs(|size, percent| {
         let (one, other) = (size * (1.0 - percent / 100.0), size * (100.0 - percent) / 100.0);
@@ -56,7 +57,7 @@ fn pairs(differs: impl Fn(f64, f64) -> bool) -> Vec<(i32, i32)> {
     all.filter(|(size, percent)| differs(f64::from(*size), f64::from(*percent))).collect()
 }
 
-/// Mostly none in other areas.
+/// Draws an edge case; usually none in areas without edge cases.
 pub(super) fn edge(dice: &mut Dice, area: Area) -> Edge {
     let (none, policy, readiness, zero) = match area {
         Area::Behavior => (50, 45, 4, 1),
@@ -72,7 +73,7 @@ pub(super) fn edge(dice: &mut Dice, area: Area) -> Edge {
     dice.weighted(&[all[0], all[1], all[2], (zero, Edge::Zero)])
 }
 
-/// Flags that reach the edge case early.
+/// Sets flags with which the edge case occurs early.
 pub(super) fn flags(dice: &mut Dice, edge: Edge, flags: &mut Flags) {
     let seconds = Span::from_secs;
     let usual = Flags::default();
@@ -94,16 +95,16 @@ pub(super) fn flags(dice: &mut Dice, edge: Edge, flags: &mut Flags) {
     }
 }
 
-/// Replicas and limits for the edge case of a policy, or for zero.
-pub(super) fn sizes(draft: &mut Draft) {
+/// Sets replicas and limits for the edge case of a policy, or for zero replicas.
+pub(super) fn set_replicas(draft: &mut Draft) {
     match draft.edge {
         Edge::Percent { up, .. } => {
-            let (size, percent) = draft.dice.pick(if up { &UP } else { &DOWN });
+            let (replicas, percent) = draft.dice.pick(if up { &UP } else { &DOWN });
             draft.edge = Edge::Percent { up, percent };
-            draft.replicas = size;
-            draft.min = draft.dice.pick(&[1, 1, 1, 2.min(size)]);
-            let room = if up { size.saturating_mul(2) } else { 0 };
-            draft.max = size + room + draft.dice.replicas(1, 40);
+            draft.replicas = replicas;
+            draft.min = draft.dice.pick(&[1, 1, 1, 2.min(replicas)]);
+            let room = if up { replicas.saturating_mul(2) } else { 0 };
+            draft.max = replicas + room + draft.dice.replicas(1, 40);
         }
         Edge::Zero if draft.to_zero => {
             draft.min = 1;
@@ -114,25 +115,25 @@ pub(super) fn sizes(draft: &mut Draft) {
     }
 }
 
-/// An age of the initial pods for which the edge is at or close to a reconcile.
+/// An age of the initial pods with which the edge case is at or close to a reconcile.
 pub(super) fn age(draft: &mut Draft) -> Option<Span> {
     let period = draft.flags.sync_period.0.max(1);
-    let of = match draft.edge {
+    let delay = match draft.edge {
         Edge::Delay => draft.flags.initial_readiness_delay,
         Edge::Initialization => draft.flags.cpu_initialization_period,
         Edge::Sample => Span::from_secs(30),
         _ => return None,
     };
-    let most = draft.ticks.min(of.0 / period).min(12);
+    let most = draft.ticks.min(delay.0 / period).min(12);
     let tick = draft.dice.between(0, most) * period;
-    let age = Span((of.0 - tick).max(0));
-    let beside = draft.dice.weighted(&[(6, 0), (1, -1_000_000), (1, 1_000_000)]);
+    let age = Span((delay.0 - tick).max(0));
+    let offset = draft.dice.weighted(&[(6, 0), (1, -1_000_000), (1, 1_000_000)]);
     match draft.edge {
-        // A pod that is as old as the delay.
-        Edge::Delay => draft.unready_at = Some(Time((of.0 - age.0 + beside).max(0))),
-        // Before the period ends.
+        // The age of the pod equals the delay.
+        Edge::Delay => draft.unready_at = Some(Time((delay.0 - age.0 + offset).max(0))),
+        // The pod becomes unready before the period ends.
         Edge::Initialization => draft.unready_at = Some(Time(draft.dice.between(0, tick))),
-        _ => return Some(Span((age.0 + beside).max(0))),
+        _ => return Some(Span((age.0 + offset).max(0))),
     }
     Some(age)
 }

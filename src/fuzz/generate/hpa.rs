@@ -60,7 +60,7 @@ fn tolerance(fraction: f64) -> i64 {
 /// Metrics with their targets. Without metrics, the API server defaults to CPU at 80 %.
 fn metrics(draft: &mut Draft, tolerances: Tolerances) -> Vec<Value> {
     let count = match draft.edge {
-        // Others would win.
+        // Other metrics could determine the replicas.
         Edge::None => draft.dice.weighted(&[(1, 0), (10, 1), (7, 2), (1, 3)]),
         _ => draft.dice.weighted(&[(8, 1), (1, 2)]),
     };
@@ -87,7 +87,7 @@ pub(super) fn metric(draft: &mut Draft, tolerances: Tolerances) -> Value {
     if of_readiness && !draft.podless {
         return custom::of_resource(draft, tolerances);
     }
-    // Without pods, there are only external metrics.
+    // Metrics of objects and external metrics do not require pods.
     if (draft.podless || draft.edge == Edge::Zero) && draft.dice.percent(90) {
         return match draft.dice.percent(50) {
             true => custom::object(draft, tolerances),

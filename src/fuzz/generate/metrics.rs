@@ -1,5 +1,5 @@
-//! The answers of the metrics APIs: mostly amounts at a boundary of the decision, with changes at
-//! the end of a window.
+//! The responses of the metrics APIs: usually amounts at a boundary of the decision, with changes
+//! at the end of a window.
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ pub(super) fn signal(draft: &mut Draft, aim: Aim, times: i64, by: i64) -> Signal
         _ => {
             let amount = |milli: i128| {
                 let milli = i64::try_from(milli).unwrap_or(i64::MAX / 4);
-                // As it is read from a file.
+                // The same form as parsed from a file.
                 Quantity::from_milli(milli, Format::DecimalSI).read_again()
             };
             let mean = i128::from(aim.milli.max(1)) * i128::from(times) / i128::from(by);
@@ -109,7 +109,7 @@ fn on_and_off(draft: &mut Draft, mut value: impl FnMut(&mut Draft) -> Quantity) 
     values
 }
 
-/// Pods with a higher or lower usage than the rest.
+/// Pods with a higher or lower usage than the others.
 pub(super) fn exceptions(draft: &mut Draft, aim: Aim) -> Vec<Exception> {
     let count = draft.dice.weighted(&[(6, 0), (3, 1), (1, 2)]);
     let count = if draft.replicas == 0 { 0 } else { count };

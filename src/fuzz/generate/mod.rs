@@ -1,8 +1,8 @@
-//! The scenario of a seed and an index.
+//! Generates the scenario of a seed and an index.
 //!
-//! Scenarios are mostly valid and close to boundaries, because others show nothing. Replicas and
-//! times are drawn around the boundaries of the scenario: its tolerance, windows, limits and sync
-//! period.
+//! Scenarios are usually valid and close to boundaries, because others reveal no differences.
+//! Replicas and times are drawn around the boundaries of the scenario: its tolerance, windows,
+//! limits and sync period.
 
 mod behavior;
 mod custom;
@@ -29,7 +29,7 @@ use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
 use crate::scenario::resolved::{Metrics, ReleaseRange};
 
-/// The scenario with this index. It focuses on one of `areas`, or on any area if there are none.
+/// The scenario with this index. It focuses on one of `areas`, or on any area if `areas` is empty.
 #[must_use]
 pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scenario {
     let mut dice = Dice::new(seed, index);
@@ -85,7 +85,7 @@ struct Draft {
     area: Area,
     /// The edge case that the scenario is built around, if any.
     edge: Edge,
-    /// The time at which pods lose their readiness for the edge case.
+    /// The time at which pods become unready for the edge case.
     unready_at: Option<Time>,
     flags: Flags,
     /// The number of sync periods until the end.
@@ -93,8 +93,8 @@ struct Draft {
     /// The kind of the target, with its apiVersion.
     kind: (&'static str, &'static str),
     /// The apiVersion of the latest HPA.
-    given: &'static str,
-    /// The labels of its pods.
+    api_version: &'static str,
+    /// The labels of the pods.
     labels: BTreeMap<String, String>,
     /// The initial replicas.
     replicas: i32,
@@ -102,7 +102,7 @@ struct Draft {
     max: i32,
     /// The containers with their CPU and memory requests in milli-units.
     containers: Vec<(Arc<str>, [i64; 2])>,
-    /// The total requests of a pod.
+    /// The pod's spec, for the total requests.
     spec: PodSpec,
     /// The pod-level CPU and memory requests, if any.
     pod_requests: [Option<i64>; 2],
@@ -116,7 +116,7 @@ struct Draft {
     hpas: Vec<Arc<str>>,
     /// The number of other targets.
     others: usize,
-    /// The number of names used.
+    /// The number of metric names used.
     named: usize,
     /// Whether the current HPA scales a target without pods.
     podless: bool,
@@ -133,7 +133,7 @@ struct Draft {
 /// The aim of a metric of the HPA.
 #[derive(Clone, Copy, Debug)]
 struct Aim {
-    /// 0: cpu, 1: memory, 2: anything else.
+    /// 0: cpu, 1: memory, 2: other metrics.
     resource: usize,
     /// The usage of one pod that is exactly on target, in milli-units.
     milli: i64,
@@ -142,7 +142,7 @@ struct Aim {
     tolerances: Tolerances,
 }
 
-/// How far usage may be from the target without a change of size, in thousandths.
+/// How far usage may be from the target without a change of the replicas, in thousandths.
 #[derive(Clone, Copy, Debug)]
 struct Tolerances {
     down: i64,
@@ -162,7 +162,7 @@ impl Default for Draft {
             flags: Flags::default(),
             ticks: 1,
             kind: ("Deployment", "apps/v1"),
-            given: older::PRESENT,
+            api_version: older::CURRENT,
             labels: BTreeMap::new(),
             replicas: 1,
             min: 1,
@@ -186,9 +186,10 @@ impl Default for Draft {
 }
 
 impl Draft {
-    /// A probability in percent, which is high if the scenario focuses on the area.
-    fn likely(&mut self, area: Area, elsewhere: u64, there: u64) -> bool {
-        let percent = if self.area == area { there } else { elsewhere };
+    /// Returns true with a probability in percent: `inside` if the scenario focuses on the area,
+    /// otherwise `outside`.
+    fn likely(&mut self, area: Area, outside: u64, inside: u64) -> bool {
+        let percent = if self.area == area { inside } else { outside };
         self.dice.percent(percent)
     }
 
@@ -196,7 +197,7 @@ impl Draft {
         Time::ZERO + Span(self.flags.sync_period.0 * self.ticks)
     }
 
-    /// A time of the scenario: mostly at or close to a reconcile, or a relevant duration away from
+    /// A time in the scenario: usually at or close to a reconcile, or a relevant duration away from
     /// one.
     fn instant(&mut self) -> Time {
         let period = self.flags.sync_period.0;
@@ -243,7 +244,7 @@ fn area(dice: &mut Dice, areas: &[Area]) -> Area {
         (120, Area::Quantities),
         (400, Area::Custom),
         (200, Area::Several),
-        // Each has as many ticks as sixty other scenarios.
+        // Such a scenario has as many ticks as sixty others.
         (1, Area::Days),
     ];
     if areas.is_empty() { dice.weighted(&usual) } else { dice.pick(areas) }
@@ -257,7 +258,7 @@ fn ticks(dice: &mut Dice, area: Area, period: Span) -> i64 {
     }
 }
 
-/// The flags of the release, some with other values than the defaults.
+/// The flags of the release, some with values other than the defaults.
 fn flags(dice: &mut Dice, area: Area, edge: Edge, rules: &Rules) -> Flags {
     let default = Flags::default();
     // Later releases also have these flags, without effect.
@@ -305,7 +306,7 @@ fn flags(dice: &mut Dice, area: Area, edge: Edge, rules: &Rules) -> Flags {
     Flag::ALL.into_iter().filter(absent).fold(flags, |flags, flag| flags.with(flag, &default))
 }
 
-/// The feature gates of the release, mostly with their defaults.
+/// The feature gates of the release, usually with their defaults.
 fn gates(dice: &mut Dice, release: Release) -> (FeatureGates, BTreeMap<String, bool>) {
     let mut gates = Rules::of(release).default_gates();
     let mut overrides = BTreeMap::new();

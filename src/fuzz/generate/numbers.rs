@@ -31,7 +31,7 @@ const ODD: [&str; 22] = [
     "1e15",
 ];
 
-/// The usage of one pod, mostly at a boundary of the decision.
+/// The usage of one pod, usually at a boundary of the decision.
 pub(super) fn usage(draft: &mut Draft, aim: Aim) -> i64 {
     let target = aim.milli.max(1);
     let Tolerances { down, up } = aim.tolerances;
@@ -39,7 +39,7 @@ pub(super) fn usage(draft: &mut Draft, aim: Aim) -> i64 {
     if let Edge::Percent { up, .. } = draft.edge
         && draft.dice.percent(60)
     {
-        // Far enough for the policy to be the limit.
+        // Far enough that the policy is the limit.
         let far = if up { draft.dice.between(3000, 9000) } else { draft.dice.between(0, 200) };
         return share(far);
     }
@@ -50,7 +50,7 @@ pub(super) fn usage(draft: &mut Draft, aim: Aim) -> i64 {
         5 => 0,
         6 => share(500),
         7 => share(2000),
-        // Where the product with the number of pods is whole.
+        // The product with the number of pods is a whole number.
         8 | 9 => {
             let pods = i64::from(draft.replicas.max(1));
             let wanted = draft.dice.between(0, pods * 3);
@@ -61,21 +61,21 @@ pub(super) fn usage(draft: &mut Draft, aim: Aim) -> i64 {
     };
     let unit = if aim.resource == 1 { 1000 } else { 1 };
     let beside = if aim.requests > 0 {
-        // A percent of the request is where the utilization is truncated.
+        // The utilization is truncated to whole percents of the request.
         let percent = (aim.requests / 100).max(1);
         draft.dice.weighted(&[(5, 0), (3, unit), (3, -unit), (1, percent), (1, -percent)])
     } else {
         draft.dice.weighted(&[(5, 0), (3, unit), (3, -unit)])
     };
     let usage = base.saturating_add(beside);
-    // The API of custom metrics allows it.
+    // The API of custom metrics allows negative values.
     if aim.resource == CUSTOM && draft.dice.percent(3) {
         return usage.saturating_neg();
     }
     usage.max(0)
 }
 
-/// A quantity of a number of milli-units in one of several notations; sometimes an unusual one.
+/// A quantity in milli-units, in one of several notations; sometimes an unusual quantity.
 pub(super) fn quantity(draft: &mut Draft, milli: i64) -> Quantity {
     let odd = if draft.area == Area::Quantities { 12 } else { 1 };
     if draft.dice.percent(odd) {
@@ -85,7 +85,7 @@ pub(super) fn quantity(draft: &mut Draft, milli: i64) -> Quantity {
     parsed(&spelt(draft, milli))
 }
 
-/// As [`quantity`], more than zero.
+/// Like [`quantity`], but more than zero.
 pub(super) fn positive(draft: &mut Draft, milli: i64) -> Quantity {
     let quantity = quantity(draft, milli.max(1));
     if quantity.sign() > 0 { quantity } else { parsed("1") }
@@ -99,7 +99,7 @@ fn spelt(draft: &mut Draft, milli: i64) -> String {
     let whole = milli / 1000;
     match draft.dice.below(many) {
         3 => format!("{milli}000u"),
-        // A little more than that: it is rounded up.
+        // A slightly larger value, which is rounded up.
         4 if (0..9_000_000_000).contains(&milli) => format!("{milli}000001n"),
         5 => format!("{}.{:03}", whole, milli % 1000),
         6 => format!("{milli}e-3"),

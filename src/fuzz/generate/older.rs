@@ -6,36 +6,36 @@ use super::{Draft, hpa};
 use crate::model::hpa::metric_to_v2beta1;
 use crate::scenario;
 
-/// The version with all fields.
-pub(super) const PRESENT: &str = "autoscaling/v2";
+/// The current version, with all fields.
+pub(super) const CURRENT: &str = "autoscaling/v2";
 
-/// A manifest of a spec, mostly in the current version. Versions that are no longer served are
-/// converted, like in scenario files.
+/// A manifest of a spec, usually in the current version. Versions that are no longer served are
+/// converted, as in scenario files.
 pub(super) fn in_some_version(draft: &mut Draft, spec: &Map<String, Value>) -> Value {
-    draft.given = PRESENT;
-    let present = json!({
-        "apiVersion": PRESENT,
+    draft.api_version = CURRENT;
+    let current = json!({
+        "apiVersion": CURRENT,
         "kind": "HorizontalPodAutoscaler",
         "metadata": { "name": hpa::NAME },
         "spec": spec,
     });
-    let (given, older) = match draft.dice.weighted(&[(84, 0), (8, 1), (4, 2), (4, 3)]) {
-        1 if can_be_said(spec) => ("autoscaling/v1", Some(of_version_1(draft, spec))),
-        2 => ("autoscaling/v2beta1", of_version_2beta1(&present)),
-        3 => ("autoscaling/v2beta2", Some(of_version_2beta2(&present))),
-        _ => return present,
+    let (version, older) = match draft.dice.weighted(&[(84, 0), (8, 1), (4, 2), (4, 3)]) {
+        1 if is_expressible_in_v1(spec) => ("autoscaling/v1", Some(of_version_1(draft, spec))),
+        2 => ("autoscaling/v2beta1", of_version_2beta1(&current)),
+        3 => ("autoscaling/v2beta2", Some(of_version_2beta2(&current))),
+        _ => return current,
     };
     match older.map(scenario::served) {
         Some(Ok(manifest)) => {
-            draft.given = given;
+            draft.api_version = version;
             manifest
         }
-        _ => present,
+        _ => current,
     }
 }
 
-/// Returns true if v1 accepts it: in v1, policies have no default.
-fn can_be_said(spec: &Map<String, Value>) -> bool {
+/// Returns true if v1 can express the spec: in v1, policies have no default.
+fn is_expressible_in_v1(spec: &Map<String, Value>) -> bool {
     let Some(Value::Object(behavior)) = spec.get("behavior") else { return true };
     behavior.values().all(|rules| rules["policies"].as_array().is_some_and(|all| !all.is_empty()))
 }
@@ -74,7 +74,7 @@ fn of_version_1(draft: &mut Draft, spec: &Map<String, Value>) -> Value {
 
 /// The form of v2beta1: metrics in the form of v1, behavior in an annotation.
 fn of_version_2beta1(manifest: &Value) -> Option<Value> {
-    let spec = manifest["spec"].as_object().filter(|spec| can_be_said(spec))?;
+    let spec = manifest["spec"].as_object().filter(|spec| is_expressible_in_v1(spec))?;
     let mut spec = spec.clone();
     let mut annotations = Map::new();
     if let Some(behavior) = spec.shift_remove("behavior") {
@@ -115,8 +115,8 @@ mod tests {
     use crate::model::rules::Release;
     use crate::scenario::Scenario;
 
-    /// No server takes these versions, so that no engine ever sees them: the reader of scenarios
-    /// turns them into v2.
+    /// No server accepts these versions, and no engine receives them: the parser of scenarios
+    /// converts them to v2.
     #[test]
     fn an_hpa_has_the_same_meaning_in_removed_versions() {
         let mut compared = 0;
@@ -130,8 +130,8 @@ mod tests {
                 made.hpas[0].manifest = older;
                 let made = Scenario { timeline: Vec::new(), ..made };
                 let text = scenario::to_yaml(&made, None);
-                let nothing = |_: &str| Err("there is no other file".to_owned());
-                let read = scenario::parse("made.yaml", &text, &nothing);
+                let no_files = |_: &str| Err("there is no other file".to_owned());
+                let read = scenario::parse("made.yaml", &text, &no_files);
                 let read = read.unwrap_or_else(|error| panic!("{error}\n{text}"));
                 let again = decode_spec(&read.hpas[0].manifest).map(|(spec, _)| spec);
                 let again = again.unwrap_or_else(|error| panic!("{error}\n{text}"));

@@ -1,4 +1,4 @@
-//! Pods without a target whose labels match the selector, or nearly.
+//! Pods without a target whose labels match the selector completely or partly.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use crate::model::api::{ConditionStatus, Container, ContainerMetrics, PodPhase, 
 use crate::model::time::Span;
 use crate::scenario::resolved::OtherPods;
 
-/// Their names: before and after the workload's pods.
+/// Names of pods that sort before and after the workload's pods.
 const NAMES: [&str; 3] = ["batch", "report", "zoo"];
 
-/// Mostly none.
+/// Draws other pods; usually none.
 pub(super) fn other_pods(draft: &mut Draft) -> Vec<OtherPods> {
     if !draft.likely(Area::Pods, 4, 15) {
         return Vec::new();
@@ -24,7 +24,7 @@ pub(super) fn other_pods(draft: &mut Draft) -> Vec<OtherPods> {
 fn one(draft: &mut Draft, name: &str) -> OtherPods {
     let mut labels = draft.labels.clone();
     if draft.dice.percent(10) {
-        // A selector by one of them finds it, one by all of them does not.
+        // A selector for one label matches the pods; a selector for all labels does not.
         labels.insert("tier".to_owned(), "other".to_owned());
     }
     let (requests, known) = workload::requests(draft);

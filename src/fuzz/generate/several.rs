@@ -27,9 +27,9 @@ pub(super) fn hpas(draft: &mut Draft, first: Value) -> (Vec<Autoscaler>, Vec<Oth
             draft.min = draft.dice.replicas(1, min.max(2) + 2).max(1);
             draft.max = draft.dice.replicas(draft.min, max.saturating_add(2)).max(draft.min);
         }
-        // Whether this one may scale to zero is drawn with its own metrics.
+        // The manifest of this HPA sets zero again if the HPA may scale to zero.
         draft.min = draft.min.max(1);
-        // Two of the same pods are ambiguous: neither does anything.
+        // Two HPAs for the same pods are ambiguous: neither of them scales.
         let same = targets.is_empty() || draft.dice.percent(5);
         let target = if same { 0 } else { draft.dice.replicas(1, targets.len() as i32) as usize };
         draft.podless = target > 0;
@@ -57,7 +57,7 @@ pub(super) fn hpas(draft: &mut Draft, first: Value) -> (Vec<Autoscaler>, Vec<Oth
 
 /// The HPA of a manifest that was just generated.
 fn autoscaler(draft: &Draft, manifest: Value) -> Autoscaler {
-    Autoscaler::new(manifest, draft.given).expect("generated HPAs can be decoded")
+    Autoscaler::new(manifest, draft.api_version).expect("generated HPAs can be decoded")
 }
 
 /// The name of a target without pods.
@@ -75,7 +75,7 @@ fn target(draft: &mut Draft, number: u64) -> OtherTarget {
     let selector = draft.dice.weighted(&[
         (40, own.as_str()),
         (2, "tier=back"),
-        // These take pods of the workload.
+        // These selectors match the workload's pods.
         (1, both.as_str()),
         (1, "app=web"),
         (1, "!missing"),

@@ -1,4 +1,4 @@
-//! Timeline actions, mostly at a reconcile or the length of a window away from one.
+//! Timeline actions, usually at a reconcile or the length of a window away from one.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) fn timeline(draft: &mut Draft) -> Vec<TimelineEvent> {
     let themes: [(Area, u64, Draw); 3] = [
         (Area::Pods, 30, |draft| of_pods(draft).into()),
         (Area::Errors, 20, |draft| of_errors(draft).into()),
-        (Area::Edits, 25, of_people),
+        (Area::Edits, 25, of_users),
     ];
     for (area, elsewhere, what) in themes {
         if !draft.likely(area, elsewhere, 100) {
@@ -128,13 +128,13 @@ fn of_errors(draft: &mut Draft) -> Action {
     }
 }
 
-/// Only conflicts are retried, which takes time.
+/// Changes the error to a conflict, because only conflicts are retried.
 fn conflict(error: ApiError) -> ApiError {
     ApiError { code: 409, reason: "Conflict".to_owned(), ..error }
 }
 
 /// Makes the target unreadable or deletes it between the read and the write of the scale, or during
-/// a retry. Slow metrics give it the time.
+/// a retry. Slow metrics provide the time for it.
 fn between_attempts(draft: &mut Draft) -> Vec<TimelineEvent> {
     if !draft.likely(Area::Errors, 2, 20) {
         return Vec::new();
@@ -192,7 +192,7 @@ fn error(draft: &mut Draft) -> ApiError {
     ApiError { code, reason: reason.to_owned(), message }
 }
 
-fn of_people(draft: &mut Draft) -> TimelineEvent {
+fn of_users(draft: &mut Draft) -> TimelineEvent {
     match draft.dice.below(10) {
         0 | 1 => {
             let size = draft.dice.replicas(draft.min - 1, draft.max.min(60) + 1).max(0);
@@ -208,7 +208,7 @@ fn of_people(draft: &mut Draft) -> TimelineEvent {
         2 => Action::RestartController(Empty {}).into(),
         kind => {
             let hpa = one_of(draft);
-            let patch = if kind < 5 { refused(draft) } else { edit(draft) };
+            let patch = if kind < 5 { rejected(draft) } else { edit(draft) };
             TimelineEvent { hpa, ..Action::EditHpa(patch).into() }
         }
     }
@@ -240,7 +240,7 @@ fn edit(draft: &mut Draft) -> Value {
             json!({ "spec": { "metrics": [metric] } })
         }
         3 => {
-            // Its metrics, unless they are cpu or memory, do not exist: 404.
+            // Metrics other than cpu and memory do not exist: 404.
             let metric = hpa::metric(draft, Tolerances { down: 100, up: 100 });
             json!({ "spec": { "metrics": [metric] } })
         }
@@ -259,7 +259,7 @@ fn edit(draft: &mut Draft) -> Value {
 }
 
 /// An edit that the API server usually rejects.
-fn refused(draft: &mut Draft) -> Value {
+fn rejected(draft: &mut Draft) -> Value {
     let spec = match draft.dice.below(12) {
         0 => json!({ "maxReplicas": draft.dice.pick(&[0, -1]) }),
         1 => json!({ "minReplicas": draft.dice.pick(&[0, -1]) }),

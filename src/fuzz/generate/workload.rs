@@ -18,7 +18,7 @@ const CUSTOM_KIND: ScalableKind<'static> =
 pub(super) const NAME: &str = "web";
 
 pub(super) fn workload(draft: &mut Draft) -> Workload {
-    sizes(draft);
+    set_replicas(draft);
     let [deployment, replica_set, stateful_set, replication_controller] = BUILT_IN;
     let ScalableKind { group, version, kind, resource } = draft.dice.weighted(&[
         (20, deployment),
@@ -67,8 +67,8 @@ pub(super) fn workload(draft: &mut Draft) -> Workload {
     }
 }
 
-/// Limits, and replicas at, close to or between them.
-fn sizes(draft: &mut Draft) {
+/// Sets limits, and replicas at, close to or between them.
+fn set_replicas(draft: &mut Draft) {
     let dice = &mut draft.dice;
     draft.min = dice.weighted(&[(8, 1), (3, 2), (2, 3), (1, 10)]);
     let room = dice.weighted(&[(1, 0), (1, 1), (6, 9), (4, 30), (2, 100), (1, 1000)]);
@@ -82,10 +82,10 @@ fn sizes(draft: &mut Draft) {
         (1, draft.min - 1),
         (1, 0),
     ]);
-    edge::sizes(draft);
+    edge::set_replicas(draft);
 }
 
-/// Containers; now and then init containers, sidecars, requests of the pod, overhead.
+/// Containers; occasionally init containers, sidecars, requests of the pod, overhead.
 fn pod_spec(draft: &mut Draft) -> PodSpec {
     let mut spec = PodSpec { containers: containers(draft), ..PodSpec::default() };
     if draft.likely(Area::Custom, 8, 20) {
@@ -129,7 +129,7 @@ pub(super) fn requests(draft: &mut Draft) -> (Requests, [i64; 2]) {
     let mut requests = Requests::new();
     let mut known = [0; 2];
     for (index, resource) in super::RESOURCES.into_iter().enumerate() {
-        // Without a request, utilization fails: that is one thing to see among many.
+        // Without a request, utilization fails, so this case is rare.
         if draft.dice.percent(3) {
             continue;
         }
@@ -213,7 +213,7 @@ fn startup(draft: &mut Draft) -> Startup {
     }
 }
 
-/// The age of the initial pods: mostly past all delays.
+/// The age of the initial pods: usually longer than all delays.
 fn age(draft: &mut Draft) -> Span {
     if let Some(age) = edge::age(draft) {
         return age;
@@ -222,7 +222,7 @@ fn age(draft: &mut Draft) -> Span {
     if !draft.likely(Area::Readiness, 15, 70) {
         return hour;
     }
-    // So that a boundary is crossed at a reconcile, just before or just after it.
+    // The pods cross a boundary at a reconcile, shortly before or shortly after it.
     let init = draft.flags.cpu_initialization_period;
     let ticks = draft.flags.sync_period.0 * draft.dice.between(0, draft.ticks.min(30));
     let beside = draft.dice.pick(&[0, -1_000_000, 1_000_000, -1_000_000_000, 1_000_000_000]);

@@ -10,7 +10,7 @@ use crate::model::time::Span;
 const BEFORE: [i64; 6] = [0, 1, 2, 3, 5, 8];
 
 /// The number of initial replicas to try.
-const SIZES: usize = 8;
+const MAX_REPLICAS: usize = 8;
 
 /// Flags that cause earlier changes if they are zero.
 const DELAYS: [&str; 5] = [
@@ -22,29 +22,29 @@ const DELAYS: [&str; 5] = [
 ];
 
 impl Work<'_> {
-    /// Starts shortly before the failure, with replicas of that time.
+    /// Starts shortly before the failure, with the replicas at that time.
     pub(super) fn start_later(&mut self) {
         let period = self.best.flags.sync_period.0.max(1);
-        let ticks = self.seen.at.since_start().0 / period;
+        let ticks = self.failure.at.since_start().0 / period;
         for before in BEFORE.into_iter().filter(|before| *before < ticks) {
             let by = Span((ticks - before) * period);
-            for size in self.sizes() {
+            for replicas in self.replicas() {
                 let mut tree = self.tree.clone();
-                tree["workload"]["replicas"] = json!(size);
+                tree["workload"]["replicas"] = json!(replicas);
                 if self.begin_later(&tree, by) {
                     return;
                 }
             }
         }
-        // With other replicas it might fail at once.
-        for size in self.sizes() {
+        // With other replicas, the scenario might fail immediately.
+        for replicas in self.replicas() {
             let mut tree = self.tree.clone();
-            tree["workload"]["replicas"] = json!(size);
-            self.take_what_fails_earlier(tree);
+            tree["workload"]["replicas"] = json!(replicas);
+            self.accept_if_earlier(tree);
         }
     }
 
-    /// Moves everything to an earlier time.
+    /// Moves all events and signals to an earlier time.
     pub(super) fn move_earlier(&mut self) {
         let period = self.best.flags.sync_period.0.max(1);
         let whole = |nanos: i64| Span(nanos / period * period);
@@ -56,8 +56,8 @@ impl Work<'_> {
         }
     }
 
-    /// Moves the start of a tree to a later time: with pods of their original age, of their age at
-    /// that time, or new.
+    /// Moves the start of a tree to a later time. The pods have the original age, the age at that
+    /// time, or age zero.
     fn begin_later(&mut self, tree: &Value, by: Span) -> bool {
         let age = self.best.workload.age;
         let mut ages = vec![age, Span(age.0.saturating_add(by.0)), Span::ZERO];
@@ -70,23 +70,23 @@ impl Work<'_> {
             if age != self.best.workload.age.to_string() {
                 tree["workload"]["age"] = Value::from(age);
             }
-            if self.take(tree) {
+            if self.accept(tree) {
                 return true;
             }
         }
         false
     }
 
-    /// The distinct replicas that mattered.
-    fn sizes(&self) -> Vec<i32> {
-        let mut sizes: Vec<i32> = Vec::new();
-        for size in &self.seen.sizes {
-            if (0..=1000).contains(size) && !sizes.contains(size) {
-                sizes.push(*size);
+    /// The distinct replicas up to the failure, the latest first.
+    fn replicas(&self) -> Vec<i32> {
+        let mut distinct: Vec<i32> = Vec::new();
+        for replicas in &self.failure.sizes {
+            if (0..=1000).contains(replicas) && !distinct.contains(replicas) {
+                distinct.push(*replicas);
             }
         }
-        sizes.truncate(SIZES);
-        sizes
+        distinct.truncate(MAX_REPLICAS);
+        distinct
     }
 
     /// Removes a delay, because the scenario might fail earlier.
@@ -94,7 +94,7 @@ impl Work<'_> {
         for flag in DELAYS {
             let mut tree = self.tree.clone();
             tree["controller"]["flags"][flag] = json!("0s");
-            self.take_what_fails_earlier(tree);
+            self.accept_if_earlier(tree);
         }
     }
 
@@ -105,7 +105,7 @@ impl Work<'_> {
         let Some(target) = target else { return };
         target.insert("apiVersion".to_owned(), json!("apps/v1"));
         target.insert("kind".to_owned(), json!("Deployment"));
-        self.take(tree);
+        self.accept(tree);
     }
 
     /// Converts a v1 HPA to v2, which is more readable than JSON in an annotation.
@@ -127,7 +127,7 @@ impl Work<'_> {
                 "metadata": { "name": manifest["metadata"]["name"] },
                 "spec": spec,
             });
-            self.take(tree);
+            self.accept(tree);
         }
     }
 }

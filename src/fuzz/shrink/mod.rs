@@ -2,9 +2,9 @@
 //!
 //! It works on the tree of a scenario file, without knowledge of metrics, pods or policies: it cuts
 //! off the end, moves everything to an earlier time, removes entries and fields, and simplifies
-//! numbers. The parser of scenarios rejects invalid results, and the others are tried. Every step
-//! makes the tree simpler by one measure, so it terminates. Fewer ticks count most, since a person
-//! must read them.
+//! numbers. The parser of scenarios rejects invalid results; the valid results are tried. Every
+//! step makes the tree simpler by one measure, so shrinking terminates. The number of ticks has the
+//! highest weight, since a user reads each tick.
 
 mod later;
 mod signals;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use self::simpler::{Measure, Place, measure};
+use self::simpler::{Measure, Path, measure};
 use crate::model::time::Time;
 use crate::scenario::{self, Scenario};
 
@@ -48,9 +48,9 @@ pub fn shrink(
 ) -> Option<Shrunk> {
     let tree = scenario::to_tree(scenario);
     let first = Arc::new(read(scenario, &tree)?);
-    let seen = fails(&first)?;
+    let failure = fails(&first)?;
     let size = measure(&tree);
-    let mut work = Work { tree, best: first, seen, size, tried: 1, budget, fails };
+    let mut work = Work { tree, best: first, failure, size, tried: 1, budget, fails };
     loop {
         let before = work.size;
         work.cut_the_end();
@@ -58,10 +58,10 @@ pub fn shrink(
         work.try_flags();
         work.newer_versions();
         work.usual_kind();
-        work.take_entries_away();
-        work.take_fields_away();
+        work.remove_entries();
+        work.remove_fields();
         work.move_earlier();
-        work.make_simpler();
+        work.simplify_values();
         if work.size == before || work.tried >= work.budget {
             break;
         }
@@ -71,8 +71,8 @@ pub fn shrink(
 
 /// The scenario of a tree, if it is valid.
 fn read(like: &Scenario, tree: &Value) -> Option<Scenario> {
-    let nothing = |_: &str| Err("there is no other file".to_owned());
-    let read = scenario::parse(&like.path, &scenario::tree_to_yaml(tree), &nothing).ok()?;
+    let no_files = |_: &str| Err("there is no other file".to_owned());
+    let read = scenario::parse(&like.path, &scenario::tree_to_yaml(tree), &no_files).ok()?;
     Some(Scenario { id: like.id.clone(), ..read })
 }
 
@@ -80,7 +80,7 @@ struct Work<'f> {
     tree: Value,
     best: Arc<Scenario>,
     /// The failure of the best candidate.
-    seen: FailurePoint,
+    failure: FailurePoint,
     size: Measure,
     tried: usize,
     budget: usize,
@@ -89,7 +89,7 @@ struct Work<'f> {
 
 impl Work<'_> {
     /// Accepts a tree if it is simpler and still fails.
-    fn take(&mut self, tree: Value) -> bool {
+    fn accept(&mut self, tree: Value) -> bool {
         let size = measure(&tree);
         if self.tried >= self.budget || size >= self.size {
             return false;
@@ -97,54 +97,56 @@ impl Work<'_> {
         let Some(scenario) = read(&self.best, &tree) else { return false };
         let scenario = Arc::new(scenario);
         self.tried += 1;
-        let Some(seen) = (self.fails)(&scenario) else { return false };
-        (self.tree, self.best, self.seen, self.size) = (tree, scenario, seen, size);
+        let Some(failure) = (self.fails)(&scenario) else { return false };
+        (self.tree, self.best, self.failure, self.size) = (tree, scenario, failure, size);
         true
     }
 
     /// Accepts a tree if it fails earlier, so that it is simpler without its end.
-    fn take_what_fails_earlier(&mut self, tree: Value) -> bool {
+    fn accept_if_earlier(&mut self, tree: Value) -> bool {
         if self.tried >= self.budget {
             return false;
         }
         let Some(scenario) = read(&self.best, &tree) else { return false };
         self.tried += 1;
         match (self.fails)(&Arc::new(scenario)) {
-            Some(seen) if seen.at < self.seen.at => self.take(simpler::until(&tree, seen.at)),
+            Some(failure) if failure.at < self.failure.at => {
+                self.accept(simpler::until(&tree, failure.at))
+            }
             _ => false,
         }
     }
 
-    /// The tree with a change at one place.
-    fn with(&self, place: &Place, change: impl FnOnce(&mut Value)) -> Option<Value> {
+    /// A copy of the tree with a change at one path.
+    fn with(&self, path: &Path, change: impl FnOnce(&mut Value)) -> Option<Value> {
         let mut tree = self.tree.clone();
-        change(simpler::at_mut(&mut tree, place)?);
+        change(simpler::at_mut(&mut tree, path)?);
         Some(tree)
     }
 
     /// Removes everything after the failure.
     fn cut_the_end(&mut self) {
-        // Later events are obstacles then.
-        if !self.take(simpler::until(&self.tree, self.seen.at)) {
+        // Events after the new end may make the scenario invalid.
+        if !self.accept(simpler::until(&self.tree, self.failure.at)) {
             let mut tree = self.tree.clone();
-            tree["until"] = Value::from(self.seen.at.to_string());
-            self.take(tree);
+            tree["until"] = Value::from(self.failure.at.to_string());
+            self.accept(tree);
         }
     }
 
     /// Removes entries of lists: halves, then quarters, and so on.
-    fn take_entries_away(&mut self) {
-        for place in simpler::lists(&self.tree) {
-            let Some(length) = simpler::length(&self.tree, &place) else { continue };
+    fn remove_entries(&mut self) {
+        for path in simpler::lists(&self.tree) {
+            let Some(length) = simpler::length(&self.tree, &path) else { continue };
             let mut chunk = length;
             while chunk > 0 {
                 let mut from = 0;
-                while let Some(length) = simpler::length(&self.tree, &place)
+                while let Some(length) = simpler::length(&self.tree, &path)
                     && from < length
                 {
                     let range = from..(from + chunk).min(length);
-                    let smaller = self.with(&place, |list| simpler::drain(list, range));
-                    if !smaller.is_some_and(|tree| self.take(tree)) {
+                    let smaller = self.with(&path, |list| simpler::drain(list, range));
+                    if !smaller.is_some_and(|tree| self.accept(tree)) {
                         from += chunk;
                     }
                 }
@@ -155,26 +157,26 @@ impl Work<'_> {
 
     /// Removes fields of maps, outer ones first: each has a default, or the parser rejects the
     /// tree.
-    fn take_fields_away(&mut self) {
-        for (place, name) in simpler::fields(&self.tree) {
-            let smaller = self.with(&place, |map| simpler::remove(map, &name));
+    fn remove_fields(&mut self) {
+        for (path, name) in simpler::fields(&self.tree) {
+            let smaller = self.with(&path, |map| simpler::remove(map, &name));
             if let Some(tree) = smaller {
-                self.take(tree);
+                self.accept(tree);
             }
         }
     }
 
-    /// Simplifies values: signals become constants, numbers smaller, times rounder, quantities
-    /// shorter.
-    fn make_simpler(&mut self) {
-        for place in simpler::places(&self.tree) {
-            while let Some(value) = simpler::at(&self.tree, &place) {
-                let candidates = simpler::candidates(value, &place);
-                let took = candidates.into_iter().any(|candidate| {
-                    let tree = self.with(&place, |value| *value = candidate);
-                    tree.is_some_and(|tree| self.take(tree))
+    /// Simplifies values: signals become constants, numbers become smaller, times rounder, and
+    /// quantities shorter.
+    fn simplify_values(&mut self) {
+        for path in simpler::paths(&self.tree) {
+            while let Some(value) = simpler::at(&self.tree, &path) {
+                let candidates = simpler::candidates(value, &path);
+                let accepted = candidates.into_iter().any(|candidate| {
+                    let tree = self.with(&path, |value| *value = candidate);
+                    tree.is_some_and(|tree| self.accept(tree))
                 });
-                if !took {
+                if !accepted {
                     break;
                 }
             }

@@ -9,7 +9,7 @@ use super::simpler::span;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::Span;
 
-/// Cuts off the earlier part of a ramp: its first point is the value at the start.
+/// Removes the earlier part of a ramp, so that its first point is the value at the start.
 pub(super) fn cut_points(points: &mut Vec<Value>, by: Span) {
     let at = |point: &Value| span("at", &point["at"]);
     let before = points.iter().take_while(|point| at(point).is_some_and(|at| at <= by)).count();
@@ -26,7 +26,7 @@ pub(super) fn cut_points(points: &mut Vec<Value>, by: Span) {
 }
 
 /// Shifts a wave to its phase at the start.
-pub(super) fn turn_sine(sine: &mut Map<String, Value>, by: Span) {
+pub(super) fn shift_sine(sine: &mut Map<String, Value>, by: Span) {
     let Some(period) = sine.get("period").and_then(|period| span("period", period)) else { return };
     let offset = sine.get("offset").and_then(|offset| span("offset", offset)).unwrap_or(Span::ZERO);
     let offset = Span((offset.0 - by.0).rem_euclid(period.0.max(1)));
@@ -79,10 +79,10 @@ mod tests {
     fn a_wave_continues_from_its_phase() {
         let mut sine = json!({ "mean": "2", "amplitude": "1", "period": "40s", "offset": "10s" });
         assert_eq!(sine_at_the_start(&sine), Some(json!("1")));
-        turn_sine(sine.as_object_mut().expect("a map"), Span::from_secs(10));
+        shift_sine(sine.as_object_mut().expect("a map"), Span::from_secs(10));
         assert_eq!(sine, json!({ "mean": "2", "amplitude": "1", "period": "40s" }));
         assert_eq!(sine_at_the_start(&sine), Some(json!("2")));
-        turn_sine(sine.as_object_mut().expect("a map"), Span::from_secs(30));
+        shift_sine(sine.as_object_mut().expect("a map"), Span::from_secs(30));
         assert_eq!(sine_at_the_start(&sine), Some(json!("1")));
     }
 }

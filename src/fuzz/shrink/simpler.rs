@@ -10,9 +10,9 @@ use crate::model::quantity::{Format, Quantity};
 use crate::model::time::{Span, Time};
 
 /// A path in a tree.
-pub(super) type Place = Vec<Step>;
+pub(super) type Path = Vec<Step>;
 
-/// One step down.
+/// One step of a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Step {
     Field(String),
@@ -86,35 +86,35 @@ const DURATIONS: [&str; 14] = [
     "offset",
 ];
 
-/// The duration of a field, if its name is that of a duration.
+/// The duration of a field, if the field has one by its name.
 pub(super) fn span(name: &str, value: &Value) -> Option<Span> {
     let flag = name.starts_with("horizontal-pod-autoscaler-");
     let text = value.as_str().filter(|_| flag || DURATIONS.contains(&name))?;
     text.parse().ok()
 }
 
-pub(super) fn at<'v>(tree: &'v Value, place: &[Step]) -> Option<&'v Value> {
-    place.iter().try_fold(tree, |value, step| match step {
+pub(super) fn at<'v>(tree: &'v Value, path: &[Step]) -> Option<&'v Value> {
+    path.iter().try_fold(tree, |value, step| match step {
         Step::Field(name) => value.get(name),
         Step::Entry(index) => value.get(index),
     })
 }
 
-pub(super) fn at_mut<'v>(tree: &'v mut Value, place: &[Step]) -> Option<&'v mut Value> {
-    place.iter().try_fold(tree, |value, step| match step {
+pub(super) fn at_mut<'v>(tree: &'v mut Value, path: &[Step]) -> Option<&'v mut Value> {
+    path.iter().try_fold(tree, |value, step| match step {
         Step::Field(name) => value.get_mut(name),
         Step::Entry(index) => value.get_mut(index),
     })
 }
 
-/// All places, outer ones first.
-pub(super) fn places(tree: &Value) -> Vec<Place> {
-    let mut found: Vec<Place> = vec![Vec::new()];
+/// All paths of a tree, outer paths first.
+pub(super) fn paths(tree: &Value) -> Vec<Path> {
+    let mut found: Vec<Path> = vec![Vec::new()];
     let mut next = 0;
     while next < found.len() {
-        let place = found[next].clone();
-        let below = |step: Step| [place.as_slice(), &[step]].concat();
-        match at(tree, &place) {
+        let path = found[next].clone();
+        let below = |step: Step| [path.as_slice(), &[step]].concat();
+        match at(tree, &path) {
             Some(Value::Object(fields)) => {
                 found.extend(fields.keys().map(|name| below(Step::Field(name.clone()))));
             }
@@ -128,22 +128,22 @@ pub(super) fn places(tree: &Value) -> Vec<Place> {
     found
 }
 
-pub(super) fn lists(tree: &Value) -> Vec<Place> {
-    let is_list = |place: &Place| at(tree, place).is_some_and(Value::is_array);
-    places(tree).into_iter().filter(is_list).collect()
+pub(super) fn lists(tree: &Value) -> Vec<Path> {
+    let is_list = |path: &Path| at(tree, path).is_some_and(Value::is_array);
+    paths(tree).into_iter().filter(is_list).collect()
 }
 
-/// Every field with the place of its map.
-pub(super) fn fields(tree: &Value) -> Vec<(Place, String)> {
-    let field = |mut place: Place| match place.pop() {
-        Some(Step::Field(name)) => Some((place, name)),
+/// All fields, each with the path of its map.
+pub(super) fn fields(tree: &Value) -> Vec<(Path, String)> {
+    let field = |mut path: Path| match path.pop() {
+        Some(Step::Field(name)) => Some((path, name)),
         _ => None,
     };
-    places(tree).into_iter().filter_map(field).collect()
+    paths(tree).into_iter().filter_map(field).collect()
 }
 
-pub(super) fn length(tree: &Value, place: &[Step]) -> Option<usize> {
-    at(tree, place)?.as_array().map(Vec::len)
+pub(super) fn length(tree: &Value, path: &[Step]) -> Option<usize> {
+    at(tree, path)?.as_array().map(Vec::len)
 }
 
 pub(super) fn drain(list: &mut Value, range: Range<usize>) {
@@ -185,7 +185,7 @@ pub(super) fn move_earlier(tree: &mut Value, by: Span) {
             for (name, value) in fields.iter_mut() {
                 match (name.as_str(), &mut *value) {
                     ("points", Value::Array(points)) => signals::cut_points(points, by),
-                    ("sine", Value::Object(sine)) => signals::turn_sine(sine, by),
+                    ("sine", Value::Object(sine)) => signals::shift_sine(sine, by),
                     _ => {}
                 }
                 match span(name, value) {
@@ -222,15 +222,15 @@ pub(super) fn forget_the_past(tree: &mut Value) {
 }
 
 /// Candidates for a value, the simplest first.
-pub(super) fn candidates(value: &Value, place: &[Step]) -> Vec<Value> {
-    let name = place.iter().rev().find_map(|step| match step {
+pub(super) fn candidates(value: &Value, path: &[Step]) -> Vec<Value> {
+    let name = path.iter().rev().find_map(|step| match step {
         Step::Field(name) => Some(name.as_str()),
         Step::Entry(_) => None,
     });
     match value {
         Value::Object(fields) => signal(fields),
         Value::Number(number) => numbers(number.as_i64(), number.as_f64()),
-        // The file's own words stay.
+        // Fixed texts and the requirement stay unchanged.
         Value::String(_) if matches!(name, Some("apiVersion" | "kind" | "requirement")) => {
             Vec::new()
         }
@@ -256,8 +256,8 @@ fn signal(fields: &Map<String, Value>) -> Vec<Value> {
         fields.get("load").or_else(|| fields.get("containers")?.as_object()?.values().next());
     if let Some(total) = total {
         let mut instead = fields.clone();
-        for gone in ["load", "limit", "containers"] {
-            instead.shift_remove(gone);
+        for name in ["load", "limit", "containers"] {
+            instead.shift_remove(name);
         }
         instead.insert("perPod".to_owned(), total.clone());
         found.push(Value::Object(instead));
@@ -300,7 +300,7 @@ fn texts(text: &str) -> Vec<Value> {
         tries.dedup();
         return tries.into_iter().map(Value::from).collect();
     }
-    // A set of pods.
+    // The text may be a set of pods.
     if text.starts_with(|c: char| c.is_ascii_digit()) {
         return vec![Value::from("0"), Value::from("all")];
     }

@@ -59,7 +59,7 @@ impl Derivation {
         format!("limit: {bound} -> {}", limits.result)
     }
 
-    /// The reason, in a word or two, why the replicas do not follow the metrics.
+    /// A short reason why the replicas do not follow the metrics.
     #[must_use]
     pub fn limited_by(&self) -> Option<&'static str> {
         match self.branch {
@@ -93,7 +93,7 @@ impl Derivation {
             return Some("scale not written");
         }
         match self.metrics.get(self.winner?)?.path {
-            // Within the tolerance, some metrics propose as many pods as there are.
+            // Within the tolerance, some metrics propose the current number of pods.
             Path::WithinTolerance => {
                 (self.proposal == self.current_replicas).then_some("tolerance")
             }
@@ -121,7 +121,7 @@ impl Derivation {
         (self.branch == Branch::Metrics && self.proposal != Some(held)).then_some(held)
     }
 
-    /// Every step, in one or more sentences each.
+    /// All steps, each in one or more sentences.
     #[must_use]
     pub fn explain(&self) -> Vec<String> {
         let Some(current) = self.current_replicas else {

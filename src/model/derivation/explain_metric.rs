@@ -18,7 +18,7 @@ struct Spread {
 }
 
 impl MetricDerivation {
-    /// The name for people: `cpu`, `cpu of container app`, `rps of Ingress main`.
+    /// The name for users: `cpu`, `cpu of container app`, `rps of Ingress main`.
     #[must_use]
     pub fn title(&self) -> String {
         let name = &self.name;
@@ -376,7 +376,7 @@ impl fmt::Display for Compared<'_> {
 }
 
 /// A ratio with at most four decimals. Ratios close to a round number are shown with all decimals,
-/// because they are probably at an edge, and the last decimals show on which side.
+/// because they are probably at a boundary, and the last decimals show on which side.
 struct Ratio(f64);
 
 impl fmt::Display for Ratio {

@@ -1,6 +1,7 @@
-//! Why the model decided as it did: every number, clamp and window of one reconcile.
+//! The derivation of the model's decision: all numbers, limits and windows of one reconcile.
 //!
-//! Built in each tick, so it holds only numbers and shared text; sentences are made on request
+//! It is built in each tick, so it contains only numbers and shared text; sentences are written on
+//! request
 //! ([`Derivation::summary`], [`Derivation::explain`], in `explain.rs`).
 
 mod explain;
@@ -12,7 +13,7 @@ use crate::model::api::{CrossVersionObjectReference, ScalingPolicy, SelectPolicy
 use crate::model::rules::Within;
 use crate::model::time::{Span, Time};
 
-/// Everything that led to one decision.
+/// The derivation of one decision.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Derivation {
     /// When the reconcile began.
@@ -23,13 +24,13 @@ pub struct Derivation {
     pub min_replicas: i32,
     /// The upper limit.
     pub max_replicas: i32,
-    /// Which way was taken.
+    /// The branch that the reconcile took.
     pub branch: Branch,
-    /// One entry per metric, in the order of the spec. Empty if none was computed.
+    /// One entry per metric, in the order of the spec. Empty if no metric was computed.
     pub metrics: Vec<MetricDerivation>,
-    /// The winning metric, by its index.
+    /// The index of the metric with the largest proposal.
     pub winner: Option<usize>,
-    /// The largest proposal, before normalising.
+    /// The largest proposal, before normalization.
     pub proposal: Option<i32>,
     /// The forbidden windows of old releases, after a first change of the replicas.
     pub forbidden: Option<Forbidden>,
@@ -41,27 +42,27 @@ pub struct Derivation {
     pub desired_replicas: i32,
     /// Whether the replicas were changed.
     pub rescaled: bool,
-    /// Why there was no decision.
+    /// The reason if there was no decision.
     pub error: Option<Text>,
-    /// The part of upstream's result that is random, if any: it can't be predicted then.
+    /// The random part of upstream's result, if any. It can't be predicted.
     pub chance: Option<&'static str>,
 }
 
-/// The way that a reconcile took.
+/// The branch that a reconcile took.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Branch {
     /// The scale could not be read.
     #[default]
     NoScale,
-    /// The replicas are 0, and not because the controller scaled to 0.
+    /// The replicas are 0, and the controller did not scale to 0.
     Disabled,
     /// The replicas are above `maxReplicas`: metrics are ignored.
     AboveMax,
     /// The replicas are below `minReplicas`: metrics are ignored.
     BelowMin,
-    /// Selector or metrics were unusable.
+    /// The selector or the metrics were not usable.
     NoMetrics,
-    /// Metrics decide.
+    /// The metrics determine the replicas.
     Metrics,
 }
 
@@ -78,15 +79,15 @@ pub struct MetricDerivation {
     pub pods: PodCounts,
     /// The sums and ratios; absent if the metric failed.
     pub usage: Option<Usage>,
-    /// The rule that made the proposal.
+    /// The rule that determined the proposal.
     pub path: Path,
     /// The tolerances, downwards and upwards.
     pub tolerances: (f64, f64),
-    /// When a ratio is within them.
+    /// The condition for a ratio to be within the tolerances.
     pub within: Within,
     /// The proposal; absent if the metric failed.
     pub proposal: Option<i32>,
-    /// Why the metric failed.
+    /// The reason if the metric failed.
     pub error: Option<Text>,
 }
 
@@ -114,22 +115,22 @@ pub enum Target {
     AverageValue(i64),
     /// The total in thousandths, for objects and external metrics.
     Value(i64),
-    /// Neither was given.
+    /// The metric has no target.
     None,
 }
 
 /// The number of pods in each group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PodCounts {
-    /// Counted.
+    /// Pods that count.
     pub ready: u32,
-    /// Not ready: their metrics do not count.
+    /// Unready pods, whose metrics do not count.
     pub unready: u32,
-    /// Without a metric.
+    /// Pods without a metric.
     pub missing: u32,
-    /// Failed or terminating.
+    /// Failed or Terminating pods.
     pub ignored: u32,
-    /// Metrics of pods that the controller does not know.
+    /// Metrics of unknown pods.
     pub unknown: u32,
 }
 
@@ -149,18 +150,18 @@ pub struct Usage {
     pub utilization: Option<i32>,
     /// The average in thousandths.
     pub average: i64,
-    /// Usage to target.
+    /// The ratio of usage to target.
     pub ratio: f64,
-    /// Usage to target, with missing and unready pods filled in.
+    /// The ratio of usage to target, with missing and unready pods filled in.
     pub second: Option<SecondRatio>,
 }
 
 /// The calculation with missing and unready pods filled in.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SecondRatio {
-    /// Usage to target.
+    /// The ratio of usage to target.
     pub ratio: f64,
-    /// The number of pods in it.
+    /// The number of pods in the ratio.
     pub pods: u32,
     /// The value of a missing pod, if missing pods count.
     pub missing_as: Option<Filled>,
@@ -181,7 +182,7 @@ pub enum Filled {
     Zero,
 }
 
-/// Which rule made the proposal.
+/// The rule that determined the proposal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Path {
     /// The metric failed.
@@ -211,7 +212,8 @@ pub enum Path {
 pub struct Forbidden {
     /// When the replicas were changed.
     pub since: Time,
-    /// The time to compare the windows with: the time of the winning metric.
+    /// The time that the windows are compared with: the time of the metric with the largest
+    /// proposal.
     pub timestamp: Time,
     /// Whether scaling up is still forbidden.
     pub up: bool,
@@ -230,7 +232,7 @@ pub struct Stabilization {
     pub up_window: Span,
     /// The window for scaling down.
     pub down_window: Span,
-    /// The recommendation that held the proposal, if one did.
+    /// The recommendation that replaced the proposal, if any.
     pub held_by: Option<HeldBy>,
     /// The extreme recommendation in the window of the direction: the highest for scaling down (and
     /// always without `behavior`), the lowest for scaling up.
@@ -246,11 +248,11 @@ pub struct Stabilization {
 pub struct HeldBy {
     /// The recommended replicas.
     pub replicas: i32,
-    /// When.
+    /// The time of the recommendation.
     pub at: Time,
-    /// Its age.
+    /// The age of the recommendation.
     pub age: Span,
-    /// The window that it is in: the one for scaling up, or the one for scaling down.
+    /// The window that contains the recommendation: for scaling up or for scaling down.
     pub up: bool,
 }
 
@@ -259,11 +261,11 @@ pub struct HeldBy {
 pub struct Limits {
     /// The bound that applies in the direction of the change, if there is a direction.
     pub rate: Option<RateLimit>,
-    /// The fewest replicas allowed.
+    /// The smallest allowed number of replicas.
     pub lower: Option<i32>,
-    /// The most replicas allowed.
+    /// The largest allowed number of replicas.
     pub upper: Option<i32>,
-    /// The reason as in the condition ScalingLimited.
+    /// The reason in the condition ScalingLimited.
     pub reason: &'static str,
     /// The result.
     pub result: i32,
@@ -276,9 +278,9 @@ pub enum RateLimit {
     Legacy(i32),
     /// The policies of one direction.
     Policies {
-        /// Upwards, or else downwards.
+        /// Whether the direction is upwards.
         up: bool,
-        /// Which policy wins.
+        /// The choice among the policies.
         select: SelectPolicy,
         /// The policies with their limits. Empty if the direction is disabled.
         policies: Vec<PolicyDerivation>,
@@ -287,17 +289,17 @@ pub enum RateLimit {
     },
 }
 
-/// One policy's bound.
+/// The bound of one policy.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PolicyDerivation {
     /// The policy.
     pub policy: ScalingPolicy,
-    /// Pods added within its period.
+    /// Pods added within the period.
     pub added: i32,
-    /// Pods removed within its period.
+    /// Pods removed within the period.
     pub removed: i32,
-    /// The replicas at the start of its period.
+    /// The replicas at the start of the period.
     pub period_start: i32,
-    /// The replicas that it allows.
+    /// The replicas that the policy allows.
     pub proposed: i32,
 }

@@ -1,8 +1,8 @@
-//! Decimals of any size, as far as quantities need them.
+//! Decimals of any size, with the operations that quantities need.
 //!
 //! Kubernetes keeps a quantity that does not fit its fast 64-bit form as a big decimal
-//! (`gopkg.in/inf.v0`). These are only the operations that parsing, printing, adding and comparing
-//! quantities use.
+//! (`gopkg.in/inf.v0`). Only the operations for parsing, printing, adding and comparing quantities
+//! exist here.
 
 use std::cmp::Ordering;
 
@@ -80,7 +80,7 @@ impl Dec {
         }
     }
 
-    /// The same number without trailing zeros: equal numbers then have equal parts.
+    /// Removes trailing zeros, so that equal numbers have equal parts.
     pub(super) fn reduced(&self) -> (BigInt, i32) {
         if self.is_zero() {
             return (BigInt::ZERO, 0);
@@ -91,7 +91,7 @@ impl Dec {
     }
 }
 
-/// Removes all factors from a number other than zero. Returns how many there were.
+/// Removes all occurrences of a factor from a number other than zero. Returns their number.
 pub(super) fn remove_factors(number: &mut BigInt, factor: u32) -> u32 {
     let mut times = 0;
     while &*number % factor == BigInt::ZERO {

@@ -1,11 +1,11 @@
 //! Quantities (`500m`, `1Gi`, `1e3`) with Kubernetes' own rounding, printing and overflow.
 //!
-//! A [`Quantity`] that was parsed is one as the controller gets it: after a trip through the API,
-//! which prints its canonical form and parses it again. What [`Quantity::from_milli`] makes is one
-//! that the controller itself has made.
+//! A parsed [`Quantity`] has the form in which the controller receives it through the API, which
+//! prints its canonical form and parses it again. [`Quantity::from_milli`] returns a quantity that
+//! the controller itself calculated.
 //!
-//! Deliberately hardly any arithmetic: the controller calculates with [`Quantity::milli`]; only
-//! requests of whole pods are summed up and compared exactly.
+//! There is deliberately little arithmetic: the controller calculates with [`Quantity::milli`];
+//! only requests of whole pods are summed and compared exactly.
 //! Upstream: apimachinery, `pkg/api/resource`.
 
 mod decimal;
@@ -59,11 +59,11 @@ pub struct Quantity {
 enum Amount {
     /// `value × 10^scale`: upstream's fast form.
     Int { value: i64, scale: i32 },
-    /// Upstream's `inf.Dec` form, for numbers that do not fit the fast one.
+    /// Upstream's `inf.Dec` form, for numbers that do not fit the fast form.
     Dec(Arc<Dec>),
 }
 
-/// Text that is no quantity. The words are upstream's.
+/// A text that is not a quantity. The messages are upstream's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QuantityError {
     /// Not a number with a suffix.
@@ -72,7 +72,7 @@ pub enum QuantityError {
     Numeric,
     /// The suffix is unknown.
     Suffix,
-    /// More than 4,000 digits: this program does not follow upstream there.
+    /// More than 4,000 digits, which this program does not support.
     TooLarge,
 }
 
@@ -97,8 +97,9 @@ const MILLI: i32 = -3;
 const MAX_DIGITS: i32 = 4000;
 
 impl Quantity {
-    /// Reads a quantity as it reaches the controller: parsed by the API server, stored in canonical
-    /// form, parsed again. So `10000000000000000` is `10P`, and its milli-value overflows to 0.
+    /// Parses a quantity as the controller receives it: parsed by the API server, stored in
+    /// canonical form, and parsed again. So `10000000000000000` is `10P`, and its milli-value
+    /// overflows to 0.
     pub fn parse(text: &str) -> Result<Quantity, QuantityError> {
         let parsed = Quantity::parse_once(text)?;
         if parsed.text.is_some() {
@@ -113,8 +114,8 @@ impl Quantity {
         Quantity { milli, amount: Amount::Int { value: milli, scale: MILLI }, format, text: None }
     }
 
-    /// It crosses the API as text, and is not always what it was when that is read again: one
-    /// without a binary suffix comes back in decimal units, and a huge one may change its value.
+    /// Prints the quantity and parses it again, as the API does. A quantity without a binary suffix
+    /// is then in decimal units, and a huge quantity may have another value.
     #[must_use]
     pub fn read_again(self) -> Quantity {
         Quantity::parse(&self.to_string()).unwrap_or(self)
@@ -201,8 +202,8 @@ impl Quantity {
         Quantity { milli: 0, amount, format: Format::DecimalSI, text: Some("".into()) }
     }
 
-    /// As Go's `%#v` prints it: the way that older API servers name one that they refuse. Where a
-    /// decimal stands behind a pointer, the pointer is not known here.
+    /// The format of Go's `%#v`, which older API servers use for a rejected quantity. It contains a
+    /// pointer to a decimal, whose value is not known here.
     #[must_use]
     pub fn go_syntax(&self) -> String {
         let (value, scale) = match self.amount {
@@ -210,7 +211,7 @@ impl Quantity {
             Amount::Dec(_) => (0, 0),
         };
         let (text, format) = match &self.text {
-            // Zero is read before all else, and keeps its text.
+            // Upstream parses zero separately and keeps its text.
             None if value == 0 && scale == 0 => ("0", self.format.name()),
             None => ("", self.format.name()),
             Some(unset) if unset.is_empty() => ("", ""),
@@ -420,8 +421,8 @@ fn negative_scale_int64(base: i64, scale: i32) -> i64 {
     if fraction { value + base.signum() } else { value }
 }
 
-/// Multiplies by a power of ten; on overflow the result is what upstream's callers then use: 0 or
-/// the wrapped product, depending on the power. Upstream: math.go, positiveScaleInt64
+/// Multiplies by a power of ten. On overflow, the result is the value that upstream's callers use:
+/// 0 or the wrapped product, depending on the power. Upstream: math.go, positiveScaleInt64
 fn positive_scale_int64(base: i64, scale: i32) -> i64 {
     let factor: i64 = match scale {
         0 => return base,
@@ -459,7 +460,7 @@ fn scaled_value(dec: &Dec) -> i64 {
         let result = unscaled / divide;
         return if unscaled % divide == 0 { result } else { result.wrapping_add(1) };
     }
-    // Upstream divides with a Euclidean remainder and adds one to an inexact quotient: it rounds
+    // Upstream divides with a Euclidean remainder and adds one to an inexact quotient, so it rounds
     // up.
     let divisor = BigInt::from(10).pow(dif.unsigned_abs());
     let mut unscaled = &dec.unscaled / &divisor;
@@ -542,7 +543,7 @@ impl Serialize for Quantity {
     }
 }
 
-/// From a string or, as the API takes them too, from a number.
+/// Deserialized from a string or a number, since the API accepts both.
 impl<'de> Deserialize<'de> for Quantity {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Quantity, D::Error> {
         struct AnyQuantity;

@@ -1,8 +1,8 @@
-//! Quantities as k8s.io/apimachinery v0.37.0 reads, prints and rounds them.
+//! Quantities as k8s.io/apimachinery v0.37.0 parses, prints and rounds them.
 
 use super::*;
 
-/// Text; as stored; its milli-value.
+/// The text, the stored text and the milli-value.
 const PARSED: &[(&str, &str, i64)] = &[
     ("0", "0", 0),
     ("-0", "0", 0),
@@ -32,7 +32,7 @@ const PARSED: &[(&str, &str, i64)] = &[
     ("0.1234567891234", "123456790n", 124),
     ("-0.1234567891234", "-123456790n", -124),
     ("0.0000000001Ki", "103n", 1),
-    // Overflow is no error: 0, or what is left of the product.
+    // Overflow is not an error: the result is 0 or the wrapped product.
     ("9223372036854775", "9223372036854775", 9_223_372_036_854_775_000),
     ("9223372036854776", "9223372036854776", -9_223_372_036_854_775_616),
     ("9.3P", "9300T", 0),

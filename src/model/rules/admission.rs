@@ -4,9 +4,9 @@
 /// The error for `maxReplicas` below 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MaxReplicasError {
-    /// It is invalid.
+    /// The value is invalid.
     Invalid,
-    /// 0 is a missing value.
+    /// 0 counts as a missing value.
     Required,
 }
 

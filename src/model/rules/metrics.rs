@@ -1,6 +1,6 @@
 //! Rules of the step from metrics to a proposal.
 
-/// When a ratio is within the tolerance.
+/// The condition for a ratio to be within the tolerance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Within {
     /// The distance of the ratio from 1 is at most the tolerance: `|1 - r| <= t`.
@@ -9,7 +9,7 @@ pub enum Within {
     Bounds,
 }
 
-/// Which of several errors a reconcile ends with.
+/// The error of a reconcile with several errors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MetricErrors {
     /// The first error; it ends the reconcile and is shown in the condition.
@@ -23,9 +23,9 @@ pub enum MetricErrors {
 /// The use of the target average of an object's metric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ObjectAverage {
-    /// It is unknown: the total is used, which is zero then.
+    /// The release has no averages. The total, which is then zero, is used instead.
     Total,
-    /// The total is divided by zero replicas, so that it is never within the tolerance.
+    /// The total is divided by zero replicas, so that the ratio is never within the tolerance.
     ByNone,
     /// The total is divided by the current replicas.
     ByReplicas,

@@ -28,7 +28,7 @@ pub use texts::{AmbiguousHpas, MissingRequest, ObjectError, TextRules};
 use super::flags::{FeatureGates, Flag, Flags, Gate, GateRule};
 use super::time::Span;
 
-/// The behaviour of one release, as far as releases differ.
+/// The behavior of one release, as far as releases differ.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Rules {
     /// The feature gates, in the order of [`Gate::ALL`].
@@ -39,7 +39,7 @@ pub struct Rules {
     pub flags: [bool; Flag::ALL.len()],
     /// The rules by which the API server admits and stores HPAs.
     pub admission: AdmissionRules,
-    /// When the controller reconciles which HPA.
+    /// The work queue.
     pub queue: QueueRules,
     /// The rules by which the controller reads and writes the replicas of the target.
     pub scale: ScaleRules,
@@ -55,19 +55,19 @@ pub struct Rules {
     pub texts: TextRules,
 }
 
-/// A feature gate that the HPA controller does not read, but that requires one that it does: to
-/// turn the latter off, this one has to be turned off as well.
+/// A feature gate that the HPA controller does not read, but that depends on a gate that it reads.
+/// To disable the latter, this gate must be disabled as well.
 ///
 /// Upstream: pkg/features/kube_features.go, defaultKubernetesFeatureGateDependencies
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dependent {
     /// Upstream's name.
     pub name: &'static str,
-    /// The gate that it requires.
+    /// The gate that this gate depends on.
     pub needs: Gate,
-    /// The first release in which it requires that gate.
+    /// The first release with the dependency.
     since: Release,
-    /// The first release in which it is on by default.
+    /// The first release in which this gate is enabled by default.
     on_since: Option<Release>,
 }
 
@@ -92,7 +92,7 @@ impl Dependent {
         DEPENDENTS.into_iter().filter(move |dependent| dependent.since <= release)
     }
 
-    /// Returns true if it is on by default in a release.
+    /// Returns true if this gate is enabled by default in a release.
     #[must_use]
     pub fn default_value(&self, release: Release) -> bool {
         self.on_since.is_some_and(|since| since <= release)
@@ -100,19 +100,19 @@ impl Dependent {
 }
 
 impl Rules {
-    /// The behaviour of a release.
+    /// The behavior of a release.
     #[must_use]
     pub fn of(release: Release) -> Rules {
         Rules::after(CHANGES.iter().take_while(|change| change.since <= release).count())
     }
 
-    /// The behaviour after the first `changes` rows of [`CHANGES`].
+    /// The behavior after the first `changes` rows of [`CHANGES`].
     #[must_use]
     pub fn after(changes: usize) -> Rules {
         Rules::by(CHANGES.iter().take(changes))
     }
 
-    /// The behaviour after the first `changes` rows of [`CHANGES`], but without the row `index`.
+    /// The behavior after the first `changes` rows of [`CHANGES`], but without the row `index`.
     #[must_use]
     pub fn without(index: usize, changes: usize) -> Rules {
         let others = CHANGES.iter().take(changes).enumerate().filter(|(other, _)| *other != index);
@@ -169,7 +169,7 @@ impl Rules {
     }
 }
 
-/// The behaviour of the newest release.
+/// The behavior of the newest release.
 impl Default for Rules {
     fn default() -> Rules {
         Rules::of(Release::NEWEST)

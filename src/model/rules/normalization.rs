@@ -3,7 +3,7 @@
 /// The delay before another change of the replicas, if the HPA has no `behavior`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Windows {
-    /// After a change, scaling up is forbidden for some time, and scaling down for another.
+    /// After a change, scaling up and scaling down are each forbidden for a duration.
     Forbidden,
     /// The replicas do not fall below the recommendations of the stabilization window.
     Recommendations,
@@ -18,7 +18,7 @@ pub enum LimitOrder {
     /// At most the rate limit, even above `maxReplicas`. Only if the rate limit does not apply: at
     /// least 1, and then between `minReplicas` and `maxReplicas`.
     RateInstead,
-    /// As [`LimitOrder::RateInstead`], but never above `maxReplicas`.
+    /// Like [`LimitOrder::RateInstead`], but never above `maxReplicas`.
     RateFirst,
     /// Between `minReplicas` and the smaller of both upper limits.
     Range,

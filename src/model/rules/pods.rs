@@ -1,10 +1,10 @@
 //! Rules of the pods that a resource metric or a metric of pods counts.
 
-/// Which pods are not ready, so that their metrics do not count.
+/// The pods that count as unready, so that their metrics do not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unready {
-    /// Every pod that does not run or is not ready, whatever the metric. `failed`: for a percentage
-    /// of requests, failed pods are not ready; otherwise they are ignored there.
+    /// Every pod that does not run or is not ready, for all metrics. `failed`: for a percentage of
+    /// requests, failed pods count as unready; otherwise they are ignored there.
     All {
         /// True if, for utilizations, failed pods are not ready; otherwise they are ignored there.
         failed: bool,
@@ -16,13 +16,13 @@ pub enum Unready {
 /// The pods that count, and their groups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PodRules {
-    /// Which pods are not ready.
+    /// The pods that count as unready.
     pub unready: Unready,
-    /// Whether a pending pod is not ready, whatever else is known of it.
+    /// Whether a Pending pod is always unready.
     pub pending_is_unready: bool,
     /// Whether terminating and failed pods are ignored.
     pub terminating_is_ignored: bool,
-    /// Whether the metrics of ignored pods count nevertheless.
+    /// Whether the metrics of ignored pods still count.
     pub ignored_pods_are_measured: bool,
     /// True if, for scaling down, a pod without metrics counts as its target if that exceeds its
     /// request.

@@ -9,7 +9,7 @@ pub enum FirstReconcile {
     AfterSyncPeriod,
 }
 
-/// When the controller reconciles which HPA.
+/// The times and the order of reconciles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueRules {
     /// The time of the first reconcile of a new HPA.

@@ -1,4 +1,4 @@
-//! Releases, and the text that names them.
+//! Releases and their text form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,21 +11,21 @@ pub struct Release {
 }
 
 impl Release {
-    /// The newest release that the model is complete for.
+    /// The newest release that the model supports completely.
     pub const NEWEST: Release = Release { minor: 37 };
 
-    /// The oldest release that the model is complete for.
+    /// The oldest release that the model supports completely.
     pub const OLDEST: Release = Release { minor: 6 };
 
-    /// The releases that the model is complete for, oldest first.
+    /// The supported releases, oldest first.
     pub fn supported() -> impl DoubleEndedIterator<Item = Release> {
         (Release::OLDEST.minor..=Release::NEWEST.minor).map(|minor| Release { minor })
     }
 
-    /// Reads a release that the model is complete for.
+    /// Parses a supported release.
     ///
     /// # Errors
-    /// If the text names none, or another one.
+    /// If the text is not a release, or the release is not supported.
     pub fn known(text: &str) -> Result<Release, String> {
         let release: Release = text.parse().map_err(|error| format!("{error}"))?;
         let (oldest, newest) = (Release::OLDEST, Release::NEWEST);
@@ -43,7 +43,7 @@ impl fmt::Display for Release {
     }
 }
 
-/// Text that names no release.
+/// A text that is not a release.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReleaseError(String);
 
@@ -55,7 +55,7 @@ impl fmt::Display for ReleaseError {
 
 impl std::error::Error for ReleaseError {}
 
-/// Reads `1.37`, `v1.37` and, its patch release ignored, `v1.37.0`.
+/// Parses `1.37`, `v1.37` and `v1.37.0`; the patch release is ignored.
 impl FromStr for Release {
     type Err = ReleaseError;
     fn from_str(text: &str) -> Result<Release, ReleaseError> {
@@ -76,30 +76,30 @@ impl FromStr for Release {
     }
 }
 
-/// Some releases that the model is complete for, oldest first.
+/// A set of supported releases, oldest first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Releases(Vec<Release>);
 
 impl Releases {
-    /// One of them.
+    /// A set with one release.
     #[must_use]
     pub fn only(release: Release) -> Releases {
         Releases(vec![release])
     }
 
-    /// Returns true if it is one of them.
+    /// Returns true if the set contains the release.
     #[must_use]
     pub fn contains(&self, release: Release) -> bool {
         self.0.contains(&release)
     }
 
-    /// The newest of them, if there are any.
+    /// The newest release of the set, if any.
     #[must_use]
     pub fn newest(&self) -> Option<Release> {
         self.0.last().copied()
     }
 
-    /// Each of them, oldest first.
+    /// The releases of the set, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Release> + '_ {
         self.0.iter().copied()
     }
@@ -120,7 +120,7 @@ impl fmt::Display for Releases {
     }
 }
 
-/// Reads `all`, one release, or several: `1.30,1.35-1.37`.
+/// Parses `all`, one release, or several: `1.30,1.35-1.37`.
 impl FromStr for Releases {
     type Err = String;
     fn from_str(text: &str) -> Result<Releases, String> {

@@ -7,7 +7,7 @@ pub enum AtZero {
     Disabled,
     /// Scaling is disabled, unless `minReplicas` is 0.
     DisabledUnlessMinIsZero,
-    /// Scaling is disabled, unless the condition ScaledToZero says that the controller scaled to 0.
+    /// Scaling is disabled, unless the condition ScaledToZero is True.
     DisabledUnlessScaledToZero,
 }
 
@@ -30,7 +30,7 @@ pub enum MissingScale {
 /// The rules by which the controller reads and writes the replicas of the target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ScaleRules {
-    /// How often an update of the scale is attempted if it conflicts.
+    /// The number of attempts to update the scale if there are conflicts.
     pub update_attempts: u32,
     /// Whether the current replicas are `spec.replicas` of the scale instead of `status.replicas`.
     pub uses_spec_replicas: bool,

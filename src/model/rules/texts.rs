@@ -3,16 +3,16 @@
 /// The HPAs that the error about a shared selector names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AmbiguousHpas {
-    /// All of them, in a random order.
+    /// All HPAs, in a random order.
     All,
-    /// Two of them, as an example.
+    /// Two HPAs, as an example.
     Example,
 }
 
 /// The order of words in the error of an object's metric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ObjectError {
-    /// Each word one position too late: `unable to get metric M: KIND on NS NAME/ERROR`.
+    /// Each argument one position too late: `unable to get metric M: KIND on NS NAME/ERROR`.
     Shifted,
     /// `unable to get metric M on KIND NS/NAME: ERROR`.
     InOrder,

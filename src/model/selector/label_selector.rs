@@ -4,11 +4,11 @@ use super::{Operator, Selector, SelectorError, new_requirement};
 use crate::model::api::LabelSelector;
 
 impl Selector {
-    /// The selector of an object's field. An absent one selects nothing, an empty one everything.
-    /// Upstream looks at labels in any order; here it is that of their keys.
+    /// Converts the selector of an object's field. An absent selector selects nothing, an empty one
+    /// everything. Upstream checks the labels in random order; here they are sorted by key.
     ///
     /// # Errors
-    /// The first requirement that is no valid one, in upstream's words.
+    /// The first invalid requirement, with upstream's message.
     ///
     /// Upstream: apimachinery, meta/v1/helpers.go, LabelSelectorAsSelector
     pub fn of_label_selector(selector: Option<&LabelSelector>) -> Result<Selector, SelectorError> {

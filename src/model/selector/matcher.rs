@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::Selector;
 use crate::model::api::Labels;
 
-/// Matches a selector against many objects in a row. Most share their labels with the object before
-/// them, or with the one before that: pods and their metrics alternate. Without this cache, 10,000
-/// pods whose metrics differ take 0.63 of the ticks/s.
+/// Matches a selector against many objects in a row. Most objects share their labels with one of
+/// the two previous objects: pods and their metrics alternate. Without this cache, 10,000 pods with
+/// different metrics reach 0.63 of the ticks/s.
 pub(crate) struct Matcher<'a> {
     selector: &'a Selector,
     last: Option<&'a BTreeMap<String, String>>,
@@ -38,7 +38,7 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// Returns true if both are the same object.
+/// Returns true if both references point to the same object.
 #[inline]
 pub(crate) fn is_same<T: ?Sized>(known: Option<&T>, it: &T) -> bool {
     known.is_some_and(|known| std::ptr::eq(known, it))

@@ -1,6 +1,6 @@
 //! Label selectors in their text form: `app=web,tier in (a,b),!canary`.
 //!
-//! Errors carry upstream's words, since the controller quotes them in events and conditions.
+//! Errors have upstream's messages, since the controller quotes them in events and conditions.
 //! Upstream: apimachinery, `pkg/labels/selector.go`.
 
 mod label_selector;
@@ -41,7 +41,7 @@ pub(super) enum Operator {
     DoesNotExist,
 }
 
-/// Text that is no selector. The words are upstream's.
+/// A text that is not a selector. The messages are upstream's.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SelectorError(pub(super) String);
 
@@ -79,7 +79,8 @@ impl Selector {
         Selector { requirements, nothing: false }
     }
 
-    /// Returns true if its text is empty, as it also is for a selector that matches nothing.
+    /// Returns true if the selector's text is empty, as it also is for a selector that matches
+    /// nothing.
     #[must_use]
     pub fn is_without_requirements(&self) -> bool {
         self.requirements.is_empty()
@@ -207,7 +208,7 @@ fn scan(text: &str) -> Vec<(Token, String)> {
             rest = tail;
             continue;
         }
-        // The longest keyword; symbols that make none are one error token.
+        // The longest keyword; symbols that form no keyword are one error token.
         let symbols = rest.find(|c| !SPECIAL.contains(&c)).unwrap_or(rest.len());
         let mut last = None;
         let mut end = symbols;
@@ -572,7 +573,7 @@ fn is_label_text(text: &str) -> bool {
         && bytes.iter().all(|b| inner(b) || *b == b'-')
 }
 
-/// Upstream has this twice, with different words for the unit of the length.
+/// Upstream has this function twice, with different names for the unit of the length.
 ///
 /// Upstream: content/dns.go and util/validation/validation.go, IsDNS1123Subdomain
 pub(crate) fn is_dns1123_subdomain(text: &str, unit: &str) -> Vec<String> {

@@ -52,7 +52,7 @@ pub(super) fn resolve(
             }
         }
     }
-    // In upstream's words, for each gate that is still on.
+    // Upstream's message, for each gate that is still on.
     for dependent in Dependent::of(newest) {
         let given = overrides.get(dependent.name).copied();
         let on = given.unwrap_or_else(|| dependent.default_value(newest));
@@ -114,7 +114,7 @@ fn flags_of(typed: &TypedFlags, at: At<'_>, problems: &mut Problems) -> Flags {
     flags
 }
 
-/// The flags that the file gives.
+/// The flags that the file sets.
 pub(super) fn given(file: &ScenarioFile) -> Vec<Flag> {
     let typed = file.controller.as_ref().and_then(|controller| controller.flags.as_ref());
     let typed = typed.map(|typed| serde_json::to_value(typed).unwrap_or_default());

@@ -3,7 +3,7 @@
 use crate::scenario::error::Problem;
 use crate::scenario::node::{Kind, Node};
 
-/// A place in the tree: a node, or the nearest that there is.
+/// A position in the tree: a node, or the nearest existing one.
 #[derive(Clone, Copy)]
 pub(super) struct At<'n> {
     node: Option<&'n Node>,
@@ -18,10 +18,10 @@ impl<'n> At<'n> {
         At { node: Some(node), line: node.line, column: node.column }
     }
 
-    /// The value of a field; if there is none, the place of the map.
+    /// The value of a field; without one, the position of the map.
     pub(super) fn key(self, name: &str) -> At<'n> {
         match self.node.and_then(|node| node.entry(name)) {
-            // An empty value has no place of its own worth showing.
+            // The position of the key, since an empty value has no useful position.
             Some((key, node)) if node.is_null() => {
                 At { node: Some(node), line: key.line, column: key.column }
             }
@@ -30,7 +30,7 @@ impl<'n> At<'n> {
         }
     }
 
-    /// The name of a field; if there is none, the place of the map.
+    /// The name of a field; without one, the position of the map.
     pub(super) fn key_position(self, name: &str) -> At<'n> {
         match self.node.and_then(|node| node.entry(name)) {
             Some((key, _)) => At { node: None, line: key.line, column: key.column },
@@ -38,7 +38,7 @@ impl<'n> At<'n> {
         }
     }
 
-    /// An element of a list; if there is none, the place of the list.
+    /// An element of a list; without one, the position of the list.
     pub(super) fn index(self, index: usize) -> At<'n> {
         match self.node.and_then(|node| node.item(index)) {
             Some(node) => At::root(node),
@@ -46,7 +46,7 @@ impl<'n> At<'n> {
         }
     }
 
-    /// The node, if it is there.
+    /// The node, if it exists.
     pub(super) fn node(self) -> Option<&'n Node> {
         self.node
     }
@@ -60,7 +60,7 @@ impl<'n> At<'n> {
         self.node.is_some_and(|node| matches!(node.kind, Kind::Map(_)))
     }
 
-    /// Follows a path as the API server writes them: `spec.metrics[0].resource`.
+    /// Follows a path in the API server's format: `spec.metrics[0].resource`.
     pub(super) fn follow(self, path: &str) -> At<'n> {
         let mut at = self;
         for part in path.split(['.', '[']).filter(|part| !part.is_empty()) {
@@ -88,8 +88,8 @@ pub(super) struct Problems {
 }
 
 impl Problems {
-    /// Begins with texts that are malformed. Each has a harmless value, of which nothing else is
-    /// reported.
+    /// Starts with the problems of malformed texts. No further problem is reported at the same
+    /// position, since a valid value replaces each text.
     pub(super) fn new(malformed: Vec<Problem>) -> Problems {
         Problems { malformed: malformed.len(), list: malformed }
     }
@@ -102,12 +102,12 @@ impl Problems {
         }
     }
 
-    /// Something wrong, without a hint.
+    /// Adds a problem without a hint.
     pub(super) fn plain(&mut self, at: At<'_>, what: impl Into<String>) {
         self.add(at.problem(what, None));
     }
 
-    /// A problem with a hint.
+    /// Adds a problem with a hint.
     pub(super) fn hint(&mut self, at: At<'_>, what: impl Into<String>, hint: impl Into<String>) {
         self.add(at.problem(what, Some(hint.into())));
     }
@@ -116,7 +116,7 @@ impl Problems {
         self.list.len()
     }
 
-    /// Names the file of the problems from a number on.
+    /// Sets the file of the problems from an index on.
     pub(super) fn in_file(&mut self, from: usize, file: &str) {
         for problem in self.list.iter_mut().skip(from) {
             problem.file = Some(file.to_owned());

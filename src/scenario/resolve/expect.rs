@@ -17,7 +17,7 @@ const WHENS: [&str; 6] = ["tick", "at", "always", "never", "within", "atMost"];
 const WHATS: [&str; 7] =
     ["replicas", "desiredReplicas", "currentReplicas", "conditions", "events", "rescaled", "error"];
 
-/// An upper bound on the number of reconciles: one per period, and those caused by edits and
+/// An upper bound on the number of reconciles: one per period, and the reconciles after edits and
 /// restarts.
 pub(super) fn most_ticks(file: &ScenarioFile, until: Time, period: Span) -> Option<usize> {
     let periods = until.since_start().0.checked_div(period.0)?;
@@ -59,7 +59,7 @@ fn when(
     problems: &mut Problems,
 ) -> Option<When> {
     if typed.of.is_some() && typed.within.is_none() {
-        problems.plain(at.key_position("of"), "`of` goes with `within` only");
+        problems.plain(at.key_position("of"), "`of` requires `within`");
     }
     let given = at.given(&WHENS);
     let &[name] = given.as_slice() else {

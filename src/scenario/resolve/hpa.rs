@@ -1,4 +1,4 @@
-//! The HPA's manifest: kept verbatim, and checked as the API server will check it.
+//! The HPA's manifest: kept verbatim, and validated as by the API server.
 
 use std::sync::Arc;
 
@@ -26,15 +26,15 @@ use crate::scenario::yaml;
 struct Hpa {
     namespace: Arc<str>,
     name: Arc<str>,
-    /// As the API server is given it. None: it is invalid.
+    /// The HPA for the API server. None: the manifest is invalid.
     autoscaler: Option<Autoscaler>,
     /// Notes for the reader.
     note: Option<String>,
     target: Target,
-    /// The target among all of the scenario's.
+    /// The index of the target among the targets of the scenario.
     target_index: usize,
     max_replicas: i32,
-    /// The metrics that it scales on.
+    /// The metrics that the HPA scales on.
     asked: Vec<Asked>,
 }
 
@@ -42,12 +42,12 @@ struct Hpa {
 #[derive(Default)]
 pub(super) struct Hpas {
     list: Vec<Hpa>,
-    /// The position of each in the file.
+    /// The position of each HPA in the file.
     places: Vec<Problem>,
 }
 
 impl Hpas {
-    /// Lowers `hpa`, or each of `hpas`.
+    /// Resolves `hpa`, or each of `hpas`.
     pub(super) fn resolve(
         file: &ScenarioFile,
         at: At<'_>,
@@ -82,12 +82,12 @@ impl Hpas {
         if hpas.list.len() < places.len() || places.is_empty() {
             return None;
         }
-        hpas.fit_together(problems);
+        hpas.check_names(problems);
         Some(hpas)
     }
 
-    /// One namespace, and each name once.
-    fn fit_together(&self, problems: &mut Problems) {
+    /// Checks that the HPAs have different names and the same namespace.
+    fn check_names(&self, problems: &mut Problems) {
         for (index, hpa) in self.list.iter().enumerate().skip(1) {
             let before = &self.list[..index];
             if before.iter().any(|other| other.name == hpa.name) {
@@ -103,7 +103,7 @@ impl Hpas {
         }
     }
 
-    /// Which target each scales: the workload is that of the first.
+    /// Finds the target of each HPA. The target of the first HPA is the workload.
     pub(super) fn find_targets(&mut self, others: &[OtherTarget], problems: &mut Problems) {
         let Some(workload) = self.list.first().map(|hpa| hpa.target.clone()) else { return };
         for (hpa, place) in self.list.iter_mut().zip(&self.places) {
@@ -143,23 +143,23 @@ impl Hpas {
         known.map(|hpa| hpa.name.clone())
     }
 
-    /// The only one.
+    /// The name of the HPA, if there is only one.
     pub(super) fn only(&self) -> Option<Arc<str>> {
         if let [only] = self.list.as_slice() { Some(only.name.clone()) } else { None }
     }
 
-    /// Their names, for messages.
+    /// The names of the HPAs, for messages.
     pub(super) fn names(&self) -> String {
         let names: Vec<&str> = self.list.iter().map(|hpa| &*hpa.name).collect();
         names.join(", ")
     }
 
-    /// Returns true if they have more than one target.
+    /// Returns true if the HPAs have more than one target.
     pub(super) fn scale_different_targets(&self) -> bool {
         self.list.iter().any(|hpa| hpa.target_index != self.list[0].target_index)
     }
 
-    /// The target of the first.
+    /// The target of the first HPA.
     pub(super) fn target(&self) -> Option<&Target> {
         self.list.first().map(|hpa| &hpa.target)
     }
@@ -177,12 +177,12 @@ impl Hpas {
         self.list.iter().map(|hpa| hpa.max_replicas).max()
     }
 
-    /// The metrics that they scale on.
+    /// The metrics that the HPAs scale on.
     pub(super) fn asked(&mut self) -> Vec<Asked> {
         self.list.iter_mut().flat_map(|hpa| std::mem::take(&mut hpa.asked)).collect()
     }
 
-    /// The valid ones.
+    /// The valid HPAs.
     pub(super) fn into_autoscalers(self) -> Vec<Autoscaler> {
         let autoscaler =
             |hpa: Hpa| Some(Autoscaler { target: hpa.target_index, ..hpa.autoscaler? });
@@ -190,7 +190,7 @@ impl Hpas {
     }
 }
 
-/// Lowers the manifest, inline or from the file that `hpa.file` names.
+/// Resolves the manifest, inline or from the file that `hpa.file` names.
 fn resolve(
     at: At<'_>,
     read: Reader<'_>,
@@ -229,7 +229,7 @@ fn resolve(
     Some(hpa)
 }
 
-/// The one HorizontalPodAutoscaler among the documents of a file.
+/// The only HorizontalPodAutoscaler among the documents of a file.
 fn only_hpa(path: &str, text: &str, at: At<'_>, problems: &mut Problems) -> Option<Node> {
     let documents = match yaml::documents(text) {
         Ok(documents) => documents,
@@ -301,7 +301,7 @@ fn manifest(
     }
     let written = at.node()?.to_json();
     let api_version = typed.api_version.as_deref().unwrap_or_default();
-    let (given, note) = versions::as_given(written, at, problems)?;
+    let (given, note) = versions::for_api_server(written, at, problems)?;
     let reference = typed.spec.as_ref().and_then(|spec| spec.scale_target_ref.as_ref());
     let target_at = at.key("spec").key("scaleTargetRef");
     let target = reference.and_then(|it| Target::of(it, target_at, problems));
@@ -320,7 +320,7 @@ fn manifest(
     })
 }
 
-/// Fields without which there is nothing that the API server could look at.
+/// Checks the fields without which the API server can't validate the manifest.
 fn required(at: At<'_>, typed: &Manifest, problems: &mut Problems) {
     let mut missing = |at: At<'_>, there: bool, field: &str| {
         if !there {
@@ -358,7 +358,7 @@ fn required(at: At<'_>, typed: &Manifest, problems: &mut Problems) {
     }
 }
 
-/// Without its type, nothing can be said of a metric.
+/// Checks that each metric has a type.
 fn metric_types(at: At<'_>, typed: &Manifest, problems: &mut Problems) {
     let metrics = typed.spec.as_ref().and_then(|spec| spec.metrics.as_deref()).unwrap_or_default();
     for (index, metric) in metrics.iter().enumerate() {
@@ -368,7 +368,7 @@ fn metric_types(at: At<'_>, typed: &Manifest, problems: &mut Problems) {
     }
 }
 
-/// Quantities that can't be read, of a manifest or of an edit.
+/// Checks the quantities of a manifest or an edit.
 pub(super) fn quantities(at: At<'_>, spec: &Spec, problems: &mut Problems) {
     for (index, metric) in spec.metrics.iter().flatten().enumerate() {
         for (source, target) in metric.targets() {
@@ -406,7 +406,7 @@ fn target_quantities(
     }
 }
 
-/// A tolerance is a fraction, which people like to say in percent.
+/// Checks a tolerance. It is a fraction, which users often write as a percentage.
 fn tolerance(text: &str, at: At<'_>, problems: &mut Problems) {
     match text.strip_suffix('%').and_then(|percent| fraction(percent.trim_end())) {
         None => quantity(text, at, problems),
@@ -417,7 +417,7 @@ fn tolerance(text: &str, at: At<'_>, problems: &mut Problems) {
     }
 }
 
-/// The manifest, decoded as the API server does it.
+/// Decodes the manifest as the API server does.
 fn decoded(
     at: At<'_>,
     manifest: Value,
@@ -426,7 +426,7 @@ fn decoded(
 ) -> Option<Autoscaler> {
     // The tree has the positions of invalid values.
     let wrong = match at.key("spec").node() {
-        Some(node) if has_the_fields_of_v2(at) => decode::<HpaSpec>(node, Nulls::Absent).err(),
+        Some(node) if has_v2_fields(at) => decode::<HpaSpec>(node, Nulls::Absent).err(),
         _ => None,
     };
     if let Some(problem) = wrong {
@@ -458,7 +458,7 @@ fn valid(
     let errors = validate(&hpa.name, &spec, server);
     let asked = if errors.is_empty() { served::asked(&spec, at.key("spec")) } else { Vec::new() };
     for error in errors {
-        // Of a target that is not supported, that is said already.
+        // An unsupported target is already reported.
         if target_is_known || !error.field.starts_with("spec.scaleTargetRef") {
             let what = format!("the API server rejects this HPA: {error}");
             problems.plain(at.follow(&error.field), what);
@@ -467,7 +467,7 @@ fn valid(
     asked
 }
 
-fn has_the_fields_of_v2(at: At<'_>) -> bool {
+fn has_v2_fields(at: At<'_>) -> bool {
     let version = at.key("apiVersion").node().map(Node::to_json);
     version.is_some_and(|version| version == "autoscaling/v2" || version == "autoscaling/v2beta2")
 }

@@ -1,7 +1,8 @@
 //! The HPA's metadata: fields that an API server rejects, or that have effects that are not
 //! simulated.
 //!
-//! The model admits specs only; so whatever else could be refused is refused with the scenario.
+//! The model only validates specs, so other fields that an API server could reject are rejected
+//! here.
 
 use std::str::FromStr;
 
@@ -12,8 +13,8 @@ use super::cursor::{At, Problems};
 use crate::model::selector::{is_dns1123_label, is_label_key, is_label_value};
 use crate::scenario::manifest::Metadata;
 
-/// Fields that only an API server sets. It refuses the first one, and some of the others if they
-/// make no sense.
+/// Fields that only an API server sets. It rejects the first one, and some of the others if they
+/// are malformed.
 const SET_BY_THE_SERVER: [&str; 8] = [
     "resourceVersion",
     "uid",
@@ -25,8 +26,8 @@ const SET_BY_THE_SERVER: [&str; 8] = [
     "selfLink",
 ];
 
-/// Fields that make an API server do more than is played here.
-const NOT_PLAYED: [&str; 3] = ["finalizers", "ownerReferences", "generateName"];
+/// Fields with effects that are not simulated.
+const NOT_SIMULATED: [&str; 3] = ["finalizers", "ownerReferences", "generateName"];
 
 /// Checks the metadata of a new object.
 pub(super) fn of_a_manifest(at: At<'_>, metadata: &Metadata, problems: &mut Problems) {
@@ -38,10 +39,10 @@ pub(super) fn of_a_manifest(at: At<'_>, metadata: &Metadata, problems: &mut Prob
         problems.hint(at.key("namespace"), what, hint);
     }
     texts(at, metadata, problems);
-    for field in SET_BY_THE_SERVER.into_iter().chain(NOT_PLAYED) {
+    for field in SET_BY_THE_SERVER.into_iter().chain(NOT_SIMULATED) {
         let at = at.key(field);
         if at.node().is_some_and(|node| !harmless(field, &node.to_json())) {
-            refuse(field, at, problems);
+            reject(field, at, problems);
         }
     }
 }
@@ -49,7 +50,7 @@ pub(super) fn of_a_manifest(at: At<'_>, metadata: &Metadata, problems: &mut Prob
 /// Checks the metadata of an edit: only labels and annotations can be edited.
 pub(super) fn of_an_edit(at: At<'_>, metadata: &Metadata, problems: &mut Problems) {
     texts(at, metadata, problems);
-    let others = SET_BY_THE_SERVER.into_iter().chain(NOT_PLAYED).chain(["name", "namespace"]);
+    let others = SET_BY_THE_SERVER.into_iter().chain(NOT_SIMULATED).chain(["name", "namespace"]);
     for field in others {
         if at.key(field).node().is_some() {
             let what = format!("`metadata.{field}` can't be edited here");
@@ -62,8 +63,8 @@ pub(super) fn of_an_edit(at: At<'_>, metadata: &Metadata, problems: &mut Problem
     }
 }
 
-fn refuse(field: &str, at: At<'_>, problems: &mut Problems) {
-    if NOT_PLAYED.contains(&field) {
+fn reject(field: &str, at: At<'_>, problems: &mut Problems) {
+    if NOT_SIMULATED.contains(&field) {
         let what = format!("`metadata.{field}` of an HPA is not supported");
         problems.hint(at, what, "remove it: the controller does not use it");
     } else {

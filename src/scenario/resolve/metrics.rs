@@ -84,7 +84,7 @@ impl Context<'_> {
     ) {
         let given = at.given(names);
         if at.key("limit").node().is_some() && !given.contains(&"load") {
-            problems.plain(at.key_position("limit"), "`limit` goes with `load` only");
+            problems.plain(at.key_position("limit"), "`limit` requires `load`");
         }
         let &[name] = given.as_slice() else {
             problems.plain(at, one_of(names, &given));
@@ -204,7 +204,7 @@ fn check_object(object: &DescribedObject, at: At<'_>, problems: &mut Problems) {
     }
 }
 
-/// One value, or several by labels.
+/// Checks that a metric has exactly one of a value and series with different labels.
 fn check_series(
     series: Vec<(&BTreeMap<String, String>, &Signal)>,
     at: At<'_>,

@@ -1,4 +1,4 @@
-//! Pods that no target makes.
+//! Pods that belong to no target.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::scenario::defaults::{AGE, APP};
 use crate::scenario::raw::{self, Readiness, ScenarioFile};
 use crate::scenario::resolved::{Container, OtherPods};
 
-/// More identical pods are of no use.
+/// The largest number of identical pods in one entry.
 const MOST: u32 = 1000;
 
 pub(super) fn resolve(

@@ -1,7 +1,7 @@
-//! Which pods there can ever be: a set of pods none of which ever exists is a slip.
+//! Rejects sets of pods that can never exist, since they are mistakes.
 //!
 //! Ordinals count creations, so they are unlimited in principle: each increase of the replicas
-//! creates new ones. This is an upper bound, not a forecast.
+//! creates new ones. The check uses an upper bound, not a forecast.
 
 use super::cursor::{At, Problems};
 use crate::model::time::{Span, Time};
@@ -12,34 +12,36 @@ use crate::scenario::resolved::{Action, PodSet, TimelineEvent};
 /// The parameters of the upper bound on created pods.
 #[derive(Clone, Copy)]
 pub(super) struct Reach {
-    /// Pods at the start.
+    /// The number of initial pods.
     initial: u64,
     /// The largest replicas that the controller or a user can request.
     largest: u64,
-    /// Events that replace pods, write the size or cause a reconcile.
+    /// The number of events, which may replace pods, write replicas or cause a reconcile.
     events: u64,
     period: Span,
     hpas: u64,
 }
 
 impl Reach {
-    /// The maxReplicas is the largest of the manifests', if they are known.
+    /// Calculates the parameters. `max_replicas` is the largest maxReplicas of the manifests, if
+    /// known.
     pub(super) fn of(
         file: &ScenarioFile,
         max_replicas: Option<i32>,
         period: Span,
     ) -> Option<Reach> {
         let initial = u64::try_from(file.workload.replicas).unwrap_or(0);
-        let sizes = file.timeline.iter().filter_map(size);
-        let sizes = sizes.chain([i64::from(max_replicas?)]);
-        let largest = sizes.filter_map(|size| u64::try_from(size).ok()).fold(initial, u64::max);
+        let replicas = file.timeline.iter().filter_map(requested_replicas);
+        let replicas = replicas.chain([i64::from(max_replicas?)]);
+        let largest =
+            replicas.filter_map(|count| u64::try_from(count).ok()).fold(initial, u64::max);
         let events = u64::try_from(file.timeline.len()).unwrap_or(u64::MAX);
         let hpas = u64::try_from(file.hpas.len().max(1)).unwrap_or(u64::MAX);
         Some(Reach { initial, largest, events, period, hpas })
     }
 
-    /// The upper bound on the pods that are created by a time. Actions at the start find the
-    /// initial pods.
+    /// The upper bound on the number of pods that are created until `at`. At the start, only the
+    /// initial pods exist.
     fn pods_at(&self, at: Time) -> u64 {
         if at <= Time::ZERO {
             return self.initial;
@@ -54,8 +56,8 @@ impl Reach {
     }
 }
 
-/// The requested replicas: of a manual scale, or a limit.
-fn size(event: &TimelineEvent) -> Option<i64> {
+/// The replicas that an event writes, or the limit that it sets.
+fn requested_replicas(event: &TimelineEvent) -> Option<i64> {
     match &event.action {
         Action::Scale(replicas) => Some(i64::from(*replicas)),
         Action::EditHpa(patch) => {
@@ -65,7 +67,7 @@ fn size(event: &TimelineEvent) -> Option<i64> {
     }
 }
 
-/// A set of pods of which none can be there at a time is a slip.
+/// Rejects a set of pods if none of them can exist at a time.
 pub(super) fn check_reach(
     set: &PodSet,
     reach: Option<Reach>,

@@ -50,7 +50,7 @@ fn check_surge(surge: Surge, at: At<'_>, problems: &mut Problems) {
     }
 }
 
-/// Usage is given by container, hence the new pods have the same containers.
+/// Checks that the new pods have the same containers, since usage is given by container.
 fn check_containers(
     update: &RollingUpdate,
     workload: &Workload,

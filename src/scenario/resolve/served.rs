@@ -1,6 +1,6 @@
-//! Whether the metrics that the HPA asks for are there: a metric without an entry is answered with
-//! 404, which its author has mostly just forgotten. Where that is the point, the scenario expects
-//! the failure by its reason, and nothing is said.
+//! Checks that the scenario serves the metrics that the HPA scales on. The API responds with 404
+//! for a metric without an entry, which is usually a mistake. If the scenario expects the failure
+//! by its reason, the metric is not reported.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::scenario::error::{Problem, suggest};
 use crate::scenario::raw::Workload;
 use crate::scenario::resolved::{Expectation, Metrics, ObjectMetric, When};
 
-/// A metric that the HPA asks for, and where it does.
+/// A metric that the HPA scales on, and its position in the file.
 pub(super) struct Asked {
     metric: MetricSpec,
     place: Problem,
@@ -39,7 +39,7 @@ pub(super) fn asked(spec: &HpaSpec, at: At<'_>) -> Vec<Asked> {
 }
 
 impl Asked {
-    /// The manifest is in another file.
+    /// Sets the file of the manifest, if it is not the scenario.
     pub(super) fn in_file(&mut self, file: &str) {
         self.place.file = Some(file.to_owned());
     }
@@ -56,7 +56,7 @@ pub(super) fn check(
 ) -> Vec<String> {
     let mut notes = Vec::new();
     for Asked { metric, place } in asked {
-        if let Some((reason, what, hint)) = in_vain(&metric, metrics, workload)
+        if let Some((reason, what, hint)) = never_available(&metric, metrics, workload)
             && !is_intended(reason, expect)
         {
             notes.push(format!("{what}; {hint}"));
@@ -107,7 +107,7 @@ fn missing(metric: &MetricSpec, metrics: &Metrics, workload: &Workload) -> Optio
         let (name, kind) = (&*source.metric.name, kind_of(&source.described_object));
         let same = metrics.objects.iter().filter(|metric| *metric.name == *name);
         let there = object_metric(source, metrics).is_some();
-        let value = wants_value(&source.metric);
+        let value = example_value(&source.metric);
         let entry = format!("add {{name: {name}, object: …, {value}}} to it");
         let others: Vec<String> = same
             .map(|metric| format!("{} {}", metric.object.group_kind(), metric.object.name))
@@ -124,7 +124,7 @@ fn missing(metric: &MetricSpec, metrics: &Metrics, workload: &Workload) -> Optio
     let source = metric.external.as_ref()?;
     let names = || metrics.externals.iter().map(|metric| &*metric.name);
     let name = &*source.metric.name;
-    let entry = format!("add {{name: {name}, {}}} to it", wants_value(&source.metric));
+    let entry = format!("add {{name: {name}, {}}} to it", example_value(&source.metric));
     let there = names().any(|known| known == name);
     let what = no_entry("metrics.external", &format!("`{name}`"));
     (!there).then(|| ("FailedGetExternalMetric", what, near(name, names(), entry)))
@@ -150,7 +150,7 @@ fn object_metric<'m>(
 }
 
 /// The reason of the permanent failure of an existing metric, and the note.
-fn in_vain(metric: &MetricSpec, metrics: &Metrics, workload: &Workload) -> Option<Missing> {
+fn never_available(metric: &MetricSpec, metrics: &Metrics, workload: &Workload) -> Option<Missing> {
     if let Some(source) = &metric.resource {
         let reason = "FailedGetResourceMetric";
         let of_requests = source.target.average_utilization.is_some();
@@ -175,25 +175,25 @@ fn in_vain(metric: &MetricSpec, metrics: &Metrics, workload: &Workload) -> Optio
     not_selected(&source.metric, "FailedGetExternalMetric", &labels)
 }
 
-/// A resource that no pod is said to use.
+/// Checks that the scenario has usage of a resource.
 fn no_usage(name: &str, reason: &'static str, metrics: &Metrics) -> Option<Missing> {
     let names = || metrics.resources.iter().map(|metric| &*metric.name);
     if names().any(|known| known == name) {
         return None;
     }
     let what = format!(
-        "the HPA scales on `{name}`, which `metrics.resource` does not have: no pod reports it"
+        "the HPA scales on `{name}`, which `metrics.resource` does not contain: no pod reports it"
     );
     let entry = format!("add {{name: {name}, perPod: …}} to it");
     Some((reason, what, near(name, names(), entry)))
 }
 
-/// A share of requests, where nothing is requested.
+/// Checks that a container, or the pod as a whole, requests a resource.
 fn no_request(name: &str, reason: &'static str, workload: &Workload) -> Option<Missing> {
     let of_pods = workload.resources.iter().map(|resources| &resources.requests);
     let init = workload.init_containers.iter().map(|container| &container.requests);
     let requests = workload.containers.iter().map(|container| &container.requests);
-    if requests.chain(init).chain(of_pods).any(|of| of.contains_key(name)) {
+    if requests.chain(init).chain(of_pods).any(|requests| requests.contains_key(name)) {
         return None;
     }
     let what = format!("the HPA wants a share of the requests of `{name}`, and there are none");
@@ -201,7 +201,7 @@ fn no_request(name: &str, reason: &'static str, workload: &Workload) -> Option<M
     Some((reason, what, hint))
 }
 
-/// A selector that none of the series has the labels for.
+/// Checks that the selector matches at least one of the series.
 fn not_selected(
     metric: &MetricIdentifier,
     reason: &'static str,
@@ -216,14 +216,14 @@ fn not_selected(
     let mut known: Vec<String> = series.iter().map(|labels| flow(labels.iter())).collect();
     known.dedup();
     let hint = match known.as_slice() {
-        [] => format!("give it {}", wants_value(metric)),
+        [] => format!("give it {}", example_value(metric)),
         known => format!("its series have the labels {}", known.join(", ")),
     };
     Some((reason, what, hint))
 }
 
-/// How a value is given that the selector finds.
-fn wants_value(metric: &MetricIdentifier) -> String {
+/// An example of a value that the selector matches.
+fn example_value(metric: &MetricIdentifier) -> String {
     match required_labels(metric) {
         Some(labels) => format!("series: [{{labels: {labels}, value: …}}]"),
         None => "value: …".to_owned(),
@@ -248,7 +248,7 @@ fn no_entry(list: &str, metric: &str) -> String {
     )
 }
 
-/// A similar name, or else the entry to add.
+/// A hint with a similar name, or else with the entry to add.
 fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>, entry: String) -> String {
     suggest(name, known).filter(|hint| hint.starts_with("did")).unwrap_or(entry)
 }

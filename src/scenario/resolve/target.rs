@@ -20,7 +20,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Returns true if it is of a kind that every cluster has.
+    /// Returns true if every cluster has the kind of the target.
     pub(super) fn is_built_in(&self) -> bool {
         BUILT_IN.iter().any(|known| known.kind == self.kind && known.group == self.group)
     }
@@ -40,7 +40,7 @@ impl Target {
         let wanted =
             if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
         let found = reference.api_version.as_deref().unwrap_or_default();
-        // The controller finds a scale by group and kind: versions that are gone are as good.
+        // The controller finds a scale by group and kind, so removed versions work as well.
         let older = group == "apps" && matches!(found, "apps/v1beta1" | "apps/v1beta2");
         if found != wanted && !older {
             let what = match found {

@@ -20,7 +20,7 @@ use crate::scenario::resolved::{
     Action, ActionScope, Metrics, OtherTarget, TimelineEvent, Workload,
 };
 
-/// All that an event may refer to.
+/// The parts of the scenario that an event may refer to.
 #[derive(Clone, Copy)]
 pub(super) struct ResolveContext<'s> {
     pub(super) file: &'s ScenarioFile,
@@ -55,12 +55,13 @@ pub(super) fn resolve(
         check_action(context, event, at.key(&name), problems);
     }
     events.sort_by_key(|event| event.at);
-    hpa_is_there(&events, at, problems);
+    check_hpa_exists(&events, at, problems);
     restarts_are_apart(&events, at, problems);
     events
 }
 
-/// A controller that is stopped before its caches are synced never reconciled anything.
+/// Checks that restarts are at least 1 s apart. A controller that is stopped before its caches are
+/// synced never reconciles anything.
 fn restarts_are_apart(events: &[TimelineEvent], at: At<'_>, problems: &mut Problems) {
     let restarts: Vec<Time> = events
         .iter()
@@ -73,7 +74,8 @@ fn restarts_are_apart(events: &[TimelineEvent], at: At<'_>, problems: &mut Probl
     }
 }
 
-/// `hpa` names the HPA that an action acts on. If there is only one, it is left out.
+/// Checks `hpa`, the name of the HPA that an action applies to. It is removed if there is only one
+/// HPA.
 fn check_hpa(
     context: &ResolveContext<'_>,
     event: &mut TimelineEvent,
@@ -102,7 +104,7 @@ fn check_hpa(
     }
 }
 
-/// `target` names the target that is scaled. The workload's name is left out.
+/// Checks `target`, the name of the scaled target. The workload's name is removed.
 fn check_target(
     context: &ResolveContext<'_>,
     event: &mut TimelineEvent,
@@ -187,7 +189,7 @@ impl<'f> MetricNames<'f> {
     }
 }
 
-/// A custom or external metric; of cpu and memory there is another action.
+/// Checks the name of a custom or external metric. Other actions apply to cpu and memory.
 fn check_metric(
     file: &ScenarioFile,
     name: &str,
@@ -207,7 +209,7 @@ fn check_metric_of_pods(file: &ScenarioFile, name: &str, at: At<'_>, problems: &
     known_metric(name, names.pods, &names.objects_and_externals, hint, at, problems);
 }
 
-/// The metric must be one that the action applies to; `hint` is for the other metrics.
+/// Checks that the action applies to the metric. `hint` is for other existing metrics.
 fn known_metric(
     name: &str,
     mut known: Vec<&str>,
@@ -231,7 +233,7 @@ fn known_metric(
 fn check_error(error: &ApiError, at: At<'_>, problems: &mut Problems) {
     let code = error.code;
     if !(400..=599).contains(&code) {
-        let what = format!("{code} is no status code of an error: expected 400 to 599");
+        let what = format!("{code} is not the status code of an error: expected 400 to 599");
         problems.plain(at.key("code"), what);
     } else if at.key("reason").node().is_none() && usual_reason(code).is_none() {
         let what = format!("missing field `reason`: code {code} has no usual one");
@@ -239,7 +241,7 @@ fn check_error(error: &ApiError, at: At<'_>, problems: &mut Problems) {
     }
 }
 
-/// A merge patch: its shape is checked, and that it leaves the name alone.
+/// Checks the shape of a merge patch, and that it does not change the name.
 fn check_edit(at: At<'_>, problems: &mut Problems) {
     let Some(node) = at.node() else { return };
     let patch: Patch = match decode(node, Nulls::Absent) {
@@ -259,18 +261,18 @@ fn check_edit(at: At<'_>, problems: &mut Problems) {
     }
 }
 
-/// An absent HPA can't be edited, and an existing one can't be created.
-fn hpa_is_there(events: &[TimelineEvent], timeline: At<'_>, problems: &mut Problems) {
-    let mut gone: Vec<&Option<Arc<str>>> = Vec::new();
+/// Checks that no event edits or deletes an absent HPA or creates an existing one.
+fn check_hpa_exists(events: &[TimelineEvent], timeline: At<'_>, problems: &mut Problems) {
+    let mut deleted: Vec<&Option<Arc<str>>> = Vec::new();
     for event in events {
         let wrong = match &event.action {
             Action::EditHpa(_) => "there is no HPA to edit at",
             Action::DeleteHpa(_) => "there is no HPA to delete at",
-            Action::CreateHpa(_) => "the HPA is there already at",
+            Action::CreateHpa(_) => "the HPA already exists at",
             _ => continue,
         };
         let creates = matches!(event.action, Action::CreateHpa(_));
-        if gone.contains(&&event.hpa) != creates {
+        if deleted.contains(&&event.hpa) != creates {
             let entries = match timeline.node().map(|node| &node.kind) {
                 Some(Kind::List(entries)) => entries.as_slice(),
                 _ => &[],
@@ -280,8 +282,8 @@ fn hpa_is_there(events: &[TimelineEvent], timeline: At<'_>, problems: &mut Probl
             problems.plain(at, format!("{wrong} {}", event.at));
         }
         match event.action {
-            Action::DeleteHpa(_) => gone.push(&event.hpa),
-            Action::CreateHpa(_) => gone.retain(|other| **other != event.hpa),
+            Action::DeleteHpa(_) => deleted.push(&event.hpa),
+            Action::CreateHpa(_) => deleted.retain(|other| **other != event.hpa),
             _ => {}
         }
     }

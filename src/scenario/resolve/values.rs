@@ -5,14 +5,14 @@ use crate::model::time::Time;
 use crate::scenario::error::suggest;
 use crate::scenario::text::{AnyQuantity, Form};
 
-/// An instant within the scenario.
+/// Checks that a time is not after the end of the scenario.
 pub(super) fn not_after_end(time: Time, until: Time, at: At<'_>, problems: &mut Problems) {
     if time > until {
         problems.plain(at, format!("{time} is after the end of the scenario (until: {until})"));
     }
 }
 
-/// `cpu` or `memory`.
+/// Checks that a resource is `cpu` or `memory`.
 pub(super) fn resource(name: &str, at: At<'_>, problems: &mut Problems) {
     if !matches!(name, "cpu" | "memory") {
         let hint = suggest(name, ["cpu", "memory"]);
@@ -20,7 +20,7 @@ pub(super) fn resource(name: &str, at: At<'_>, problems: &mut Problems) {
     }
 }
 
-/// A quantity of a manifest, which keeps its text.
+/// Checks a quantity of a manifest, which keeps its text.
 pub(super) fn quantity(text: &str, at: At<'_>, problems: &mut Problems) {
     if let Err(malformed) = AnyQuantity::read(text) {
         problems.add(at.problem(malformed.what, malformed.hint));

@@ -1,8 +1,8 @@
 //! Manifests of older API versions.
 //!
-//! What the API server of today serves, it is given as it stands. What it serves no more is turned
-//! into v2 beforehand, by the rules of the servers that did serve it, as `kubectl convert` does:
-//! whoever has such a file wants to know what becomes of it.
+//! Manifests of versions that current API servers serve stay unchanged. Manifests of removed
+//! versions are converted to v2 beforehand, by the rules of the servers that served them, as
+//! `kubectl convert` does.
 
 use serde_json::{Value, json};
 
@@ -18,14 +18,15 @@ use crate::scenario::manifest::{Manifest, ManifestV1, ManifestV2beta1};
 pub(super) const METRIC_TYPES: &str =
     "Resource, ContainerResource, Pods, Object or External, as the field beside it";
 
-/// All versions that are known, newest first.
+/// All known versions, newest first.
 const VERSIONS: [&str; 4] =
     ["autoscaling/v2", "autoscaling/v1", "autoscaling/v2beta2", "autoscaling/v2beta1"];
 
 /// The release since which each version is no longer served.
-const GONE: [(&str, &str); 2] = [("autoscaling/v2beta1", "1.25"), ("autoscaling/v2beta2", "1.26")];
+const REMOVED: [(&str, &str); 2] =
+    [("autoscaling/v2beta1", "1.25"), ("autoscaling/v2beta2", "1.26")];
 
-/// The manifest's shape: misspelt fields and wrong types, by the fields of its version.
+/// Checks the manifest for misspelt fields and wrong types, by the fields of its version.
 pub(super) fn shape(at: At<'_>, problems: &mut Problems) -> Option<Manifest> {
     let node = at.node()?;
     let before = problems.len();
@@ -55,7 +56,7 @@ pub(super) fn shape(at: At<'_>, problems: &mut Problems) -> Option<Manifest> {
     }
 }
 
-/// In version v1, new fields of v2 are elsewhere.
+/// Adds a hint for fields of v2 that version v1 has in annotations.
 fn in_v1(problem: Problem) -> Problem {
     let field = ["metrics", "behavior"]
         .into_iter()
@@ -83,14 +84,14 @@ fn v2beta1(at: At<'_>, problems: &mut Problems) -> Result<Manifest, Problem> {
     Ok(typed.into())
 }
 
-/// The manifest for the API server, and notes for the reader.
-pub(super) fn as_given(
+/// The manifest for the API server, and a note if it was converted.
+pub(super) fn for_api_server(
     manifest: Value,
     at: At<'_>,
     problems: &mut Problems,
 ) -> Option<(Value, Option<String>)> {
     let version = manifest["apiVersion"].as_str().unwrap_or_default().to_owned();
-    let Some((_, since)) = GONE.iter().find(|(gone, _)| *gone == version) else {
+    let Some((_, since)) = REMOVED.iter().find(|(removed, _)| *removed == version) else {
         return Some((manifest, None));
     };
     if version == "autoscaling/v2beta2" {
@@ -114,7 +115,7 @@ pub(super) fn as_given(
 /// The manifest in a version that servers accept: v2 in place of removed versions.
 ///
 /// # Errors
-/// Why it can't be converted.
+/// The reason why the manifest can't be converted.
 pub(crate) fn served(manifest: Value) -> Result<Value, String> {
     match manifest["apiVersion"].as_str() {
         Some("autoscaling/v2beta1") => from_v2beta1(&manifest)
@@ -135,7 +136,8 @@ fn no_tolerances(manifest: &Value, at: At<'_>, problems: &mut Problems) {
     }
 }
 
-/// The same fields as v2, but for the tolerances, which stand in annotations.
+/// Converts a manifest. The version has the fields of v2 except for the tolerances, which are in
+/// annotations.
 ///
 /// Upstream: pkg/apis/autoscaling/v2beta2/conversion.go (until it was removed)
 fn from_v2beta2(manifest: Value) -> Result<Value, String> {
@@ -151,7 +153,7 @@ fn from_v2beta2(manifest: Value) -> Result<Value, String> {
     Ok(with_spec(manifest, spec))
 }
 
-/// The manifest as v2 with that spec. Annotations that stand for fields have done their work.
+/// The manifest as v2 with this spec, without the annotations that stand for fields.
 fn with_spec(mut manifest: Value, spec: Value) -> Value {
     manifest["apiVersion"] = json!("autoscaling/v2");
     manifest["spec"] = spec;

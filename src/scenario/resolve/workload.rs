@@ -55,7 +55,7 @@ pub(super) fn resolve(
     })
 }
 
-/// Only kinds of custom resources may have another plural than the usual one.
+/// Sets the plural. Only kinds of custom resources may have an unusual plural.
 fn with_plural(
     target: Target,
     plural: Option<&str>,
@@ -68,12 +68,12 @@ fn with_plural(
         let what = format!("the plural of {} is {}", target.kind, target.resource);
         problems.hint(at, what, "only custom resources can have another plural");
     } else if let Some(error) = is_dns1123_subdomain(plural, "characters").first() {
-        problems.plain(at, format!("{plural:?} is no plural of a kind: {error}"));
+        problems.plain(at, format!("{plural:?} is not a valid plural of a kind: {error}"));
     }
     Target { resource: plural.to_owned(), ..target }
 }
 
-/// The containers with usage: those that run as long as the pod.
+/// The containers with usage: the containers that run as long as the pod.
 pub(super) fn running(typed: &TypedWorkload) -> Vec<&str> {
     let sidecars = typed.init_containers.iter().filter(|init| init.restart_policy.is_some());
     let sidecars = sidecars.map(|init| init.name.as_str());
@@ -83,7 +83,7 @@ pub(super) fn running(typed: &TypedWorkload) -> Vec<&str> {
     }
 }
 
-/// The problem with the name of a container where a running one is required, if there is one.
+/// Checks that a container exists and runs as long as the pod.
 pub(super) fn known_container(
     name: &str,
     workload: &TypedWorkload,
@@ -143,9 +143,7 @@ fn name_of<'f>(name: &'f str, names: &mut Vec<&'f str>, at: At<'_>, problems: &m
 
 fn check_startup(startup: Startup, at: At<'_>, problems: &mut Problems) {
     match (startup.pending, startup.ready) {
-        (None, Some(_)) => {
-            problems.plain(at.key("ready"), "a pod that is pending never gets ready")
-        }
+        (None, Some(_)) => problems.plain(at.key("ready"), "a Pending pod never becomes ready"),
         (Some(pending), Some(ready)) if ready < pending => {
             let what = format!("ready after {ready}, but pending for {pending}");
             problems.hint(at.key("ready"), what, "both times count from the creation of the pod");
@@ -166,8 +164,8 @@ fn selector(
             labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         return parts.join(",").into();
     };
-    // Empty or malformed selectors, and selectors that match other pods, are no mistakes of the
-    // author: the controller handles them.
+    // Empty or malformed selectors, and selectors that match other pods, are allowed: the
+    // controller handles them.
     if let Ok(selector) = Selector::parse(text)
         && !text.is_empty()
         && !selector.matches(labels)

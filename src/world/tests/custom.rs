@@ -1,4 +1,4 @@
-//! What custom.metrics.k8s.io and external.metrics.k8s.io answer.
+//! Tests of the responses of custom.metrics.k8s.io and external.metrics.k8s.io.
 
 use super::*;
 use crate::scenario::resolved::{
@@ -33,21 +33,21 @@ fn hits(kind: &str, signal: Signal) -> ObjectMetric {
     ObjectMetric { name: "hits".into(), object, value: Some(signal), series: Vec::new() }
 }
 
-/// The pods' values of `rps` that a query at that second sees: `web-0 15s 100`.
+/// The pods' values of `rps` in the response at a second: `web-0 15s 100`.
 fn values(run: &mut Run, second: i64) -> Vec<String> {
     run.at(second);
     let answer = &run.cluster.custom_metrics().pods["rps"];
     assert_eq!(answer.error, None);
-    let words = answer.values.iter().map(|of| format!("{} {} {}", of.name, of.timestamp, of.value));
-    words.collect()
+    let texts = answer.values.iter().map(|it| format!("{} {} {}", it.name, it.timestamp, it.value));
+    texts.collect()
 }
 
-/// The series of `queue` that a query at that second sees.
+/// The series of `queue` in the response at a second.
 fn series(run: &mut Run, second: i64) -> Result<Vec<String>, u16> {
     run.at(second);
     let answer = &run.cluster.custom_metrics().externals["queue"];
-    let words = answer.series.iter().map(|of| format!("{} {}", of.timestamp, of.value)).collect();
-    answer.error.as_ref().map_or(Ok(words), |error| Err(error.code))
+    let texts = answer.series.iter().map(|it| format!("{} {}", it.timestamp, it.value)).collect();
+    answer.error.as_ref().map_or(Ok(texts), |error| Err(error.code))
 }
 
 #[test]
@@ -57,14 +57,14 @@ fn each_running_pod_with_metrics_has_a_value() {
         s.workload.startup =
             Startup { pending: Some(secs(10)), ready: Some(secs(30)), metrics: secs(20) };
         s.workload.termination = secs(20);
-        s.happens(40, None, Action::PodsFailed(pods(0, 0)));
+        s.schedule(40, None, Action::PodsFailed(pods(0, 0)));
     }));
     assert_eq!(values(&mut run, 0), ["web-0 0s 100"]);
     run.scale(0, 2);
     assert_eq!(values(&mut run, 29), ["web-0 29s 100"]);
     assert_eq!(values(&mut run, 30), ["web-0 30s 100", "web-1 30s 100"]);
     assert_eq!(values(&mut run, 40), ["web-1 40s 100"]);
-    // web-2 takes the place of web-0; a pod that terminates has a value until it is gone.
+    // web-2 replaces web-0; a Terminating pod has a value until it is removed.
     run.scale(40, 0);
     assert_eq!(values(&mut run, 59), ["web-1 59s 100"]);
     assert_eq!(values(&mut run, 60), Vec::<String>::new());
@@ -100,7 +100,7 @@ fn unchanged_values_are_not_sent_again() {
         s.metrics.pods = vec![rps(UsageSource::PerPod(constant("100")))];
         s.metrics.externals = vec![queue(one(constant("1")))];
         s.metrics.sampling.resolution = Some(secs(60));
-        s.happens(
+        s.schedule(
             70,
             None,
             Action::MetricMissing(MetricOfPods { metric: "rps".into(), pods: pods(1, 1) }),
@@ -110,7 +110,7 @@ fn unchanged_values_are_not_sent_again() {
     for second in [0, 15, 59] {
         assert_eq!(run.at(second), [], "t={second}");
     }
-    // A new sample: both are told, whole.
+    // A new sample: both metrics are sent completely.
     assert!(matches!(&run.at(60)[..], [Change::PodsMetric(_), Change::ExternalMetric(_)]));
     assert!(matches!(&run.at(75)[..], [Change::PodsMetric(change)] if change.values.len() == 1));
     assert_eq!(run.at(76), []);
@@ -122,8 +122,8 @@ fn a_load_is_divided_among_the_ready_pods() {
         let load = |total, limit| UsageSource::Load { total, limit };
         s.metrics.pods = vec![rps(load(steps(&[(0, "10"), (50, "-10")]), Some(q("4"))))];
         s.metrics.pods[0].exceptions = vec![Exception { pods: pods(2, 2), value: constant("-7") }];
-        s.happens(15, Some(10), Action::PodsUnready(pods(0, 0)));
-        s.happens(30, Some(10), Action::PodsUnready(pods(0, 1)));
+        s.schedule(15, Some(10), Action::PodsUnready(pods(0, 0)));
+        s.schedule(30, Some(10), Action::PodsUnready(pods(0, 1)));
     }));
     assert_eq!(values(&mut run, 0), ["web-0 0s 3333m", "web-1 0s 3333m", "web-2 0s -7"]);
     assert_eq!(values(&mut run, 15), ["web-0 15s 0", "web-1 15s 4", "web-2 15s -7"]);
@@ -135,20 +135,20 @@ fn a_load_is_divided_among_the_ready_pods() {
 fn pods_can_lack_a_value_for_a_time() {
     let mut run = Run::new(&scenario(2, |s| {
         s.metrics.pods = vec![rps(UsageSource::PerPod(constant("100")))];
-        s.happens(
+        s.schedule(
             10,
             Some(20),
             Action::MetricMissing(MetricOfPods { metric: "rps".into(), pods: pods(0, 0) }),
         );
-        s.happens(
+        s.schedule(
             10,
             Some(20),
             Action::MetricMissing(MetricOfPods { metric: "other".into(), pods: PodSet::All }),
         );
-        // metrics.k8s.io is another adapter.
-        s.happens(10, None, Action::MetricsMissing(PodSet::All));
-        s.happens(10, None, Action::MetricsStale(PodSet::All));
-        s.happens(10, None, Action::MetricsEmpty(Empty {}));
+        // A different adapter serves metrics.k8s.io.
+        s.schedule(10, None, Action::MetricsMissing(PodSet::All));
+        s.schedule(10, None, Action::MetricsStale(PodSet::All));
+        s.schedule(10, None, Action::MetricsEmpty(Empty {}));
     }));
     assert_eq!(values(&mut run, 9).len(), 2);
     assert_eq!(values(&mut run, 10), ["web-1 10s 100"]);
@@ -160,8 +160,8 @@ fn pods_can_lack_a_value_for_a_time() {
 fn a_deleted_pod_has_no_custom_value_while_its_usage_sample_stays() {
     let mut run = Run::new(&scenario(2, |s| {
         s.metrics.pods = vec![rps(UsageSource::PerPod(constant("100")))];
-        s.happens(5, None, Action::MetricsStale(pods(0, 0)));
-        s.happens(10, None, Action::Scale(1));
+        s.schedule(5, None, Action::MetricsStale(pods(0, 0)));
+        s.schedule(10, None, Action::Scale(1));
         s.workload.scale_down_order = ScaleDownOrder::Oldest;
     }));
     assert_eq!(values(&mut run, 10), ["web-1 10s 100"]);
@@ -173,23 +173,23 @@ fn queries_of_one_metric_can_fail_or_be_empty() {
     let mut run = Run::new(&scenario(1, |s| {
         s.metrics.pods = vec![rps(UsageSource::PerPod(constant("100")))];
         s.metrics.externals = vec![queue(one(constant("1")))];
-        s.happens(
+        s.schedule(
             10,
             Some(40),
             Action::MetricError(MetricError { metric: "queue".into(), error: error(500) }),
         );
-        s.happens(
+        s.schedule(
             20,
             Some(20),
             Action::MetricError(MetricError { metric: "queue".into(), error: error(503) }),
         );
-        s.happens(30, Some(40), Action::MetricEmpty("queue".into()));
+        s.schedule(30, Some(40), Action::MetricEmpty("queue".into()));
     }));
     let fresh = |second: i64| Ok(vec![format!("{} 1", t(second))]);
     assert_eq!(series(&mut run, 9), fresh(9));
     assert_eq!(series(&mut run, 10), Err(500));
     assert_eq!(series(&mut run, 20), Err(503));
-    // An error is an error, whatever there would be to answer.
+    // An error takes precedence over an empty response.
     assert_eq!(series(&mut run, 30), Err(503));
     assert_eq!(series(&mut run, 40), Err(500));
     assert_eq!(series(&mut run, 50), Ok(Vec::new()));
@@ -204,17 +204,17 @@ fn objects_are_distinguished_by_kind_and_group() {
             hits("Ingress.networking.k8s.io", constant("1")),
             hits("Ingress.example.com", constant("2")),
         ];
-        s.happens(15, None, Action::MetricEmpty("hits".into()));
+        s.schedule(15, None, Action::MetricEmpty("hits".into()));
     }));
     let value = |run: &Run, kind: &str| {
         let objects = &run.cluster.custom_metrics().objects;
         let answer = &objects[&("hits".into(), kind.into(), "main".into())];
-        answer.series.iter().map(|of| of.value.to_string()).collect::<Vec<_>>()
+        answer.series.iter().map(|it| it.value.to_string()).collect::<Vec<_>>()
     };
     run.at(0);
     assert_eq!(value(&run, "Ingress.networking.k8s.io"), ["1"]);
     assert_eq!(value(&run, "Ingress.example.com"), ["2"]);
-    // By its name it befalls both.
+    // The action names only the metric, so it affects both objects.
     run.at(15);
     assert_eq!(value(&run, "Ingress.networking.k8s.io"), Vec::<String>::new());
     assert_eq!(value(&run, "Ingress.example.com"), Vec::<String>::new());

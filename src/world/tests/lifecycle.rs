@@ -1,4 +1,4 @@
-//! How pods come and go, and what people do.
+//! Tests of the creation and deletion of pods, and of the actions of users.
 
 use serde_json::json;
 
@@ -22,7 +22,7 @@ fn the_initial_pods_have_been_ready_for_their_age() {
     );
     let expected = ["web-0 Running -1h ready -1h", "web-1 Running -1h ready -1h"];
     assert_eq!(run.pods(0), expected);
-    assert_eq!(run.sizes(0), (2, 2));
+    assert_eq!(run.replicas(0), (2, 2));
     assert!(run.cluster.pods()[0].labels["app"] == "web");
 }
 
@@ -48,11 +48,11 @@ fn a_new_pod_is_pending_then_running_then_ready() {
 #[test]
 fn a_quota_keeps_pods_below_the_replicas() {
     let mut run = Run::new(&scenario(5, |s| s.workload.quota = Some(3)));
-    assert_eq!((run.sizes(0), run.pods(0).len()), ((5, 3), 3));
+    assert_eq!((run.replicas(0), run.pods(0).len()), ((5, 3), 3));
     run.scale(15, 2);
-    assert_eq!((run.sizes(30), run.pods(30).len()), ((2, 2), 2));
+    assert_eq!((run.replicas(30), run.pods(30).len()), ((2, 2), 2));
     run.scale(30, 9);
-    assert_eq!((run.sizes(45), run.pods(45).len()), ((9, 3), 3));
+    assert_eq!((run.replicas(45), run.pods(45).len()), ((9, 3), 3));
 }
 
 #[test]
@@ -61,28 +61,27 @@ fn a_recreated_target_has_its_initial_state() {
         let mut run = Run::new(&scenario(2, |s| {
             s.workload.resource = kind.to_owned();
             s.workload.termination = secs(40);
-            s.happens(10, Some(20), Action::TargetDeleted(Empty {}));
-            s.happens(12, Some(15), Action::TargetDeleted(Empty {}));
-            s.happens(15, None, Action::Scale(7));
-            s.happens(16, None, Action::PodsFailed(PodSet::All));
+            s.schedule(10, Some(20), Action::TargetDeleted(Empty {}));
+            s.schedule(12, Some(15), Action::TargetDeleted(Empty {}));
+            s.schedule(15, None, Action::Scale(7));
+            s.schedule(16, None, Action::PodsFailed(PodSet::All));
         }));
         let resource = format!("{kind}.apps");
         let name: Arc<str> = "web".into();
         run.at(0);
-        let gone = run.at(10);
+        let changes = run.at(10);
         let deleted =
             Change::DeleteScale { resource: resource.as_str().into(), name: name.clone() };
-        assert!(gone.contains(&deleted), "{gone:?}");
-        let error =
-            run.cluster.scale(&resource, || resource.clone(), "web").expect_err("it is gone");
+        assert!(changes.contains(&deleted), "{changes:?}");
+        let error = run.cluster.scale(&resource, || resource.clone(), "web").expect_err("deleted");
         assert_eq!(&*error.message, format!("{resource} \"web\" not found"));
         assert_eq!(
             run.cluster.scale_update_error(&resource, || resource.clone(), "web"),
             Some(error)
         );
         assert_eq!(run.pods(29).len(), leaving);
-        assert!(!run.at(29).contains(&deleted), "once is enough");
-        assert_eq!(run.sizes(30), (2, 2), "{kind}");
+        assert!(!run.at(29).contains(&deleted), "the deletion is sent once");
+        assert_eq!(run.replicas(30), (2, 2), "{kind}");
         assert_eq!(run.cluster.scale_update_error(&resource, || resource.clone(), "web"), None);
         let ready = run.pods(50);
         assert_eq!(ready, ["web-2 Running 30s ready 30s", "web-3 Running 30s ready 30s"]);
@@ -124,7 +123,7 @@ fn a_pod_is_never_ready_before_it_runs() {
 fn a_replica_set_deletes_pending_then_unready_then_new_pods() {
     let mut run = Run::new(&scenario(4, |s| {
         s.workload.startup = Startup { pending: None, ready: None, metrics: secs(0) };
-        s.happens(5, None, Action::PodsUnready(pods(1, 1)));
+        s.schedule(5, None, Action::PodsUnready(pods(1, 1)));
     }));
     let names = |run: &mut Run, second| -> Vec<String> {
         let pods = run.pods(second).into_iter();
@@ -142,13 +141,14 @@ fn a_replica_set_deletes_pending_then_unready_then_new_pods() {
 
 #[test]
 fn other_workloads_delete_the_newest_or_the_oldest_pods() {
-    for (victims, left) in [(ScaleDownOrder::Newest, "web-0"), (ScaleDownOrder::Oldest, "web-2")] {
+    for (order, remaining) in [(ScaleDownOrder::Newest, "web-0"), (ScaleDownOrder::Oldest, "web-2")]
+    {
         let mut run = Run::new(&scenario(3, |s| {
-            s.workload.scale_down_order = victims;
-            s.happens(5, None, Action::PodsUnready(pods(0, 0)));
+            s.workload.scale_down_order = order;
+            s.schedule(5, None, Action::PodsUnready(pods(0, 0)));
         }));
         run.scale(10, 1);
-        assert!(run.pods(10)[0].starts_with(left), "{victims:?}");
+        assert!(run.pods(10)[0].starts_with(remaining), "{order:?}");
     }
 }
 
@@ -158,7 +158,7 @@ fn a_deleted_pod_is_unready_while_it_terminates() {
     run.scale(15, 1);
     let terminating = "web-1 Running -1h unready 15s terminating 45s";
     assert_eq!(run.pods(15), ["web-0 Running -1h ready -1h", terminating]);
-    assert_eq!(run.sizes(15), (1, 1));
+    assert_eq!(run.replicas(15), (1, 1));
     assert_eq!(run.pods(44)[1], terminating);
     let changes = run.at(45);
     assert!(changes.contains(&Change::DeletePods(vec!["web-1".into()])), "{changes:?}");
@@ -170,8 +170,8 @@ fn unstarted_and_failed_pods_need_no_grace_period() {
     let mut run = Run::new(&scenario(1, |s| {
         s.workload.termination = secs(30);
         s.workload.startup.pending = None;
-        s.happens(20, None, Action::PodsFailed(pods(0, 0)));
-        s.happens(30, None, Action::PodsDeleted(PodSet::All));
+        s.schedule(20, None, Action::PodsFailed(pods(0, 0)));
+        s.schedule(30, None, Action::PodsDeleted(PodSet::All));
     }));
     assert_eq!(run.pods(20), ["web-0 Failed -1h unready 20s", "web-1 Pending"]);
     assert_eq!(run.pods(30), ["web-2 Pending"]);
@@ -181,11 +181,11 @@ fn unstarted_and_failed_pods_need_no_grace_period() {
 fn failed_deleted_and_stuck_pods_are_replaced_at_once() {
     let mut run = Run::new(&scenario(3, |s| {
         s.workload.termination = secs(30);
-        s.happens(10, None, Action::PodsFailed(pods(0, 0)));
-        s.happens(10, None, Action::PodsDeleted(pods(1, 1)));
-        s.happens(10, Some(100), Action::PodsStuckTerminating(pods(2, 2)));
+        s.schedule(10, None, Action::PodsFailed(pods(0, 0)));
+        s.schedule(10, None, Action::PodsDeleted(pods(1, 1)));
+        s.schedule(10, Some(100), Action::PodsStuckTerminating(pods(2, 2)));
     }));
-    assert_eq!(run.sizes(9), (3, 3));
+    assert_eq!(run.replicas(9), (3, 3));
     assert_eq!(
         run.pods(10),
         [
@@ -197,7 +197,7 @@ fn failed_deleted_and_stuck_pods_are_replaced_at_once() {
             "web-5 Running 10s ready 10s",
         ]
     );
-    assert_eq!(run.sizes(10), (3, 3));
+    assert_eq!(run.replicas(10), (3, 3));
     assert_eq!(run.pods(109).len(), 5);
     assert_eq!(run.pods(110).len(), 4);
     assert_eq!(run.pods(110)[0], "web-0 Failed -1h unready 10s");
@@ -206,8 +206,8 @@ fn failed_deleted_and_stuck_pods_are_replaced_at_once() {
 #[test]
 fn actions_do_not_affect_missing_pods() {
     let mut run = Run::new(&scenario(1, |s| {
-        s.happens(10, None, Action::PodsUnready(pods(0, 9)));
-        s.happens(10, None, Action::PodsFailed(pods(7, 8)));
+        s.schedule(10, None, Action::PodsUnready(pods(0, 9)));
+        s.schedule(10, None, Action::PodsFailed(pods(7, 8)));
     }));
     run.scale(15, 2);
     let expected = ["web-0 Running -1h unready 10s", "web-1 Running 15s ready 15s"];
@@ -217,11 +217,11 @@ fn actions_do_not_affect_missing_pods() {
 #[test]
 fn a_pod_is_unready_while_any_action_affects_it() {
     let mut run = Run::new(&scenario(1, |s| {
-        s.happens(10, Some(20), Action::PodsUnready(PodSet::All));
-        s.happens(20, Some(20), Action::PodsUnready(PodSet::All));
-        // It begins as the former one ends: nothing flips at t=40s.
-        s.happens(40, Some(10), Action::PodsUnready(PodSet::All));
-        s.happens(60, Some(0), Action::PodsUnready(PodSet::All));
+        s.schedule(10, Some(20), Action::PodsUnready(PodSet::All));
+        s.schedule(20, Some(20), Action::PodsUnready(PodSet::All));
+        // This action begins when the previous one ends: the pod stays unready at t=40s.
+        s.schedule(40, Some(10), Action::PodsUnready(PodSet::All));
+        s.schedule(60, Some(0), Action::PodsUnready(PodSet::All));
     }));
     for (second, pod) in [
         (10, "web-0 Running -1h unready 10s"),
@@ -237,7 +237,7 @@ fn a_pod_is_unready_while_any_action_affects_it() {
 #[test]
 fn a_pod_that_changes_back_keeps_its_new_times() {
     let mut run = Run::new(&scenario(1, |s| {
-        s.happens(3, Some(4), Action::PodsUnready(PodSet::All));
+        s.schedule(3, Some(4), Action::PodsUnready(PodSet::All));
     }));
     run.at(0);
     let changes = run.at(15);
@@ -254,8 +254,8 @@ fn a_pod_that_changes_back_keeps_its_new_times() {
 #[test]
 fn an_external_scale_changes_the_replicas() {
     let mut run = Run::new(&scenario(1, |s| {
-        s.happens(20, None, Action::Scale(4));
-        s.happens(40, None, Action::Scale(2));
+        s.schedule(20, None, Action::Scale(4));
+        s.schedule(40, None, Action::Scale(2));
     }));
     let replicas = |changes: &[Change]| {
         changes.iter().find_map(|change| match change {
@@ -268,7 +268,7 @@ fn an_external_scale_changes_the_replicas() {
     assert_eq!(replicas(&run.at(30)), Some((Some(4), 4)));
     run.world.scaled(t(30), 0, 6);
     assert_eq!(run.world.replicas(0), 6);
-    // What the controller wrote is not said again.
+    // Replicas that the controller wrote are not sent again.
     assert_eq!(replicas(&run.at(30)), Some((None, 6)));
     assert_eq!(replicas(&run.at(39)), None);
     assert_eq!(replicas(&run.at(45)), Some((Some(2), 2)));
@@ -279,21 +279,21 @@ fn an_external_scale_changes_the_replicas() {
 fn replicas_are_limited_by_the_quota() {
     let mut run = Run::new(&scenario(1, |_| {}));
     run.scale(0, i32::MAX);
-    assert_eq!(run.sizes(15), (i32::MAX, i32::try_from(MAX_PODS).expect("small")));
+    assert_eq!(run.replicas(15), (i32::MAX, i32::try_from(MAX_PODS).expect("small")));
     assert_eq!(count(&run.cluster, PodPhase::Running), MAX_PODS);
     run.scale(15, -1);
-    assert_eq!(run.sizes(30), (-1, 0));
+    assert_eq!(run.replicas(30), (-1, 0));
 }
 
 #[test]
 fn actions_on_the_hpa_are_published_once() {
     let scenario = scenario(1, |s| {
         let patch = json!({"spec": {"maxReplicas": 3}});
-        s.happens(20, None, Action::EditHpa(patch));
-        s.happens(20, None, Action::PodsUnready(PodSet::All));
-        s.happens(20, None, Action::RestartController(Empty {}));
-        s.happens(40, None, Action::DeleteHpa(Empty {}));
-        s.happens(50, None, Action::CreateHpa(Empty {}));
+        s.schedule(20, None, Action::EditHpa(patch));
+        s.schedule(20, None, Action::PodsUnready(PodSet::All));
+        s.schedule(20, None, Action::RestartController(Empty {}));
+        s.schedule(40, None, Action::DeleteHpa(Empty {}));
+        s.schedule(50, None, Action::CreateHpa(Empty {}));
     });
     let mut world = World::new(&scenario);
     let create = Change::CreateHpa(json!({"metadata": {"name": "web"}}));
@@ -313,9 +313,9 @@ fn actions_on_the_hpa_are_published_once() {
 #[test]
 fn the_later_of_two_faults_applies_first_then_the_earlier_one() {
     let mut run = Run::new(&scenario(1, |s| {
-        s.happens(10, Some(50), Action::MetricsError(error(500)));
-        s.happens(20, Some(20), Action::MetricsError(error(503)));
-        s.happens(20, Some(20), Action::UpdateScaleError(error(409)));
+        s.schedule(10, Some(50), Action::MetricsError(error(500)));
+        s.schedule(20, Some(20), Action::MetricsError(error(503)));
+        s.schedule(20, Some(20), Action::UpdateScaleError(error(409)));
     }));
     let faults = |changes: &[Change]| {
         changes.iter().find_map(|change| match change {

@@ -1,10 +1,10 @@
-//! What metrics.k8s.io answers.
+//! Tests of the responses of metrics.k8s.io.
 
 use super::*;
 use crate::world::PodMetricsChange;
 
-/// The change of the metrics among others.
-fn of_metrics(changes: Vec<Change>) -> Option<PodMetricsChange> {
+/// The change of the metrics among the changes.
+fn metrics_change(changes: Vec<Change>) -> Option<PodMetricsChange> {
     changes.into_iter().find_map(|change| match change {
         Change::PodMetrics(change) => Some(change),
         _ => None,
@@ -54,7 +54,7 @@ fn without_a_new_sample_nothing_changes() {
 #[test]
 fn equal_values_are_shared_by_pods() {
     let mut run = Run::new(&scenario(3, |_| {}));
-    let change = of_metrics(run.at(0)).expect("samples");
+    let change = metrics_change(run.at(0)).expect("samples");
     assert_eq!(change.window, Some(secs(30)));
     assert!(Arc::ptr_eq(&change.set[0].containers, &change.set[2].containers));
 }
@@ -110,7 +110,7 @@ fn a_load_is_divided_among_the_ready_pods() {
         s.metrics.resources = vec![cpu(load(steps(&[(0, "1"), (50, "4")]), Some("900m")))];
         s.workload.startup.ready = Some(secs(10));
         s.workload.termination = secs(30);
-        s.happens(15, Some(10), Action::PodsUnready(pods(0, 0)));
+        s.schedule(15, Some(10), Action::PodsUnready(pods(0, 0)));
     }));
     let values = |run: &mut Run, second| -> Vec<String> {
         let samples = run.samples(second).into_iter();
@@ -122,7 +122,7 @@ fn a_load_is_divided_among_the_ready_pods() {
     run.scale(30, 4);
     assert_eq!(values(&mut run, 30), ["333m", "333m", "333m", "0"]);
     assert_eq!(values(&mut run, 40), ["250m", "250m", "250m", "250m"]);
-    // The limit: 4 cores are too much for two pods; what terminates serves nobody.
+    // The share of two pods exceeds the limit; Terminating pods receive no share.
     run.scale(45, 2);
     assert_eq!(values(&mut run, 50), ["900m", "900m", "0", "0"]);
     run.scale(60, 0);
@@ -151,11 +151,11 @@ fn a_pod_has_metrics_from_its_delay_until_its_deletion() {
 fn failed_and_pending_pods_have_no_entry() {
     let mut run = Run::new(&scenario(1, |s| {
         s.workload.startup.pending = None;
-        s.happens(10, None, Action::PodsFailed(PodSet::All));
+        s.schedule(10, None, Action::PodsFailed(PodSet::All));
     }));
     assert_eq!(run.samples(9).len(), 1);
     assert_eq!(run.samples(10), Vec::<String>::new());
-    // No sample follows the clock, so there is nothing to say.
+    // No sample has the common timestamp, so nothing is sent.
     assert_eq!(run.at(25), []);
 }
 
@@ -177,7 +177,7 @@ fn missing_values_return() {
         ),
     ];
     for (what, samples) in hidden {
-        let mut run = Run::new(&scenario(2, |s| s.happens(10, Some(20), what.clone())));
+        let mut run = Run::new(&scenario(2, |s| s.schedule(10, Some(20), what.clone())));
         run.at(0);
         assert_eq!(run.samples(10), samples, "{what:?}");
         assert_eq!(run.samples(29).len(), samples.len(), "{what:?}");
@@ -191,9 +191,9 @@ fn stale_samples_keep_their_values_and_timestamps() {
     let mut run = Run::new(&scenario(2, |s| {
         let values = [(0, "100m"), (20, "200m"), (30, "300m")];
         s.metrics.resources = vec![cpu(UsageSource::PerPod(steps(&values)))];
-        // Between two reconciles: the value and the timestamp are of that very time.
-        s.happens(22, Some(40), Action::MetricsStale(pods(0, 0)));
-        s.happens(50, Some(20), Action::MetricsStale(pods(0, 0)));
+        // Between two reconciles: the stale sample has the value and the timestamp of t=22s.
+        s.schedule(22, Some(40), Action::MetricsStale(pods(0, 0)));
+        s.schedule(50, Some(20), Action::MetricsStale(pods(0, 0)));
     }));
     run.at(15);
     for (second, samples) in [
@@ -208,12 +208,12 @@ fn stale_samples_keep_their_values_and_timestamps() {
 #[test]
 fn a_stale_sample_outlives_its_pod() {
     let mut run = Run::new(&scenario(2, |s| {
-        s.happens(5, Some(40), Action::MetricsStale(pods(0, 0)));
-        s.happens(10, None, Action::PodsDeleted(pods(0, 0)));
-        // Of what is not there any more nothing can be said.
-        s.happens(20, None, Action::PodsFailed(pods(0, 0)));
-        s.happens(20, None, Action::PodsStuckTerminating(pods(0, 0)));
-        s.happens(20, None, Action::MetricsMissing(pods(0, 0)));
+        s.schedule(5, Some(40), Action::MetricsStale(pods(0, 0)));
+        s.schedule(10, None, Action::PodsDeleted(pods(0, 0)));
+        // Actions on a removed pod have no effect.
+        s.schedule(20, None, Action::PodsFailed(pods(0, 0)));
+        s.schedule(20, None, Action::PodsStuckTerminating(pods(0, 0)));
+        s.schedule(20, None, Action::MetricsMissing(pods(0, 0)));
     }));
     assert_eq!(run.samples(0), ["web-0 0s app=cpu:100m", "web-1 0s app=cpu:100m"]);
     for second in [15, 30] {
@@ -234,13 +234,13 @@ fn a_stale_sample_outlives_its_pod() {
 #[test]
 fn a_stale_sample_is_published_when_its_age_differs() {
     let mut run = Run::new(&scenario(2, |s| {
-        s.happens(15, None, Action::MetricsStale(PodSet::All));
+        s.schedule(15, None, Action::MetricsStale(PodSet::All));
     }));
     run.at(0);
     let timestamp = Some(t(15));
     let change = PodMetricsChange { timestamp, ..PodMetricsChange::default() };
     assert_eq!(run.at(15), [Change::PodMetrics(change)]);
-    let change = of_metrics(run.at(30)).expect("a change");
+    let change = metrics_change(run.at(30)).expect("a change");
     assert_eq!((change.timestamp, change.set.len()), (None, 2));
     assert_eq!(run.samples(30), ["web-0 15s app=cpu:100m", "web-1 15s app=cpu:100m"]);
     assert_eq!(run.at(45), []);
@@ -249,8 +249,8 @@ fn a_stale_sample_is_published_when_its_age_differs() {
 #[test]
 fn a_hidden_container_is_hidden_in_stale_samples() {
     let mut run = Run::new(&scenario(1, |s| {
-        s.happens(10, Some(60), Action::MetricsStale(PodSet::All));
-        s.happens(
+        s.schedule(10, Some(60), Action::MetricsStale(PodSet::All));
+        s.schedule(
             20,
             Some(20),
             Action::ContainerMetricsMissing(ContainerOfPods {
@@ -258,7 +258,7 @@ fn a_hidden_container_is_hidden_in_stale_samples() {
                 container: "app".into(),
             }),
         );
-        s.happens(40, Some(5), Action::MetricsMissing(PodSet::All));
+        s.schedule(40, Some(5), Action::MetricsMissing(PodSet::All));
     }));
     assert_eq!(run.samples(10), ["web-0 10s app=cpu:100m"]);
     assert_eq!(run.samples(20), ["web-0 10s app="]);
@@ -270,7 +270,7 @@ fn a_hidden_container_is_hidden_in_stale_samples() {
 fn a_pod_without_a_sample_gets_none_while_stale() {
     let mut run = Run::new(&scenario(0, |s| {
         s.workload.startup.metrics = secs(10);
-        s.happens(5, Some(20), Action::MetricsStale(PodSet::All));
+        s.schedule(5, Some(20), Action::MetricsStale(PodSet::All));
     }));
     run.scale(0, 1);
     assert_eq!(run.samples(15), Vec::<String>::new());
@@ -281,9 +281,9 @@ fn a_pod_without_a_sample_gets_none_while_stale() {
 fn stale_samples_keep_the_load_of_their_time() {
     let mut run = Run::new(&scenario(1, |s| {
         s.metrics.resources = vec![cpu(load(constant("1"), None))];
-        s.happens(10, None, Action::Scale(2));
-        s.happens(20, None, Action::MetricsStale(pods(0, 0)));
-        s.happens(25, None, Action::Scale(4));
+        s.schedule(10, None, Action::Scale(2));
+        s.schedule(20, None, Action::MetricsStale(pods(0, 0)));
+        s.schedule(25, None, Action::Scale(4));
     }));
     run.at(0);
     assert_eq!(run.samples(30)[..2], ["web-0 20s app=cpu:500m", "web-1 30s app=cpu:250m"]);

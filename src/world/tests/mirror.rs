@@ -1,10 +1,10 @@
-//! Real pods in place of simulated ones.
+//! Tests with real pods in place of simulated pods.
 
 use super::*;
 use crate::scenario::resolved::PodsMetric;
 use crate::world::{Mirror, RealPod};
 
-/// A pod that runs and is ready, with a container `app`.
+/// A running and ready pod with a container `app`.
 fn real(name: &str) -> RealPod {
     RealPod {
         name: name.into(),
@@ -37,7 +37,7 @@ impl Live {
             self.cluster.apply(&change, &|_, _| Ok(())).expect("a template");
         }
         match self.cluster.pod_metrics() {
-            Ok(_) => samples_in_words(&self.cluster),
+            Ok(_) => describe_samples(&self.cluster),
             Err(error) => vec![error.message.to_string()],
         }
     }
@@ -50,7 +50,7 @@ fn load(total: &str) -> UsageSource {
 #[test]
 fn the_ready_pods_share_the_load() {
     let mut live = Live::new(1, |it| it.metrics.resources = vec![cpu(load("1"))]);
-    assert_eq!(live.at(t(0)), Vec::<String>::new(), "none was seen");
+    assert_eq!(live.at(t(0)), Vec::<String>::new(), "no pod was set");
     live.mirror.see(t(0), &[real("web-a"), real("web-b"), unready("web-c")]);
     let pending = RealPod { started: None, ..unready("web-d") };
     assert_eq!(
@@ -66,25 +66,25 @@ fn the_ready_pods_share_the_load() {
 
 #[test]
 fn pods_are_numbered_in_order_of_creation() {
-    let of = |value: &str| Signal::Constant(q(value));
+    let constant = |value: &str| Signal::Constant(q(value));
     let mut live = Live::new(1, |it| {
         it.metrics.resources[0].exceptions =
-            vec![Exception { pods: pods(1, 1), value: of("900m") }];
-        let source = UsageSource::PerPod(of("1"));
-        let exceptions = vec![Exception { pods: pods(2, 3), value: of("7") }];
+            vec![Exception { pods: pods(1, 1), value: constant("900m") }];
+        let source = UsageSource::PerPod(constant("1"));
+        let exceptions = vec![Exception { pods: pods(2, 3), value: constant("7") }];
         let labels = BTreeMap::new();
         it.metrics.pods = vec![PodsMetric { name: "jobs".into(), labels, source, exceptions }];
     });
     live.mirror.see(t(0), &[real("z"), real("a"), real("m")]);
     assert_eq!(live.at(t(0)), ["a 0s app=cpu:900m", "m 0s app=cpu:100m", "z 0s app=cpu:100m"]);
-    // One that comes later has another number, though another one has gone.
+    // A later pod does not reuse the ordinal of a deleted pod.
     live.mirror.see(t(1), &[real("z"), real("m"), real("b")]);
     assert_eq!(live.at(t(1)), ["b", "m", "z"].map(|name| format!("{name} 1s app=cpu:100m")));
     let jobs = &live.cluster.custom_metrics().pods["jobs"];
     let values: Vec<String> =
         jobs.values.iter().map(|value| format!("{}={}", value.name, value.value)).collect();
     assert_eq!(values, ["b=7", "m=7", "z=1"]);
-    assert_eq!(jobs.values[0].labels["run"], "it", "its own label");
+    assert_eq!(jobs.values[0].labels["run"], "it", "the label of the pod");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn samples_have_the_labels_and_containers_of_the_pod() {
         ..real("a")
     };
     live.mirror.see(t(0), std::slice::from_ref(&other));
-    assert_eq!(live.at(t(0)), ["a 0s nginx=cpu:100m proxy=cpu:0"], "by place");
+    assert_eq!(live.at(t(0)), ["a 0s nginx=cpu:100m proxy=cpu:0"], "by position");
     assert_eq!(labels(&live)["run"], "other");
     let containers = vec!["proxy".into(), "app".into()];
     live.mirror.see(t(0), &[RealPod { containers, ..other }]);
@@ -111,23 +111,23 @@ fn samples_have_the_labels_and_containers_of_the_pod() {
 fn only_actions_on_metrics_are_applied() {
     let mut live = Live::new(10, |it| {
         it.workload.startup.metrics = secs(40);
-        it.happens(100, Some(100), Action::MetricsMissing(pods(0, 0)));
-        it.happens(150, None, Action::PodsFailed(PodSet::All));
-        it.happens(300, Some(50), Action::MetricsError(error(503)));
-        it.happens(400, None, Action::Scale(0));
-        it.happens(400, None, Action::EditHpa(serde_json::json!({})));
+        it.schedule(100, Some(100), Action::MetricsMissing(pods(0, 0)));
+        it.schedule(150, None, Action::PodsFailed(PodSet::All));
+        it.schedule(300, Some(50), Action::MetricsError(error(503)));
+        it.schedule(400, None, Action::Scale(0));
+        it.schedule(400, None, Action::EditHpa(serde_json::json!({})));
     });
     assert_eq!(live.mirror.left_out(), ["podsFailed", "scale", "editHpa"]);
     live.mirror.see(t(0), &[real("a"), real("b")]);
-    let of = |name: &str, at: i64| format!("{name} {at}s app=cpu:100m");
-    assert_eq!(live.at(t(0)), [of("a", 0), of("b", 0)]);
-    assert_eq!(live.at(t(10)), [of("b", 10)], "ten times as fast");
-    assert_eq!(live.at(t(20)), [of("a", 20), of("b", 20)]);
+    let sample = |name: &str, at: i64| format!("{name} {at}s app=cpu:100m");
+    assert_eq!(live.at(t(0)), [sample("a", 0), sample("b", 0)]);
+    assert_eq!(live.at(t(10)), [sample("b", 10)], "ten times as fast");
+    assert_eq!(live.at(t(20)), [sample("a", 20), sample("b", 20)]);
     assert_eq!(live.at(t(30)), ["error 503"]);
     let young = RealPod { started: Some(t(50)), ..real("c") };
     live.mirror.see(t(50), &[real("a"), real("b"), young]);
-    assert_eq!(live.at(t(53)), [of("a", 53), of("b", 53)], "it runs, and reports later");
-    assert_eq!(live.at(t(54)), [of("a", 54), of("b", 54), of("c", 54)]);
+    assert_eq!(live.at(t(53)), [sample("a", 53), sample("b", 53)], "the new pod has no sample yet");
+    assert_eq!(live.at(t(54)), [sample("a", 54), sample("b", 54), sample("c", 54)]);
 }
 
 #[test]
@@ -140,5 +140,5 @@ fn a_recreated_pod_has_a_sample() {
     assert_eq!(live.at(t(1)), ["web-0 1s app=cpu:1"]);
     let over = RealPod { over: true, ..unready("web-0") };
     live.mirror.see(t(2), &[over]);
-    assert_eq!(live.at(t(2)), Vec::<String>::new(), "it has ended");
+    assert_eq!(live.at(t(2)), Vec::<String>::new(), "the pod has ended");
 }

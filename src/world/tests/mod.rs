@@ -1,4 +1,4 @@
-//! Tests of the simulation: what changes say, and what they add up to.
+//! Tests of the simulation: the changes, and the state of the cluster that they result in.
 
 mod custom;
 mod lifecycle;
@@ -35,7 +35,7 @@ fn t(seconds: i64) -> Time {
     Time::from_secs(seconds)
 }
 
-/// A Deployment of `web` with a container `app`, 100m of cpu in each pod, new pods ready at once.
+/// A Deployment `web` with a container `app` that uses 100m of cpu. New pods are ready immediately.
 fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> {
     let container = |name: &str| Container { name: name.into(), ..Container::default() };
     let mut scenario = Scenario {
@@ -101,20 +101,20 @@ fn error(code: u16) -> ApiError {
     ApiError { code, reason: "Test".to_owned(), message: format!("error {code}").into() }
 }
 
-/// Pods from one ordinal to another.
+/// The pods with ordinals from `first` to `last`.
 fn pods(first: u32, last: u32) -> PodSet {
     PodSet::Ordinals(vec![(first, last)])
 }
 
 impl Scenario {
-    /// Something happens at a time, for ever or for so many seconds.
-    fn happens(&mut self, at: i64, lasts: Option<i64>, what: Action) {
+    /// Adds an event to the timeline, which lasts forever or for the given seconds.
+    fn schedule(&mut self, at: i64, lasts: Option<i64>, action: Action) {
         let lasts = lasts.map(secs);
-        self.timeline.push(TimelineEvent { lasts, line: 1, ..TimelineEvent::new(t(at), what) });
+        self.timeline.push(TimelineEvent { lasts, line: 1, ..TimelineEvent::new(t(at), action) });
     }
 }
 
-/// A world and the cluster that its changes add up to.
+/// A world and the cluster that receives its changes.
 struct Run {
     world: World,
     cluster: Cluster,
@@ -125,7 +125,7 @@ impl Run {
         Run { world: World::new(scenario), cluster: Cluster::new(true) }
     }
 
-    /// A query at that second. The changes since the last one.
+    /// Applies the changes since the last query. Returns them.
     fn at(&mut self, second: i64) -> Vec<Change> {
         let changes = self.world.advance(t(second));
         for change in &changes {
@@ -134,27 +134,27 @@ impl Run {
         changes
     }
 
-    /// A query at that second, at which the controller writes a size.
+    /// Applies the changes, then writes replicas as the controller.
     fn scale(&mut self, second: i64, replicas: i32) {
         self.at(second);
         self.world.scaled(t(second), 0, replicas);
         assert!(self.cluster.write_scale("deployments.apps", "web", replicas));
     }
 
-    /// The pods that a query at that second sees, each in a few words.
+    /// A description of each pod at a second.
     fn pods(&mut self, second: i64) -> Vec<String> {
         self.at(second);
-        self.cluster.pods().iter().map(|pod| pod_in_words(pod)).collect()
+        self.cluster.pods().iter().map(|pod| describe_pod(pod)).collect()
     }
 
-    /// The samples that a query at that second sees, each in a few words.
+    /// A description of each sample at a second.
     fn samples(&mut self, second: i64) -> Vec<String> {
         self.at(second);
-        samples_in_words(&self.cluster)
+        describe_samples(&self.cluster)
     }
 
     /// `spec.replicas`, `status.replicas`.
-    fn sizes(&mut self, second: i64) -> (i32, i32) {
+    fn replicas(&mut self, second: i64) -> (i32, i32) {
         self.at(second);
         let target = self.world.simulation.scenario.targets().next().expect("the workload");
         let resource: Arc<str> = target.group_resource().into();
@@ -164,34 +164,34 @@ impl Run {
     }
 }
 
-/// `web-0 Running 0s ready 5s`, in times of the scenario.
-fn pod_in_words(pod: &Pod) -> String {
-    let mut words = format!("{} {:?}", pod.name, pod.phase);
-    words.extend(pod.start_time.map(|start| format!(" {start}")));
-    words.extend(pod.ready.map(|ready| {
+/// For example `web-0 Running 0s ready 5s`, in the scenario's time.
+fn describe_pod(pod: &Pod) -> String {
+    let mut text = format!("{} {:?}", pod.name, pod.phase);
+    text.extend(pod.start_time.map(|start| format!(" {start}")));
+    text.extend(pod.ready.map(|ready| {
         let status = if ready.status == ConditionStatus::True { "ready" } else { "unready" };
         format!(" {status} {}", ready.last_transition_time)
     }));
-    words.extend(pod.deletion_timestamp.map(|at| format!(" terminating {at}")));
-    words
+    text.extend(pod.deletion_timestamp.map(|at| format!(" terminating {at}")));
+    text
 }
 
-/// `web-0 15s app=cpu:100m`.
-fn samples_in_words(cluster: &Cluster) -> Vec<String> {
+/// For example `web-0 15s app=cpu:100m`.
+fn describe_samples(cluster: &Cluster) -> Vec<String> {
     let samples = cluster.pod_metrics().expect("no fault").iter();
-    let words = samples.map(|sample| {
-        let mut words = format!("{} {}", sample.name, sample.timestamp);
+    let texts = samples.map(|sample| {
+        let mut text = format!("{} {}", sample.name, sample.timestamp);
         for container in sample.containers.iter() {
             let usage = container.usage.iter();
             let usage: Vec<_> = usage.map(|(name, value)| format!("{name}:{value}")).collect();
-            words += &format!(" {}={}", container.name, usage.join(","));
+            text += &format!(" {}={}", container.name, usage.join(","));
         }
-        words
+        text
     });
-    words.collect()
+    texts.collect()
 }
 
-/// How many pods are in that phase.
+/// The number of pods in a phase.
 fn count(cluster: &Cluster, phase: PodPhase) -> usize {
     cluster.pods().iter().filter(|pod| pod.phase == phase).count()
 }

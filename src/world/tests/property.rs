@@ -1,5 +1,6 @@
-//! What the changes add up to, against a second simulation that is as simple as can be: it goes
-//! from second to second, looks at everything each time, and remembers nothing that it was told.
+//! A property test that compares the state of the cluster after the changes with a second, simple
+//! simulation. It advances second by second, computes everything each time, and does not track
+//! published state.
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -20,9 +21,9 @@ struct SimplePod {
     ended: Option<PodPhase>,
     due: Option<i64>,
     ready: Option<(bool, i64)>,
-    /// Events and when they end.
+    /// Events and their end times.
     holds: Vec<(usize, i64)>,
-    /// Timestamp and usage, while stale.
+    /// Timestamp and usage of a stale sample.
     frozen: Option<(i64, Option<Usage>)>,
 }
 
@@ -32,26 +33,27 @@ type Usage = Vec<(String, Vec<(String, i64)>)>;
 struct Simple<'a> {
     scenario: &'a Scenario,
     pods: Vec<SimplePod>,
-    /// Pods that are gone, as long as their samples are stale.
-    gone: Vec<SimplePod>,
-    /// How many there were from the start.
-    first: u32,
-    born: u32,
+    /// Removed pods whose samples are still stale.
+    removed: Vec<SimplePod>,
+    /// The number of initial pods.
+    initial: u32,
+    /// The number of pods created so far.
+    created: u32,
     replicas: i32,
     revision: u32,
-    /// How many there are to be of each revision has tests of its own.
+    /// The rolling update in progress. [`Rollout`] has its own tests.
     update: Option<Rollout>,
-    /// When the target comes back, of each time that it was deleted.
-    away: Vec<i64>,
+    /// The end times of the deletions of the target.
+    deletions: Vec<i64>,
     empty: Vec<(usize, i64)>,
-    /// Errors and empty answers of single metrics, and when they end.
+    /// Errors and empty responses of single metrics, and their end times.
     disturbed: Vec<(usize, i64)>,
 }
 
 impl<'a> Simple<'a> {
     fn new(scenario: &'a Scenario) -> Simple<'a> {
         let age = -scenario.workload.age.0 / 1_000_000_000;
-        let grown = |ordinal: i32| SimplePod {
+        let pod = |ordinal: i32| SimplePod {
             ordinal: u32::try_from(ordinal).expect("small"),
             created: age,
             started: Some(age),
@@ -59,22 +61,22 @@ impl<'a> Simple<'a> {
             ..SimplePod::default()
         };
         let replicas = scenario.workload.replicas;
-        let first = scenario
+        let initial = scenario
             .workload
             .quota
             .map_or(replicas, |quota| replicas.min(i32::try_from(quota).expect("small")));
-        let pods: Vec<SimplePod> = (0..first).map(grown).collect();
-        let born = u32::try_from(first).expect("small");
+        let pods: Vec<SimplePod> = (0..initial).map(pod).collect();
+        let initial = u32::try_from(initial).expect("small");
         Simple {
             scenario,
             pods,
-            gone: Vec::new(),
-            first: born,
-            born,
+            removed: Vec::new(),
+            initial,
+            created: initial,
             replicas,
             revision: 0,
             update: None,
-            away: Vec::new(),
+            deletions: Vec::new(),
             empty: Vec::new(),
             disturbed: Vec::new(),
         }
@@ -90,14 +92,15 @@ impl<'a> Simple<'a> {
             }
         }
         self.pods.iter_mut().for_each(|pod| pod.holds.retain(|(_, end)| *end > now));
-        self.gone.iter_mut().for_each(|pod| pod.holds.retain(|(_, end)| *end > now));
+        self.removed.iter_mut().for_each(|pod| pod.holds.retain(|(_, end)| *end > now));
         let is_stale = |(index, _): &(usize, i64)| {
             matches!(self.scenario.timeline[*index].action, Action::MetricsStale(_))
         };
-        self.gone.retain(|pod| pod.holds.iter().any(is_stale));
-        if !self.away.is_empty() {
-            self.away.retain(|end| *end > now);
-            self.replicas = if self.away.is_empty() { self.scenario.workload.replicas } else { 0 };
+        self.removed.retain(|pod| pod.holds.iter().any(is_stale));
+        if !self.deletions.is_empty() {
+            self.deletions.retain(|end| *end > now);
+            self.replicas =
+                if self.deletions.is_empty() { self.scenario.workload.replicas } else { 0 };
         }
         self.empty.retain(|(_, end)| *end > now);
         self.disturbed.retain(|(_, end)| *end > now);
@@ -107,7 +110,7 @@ impl<'a> Simple<'a> {
             let usages: Vec<_> = self.pods.iter().map(|pod| self.usage(pod, now)).collect();
             let stamp = self.stamp(now);
             for (index, usage) in usages.into_iter().enumerate() {
-                if self.held(&self.pods[index], |w| matches!(w, Action::MetricsStale(_)))
+                if self.held(&self.pods[index], |action| matches!(action, Action::MetricsStale(_)))
                     && self.pods[index].frozen.is_none()
                 {
                     self.pods[index].frozen = Some((stamp, usage));
@@ -116,16 +119,16 @@ impl<'a> Simple<'a> {
         }
     }
 
-    fn begin(&mut self, index: usize, end: i64, now: i64, what: &Action) {
+    fn begin(&mut self, index: usize, end: i64, now: i64, action: &Action) {
         let grace = self.scenario.workload.termination.0 / 1_000_000_000;
-        let Some(set) = what.pods() else {
-            match what {
+        let Some(set) = action.pods() else {
+            match action {
                 Action::TargetDeleted(_) => {
-                    self.away.push(end);
+                    self.deletions.push(end);
                     self.update = None;
                     self.pods.iter_mut().for_each(|pod| delete(pod, now, grace));
                 }
-                _ if !self.away.is_empty() && !what.can_end() => {}
+                _ if !self.deletions.is_empty() && !action.can_end() => {}
                 Action::Scale(replicas) => self.replicas = *replicas,
                 Action::RollingUpdate(update) => self.begin_update(update),
                 Action::MetricsEmpty(_) => self.empty.push((index, end)),
@@ -144,7 +147,7 @@ impl<'a> Simple<'a> {
                 }
             };
             if named {
-                match what {
+                match action {
                     Action::PodsFailed(_) => drop(pod.ended.get_or_insert(PodPhase::Failed)),
                     Action::PodsSucceeded(_) => drop(pod.ended.get_or_insert(PodPhase::Succeeded)),
                     Action::PodsDeleted(_) => delete(pod, now, grace),
@@ -158,8 +161,8 @@ impl<'a> Simple<'a> {
         }
     }
 
-    fn held(&self, pod: &SimplePod, what: fn(&Action) -> bool) -> bool {
-        pod.holds.iter().any(|(index, _)| what(&self.scenario.timeline[*index].action))
+    fn held(&self, pod: &SimplePod, is_action: fn(&Action) -> bool) -> bool {
+        pod.holds.iter().any(|(index, _)| is_action(&self.scenario.timeline[*index].action))
     }
 
     fn update_derived(&mut self, now: i64) {
@@ -167,13 +170,13 @@ impl<'a> Simple<'a> {
         let passed = |since: i64, span: Option<Span>| {
             span.is_some_and(|span| since + span.0 / 1_000_000_000 <= now)
         };
-        let mut left = Vec::new();
+        let mut remaining = Vec::new();
         for mut pod in std::mem::take(&mut self.pods) {
-            let stuck = self.held(&pod, |w| matches!(w, Action::PodsStuckTerminating(_)));
+            let stuck = self.held(&pod, |action| matches!(action, Action::PodsStuckTerminating(_)));
             if pod.due.is_some_and(|due| due <= now) && !stuck {
-                let stale = self.held(&pod, |w| matches!(w, Action::MetricsStale(_)));
+                let stale = self.held(&pod, |action| matches!(action, Action::MetricsStale(_)));
                 if stale && pod.frozen.is_some() {
-                    self.gone.push(pod);
+                    self.removed.push(pod);
                 }
                 continue;
             }
@@ -181,25 +184,25 @@ impl<'a> Simple<'a> {
             if active && pod.started.is_none() && passed(pod.created, startup.pending) {
                 pod.started = Some(now);
             }
-            if !self.held(&pod, |w| matches!(w, Action::MetricsStale(_))) {
+            if !self.held(&pod, |action| matches!(action, Action::MetricsStale(_))) {
                 pod.frozen = None;
             }
-            let grown = pod.ordinal < self.first;
+            let initial = pod.ordinal < self.initial;
             let ready = active
-                && (grown || passed(pod.created, startup.ready))
-                && !self.held(&pod, |w| matches!(w, Action::PodsUnready(_)));
+                && (initial || passed(pod.created, startup.ready))
+                && !self.held(&pod, |action| matches!(action, Action::PodsUnready(_)));
             if pod.started.is_some() && pod.ready.is_none_or(|(old, _)| old != ready) {
                 pod.ready = Some((ready, now));
             }
-            left.push(pod);
+            remaining.push(pod);
         }
-        self.pods = left;
+        self.pods = remaining;
     }
 
     fn begin_update(&mut self, update: &RollingUpdate) {
         let desired = self.desired();
-        let one = vec![ReplicaSet { revision: self.revision, desired }];
-        let before = self.update.take().map_or(one, |rollout| rollout.replica_sets);
+        let current = vec![ReplicaSet { revision: self.revision, desired }];
+        let before = self.update.take().map_or(current, |rollout| rollout.replica_sets);
         self.revision += 1;
         let surge = update.surge();
         self.update = Some(Rollout::new(before, self.revision, surge, desired));
@@ -213,12 +216,12 @@ impl<'a> Simple<'a> {
     fn act(&mut self, now: i64) {
         while let Some(mut rollout) = self.update.take() {
             rollout.scale(self.desired());
-            let born = self.born;
+            let created = self.created;
             let before = self.active(None).len();
             for set in rollout.replica_sets.clone() {
                 self.fit(set.desired, Some(set.revision), now);
             }
-            let acted = self.born != born || self.active(None).len() != before;
+            let acted = self.created != created || self.active(None).len() != before;
             self.update_derived(now);
             let ready = |i: &usize| self.pods[*i].ready.is_some_and(|(ready, _)| ready);
             let available = |set: &ReplicaSet| Pods {
@@ -236,29 +239,29 @@ impl<'a> Simple<'a> {
         self.update_derived(now);
     }
 
-    /// The places of the pods that count, of one revision or of all.
+    /// The indices of the active pods of one revision or of all.
     fn active(&self, revision: Option<u32>) -> Vec<usize> {
         let counts = |pod: &SimplePod| {
-            let of = revision.is_none_or(|revision| pod.revision == revision);
-            of && pod.ended.is_none() && pod.due.is_none()
+            let selected = revision.is_none_or(|revision| pod.revision == revision);
+            selected && pod.ended.is_none() && pod.due.is_none()
         };
         (0..self.pods.len()).filter(|&i| counts(&self.pods[i])).collect()
     }
 
-    /// Creates or deletes pods until there are as many as are desired.
-    fn fit(&mut self, desired: usize, of: Option<u32>, now: i64) {
+    /// Creates or deletes pods until the number of active pods is the desired one.
+    fn fit(&mut self, desired: usize, revision: Option<u32>, now: i64) {
         let quota = self.scenario.workload.quota.unwrap_or(u32::MAX) as usize;
         let grace = self.scenario.workload.termination.0 / 1_000_000_000;
         loop {
-            let active = self.active(of);
+            let active = self.active(revision);
             if active.len() < desired && self.active(None).len() < quota {
-                let (ordinal, revision) = (self.born, of.unwrap_or(self.revision));
-                self.born += 1;
+                let (ordinal, revision) = (self.created, revision.unwrap_or(self.revision));
+                self.created += 1;
                 let pod = SimplePod { ordinal, revision, created: now, ..SimplePod::default() };
                 self.pods.push(pod);
             } else if active.len() > desired {
                 let ready = |i: usize| self.pods[i].ready.is_some_and(|(ready, _)| ready);
-                let victim = match self.scenario.workload.scale_down_order {
+                let first = match self.scenario.workload.scale_down_order {
                     ScaleDownOrder::Oldest => active[0],
                     ScaleDownOrder::Newest => active[active.len() - 1],
                     ScaleDownOrder::ReplicaSet => *active
@@ -267,14 +270,14 @@ impl<'a> Simple<'a> {
                         .min_by_key(|&&i| (self.pods[i].started.is_some(), ready(i)))
                         .expect("some"),
                 };
-                delete(&mut self.pods[victim], now, grace);
+                delete(&mut self.pods[first], now, grace);
             } else {
                 break;
             }
         }
     }
 
-    /// When the sample was taken that a query sees now.
+    /// The time of the sample that a query returns now.
     fn stamp(&self, now: i64) -> i64 {
         let sampling = self.scenario.metrics.sampling;
         let at = now - sampling.lag.0 / 1_000_000_000;
@@ -291,7 +294,7 @@ impl<'a> Simple<'a> {
         if !reports
             || pod.ended.is_some()
             || !self.empty.is_empty()
-            || self.held(pod, |w| matches!(w, Action::MetricsMissing(_)))
+            || self.held(pod, |action| matches!(action, Action::MetricsMissing(_)))
         {
             return None;
         }
@@ -368,7 +371,7 @@ impl<'a> Simple<'a> {
         usage
     }
 
-    /// Pods, samples and custom metrics as a query sees them now, in words.
+    /// Descriptions of the pods, samples and custom metrics that a query returns now.
     fn query(&self, now: i64) -> Described {
         let (mut pods, mut samples) = (Vec::new(), Vec::new());
         for pod in &self.pods {
@@ -389,9 +392,9 @@ impl<'a> Simple<'a> {
                 }),
                 spec: Arc::default(),
             };
-            pods.push(pod_in_words(&api));
+            pods.push(describe_pod(&api));
         }
-        for pod in self.pods.iter().chain(&self.gone) {
+        for pod in self.pods.iter().chain(&self.removed) {
             if let Some(usage) = self.usage(pod, now) {
                 let stamp = pod.frozen.as_ref().map_or(self.stamp(now), |(stamp, _)| *stamp);
                 samples.push(format!("web-{} {stamp} {usage:?}", pod.ordinal));
@@ -402,19 +405,19 @@ impl<'a> Simple<'a> {
         (pods, samples, self.custom(now))
     }
 
-    /// The metrics `rps` and `queue` in words.
+    /// Descriptions of the metrics `rps` and `queue`.
     fn custom(&self, now: i64) -> Vec<String> {
         let stamp = self.stamp(now);
-        let mut words = Vec::new();
+        let mut texts = Vec::new();
         let rps = &self.scenario.metrics.pods[0];
         let (error, empty) = self.disturbance("rps");
-        words.extend(error.map(|code| format!("rps error {code}")));
+        texts.extend(error.map(|code| format!("rps error {code}")));
         for pod in self.pods.iter().filter(|_| error.is_none() && !empty) {
             let metrics = self.scenario.workload.startup.metrics.0 / 1_000_000_000;
             let reports = pod.started.is_some_and(|started| started + metrics <= now);
             if reports
                 && pod.ended.is_none()
-                && !self.held(pod, |w| matches!(w, Action::MetricMissing(..)))
+                && !self.held(pod, |action| matches!(action, Action::MetricMissing(..)))
             {
                 let like_usage = ResourceUsage {
                     name: "rps".into(),
@@ -422,17 +425,17 @@ impl<'a> Simple<'a> {
                     exceptions: rps.exceptions.clone(),
                 };
                 let value = self.value(pod, &like_usage, 0, "app", now);
-                words.push(format!("rps web-{} {stamp} {value}", pod.ordinal));
+                texts.push(format!("rps web-{} {stamp} {value}", pod.ordinal));
             }
         }
         let (error, empty) = self.disturbance("queue");
-        words.extend(error.map(|code| format!("queue error {code}")));
+        texts.extend(error.map(|code| format!("queue error {code}")));
         if error.is_none() && !empty {
             let signal = self.scenario.metrics.externals[0].value.as_ref().expect("one value");
-            words.push(format!("queue {stamp} {}", milli_at(signal, t(stamp))));
+            texts.push(format!("queue {stamp} {}", milli_at(signal, t(stamp))));
         }
-        words.sort();
-        words
+        texts.sort();
+        texts
     }
 
     fn disturbance(&self, metric: &str) -> (Option<u16>, bool) {
@@ -448,7 +451,7 @@ impl<'a> Simple<'a> {
     }
 }
 
-/// Pods, samples and custom metrics in words.
+/// Descriptions of pods, samples and custom metrics.
 type Described = (Vec<String>, Vec<String>, Vec<String>);
 
 fn milli_at(signal: &Signal, at: Time) -> i64 {
@@ -458,7 +461,7 @@ fn milli_at(signal: &Signal, at: Time) -> i64 {
             let past = steps.iter().rev().find(|step| step.at <= at);
             past.unwrap_or(&steps[0]).value.milli()
         }
-        _ => panic!("not in these scenarios"),
+        _ => panic!("these scenarios have no such signal"),
     }
 }
 
@@ -469,9 +472,9 @@ fn delete(pod: &mut SimplePod, now: i64, grace: i64) {
     }
 }
 
-/// The same words for what the cluster has.
-fn of_cluster(cluster: &Cluster) -> Described {
-    let mut pods: Vec<_> = cluster.pods().iter().map(|pod| pod_in_words(pod)).collect();
+/// Descriptions of the state of a cluster.
+fn describe_cluster(cluster: &Cluster) -> Described {
+    let mut pods: Vec<_> = cluster.pods().iter().map(|pod| describe_pod(pod)).collect();
     let samples = cluster.pod_metrics().expect("no faults").iter().map(|sample| {
         let usage: Usage = sample
             .containers
@@ -496,21 +499,21 @@ fn of_cluster(cluster: &Cluster) -> Described {
     custom.extend(
         rps.values
             .iter()
-            .map(|of| format!("rps {} {} {}", of.name, seconds(of.timestamp), of.value.milli())),
+            .map(|it| format!("rps {} {} {}", it.name, seconds(it.timestamp), it.value.milli())),
     );
     let series = queue.series.iter();
-    custom.extend(series.map(|of| format!("queue {} {}", seconds(of.timestamp), of.value.milli())));
+    custom.extend(series.map(|it| format!("queue {} {}", seconds(it.timestamp), it.value.milli())));
     custom.sort();
     (pods, samples, custom)
 }
 
-/// When a query is made, and the size that the controller then writes.
+/// The times of queries, and the replicas that the controller then writes.
 fn queries() -> impl Strategy<Value = BTreeMap<i64, Option<i32>>> {
     proptest::collection::btree_map(0..80_i64, proptest::option::of(0..7_i32), 1..12)
 }
 
 proptest! {
-    // The seed is fixed: this suite gives the same verdict each time.
+    // The seed is fixed, so that the result is reproducible.
     #![proptest_config(ProptestConfig {
         cases: 2000,
         rng_seed: RngSeed::Fixed(1),
@@ -525,23 +528,23 @@ proptest! {
     ) {
         let mut simple = Simple::new(&scenario);
         let mut run = Run::new(&scenario);
-        // Looks at everything at each query, and tells nobody before.
-        let mut quiet = World::new(&scenario);
+        // This world has published nothing before a query.
+        let mut unpublished = World::new(&scenario);
         for now in 0..80 {
             simple.second(now);
             let Some(written) = queries.get(&now) else { continue };
             run.at(now);
-            prop_assert_eq!(of_cluster(&run.cluster), simple.query(now), "t={}s", now);
-            let mut once = Run { world: quiet.clone(), cluster: Cluster::default() };
+            prop_assert_eq!(describe_cluster(&run.cluster), simple.query(now), "t={}s", now);
+            let mut once = Run { world: unpublished.clone(), cluster: Cluster::default() };
             once.at(now);
-            if simple.away.is_empty() {
-                prop_assert_eq!(once.sizes(now), run.sizes(now));
+            if simple.deletions.is_empty() {
+                prop_assert_eq!(once.replicas(now), run.replicas(now));
             }
-            prop_assert_eq!(of_cluster(&once.cluster), of_cluster(&run.cluster));
-            prop_assert_eq!(run.at(now), vec![], "nothing more to say at t={}s", now);
-            if let Some(replicas) = written.filter(|_| simple.away.is_empty()) {
+            prop_assert_eq!(describe_cluster(&once.cluster), describe_cluster(&run.cluster));
+            prop_assert_eq!(run.at(now), vec![], "no further changes at t={}s", now);
+            if let Some(replicas) = written.filter(|_| simple.deletions.is_empty()) {
                 run.scale(now, replicas);
-                quiet.scaled(t(now), 0, replicas);
+                unpublished.scaled(t(now), 0, replicas);
                 simple.replicas = replicas;
                 simple.act(now);
             }

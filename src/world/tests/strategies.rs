@@ -1,4 +1,4 @@
-//! Scenarios by chance, for the second simulation.
+//! Random scenarios for the property test.
 
 use proptest::prelude::*;
 
@@ -21,7 +21,7 @@ fn pod_set() -> impl Strategy<Value = PodSet> {
     ]
 }
 
-fn what() -> impl Strategy<Value = Action> {
+fn action() -> impl Strategy<Value = Action> {
     (0..20_u8, pod_set(), 0..7_i32).prop_map(|(kind, set, replicas)| match kind {
         0 => Action::PodsUnready(set),
         1 => Action::PodsFailed(set),
@@ -130,7 +130,7 @@ fn workload() -> impl Strategy<Value = Workload> {
 }
 
 pub(super) fn scenarios() -> impl Strategy<Value = Arc<Scenario>> {
-    let event = (0..60_i64, proptest::option::of(0..25_i64), what());
+    let event = (0..60_i64, proptest::option::of(0..25_i64), action());
     let events = proptest::collection::vec(event, 0..9);
     let sampling = (0..4_i64, proptest::option::of(1..20_i64));
     let custom = (rps(), custom_signal());
@@ -145,7 +145,7 @@ pub(super) fn scenarios() -> impl Strategy<Value = Arc<Scenario>> {
                 s.metrics.sampling.lag = secs(sampling.0);
                 s.metrics.sampling.resolution = sampling.1.map(secs);
                 for (at, lasts, what) in events {
-                    s.happens(at, lasts, what);
+                    s.schedule(at, lasts, what);
                 }
             })
         },

@@ -61,8 +61,7 @@ struct HpaSpecV1 {
     target_cpu_utilization_percentage: Option<i32>,
 }
 
-/// The spec of an HPA, with the defaults of the version in which it is given, but not yet with
-/// those of v2.
+/// Decodes the spec of an HPA, with the defaults of its version, but without the defaults of v2.
 ///
 /// # Errors
 /// The part of it that can't be decoded, or that the types of [`HpaSpec`] can't represent.
@@ -149,7 +148,7 @@ pub fn drop_zero_totals(spec: &mut HpaSpec) {
 enum Unread {
     /// Go would not read it either.
     Mismatch,
-    /// An unknown word: upstream's validation would refuse it, and our types can't represent it.
+    /// A value that upstream's validation would reject, and that the types here can't represent.
     Unheld(String),
 }
 
@@ -161,7 +160,7 @@ fn metrics_of(json: &Value) -> Result<Vec<MetricSpec>, Unread> {
 
 fn metric(fields: Fields<'_>) -> Result<MetricSpec, Unread> {
     Ok(MetricSpec {
-        type_: word::<MetricSourceType>(fields.text("type")?, "type of a metric")?,
+        type_: enum_value::<MetricSourceType>(fields.text("type")?, "type of a metric")?,
         resource: fields.object("resource", resource)?,
         container_resource: fields.object("containerResource", container_resource)?,
         pods: fields.object("pods", pods)?,
@@ -282,7 +281,7 @@ fn rules(fields: Fields<'_>) -> Result<ScalingRules, Unread> {
     let policy = |json: &Value| {
         let fields = Fields::of(json)?;
         Ok(ScalingPolicy {
-            type_: word(fields.text("type")?, "type of a policy")?,
+            type_: enum_value(fields.text("type")?, "type of a policy")?,
             value: fields.integer("value")?.unwrap_or_default(),
             period_seconds: fields.integer("periodSeconds")?.unwrap_or_default(),
         })
@@ -292,7 +291,7 @@ fn rules(fields: Fields<'_>) -> Result<ScalingRules, Unread> {
         stabilization_window_seconds: fields.integer("stabilizationWindowSeconds")?,
         select_policy: match fields.get("selectPolicy") {
             None => None,
-            Some(json) => Some(word(text(json)?, "selectPolicy")?),
+            Some(json) => Some(enum_value(text(json)?, "selectPolicy")?),
         },
         policies: policies
             .map(|policies| policies.iter().map(policy).collect::<Result<_, Unread>>())
@@ -301,9 +300,10 @@ fn rules(fields: Fields<'_>) -> Result<ScalingRules, Unread> {
     })
 }
 
-/// One of the words that a type knows.
-fn word<T: DeserializeOwned>(text: &str, of: &str) -> Result<T, Unread> {
-    T::deserialize(Value::from(text)).map_err(|_| Unread::Unheld(format!("unknown {of}: {text:?}")))
+/// Decodes a text as one of the values of an enum.
+fn enum_value<T: DeserializeOwned>(text: &str, type_name: &str) -> Result<T, Unread> {
+    T::deserialize(Value::from(text))
+        .map_err(|_| Unread::Unheld(format!("unknown {type_name}: {text:?}")))
 }
 
 fn text(json: &Value) -> Result<&str, Unread> {
@@ -322,8 +322,8 @@ fn list(json: &Value) -> Result<&[Value], Unread> {
     }
 }
 
-/// Returns true if Go takes two names for the same field name. It ignores the case, and folds two
-/// letters outside of ASCII: the long s to `s` and the kelvin sign to `k`.
+/// Returns true if Go reads two names as the same field name. It ignores the case, and folds two
+/// letters outside ASCII: the long s to `s` and the kelvin sign to `k`.
 ///
 /// Upstream: Go's encoding/json, foldName
 fn is_named(key: &str, name: &str) -> bool {
@@ -352,7 +352,7 @@ impl<'a> Fields<'a> {
         self.0.into_iter().flatten()
     }
 
-    /// The last one of that name.
+    /// The last value with this name that is not null.
     fn get(self, name: &str) -> Option<&'a Value> {
         let named = self.all().filter(|(key, _)| is_named(key, name));
         named.map(|(_, value)| value).rfind(|value| !value.is_null())

@@ -1,5 +1,5 @@
 //! The round trip of an HPA through `autoscaling/v1`, the storage version of older releases. It
-//! loses information: the percentage of cpu has a field of its own in v1, so that it comes last,
+//! loses information: the percentage of cpu has a separate field in v1, so that it comes last
 //! and only once; the types of targets follow from their values; and the totals of objects and
 //! external metrics can't be omitted.
 //!

@@ -1,4 +1,4 @@
-//! Validation of HPAs by the API server, in its own words.
+//! Validation of HPAs by the API server, with its messages.
 //!
 //! Not covered: values that the types of [`HpaSpec`] can't represent (unknown enum values, a metric
 //! source without a target), and metadata other than the name. Errors come in upstream's order.
@@ -48,9 +48,9 @@ pub fn drop_disabled_fields(spec: &mut HpaSpec, old: Option<&HpaSpec>, gates: &F
 /// The release and the feature gates of an API server.
 #[derive(Clone, Copy, Debug)]
 pub struct ApiServer<'a> {
-    /// The behaviour of its release.
+    /// The rules of the release.
     pub rules: &'a Rules,
-    /// Its feature gates.
+    /// The feature gates.
     pub gates: &'a FeatureGates,
 }
 
@@ -95,9 +95,9 @@ pub fn validate_update(new: &HpaSpec, old: &HpaSpec, server: ApiServer<'_>) -> V
     validate_spec(new, Some(old), server)
 }
 
-/// Errors of the checks that upstream wrote by hand and of those that it generates from its types.
-/// The generated ones come last. A field that did not change is not checked by the generated ones,
-/// but by the hand-written ones that they replace.
+/// Errors of upstream's hand-written checks and of the checks that it generates from its types. The
+/// generated checks come last. A field that did not change is not checked by the generated checks,
+/// but by the hand-written checks that they replace.
 #[derive(Default)]
 struct Errors {
     hand_written: Vec<FieldError>,
@@ -295,7 +295,7 @@ mod tests {
         spec
     }
 
-    /// The message for a spec that is changed like this, without its beginning.
+    /// The message for an edited spec, without its beginning.
     fn refused(edit: impl FnOnce(&mut HpaSpec)) -> String {
         let mut spec = stored();
         edit(&mut spec);

@@ -131,10 +131,10 @@ mod tests {
         assert_eq!(collapsed("7"), 7_000);
         assert_eq!(collapsed("2k"), 2_000_000);
         assert_eq!(collapsed("1500m"), 1_500);
-        // 1.001 times 1000 is a little less than 1001, and what is behind the point is cut.
+        // 1.001 times 1000 is slightly less than 1001, and the fraction is truncated.
         assert_eq!(collapsed("1001m"), 1_000);
         assert_eq!(collapsed("-2"), -2_000);
-        // Thousandths of it do not fit, and are cut to 64 bits.
+        // The value in thousandths overflows and is truncated to 64 bits.
         assert_eq!(collapsed("18446744073709551"), 18_446_744_073_709_551_i64.wrapping_mul(1000));
     }
 }

@@ -31,9 +31,9 @@ pub(crate) struct Resync {
 }
 
 impl Resync {
-    /// The schedule of a controller that runs at t=0. It was started at least a second before t=0,
-    /// and so that half a sync period lies between its resyncs and the reconciles of an HPA that is
-    /// created at t=0.
+    /// The schedule of a controller that runs at t=0. It was started at least a second before t=0.
+    /// Half a sync period lies between its resyncs and the reconciles of an HPA that is created at
+    /// t=0.
     pub(crate) fn running(sync_period: Span) -> Resync {
         let mut lead = Span(sync_period.0 / 2);
         if lead < SHORTEST_PERIOD && sync_period > Span::ZERO {
@@ -56,7 +56,7 @@ impl Resync {
         Resync { started: now, period: Span(check_period.0.saturating_mul(times)) }
     }
 
-    /// The first resync after an instant.
+    /// The first resync after a time.
     pub(crate) fn after(&self, instant: Time) -> Time {
         let past = (instant - self.started).0.rem_euclid(self.period.0);
         instant + Span(self.period.0 - past)

@@ -6,8 +6,8 @@
 //! which they became ready. Upstream has several workers, and their order is not deterministic.
 //!
 //! Waiting keys are a heap with upstream's order of swaps: of several keys that wait for the same
-//! time, the first one that was queued is not always the first one that becomes ready. In the
-//! oldest releases they are a sorted list, where it is.
+//! time, the key that was queued first does not always become ready first. In the oldest releases
+//! they are a sorted list, where it does.
 //!
 //! Upstream: client-go, `util/workqueue`; Go, `container/heap`.
 
@@ -273,7 +273,7 @@ mod tests {
         while let Some(key) = queue.get(at) {
             order.push(key.to_string());
         }
-        // What `container/heap` of Go does with equal keys.
+        // The order of equal keys in Go's `container/heap`.
         assert_eq!(order, ["a", "c", "b"]);
     }
 

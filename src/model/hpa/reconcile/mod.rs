@@ -59,11 +59,11 @@ pub(crate) struct Reconcile<'a> {
     pub(crate) input: &'a Input<'a>,
     pub(crate) hpa: &'a Hpa,
     pub(crate) now: Time,
-    /// The known inputs after the first wait, after the second, and so on.
+    /// The known inputs after the first wait, after the second wait, and so on.
     pub(crate) later: &'a [Input<'a>],
     /// The end of the first wait whose input is not known yet.
     pub(crate) blocked_until: Option<Time>,
-    /// The status that is written at the end, with the metrics that were computed so far.
+    /// The status that is written at the end, with the metrics computed until now.
     pub(crate) status: HpaStatus,
     pub(crate) observation: &'a mut Observation,
     pub(crate) derivation: &'a mut Derivation,

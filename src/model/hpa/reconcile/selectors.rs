@@ -76,8 +76,8 @@ impl Reconcile<'_> {
         }
     }
 
-    /// Parses a selector, unless it is that of the last reconcile: parsing it each time takes 0.55
-    /// of the ticks/s at 10 pods.
+    /// Parses a selector, unless it equals the selector of the last reconcile: parsing it each time
+    /// reduces the ticks/s at 10 pods to 0.55 of the value.
     fn parse_selector(&mut self, text: &Arc<str>) -> Result<Arc<ParsedSelector>, String> {
         if let Some(parsed) = self.memory.selector.as_ref().filter(|it| it.text == *text) {
             return Ok(parsed.clone());

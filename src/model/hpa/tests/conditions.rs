@@ -11,7 +11,7 @@ fn types(world: &World) -> Vec<ConditionType> {
 }
 
 #[test]
-fn conditions_are_ordered_by_when_they_were_first_set() {
+fn conditions_keep_the_order_of_their_first_occurrence() {
     use ConditionType::{AbleToScale, ScaledToZero, ScalingActive, ScalingLimited};
     let mut world = World::new(3, 1, 10, 50, ready("1"));
     world.run(0);
@@ -109,7 +109,7 @@ fn the_gates_control_the_scaled_to_zero_condition_and_the_generation() {
     assert_eq!(world.condition(ConditionType::ScaledToZero), None);
     let status = &world.hpa.as_ref().unwrap().status;
     assert_eq!(status.observed_generation, None);
-    // And an edit waits for the next tick.
+    // An edit has no effect before the next tick.
     world.edit(Time::from_secs(7), |spec| spec.max_replicas = 4);
     assert_eq!(world.controller.next_sync(), Some(Time::from_secs(15)));
 }
@@ -127,12 +127,12 @@ fn scale_up_is_stabilized_and_scale_down_limited_by_policies() {
     assert_eq!(world.scales(), []);
     let held = Some((true, "ScaleUpStabilized"));
     assert_eq!(world.condition(ConditionType::AbleToScale), held);
-    // An entry exactly as old as the window is out of it.
+    // A recommendation exactly as old as the window is outside it.
     world.run(60);
     assert_eq!(world.scales(), [(60, 8)]);
     world.kinds = vec![ready("0")];
     world.run(135);
-    // One pod every 30 s. The scale-up of t=60 s is in the first period, which so began at 4.
+    // One pod every 30 s. The first period includes the scale-up of t=60 s, so it began at 4.
     assert_eq!(world.scales()[1..], [(75, 3), (105, 2), (135, 1)]);
     world.kinds = vec![ready("1")];
     world.scale.replicas = 9;
@@ -180,7 +180,7 @@ fn a_derivation_explains_the_decision() {
     );
 }
 
-/// For comparisons with a controller whose window did have an effect.
+/// The text helps in comparisons with a controller whose window had an effect.
 #[test]
 fn a_window_without_effect_is_mentioned_when_replicas_change() {
     let window = |seconds| ScalingRules {

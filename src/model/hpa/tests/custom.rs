@@ -1,4 +1,5 @@
-//! Custom metrics of pods and objects, and external metrics: sizes, statuses, texts and reads.
+//! Custom metrics of pods and objects, and external metrics: replicas, statuses, messages and
+//! queries.
 
 use super::*;
 use crate::model::api::{
@@ -73,7 +74,7 @@ fn with_ingress(metric: MetricSpec, replicas: i32, values: &[&str]) -> World {
     world
 }
 
-/// Of each pod of the world in turn; absent: it has none.
+/// A world with these values of its pods, in order. None: the pod has no value.
 fn with_pods(metric: MetricSpec, values: &[Option<&str>]) -> World {
     let mut world = world(metric, i32::try_from(values.len()).unwrap());
     let value = |(index, value): (usize, &Option<&str>)| {
@@ -91,20 +92,20 @@ fn with_pods(metric: MetricSpec, values: &[Option<&str>]) -> World {
     world
 }
 
-/// The proposal of the first tick, and the value that the status shows.
+/// The proposal of the first tick, and the value in the status.
 fn computed(world: &mut World) -> (i32, String) {
     let decision = world.first();
     let proposal = decision.derivation.metrics[0].proposal.unwrap();
     let write = decision.observation.status_write().unwrap();
-    let shown = match &write.status.current_metrics[0] {
+    let current = match &write.status.current_metrics[0] {
         MetricStatus::Pods { pods } => &pods.current,
         MetricStatus::Object { object } => &object.current,
         MetricStatus::External { external } => &external.current,
         other => panic!("{other:?}"),
     };
-    assert!(shown.value.is_none() || shown.average_value.is_none());
-    let shown = shown.value.clone().or(shown.average_value.clone());
-    (proposal, shown.unwrap().to_string())
+    assert!(current.value.is_none() || current.average_value.is_none());
+    let value = current.value.clone().or(current.average_value.clone());
+    (proposal, value.unwrap().to_string())
 }
 
 fn message(world: &World) -> &str {
@@ -127,10 +128,10 @@ fn pods_metrics_are_averaged_and_missing_values_filled_in() {
         }
     );
     assert!(message(&all).ends_with("a replica count from pods metric rps"));
-    // 400 over three pods is 133: up, but not as far as 400 over one would be.
+    // The average of 400 over three pods is 133, so the scale-up is smaller than for one pod.
     let mut missing = with_pods(pods("100"), &[Some("400"), None, None]);
     assert_eq!(computed(&mut missing), (4, "400".to_owned()));
-    // Nobody asks whether a pod is ready, only whether it is pending.
+    // The readiness of a pod does not matter, only whether it is Pending.
     let mut unready = with_pods(pods("100"), &[Some("200")]);
     unready.kinds[0].ready = None;
     assert_eq!(computed(&mut unready), (2, "200".to_owned()));
@@ -212,7 +213,7 @@ fn an_objects_value_scales_the_ready_pods() {
             answer: Ok(SeriesValue { value: "250".into() }),
         }
     );
-    // Nobody is ready: 0, however large the value is.
+    // No pod is ready: the proposal is 0 for any value.
     let mut unready = with_ingress(object(value("100")), 3, &["250"]);
     unready.kinds[0].ready = None;
     assert_eq!(computed(&mut unready).0, 0);
@@ -222,14 +223,14 @@ fn an_objects_value_scales_the_ready_pods() {
 fn an_objects_average_value_counts_the_pods_of_the_status() {
     let mut world = with_ingress(object(average_value("100")), 10, &["1100"]);
     world.scale.status_replicas = 11;
-    // Exactly on target, so the pods that there are become the ones that are wanted.
+    // The value is on target, so the existing pods become the desired replicas.
     assert_eq!(computed(&mut world), (11, "100".to_owned()));
     assert!(message(&world).ends_with("a replica count from external metric rps(nil)"));
     let mut off = with_ingress(object(average_value("100")), 10, &["1099"]);
     assert_eq!(computed(&mut off), (10, "109900m".to_owned()));
     let mut far = with_ingress(object(average_value("100")), 10, &["1201"]);
     assert_eq!(computed(&mut far), (13, "120100m".to_owned()));
-    // Too large for 32 bits, and not capped.
+    // The proposal does not fit into 32 bits and is not capped.
     let mut huge = with_ingress(object(average_value("1m")), 10, &["3G"]);
     assert_eq!(computed(&mut huge).0, i32::MIN);
 }
@@ -278,7 +279,7 @@ fn metrics_are_read_in_the_hpas_namespace() {
 #[test]
 fn sums_of_external_metrics_are_capped() {
     let mut capped = with_queue(external(value("1m")), 2, &["9000P", "1"]);
-    // 9000P in thousandths does not fit, and is 0.
+    // 9000P in thousandths overflows to 0.
     assert_eq!(computed(&mut capped), (2000, "1".to_owned()));
     let big = "9223372036854775";
     let mut sum = with_queue(external(value("1m")), 2, &[big, big]);
@@ -292,7 +293,7 @@ fn sums_of_external_metrics_may_be_negative() {
     let mut value_target = with_queue(external(value("1")), 2, &["-5"]);
     assert_eq!(computed(&mut value_target), (-10, "-5".to_owned()));
     assert_eq!(value_target.last().derivation.proposal, Some(0));
-    // A negative sum is taken for one that overflowed.
+    // A negative sum counts as an overflow.
     let mut average = with_queue(external(average_value("1")), 2, &["-5", "7"]);
     assert_eq!(computed(&mut average), (i32::MAX, "9223372036854775807m".to_owned()));
     let mut later = with_queue(external(average_value("1")), 2, &["7", "-5"]);
@@ -307,8 +308,8 @@ fn an_average_over_no_pods_scales_to_zero() {
             let key = ("rps".into(), "Ingress.networking.k8s.io".into(), "main".into());
             world.custom.objects.insert(key, series(&[total]));
             world.scale.status_replicas = 0;
-            let shown = "-9223372036854775808m".to_owned();
-            assert_eq!(computed(&mut world), (proposal, shown));
+            let value = "-9223372036854775808m".to_owned();
+            assert_eq!(computed(&mut world), (proposal, value));
         }
     }
 }
@@ -330,7 +331,7 @@ fn two_failing_metrics_of_three_block_scaling_down() {
     let metrics = vec![pods("1"), external(value("1")), object(value("1"))];
     let mut world = World::of(spec(1, 100, metrics), 2, ready("1"));
     world.custom.externals.insert("queue".into(), series(&["3"]));
-    // The one that is left scales up: it is followed, and the error is told all the same.
+    // The remaining metric scales up: it applies, and the error is still reported.
     world.run(0);
     assert_eq!(world.scales(), [(0, 4)]);
     assert_eq!(world.last().derivation.proposal, Some(6));
@@ -341,7 +342,7 @@ fn two_failing_metrics_of_three_block_scaling_down() {
     let write = world.last().observation.status_write().unwrap();
     assert_eq!(write.status.current_metrics[0], MetricStatus::Empty {});
     assert!(matches!(write.status.current_metrics[1], MetricStatus::External { .. }));
-    // Then it scales down: it is not.
+    // The remaining metric scales down: it does not apply.
     world.custom.externals.insert("queue".into(), series(&["100m"]));
     world.run(15);
     assert_eq!(world.condition(ConditionType::ScalingActive), Some((false, "FailedGetPodsMetric")));
@@ -360,7 +361,7 @@ fn an_hpa_scales_to_zero_and_back() {
     world.run(315);
     assert_eq!(world.scales(), [(315, 0)]);
     assert_eq!(world.condition(ConditionType::ScaledToZero), Some((true, "ScaledToZero")));
-    // From zero there is no tolerance, and no pod is needed.
+    // From zero replicas, no tolerance applies and no pod is required.
     world.custom.externals.insert("queue".into(), series(&["1"]));
     world.run(330);
     assert_eq!(world.scales(), [(315, 0), (330, 1)]);

@@ -153,7 +153,7 @@ fn unusable_selectors_deactivate_scaling() {
 fn two_hpas_on_the_same_pods_are_both_inactive() {
     let mut world = World::new(3, 1, 10, 50, ready("500m"));
     world.run(0);
-    // The other one has the same target; its own first pass registers its selector.
+    // The other HPA has the same target; its first reconcile registers its selector.
     let (pods, metrics) = world.pods(Time::from_secs(1));
     let other: Arc<str> = "default/other".into();
     let mut hpa = world.hpa.clone().unwrap();
@@ -182,7 +182,7 @@ fn two_hpas_on_the_same_pods_are_both_inactive() {
     world.run(15);
     assert_eq!(world.events()[0].1, text);
 
-    // Once it is deleted, nothing is ambiguous any more.
+    // After its deletion, the selector is no longer ambiguous.
     world.controller.hpa_deleted(&other, Time::from_secs(16));
     world.run(30);
     let active = Some((true, "ValidMetricFound"));
@@ -197,7 +197,7 @@ fn a_conflicting_update_is_attempted_five_times() {
     assert_eq!(tick.scale_writes().count(), 5);
     assert_eq!(tick.reads().count(), 2 + 5);
     assert_eq!(tick.errors().count(), 1);
-    // Another refusal is final, but the scale is read once more.
+    // Other errors are not retried, but the scale is read once more.
     let mut world = World::new(3, 1, 10, 50, ready("1"));
     world.update_scale = Some(api_error(409, "AlreadyExists", "changed"));
     let tick = &world.first().observation;
@@ -217,7 +217,7 @@ fn a_failed_status_update_is_reported() {
         );
         assert!(decision.observation.status_write().unwrap().error.is_some());
     }
-    // Together with another error: both, in order.
+    // With another error, both are reported in order.
     world.pod_metrics = Some(api_error(503, "ServiceUnavailable", "down"));
     world.run(30);
     let reasons: Vec<&str> =

@@ -1,5 +1,5 @@
-//! The controller on a minimal cluster, whose pods appear and disappear immediately and have the
-//! state that a test sets.
+//! Tests of the controller on a minimal cluster, whose pods appear and disappear immediately and
+//! have the state that a test sets.
 
 mod conditions;
 mod custom;
@@ -29,11 +29,11 @@ pub(super) struct Kind {
     start_time: Option<Time>,
     ready: Option<(ConditionStatus, Time)>,
     terminating: bool,
-    /// `None`: without a metric.
+    /// None: the pod has no metric.
     usage: Option<&'static str>,
 }
 
-/// Ready for an hour, with this usage.
+/// A pod that has been ready for an hour, with this usage.
 pub(super) fn ready(usage: &'static str) -> Kind {
     let hour_ago = Time::from_secs(-3600);
     Kind {
@@ -52,16 +52,16 @@ pub(super) struct World {
     pub(super) scale: Scale,
     pub(super) request: Option<&'static str>,
     pub(super) resource: &'static str,
-    /// The states of the pods; the last one is that of all further pods.
+    /// The states of the pods. The last state applies to all further pods.
     pub(super) kinds: Vec<Kind>,
-    /// Pods besides those of the scale.
+    /// The number of pods above the replicas of the scale.
     pub(super) surplus: usize,
     pub(super) metrics_at: Option<Time>,
     pub(super) get_scale: Option<ApiError>,
     pub(super) pod_metrics: Option<ApiError>,
     /// The metrics of the other metrics APIs.
     pub(super) custom: CustomMetrics,
-    /// In place of one container that requests `request`.
+    /// The spec of the pods. None: one container that requests `request`.
     pub(super) pod_spec: Option<PodSpec>,
     pub(super) update_scale: Option<ApiError>,
     pub(super) update_status: Option<ApiError>,
@@ -136,7 +136,7 @@ pub(super) fn labels(app: &str) -> Labels {
 }
 
 impl World {
-    /// An HPA on cpu with a target in percent, made at t=0; pods request 1 cpu.
+    /// An HPA on cpu with a target in percent, created at t=0; pods request 1 cpu.
     pub(super) fn new(replicas: i32, min: i32, max: i32, percent: i32, kind: Kind) -> World {
         World::of(spec(min, max, vec![resource("cpu", utilization(percent))]), replicas, kind)
     }
@@ -197,7 +197,7 @@ impl World {
         hpa.spec = Arc::new(spec);
     }
 
-    /// Somebody edits the HPA.
+    /// A user edits the HPA.
     pub(super) fn edit(&mut self, now: Time, edit: impl FnOnce(&mut HpaSpec)) {
         self.edit_spec(edit);
         self.hpa.as_mut().unwrap().generation += 1;
@@ -248,7 +248,7 @@ impl World {
         (pods, metrics)
     }
 
-    /// Runs the reconciles that are due until then.
+    /// Runs the reconciles that are due up to a time in seconds.
     pub(super) fn run(&mut self, until: i64) -> &mut World {
         let until = Time::from_secs(until);
         while let Some(due) = self.controller.next_sync().filter(|due| *due <= until) {
@@ -257,7 +257,7 @@ impl World {
         self
     }
 
-    /// Reconciles the key that is due; all but the world's own HPA are gone.
+    /// Reconciles the key that is due. Only the HPA of this world exists.
     fn step(&mut self, now: Time) {
         let due = self.controller.due().map(|(_, key)| key);
         let (pods, metrics) = self.pods(now);
@@ -297,7 +297,7 @@ impl World {
         self.decisions.last().unwrap()
     }
 
-    /// All changes of the replicas: seconds and replicas.
+    /// All changes of the replicas: times in seconds and replicas.
     pub(super) fn scales(&self) -> Vec<(i64, i32)> {
         let ticks = self.decisions.iter().map(|decision| &decision.observation);
         let sizes = ticks.filter_map(|tick| Some((seconds(tick.at), tick.scaled_to()?)));

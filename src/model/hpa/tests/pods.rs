@@ -8,7 +8,7 @@ fn secs(seconds: i64) -> Time {
     Time::from_secs(seconds)
 }
 
-/// Groups of one pod of this kind beside a ready one, at t=0.
+/// The groups of a ready pod and a pod of this kind, at t=0.
 fn counts_of(kind: Kind, resource_name: &'static str) -> PodCounts {
     let spec = spec(1, 10, vec![resource(resource_name, utilization(50))]);
     let mut world = World::of(spec, 2, ready("500m"));
@@ -65,14 +65,14 @@ fn young_pods_count_after_a_whole_window_of_readiness() {
     };
     use ConditionStatus::{False, True, Unknown};
     for (kind, unready) in [
-        // Samples are of t=0, with a window of 30 s.
+        // Samples have the time t=0 and a window of 30 s.
         (young(True, -30), 0),
         (young(True, -29), 1),
         (young(False, -200), 1),
         (young(Unknown, -200), 0),
-        // At exactly the end of the initialization period a pod is no longer young.
+        // Exactly at the end of the initialization period, a pod is no longer young.
         (old(True, -300, -1), 0),
-        // Not ready, and never was: the transition lies within 30 s of the start.
+        // The pod was never ready: the transition is within 30 s of the start.
         (old(False, -3600, -3571), 1),
         (old(False, -3600, -3570), 0),
         (old(Unknown, -3600, -3571), 0),
@@ -93,7 +93,7 @@ fn missing_pods_count_fully_for_scaling_down() {
     assert_eq!(metric.proposal, Some(10));
     assert_eq!(metric.usage.unwrap().second.unwrap().ratio, 1.3);
 
-    // A target above 100 %: they count with the target. 5 at 75 % of 200 %, 5 missing at 200 %:
+    // With a target above 100 %, missing pods count with the target. 5 at 75 %, 5 missing at 200 %:
     // 137 %, a ratio of 0.685, 7 pods.
     let mut world = World::new(10, 1, 20, 200, ready("750m"));
     world.kinds = [vec![ready("750m"); 5], vec![missing]].concat();
@@ -116,14 +116,14 @@ fn missing_and_unready_pods_count_zero_for_scaling_up() {
     assert_eq!((second.missing_as, second.unready_as_zero), (Some(Filled::Zero), true));
     assert_eq!((second.pods, metric.proposal), (5, Some(9)));
 
-    // On the way down unready pods are left out.
+    // For scaling down, unready pods are not counted.
     let mut world = World::new(3, 1, 20, 90, ready("300m"));
     world.kinds = vec![ready("300m"), ready("300m"), pending];
     let metric = world.first().derivation.metrics[0].clone();
     assert!(metric.usage.unwrap().second.is_none());
     assert_eq!((metric.path, metric.proposal), (Path::Ready, Some(1)));
 
-    // Exactly on target nothing is filled in.
+    // Exactly on target, no values are filled in.
     let mut world = World::new(2, 1, 20, 50, ready("500m"));
     world.kinds = vec![ready("500m"), missing];
     let metric = world.first().derivation.metrics[0].clone();
@@ -133,7 +133,7 @@ fn missing_and_unready_pods_count_zero_for_scaling_up() {
 
 #[test]
 fn added_pods_never_reverse_the_direction() {
-    // A surge of 3 pods over a size of 1, one missing: fewer are wanted, but 3 would be more.
+    // 4 pods for 1 replica, one missing: the metric scales down, but 3 pods would be more than 1.
     let missing = Kind { usage: None, ..ready("0") };
     let mut world = World::new(1, 1, 20, 100, ready("500m"));
     world.surplus = 3;

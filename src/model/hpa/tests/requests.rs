@@ -26,8 +26,8 @@ fn container(name: &str, request: &str, sidecar: bool) -> Container {
     Container { name: name.into(), requests: cpu(request), sidecar }
 }
 
-/// The utilization that the first tick shows, of one pod that uses 1 cpu; or the event's message.
-fn shown(metric: MetricSpec, pod: PodSpec, gates: FeatureGates) -> Result<i32, String> {
+/// The utilization in the first tick, with one pod that uses 1 cpu; or the event's message.
+fn utilization_of(metric: MetricSpec, pod: PodSpec, gates: FeatureGates) -> Result<i32, String> {
     let mut world = World::with_gates(spec(1, 10, vec![metric]), 1, ready("1"), gates);
     world.pod_spec = Some(pod);
     let decision = world.first();
@@ -36,7 +36,7 @@ fn shown(metric: MetricSpec, pod: PodSpec, gates: FeatureGates) -> Result<i32, S
 }
 
 fn cpu_of(pod: PodSpec) -> Result<i32, String> {
-    shown(resource("cpu", utilization(50)), pod, FeatureGates::default())
+    utilization_of(resource("cpu", utilization(50)), pod, FeatureGates::default())
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn container_metrics_count_one_container() {
         ..PodSpec::default()
     };
     let metric = || of("app", utilization(50));
-    assert_eq!(shown(metric(), app(), FeatureGates::default()), Ok(50));
+    assert_eq!(utilization_of(metric(), app(), FeatureGates::default()), Ok(50));
     let mut world = World::of(spec(1, 10, vec![metric()]), 1, ready("2"));
     world.pod_spec = Some(app());
     world.run(0);
@@ -73,15 +73,15 @@ fn container_metrics_count_one_container() {
 fn an_absent_container_fails_the_metric() {
     let mut world = World::of(spec(1, 10, vec![of("db", utilization(50))]), 1, ready("1"));
     world.run(0);
-    // No pod has a value of it.
+    // No pod has metrics of the container.
     let error = "failed to get cpu utilization: did not receive metrics for targeted pods (pods \
                  might be unready)";
     let events = world.events();
     assert_eq!(events[0], ("FailedGetContainerResourceMetric".to_owned(), error.to_owned()));
     assert!(events[1].1.ends_with(&format!("failed to get db container metric value: {error}")));
-    // Its metrics are there, it is not.
+    // The container has metrics, but is not in the pod.
     let pod = PodSpec { containers: vec![container("db", "1", false)], ..PodSpec::default() };
-    let error = shown(of("app", utilization(50)), pod, FeatureGates::default());
+    let error = utilization_of(of("app", utilization(50)), pod, FeatureGates::default());
     let text = "failed to get cpu utilization: container app not found in Pod web-00000";
     assert_eq!(error, Err(text.to_owned()));
 }
@@ -118,15 +118,15 @@ fn pod_level_requests_replace_container_requests() {
     let metric = || resource("cpu", utilization(50));
     assert_eq!(cpu_of(pod(cpu("4"), "")), Ok(25));
     assert_eq!(cpu_of(pod(cpu("1500m"), "500m")), Ok(50));
-    assert_eq!(shown(metric(), pod(cpu("4"), "1"), off()), Ok(100));
-    // A container's own request comes first, and without overhead.
+    assert_eq!(utilization_of(metric(), pod(cpu("4"), "1"), off()), Ok(100));
+    // For a container metric, the request of the container applies, without overhead.
     let app = of("app", utilization(50));
-    assert_eq!(shown(app, pod(cpu("4"), "1"), FeatureGates::default()), Ok(100));
-    // Only what can be requested for a whole pod makes one of these.
+    assert_eq!(utilization_of(app, pod(cpu("4"), "1"), FeatureGates::default()), Ok(100));
+    // Resources that are not supported for whole pods do not make the requests pod-level.
     let gpus = || [("example.com/gpu".into(), quantity("1"))].into();
     assert_eq!(cpu_of(pod(gpus(), "1")), Ok(100));
     let memory = || -> Requests { [("memory".into(), quantity("1Gi"))].into() };
-    // The resource is not listed: the containers' sum, and the overhead.
+    // Without a pod-level request of the resource: the sum of the containers, and the overhead.
     assert_eq!(cpu_of(pod(memory(), "1")), Ok(50));
     let without = PodSpec {
         containers: vec![container("app", "", false)],
@@ -154,9 +154,9 @@ fn missing_pod_level_requests_are_the_peak_of_the_containers() {
     };
     assert_eq!(cpu_of(pod(&[("4", false)])), Ok(25));
     assert_eq!(cpu_of(pod(&[("1", true)])), Ok(50));
-    // The init container runs beside the sidecar that was started before it.
+    // The init container runs together with the sidecar that started before it.
     assert_eq!(cpu_of(pod(&[("1", true), ("4", false)])), Ok(20));
     assert_eq!(cpu_of(pod(&[("4", false), ("1", true)])), Ok(25));
-    // Rounded once: three times a half of a thousandth are two thousandths.
+    // The sum is rounded once: three halves of a thousandth are two thousandths.
     assert_eq!(cpu_of(pod(&[("999500u", true), ("500u", true)])), Ok(50));
 }

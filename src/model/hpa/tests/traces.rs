@@ -1,5 +1,5 @@
-//! Runs of the real v1.37.0 controller under a fake clock, as the model plays them. Pods request
-//! 1 cpu and have been ready for an hour; flags are at their defaults.
+//! Runs of the real v1.37.0 controller under a fake clock, reproduced by the model. Pods request
+//! 1 cpu and have been ready for an hour; flags have their defaults.
 
 use super::*;
 use crate::model::api::SelectPolicy;
@@ -140,7 +140,7 @@ fn a_proposal_beyond_i32_becomes_zero() {
     let spec = spec(1, 20, vec![resource("cpu", average_value("1m"))]);
     let mut world = World::of(spec, 10, ready("300000"));
     world.run(345);
-    // The proposal is the smallest i32, taken as 0; then 300,000,000 fits for a single pod.
+    // The proposal is the smallest i32 and counts as 0. For a single pod, 300,000,000 fits.
     assert_eq!(world.scales()[..2], [(315, 1), (330, 4)]);
     assert_eq!(reasons(&world)[0], BELOW);
 }
@@ -175,7 +175,7 @@ fn a_recreated_hpa_keeps_its_history_between_two_ticks() {
     world.delete(Time::from_secs(61));
     world.run(75);
     world.create(spec, Time::from_secs(76));
-    // At 376 s, 300 s after it, the initial recommendation is still in the window.
+    // The initial recommendation is still in the window at 376 s, 300 s later.
     world.run(390);
     assert_eq!(world.scales(), []);
     world.run(391);
