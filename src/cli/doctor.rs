@@ -75,7 +75,7 @@ struct Check {
     hint: Option<String>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Ok,
     /// The engine can run here, but must be built first.

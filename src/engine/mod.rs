@@ -111,6 +111,7 @@ pub trait Session {
 
 /// The failure of an engine. It is never a verdict on a controller.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EngineError {
     /// A requirement of the engine is missing.
     #[error("the {engine} engine cannot run: {why}")]

@@ -99,6 +99,7 @@ pub struct CustomController {
 
 /// The part of a controller's behavior that is compared with the model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum Compared {
     /// The times at which it scales, and the replicas that it sets.
     #[default]
