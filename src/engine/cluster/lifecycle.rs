@@ -374,8 +374,7 @@ impl Cluster {
         let mut tasks = JoinSet::new();
         let mut observability = observe(&client, log, &dispatcher, &mut tasks);
         observability.uncertainty = Span(observability.uncertainty.0 + late.0);
-        let seen = Arc::new(PodCache::default());
-        seen.watch(&client, &dispatcher, &mut tasks);
+        let seen = PodCache::watching(&client, &dispatcher, &mut tasks);
         let probe = Arc::new(LatencyProbe::default());
         let (component, path) = ("the API server", register::PATH);
         probe.probe_endpoint(Endpoint { component, client: client.clone(), path }, &mut tasks);
