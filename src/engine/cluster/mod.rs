@@ -25,6 +25,7 @@ pub(crate) mod provision;
 pub(crate) mod session;
 pub(crate) mod settings;
 mod timeouts;
+pub(crate) mod tolerances;
 mod workload;
 
 pub(crate) use lifecycle::Cluster;

@@ -5,7 +5,7 @@
 //! it reconciles cannot be observed. There is a hypothesis for each intermediate state.
 
 use super::hypotheses::{Hypotheses, Reconcile};
-use super::tolerances::MAX_IN_FLIGHT_STATES;
+use crate::engine::cluster::tolerances::MAX_IN_FLIGHT_STATES;
 use crate::model::api::PodPhase;
 use crate::model::observation::{ControllerAction, Observation, ScaleReplicas};
 use crate::model::time::Time;

@@ -9,6 +9,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::engine::cluster::tolerances::{SHORTEST_EDIT_DISTANCE, SHORTEST_SYNC_PERIOD};
 use crate::engine::cluster::{CustomKind, unsupported_reason};
 use crate::model::flags::{Flag, Flags, Gate};
 use crate::model::observation::{ControllerAction, Observation};
@@ -21,12 +22,6 @@ use crate::run::plan::Pace;
 use crate::run::record::Record;
 use crate::scenario::Scenario;
 use crate::trace::Trace;
-
-/// Shorter sync periods are too short for the reconciles of many HPAs.
-const SHORTEST_PERIOD: Span = Span::from_millis(200);
-
-/// Reconciles that are closer than this may happen in another order.
-const APART: Span = Span::from_millis(300);
 
 /// A scenario of the plan: as written, and as it runs on the cluster.
 #[derive(Clone)]
@@ -95,8 +90,9 @@ pub(super) fn for_new_cluster(
 /// Why a scenario is too fast for a controller, if it is.
 fn too_short(faster: &Scenario, release: Release) -> Option<String> {
     let period = faster.flags_by(&Rules::of(release)).sync_period;
-    (period < SHORTEST_PERIOD).then(|| {
-        format!("its sync period would be {period}, and less than {SHORTEST_PERIOD} is too short")
+    (period < SHORTEST_SYNC_PERIOD).then(|| {
+        let least = SHORTEST_SYNC_PERIOD;
+        format!("its sync period would be {period}, and less than {least} is too short")
     })
 }
 
@@ -115,7 +111,8 @@ fn unordered(trace: &Trace) -> Option<String> {
     };
     trace.ticks.iter().filter(is_hidden).find_map(|tick| {
         let at = tick.at;
-        let edited = trace.api.iter().any(|(_, edit)| (edit.at - at).0.abs() < APART.0);
+        let is_close = |edit: Time| (edit - at).0.abs() < SHORTEST_EDIT_DISTANCE.0;
+        let edited = trace.api.iter().any(|(_, edit)| is_close(edit.at));
         edited.then(|| format!("at {at} it is edited, and a reconcile that leaves no trace is due"))
     })
 }

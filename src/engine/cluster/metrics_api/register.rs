@@ -46,6 +46,8 @@ const DELETION_LIMIT: Duration = Duration::from_secs(15);
 /// been too early.
 const FAILURE_LIMIT: Duration = Duration::from_secs(3);
 
+/// Between two reads of an APIService or the namespace, whose watches the role for existing clusters
+/// does not permit.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// How often a change is retried after a conflict with the API server's own changes.

@@ -12,11 +12,12 @@ use crate::engine::cluster::clock::ScenarioClock;
 use crate::engine::cluster::load::probe::{LatencyProbe, Stall};
 use crate::engine::cluster::observe::action::ObservedAction;
 use crate::engine::cluster::observe::observability::Observability;
+use crate::engine::cluster::tolerances::{
+    MAX_SILENCE, MIN_SILENCE, RECONCILE_DISTANCE_DIVISOR, SILENCE_DIVISOR, STALLED_SILENCE_DIVISOR,
+    SURPLUS_EVENT_TIMEOUT,
+};
 use crate::model::observation::{ControllerAction, ScaleReplicas, ScaleWrite};
 use crate::model::time::{Span, Time};
-
-/// The time in which surplus events are awaited after the last expected one.
-const SURPLUS_EVENTS: Duration = Duration::from_millis(200);
 
 /// A reconcile as it was observed.
 #[derive(Clone, Debug)]
@@ -69,15 +70,15 @@ impl RequestStream {
         observability: Observability,
         probe: Arc<LatencyProbe>,
     ) -> RequestStream {
-        let fifth = Duration::from_nanos(period.0.unsigned_abs()) / 5;
+        let quiet = Duration::from_nanos(period.0.unsigned_abs()) / SILENCE_DIVISOR;
         RequestStream {
             clock,
             target,
             observability,
             probe,
             requests,
-            quiet: fifth.clamp(Duration::from_millis(50), Duration::from_millis(500)),
-            apart: Span(period.0 / 2),
+            quiet: quiet.clamp(MIN_SILENCE, MAX_SILENCE),
+            apart: Span(period.0 / RECONCILE_DISTANCE_DIVISOR),
             ahead: VecDeque::new(),
             events: Vec::new(),
         }
@@ -170,7 +171,7 @@ impl RequestStream {
         let linger = self.observability.linger;
         let mut last = reconcile.actions.iter().any(is_last);
         let quiet = Span(i64::try_from(self.quiet.as_nanos()).unwrap_or(0));
-        let mut stalled = Span(quiet.0 / 2);
+        let mut stalled = Span(quiet.0 / STALLED_SILENCE_DIVISOR);
         loop {
             let silent = self.clock.now() + quiet;
             let has = reconcile.actions.len();
@@ -301,7 +302,7 @@ impl RequestStream {
                 true => self.time_left(until),
                 // Events of a reconcile after the end do not belong to the scenario.
                 false if goes_on => break,
-                false => SURPLUS_EVENTS,
+                false => SURPLUS_EVENT_TIMEOUT,
             };
             match timeout(left, self.requests.recv()).await {
                 Ok(Some(next)) => goes_on |= self.unless_event(next).is_some(),
