@@ -41,6 +41,8 @@ pub(crate) const LEAD: SignedDuration = SignedDuration::from_secs(2);
 pub(crate) const LONGEST_LEAD: SignedDuration = SignedDuration::from_secs(32);
 /// Until the cluster matches the simulated world.
 pub(crate) const CONVERGENCE_TIMEOUT: Duration = Duration::from_secs(20);
+/// For a watch to report an action on pods. The action is repeated then.
+pub(crate) const REPORT_TIMEOUT: Duration = Duration::from_millis(100);
 /// The longest delay of a new scenario on a busy cluster.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(4);
 

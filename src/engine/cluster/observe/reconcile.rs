@@ -1,6 +1,7 @@
 //! The observed actions of the controller, grouped into reconciles.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -146,6 +147,18 @@ impl RequestStream {
             self.ahead.extend(next);
         }
         !self.ahead.is_empty()
+    }
+
+    /// Waits for the next request.
+    pub(crate) async fn arrived(&mut self) {
+        match self.requests.recv().await {
+            Some(next) => {
+                let next = self.unless_event(next);
+                self.ahead.extend(next);
+            }
+            // The sources are closed: no request will arrive.
+            None => pending().await,
+        }
     }
 
     /// The replicas that the controller last wrote to the target after `since`, as far as they are
