@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 
 use crate::engine::EngineError;
 use crate::engine::cluster::provision::{docker, existing, image};
 use crate::engine::options::HostPort;
-use crate::model::rules::Release;
+use crate::engine::runtime::{self, Threads};
 
 pub use super::registry::{IMAGE, K3S, KIND};
 
@@ -51,10 +51,5 @@ pub fn remove(image: &str) -> Result<bool, EngineError> {
 }
 
 fn runtime(name: &Arc<str>) -> Result<Runtime, EngineError> {
-    let runtime = Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| EngineError::Broken {
-        engine: name.clone(),
-        why: format!("no runtime: {error}"),
-        output: String::new(),
-    })
+    runtime::of_engine(name, Threads::Caller)
 }

@@ -8,13 +8,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::EngineError;
 use crate::engine::cluster::provision::args::{ADMIN, DRIVER};
 use crate::engine::cluster::provision::embedded::ControlPlane;
 use crate::engine::cluster::settings::Settings;
+use crate::engine::runtime::{self, Threads};
 use crate::engine::upstream::build;
 use crate::engine::upstream::build::Artifact;
 use crate::engine::upstream::build::Progress;
@@ -73,12 +74,7 @@ impl Running {
     /// If a component exits or is not ready in time.
     pub fn start(program: &Path, options: &Options) -> Result<Running, EngineError> {
         let name: Arc<str> = NAME.into();
-        let runtime = Builder::new_multi_thread().enable_all().worker_threads(1).build();
-        let runtime = runtime.map_err(|error| EngineError::Broken {
-            engine: name.clone(),
-            why: format!("no thread can be started: {error}"),
-            output: String::new(),
-        })?;
+        let runtime = runtime::of_engine(&name, Threads::Background(1))?;
         let settings = Settings {
             gates: options.gates.clone(),
             hpa_controller: !options.without_hpa_controller,

@@ -6,11 +6,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 
 use crate::engine::EngineError;
 use crate::engine::cluster::provision::existing;
 use crate::engine::options::{ClusterInfo, ExistingCluster};
+use crate::engine::runtime::{self, Threads};
 
 pub use super::registry::KUBECONFIG as NAME;
 
@@ -47,8 +48,7 @@ pub fn clean(given: &ExistingCluster) -> Result<Vec<String>, EngineError> {
 }
 
 fn runtime() -> Result<Runtime, EngineError> {
-    let runtime = Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| broken(format!("no thread can be started: {error}")))
+    runtime::of_engine(&NAME.into(), Threads::Caller)
 }
 
 fn broken(why: String) -> EngineError {

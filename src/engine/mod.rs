@@ -24,6 +24,8 @@ pub mod recorded;
 #[cfg(feature = "engines")]
 pub mod registry;
 #[cfg(feature = "engines")]
+pub(crate) mod runtime;
+#[cfg(feature = "engines")]
 pub mod upstream;
 
 use std::sync::Arc;

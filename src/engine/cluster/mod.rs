@@ -26,6 +26,7 @@ mod resources;
 pub(crate) mod session;
 pub(crate) mod settings;
 mod timeouts;
+pub(crate) mod tolerances;
 mod workload;
 
 pub(crate) use lifecycle::Cluster;

@@ -1,4 +1,5 @@
-//! The timeouts and poll intervals of real clusters.
+//! The timeouts and poll intervals of real clusters. The times that decide a verdict are in
+//! [`tolerances`](super::tolerances).
 
 use std::time::Duration;
 
@@ -31,9 +32,7 @@ pub(crate) const OTHER_CONTROLLER_AFTER: Duration = Duration::from_secs(35);
 /// Queries that are closer together belong to one reconcile.
 pub(crate) const SAME_RECONCILE: Duration = Duration::from_millis(150);
 
-/// The largest accepted difference between the clocks of the cluster and this machine.
-pub(crate) const LONGEST_CLOCK_SKEW: SignedDuration = SignedDuration::from_millis(500);
-/// The interval between two readings of the API server's clock.
+/// Between two readings of the API server's clock.
 pub(crate) const CLOCK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The time from the creation of a scenario's objects to t=0. It is doubled if it is too short.
@@ -42,8 +41,8 @@ pub(crate) const LEAD: SignedDuration = SignedDuration::from_secs(2);
 pub(crate) const LONGEST_LEAD: SignedDuration = SignedDuration::from_secs(32);
 /// The timeout until the cluster matches the simulated world.
 pub(crate) const CONVERGENCE_TIMEOUT: Duration = Duration::from_secs(20);
-/// The delay with which the caches of controllers see a change.
-pub(crate) const CACHE_LAG: Duration = Duration::from_millis(40);
+/// For a watch to report an action on pods. The action is repeated then.
+pub(crate) const REPORT_TIMEOUT: Duration = Duration::from_millis(100);
 /// The longest delay of a new scenario on a busy cluster.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(4);
 
@@ -62,8 +61,8 @@ pub(crate) const STARTING: SignedDuration = SignedDuration::from_secs(60);
 pub(crate) const SELECTOR_POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// The poll interval of health endpoints, containers and files, which have no notifications.
 pub(crate) const HEALTH_POLL_INTERVAL: Duration = Duration::from_millis(25);
-/// The interval between two checks whether namespaces are deleted.
+/// Between two checks of whether namespaces are gone. The role for existing clusters does not permit
+/// to watch them.
 pub(crate) const NAMESPACE_POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// The interval between two checks whether the controller is running, and between two checks of the
-/// cluster's state, because a watch may be late.
+/// Between two checks of whether the controller is running.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);

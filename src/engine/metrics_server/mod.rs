@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -37,6 +37,7 @@ use crate::engine::cluster::metrics_api::state::Metrics;
 use crate::engine::cluster::provision::guard::Guard;
 use crate::engine::cluster::session::live_pods::LivePods;
 use crate::engine::options::{HostPort, command_line};
+use crate::engine::runtime::{self, Threads};
 use crate::scenario::Scenario;
 use crate::world::Mirror;
 pub use event::{ServerError, ServerEvent};
@@ -173,8 +174,7 @@ pub fn remove(
 }
 
 fn runtime() -> Result<Runtime, ServerError> {
-    let runtime = Builder::new_multi_thread().enable_all().worker_threads(2).build();
-    runtime.map_err(|error| ServerError::new(format!("no thread can be started: {error}")))
+    runtime::start(Threads::Background(2)).map_err(ServerError::new)
 }
 
 async fn serving(

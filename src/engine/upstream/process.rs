@@ -13,10 +13,11 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::engine::EngineError;
+use crate::engine::runtime::{self, Threads};
 use crate::trace::wire::Answer;
 
 /// The number of bytes of error output that messages show.
@@ -62,7 +63,7 @@ impl Process {
 
     fn try_start(name: &Arc<str>, program: &Path, limit: Duration) -> io::Result<Process> {
         let errors = tempfile::tempfile()?;
-        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let runtime = runtime::start(Threads::Caller).map_err(io::Error::other)?;
         let _entered = runtime.enter();
         let mut child = Command::new(program)
             .stdin(Stdio::piped())

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 
 use super::group::ReleaseRun;
 use super::preparation::{PreparedScenario, for_new_cluster, prepare_all};
@@ -14,6 +14,7 @@ use crate::engine::cluster::provision::{docker, image, k3s, kind};
 use crate::engine::cluster::settings::Settings;
 use crate::engine::cluster::{Cluster, CustomKind};
 use crate::engine::registry::EngineChoice;
+use crate::engine::runtime::{self, Threads};
 use crate::engine::{EngineError, embedded};
 use crate::model::rules::{Release, Rules};
 use crate::run::executor::{Executor, Part, ReadyEngine};
@@ -34,7 +35,7 @@ pub(super) struct NewClusters {
 impl NewClusters {
     pub(super) fn new(plan: &Plan) -> Result<NewClusters, EngineError> {
         let name = plan.engine_name();
-        let runtime = runtime(&name)?;
+        let runtime = runtime::of_engine(&name, Threads::AllCores)?;
         Ok(NewClusters { plan: Arc::new(plan.clone()), name, runtime })
     }
 }
@@ -238,14 +239,6 @@ fn control_plane(
     record: &mut Record<'_>,
 ) -> Result<PathBuf, EngineError> {
     embedded::ensure(release, &plan.stop, &mut |what, done| record.preparing(what.into(), done))
-}
-
-pub(super) fn runtime(name: &Arc<str>) -> Result<Runtime, EngineError> {
-    Builder::new_multi_thread().enable_all().build().map_err(|error| EngineError::Broken {
-        engine: name.clone(),
-        why: format!("cannot start a thread: {error}"),
-        output: String::new(),
-    })
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use tokio::runtime::Runtime;
 
-use super::clusters::runtime;
 use super::group::{GroupRun, ReleaseRun};
 use super::preparation::{for_existing_cluster, prepare_all};
 use crate::engine::cluster::Cluster;
 use crate::engine::options::ExistingCluster;
+use crate::engine::runtime::{self, Threads};
 use crate::engine::{EngineError, kubeconfig};
 use crate::model::rules::Release;
 use crate::model::time::Span;
@@ -36,7 +36,8 @@ impl Existing {
                 hint: "select one release and name the context".to_owned(),
             });
         };
-        let (plan, cluster, runtime) = (Arc::new(plan.clone()), cluster.clone(), runtime(&name)?);
+        let runtime = runtime::of_engine(&name, Threads::AllCores)?;
+        let (plan, cluster) = (Arc::new(plan.clone()), cluster.clone());
         Ok(Existing { plan, cluster, name, runtime })
     }
 }

@@ -13,6 +13,7 @@ use super::preparation::PreparedScenario;
 use super::uncertainty::History;
 use crate::engine::EngineError;
 use crate::engine::cluster::Cluster;
+use crate::engine::cluster::tolerances::MAX_ATTEMPTS;
 use crate::model::rules::Release;
 use crate::run::findings::Findings;
 use crate::run::fuzzing::message;
@@ -22,9 +23,6 @@ use crate::run::{Outcome, Verdict};
 
 /// The number of retries that run at a time.
 const RETRIES: usize = 12;
-
-/// The maximum number of attempts at a scenario.
-const ATTEMPTS: usize = 4;
 
 /// The state that all clusters of a release share.
 pub(super) struct ReleaseRun {
@@ -298,7 +296,7 @@ impl Attempt {
     }
 
     fn is_last(&self) -> bool {
-        self.before.len() + 1 >= ATTEMPTS
+        self.before.len() + 1 >= MAX_ATTEMPTS
     }
 }
 

@@ -5,7 +5,7 @@
 //! the HPA controller contain when it reconciles, so each intermediate state is a hypothesis.
 
 use super::hypotheses::{Hypotheses, Reconcile};
-use super::tolerances::MAX_IN_FLIGHT_STATES;
+use crate::engine::cluster::tolerances::MAX_IN_FLIGHT_STATES;
 use crate::model::api::PodPhase;
 use crate::model::observation::{ControllerAction, Observation, ScaleReplicas};
 use crate::model::time::Time;

@@ -21,7 +21,6 @@ mod hypotheses;
 mod in_flight;
 mod preparation;
 mod schedule;
-mod tolerances;
 mod uncertainty;
 mod window;
 

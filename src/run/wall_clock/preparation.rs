@@ -10,6 +10,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::engine::cluster::tolerances::{SHORTEST_EDIT_DISTANCE, SHORTEST_SYNC_PERIOD};
 use crate::engine::cluster::{CustomKind, unsupported_reason};
 use crate::model::flags::{Flag, Flags, Gate};
 use crate::model::observation::{ControllerAction, Observation};
@@ -23,14 +24,7 @@ use crate::run::record::Record;
 use crate::scenario::Scenario;
 use crate::trace::Trace;
 
-/// The minimum sync period: a shorter one is too short for the reconciles of many HPAs.
-const SHORTEST_PERIOD: Span = Span::from_millis(200);
-
-/// The minimum time between an edit and a reconcile that can't be observed. If they are closer,
-/// their order is unknown.
-const MIN_DISTANCE: Span = Span::from_millis(300);
-
-/// A scenario of the plan: the original, and the version for the cluster.
+/// A scenario of the plan: as written, and as it runs on the cluster.
 #[derive(Clone)]
 pub(super) struct PreparedScenario {
     pub(super) written: Arc<Scenario>,
@@ -98,8 +92,10 @@ pub(super) fn for_new_cluster(
 /// The reason why a scenario is too fast for a controller, if it is.
 fn too_short(faster: &Scenario, release: Release) -> Option<String> {
     let period = faster.flags_by(&Rules::of(release)).sync_period;
-    (period < SHORTEST_PERIOD)
-        .then(|| format!("its sync period would be {period}, but the minimum is {SHORTEST_PERIOD}"))
+    (period < SHORTEST_SYNC_PERIOD).then(|| {
+        let least = SHORTEST_SYNC_PERIOD;
+        format!("its sync period would be {period}, and less than {least} is too short")
+    })
 }
 
 /// Why a scenario takes longer than allowed, if it does.
@@ -117,10 +113,9 @@ fn unordered(trace: &Trace) -> Option<String> {
     };
     trace.ticks.iter().filter(is_hidden).find_map(|tick| {
         let at = tick.at;
-        let edited = trace.api.iter().any(|(_, edit)| (edit.at - at).0.abs() < MIN_DISTANCE.0);
-        edited.then(|| {
-            format!("the HPA is edited at {at}, the time of a reconcile that can't be observed")
-        })
+        let is_close = |edit: Time| (edit - at).0.abs() < SHORTEST_EDIT_DISTANCE.0;
+        let edited = trace.api.iter().any(|(_, edit)| is_close(edit.at));
+        edited.then(|| format!("at {at} it is edited, and a reconcile that leaves no trace is due"))
     })
 }
 

@@ -9,7 +9,7 @@
 //!
 //! Upstream: pkg/controller/podautoscaler/horizontal.go, enqueueHPA and processNextWorkItem
 
-use super::tolerances::{
+use crate::engine::cluster::tolerances::{
     MAX_MISSING_DIVISOR, MAX_TIMING_SLACK, MISSING_AFTER_SLACKS, MISSING_WITHOUT_NOTE,
     RESUME_WITHIN_SLACKS, TIMING_SLACK_DIVISOR, WATCH_DELAY,
 };

@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::engine::cluster::access::client::object;
 use crate::engine::cluster::access::{client, namespaces};
+use crate::engine::cluster::tolerances::SHORTEST_STALL;
 
 /// The interval between two requests to a component.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -33,9 +34,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The name of the edited Deployment, and of its namespace.
 pub(crate) const PROBE_OBJECT: &str = "kube-lockstep-pulse";
-
-/// Shorter response times do not count as stalls.
-const SHORTEST_STALL: Duration = Duration::from_millis(50);
 
 /// Slack added to three times the fastest response before a component counts as busy.
 const LATENCY_SLACK: Duration = Duration::from_millis(20);

@@ -11,6 +11,7 @@ use crate::compare::Scope;
 use crate::engine::cluster::observe::action::{self, ObservedAction};
 use crate::engine::cluster::observe::dispatch::Dispatcher;
 use crate::engine::cluster::observe::observability::Observability;
+use crate::engine::cluster::tolerances::{AUDIT_LOG_EVENT_DELAY, AUDIT_LOG_UNCERTAINTY};
 use crate::model::api::with_group;
 use crate::model::observation::{ControllerAction, ScaleReplicas, ScaleWrite, StatusWrite};
 use crate::model::time::Span;
@@ -20,12 +21,9 @@ use crate::scenario::resolved::BUILT_IN;
 /// later: they are compared at the end of a scenario.
 pub(crate) const OBSERVABILITY: Observability = Observability {
     scope: Scope { events: false, errors: false, ..Scope::ALL },
-    // The clocks of two processes on one machine, and the time from a reading of the clock to a
-    // request.
-    uncertainty: Span::from_millis(4),
+    uncertainty: AUDIT_LOG_UNCERTAINTY,
     linger: Span::ZERO,
-    // The controller writes the events of all scenarios one after the other.
-    events: Span::from_secs(20),
+    events: AUDIT_LOG_EVENT_DELAY,
 };
 
 /// Reads the log to its end, and dispatches the actions of the controller.

@@ -1,6 +1,7 @@
 //! The observed actions of the controller, grouped into reconciles.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,13 +13,14 @@ use crate::engine::cluster::clock::ScenarioClock;
 use crate::engine::cluster::load::probe::{LatencyProbe, Stall};
 use crate::engine::cluster::observe::action::ObservedAction;
 use crate::engine::cluster::observe::observability::Observability;
+use crate::engine::cluster::tolerances::{
+    MAX_SILENCE, MIN_SILENCE, RECONCILE_DISTANCE_DIVISOR, SILENCE_DIVISOR, STALLED_SILENCE_DIVISOR,
+    SURPLUS_EVENT_TIMEOUT,
+};
 use crate::model::observation::{ControllerAction, ScaleReplicas, ScaleWrite};
 use crate::model::time::{Span, Time};
 
-/// The wait for surplus events after the last expected event.
-const SURPLUS_EVENTS: Duration = Duration::from_millis(200);
-
-/// An observed reconcile.
+/// A reconcile as it was observed.
 #[derive(Clone, Debug)]
 pub(crate) struct ObservedReconcile {
     /// The time when its first request arrived.
@@ -69,15 +71,15 @@ impl RequestStream {
         observability: Observability,
         probe: Arc<LatencyProbe>,
     ) -> RequestStream {
-        let fifth = Duration::from_nanos(period.0.unsigned_abs()) / 5;
+        let quiet = Duration::from_nanos(period.0.unsigned_abs()) / SILENCE_DIVISOR;
         RequestStream {
             clock,
             target,
             observability,
             probe,
             requests,
-            quiet: fifth.clamp(Duration::from_millis(50), Duration::from_millis(500)),
-            apart: Span(period.0 / 2),
+            quiet: quiet.clamp(MIN_SILENCE, MAX_SILENCE),
+            apart: Span(period.0 / RECONCILE_DISTANCE_DIVISOR),
             ahead: VecDeque::new(),
             events: Vec::new(),
         }
@@ -147,7 +149,19 @@ impl RequestStream {
         !self.ahead.is_empty()
     }
 
-    /// The replicas that the controller last wrote to the target after `since`, if they are
+    /// Waits for the next request.
+    pub(crate) async fn arrived(&mut self) {
+        match self.requests.recv().await {
+            Some(next) => {
+                let next = self.unless_event(next);
+                self.ahead.extend(next);
+            }
+            // The sources are closed: no request will arrive.
+            None => pending().await,
+        }
+    }
+
+    /// The replicas that the controller last wrote to the target after `since`, as far as they are
     /// known.
     pub(crate) fn replicas_since(&mut self, since: Time) -> Option<i32> {
         self.has_more();
@@ -170,7 +184,7 @@ impl RequestStream {
         let linger = self.observability.linger;
         let mut last = reconcile.actions.iter().any(is_last);
         let quiet = Span(i64::try_from(self.quiet.as_nanos()).unwrap_or(0));
-        let mut stalled = Span(quiet.0 / 2);
+        let mut stalled = Span(quiet.0 / STALLED_SILENCE_DIVISOR);
         loop {
             let silent = self.clock.now() + quiet;
             let has = reconcile.actions.len();
@@ -300,8 +314,8 @@ impl RequestStream {
             let left = match self.events.len() < expected {
                 true => self.time_left(until),
                 // Events of a reconcile after the end do not belong to the scenario.
-                false if has_next => break,
-                false => SURPLUS_EVENTS,
+                false if goes_on => break,
+                false => SURPLUS_EVENT_TIMEOUT,
             };
             match timeout(left, self.requests.recv()).await {
                 Ok(Some(next)) => has_next |= self.unless_event(next).is_some(),

@@ -38,6 +38,19 @@ impl Backoff for ConstantBackoff {
     fn reset(&mut self) {}
 }
 
+/// The events of a watch that is started again after each failure, which is passed to `failed`.
+pub(crate) fn retried<K>(
+    api: Api<K>,
+    config: watcher::Config,
+    mut failed: impl FnMut(watcher::Error) + Send,
+) -> impl Stream<Item = Event<K>> + Send
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let events = watcher(api, config).backoff(ConstantBackoff);
+    events.filter_map(move |event| std::future::ready(event.map_err(&mut failed).ok()))
+}
+
 /// The events of a watch. `resource` names its objects in messages.
 pub(crate) fn watch<K>(
     api: Api<K>,
@@ -49,15 +62,13 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let mut refusals = 0;
-    let events = watcher(api, config).backoff(ConstantBackoff);
-    events.filter_map(move |event| {
-        if let Some(why) = event.as_ref().err().and_then(refusal) {
+    retried(api, config, move |error| {
+        if let Some(why) = refusal(&error) {
             refusals += 1;
             if refusals >= MAX_REFUSALS {
                 dispatcher.mark_incomplete(format!("{resource} can't be watched: {why}"));
             }
         }
-        std::future::ready(event.ok())
     })
 }
 

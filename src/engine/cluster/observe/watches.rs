@@ -22,19 +22,15 @@ use crate::engine::cluster::observe::action::{self, ObservedAction};
 use crate::engine::cluster::observe::dispatch::Dispatcher;
 use crate::engine::cluster::observe::observability::Observability;
 use crate::engine::cluster::observe::watch_retry::watch;
-use crate::engine::cluster::resources;
+use crate::engine::cluster::tolerances::{WATCH_EVENT_DELAY, WATCH_LINGER, WATCH_UNCERTAINTY};
 use crate::model::api::with_group;
 use crate::model::observation::{ControllerAction, ScaleWrite, StatusWrite};
-use crate::model::time::Span;
-use crate::scenario::resolved::BUILT_IN;
 
 pub(crate) const OBSERVABILITY: Observability = Observability {
     scope: Scope { scale_reads: false, events: false, errors: false, ..Scope::ALL },
-    // The time from a write to its report.
-    uncertainty: Span::from_millis(25),
-    // Each kind of object has its own watch.
-    linger: Span::from_millis(50),
-    events: Span::from_secs(30),
+    uncertainty: WATCH_UNCERTAINTY,
+    linger: WATCH_LINGER,
+    events: WATCH_EVENT_DELAY,
 };
 
 /// Selects the events of HPAs.

@@ -18,7 +18,7 @@ use crate::engine::cluster::metrics_api::expose::{Exposure, ListenRoute};
 use crate::engine::cluster::metrics_api::groups::GROUPS;
 use crate::engine::cluster::metrics_api::register;
 use crate::engine::cluster::metrics_api::register::{ForeignApiService, RegistrationError};
-use crate::engine::cluster::timeouts::LONGEST_CLOCK_SKEW;
+use crate::engine::cluster::tolerances::LONGEST_CLOCK_SKEW;
 use crate::engine::options::{ClusterInfo, ExistingCluster, HostPort};
 use crate::model::rules::Release;
 use crate::model::time::Span;

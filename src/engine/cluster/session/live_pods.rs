@@ -1,20 +1,21 @@
 //! The pods of a workload in a namespace, kept up to date by a watch: the pods that the real target
 //! selects, or that match the scenario's selector if there is no target.
 
-use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures::{StreamExt, TryStreamExt};
+use futures::StreamExt;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ApiResource, DynamicObject};
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Error, ResourceExt};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
 use crate::engine::cluster::metrics_api::state::Metrics;
+use crate::engine::cluster::observe::watch_retry::retried;
 use crate::engine::cluster::timeouts::SELECTOR_POLL_INTERVAL;
 use crate::engine::cluster::workload::resource_of;
 use crate::model::selector::Selector;
@@ -35,8 +36,8 @@ pub(crate) struct LivePods {
 
 #[derive(Debug)]
 struct Selected {
-    /// All pods of the namespace, by name.
-    pods: BTreeMap<String, Pod>,
+    /// All pods of the namespace.
+    pods: Writer<Pod>,
     text: String,
     /// `None` if the selector is invalid: it then selects nothing.
     selector: Option<Selector>,
@@ -50,7 +51,7 @@ impl LivePods {
         let Workload { name, selector, .. } = workload;
         let resource = resource_of(workload);
         let seen = Selected {
-            pods: BTreeMap::new(),
+            pods: Writer::default(),
             text: selector.to_string(),
             selector: Selector::parse(selector).ok(),
             why: None,
@@ -85,10 +86,13 @@ impl LivePods {
     pub(crate) fn pods(&self, epoch: Timestamp) -> Vec<RealPod> {
         let seen = self.lock();
         let Some(selector) = &seen.selector else { return Vec::new() };
-        let selected = seen.pods.values().filter(|pod| selector.matches(pod.labels()));
-        let mut selected: Vec<&Pod> = selected.collect();
-        selected.sort_by_key(|pod| pod.metadata.creation_timestamp.as_ref().map(|it| it.0));
-        selected.into_iter().map(|pod| real(pod, epoch)).collect()
+        let mut own = seen.pods.as_reader().state();
+        own.retain(|pod| selector.matches(pod.labels()));
+        own.sort_by_key(|pod| {
+            let created = pod.metadata.creation_timestamp.as_ref().map(|it| it.0);
+            (created, pod.name_any())
+        });
+        own.iter().map(|pod| real(pod, epoch)).collect()
     }
 
     /// Reads the target's selector. Returns true if it has changed.
@@ -132,34 +136,25 @@ impl LivePods {
         self.update_selector(client).await;
         let publish = || metrics.see(&self.namespace, |epoch| self.pods(epoch));
         let api: Api<Pod> = Api::namespaced(client.clone(), &self.namespace);
-        let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
+        let mut problem = String::new();
+        let mut events = pin!(retried(api, watcher::Config::default(), |error| {
+            let text = error.to_string();
+            if text != problem {
+                // The receiver is gone at the end.
+                let _ = notes.send(format!("{}: pods: {text}", self.namespace));
+                problem = text;
+            }
+        }));
         let watch_pods = async {
-            let (mut all, mut problem) = (BTreeMap::new(), String::new());
-            loop {
-                match events.try_next().await {
-                    Ok(Some(Event::Init)) => all.clear(),
-                    Ok(Some(Event::InitApply(pod))) => drop(all.insert(pod.name_any(), pod)),
-                    Ok(Some(Event::InitDone)) => {
-                        self.lock().pods = std::mem::take(&mut all);
+            while let Some(event) = events.next().await {
+                self.lock().pods.apply_watcher_event(&event);
+                match event {
+                    Event::Init | Event::InitApply(_) => {}
+                    Event::InitDone => {
                         publish();
                         ready.send_replace(true);
                     }
-                    Ok(Some(Event::Apply(pod))) => {
-                        self.lock().pods.insert(pod.name_any(), pod);
-                        publish();
-                    }
-                    Ok(Some(Event::Delete(pod))) => {
-                        self.lock().pods.remove(&pod.name_any());
-                        publish();
-                    }
-                    Ok(None) => return,
-                    // The watcher retries with backoff.
-                    Err(error) if error.to_string() != problem => {
-                        problem = error.to_string();
-                        // The receiver is dropped at the end of the run.
-                        let _ = notes.send(format!("{}: pods: {problem}", self.namespace));
-                    }
-                    Err(_) => {}
+                    Event::Apply(_) | Event::Delete(_) => publish(),
                 }
             }
         };

@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::stream;
@@ -13,7 +12,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Error};
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use tokio::select;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::engine::EngineError;
 use crate::engine::cluster::access::client::{at_once, object};
@@ -23,7 +23,8 @@ use crate::engine::cluster::labels::{HOLD, SCENARIO_OBJECT, WRITER};
 use crate::engine::cluster::observe::reconcile::{RequestStream, TargetName};
 use crate::engine::cluster::session::context::ClusterContext;
 use crate::engine::cluster::session::pod_cache::CachedPod;
-use crate::engine::cluster::timeouts::{CACHE_LAG, CONVERGENCE_TIMEOUT, POLL_INTERVAL};
+use crate::engine::cluster::timeouts::{CONVERGENCE_TIMEOUT, REPORT_TIMEOUT};
+use crate::engine::cluster::tolerances::CACHE_LAG;
 use crate::engine::cluster::workload::{PodOwner, resource_of};
 use crate::model::api::with_group;
 use crate::model::api::{ConditionStatus, Container, PodPhase, PodSpec};
@@ -48,6 +49,20 @@ enum PodAction {
     WriteStatus(String, Value),
     /// Write `status.replicas` of a target without a controller.
     WriteTargetStatus(i32),
+}
+
+impl PodAction {
+    /// Returns true if the cache has the result of the action. The status is not cached.
+    fn is_reported(&self, pods: &BTreeMap<String, CachedPod>) -> bool {
+        match self {
+            PodAction::RemoveFinalizer(name) => !pods.contains_key(name),
+            PodAction::Delete(name) => pods.get(name).is_none_or(|pod| pod.deleting),
+            PodAction::Create(name, _) => pods.contains_key(name),
+            // It was rejected: the pod was deleted.
+            PodAction::WriteStatus(name, _) => !pods.contains_key(name),
+            PodAction::WriteTargetStatus(_) => false,
+        }
+    }
 }
 
 /// Returns true if a ReplicaSet would count it.
@@ -292,8 +307,8 @@ impl PodDriver {
         &mut self,
         requests: &mut RequestStream,
     ) -> Result<(), EngineError> {
-        let begin = Instant::now();
-        let changed = self.context.pod_cache.changed(&self.namespace);
+        let deadline = Instant::now() + CONVERGENCE_TIMEOUT;
+        let changed = self.context.seen.changed(&self.namespace);
         loop {
             let notified = changed.notified();
             let todo = self.actions();
@@ -304,12 +319,19 @@ impl PodDriver {
                 break;
             }
             if todo.is_empty() {
-                // Also polls, because a watch may be late.
-                let _ = timeout(POLL_INTERVAL, notified).await;
+                let next = async {
+                    select! {
+                        () = notified => {}
+                        () = requests.arrived() => {}
+                    }
+                };
+                // The deadline is checked below.
+                let _ = timeout_at(deadline, next).await;
             } else {
-                self.perform(todo).await?;
+                let done = self.perform(todo).await?;
+                self.wait_until_reported(&done).await;
             }
-            if begin.elapsed() > CONVERGENCE_TIMEOUT {
+            if Instant::now() >= deadline {
                 let why = format!(
                     "the cluster did not match the scenario within {} s: {}",
                     CONVERGENCE_TIMEOUT.as_secs(),
@@ -323,7 +345,24 @@ impl PodDriver {
         Ok(())
     }
 
-    /// Passes the names of the pods in the cluster to the metrics API.
+    /// Waits until the watch has reported the results of actions, so that they are not repeated.
+    async fn wait_until_reported(&self, done: &[PodAction]) {
+        let changed = self.context.seen.changed(&self.namespace);
+        let reported = async {
+            loop {
+                let notified = changed.notified();
+                let pods = self.context.seen.pods(&self.namespace);
+                if done.iter().all(|action| action.is_reported(&pods)) {
+                    return;
+                }
+                notified.await;
+            }
+        };
+        // Those that are not reported in time are repeated, which does no harm.
+        let _ = timeout(REPORT_TIMEOUT, reported).await;
+    }
+
+    /// Tells the metrics API the names of the pods in the cluster.
     fn rename(&self) {
         let names = self.assigned.iter().map(|(world, real)| (world.clone(), real.as_str().into()));
         self.context.metrics.rename(&self.namespace, names.collect());
@@ -530,7 +569,8 @@ impl PodDriver {
         json!({ "metadata": metadata, "spec": pod_spec(&spec) })
     }
 
-    async fn perform(&mut self, todo: Vec<PodAction>) -> Result<(), EngineError> {
+    /// Performs actions. Returns those whose results the watch will report.
+    async fn perform(&mut self, todo: Vec<PodAction>) -> Result<Vec<PodAction>, EngineError> {
         let pods: Api<Pod> = Api::namespaced(self.context.client.clone(), &self.namespace);
         let (targets, name, selector) = (self.targets(), self.name.clone(), self.selector.clone());
         let done = stream::iter(todo).map(|todo| {
@@ -566,6 +606,7 @@ impl PodDriver {
             }
         });
         let mut done = done.buffer_unordered(CONCURRENT_REQUESTS);
+        let mut unreported = Vec::new();
         while let Some((todo, done)) = done.next().await {
             match (todo, done) {
                 (PodAction::WriteStatus(name, status), Ok(())) => {
@@ -574,24 +615,18 @@ impl PodDriver {
                 (PodAction::WriteTargetStatus(replicas), Ok(())) => {
                     self.written_replicas = Some(replicas)
                 }
-                // The object was deleted or already exists; the watch will report that.
-                (_, Err(Error::Api(status))) if matches!(status.code, 404 | 409) => {
-                    sleep(Duration::from_millis(5)).await;
+                // It is gone or exists already, which the watch will report.
+                (todo, Err(Error::Api(status))) if matches!(status.code, 404 | 409) => {
+                    unreported.push(todo);
                 }
                 (_, Err(error)) => {
                     let why = format!("a pod of {}: {}", self.namespace, message(&error));
                     return Err(self.context.broken(why));
                 }
-                (
-                    PodAction::RemoveFinalizer(_) | PodAction::Delete(_) | PodAction::Create(..),
-                    Ok(()),
-                ) => {
-                    // Gives the watch time, so that the action is not repeated.
-                    sleep(Duration::from_millis(10)).await;
-                }
+                (todo, Ok(())) => unreported.push(todo),
             }
         }
-        Ok(())
+        Ok(unreported)
     }
 
     /// The status that a kubelet would write for a pod.
@@ -640,4 +675,24 @@ fn pod_spec(spec: &PodSpec) -> Value {
         json["resources"] = json!({ "requests": requests });
     }
     json
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_action_is_reported_when_the_cache_has_its_result() {
+        let pod = |deleting| CachedPod { deleting, over: false };
+        let pods = [("active", pod(false)), ("leaving", pod(true))];
+        let pods = pods.map(|(name, pod)| (name.to_owned(), pod)).into();
+        let reported = |action: fn(String) -> PodAction| {
+            ["active", "leaving", "gone"].map(|name| action(name.to_owned()).is_reported(&pods))
+        };
+        assert_eq!(reported(|name| PodAction::Create(name, json!({}))), [true, true, false]);
+        assert_eq!(reported(PodAction::Delete), [false, true, true]);
+        assert_eq!(reported(PodAction::RemoveFinalizer), [false, false, true]);
+        let refused = reported(|name| PodAction::WriteStatus(name, json!({})));
+        assert_eq!(refused, [false, false, true]);
+    }
 }

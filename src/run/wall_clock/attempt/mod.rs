@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::reading::FoundReconcile;
 use crate::compare::Scope;
+use crate::engine::cluster::tolerances::REQUEST_TIMEOUT;
 use crate::engine::cluster::{Cluster, Observability, ObservedReconcile, ScenarioSession};
 use crate::engine::{EngineError, Step};
 use crate::model::observation::{Event, Observation};
@@ -23,8 +24,7 @@ use crate::run::findings::Findings;
 use crate::run::lockstep::{Predicted, free_run, predicted};
 use crate::run::plan::Compared;
 use crate::run::wall_clock::checker::{Checker, Outcome, Precision};
-use crate::run::wall_clock::custom_controller::WRITES_SPEC_REPLICAS;
-use crate::run::wall_clock::tolerances::REQUEST_TIMEOUT;
+use crate::run::wall_clock::custom_controller::PAST_THE_SCALE;
 use crate::run::wall_clock::uncertainty::{History, Uncertainty};
 use crate::run::wall_clock::window;
 use crate::scenario::Scenario;
