@@ -84,7 +84,7 @@ pub struct KnownHit {
     pub link: String,
 }
 
-/// A note for the author of a scenario, whatever the verdict.
+/// A note for the author of a scenario, independent of the verdict.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Note {

@@ -40,7 +40,7 @@ pub struct Plan {
     pub known: Vec<KnownDisagreement>,
     /// The source of recorded traces.
     pub traces: Traces,
-    /// An engine program to use instead of building one.
+    /// The program that replaces the upstream engine.
     pub program: Option<PathBuf>,
     /// A local checkout to build instead of a release.
     pub checkout: Option<Checkout>,

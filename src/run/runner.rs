@@ -1,4 +1,4 @@
-//! The runner: runs each release of a plan on its engine, of any kind.
+//! The runner: runs each release of a plan on its engine, in virtual time or on a cluster.
 
 use std::time::Instant;
 
