@@ -17,9 +17,7 @@ use crate::model::observation::{Event, Observation};
 use crate::model::rules::Release;
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
-use crate::scenario::resolved::{
-    Expectation, Expected, ExpectedCondition, ExpectedEvent, NumberRange, When,
-};
+use crate::scenario::resolved::{Expectation, ExpectedCondition, ExpectedEvent, NumberRange, When};
 
 /// An expectation that was not met.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -41,9 +39,11 @@ pub struct ExternalScale {
     pub replicas: i32,
 }
 
-/// The scale targets at t=0, and the target of each HPA.
+/// The scale targets at t=0, the target of each HPA, and the end of the scenario.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct ScaleTargets {
+pub struct Sizes {
+    /// The end.
+    until: Time,
     /// The resource with its group, the name and the replicas.
     all: Vec<(String, Arc<str>, i32)>,
     /// The target of each HPA, by its index.
@@ -57,7 +57,7 @@ impl ScaleTargets {
         let targets = scenario.targets();
         let targets = targets.map(|it| (it.group_resource(), it.name.clone(), it.replicas));
         let hpas = scenario.hpas.iter().map(|hpa| (hpa.name.clone(), hpa.target));
-        ScaleTargets { all: targets.collect(), hpas: hpas.collect() }
+        Sizes { until: scenario.until, targets: targets.collect(), hpas: hpas.collect() }
     }
 
     /// The target of a reconcile: the target whose scale it read, or else the previous target of
@@ -97,10 +97,10 @@ pub fn evaluate(
     }
     let all = Reconciles(fold(observations, targets.clone(), outside));
     let unmet = |expectation: &Expectation| {
-        let (when, what) = (&expectation.when, &expectation.what);
+        let when = expectation.when(sizes.until);
         let what = match &expectation.hpa {
-            None => all.unmet(when, what)?,
-            Some(hpa) => format!("HPA {hpa}: {}", all.of_hpa(hpa).unmet(when, what)?),
+            None => all.unmet(&when, expectation)?,
+            Some(hpa) => format!("HPA {hpa}: {}", all.of_hpa(hpa).unmet(&when, expectation)?),
         };
         Some(Unmet { line: expectation.line, what })
     };
@@ -178,8 +178,8 @@ impl<'a> Reconciles<'a> {
         Reconciles(ticks.map(|(index, tick)| Tick { number: index + 1, ..tick.clone() }).collect())
     }
 
-    /// The reason why an expectation is not met.
-    fn unmet(&self, when: &When, expected: &Expected) -> Option<String> {
+    /// Why an expectation is not met.
+    fn unmet(&self, when: &When, expected: &Expectation) -> Option<String> {
         match when {
             When::Tick(number) => match number.checked_sub(1).and_then(|i| self.0.get(i)) {
                 Some(tick) => self.unmet_at(tick, expected),
@@ -201,8 +201,8 @@ impl<'a> Reconciles<'a> {
         }
     }
 
-    /// The unmet part of an expectation for a single reconcile; counts apply to the run up to it.
-    fn unmet_at(&self, tick: &Tick<'_>, expected: &Expected) -> Option<String> {
+    /// A single reconcile; counts apply to the run up to it.
+    fn unmet_at(&self, tick: &Tick<'_>, expected: &Expectation) -> Option<String> {
         let wrong = wrong_at(tick, expected).map(|wrong| format!("{tick}: {wrong}"));
         wrong.or_else(|| too_often(&self.0[..tick.number], expected))
     }
@@ -210,7 +210,7 @@ impl<'a> Reconciles<'a> {
     fn always(
         &self,
         ticks: &[Tick<'_>],
-        expected: &Expected,
+        expected: &Expectation,
         nothing: impl FnOnce() -> String,
     ) -> Option<String> {
         if ticks.is_empty() {
@@ -228,18 +228,18 @@ impl<'a> Reconciles<'a> {
         too_often(ticks, expected)
     }
 
-    fn never(&self, from: Time, to: Time, expected: &Expected) -> Option<String> {
+    fn never(&self, from: Time, to: Time, expected: &Expectation) -> Option<String> {
         let ticks = self.between(from, to);
         if ticks.is_empty() {
             return Some(self.nothing_between(from, to));
         }
         let met = ticks.iter().find(|tick| wrong_at(tick, expected).is_none());
-        let met = met.filter(|_| has_more_than_counts(expected));
+        let met = met.filter(|_| expected.at_most.is_none());
         met.map(|tick| format!("{tick}: never expected {}", describe(expected)))
             .or_else(|| too_often(ticks, expected))
     }
 
-    fn within(&self, of: Time, span: Span, expected: &Expected) -> Option<String> {
+    fn within(&self, of: Time, span: Span, expected: &Expectation) -> Option<String> {
         let ticks = self.between(of, of + span);
         let Some(last) = ticks.last() else {
             return Some(self.nothing_between(of, of + span));
@@ -271,7 +271,7 @@ impl<'a> Reconciles<'a> {
 }
 
 /// All unmet expectations of one reconcile, separated by semicolons.
-fn wrong_at(tick: &Tick<'_>, expected: &Expected) -> Option<String> {
+fn wrong_at(tick: &Tick<'_>, expected: &Expectation) -> Option<String> {
     let mut wrong = Wrong(Vec::new());
     if let Some(range) = expected.replicas {
         wrong.number("replicas", range, Some(tick.replicas));
@@ -377,14 +377,14 @@ impl Wrong {
     }
 }
 
-/// The description of the first reconcile that exceeds a count.
-fn too_often(ticks: &[Tick<'_>], expected: &Expected) -> Option<String> {
+/// The first reconcile that exceeds a count.
+fn too_often(ticks: &[Tick<'_>], expected: &Expectation) -> Option<String> {
     let rescales: Vec<&Tick<'_>> = ticks.iter().filter(|tick| tick.rescaled()).collect();
     let up = |tick: &Tick<'_>| tick.replicas > tick.before;
-    let exceeds = |limit: Option<(u32, Option<Span>)>, changes: &[&Tick<'_>], what: &str| {
-        let (most, span) = limit?;
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
-        // The count is exceeded if the n-th change before this one is also within the interval.
+    let limits = expected.at_most.as_ref()?;
+    let exceeds = |most: Option<u32>, changes: &[&Tick<'_>], what: &str| {
+        let (most, span) = (usize::try_from(most?).unwrap_or(usize::MAX), limits.in_);
+        // Exceeded if the n-th change before this one is also within the interval.
         let pairs = changes.iter().zip(changes.get(most..)?);
         let mut exceeding =
             pairs.filter(|(old, new)| span.is_none_or(|span| new.at() - old.at() < span));
@@ -399,23 +399,12 @@ fn too_often(ticks: &[Tick<'_>], expected: &Expected) -> Option<String> {
     };
     let direction_changes: Vec<&Tick<'_>> =
         rescales.windows(2).filter(|pair| up(pair[0]) != up(pair[1])).map(|pair| pair[1]).collect();
-    exceeds(expected.at_most_rescales, &rescales, "rescales").or_else(|| {
-        exceeds(expected.at_most_direction_changes, &direction_changes, "changes of direction")
-    })
-}
-
-/// Returns true if the expectation contains more than counts.
-fn has_more_than_counts(expected: &Expected) -> bool {
-    let counts = Expected {
-        at_most_direction_changes: expected.at_most_direction_changes,
-        at_most_rescales: expected.at_most_rescales,
-        ..Expected::default()
-    };
-    *expected != counts
+    exceeds(limits.rescales, &rescales, "rescales")
+        .or_else(|| exceeds(limits.direction_changes, &turns, "changes of direction"))
 }
 
 /// The text of the unmet part of an expectation.
-fn describe(expected: &Expected) -> String {
+fn describe(expected: &Expectation) -> String {
     let mut parts = Vec::new();
     for (field, range) in [
         ("replicas", expected.replicas),

@@ -3,7 +3,7 @@
 use super::*;
 use crate::model::api::ConditionType;
 use crate::model::observation::{ControllerAction, EventType, ScaleWrite, StatusWrite};
-use crate::scenario::resolved::ReleaseRange;
+use crate::scenario::resolved::{AtMost, Between};
 
 /// Reconciles every 15 s from t=0, each with the replicas that it writes, if any.
 fn ticks(replicas: &[Option<i32>]) -> Vec<Observation> {
@@ -23,29 +23,53 @@ fn at(seconds: i64) -> Time {
     Time::from_secs(seconds)
 }
 
-fn replicas(min: i32, max: i32) -> Expected {
-    Expected { replicas: Some(NumberRange { min, max }), ..Expected::default() }
+fn replicas(min: i32, max: i32) -> Expectation {
+    Expectation { replicas: Some(NumberRange { min, max }), ..Expectation::default() }
 }
 
-/// A workload with 3 replicas, scaled by an HPA without a name.
-fn targets() -> ScaleTargets {
-    ScaleTargets { all: vec![(String::new(), "".into(), 3)], hpas: vec![("".into(), 0)] }
+/// A workload of 3, scaled by an HPA without a name.
+fn sizes() -> Sizes {
+    Sizes {
+        until: at(999),
+        targets: vec![(String::new(), "".into(), 3)],
+        hpas: vec![("".into(), 0)],
+    }
 }
 
 fn outside(seconds: i64, replicas: i32) -> ExternalScale {
     ExternalScale { at: at(seconds), target: 0, replicas }
 }
 
+/// An expectation with its time.
+fn timed(when: When, what: Expectation) -> Expectation {
+    let between = |from, to| Some(Between { from: Some(from), to: Some(to) });
+    match when {
+        When::Tick(tick) => Expectation { tick: Some(tick as u32), ..what },
+        When::At(at) => Expectation { at: Some(at), ..what },
+        When::Always(from, to) => Expectation { always: between(from, to), ..what },
+        When::Never(from, to) => Expectation { never: between(from, to), ..what },
+        When::Within { of, span } => Expectation { of: Some(of), within: Some(span), ..what },
+        When::Whole => what,
+    }
+}
+
 /// The message of one unmet expectation of a workload of 3 replicas.
-fn unmet(when: When, what: Expected, observations: &[Observation]) -> Option<String> {
-    let expectation =
-        Expectation { line: 7, releases: ReleaseRange::default(), hpa: None, when, what };
-    let mut unmet = evaluate(&[expectation], Release::NEWEST, observations, &targets(), &[]);
+fn unmet(when: When, what: Expectation, observations: &[Observation]) -> Option<String> {
+    let expectation = Expectation { line: 7, ..timed(when, what) };
+    let mut unmet = evaluate(&[expectation], Release::NEWEST, observations, &sizes(), &[]);
     assert!(unmet.iter().all(|unmet| unmet.line == 7));
     unmet.pop().map(|unmet| unmet.what)
 }
 
-fn some(text: &str) -> Option<String> {
+fn limit(
+    direction_changes: Option<u32>,
+    rescales: Option<u32>,
+    span: Option<i64>,
+) -> Option<AtMost> {
+    Some(AtMost { direction_changes, rescales, in_: span.map(Span::from_secs) })
+}
+
+fn says(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
 
@@ -55,15 +79,9 @@ fn replicas_are_kept_until_another_write() {
     for (tick, count) in [(1, 3), (2, 6), (3, 6)] {
         assert_eq!(unmet(When::Tick(tick), replicas(count, count), &run), None);
     }
-    let expect = |count| {
-        let what = replicas(count, count);
-        [Expectation {
-            line: 1,
-            releases: ReleaseRange::default(),
-            hpa: None,
-            when: When::Tick(3),
-            what,
-        }]
+    let expect = |size| {
+        let what = replicas(size, size);
+        [timed(When::Tick(3), what)]
     };
     // A user's change at the time of a tick precedes the tick.
     assert_eq!(evaluate(&expect(2), Release::NEWEST, &run, &targets(), &[outside(30, 2)]), []);
@@ -77,7 +95,7 @@ fn a_refused_write_changes_nothing() {
     for write in run[1].scale_writes_mut() {
         write.error = Some("conflict".into());
     }
-    let rescaled = Expected { rescaled: Some(true), ..Expected::default() };
+    let rescaled = Expectation { rescaled: Some(true), ..Expectation::default() };
     assert_eq!(unmet(When::Tick(2), replicas(3, 3), &run), None);
     assert_eq!(
         unmet(When::Tick(2), rescaled, &run),
@@ -193,8 +211,10 @@ fn with_status() -> Vec<Observation> {
 #[test]
 fn a_status_holds_until_the_next_write() {
     let mut run = with_status();
-    let desired =
-        Expected { desired_replicas: Some(NumberRange { min: 6, max: 6 }), ..Expected::default() };
+    let desired = Expectation {
+        desired_replicas: Some(NumberRange { min: 6, max: 6 }),
+        ..Expectation::default()
+    };
     assert_eq!(unmet(When::Tick(2), desired.clone(), &run), None);
     let mut write = run[0].status_write().cloned().expect("it is written");
     write.status.desired_replicas = 1;
@@ -206,8 +226,10 @@ fn a_status_holds_until_the_next_write() {
         unmet(When::Tick(1), desired, &run),
         some("tick 1 (t=0s): desiredReplicas: expected 6, was not set")
     );
-    let current =
-        Expected { current_replicas: Some(NumberRange { min: 6, max: 6 }), ..Expected::default() };
+    let current = Expectation {
+        current_replicas: Some(NumberRange { min: 6, max: 6 }),
+        ..Expectation::default()
+    };
     assert_eq!(
         unmet(When::Tick(1), current, &with_status()),
         some("tick 1 (t=0s): currentReplicas: expected 6, was not set")
@@ -242,7 +264,7 @@ fn conditions_are_matched_by_status_reason_and_message() {
             some("condition ScalingActive: expected, but there was AbleToScale, ScalingLimited"),
         ),
     ] {
-        let what = Expected { conditions: vec![expected.clone()], ..Expected::default() };
+        let what = Expectation { conditions: vec![expected.clone()], ..Expectation::default() };
         let message = message.map(|message| format!("tick 2 (t=15s): {message}"));
         assert_eq!(unmet(When::Tick(2), what, &with_status()), message, "{expected:?}");
     }
@@ -250,14 +272,14 @@ fn conditions_are_matched_by_status_reason_and_message() {
 
 #[test]
 fn events_and_errors_belong_to_one_tick() {
-    let event = |reason: &str, message: Option<&str>| Expected {
+    let event = |reason: &str, message: Option<&str>| Expectation {
         events: vec![ExpectedEvent {
             reason: reason.to_owned(),
             message: message.map(str::to_owned),
         }],
-        ..Expected::default()
+        ..Expectation::default()
     };
-    let error = |part: &str| Expected { error: Some(part.to_owned()), ..Expected::default() };
+    let error = |part: &str| Expectation { error: Some(part.to_owned()), ..Expectation::default() };
     for (tick, what, message) in [
         (2, event("FailedGetScale", Some("gone")), None),
         (
@@ -291,7 +313,7 @@ fn events_and_errors_belong_to_one_tick() {
 #[test]
 fn never_requires_all_fields_to_match() {
     let run = ticks(&[None, Some(6), None]);
-    let what = |rescaled| Expected { rescaled: Some(rescaled), ..replicas(6, 6) };
+    let what = |rescaled| Expectation { rescaled: Some(rescaled), ..replicas(6, 6) };
     let never = When::Never(at(0), at(15));
     assert_eq!(unmet(never.clone(), what(false), &run), None);
     assert_eq!(
@@ -303,13 +325,13 @@ fn never_requires_all_fields_to_match() {
 #[test]
 fn counts_apply_to_any_span() {
     let run = ticks(&[Some(4), Some(5), None, None, Some(3), Some(6)]);
-    let rescales = |most, span: Option<i64>| Expected {
-        at_most_rescales: Some((most, span.map(Span::from_secs))),
-        ..Expected::default()
+    let rescales = |most, span: Option<i64>| Expectation {
+        at_most: limit(None, Some(most), span),
+        ..Expectation::default()
     };
-    let turns = |most, span: Option<i64>| Expected {
-        at_most_direction_changes: Some((most, span.map(Span::from_secs))),
-        ..Expected::default()
+    let turns = |most, span: Option<i64>| Expectation {
+        at_most: limit(Some(most), None, span),
+        ..Expectation::default()
     };
     for (when, what, message) in [
         (When::Whole, rescales(4, None), None),
@@ -359,9 +381,9 @@ fn counts_apply_to_any_span() {
 #[test]
 fn a_write_of_the_same_replicas_is_not_a_change() {
     let run = ticks(&[Some(3), Some(4)]);
-    let what = Expected { at_most_rescales: Some((1, None)), ..Expected::default() };
+    let what = Expectation { at_most: limit(None, Some(1), None), ..Expectation::default() };
     assert_eq!(unmet(When::Whole, what, &run), None);
-    let rescaled = Expected { rescaled: Some(false), ..Expected::default() };
+    let rescaled = Expectation { rescaled: Some(false), ..Expectation::default() };
     assert_eq!(unmet(When::Tick(1), rescaled.clone(), &run), None);
     assert_eq!(
         unmet(When::Tick(2), rescaled, &run),

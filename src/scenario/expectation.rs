@@ -15,6 +15,7 @@ use crate::model::time::{Span, Time};
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "an expectation, for instance {tick: 1, replicas: 6}")]
+#[schemars(rename = "Expect")]
 #[schemars(extend(
     "oneOf" = [
         {"required": ["tick"]},
@@ -35,71 +36,96 @@ use crate::model::time::{Span, Time};
         {"required": ["error"]},
     ],
 ))]
-pub(super) struct Expect {
+pub struct Expectation {
     /// The releases that the expectation applies to. Default: all releases of the scenario.
     #[serde(default, skip_serializing_if = "ReleaseRange::is_all")]
-    pub(super) releases: ReleaseRange,
+    pub releases: ReleaseRange,
     /// Restricts the expectation, and the count of reconciles, to the HPA of this name. Default:
     /// all HPAs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) hpa: Option<Arc<str>>,
+    pub hpa: Option<Arc<str>>,
     /// At the n-th reconcile, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
-    pub(super) tick: Option<u32>,
+    pub tick: Option<u32>,
     /// At the last reconcile at or before this time.
     #[serde(default, with = "As::<Option<Instant>>", skip_serializing_if = "Option::is_none")]
-    pub(super) at: Option<Time>,
+    pub at: Option<Time>,
     /// At every reconcile between two times; `{}`: in the whole run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) always: Option<Between>,
-    /// At no reconcile between two times; `{}`: in the whole run. If several values are given, they
-    /// never hold at the same reconcile.
+    pub always: Option<Between>,
+    /// At no reconcile between two times; `{}`: in the whole run. Several values never hold
+    /// together.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) never: Option<Between>,
+    pub never: Option<Between>,
     /// At some reconcile at most this long after `of`.
     #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
-    pub(super) within: Option<Span>,
-    /// With `within`: the start of the period. Default 0s.
+    pub within: Option<Span>,
+    /// With `within`: the begin of the period. Default 0s.
     #[serde(default, with = "As::<Option<Instant>>", skip_serializing_if = "Option::is_none")]
-    pub(super) of: Option<Time>,
+    pub of: Option<Time>,
     /// A limit on the number of changes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) at_most: Option<AtMost>,
+    pub at_most: Option<AtMost>,
     /// The target's replicas after the reconcile.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) replicas: Option<NumberRange>,
+    pub replicas: Option<NumberRange>,
     /// `status.desiredReplicas`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) desired_replicas: Option<NumberRange>,
+    pub desired_replicas: Option<NumberRange>,
     /// `status.currentReplicas`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) current_replicas: Option<NumberRange>,
+    pub current_replicas: Option<NumberRange>,
     /// Conditions that the status must contain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) conditions: Vec<ExpectedCondition>,
+    pub conditions: Vec<ExpectedCondition>,
     /// Events that the reconcile must record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) events: Vec<ExpectedEvent>,
+    pub events: Vec<ExpectedEvent>,
     /// Whether the reconcile changed the replicas.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) rescaled: Option<bool>,
+    pub rescaled: Option<bool>,
     /// A substring of the reconcile's error.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) error: Option<String>,
+    pub error: Option<String>,
+    /// Line in the file, from 1.
+    #[serde(skip)]
+    pub line: usize,
+}
+
+impl Expectation {
+    /// The time of the expectation, in a scenario that ends at `until`.
+    #[must_use]
+    pub fn when(&self, until: Time) -> When {
+        let ends =
+            |between: &Between| (between.from.unwrap_or_default(), between.to.unwrap_or(until));
+        if let Some(tick) = self.tick {
+            When::Tick(usize::try_from(tick).unwrap_or(usize::MAX))
+        } else if let Some(at) = self.at {
+            When::At(at)
+        } else if let Some((from, to)) = self.always.as_ref().map(ends) {
+            When::Always(from, to)
+        } else if let Some((from, to)) = self.never.as_ref().map(ends) {
+            When::Never(from, to)
+        } else if let Some(span) = self.within {
+            When::Within { of: self.of.unwrap_or_default(), span }
+        } else {
+            When::Whole
+        }
+    }
 }
 
 /// A span of the run, both ends included.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "a map: {from: …, to: …}, or {} for the whole run")]
-pub(super) struct Between {
+pub struct Between {
     /// Default: the start.
     #[serde(default, with = "As::<Option<Instant>>", skip_serializing_if = "Option::is_none")]
-    pub(super) from: Option<Time>,
+    pub from: Option<Time>,
     /// Default: the end.
     #[serde(default, with = "As::<Option<Instant>>", skip_serializing_if = "Option::is_none")]
-    pub(super) to: Option<Time>,
+    pub to: Option<Time>,
 }
 
 /// A limit on the number of changes: exactly one of `directionChanges` and `rescales`.
@@ -110,13 +136,13 @@ pub(super) struct Between {
     {"required": ["directionChanges"]},
     {"required": ["rescales"]},
 ]))]
-pub(super) struct AtMost {
+pub struct AtMost {
     /// Changes of direction: up after down, down after up.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) direction_changes: Option<u32>,
+    pub direction_changes: Option<u32>,
     /// Changes of the replicas.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) rescales: Option<u32>,
+    pub rescales: Option<u32>,
     /// Within any period of this length. Default: in the whole run.
     #[serde(
         rename = "in",
@@ -124,7 +150,7 @@ pub(super) struct AtMost {
         with = "As::<Option<PositiveDuration>>",
         skip_serializing_if = "Option::is_none"
     )]
-    pub(super) in_: Option<Span>,
+    pub in_: Option<Span>,
 }
 
 /// Bounds on a number, inclusive. A number alone is both bounds.
@@ -231,21 +257,6 @@ pub struct ExpectedEvent {
     pub message: Option<String>,
 }
 
-/// An expectation of a scenario.
-#[derive(Clone, Debug)]
-pub struct Expectation {
-    /// Line in the file, from 1.
-    pub line: usize,
-    /// The releases that the expectation applies to.
-    pub releases: ReleaseRange,
-    /// The HPA whose reconciles are checked. None: all HPAs.
-    pub hpa: Option<Arc<str>>,
-    /// The time of the expectation.
-    pub when: When,
-    /// The expected values.
-    pub what: Expected,
-}
-
 /// The time of an expectation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum When {
@@ -266,28 +277,4 @@ pub enum When {
     },
     /// Over the whole run (for counts).
     Whole,
-}
-
-/// Expected values. Absent fields are not checked.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Expected {
-    /// The target's replicas after the reconcile.
-    pub replicas: Option<NumberRange>,
-    /// `status.desiredReplicas`.
-    pub desired_replicas: Option<NumberRange>,
-    /// `status.currentReplicas`.
-    pub current_replicas: Option<NumberRange>,
-    /// Conditions that the status must contain.
-    pub conditions: Vec<ExpectedCondition>,
-    /// Events that the reconcile must record.
-    pub events: Vec<ExpectedEvent>,
-    /// Whether the reconcile changed the replicas.
-    pub rescaled: Option<bool>,
-    /// A substring of the reconcile's error.
-    pub error: Option<String>,
-    /// The largest number of changes of direction (up after down, down after up) within any period
-    /// of this length.
-    pub at_most_direction_changes: Option<(u32, Option<Span>)>,
-    /// The largest number of changes of the replicas within any period of this length.
-    pub at_most_rescales: Option<(u32, Option<Span>)>,
 }

@@ -14,13 +14,14 @@ use serde_json::Value;
 use super::action::{AnyTimelineEvent, TimelineEvent};
 use super::decode::MANIFEST;
 use super::entries::Entries;
-use super::expectation::Expect;
+use super::expectation::Expectation;
 use super::manifest::AnyVersion;
 use super::metrics::{Metrics, is_default};
+use super::other_pods::OtherPods;
 use super::releases::ReleaseRange;
 use super::text::{Amount, As, ByName, Duration, End, PositiveDuration};
-use super::workload::{Container, ScaleDownOrder, Startup};
-use crate::model::api::{PodPhase, Requests};
+use super::workload::{Container, OtherTarget, ScaleDownOrder, Startup};
+use crate::model::api::Requests;
 use crate::model::flags::Gate;
 use crate::model::rules::{Dependent, Release};
 use crate::model::time::{Span, Time};
@@ -86,7 +87,7 @@ pub(super) struct ScenarioFile {
     /// The expected behavior of the controller. Without expectations, model and controller are
     /// only compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) expect: Vec<Expect>,
+    pub(super) expect: Vec<Expectation>,
 }
 
 /// Any map: the manifest is checked separately.
@@ -227,83 +228,6 @@ pub(super) struct Workload {
     /// How long a deleted pod stays Terminating. Default 0s: it is removed immediately.
     #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
     pub(super) termination: Option<Span>,
-}
-
-/// A scale target without pods.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(expecting = "a target, for instance {kind: Deployment, name: api, replicas: 3}")]
-pub(super) struct OtherTarget {
-    /// The target's kind, for instance `Deployment`.
-    pub(super) kind: String,
-    /// The target's name.
-    #[schemars(length(min = 1))]
-    pub(super) name: String,
-    /// The initial replicas. `status.replicas` of the scale follows each change immediately.
-    #[schemars(range(min = 0))]
-    pub(super) replicas: i32,
-    /// The selector in the scale, as text. Default `app=NAME`. It may select the workload's pods.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) selector: Option<String>,
-}
-
-/// Identical pods that exist from the start to the end and never change. Each has one container.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(expecting = "other pods, for instance {name: report, labels: {app: web}}")]
-pub(super) struct OtherPods {
-    /// The prefix of the pods' names: with `report`, they are `report-0`, `report-1` and so on.
-    #[schemars(length(min = 1))]
-    pub(super) name: String,
-    /// The number of pods. Default 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 1000))]
-    pub(super) count: Option<u32>,
-    /// The labels of the pods.
-    #[schemars(extend("minProperties" = 1))]
-    pub(super) labels: BTreeMap<String, String>,
-    /// The name of the container. Default `app`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1))]
-    pub(super) container: Option<String>,
-    /// The requests of the container, by resource. Default: none.
-    #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
-    pub(super) requests: Requests,
-    /// The constant usage of the container: `cpu`, `memory`. Default: the pods have no metrics in
-    /// metrics.k8s.io.
-    #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
-    pub(super) usage: Requests,
-    /// The phase of the pods. Default Running.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) phase: Option<PodPhase>,
-    /// The condition Ready. Default: True if they are Running, absent if they are Pending,
-    /// otherwise False.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) ready: Option<Readiness>,
-    /// Whether the pods have a start time. Default: true unless they are Pending.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) started: Option<bool>,
-    /// Whether the pods are Terminating. Default false.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) terminating: bool,
-    /// The age of the pods: how long before the start they were created and the condition Ready got
-    /// its status. Default 1h.
-    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
-    pub(super) age: Option<Span>,
-}
-
-/// The condition Ready of a pod.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(expecting = "\"True\", \"False\", Unknown or Absent, the first two in quotes")]
-pub(super) enum Readiness {
-    /// The pod is ready.
-    True,
-    /// The pod is not ready.
-    False,
-    /// Unknown.
-    Unknown,
-    /// The pod has no such condition.
-    Absent,
 }
 
 /// An init container and its requests.

@@ -11,14 +11,14 @@ pub use super::action::{
 pub use super::autoscaler::Autoscaler;
 pub use super::entries::Entries;
 pub use super::expectation::{
-    Expectation, Expected, ExpectedCondition, ExpectedEvent, NumberRange, When,
+    AtMost, Between, Expectation, ExpectedCondition, ExpectedEvent, NumberRange, When,
 };
 pub use super::kinds::{BUILT_IN, ScalableKind, Target, WITHOUT_SCALE};
 pub use super::metrics::{
     DescribedObject, Exception, ExternalMetric, Metrics, ObjectMetric, PodsMetric, Point,
     ResourceUsage, Sampling, Series, Signal, Sine, UsageSource,
 };
-pub use super::other_pods::OtherPods;
+pub use super::other_pods::{OtherPods, Readiness};
 pub use super::podset::PodSet;
 pub use super::releases::ReleaseRange;
 pub use super::workload::{
@@ -87,13 +87,10 @@ impl Scenario {
             name: &workload.name,
             replicas: workload.replicas,
         };
-        let others = self.other_targets.iter().map(|other| Target {
-            group: &other.group,
-            version: &other.version,
-            kind: &other.kind,
-            resource: &other.resource,
-            name: &other.name,
-            replicas: other.replicas,
+        let others = self.other_targets.iter().filter_map(|other| {
+            let ScalableKind { group, version, kind, resource } = other.scalable_kind()?;
+            let (name, replicas) = (&other.name, other.replicas);
+            Some(Target { group, version, kind, resource, name, replicas })
         });
         std::iter::once(first).chain(others)
     }

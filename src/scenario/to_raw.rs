@@ -5,16 +5,15 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::defaults::{AGE, APP};
-use super::expectation::{AtMost, Between, Expect};
+use super::defaults::AGE;
 use super::raw::{
-    AnyManifest, Controller, Flags, InitContainer, OtherPods, OtherTarget, PodResources, Readiness,
-    RestartPolicy, ScenarioFile, Workload,
+    AnyManifest, Controller, Flags, InitContainer, PodResources, RestartPolicy, ScenarioFile,
+    Workload,
 };
-use super::resolved::{self, Container, Expectation, Scenario, When};
+use super::resolved::{self, Container, Scenario};
 use crate::model::api;
 use crate::model::flags::{self, Flag};
-use crate::model::time::{Span, Time};
+use crate::model::time::Span;
 
 /// The file as JSON, in the order in which fields are written.
 pub(super) fn to_value(scenario: &Scenario) -> Value {
@@ -40,51 +39,12 @@ fn file(scenario: &Scenario) -> ScenarioFile {
             several => several.iter().map(|hpa| AnyManifest(hpa.manifest.clone())).collect(),
         },
         workload: workload(&scenario.workload),
-        other_targets: scenario.other_targets.iter().map(other_target).collect(),
-        other_pods: scenario.other_pods.iter().map(other_pods).collect(),
+        other_targets: scenario.other_targets.clone(),
+        other_pods: scenario.other_pods.clone(),
         metrics: scenario.metrics.clone(),
         timeline: scenario.timeline.clone(),
         until: scenario.until,
-        expect: scenario.expect.iter().map(|expected| expect(expected, scenario.until)).collect(),
-    }
-}
-
-fn other_target(target: &resolved::OtherTarget) -> OtherTarget {
-    let by_default = format!("app={}", target.name);
-    OtherTarget {
-        kind: target.kind.clone(),
-        name: target.name.to_string(),
-        replicas: target.replicas,
-        selector: (*target.selector != *by_default).then(|| target.selector.to_string()),
-    }
-}
-
-fn other_pods(pods: &resolved::OtherPods) -> OtherPods {
-    let container = pods.spec.containers.first().map(container).unwrap_or_default();
-    let usage = pods.usage.iter().flat_map(|metrics| &metrics.usage);
-    let (running, pending) = (api::PodPhase::Running, api::PodPhase::Pending);
-    OtherPods {
-        name: pods.name.to_string(),
-        count: (pods.count != 1).then_some(pods.count),
-        labels: pods.labels.clone(),
-        container: (&*container.name != APP).then(|| container.name.to_string()),
-        requests: container.requests,
-        usage: usage.cloned().collect(),
-        phase: (pods.phase != running).then_some(pods.phase),
-        ready: match pods.ready {
-            Some(api::ConditionStatus::True) if pods.phase == running => None,
-            Some(api::ConditionStatus::True) => Some(Readiness::True),
-            Some(api::ConditionStatus::False) if [running, pending].contains(&pods.phase) => {
-                Some(Readiness::False)
-            }
-            Some(api::ConditionStatus::False) => None,
-            Some(api::ConditionStatus::Unknown) => Some(Readiness::Unknown),
-            None if pods.phase == pending => None,
-            None => Some(Readiness::Absent),
-        },
-        started: (pods.started != (pods.phase != pending)).then_some(pods.started),
-        terminating: pods.terminating,
-        age: unless(pods.age, AGE),
+        expect: scenario.expect.clone(),
     }
 }
 
@@ -162,42 +122,4 @@ fn workload(workload: &resolved::Workload) -> Workload {
 
 fn container(container: &api::Container) -> Container {
     Container { name: container.name.clone(), requests: container.requests.clone() }
-}
-
-fn expect(expectation: &Expectation, until: Time) -> Expect {
-    let what = &expectation.what;
-    let mut typed = Expect {
-        releases: expectation.releases,
-        hpa: expectation.hpa.clone(),
-        replicas: what.replicas,
-        desired_replicas: what.desired_replicas,
-        current_replicas: what.current_replicas,
-        conditions: what.conditions.clone(),
-        events: what.events.clone(),
-        rescaled: what.rescaled,
-        error: what.error.clone(),
-        ..Expect::default()
-    };
-    let between = |from: Time, to: Time| Between {
-        from: (from != Time::ZERO).then_some(from),
-        to: (to != until).then_some(to),
-    };
-    match expectation.when {
-        When::Tick(tick) => typed.tick = u32::try_from(tick).ok(),
-        When::At(at) => typed.at = Some(at),
-        When::Always(from, to) => typed.always = Some(between(from, to)),
-        When::Never(from, to) => typed.never = Some(between(from, to)),
-        When::Within { of, span } => {
-            typed.within = Some(span);
-            typed.of = (of != Time::ZERO).then_some(of);
-        }
-        When::Whole => {}
-    }
-    let bound = |direction_changes, rescales, in_| AtMost { direction_changes, rescales, in_ };
-    if let Some((count, within)) = what.at_most_direction_changes {
-        typed.at_most = Some(bound(Some(count), None, within));
-    } else if let Some((count, within)) = what.at_most_rescales {
-        typed.at_most = Some(bound(None, Some(count), within));
-    }
-    typed
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
+use super::kinds::{BUILT_IN, ScalableKind};
 use super::metrics::is_default;
 use super::text::{Amount, As, ByName, Duration, DurationOrNever};
 use crate::model::api::{self, PodSpec, Requests};
@@ -58,22 +59,40 @@ impl Workload {
 }
 
 /// A scale target without pods.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "a target, for instance {kind: Deployment, name: api, replicas: 3}")]
 pub struct OtherTarget {
-    /// API group, empty for core.
-    pub group: String,
-    /// API version.
-    pub version: String,
-    /// For instance `Deployment`.
+    /// Its kind, for instance `Deployment`.
     pub kind: String,
-    /// For instance `deployments`.
-    pub resource: String,
-    /// The target's name.
+    /// Its name.
+    #[schemars(length(min = 1))]
     pub name: Arc<str>,
-    /// `spec.replicas` at t=0; `status.replicas` follows each change immediately.
+    /// The initial replicas. `status.replicas` of its scale follows each change at once.
+    #[schemars(range(min = 0))]
     pub replicas: i32,
-    /// The text form of the selector, as in `status.selector` of the scale.
-    pub selector: Arc<str>,
+    /// The selector in its scale, as text. Default `app=NAME`. It may select the workload's pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub selector: Option<Arc<str>>,
+}
+
+impl OtherTarget {
+    /// Its kind as the API serves it; `None` if no API server does.
+    #[must_use]
+    pub fn scalable_kind(&self) -> Option<ScalableKind<'static>> {
+        BUILT_IN.into_iter().find(|known| known.kind == self.kind)
+    }
+
+    /// The text form of its selector, as in `status.selector` of its scale.
+    #[must_use]
+    pub fn selector(&self) -> Arc<str> {
+        self.selector.clone().unwrap_or_else(|| self.default_selector())
+    }
+
+    /// The selector of a target that gives none.
+    pub(super) fn default_selector(&self) -> Arc<str> {
+        format!("app={}", self.name).into()
+    }
 }
 
 /// A container and its requests.

@@ -24,7 +24,7 @@ fn template(index: usize) -> Arc<str> {
 pub(super) fn publish_pods(scenario: &Scenario, changes: &mut Vec<Change>) {
     let mut set = Vec::new();
     for (index, pods) in scenario.other_pods.iter().enumerate() {
-        let (labels, spec) = (pods.labels.clone(), (*pods.spec).clone());
+        let (labels, spec) = (pods.labels.clone(), pods.spec());
         changes.push(Change::PodTemplate { name: template(index), labels, spec });
         set.extend(pods.names().map(|name| state(pods, name, template(index))));
     }
@@ -35,12 +35,12 @@ pub(super) fn publish_pods(scenario: &Scenario, changes: &mut Vec<Change>) {
 
 fn state(pods: &OtherPods, name: Arc<str>, template: Arc<str>) -> PodState {
     let created = pods.created();
-    let ready = pods.ready.map(|status| PodReady { status, last_transition_time: created });
+    let ready = pods.ready().map(|status| PodReady { status, last_transition_time: created });
     PodState {
         name,
         template,
-        phase: pods.phase,
-        start_time: pods.started.then_some(created),
+        phase: pods.phase(),
+        start_time: pods.has_started().then_some(created),
         ready,
         deletion_timestamp: pods.terminating.then_some(Time::ZERO),
     }
@@ -66,7 +66,7 @@ impl OtherSamples {
                     pod,
                     template: template(index),
                     timestamp: None,
-                    containers: pods.usage.clone(),
+                    containers: pods.metrics(),
                 }));
                 self.published += pods.names().count();
             }

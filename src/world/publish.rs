@@ -174,7 +174,7 @@ impl Publisher {
             let other = index.checked_sub(1).and_then(|other| scenario.other_targets.get(other));
             let workload = &scenario.workload;
             let (name, selector) = match other {
-                Some(other) => (other.name.clone(), other.selector.clone()),
+                Some(other) => (other.name.clone(), other.selector()),
                 None => (workload.name.clone(), workload.selector.clone()),
             };
             let resource = published.resource.clone();

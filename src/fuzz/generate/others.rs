@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::{Draft, RESOURCES, numbers, workload};
 use crate::fuzz::area::Area;
-use crate::model::api::{ConditionStatus, Container, ContainerMetrics, PodPhase, PodSpec};
+use crate::model::api::{PodPhase, Requests};
 use crate::model::time::Span;
-use crate::scenario::resolved::OtherPods;
+use crate::scenario::resolved::{OtherPods, Readiness};
 
 /// Names of pods that sort before and after the workload's pods.
 const NAMES: [&str; 3] = ["batch", "report", "zoo"];
@@ -32,7 +32,7 @@ fn one(draft: &mut Draft, name: &str) -> OtherPods {
         true => draft.containers[0].0.clone(),
         false => Arc::from("job"),
     };
-    let mut usage = Vec::new();
+    let mut usage = Requests::new();
     for (index, resource) in RESOURCES.into_iter().enumerate() {
         let aim = draft.aims.iter().find(|aim| aim.resource == index).copied();
         let milli = match aim {
@@ -41,7 +41,7 @@ fn one(draft: &mut Draft, name: &str) -> OtherPods {
         };
         if draft.dice.percent(75) {
             let milli = if index == 1 { milli / 1000 * 1000 } else { milli };
-            usage.push((Arc::from(resource), numbers::quantity(draft, milli)));
+            usage.insert(Arc::from(resource), numbers::quantity(draft, milli));
         }
     }
     let phase = draft.dice.weighted(&[
@@ -51,28 +51,25 @@ fn one(draft: &mut Draft, name: &str) -> OtherPods {
         (2, PodPhase::Failed),
         (1, PodPhase::Unknown),
     ]);
-    let metrics = ContainerMetrics { name: container.clone(), usage };
-    let metrics = (!metrics.usage.is_empty()).then_some(metrics);
     let hour = Span::from_mins(60);
     let near = draft.span();
-    OtherPods {
+    let pods = OtherPods {
         name: Arc::from(name),
-        count: draft.dice.pick(&[1, 1, 2, 5]),
+        count: Some(draft.dice.pick(&[1, 1, 2, 5])),
         labels,
-        spec: Arc::new(PodSpec {
-            containers: vec![Container { name: container, requests, sidecar: false }],
-            ..PodSpec::default()
-        }),
-        usage: metrics.into_iter().collect(),
-        phase,
-        ready: draft.dice.weighted(&[
-            (6, Some(ConditionStatus::True)),
-            (3, Some(ConditionStatus::False)),
-            (1, Some(ConditionStatus::Unknown)),
-            (1, None),
-        ]),
-        started: draft.dice.percent(90),
+        container: Some(container),
+        requests,
+        usage,
+        phase: Some(phase),
+        ready: Some(draft.dice.weighted(&[
+            (6, Readiness::True),
+            (3, Readiness::False),
+            (1, Readiness::Unknown),
+            (1, Readiness::Absent),
+        ])),
+        started: Some(draft.dice.percent(90)),
         terminating: draft.dice.percent(8),
-        age: draft.dice.weighted(&[(3, hour), (2, near)]),
-    }
+        age: Some(draft.dice.weighted(&[(3, hour), (2, near)])),
+    };
+    pods.without_defaults()
 }

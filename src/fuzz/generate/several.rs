@@ -37,9 +37,10 @@ pub(super) fn hpas(draft: &mut Draft, first: Value) -> (Vec<Autoscaler>, Vec<Oth
         draft.podless = false;
         manifest["metadata"]["name"] = json!(name);
         if let Some(other) = target.checked_sub(1).and_then(|index| targets.get(index)) {
-            let version = match other.group.as_str() {
-                "" => other.version.clone(),
-                group => format!("{group}/{}", other.version),
+            let kind = other.scalable_kind().expect("generated targets are of built-in kinds");
+            let version = match kind.group {
+                "" => kind.version.to_owned(),
+                group => format!("{group}/{}", kind.version),
             };
             manifest["spec"]["scaleTargetRef"] =
                 json!({ "apiVersion": version, "kind": other.kind, "name": &*other.name });
@@ -69,7 +70,7 @@ fn target(draft: &mut Draft, number: u64) -> OtherTarget {
     let name = target_name(number);
     let [deployment, _, stateful_set, replication_controller] = BUILT_IN;
     let kinds = [deployment, stateful_set, replication_controller];
-    let ScalableKind { group, version, kind, resource } = draft.dice.pick(&kinds);
+    let ScalableKind { kind, .. } = draft.dice.pick(&kinds);
     let own = format!("app={name}");
     let both = format!("app in ({},{name})", workload::NAME);
     let selector = draft.dice.weighted(&[
@@ -81,14 +82,7 @@ fn target(draft: &mut Draft, number: u64) -> OtherTarget {
         (1, "!missing"),
         (1, "app!=t0"),
     ]);
-    let selector = selector.to_owned();
-    OtherTarget {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        kind: kind.to_owned(),
-        resource: resource.to_owned(),
-        name: name.into(),
-        replicas: draft.dice.replicas(0, draft.max.min(60) + 1),
-        selector: selector.into(),
-    }
+    let selector = (selector != own).then(|| selector.into());
+    let replicas = draft.dice.replicas(0, draft.max.min(60) + 1);
+    OtherTarget { kind: kind.to_owned(), name: name.into(), replicas, selector }
 }

@@ -5,9 +5,8 @@ use super::hpa::Hpas;
 use super::values::not_after_end;
 use crate::model::time::{Span, Time};
 use crate::scenario::error::suggest;
-use crate::scenario::expectation::{AtMost, Between, Expect as Typed};
 use crate::scenario::raw::ScenarioFile;
-use crate::scenario::resolved::{Expectation, Expected, NumberRange, When};
+use crate::scenario::resolved::{Expectation, NumberRange, When};
 
 /// The conditions that the HPA controller sets.
 const CONDITIONS: [&str; 4] = ["AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero"];
@@ -25,6 +24,7 @@ pub(super) fn most_ticks(file: &ScenarioFile, until: Time, period: Span) -> Opti
     Some(of_one.saturating_mul(file.hpas.len().max(1)))
 }
 
+/// Checks the expectations, and removes defaults.
 pub(super) fn resolve(
     file: &ScenarioFile,
     hpas: &Hpas,
@@ -32,34 +32,31 @@ pub(super) fn resolve(
     most_ticks: Option<usize>,
     problems: &mut Problems,
 ) -> Vec<Expectation> {
-    let mut expectations = Vec::with_capacity(file.expect.len());
-    for (index, typed) in file.expect.iter().enumerate() {
+    let mut expectations = file.expect.clone();
+    for (index, expectation) in expectations.iter_mut().enumerate() {
         let at = at.index(index);
-        let hpa = typed.hpa.as_deref().map(|name| hpas.named(name, at.key("hpa"), problems));
-        if typed.at_most.is_some() && hpa.is_none() && hpas.scale_different_targets() {
+        expectation.line = at.line;
+        if let Some(name) = &expectation.hpa {
+            hpas.named(name, at.key("hpa"), problems);
+        } else if expectation.at_most.is_some() && hpas.scale_different_targets() {
             let hint = "add `hpa: NAME`";
             problems.hint(at.key("atMost"), "the HPAs scale different targets", hint);
         }
-        let releases = typed.releases;
-        let when = when(typed, at, file.until, most_ticks, problems);
-        let what = what(typed, at, problems);
-        if let (Some(when), Some(what)) = (when, what) {
-            let (line, hpa) = (at.line, hpa.flatten());
-            expectations.push(Expectation { line, releases, hpa, when, what });
-        }
+        check_when(expectation, at, file.until, most_ticks, problems);
+        check_values(expectation, at, problems);
     }
     expectations
 }
 
-fn when(
-    typed: &Typed,
+fn check_when(
+    expectation: &mut Expectation,
     at: At<'_>,
     until: Time,
     most_ticks: Option<usize>,
     problems: &mut Problems,
-) -> Option<When> {
-    if typed.of.is_some() && typed.within.is_none() {
-        problems.plain(at.key_position("of"), "`of` requires `within`");
+) {
+    if expectation.of.is_some() && expectation.within.is_none() {
+        problems.plain(at.key_position("of"), "`of` goes with `within` only");
     }
     let given = at.given(&WHENS);
     let &[name] = given.as_slice() else {
@@ -67,89 +64,75 @@ fn when(
             [] => format!("expected one of {}: when is this expected?", WHENS.join(", ")),
             more => format!("expected one of {}, found {}", WHENS.join(", "), more.join(" and ")),
         };
-        problems.plain(at, what);
-        return None;
+        return problems.plain(at, what);
     };
     let value = at.key(name);
-    if let Some(tick) = typed.tick {
-        return tick_of(tick, value, most_ticks, problems);
-    }
-    if let Some(time) = typed.at {
-        not_after_end(time, until, value, problems);
-        return Some(When::At(time));
-    }
-    if let Some(between) = &typed.always {
-        let (from, to) = range(between, until, value, problems);
-        return Some(When::Always(from, to));
-    }
-    if let Some(between) = &typed.never {
-        let (from, to) = range(between, until, value, problems);
-        return Some(When::Never(from, to));
-    }
-    if let Some(span) = typed.within {
-        let of = typed.of.unwrap_or(Time::ZERO);
-        not_after_end(of, until, at.key("of"), problems);
-        if of <= until && of + span > until {
-            let what = format!("{span} from {of} on is after the end of the scenario");
-            problems.plain(value, what);
+    match expectation.when(until) {
+        When::Tick(tick) => check_tick(tick, value, most_ticks, problems),
+        When::At(time) => not_after_end(time, until, value, problems),
+        When::Always(from, to) | When::Never(from, to) => {
+            check_range_of_time(from, to, until, value, problems);
         }
-        return Some(When::Within { of, span });
+        When::Within { of, span } => {
+            not_after_end(of, until, at.key("of"), problems);
+            if of <= until && of + span > until {
+                let what = format!("{span} from {of} on is after the end of the scenario");
+                problems.plain(value, what);
+            }
+        }
+        When::Whole => {}
     }
-    typed.at_most.as_ref().map(|_| When::Whole)
+    expectation.of = expectation.of.filter(|of| *of != Time::ZERO);
+    for between in [&mut expectation.always, &mut expectation.never].into_iter().flatten() {
+        between.from = between.from.filter(|from| *from != Time::ZERO);
+        between.to = between.to.filter(|to| *to != until);
+    }
 }
 
-fn tick_of(
-    tick: u32,
-    at: At<'_>,
-    most_ticks: Option<usize>,
-    problems: &mut Problems,
-) -> Option<When> {
-    if tick == 0 {
-        problems.plain(at, "ticks are counted from 1");
-        return None;
-    }
-    let tick = usize::try_from(tick).ok()?;
+fn check_tick(tick: usize, at: At<'_>, most_ticks: Option<usize>, problems: &mut Problems) {
     match most_ticks {
+        _ if tick == 0 => problems.plain(at, "ticks are counted from 1"),
         Some(most) if tick > most => {
             let what = format!("there is no tick {tick}: the scenario ends after at most {most}");
             problems.hint(at, what, "increase `until`");
-            None
         }
-        _ => Some(When::Tick(tick)),
+        _ => {}
     }
 }
 
-fn range(typed: &Between, until: Time, at: At<'_>, problems: &mut Problems) -> (Time, Time) {
-    let (from, to) = (typed.from.unwrap_or(Time::ZERO), typed.to.unwrap_or(until));
+fn check_range_of_time(from: Time, to: Time, until: Time, at: At<'_>, problems: &mut Problems) {
     not_after_end(from, until, at.key("from"), problems);
     not_after_end(to, until, at.key("to"), problems);
     if to < from && from <= until {
         problems.plain(at.key("to"), format!("{to} is before {from}"));
     }
-    (from, to)
 }
 
-fn what(typed: &Typed, at: At<'_>, problems: &mut Problems) -> Option<Expected> {
+fn check_values(expectation: &Expectation, at: At<'_>, problems: &mut Problems) {
     let given = at.given(&WHATS);
-    if let Some(bound) = &typed.at_most {
+    if let Some(bound) = &expectation.at_most {
         if let [first, ..] = given.as_slice() {
             problems.plain(at.key_position(first), format!("`{first}` can't go with `atMost`"));
         }
-        return at_most(bound, at.key("atMost"), problems);
+        if bound.direction_changes.is_some() == bound.rescales.is_some() {
+            let what = "expected exactly one of directionChanges and rescales";
+            problems.plain(at.key("atMost"), what);
+        }
+        return;
     }
     if given.is_empty() {
-        problems.plain(at, format!("no expected value: set at least one of {}", WHATS.join(", ")));
-        return None;
+        let what = format!("no expected value: set at least one of {}", WHATS.join(", "));
+        return problems.plain(at, what);
     }
     let numbers = [
-        ("replicas", typed.replicas),
-        ("desiredReplicas", typed.desired_replicas),
-        ("currentReplicas", typed.current_replicas),
+        ("replicas", expectation.replicas),
+        ("desiredReplicas", expectation.desired_replicas),
+        ("currentReplicas", expectation.current_replicas),
     ];
     for (name, range) in numbers {
         check_range(range, at.key(name), problems);
     }
-    for (index, condition) in typed.conditions.iter().enumerate() {
+    for (index, condition) in expectation.conditions.iter().enumerate() {
         let type_ = condition.type_.as_str();
         if !CONDITIONS.contains(&type_) {
             let at = at.key("conditions").index(index).key("type");
@@ -157,37 +140,12 @@ fn what(typed: &Typed, at: At<'_>, problems: &mut Problems) -> Option<Expected> 
             problems.add(at.problem(what, suggest(type_, CONDITIONS)));
         }
     }
-    for (index, event) in typed.events.iter().enumerate() {
+    for (index, event) in expectation.events.iter().enumerate() {
         if event.reason.is_empty() {
             let at = at.key("events").index(index).key("reason");
             problems.plain(at, "the reason of the event is empty");
         }
     }
-    Some(Expected {
-        replicas: typed.replicas,
-        desired_replicas: typed.desired_replicas,
-        current_replicas: typed.current_replicas,
-        conditions: typed.conditions.clone(),
-        events: typed.events.clone(),
-        rescaled: typed.rescaled,
-        error: typed.error.clone(),
-        ..Expected::default()
-    })
-}
-
-fn at_most(typed: &AtMost, at: At<'_>, problems: &mut Problems) -> Option<Expected> {
-    let within = typed.in_;
-    let mut expected = Expected::default();
-    match (typed.direction_changes, typed.rescales) {
-        (Some(count), None) => expected.at_most_direction_changes = Some((count, within)),
-        (None, Some(count)) => expected.at_most_rescales = Some((count, within)),
-        _ => {
-            let what = "expected exactly one of directionChanges and rescales";
-            problems.plain(at, what);
-            return None;
-        }
-    }
-    Some(expected)
 }
 
 fn check_range(range: Option<NumberRange>, at: At<'_>, problems: &mut Problems) {

@@ -13,7 +13,7 @@ use crate::model::api::{
 use crate::model::selector::Selector;
 use crate::scenario::error::{Problem, suggest};
 use crate::scenario::raw::Workload;
-use crate::scenario::resolved::{Expectation, Metrics, ObjectMetric, When};
+use crate::scenario::resolved::{Expectation, Metrics, ObjectMetric};
 
 /// A metric that the HPA scales on, and its position in the file.
 pub(super) struct Asked {
@@ -76,10 +76,9 @@ pub(super) fn check(
 
 /// Returns true if the author expects that a metric fails.
 fn is_intended(reason: &str, expect: &[Expectation]) -> bool {
-    expect.iter().filter(|expected| !matches!(expected.when, When::Never(..))).any(|expected| {
-        let what = &expected.what;
-        what.conditions.iter().any(|condition| condition.reason.as_deref() == Some(reason))
-            || what.events.iter().any(|event| event.reason == reason)
+    expect.iter().filter(|expected| expected.never.is_none()).any(|expected| {
+        expected.conditions.iter().any(|condition| condition.reason.as_deref() == Some(reason))
+            || expected.events.iter().any(|event| event.reason == reason)
     })
 }
 

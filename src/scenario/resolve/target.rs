@@ -81,17 +81,15 @@ pub(super) fn others(
     let mut targets: Vec<OtherTarget> = Vec::new();
     for (index, typed) in file.other_targets.iter().enumerate() {
         let at = at.index(index);
-        let Some(ScalableKind { group, version, resource, .. }) =
-            BUILT_IN.into_iter().find(|known| known.kind == typed.kind)
-        else {
+        if typed.scalable_kind().is_none() {
             unknown_kind(&typed.kind, at, problems);
             continue;
-        };
+        }
         if typed.replicas < 0 {
             let what = format!("expected 0 or more replicas, found {}", typed.replicas);
             problems.plain(at.key("replicas"), what);
         }
-        let name = typed.name.as_str();
+        let name = &*typed.name;
         if workload.is_some_and(|workload| *workload.name == *name) {
             let what = format!("`{name}` is the workload: choose another name");
             problems.plain(at.key("name"), what);
@@ -105,16 +103,8 @@ pub(super) fn others(
             problems
                 .plain(at.key("selector"), format!("{text:?} is not a valid selector: {error}"));
         }
-        let selector = typed.selector.clone().unwrap_or_else(|| format!("app={name}"));
-        targets.push(OtherTarget {
-            group: group.to_owned(),
-            version: version.to_owned(),
-            kind: typed.kind.clone(),
-            resource: resource.to_owned(),
-            name: name.into(),
-            replicas: typed.replicas,
-            selector: selector.into(),
-        });
+        let selector = typed.selector.clone().filter(|it| *it != typed.default_selector());
+        targets.push(OtherTarget { selector, ..typed.clone() });
     }
     targets
 }

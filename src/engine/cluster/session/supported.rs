@@ -77,8 +77,8 @@ pub(crate) fn unsupported_reason(scenario: &Scenario) -> Option<String> {
 /// Returns true if a utilization metric applies to several pods whose containers have no request.
 /// The controller names one of these pods in its status, and which one is random.
 fn lacks_a_request(scenario: &Scenario) -> bool {
-    let several = scenario.other_pods.iter().filter(|pods| pods.count > 1);
-    let specs = several.map(|pods| &*pods.spec).chain([&*scenario.workload.spec]);
+    let several = scenario.other_pods.iter().filter(|pods| pods.count() > 1);
+    let specs = several.map(|pods| pods.spec().into()).chain([scenario.workload.spec.clone()]);
     let metrics = scenario.hpas.iter().flat_map(|hpa| &hpa.spec.metrics);
     let sources = metrics.filter_map(|metric| {
         let container = || metric.container_resource.as_ref().map(|it| (&*it.name, &it.target));
