@@ -41,7 +41,7 @@ pub struct ExternalScale {
 
 /// The scale targets at t=0, the target of each HPA, and the end of the scenario.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Sizes {
+pub struct ScaleTargets {
     /// The end.
     until: Time,
     /// The resource with its group, the name and the replicas.
@@ -57,7 +57,7 @@ impl ScaleTargets {
         let targets = scenario.targets();
         let targets = targets.map(|it| (it.group_resource(), it.name.clone(), it.replicas));
         let hpas = scenario.hpas.iter().map(|hpa| (hpa.name.clone(), hpa.target));
-        Sizes { until: scenario.until, targets: targets.collect(), hpas: hpas.collect() }
+        ScaleTargets { until: scenario.until, all: targets.collect(), hpas: hpas.collect() }
     }
 
     /// The target of a reconcile: the target whose scale it read, or else the previous target of
@@ -97,7 +97,7 @@ pub fn evaluate(
     }
     let all = Reconciles(fold(observations, targets.clone(), outside));
     let unmet = |expectation: &Expectation| {
-        let when = expectation.when(sizes.until);
+        let when = expectation.when(targets.until);
         let what = match &expectation.hpa {
             None => all.unmet(&when, expectation)?,
             Some(hpa) => format!("HPA {hpa}: {}", all.of_hpa(hpa).unmet(&when, expectation)?),
@@ -400,7 +400,7 @@ fn too_often(ticks: &[Tick<'_>], expected: &Expectation) -> Option<String> {
     let direction_changes: Vec<&Tick<'_>> =
         rescales.windows(2).filter(|pair| up(pair[0]) != up(pair[1])).map(|pair| pair[1]).collect();
     exceeds(limits.rescales, &rescales, "rescales")
-        .or_else(|| exceeds(limits.direction_changes, &turns, "changes of direction"))
+        .or_else(|| exceeds(limits.direction_changes, &direction_changes, "changes of direction"))
 }
 
 /// The text of the unmet part of an expectation.

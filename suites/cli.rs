@@ -555,7 +555,10 @@ fn the_readme_shows_the_output_of_a_run() {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(&path, &written).expect("the README can be written");
     } else {
-        assert!(readme == written, "other counts: UPDATE_DOCS=1 cargo test --test cli: {current:#?}");
+        assert!(
+            readme == written,
+            "other counts: UPDATE_DOCS=1 cargo test --test cli: {current:#?}"
+        );
     }
 }
 

@@ -28,10 +28,10 @@ fn replicas(min: i32, max: i32) -> Expectation {
 }
 
 /// A workload of 3, scaled by an HPA without a name.
-fn sizes() -> Sizes {
-    Sizes {
+fn targets() -> ScaleTargets {
+    ScaleTargets {
         until: at(999),
-        targets: vec![(String::new(), "".into(), 3)],
+        all: vec![(String::new(), "".into(), 3)],
         hpas: vec![("".into(), 0)],
     }
 }
@@ -56,7 +56,7 @@ fn timed(when: When, what: Expectation) -> Expectation {
 /// The message of one unmet expectation of a workload of 3 replicas.
 fn unmet(when: When, what: Expectation, observations: &[Observation]) -> Option<String> {
     let expectation = Expectation { line: 7, ..timed(when, what) };
-    let mut unmet = evaluate(&[expectation], Release::NEWEST, observations, &sizes(), &[]);
+    let mut unmet = evaluate(&[expectation], Release::NEWEST, observations, &targets(), &[]);
     assert!(unmet.iter().all(|unmet| unmet.line == 7));
     unmet.pop().map(|unmet| unmet.what)
 }
@@ -69,7 +69,7 @@ fn limit(
     Some(AtMost { direction_changes, rescales, in_: span.map(Span::from_secs) })
 }
 
-fn says(text: &str) -> Option<String> {
+fn some(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
 

@@ -164,7 +164,10 @@ spec:
         let error = Predict::hpa(HPA).request("cpu", "1 GB").run();
         let error = error.expect_err("no quantity").to_string();
         assert!(error.starts_with("the arguments:"), "{error}");
-        assert!(error.contains(r#"in `containers: [{name: app, requests: {cpu: 1 GB}}]`"#), "{error}");
+        assert!(
+            error.contains(r#"in `containers: [{name: app, requests: {cpu: 1 GB}}]`"#),
+            "{error}"
+        );
     }
 
     #[test]
