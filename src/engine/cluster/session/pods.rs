@@ -672,3 +672,23 @@ fn pod_spec(spec: &PodSpec) -> Value {
     }
     json
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_action_is_reported_when_the_cache_has_its_result() {
+        let pod = |deleting| CachedPod { deleting, over: false };
+        let pods = [("active", pod(false)), ("leaving", pod(true))];
+        let pods = pods.map(|(name, pod)| (name.to_owned(), pod)).into();
+        let reported = |action: fn(String) -> PodAction| {
+            ["active", "leaving", "gone"].map(|name| action(name.to_owned()).is_reported(&pods))
+        };
+        assert_eq!(reported(|name| PodAction::Create(name, json!({}))), [true, true, false]);
+        assert_eq!(reported(PodAction::Delete), [false, true, true]);
+        assert_eq!(reported(PodAction::RemoveFinalizer), [false, false, true]);
+        let refused = reported(|name| PodAction::WriteStatus(name, json!({})));
+        assert_eq!(refused, [false, false, true]);
+    }
+}
