@@ -276,8 +276,8 @@ async fn plan(
         let one = |it: &ForeignApiService| format!("APIService {} of {}", it.name, it.service);
         tell(ServerEvent::Replaces(foreign.iter().map(one).collect()));
         tell(ServerEvent::Note(
-            "until the end, only the served namespaces have these metrics: HPAs in other namespaces \
-             keep their replicas"
+            "until the end, only the served namespaces have these metrics: HPAs in other \
+             namespaces keep their replicas"
                 .to_owned(),
         ));
     }

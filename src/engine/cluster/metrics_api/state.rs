@@ -101,7 +101,7 @@ impl Metrics {
         Metrics { queries: Some(queries), ..Metrics::default() }
     }
 
-    /// The metrics of a cluster that only the controller queries (`is_private`), or also other clients.
+    /// The metrics of a cluster. `is_private`: only the controller queries them.
     pub(crate) fn of_cluster(is_private: bool) -> Metrics {
         Metrics { is_private, ..Metrics::default() }
     }

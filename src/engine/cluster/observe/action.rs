@@ -19,7 +19,8 @@ pub(crate) struct ObservedAction {
     pub(crate) user: String,
     /// Whether `spec.replicas` was written to the target itself, not to its scale subresource.
     pub(crate) direct: bool,
-    /// The reason why the model can't represent the written status. `action` then has an empty status.
+    /// The reason why the model can't represent the written status, which is then empty in
+    /// `action`.
     pub(crate) unreadable: Option<String>,
 }
 
