@@ -88,7 +88,7 @@ impl Fixtures {
         matches!(self.root, Root::Embedded)
     }
 
-    /// All of them.
+    /// All fixtures.
     pub(super) fn all(&self) -> &[Fixture] {
         &self.files
     }
@@ -254,9 +254,9 @@ impl Fixtures {
     /// built into this program.
     pub(super) fn traces(&self) -> Traces {
         if let Root::Folder(folder) = &self.root {
-            let beside = folder.parent().unwrap_or(Path::new("")).join(recorded::FOLDER);
-            if beside.is_dir() {
-                return Traces::Folder(beside);
+            let traces = folder.parent().unwrap_or(Path::new("")).join(recorded::FOLDER);
+            if traces.is_dir() {
+                return Traces::Folder(traces);
             }
         }
         Traces::Embedded

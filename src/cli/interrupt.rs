@@ -23,7 +23,7 @@ pub(super) fn listen(scenarios: usize) -> io::Result<Arc<AtomicUsize>> {
             let done = count.load(Ordering::Relaxed);
             let were = if scenarios == 1 { "scenario was" } else { "scenarios were" };
             print_line(&format!("interrupted: {done} of {scenarios} {were} done"));
-            // It returns only if the signal has no default action.
+            // Returns only if the signal has no default action.
             let _ = emulate_default_handler(signal);
         }
     });
@@ -54,7 +54,7 @@ impl Ending {
     pub(super) fn end_by_signal(&self) {
         let signal = self.0.load(Ordering::Relaxed);
         if signal != 0 {
-            // It returns only if the signal has no default action.
+            // Returns only if the signal has no default action.
             let _ = emulate_default_handler(signal);
         }
     }

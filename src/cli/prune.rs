@@ -73,7 +73,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     Ok(exit::CONFORMS)
 }
 
-/// The images of control planes that Docker has, with their sizes in bytes.
+/// Docker's images of control planes, with their sizes in bytes.
 fn images() -> Result<Vec<(String, u64)>, Failure> {
     #[cfg(feature = "clusters")]
     return Ok(crate::engine::containers::images()?);

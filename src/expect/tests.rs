@@ -52,11 +52,11 @@ fn some(text: &str) -> Option<String> {
 #[test]
 fn replicas_are_kept_until_another_write() {
     let run = ticks(&[None, Some(6), None, None]);
-    for (tick, size) in [(1, 3), (2, 6), (3, 6)] {
-        assert_eq!(unmet(When::Tick(tick), replicas(size, size), &run), None);
+    for (tick, count) in [(1, 3), (2, 6), (3, 6)] {
+        assert_eq!(unmet(When::Tick(tick), replicas(count, count), &run), None);
     }
-    let expect = |size| {
-        let what = replicas(size, size);
+    let expect = |count| {
+        let what = replicas(count, count);
         [Expectation {
             line: 1,
             releases: ReleaseRange::default(),
@@ -120,7 +120,7 @@ fn always_never_and_within_apply_to_ranges() {
     let always = |from, to| When::Always(at(from), at(to));
     let never = |from, to| When::Never(at(from), at(to));
     let within = |of, span| When::Within { of: at(of), span: Span::from_secs(span) };
-    for (when, size, message) in [
+    for (when, count, message) in [
         (always(30, 60), 5, None),
         (always(15, 15), 6, None),
         (always(0, 45), 5, some("tick 1 (t=0s): replicas: expected 5, was 3 (and 1 tick more)")),
@@ -156,7 +156,7 @@ fn always_never_and_within_apply_to_ranges() {
             some("no tick between t=46s and t=56s: there were 4, the last at t=45s"),
         ),
     ] {
-        assert_eq!(unmet(when.clone(), replicas(size, size), &run), message, "{when:?}");
+        assert_eq!(unmet(when.clone(), replicas(count, count), &run), message, "{when:?}");
     }
     assert_eq!(unmet(When::Whole, replicas(3, 3), &[]), some("there was no tick"));
 }

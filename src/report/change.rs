@@ -33,7 +33,7 @@ fn shown(changed: &Changed) -> (&[FieldDifference], usize) {
     (shown, fields.len() - shown.len())
 }
 
-/// One scenario.
+/// The change of one scenario.
 #[must_use]
 pub fn text(id: &str, between: Between, changed: &Changed, columns: usize) -> String {
     let Between { from, to } = between;

@@ -24,7 +24,7 @@ pub fn replicas(points: &[(Time, i32)], end: Time, columns: usize) -> String {
     let heights = heights(points, end, columns);
     let mut out = String::new();
     for row in (1..=rows).rev() {
-        // The replicas of a row: more than those of the row below.
+        // A row is drawn for more replicas than the row below.
         let least = largest * (row - 1) / rows;
         let mark = |height: &i64| if *height > least { '#' } else { ' ' };
         let line: String = heights.iter().map(mark).collect();

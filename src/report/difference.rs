@@ -1,4 +1,5 @@
-//! Shows two values of a field beside or below each other, so that the difference is easy to see.
+//! Shows two values of a field side by side or one below the other, so that the difference is easy
+//! to see.
 
 use std::fmt::Write as _;
 use std::ops::Range;

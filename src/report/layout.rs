@@ -48,7 +48,7 @@ pub(super) fn hanging(label: &str, text: &str, indent: usize, columns: usize) ->
     let rest = if first > columns / 3 { indent + 4 } else { first };
     let mut lines = wrap(text, columns.saturating_sub(first).max(20)).into_iter();
     let head = lines.next().unwrap_or_default();
-    // Text that does not fit beside the label is wrapped to the larger width.
+    // Text that does not fit next to the label is wrapped to the larger width.
     let tail = lines.collect::<Vec<_>>().join(" ");
     let mut out = format!("{:indent$}{label}{head}\n", "");
     if !tail.is_empty() {
@@ -151,13 +151,13 @@ mod tests {
         let mut columns = Columns::new(&[Align::Right, Align::Left, Align::Left]);
         let row = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect();
         columns.row(row(&["1", "3 → 6", "a reason that is long enough"]), Style::new());
-        columns.row(row(&["   a row of its own is as wide as all"]), Style::new());
+        columns.row(row(&["   a row with a single cell is wide"]), Style::new());
         columns.row(row(&["12", "6", ""]), Style::new());
         assert_eq!(
             columns.render(1, 32),
             "  1  3 → 6  a reason that is\n            long enough\n\
-             \x20   a row of its own is as wide\n\
-             \x20   as all\n 12  6\n"
+             \x20   a row with a single cell is\n\
+             \x20   wide\n 12  6\n"
         );
     }
 }

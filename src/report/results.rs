@@ -102,7 +102,7 @@ fn end(figures: SummaryFigures) -> Result<End, String> {
             scenarios: figures.counts.scenarios,
             elapsed: Duration::try_from_secs_f64(figures.seconds).unwrap_or_default(),
             stale_known: figures.stale_known,
-            // Their figures are counted from the scenarios.
+            // The figures of releases are counted from the scenarios.
             releases: figures
                 .releases
                 .iter()

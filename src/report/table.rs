@@ -50,13 +50,13 @@ pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, columns: usiz
         .fold((i32::MAX, i32::MIN), |(least, most), (_, it)| (least.min(*it), most.max(*it)));
     let last = points.last().map_or(0, |(_, replicas)| *replicas);
     let changes = counted(rescales.count(), "change");
-    let of_target = if scenario.other_targets.is_empty() {
+    let target = if scenario.other_targets.is_empty() {
         String::new()
     } else {
         format!(" of {}", scenario.workload.name)
     };
     let mut ending = format!(
-        "{}, {changes} of replicas by the controller; replicas{of_target}: {last} at the end, {least} \
+        "{}, {changes} of replicas by the controller; replicas{target}: {last} at the end, {least} \
          to {most} overall",
         counted(run.ticks.len(), "tick"),
     );

@@ -10,7 +10,7 @@ const QUEUE_LENGTH: usize = 1024;
 
 /// Runs jobs with the numbers from 0. Each worker has a thread, and a state that `worker` creates
 /// in that thread; it ends when `work` returns `None`. `done` gets the results in the order of the
-/// jobs, in whatever order they end, until it returns `false`.
+/// jobs, until it returns `false`.
 pub(super) fn in_order<W, R: Send>(
     workers: usize,
     worker: &(impl Fn() -> W + Sync),

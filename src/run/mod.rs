@@ -84,7 +84,7 @@ pub struct KnownHit {
     pub link: String,
 }
 
-/// A note for the author of a scenario, whatever the verdict.
+/// A note for the author of a scenario, independent of the verdict.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Note {
@@ -137,7 +137,7 @@ pub struct Outcome {
     pub ambiguous_ticks: usize,
     /// The number of earlier attempts that ended without a verdict. Always 0 in virtual time.
     pub retries: usize,
-    /// How long it took.
+    /// The duration of the run.
     pub elapsed: Duration,
 }
 

@@ -40,7 +40,7 @@ pub struct Plan {
     pub known: Vec<KnownDisagreement>,
     /// The source of recorded traces.
     pub traces: Traces,
-    /// An engine program to use in place of the one that would be built.
+    /// The program that replaces the upstream engine.
     pub program: Option<PathBuf>,
     /// A local checkout to build in place of a release.
     pub checkout: Option<Checkout>,

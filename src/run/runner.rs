@@ -1,4 +1,4 @@
-//! The runner: each release of a plan on its engine, whatever kind of engine that is.
+//! The runner: runs each release of a plan on its engine, in virtual time or on a cluster.
 
 use std::time::Instant;
 

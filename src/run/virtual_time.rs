@@ -35,7 +35,7 @@ enum Chosen {
     Program(PathBuf),
     Model,
     Recorded,
-    /// The engine of this release can't be prepared; those of other releases may be.
+    /// The engine of this release can't be prepared; other releases may have an engine.
     Broken(EngineError),
 }
 

@@ -36,7 +36,7 @@ fn requiring(name: String, found: &str, missing: impl IntoIterator<Item = &'stat
     let missing: Vec<&str> = missing.into_iter().collect();
     match missing.as_slice() {
         [] => Check::new(State::Ok, name, found),
-        missing => Check::new(State::Missing, name, format!("needs {}", missing.join(", and "))),
+        missing => Check::new(State::Missing, name, format!("requires {}", missing.join(" and "))),
     }
 }
 

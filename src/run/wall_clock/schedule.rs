@@ -170,8 +170,8 @@ impl<'a, 'r> Schedule<'a, 'r> {
         self.template.start(name, settings).await
     }
 
-    /// Takes the next group: one that the kept cluster can be changed for, otherwise one that
-    /// requires a new cluster in any case.
+    /// Takes the next group: preferably a group for which the kept cluster can be reconfigured,
+    /// otherwise a group that requires a new cluster in any case.
     fn next(&self, kept: Option<&Cluster>) -> Option<usize> {
         let settings = |number: usize| self.groups.get(number).map(|group| &group.settings);
         let fits = |number: &usize| {

@@ -33,7 +33,7 @@ impl WallClockRun<'_> {
         let ObservedReconcile { began, ended, ref actions } = *tick;
         let (seen, scope, unread) = match self.custom {
             None => (self.observation(session, began, actions)?, self.observability.scope, None),
-            Some(scope) => self.of_custom(session, tick, scope)?,
+            Some(scope) => self.custom_observation(session, tick, scope)?,
         };
         let stall = session.requests().stalled_since(self.checker.uncertainties.since_current());
         // After a longer stall, a difference is no verdict anyway.
@@ -46,7 +46,7 @@ impl WallClockRun<'_> {
 
     /// A custom controller's reconcile, the compared fields, and the difference of an unreadable
     /// status.
-    fn of_custom(
+    fn custom_observation(
         &mut self,
         session: &ScenarioSession,
         tick: &ObservedReconcile,
