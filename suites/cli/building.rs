@@ -185,6 +185,6 @@ fn an_engine_that_is_running_is_not_removed() {
     assert!(told.starts_with("in use  ") && told.ends_with("; 1 in use kept\n"), "{told}");
     assert_eq!(go.engines().len(), 1);
     let told = stdout(&go.command(&["prune", "--all"]).assert().code(0));
-    assert!(told.contains("removed 1 thing, "), "{told}");
+    assert!(told.contains("removed 1 item, "), "{told}");
     assert!(go.engines().is_empty());
 }
