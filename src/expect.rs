@@ -4,8 +4,8 @@
 //! last stored one, and the replicas are those last written, by the controller or by a user.
 //!
 //! Counts (`atMost…`) apply to the reconciles that an expectation selects. For a single reconcile,
-//! they apply to all up to it. The interval of a count is half-open: changes at t=0s and t=60s are not both
-//! within 1m.
+//! they apply to all up to it. The interval of a count is half-open: changes at t=0s and t=60s are
+//! not both within 1m.
 
 use std::fmt::{self, Display};
 use std::sync::Arc;

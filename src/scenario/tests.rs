@@ -115,7 +115,7 @@ fn all_fields_are_parsed() {
     let kinds = scenario.timeline.iter().map(|event| std::mem::discriminant(&event.action));
     assert_eq!(kinds.collect::<std::collections::HashSet<_>>().len(), 22);
     assert!(matches!(&scenario.timeline[0].action, Action::PodsUnready(PodSet::All)));
-    assert_eq!(scenario.expect[0].when, When::Tick(1));
+    assert_eq!(scenario.expect[0].when(scenario.until), When::Tick(1));
     assert_eq!(scenario.expect.len(), 9);
 }
 
@@ -128,8 +128,9 @@ fn written_scenarios_are_parsed_back_unchanged() {
         let again = parsed(&written);
         assert_eq!(again.hash, scenario.hash, "{written}");
         assert_eq!(to_yaml(&again, Some("schema.json")), written);
-        let expected = |scenario: &Scenario| -> Vec<String> {
-            scenario.expect.iter().map(|e| format!("{:?} {:?}", e.when, e.what)).collect()
+        let expected = |scenario: &Scenario| -> Vec<Expectation> {
+            let expect = scenario.expect.iter().cloned();
+            expect.map(|expectation| Expectation { line: 0, ..expectation }).collect()
         };
         assert_eq!(expected(&again), expected(&scenario));
     }
