@@ -1,7 +1,7 @@
 //! The Kubernetes objects that the HPA controller reads and writes.
 //!
-//! Names and shapes are those of `autoscaling/v2`, so that the JSON of these types is the JSON of
-//! the API. Deliberately not k8s-openapi: its types drop unknown fields silently, are not ordered
+//! The types have the names and shapes of `autoscaling/v2`, so that their JSON is the JSON of the
+//! API. Deliberately not k8s-openapi: its types drop unknown fields silently, are not ordered
 //! for comparison, and would bring their own notion of time into the model.
 
 use std::collections::BTreeMap;

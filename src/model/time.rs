@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// An instant: nanoseconds since the scenario's start (t=0). Negative before it.
+/// A time: nanoseconds since the scenario's start (t=0). Negative before it.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize,
 )]
@@ -28,7 +28,7 @@ impl Time {
     /// The scenario's start.
     pub const ZERO: Time = Time(0);
 
-    /// The instant this many seconds after the start.
+    /// The time this many seconds after the start.
     #[must_use]
     pub const fn from_secs(seconds: i64) -> Time {
         Time(seconds * SECOND)

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::resolved::Scenario;
 use super::to_raw;
 
-/// Fields that do not affect a run: texts for people, and conditions that are checked afterwards.
+/// Fields that do not affect a run: texts for users, and conditions that are checked afterwards.
 const NOT_HASHED: [&str; 5] = ["requirement", "upstream", "covers", "releases", "expect"];
 
 /// Returns 16 hexadecimal digits.

@@ -6,8 +6,8 @@
 //! and errors are reported with line and column. [`to_yaml`] converts back. This module does no
 //! I/O: the caller reads files.
 //!
-//! Deliberately absent: noise in signals, includes, variables and templates. A person who has never
-//! seen a scenario can read one from top to bottom.
+//! Deliberately absent: noise in signals, includes, variables and templates. A reader without
+//! knowledge of the format can read a scenario from top to bottom.
 
 mod action;
 mod autoscaler;

@@ -29,7 +29,7 @@ use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
 use crate::scenario::resolved::{Metrics, ReleaseRange};
 
-/// The scenario with this index. It focuses on one of `areas`, or on any area if there are none.
+/// The scenario with this index. It focuses on one of `areas`, or on any area if `areas` is empty.
 #[must_use]
 pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scenario {
     let mut dice = Dice::new(seed, index);

@@ -31,7 +31,7 @@ const ODD: [&str; 22] = [
     "1e15",
 ];
 
-/// The usage of one pod, mostly at a boundary of the decision.
+/// The usage of one pod, usually at a boundary of the decision.
 pub(super) fn usage(draft: &mut Draft, aim: Aim) -> i64 {
     let target = aim.milli.max(1);
     let Tolerances { down, up } = aim.tolerances;

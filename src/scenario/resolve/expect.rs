@@ -59,7 +59,7 @@ fn when(
     problems: &mut Problems,
 ) -> Option<When> {
     if typed.of.is_some() && typed.within.is_none() {
-        problems.plain(at.key_position("of"), "`of` goes with `within` only");
+        problems.plain(at.key_position("of"), "`of` requires `within`");
     }
     let given = at.given(&WHENS);
     let &[name] = given.as_slice() else {

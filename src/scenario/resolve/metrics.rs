@@ -84,7 +84,7 @@ impl Context<'_> {
     ) {
         let given = at.given(names);
         if at.key("limit").node().is_some() && !given.contains(&"load") {
-            problems.plain(at.key_position("limit"), "`limit` goes with `load` only");
+            problems.plain(at.key_position("limit"), "`limit` requires `load`");
         }
         let &[name] = given.as_slice() else {
             problems.plain(at, one_of(names, &given));

@@ -182,7 +182,7 @@ fn no_usage(name: &str, reason: &'static str, metrics: &Metrics) -> Option<Missi
         return None;
     }
     let what = format!(
-        "the HPA scales on `{name}`, which `metrics.resource` does not have: no pod reports it"
+        "the HPA scales on `{name}`, which `metrics.resource` does not contain: no pod reports it"
     );
     let entry = format!("add {{name: {name}, perPod: …}} to it");
     Some((reason, what, near(name, names(), entry)))

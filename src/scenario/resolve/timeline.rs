@@ -233,7 +233,7 @@ fn known_metric(
 fn check_error(error: &ApiError, at: At<'_>, problems: &mut Problems) {
     let code = error.code;
     if !(400..=599).contains(&code) {
-        let what = format!("{code} is no status code of an error: expected 400 to 599");
+        let what = format!("{code} is not the status code of an error: expected 400 to 599");
         problems.plain(at.key("code"), what);
     } else if at.key("reason").node().is_none() && usual_reason(code).is_none() {
         let what = format!("missing field `reason`: code {code} has no usual one");

@@ -68,7 +68,7 @@ fn with_plural(
         let what = format!("the plural of {} is {}", target.kind, target.resource);
         problems.hint(at, what, "only custom resources can have another plural");
     } else if let Some(error) = is_dns1123_subdomain(plural, "characters").first() {
-        problems.plain(at, format!("{plural:?} is no plural of a kind: {error}"));
+        problems.plain(at, format!("{plural:?} is not a valid plural of a kind: {error}"));
     }
     Target { resource: plural.to_owned(), ..target }
 }

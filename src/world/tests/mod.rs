@@ -35,7 +35,7 @@ fn t(seconds: i64) -> Time {
     Time::from_secs(seconds)
 }
 
-/// A Deployment of `web` with a container `app`, 100m of cpu in each pod, new pods ready at once.
+/// A Deployment `web` with a container `app` that uses 100m of cpu. New pods are ready immediately.
 fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> {
     let container = |name: &str| Container { name: name.into(), ..Container::default() };
     let mut scenario = Scenario {

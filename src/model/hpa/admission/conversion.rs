@@ -149,7 +149,7 @@ pub fn drop_zero_totals(spec: &mut HpaSpec) {
 enum Unread {
     /// Go would not read it, either.
     Mismatch,
-    /// A word that upstream's validation would refuse, and that our types have no place for.
+    /// A value that upstream's validation would reject, and that the types here can't represent.
     Unheld(String),
 }
 

@@ -31,7 +31,7 @@ pub struct Controller {
     pub(crate) resynced: Time,
     memory: BTreeMap<Arc<str>, Memory>,
     pub(crate) selectors: HpaSelectorStore,
-    /// Blocked reconciles, each with a worker of its own.
+    /// Blocked reconciles, each with its own worker.
     pub(crate) blocked: Vec<BlockedReconcile>,
 }
 
@@ -82,7 +82,7 @@ impl Controller {
         }
     }
 
-    /// An HPA was deleted. The controller forgets it when its key is processed next.
+    /// Records the deletion of an HPA. The controller forgets it when its key is next processed.
     ///
     /// Upstream: horizontal.go, deleteHPA
     pub fn hpa_deleted(&mut self, key: &Arc<str>, now: Time) {

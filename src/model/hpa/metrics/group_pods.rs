@@ -288,7 +288,7 @@ impl<'a, M: Sample> Grouping<'a, '_, M> {
 }
 
 impl Groups<'_> {
-    /// The number of metrics without those of ignored and unready pods.
+    /// The number of metrics, without the metrics of ignored and unready pods.
     pub(super) fn metrics_left(&self) -> u32 {
         self.counts.ready + self.counts.unknown + self.ignored_metrics
     }

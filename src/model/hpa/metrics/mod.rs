@@ -242,7 +242,7 @@ impl Reconcile<'_> {
         Ok(replicas)
     }
 
-    /// An error is returned twice: as it is, and with the name of the unavailable value.
+    /// Returns an error twice: unchanged, and with the name of the unavailable value.
     ///
     /// Upstream: horizontal.go, computeStatusForResourceMetricGeneric
     fn compute_status_for_resource_metric_generic(

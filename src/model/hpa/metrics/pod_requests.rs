@@ -1,8 +1,8 @@
 //! Pod-level requests (KEP-2837): the pod's own request if it has one, or else the most that its
 //! containers need, plus the overhead of its runtime class.
 //!
-//! Upstream's functions process all resources at once, these a single one. The status of containers
-//! is not covered: the HPA controller does not use it.
+//! Upstream's functions process all resources together, these functions a single one. The status
+//! of containers is not covered: the HPA controller does not use it.
 //!
 //! Upstream: component-helpers, `resource/helpers.go`.
 

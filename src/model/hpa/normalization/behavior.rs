@@ -193,7 +193,7 @@ impl Reconcile<'_> {
         (recommendation, if up { SCALE_UP_STABILIZED } else { SCALE_DOWN_STABILIZED })
     }
 
-    /// Records a change of the replicas; it replaces a change that no policy counts any more.
+    /// Records a change of the replicas; it replaces a change that no policy counts.
     ///
     /// Upstream: horizontal.go, storeScaleEvent
     pub(crate) fn store_scale_event(&mut self, prev_replicas: i32, new_replicas: i32) {

@@ -56,7 +56,7 @@ impl Resync {
         Resync { started: now, period: Span(check_period.0.saturating_mul(times)) }
     }
 
-    /// The first resync after an instant.
+    /// The first resync after a time.
     pub(crate) fn after(&self, instant: Time) -> Time {
         let past = (instant - self.started).0.rem_euclid(self.period.0);
         instant + Span(self.period.0 - past)

@@ -42,7 +42,7 @@ pub(crate) struct WorkItem<'a> {
     pub(crate) hpa: &'a Hpa,
     /// The input at the begin of the reconcile.
     pub(crate) input: &'a Input<'a>,
-    /// The inputs after each wait, as far as they are known.
+    /// The known inputs after each wait.
     pub(crate) later: &'a [Input<'a>],
     pub(crate) memory: &'a mut Memory,
     pub(crate) selectors: &'a mut HpaSelectorStore,
@@ -59,11 +59,11 @@ pub(crate) struct Reconcile<'a> {
     pub(crate) input: &'a Input<'a>,
     pub(crate) hpa: &'a Hpa,
     pub(crate) now: Time,
-    /// The inputs after its first wait, after its second, and so on, as far as they are known.
+    /// The known inputs after the first wait, after the second wait, and so on.
     pub(crate) later: &'a [Input<'a>],
     /// The end of the first wait whose input is not known yet.
     pub(crate) blocked_until: Option<Time>,
-    /// The status that is written at the end. Its metrics are those that were computed so far.
+    /// The status that is written at the end, with the metrics computed until now.
     pub(crate) status: HpaStatus,
     pub(crate) observation: &'a mut Observation,
     pub(crate) derivation: &'a mut Derivation,
