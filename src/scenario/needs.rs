@@ -1,4 +1,4 @@
-//! The requirements of a scenario, and the requirements that a release does not meet.
+//! The requirements of a scenario, and those that a release does not meet.
 
 use std::borrow::Cow;
 
@@ -76,8 +76,8 @@ impl Scenario {
     fn unsupported_fields(&self, rules: &Rules) -> Option<&'static str> {
         if rules.admission.stored_as_v1 && self.hpas.iter().any(lacks_behavior_defaults) {
             return Some(
-                "behavior in an annotation of autoscaling/v1 without all default values crashes the \
-                 controller of",
+                "behavior in an annotation of autoscaling/v1 without all default values crashes \
+                 the controller of",
             );
         }
         if !rules.admission.has_behavior && self.specs().any(|spec| spec.behavior.is_some()) {

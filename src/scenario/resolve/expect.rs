@@ -56,7 +56,7 @@ fn check_when(
     problems: &mut Problems,
 ) {
     if expectation.of.is_some() && expectation.within.is_none() {
-        problems.plain(at.key_position("of"), "`of` goes with `within` only");
+        problems.plain(at.key_position("of"), "`of` requires `within`");
     }
     let given = at.given(&WHENS);
     let &[name] = given.as_slice() else {
