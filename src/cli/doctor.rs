@@ -74,7 +74,7 @@ struct Check {
     hint: Option<String>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Ok,
     /// Can run here, but has to be built first.

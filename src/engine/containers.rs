@@ -10,8 +10,12 @@ use tokio::runtime::{Builder, Runtime};
 use crate::engine::EngineError;
 use crate::engine::cluster::provision::{docker, existing, image};
 use crate::engine::options::HostPort;
+use crate::model::rules::Release;
 
 pub use super::registry::{IMAGE, K3S, KIND};
+
+/// The oldest release that k3s and kind can run scenarios on.
+pub const OLDEST: Release = docker::OLDEST;
 
 /// The address of this machine as seen from containers.
 #[must_use]

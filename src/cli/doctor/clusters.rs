@@ -13,9 +13,8 @@ pub(super) fn checks(release: Release) -> (Option<Check>, Vec<Check>) {
     let no_docker = docker.is_err().then_some("Docker");
     let embedded = program(build::Artifact::ControlPlane, embedded::NAME, release);
     let image = image(release, no_docker, &embedded);
-    let engines =
-        vec![embedded, image, k3s(release, no_docker), kind(release, no_docker), existing()];
-    (Some(docker_engine(&docker)), engines)
+    let (k3s, kind) = (k3s(release, no_docker), kind(release, no_docker, kind_version()));
+    (Some(docker_engine(&docker)), vec![embedded, image, k3s, kind, existing()])
 }
 
 /// Docker, which only clusters in containers require.
@@ -42,31 +41,54 @@ fn needing(name: String, there: &str, lacks: impl IntoIterator<Item = &'static s
 
 /// The control plane of the embedded engine in an image.
 fn image(release: Release, no_docker: Option<&'static str>, embedded: &Check) -> Check {
+    let name = format!("{} {release}", containers::IMAGE);
     let program = (embedded.state == State::Missing).then_some("the embedded engine");
     let there = "the embedded control plane in a Docker container";
-    needing(format!("{} {release}", containers::IMAGE), there, no_docker.into_iter().chain(program))
+    let check = needing(name, there, no_docker.into_iter().chain(program));
+    if check.state != State::Ok || embedded.state == State::Ok {
+        return check;
+    }
+    let found = format!("{there}; the embedded engine is {}", embedded.found);
+    Check { state: embedded.state, found, hint: embedded.hint.clone(), ..check }
 }
 
 fn k3s(release: Release, no_docker: Option<&'static str>) -> Check {
+    let name = format!("{} {release}", containers::K3S);
+    if release < containers::OLDEST {
+        return unsupported(name);
+    }
     let there = "Docker is available; it pulls the k3s image of the release, if there is one";
-    needing(format!("{} {release}", containers::K3S), there, no_docker)
+    needing(name, there, no_docker)
 }
 
-fn kind(release: Release, no_docker: Option<&'static str>) -> Check {
-    let name = format!("{} {release}", containers::KIND);
+/// The first line of `kind version`, if the program is installed.
+fn kind_version() -> Option<String> {
     // The same variable as the engine.
     let program = std::env::var("KUBE_LOCKSTEP_KIND").unwrap_or_else(|_| "kind".to_owned());
-    let version = Command::new(program).arg("version").output();
-    let version = version.ok().filter(|output| output.status.success());
+    let output = Command::new(program).arg("version").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    output.status.success().then(|| text.lines().next().unwrap_or_default().to_owned())
+}
+
+fn kind(release: Release, no_docker: Option<&'static str>, version: Option<String>) -> Check {
+    let name = format!("{} {release}", containers::KIND);
+    if release < containers::OLDEST {
+        return unsupported(name);
+    }
     let lacks = no_docker.into_iter().chain(version.is_none().then_some("the program kind"));
-    let there = version.as_ref().map_or_else(String::new, |it| {
-        String::from_utf8_lossy(&it.stdout).lines().next().unwrap_or_default().to_owned()
-    });
+    let there = version.as_deref().unwrap_or_default();
     let check = needing(name, &format!("{there}; it pulls the node image"), lacks);
     match version {
         Some(_) => check,
         None => check.hint("install kind, or use `--engine kubeconfig` on any other cluster"),
     }
+}
+
+/// An engine that refuses the release.
+fn unsupported(name: String) -> Check {
+    let oldest = containers::OLDEST;
+    let found = format!("not supported; the supported releases are {oldest} and newer");
+    Check::new(State::Missing, name, found)
 }
 
 /// The contexts of the kubeconfig. The clusters are not contacted.
@@ -81,5 +103,55 @@ fn existing() -> Check {
             Check::new(State::Ok, NAME, found)
         }
         Err(error) => Check::missing(NAME, error.clone()).hint(hint),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NO_DOCKER: Option<&str> = Some("Docker");
+    const TOO_OLD: Release = Release { minor: 22 };
+
+    fn embedded(state: State) -> Check {
+        Check::new(state, "embedded 1.37", "not built yet").hint("build it")
+    }
+
+    #[test]
+    fn an_image_has_the_state_of_the_embedded_engine() {
+        let of = |no_docker, state| image(Release::NEWEST, no_docker, &embedded(state));
+        for state in [State::Ok, State::Unbuilt, State::Missing] {
+            assert_eq!(of(None, state).state, state);
+            assert_eq!(of(NO_DOCKER, state).state, State::Missing);
+        }
+        let unbuilt = of(None, State::Unbuilt);
+        assert!(unbuilt.found.ends_with("the embedded engine is not built yet"));
+        assert_eq!(unbuilt.hint.as_deref(), Some("build it"));
+        assert_eq!(of(None, State::Missing).found, "needs the embedded engine");
+        assert_eq!(of(NO_DOCKER, State::Unbuilt).found, "needs Docker");
+        let both = "needs Docker, and the embedded engine";
+        assert_eq!(of(NO_DOCKER, State::Missing).found, both);
+    }
+
+    #[test]
+    fn k3s_requires_docker_and_a_supported_release() {
+        assert_eq!(k3s(containers::OLDEST, None).state, State::Ok);
+        assert_eq!(k3s(containers::OLDEST, NO_DOCKER).found, "needs Docker");
+        let old = k3s(TOO_OLD, None);
+        assert_eq!(old.state, State::Missing);
+        assert_eq!(old.found, "not supported; the supported releases are 1.23 and newer");
+    }
+
+    #[test]
+    fn kind_requires_docker_its_program_and_a_supported_release() {
+        let version = || Some("kind v0.29.0".to_owned());
+        let there = kind(containers::OLDEST, None, version());
+        assert_eq!(there.state, State::Ok);
+        assert_eq!(there.found, "kind v0.29.0; it pulls the node image");
+        assert_eq!(kind(containers::OLDEST, NO_DOCKER, version()).found, "needs Docker");
+        let lacks = kind(containers::OLDEST, NO_DOCKER, None);
+        assert_eq!(lacks.found, "needs Docker, and the program kind");
+        assert!(lacks.hint.is_some_and(|hint| hint.contains("install kind")));
+        assert_eq!(kind(TOO_OLD, None, version()).state, State::Missing);
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use axum::http::Uri;
 use kube::Client;
-use kube::config::Kubeconfig;
+use kube::config::{Kubeconfig, KubeconfigError};
 use tokio::net::lookup_host;
 
 use crate::engine::cluster::access::client;
@@ -17,7 +17,13 @@ pub(crate) fn read(kubeconfig: Option<&PathBuf>) -> Result<Kubeconfig, String> {
         Some(path) => Kubeconfig::read_from(path),
         None => Kubeconfig::read(),
     };
-    read.map_err(|error| chain(&error))
+    read.map_err(|error| match error {
+        // Its own text quotes the path twice.
+        KubeconfigError::ReadConfig(why, path) => {
+            format!("the kubeconfig {} can't be read: {why}", path.display())
+        }
+        error => chain(&error),
+    })
 }
 
 /// A cluster with a client.
@@ -49,5 +55,17 @@ impl Connection {
         let found = lookup_host((host, self.server.port_u16().unwrap_or(443))).await;
         let mut found = found.map_err(|error| format!("the host {host} is not found: {error}"))?;
         Ok(found.next().map(|it| it.ip()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_kubeconfig_is_named() {
+        let path = PathBuf::from("/nowhere/config");
+        let error = read(Some(&path)).expect_err("there is no such file");
+        assert!(error.starts_with("the kubeconfig /nowhere/config can't be read: "), "{error}");
     }
 }

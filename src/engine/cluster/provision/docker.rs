@@ -74,7 +74,7 @@ pub(crate) async fn has_image(docker: &Docker, image: &str) -> Result<bool, Stri
 }
 
 /// The oldest release with autoscaling/v2, which scenarios require.
-const OLDEST: Release = Release { minor: 23 };
+pub(crate) const OLDEST: Release = Release { minor: 23 };
 
 /// The image of a release: the image of `--image`, else the default image for the patch version
 /// that the upstream engine has.
