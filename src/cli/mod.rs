@@ -55,6 +55,11 @@ enum Command {
     /// can run here, and recorded traces otherwise. The upstream controller is built on first use,
     /// which takes minutes and requires Go and a Go module proxy. With `--format json`, each line
     /// is an object, and the last line is the summary.
+    ///
+    /// The verdict on a scenario is `conforms`, `diverges` (the engine differs from the model),
+    /// `unexpected` (they agree, but an expectation in the scenario is not met; the summary counts
+    /// it as `unmet`), `inconclusive` (the engine failed, or could not show a difference) or
+    /// `skipped`.
     Run(run::Args),
     /// Predict what an HPA will do: a table of ticks with reasons
     ///

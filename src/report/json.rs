@@ -284,9 +284,8 @@ pub(super) struct SummaryFigures {
 pub(super) struct Counts {
     pub(super) scenarios: usize,
     conforms: usize,
-    /// Includes scenarios with unmet expectations, which are also counted separately.
     diverges: usize,
-    #[serde(default)]
+    /// The scenarios with the verdict [`VerdictName::Unexpected`].
     unmet: usize,
     inconclusive: usize,
     skipped: usize,
@@ -306,7 +305,7 @@ impl Counts {
         Counts {
             scenarios: summary.scenarios,
             conforms: summary.conforms,
-            diverges: summary.diverges + summary.unmet,
+            diverges: summary.diverges,
             unmet: summary.unmet,
             inconclusive: summary.inconclusive,
             skipped: summary.skipped,
