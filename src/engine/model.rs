@@ -14,7 +14,7 @@ use crate::model::observation::Observation;
 use crate::model::rules::{MissingScale, Release, Rules};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
-use crate::scenario::resolved::ScalableKind;
+use crate::scenario::resolved::{ScalableKind, usual_plural};
 use crate::trace::{ApiAnswer, Stepped};
 use crate::world::{Change, Cluster};
 
@@ -421,12 +421,7 @@ fn map_to_resource(
 /// pkg/api/meta, KindToResource (until Kubernetes 1.8)
 fn of_extensions(kinds: &[Kind], kind: &str) -> ScaleLocation {
     const SERVED: [&str; 3] = ["deployments", "replicasets", "replicationcontrollers"];
-    let singular = kind.to_lowercase();
-    let plural = match singular.chars().last() {
-        Some('s') => format!("{singular}es"),
-        Some('y') => format!("{}ies", &singular[..singular.len() - 1]),
-        _ => format!("{singular}s"),
-    };
+    let plural = usual_plural(kind);
     let served = SERVED.contains(&plural.as_str());
     let own = |known: &&Kind| {
         let (resource, group) = known.resource.split_once('.').unwrap_or((&known.resource, ""));

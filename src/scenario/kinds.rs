@@ -1,8 +1,11 @@
-//! Kinds of objects with a scale, and the API's data of scale targets.
+//! The version of scenarios, kinds of objects with a scale, and the API's data of scale targets.
 
 use std::sync::Arc;
 
 use crate::model::api::with_group;
+
+/// The `apiVersion` of scenarios.
+pub(crate) const API_VERSION: &str = "kube-lockstep.dev/v1alpha1";
 
 /// A kind of objects, usually with a scale.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]

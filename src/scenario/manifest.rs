@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::entries::Entries;
+use super::kinds::BUILT_IN;
 use super::text::{As, QuantityText};
 
 /// Declares the maps of a manifest, each with its name in messages. All fields are optional, since
@@ -115,9 +116,7 @@ maps! {
         ]))]
         api_version: String,
         /// For instance `Deployment`; or the kind of a custom resource.
-        #[schemars(extend("examples" = [
-            "Deployment", "ReplicaSet", "StatefulSet", "ReplicationController",
-        ]))]
+        #[schemars(extend("examples" = BUILT_IN.map(|known| known.kind)))]
         kind: String,
         /// The object's name.
         name: String,

@@ -46,6 +46,8 @@ mod tests;
 use serde_json::Value;
 
 pub use self::error::{Error, Problem};
+#[cfg(feature = "engines")]
+pub(crate) use self::kinds::API_VERSION;
 pub use self::podset::PodSetError;
 pub use self::releases::RangeError;
 pub use self::resolved::Scenario;

@@ -22,6 +22,7 @@ mod load;
 pub(crate) mod metrics_api;
 mod observe;
 pub(crate) mod provision;
+mod resources;
 pub(crate) mod session;
 pub(crate) mod settings;
 mod timeouts;

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use kube::api::ApiResource;
 use serde_json::{Value, json};
 
+use crate::engine::cluster::resources;
 use crate::model::selector::match_labels;
-use crate::scenario::resolved::{BUILT_IN, Workload};
+use crate::scenario::resolved::{BUILT_IN, ScalableKind, Workload};
 
 /// The component that creates and deletes the pods of a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,17 +64,7 @@ impl PodOwner {
 /// The API resource of a workload.
 pub(crate) fn resource_of(workload: &Workload) -> ApiResource {
     let Workload { group, version, kind, resource, .. } = workload;
-    let api_version = match group.is_empty() {
-        true => version.clone(),
-        false => format!("{group}/{version}"),
-    };
-    ApiResource {
-        group: group.clone(),
-        version: version.clone(),
-        api_version,
-        kind: kind.clone(),
-        plural: resource.clone(),
-    }
+    resources::scalable(&ScalableKind { group, version, kind, resource })
 }
 
 /// A kind of custom resources with a scale.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{Controller, KUBECONFIG, PLACEHOLDERS, Part, parts};
+use crate::engine::options::shell_word;
 use crate::model::flags::{Flags, gate_list};
 use crate::model::time::Span;
 
@@ -85,13 +86,14 @@ fn open_quote(text: &str) -> Option<char> {
 
 /// Quotes a value as one word of `sh`, also within open quotes. Most values need no quotes.
 fn quoted(value: &str, within: Option<char>) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-=,:+%@".contains(c);
-    if value.chars().all(is_plain) {
+    let word = shell_word(value);
+    // An empty value is no word at all.
+    if value.is_empty() || word == value {
         return value.to_owned();
     }
     // Closes the open quotes before the value, and opens them again after it.
     let around = within.map(String::from).unwrap_or_default();
-    format!("{around}'{}'{around}", value.replace('\'', r"'\''"))
+    format!("{around}{word}{around}")
 }
 
 #[cfg(test)]

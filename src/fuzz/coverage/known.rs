@@ -1,5 +1,7 @@
 //! The known items of the coverage.
 
+use crate::scenario::resolved::BUILT_IN;
+
 /// The groups in the order of the report, each with its known items.
 pub(super) const KNOWN: [(&str, &[&str]); 13] = [
     (
@@ -112,7 +114,7 @@ pub(super) const KNOWN: [(&str, &[&str]); 13] = [
         ],
     ),
     ("errors", &ERRORS),
-    ("kinds", &["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", CUSTOM]),
+    ("kinds", &KINDS),
     (
         "versions",
         &["autoscaling/v2", "autoscaling/v1", "autoscaling/v2beta2", "autoscaling/v2beta1"],
@@ -120,6 +122,12 @@ pub(super) const KNOWN: [(&str, &[&str]); 13] = [
     // The ones that exist on a release.
     ("gates", &[]),
 ];
+
+/// The kinds of targets.
+const KINDS: [&str; 5] = {
+    let [a, b, c, d] = BUILT_IN;
+    [a.kind, b.kind, c.kind, d.kind, CUSTOM]
+};
 
 /// All kinds that are not built in.
 pub(super) const CUSTOM: &str = "custom resource";

@@ -25,13 +25,11 @@ pub(super) use self::versions::served;
 use super::decode;
 use super::decode::Decoded;
 use super::error::{Problem, suggest};
+use super::kinds::API_VERSION;
 use super::node::Node;
 use super::raw::ScenarioFile;
 use super::resolved::Scenario;
 use crate::model::time::Span;
-
-/// The required `apiVersion`.
-const API_VERSION: &str = "kube-lockstep.dev/v1alpha1";
 
 /// Reads other files: `hpa.file`.
 pub(super) type Reader<'a> = &'a dyn Fn(&str) -> Result<String, String>;

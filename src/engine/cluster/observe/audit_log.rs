@@ -14,6 +14,7 @@ use crate::engine::cluster::observe::observability::Observability;
 use crate::model::api::with_group;
 use crate::model::observation::{ControllerAction, ScaleReplicas, ScaleWrite, StatusWrite};
 use crate::model::time::Span;
+use crate::scenario::resolved::BUILT_IN;
 
 /// The controller's error log is in no API. Events are written later: they are compared at the end
 /// of a scenario.
@@ -87,9 +88,10 @@ struct Status {
     message: Option<String>,
 }
 
-/// Resources that have `spec.replicas` besides their scale subresource.
-const SCALABLE: [&str; 4] =
-    ["deployments.apps", "replicasets.apps", "statefulsets.apps", "replicationcontrollers"];
+/// Returns true if a resource has `spec.replicas` besides its scale subresource.
+fn has_replicas(resource: &str) -> bool {
+    BUILT_IN.iter().any(|kind| kind.group_resource() == resource)
+}
 
 impl Event {
     /// The message of a request that was forbidden.
@@ -130,7 +132,7 @@ impl Event {
                 let write = ScaleWrite { resource, name, replicas, error };
                 Some(observed(ControllerAction::UpdateScale(write)))
             }
-            ("update" | "patch", _, "") if SCALABLE.contains(&&*resource) => {
+            ("update" | "patch", _, "") if has_replicas(&resource) => {
                 let replicas = written_replicas(&self.request_object)?;
                 let write = ScaleWrite { resource, name, replicas, error };
                 let action = observed(ControllerAction::UpdateScale(write));

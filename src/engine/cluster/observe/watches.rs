@@ -22,9 +22,11 @@ use crate::engine::cluster::observe::action::{self, ObservedAction};
 use crate::engine::cluster::observe::dispatch::Dispatcher;
 use crate::engine::cluster::observe::observability::Observability;
 use crate::engine::cluster::observe::watch_retry::watch;
+use crate::engine::cluster::resources;
 use crate::model::api::with_group;
 use crate::model::observation::{ControllerAction, ScaleWrite, StatusWrite};
 use crate::model::time::Span;
+use crate::scenario::resolved::BUILT_IN;
 
 pub(crate) const OBSERVABILITY: Observability = Observability {
     scope: Scope { scale_reads: false, events: false, errors: false, ..Scope::ALL },
@@ -40,18 +42,16 @@ const EVENTS_OF_HPAS: &str = "involvedObject.kind=HorizontalPodAutoscaler";
 
 /// Starts the watches, which end with the set.
 pub(crate) fn start(client: &Client, dispatcher: &Arc<Dispatcher>, tasks: &mut JoinSet<()>) {
-    let mut observe = |group, version, kind, config, read| {
-        let kind = GroupVersionKind::gvk(group, version, kind);
-        tasks.spawn(follow(client.clone(), kind, config, dispatcher.clone(), read));
+    let mut observe = |resource, config, read| {
+        tasks.spawn(follow(client.clone(), resource, config, dispatcher.clone(), read));
     };
     let any = watcher::Config::default();
-    observe("autoscaling", "v2", "HorizontalPodAutoscaler", any.clone(), status_write as Read);
-    let targets = any.clone().labels(PLAYED);
-    for kind in ["Deployment", "ReplicaSet", "StatefulSet"] {
-        observe("apps", "v1", kind, targets.clone(), scale_write);
+    observe(resources::hpas("v2"), any.clone(), status_write as Read);
+    for kind in &BUILT_IN {
+        observe(resources::scalable(kind), any.clone().labels(PLAYED), scale_write);
     }
-    observe("", "v1", "ReplicationController", targets, scale_write);
-    observe("", "v1", "Event", any.fields(EVENTS_OF_HPAS), event);
+    let events = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Event"));
+    observe(events, any.fields(EVENTS_OF_HPAS), event);
 }
 
 /// A version of an object, and the one before it.
@@ -68,12 +68,11 @@ type Read = fn(&Versions<'_>) -> Option<ObservedAction>;
 /// Dispatches the actions that the versions of the objects of a kind show.
 async fn follow(
     client: Client,
-    kind: GroupVersionKind,
+    resource: ApiResource,
     config: watcher::Config,
     dispatcher: Arc<Dispatcher>,
     read: Read,
 ) {
-    let resource = ApiResource::from_gvk(&kind);
     let name = with_group(&resource.plural, &resource.group);
     let api: Api<DynamicObject> = Api::all_with(client, &resource);
     let mut events = std::pin::pin!(watch(api, config, name.clone(), dispatcher.clone()));

@@ -1,21 +1,21 @@
 //! What the cluster has of the scenarios' pods and targets, kept up to date by watches.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::{Stream, StreamExt};
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
-use k8s_openapi::api::core::v1::{Pod, ReplicationController};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::DynamicObject;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource, ResourceExt};
-use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::engine::cluster::labels::PLAYED;
 use crate::engine::cluster::observe::dispatch::Dispatcher;
 use crate::engine::cluster::observe::watch_retry::watch;
+use crate::engine::cluster::resources;
+use crate::scenario::resolved::{BUILT_IN, ScalableKind};
 
 /// A pod of the cluster.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -104,37 +104,25 @@ impl PodCache {
                 };
             });
         }));
-        tasks.spawn(self.targets::<Deployment>(client, dispatcher, |it| {
-            it.status.as_ref().and_then(|status| status.replicas)
-        }));
-        tasks.spawn(self.targets::<ReplicaSet>(client, dispatcher, |it| {
-            it.status.as_ref().map(|status| status.replicas)
-        }));
-        tasks.spawn(self.targets::<StatefulSet>(client, dispatcher, |it| {
-            it.status.as_ref().map(|status| status.replicas)
-        }));
-        tasks.spawn(self.targets::<ReplicationController>(client, dispatcher, |it| {
-            it.status.as_ref().map(|status| status.replicas)
-        }));
+        for kind in &BUILT_IN {
+            tasks.spawn(self.targets(client, dispatcher, kind));
+        }
     }
 
     /// Watches targets of a kind for their `status.replicas`.
-    fn targets<K>(
+    fn targets(
         self: &Arc<PodCache>,
         client: &Client,
         dispatcher: &Arc<Dispatcher>,
-        replicas: fn(&K) -> Option<i32>,
-    ) -> impl Future<Output = ()> + Send + 'static
-    where
-        K: k8s_openapi::Resource + Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
-        K: Send + 'static,
-    {
-        let (api, config) = (Api::<K>::all(client.clone()), Config::default());
-        let targets = watch(api, config, K::plural(&()).into(), dispatcher.clone());
+        kind: &'static ScalableKind<'static>,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resources::scalable(kind));
+        let targets = watch(api, Config::default(), kind.resource.into(), dispatcher.clone());
         let seen = self.clone();
         follow(targets, move |target, exists| {
-            let key = (K::KIND, target.name_any());
-            let replicas = replicas(&target).unwrap_or_default();
+            let key = (kind.kind, target.name_any());
+            let replicas = target.data["status"]["replicas"].as_i64().unwrap_or_default();
+            let replicas = i32::try_from(replicas).unwrap_or_default();
             seen.change(target.namespace(), |namespace| {
                 match exists {
                     true => namespace.replicas.insert(key, replicas),

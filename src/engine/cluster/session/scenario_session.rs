@@ -14,7 +14,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Error};
 use serde_json::Value;
 use tokio::sync::mpsc::unbounded_channel;
@@ -25,6 +25,7 @@ use crate::engine::cluster::access::client::at_once;
 use crate::engine::cluster::access::error::message;
 use crate::engine::cluster::access::namespaces;
 use crate::engine::cluster::load::setup_queue::SetupPermit;
+use crate::engine::cluster::resources;
 use crate::engine::cluster::session::pods::PodDriver;
 use crate::engine::cluster::timeouts::{CLOSE_TIMEOUT, LEAD, LONGEST_LEAD};
 use crate::model::api::HpaSpec;
@@ -229,10 +230,7 @@ impl ScenarioSession {
             Change::CreateHpa(manifest) => self.create_hpa(manifest).await.map(Some),
             Change::PatchHpa { patch, .. } => {
                 let patch = Patch::Merge(patch.clone());
-                let gvk = GroupVersionKind::gvk("autoscaling", "v2", "HorizontalPodAutoscaler");
-                let resource = ApiResource::from_gvk(&gvk);
-                let api: Api<DynamicObject> =
-                    Api::namespaced_with(self.context.client.clone(), &self.namespace, &resource);
+                let api = self.untyped_hpas();
                 let patched = api.patch(&name, &PatchParams::default(), &patch).await;
                 patched.map(|object| Some(serde_json::to_value(object).unwrap_or_default()))
             }
@@ -255,21 +253,18 @@ impl ScenarioSession {
         Ok(Some(ApiAnswer { at, outcome }))
     }
 
+    /// The HPAs with all fields that the API server has, in the version of the controller.
+    fn untyped_hpas(&self) -> Api<DynamicObject> {
+        let resource = resources::hpas("v2");
+        Api::namespaced_with(self.context.client.clone(), &self.namespace, &resource)
+    }
+
     /// Creates the HPA from its manifest, and reads it in the version of the controller.
     async fn create_hpa(&self, manifest: &Value) -> Result<Value, Error> {
         let mut manifest = manifest.clone();
         manifest["metadata"]["namespace"] = self.namespace.as_str().into();
         let version = manifest["apiVersion"].as_str().unwrap_or_default();
         let version = version.strip_prefix("autoscaling/").unwrap_or("v2").to_owned();
-        let of = |version: &str| {
-            let gvk = GroupVersionKind::gvk("autoscaling", version, "HorizontalPodAutoscaler");
-            let resource = ApiResource::from_gvk(&gvk);
-            Api::<DynamicObject>::namespaced_with(
-                self.context.client.clone(),
-                &self.namespace,
-                &resource,
-            )
-        };
         let path = format!(
             "/apis/autoscaling/{version}/namespaces/{}/horizontalpodautoscalers",
             self.namespace
@@ -282,7 +277,7 @@ impl ScenarioSession {
             return Ok(created);
         }
         let name = created["metadata"]["name"].as_str().unwrap_or_default();
-        let stored = of("v2").get(name).await?;
+        let stored = self.untyped_hpas().get(name).await?;
         Ok(serde_json::to_value(stored).unwrap_or_default())
     }
 
