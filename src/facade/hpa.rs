@@ -1,5 +1,6 @@
 //! A prediction from the manifest of an HPA, without the file of a scenario.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::time::Duration;
 
@@ -8,7 +9,12 @@ use serde_json::{Value, json};
 use super::{Predict, Prediction};
 use crate::model::rules::Release;
 use crate::model::time::Span;
-use crate::scenario::{self, Scenario};
+use crate::scenario::{self, API_VERSION};
+
+/// The name of the manifest in errors.
+const MANIFEST: &str = "the manifest";
+/// The name of everything else in errors.
+const ARGUMENTS: &str = "the arguments";
 
 /// The prediction for the manifest of an HPA; [`Predict::hpa`] starts one.
 #[derive(Clone, Debug)]
@@ -16,7 +22,7 @@ use crate::scenario::{self, Scenario};
 pub struct PredictHpa {
     manifest: String,
     replicas: i32,
-    cpu_request: String,
+    requests: BTreeMap<String, String>,
     loads: Vec<Value>,
     until: Duration,
     release: Release,
@@ -27,7 +33,7 @@ impl PredictHpa {
         PredictHpa {
             manifest: manifest.to_owned(),
             replicas: 1,
-            cpu_request: "1".to_owned(),
+            requests: BTreeMap::from([("cpu".to_owned(), "1".to_owned())]),
             loads: Vec::new(),
             until: Duration::from_secs(600),
             release: Release::NEWEST,
@@ -40,9 +46,9 @@ impl PredictHpa {
         self
     }
 
-    /// The CPU request of each pod, as a quantity (default: `1`).
-    pub fn cpu_request(mut self, quantity: impl Display) -> PredictHpa {
-        self.cpu_request = quantity.to_string();
+    /// The request of each pod for a resource, as a quantity (default: one CPU).
+    pub fn request(mut self, resource: &str, quantity: impl Display) -> PredictHpa {
+        self.requests.insert(resource.to_owned(), quantity.to_string());
         self
     }
 
@@ -74,25 +80,40 @@ impl PredictHpa {
     /// Runs the model.
     ///
     /// # Errors
-    /// If the manifest is not a valid HPA, or a quantity can't be parsed.
+    /// If the manifest is not a valid HPA, with line and column; or if a quantity can't be parsed.
     pub fn run(self) -> Result<Prediction, scenario::Error> {
-        let scenario: Scenario = self.text().parse()?;
+        let text = scenario::tree_to_yaml(&self.scenario());
+        let manifest = |_: &str| Ok(self.manifest.clone());
+        let scenario = scenario::parse(ARGUMENTS, &text, &manifest);
+        let scenario = scenario.map_err(|error| quote_lines(error, &text))?;
         Ok(Predict::new(scenario).release(self.release).run())
     }
 
-    fn text(&self) -> String {
-        let manifest = self.manifest.trim_start_matches("---\n").trim_matches('\n');
-        let manifest: Vec<String> = manifest.lines().map(|line| format!("  {line}")).collect();
-        let containers = json!([{ "name": "app", "requests": { "cpu": self.cpu_request } }]);
-        let workload = json!({ "replicas": self.replicas, "containers": containers });
-        format!(
-            "apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenario\nrequirement: A prediction.\n\
-             hpa:\n{}\nworkload: {workload}\nmetrics: {}\nuntil: {}\n",
-            manifest.join("\n"),
-            json!({ "resource": self.loads }),
-            span(self.until)
-        )
+    /// The scenario, which refers to the manifest as a file of its own: errors in it have the line
+    /// and column of the manifest.
+    fn scenario(&self) -> Value {
+        json!({
+            "apiVersion": API_VERSION,
+            "kind": "Scenario",
+            "requirement": "A prediction.",
+            "hpa": { "file": MANIFEST },
+            "workload": {
+                "replicas": self.replicas,
+                "containers": [{ "name": "app", "requests": self.requests }],
+            },
+            "metrics": { "resource": self.loads },
+            "until": span(self.until),
+        })
     }
+}
+
+/// Quotes the lines of the scenario in errors outside the manifest, since nobody has seen them.
+fn quote_lines(mut error: scenario::Error, text: &str) -> scenario::Error {
+    for problem in error.problems.iter_mut().filter(|problem| problem.file.is_none()) {
+        let line = text.lines().nth(problem.line.saturating_sub(1)).unwrap_or_default();
+        problem.what = format!("{}, in `{}`", problem.what, line.trim());
+    }
+    error
 }
 
 fn span(duration: Duration) -> String {
@@ -119,7 +140,7 @@ spec:
     fn the_load_decides_the_replicas() {
         let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
         let steps = [(minutes(0), "1"), (minutes(1), "2500m")];
-        let predict = Predict::hpa(HPA).replicas(4).cpu_request("500m").load("cpu", steps);
+        let predict = Predict::hpa(HPA).replicas(4).request("cpu", "500m").load("cpu", steps);
         let prediction = predict.until(minutes(8)).run().expect("a valid manifest");
         assert_eq!(prediction.replicas_at(Duration::from_secs(45)), 4);
         assert_eq!(prediction.replicas_at(minutes(8)), 10);
@@ -129,6 +150,31 @@ spec:
     fn an_invalid_manifest_is_an_error() {
         let error = Predict::hpa(&HPA.replace("maxReplicas", "maxReplica")).run();
         let error = error.expect_err("a misspelt field").to_string();
+        assert!(error.starts_with("the manifest:7:3: "), "{error}");
         assert!(error.contains("maxReplicas"), "{error}");
+        let error = Predict::hpa(&HPA.replace("{name: web}\n", "{name: web\n")).run();
+        let error = error.expect_err("a brace is not closed").to_string();
+        assert!(error.starts_with("the manifest:"), "{error}");
+        assert!(error.contains("not valid YAML"), "{error}");
+    }
+
+    #[test]
+    fn an_invalid_argument_is_an_error_that_quotes_it() {
+        let error = Predict::hpa(HPA).request("cpu", "1 GB").run();
+        let error = error.expect_err("no quantity").to_string();
+        assert!(error.starts_with("the arguments:"), "{error}");
+        assert!(
+            error.contains(r#"in `containers: [{name: app, requests: {cpu: 1 GB}}]`"#),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn pods_can_request_several_resources() {
+        let memory = HPA.replace("name: cpu", "name: memory");
+        let load = [(Duration::ZERO, "4Gi")];
+        let predict = Predict::hpa(&memory).request("memory", "1Gi").load("memory", load);
+        let prediction = predict.run().expect("a valid manifest");
+        assert_eq!(prediction.replicas_at(Duration::from_secs(300)), 8);
     }
 }
