@@ -18,9 +18,40 @@
 //!
 //! # Use as a library
 //!
-//! The macro `suite!` makes a test of a folder of scenarios: one line in a file below `tests/`.
-//! `Lockstep` runs a single [`Scenario`] on an `Engine`, and `Predict` runs it on the model alone.
-//! They require the feature `engines`; `default-features = false` leaves out the command.
+//! [`Predict`] runs the model alone: on a [`Scenario`], or on the manifest of an HPA.
+//!
+//! ```
+//! # #[cfg(feature = "engines")]
+//! # fn main() -> Result<(), kube_lockstep::scenario::Error> {
+//! use std::time::Duration;
+//!
+//! use kube_lockstep::Predict;
+//!
+//! let manifest = "
+//! apiVersion: autoscaling/v2
+//! kind: HorizontalPodAutoscaler
+//! metadata: {name: web}
+//! spec:
+//!   scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+//!   maxReplicas: 20
+//!   metrics:
+//!   - type: Resource
+//!     resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}
+//! ";
+//! // All pods together use five CPUs, and each requests one.
+//! let load = [(Duration::ZERO, "5")];
+//! let prediction = Predict::hpa(manifest).replicas(2).load("cpu", load).run()?;
+//! assert_eq!(prediction.replicas_at(Duration::from_secs(300)), 10);
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "engines"))]
+//! # fn main() {}
+//! ```
+//!
+//! [`Lockstep`] runs a [`Scenario`] on an [`Engine`] and compares it with the model: its [`Report`]
+//! has the verdict. The macro [`suite!`] makes a test of a folder of scenarios: one line in a file
+//! below `tests/`. These types require the feature `engines`; `default-features = false` leaves out
+//! the command.
 //!
 //! ```no_run
 //! # #[cfg(feature = "engines")]
@@ -79,12 +110,14 @@ pub mod trace;
 pub mod world;
 
 #[cfg(feature = "cli")]
+#[doc(hidden)]
 pub mod cli;
 #[cfg(feature = "engines")]
 mod facade;
 #[cfg(feature = "engines")]
 pub mod report;
 
+pub use engine::EngineError;
 #[cfg(feature = "engines")]
 pub use facade::{Engine, Error, Lockstep, Predict, PredictHpa, Prediction, Report, Suite};
 pub use model::rules::Release;

@@ -14,32 +14,20 @@ use kube_lockstep::report::Report;
 use kube_lockstep::report::json::Json;
 use kube_lockstep::report::terminal::{Layout, Terminal};
 use kube_lockstep::run::{Event, KnownHit, Outcome, Setting, Summary, Verdict};
-use kube_lockstep::trace::Trace;
 
 const LAYOUT: Layout = Layout { columns: 100, verbose: false, progress: false };
 
 fn outcome(id: &str, verdict: Verdict) -> Outcome {
-    Outcome {
-        id: id.to_owned(),
-        path: format!("fixtures/{id}.yaml"),
-        line: 31,
-        requirement: "A scale-down waits for the highest recommendation of the last 300 s."
-            .to_owned(),
-        engine: "upstream".into(),
-        release: "1.37".to_owned(),
-        verdict,
-        unplayable: false,
-        known: Vec::new(),
-        ticks: 4,
-        poisoned: 0,
-        trace: Trace::default(),
-        why: Vec::new(),
-        unmet: Vec::new(),
-        notes: Vec::new(),
-        ambiguous_ticks: 0,
-        retries: 0,
-        elapsed: Duration::from_micros(12_345),
-    }
+    let mut outcome = Outcome::new(id, verdict);
+    outcome.path = format!("fixtures/{id}.yaml");
+    outcome.line = 31;
+    outcome.requirement =
+        "A scale-down waits for the highest recommendation of the last 300 s.".to_owned();
+    outcome.engine = "upstream".into();
+    outcome.release = "1.37".to_owned();
+    outcome.ticks = 4;
+    outcome.elapsed = Duration::from_micros(12_345);
+    outcome
 }
 
 /// A tick every 15 s from t=0, of a target that has this size and is given another one.
@@ -195,7 +183,10 @@ fn known() -> Outcome {
 }
 
 fn setting() -> Setting {
-    Setting { engine: "upstream".into(), release: "1.37".to_owned(), ..Setting::default() }
+    let mut setting = Setting::default();
+    setting.engine = "upstream".into();
+    setting.release = "1.37".to_owned();
+    setting
 }
 
 fn events(outcomes: Vec<Outcome>, stale: &[&str], note: Option<&str>) -> Vec<Event> {
@@ -342,6 +333,6 @@ fn the_json_summary_has_exactly_these_keys() {
     let json = json(&events(vec![one_field(), unexpected(), skipped()], &[], None));
     insta::assert_snapshot!(
         json.lines().last().unwrap_or_default(),
-        @r#"{"summary":{"version":"0.1.0","engine":"upstream","release":"1.37","scenarios":3,"conforms":0,"diverges":2,"unmet":1,"inconclusive":0,"skipped":1,"ticks":9,"seconds":0.812}}"#
+        @r#"{"summary":{"version":"0.1.0","engine":"upstream","release":"1.37","scenarios":3,"conforms":0,"diverges":1,"unmet":1,"inconclusive":0,"skipped":1,"ticks":9,"seconds":0.812}}"#
     );
 }

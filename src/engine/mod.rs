@@ -111,6 +111,7 @@ pub trait Session {
 
 /// An engine that cannot do its work. Never a verdict on a controller.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EngineError {
     /// Something that it needs is not there.
     #[error("the {engine} engine cannot run: {why}")]

@@ -32,6 +32,7 @@ static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/suites/recorde
 
 /// The source of recorded traces.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Traces {
     /// The traces inside this binary.
     Embedded,

@@ -40,6 +40,7 @@ fn sorted<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ControllerAc
 /// One thing that a controller does in a reconcile.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[non_exhaustive]
 pub enum ControllerAction {
     /// GET of the scale subresource.
     GetScale {

@@ -14,6 +14,7 @@ pub mod json;
 mod layout;
 mod outcome;
 pub mod results;
+#[doc(hidden)]
 pub mod style;
 pub mod table;
 #[cfg(feature = "cli")]

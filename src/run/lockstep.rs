@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::findings::Findings;
 use super::{KnownHit, Note, Outcome, Verdict};
@@ -413,24 +413,13 @@ pub fn run_watched(
 /// The outcome of a scenario before it is run.
 pub(super) fn unfinished(scenario: &Scenario, name: &Arc<str>, release: Release) -> Outcome {
     Outcome {
-        id: scenario.id.clone(),
         path: scenario.path.clone(),
         line: scenario.line,
         requirement: scenario.requirement.clone(),
         engine: name.clone(),
         release: release.to_string(),
-        verdict: Verdict::Conforms,
-        unplayable: false,
-        known: Vec::new(),
-        ticks: 0,
-        poisoned: 0,
         trace: trace_of(scenario, name, &release.to_string()),
-        why: Vec::new(),
-        unmet: Vec::new(),
-        notes: Vec::new(),
-        ambiguous_ticks: 0,
-        retries: 0,
-        elapsed: Duration::ZERO,
+        ..Outcome::new(&*scenario.id, Verdict::Conforms)
     }
 }
 

@@ -99,6 +99,7 @@ pub struct Note {
 
 /// All that is known of one scenario on one engine after its run.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Outcome {
     /// The scenario's id.
     pub id: String,
@@ -142,6 +143,31 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The outcome of a scenario that is only known by its id: without a trace.
+    #[must_use]
+    pub fn new(id: impl Into<String>, verdict: Verdict) -> Outcome {
+        Outcome {
+            id: id.into(),
+            path: String::new(),
+            line: 0,
+            requirement: String::new(),
+            engine: "".into(),
+            release: String::new(),
+            verdict,
+            unplayable: false,
+            known: Vec::new(),
+            ticks: 0,
+            poisoned: 0,
+            trace: Trace::default(),
+            why: Vec::new(),
+            unmet: Vec::new(),
+            notes: Vec::new(),
+            ambiguous_ticks: 0,
+            retries: 0,
+            elapsed: Duration::ZERO,
+        }
+    }
+
     /// Adds something that has to be said of it.
     #[cfg(feature = "clusters")]
     fn note(&mut self, what: String) {
@@ -166,6 +192,7 @@ impl Outcome {
 
 /// The options that are needed to repeat a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Setting {
     /// The engine's name.
     pub engine: Arc<str>,
@@ -213,6 +240,7 @@ pub enum Event {
 
 /// The figures of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Summary {
     /// All scenarios, also skipped ones.
     pub scenarios: usize,

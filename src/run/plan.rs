@@ -98,6 +98,7 @@ pub struct CustomController {
 
 /// The part of a controller's behavior that is compared with the model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum Compared {
     /// When it scales, and to how many replicas.
     #[default]

@@ -58,6 +58,7 @@ pub struct TimelineEvent {
 /// The action of an event in the timeline.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum Action {
     /// Pods become unready, until the action ends.
     PodsUnready(PodSet),

@@ -14,6 +14,7 @@ use crate::model::time::{Span, Time};
 /// One change to the cluster.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum Change {
     /// The HPA is created. The manifest is the user's, unchanged (as JSON).
     CreateHpa(serde_json::Value),
