@@ -231,6 +231,33 @@ fn the_pure_half_depends_on_nothing_that_does_io() {
     }
 }
 
+/// The packages of the default build with their features, also those that run during the build.
+fn packages(edges: &str) -> BTreeSet<String> {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "--offline", "--edges", edges, "--prefix", "none"])
+        .args(["--format", "{p} with {f}", "--manifest-path"])
+        .arg(support::repository().join("Cargo.toml"))
+        .output()
+        .expect("cargo tree can be run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let tree = String::from_utf8_lossy(&output.stdout);
+    // A package that was shown before ends with a mark.
+    tree.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
+}
+
+/// Otherwise `cargo test` after `cargo run` compiles the package, and all that depend on it, again.
+#[test]
+fn tests_enable_no_other_features_of_dependencies_than_the_default_build() {
+    let (default, tests) = (packages("normal,build"), packages("normal,build,dev"));
+    assert!(default.len() > 50 && tests.len() > default.len(), "{default:#?}");
+    let other: Vec<&String> = default.difference(&tests).collect();
+    assert!(
+        other.is_empty(),
+        "dependencies that tests compile with more features; see \"shared with the tests\" in \
+         Cargo.toml: {other:#?}"
+    );
+}
+
 /// Rule 4 of the house style: releases differ by rows of one table.
 #[test]
 fn only_the_rules_branch_on_a_release() {
