@@ -11,6 +11,7 @@ use crate::engine::EngineError;
 use crate::engine::cluster::provision::{docker, existing, image};
 use crate::engine::options::HostPort;
 use crate::engine::runtime::{self, Threads};
+use crate::model::rules::Release;
 
 pub use super::registry::{IMAGE, K3S, KIND};
 

@@ -292,8 +292,7 @@ pub(super) mod tests {
         assert!(for_new_cluster(&scenario, Release::NEWEST, Pace::default()).is_ok());
     }
 
-    /// All reasons to skip a fixture; `…` stands for any text. What is skipped for another reason may
-    /// be skipped by mistake.
+    /// All reasons to skip a fixture; `…` stands for any text. Another reason may be a mistake.
     const REASONS: [&str; 16] = [
         "a container without a request: which pod is named for it is chance",
         "a quota of pods",

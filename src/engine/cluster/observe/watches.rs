@@ -22,9 +22,11 @@ use crate::engine::cluster::observe::action::{self, ObservedAction};
 use crate::engine::cluster::observe::dispatch::Dispatcher;
 use crate::engine::cluster::observe::observability::Observability;
 use crate::engine::cluster::observe::watch_retry::watch;
+use crate::engine::cluster::resources;
 use crate::engine::cluster::tolerances::{WATCH_EVENT_DELAY, WATCH_LINGER, WATCH_UNCERTAINTY};
 use crate::model::api::with_group;
 use crate::model::observation::{ControllerAction, ScaleWrite, StatusWrite};
+use crate::scenario::resolved::BUILT_IN;
 
 pub(crate) const OBSERVABILITY: Observability = Observability {
     scope: Scope { scale_reads: false, events: false, errors: false, ..Scope::ALL },
