@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::resolved::{Action, PodSet, ScaleDownOrder, Signal, Startup, UsageSource, When};
+use super::resolved::{
+    Action, Expectation, PodSet, ScaleDownOrder, Signal, Startup, UsageSource, When,
+};
 use super::*;
 use crate::model::time::{Span, Time};
 

@@ -61,8 +61,8 @@ pub(crate) const STARTING: SignedDuration = SignedDuration::from_secs(60);
 pub(crate) const SELECTOR_POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// The poll interval of health endpoints, containers and files, which have no notifications.
 pub(crate) const HEALTH_POLL_INTERVAL: Duration = Duration::from_millis(25);
-/// Between two checks of whether namespaces are gone. The role for existing clusters does not permit
-/// to watch them.
+/// Between two checks of whether namespaces are gone. The role for existing clusters does not
+/// permit to watch them.
 pub(crate) const NAMESPACE_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Between two checks of whether the controller is running.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);

@@ -61,8 +61,8 @@ tolerances! {
     MIN_SILENCE: Duration = Duration::from_millis(50);
     /// Upper bound of that silence.
     MAX_SILENCE: Duration = Duration::from_millis(500);
-    /// Silences, as 1 / n. While a component does not respond for longer than this, silence does not
-    /// end a reconcile.
+    /// Silences, as 1 / n. While a component does not respond for longer than this, silence does
+    /// not end a reconcile.
     STALLED_SILENCE_DIVISOR: i64 = 2;
     /// Sync periods, as 1 / n. Requests that are further apart belong to two reconciles.
     RECONCILE_DISTANCE_DIVISOR: i64 = 2;
@@ -70,8 +70,8 @@ tolerances! {
     SURPLUS_EVENT_TIMEOUT: Duration = Duration::from_millis(200);
     /// A component that responds faster than this has not stalled.
     SHORTEST_STALL: Duration = Duration::from_millis(50);
-    /// The error of times in the audit log: the clocks of two processes on one machine, and the time
-    /// from a reading of the clock to a request.
+    /// The error of times in the audit log: the clocks of two processes on one machine, and the
+    /// time from a reading of the clock to a request.
     AUDIT_LOG_UNCERTAINTY: Span = Span::from_millis(4);
     /// The time that an event may take to be in the audit log: the controller writes the events of
     /// all scenarios one after the other.

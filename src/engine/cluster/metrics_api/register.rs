@@ -46,8 +46,8 @@ const DELETION_LIMIT: Duration = Duration::from_secs(15);
 /// may have been too early.
 const FAILURE_LIMIT: Duration = Duration::from_secs(3);
 
-/// Between two reads of an APIService or the namespace, whose watches the role for existing clusters
-/// does not permit.
+/// Between two reads of an APIService or the namespace, whose watches the role for existing
+/// clusters does not permit.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The number of retries of a change after conflicts with the API server's own changes.
