@@ -44,7 +44,7 @@ fn image(release: Release, no_docker: Option<&'static str>, embedded: &Check) ->
     let name = format!("{} {release}", containers::IMAGE);
     let program = (embedded.state == State::Missing).then_some("the embedded engine");
     let there = "the embedded control plane in a Docker container";
-    let check = needing(name, there, no_docker.into_iter().chain(program));
+    let check = requiring(name, there, no_docker.into_iter().chain(program));
     if check.state != State::Ok || embedded.state == State::Ok {
         return check;
     }
@@ -58,7 +58,7 @@ fn k3s(release: Release, no_docker: Option<&'static str>) -> Check {
         return unsupported(name);
     }
     let there = "Docker is available; it pulls the k3s image of the release, if there is one";
-    needing(name, there, no_docker)
+    requiring(name, there, no_docker)
 }
 
 /// The first line of `kind version`, if the program is installed.
@@ -77,7 +77,7 @@ fn kind(release: Release, no_docker: Option<&'static str>, version: Option<Strin
     }
     let lacks = no_docker.into_iter().chain(version.is_none().then_some("the program kind"));
     let there = version.as_deref().unwrap_or_default();
-    let check = needing(name, &format!("{there}; it pulls the node image"), lacks);
+    let check = requiring(name, &format!("{there}; it pulls the node image"), lacks);
     match version {
         Some(_) => check,
         None => check.hint("install kind, or use `--engine kubeconfig` on any other cluster"),
@@ -127,16 +127,16 @@ mod tests {
         let unbuilt = of(None, State::Unbuilt);
         assert!(unbuilt.found.ends_with("the embedded engine is not built yet"));
         assert_eq!(unbuilt.hint.as_deref(), Some("build it"));
-        assert_eq!(of(None, State::Missing).found, "needs the embedded engine");
-        assert_eq!(of(NO_DOCKER, State::Unbuilt).found, "needs Docker");
-        let both = "needs Docker, and the embedded engine";
+        assert_eq!(of(None, State::Missing).found, "requires the embedded engine");
+        assert_eq!(of(NO_DOCKER, State::Unbuilt).found, "requires Docker");
+        let both = "requires Docker and the embedded engine";
         assert_eq!(of(NO_DOCKER, State::Missing).found, both);
     }
 
     #[test]
     fn k3s_requires_docker_and_a_supported_release() {
         assert_eq!(k3s(containers::OLDEST, None).state, State::Ok);
-        assert_eq!(k3s(containers::OLDEST, NO_DOCKER).found, "needs Docker");
+        assert_eq!(k3s(containers::OLDEST, NO_DOCKER).found, "requires Docker");
         let old = k3s(TOO_OLD, None);
         assert_eq!(old.state, State::Missing);
         assert_eq!(old.found, "not supported; the supported releases are 1.23 and newer");
@@ -148,9 +148,9 @@ mod tests {
         let there = kind(containers::OLDEST, None, version());
         assert_eq!(there.state, State::Ok);
         assert_eq!(there.found, "kind v0.29.0; it pulls the node image");
-        assert_eq!(kind(containers::OLDEST, NO_DOCKER, version()).found, "needs Docker");
+        assert_eq!(kind(containers::OLDEST, NO_DOCKER, version()).found, "requires Docker");
         let lacks = kind(containers::OLDEST, NO_DOCKER, None);
-        assert_eq!(lacks.found, "needs Docker, and the program kind");
+        assert_eq!(lacks.found, "requires Docker and the program kind");
         assert!(lacks.hint.is_some_and(|hint| hint.contains("install kind")));
         assert_eq!(kind(TOO_OLD, None, version()).state, State::Missing);
     }

@@ -390,8 +390,8 @@ impl Cluster {
         let (server, _) = exposure.serve(&client, &metrics).await?;
         let mut tasks = JoinSet::new();
         let mut observability = observe(&client, log, &dispatcher, &mut tasks);
-        observability.uncertainty = Span(observability.uncertainty.0 + late.0);
-        let seen = PodCache::watching(&client, &dispatcher, &mut tasks);
+        observability.uncertainty = Span(observability.uncertainty.0 + uncertainty.0);
+        let pod_cache = PodCache::watching(&client, &dispatcher, &mut tasks);
         let probe = Arc::new(LatencyProbe::default());
         let (component, path) = ("the API server", register::PATH);
         probe.probe_endpoint(Endpoint { component, client: client.clone(), path }, &mut tasks);

@@ -314,7 +314,7 @@ impl RequestStream {
             let left = match self.events.len() < expected {
                 true => self.time_left(until),
                 // Events of a reconcile after the end do not belong to the scenario.
-                false if goes_on => break,
+                false if has_next => break,
                 false => SURPLUS_EVENT_TIMEOUT,
             };
             match timeout(left, self.requests.recv()).await {

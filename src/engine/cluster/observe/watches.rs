@@ -46,7 +46,7 @@ pub(crate) fn start(client: &Client, dispatcher: &Arc<Dispatcher>, tasks: &mut J
     let any = watcher::Config::default();
     observe(resources::hpas("v2"), any.clone(), status_write as Read);
     for kind in &BUILT_IN {
-        observe(resources::scalable(kind), any.clone().labels(PLAYED), scale_write);
+        observe(resources::scalable(kind), any.clone().labels(SCENARIO_OBJECT), scale_write);
     }
     let events = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Event"));
     observe(events, any.fields(EVENTS_OF_HPAS), event);

@@ -84,7 +84,8 @@ impl PodCache {
             let targets = watch(api, Config::default(), name, dispatcher.clone());
             tasks.spawn(cache.clone().follow_targets(writer, targets));
         }
-        let (api, config) = (Api::<Pod>::all(client.clone()), Config::default().labels(PLAYED));
+        let (api, config) =
+            (Api::<Pod>::all(client.clone()), Config::default().labels(SCENARIO_OBJECT));
         let pods = watch(api, config, Pod::plural(&()).into(), dispatcher.clone());
         tasks.spawn(cache.clone().follow_pods(pods));
         cache

@@ -308,7 +308,7 @@ impl PodDriver {
         requests: &mut RequestStream,
     ) -> Result<(), EngineError> {
         let deadline = Instant::now() + CONVERGENCE_TIMEOUT;
-        let changed = self.context.seen.changed(&self.namespace);
+        let changed = self.context.pod_cache.changed(&self.namespace);
         loop {
             let notified = changed.notified();
             let todo = self.actions();
@@ -347,11 +347,11 @@ impl PodDriver {
 
     /// Waits until the watch has reported the results of actions, so that they are not repeated.
     async fn wait_until_reported(&self, done: &[PodAction]) {
-        let changed = self.context.seen.changed(&self.namespace);
+        let changed = self.context.pod_cache.changed(&self.namespace);
         let reported = async {
             loop {
                 let notified = changed.notified();
-                let pods = self.context.seen.pods(&self.namespace);
+                let pods = self.context.pod_cache.pods(&self.namespace);
                 if done.iter().all(|action| action.is_reported(&pods)) {
                     return;
                 }

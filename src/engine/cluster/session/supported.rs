@@ -91,5 +91,5 @@ fn lacks_a_request(scenario: &Scenario) -> bool {
         let of_pod = spec.requests.as_ref().is_some_and(|requests| requests.contains_key(name));
         !of_pod && spec.running_containers().any(|container| !has(container, name))
     };
-    specs.into_iter().any(|spec| names.iter().any(|name| lacks(spec, name)))
+    specs.into_iter().any(|spec| names.iter().any(|name| lacks(&spec, name)))
 }

@@ -24,7 +24,7 @@ use crate::run::findings::Findings;
 use crate::run::lockstep::{Predicted, free_run, predicted};
 use crate::run::plan::Compared;
 use crate::run::wall_clock::checker::{Checker, Outcome, Precision};
-use crate::run::wall_clock::custom_controller::PAST_THE_SCALE;
+use crate::run::wall_clock::custom_controller::WRITES_SPEC_REPLICAS;
 use crate::run::wall_clock::uncertainty::{History, Uncertainty};
 use crate::run::wall_clock::window;
 use crate::scenario::Scenario;
