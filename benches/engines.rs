@@ -30,10 +30,10 @@ const PERIOD: Span = Span::from_secs(15);
 /// Nanoseconds per tick by benchmark and number of pods: the minimum of all samples.
 static LEAST: Mutex<BTreeMap<(&str, u32), f64>> = Mutex::new(BTreeMap::new());
 
-fn note(what: &'static str, pods: u32, ticks: u64, took: Duration) {
+fn note(benchmark: &'static str, pods: u32, ticks: u64, took: Duration) {
     let nanos = took.as_nanos() as f64 / ticks.max(1) as f64;
     if let Ok(mut least) = LEAST.lock() {
-        let entry = least.entry((what, pods)).or_insert(nanos);
+        let entry = least.entry((benchmark, pods)).or_insert(nanos);
         *entry = entry.min(nanos);
     }
 }
@@ -209,14 +209,14 @@ fn bare(program: &Path) {
 }
 
 fn say(line: &str) {
-    // A closed standard output is no reason to stop.
+    // A closed standard output does not stop the benchmark.
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
 /// Prints the ratios of the best samples: noise of the machine only adds time.
 fn ratios() {
     let Ok(least) = LEAST.lock() else { return };
-    let get = |what: &'static str, pods| least.get(&(what, pods)).copied();
+    let get = |benchmark: &'static str, pods| least.get(&(benchmark, pods)).copied();
     let rate = |nanos: Option<f64>| match nanos {
         Some(nanos) => format!("{:.0}", 1e9 / nanos),
         None => "-".to_owned(),
@@ -251,10 +251,14 @@ fn ratios() {
     }
     let bare = get("bare", 10);
     let _ = writeln!(table, "\nupstream's bare loop, 10 pods: {} ticks/s", rate(bare));
-    let _ = writeln!(table, "through the protocol, ahead: {} of it", ratio(get("ahead", 10), bare));
     let _ = writeln!(
         table,
-        "through the protocol, step by step: {} of it",
+        "through the protocol, ahead: {} of the bare loop",
+        ratio(get("ahead", 10), bare)
+    );
+    let _ = writeln!(
+        table,
+        "through the protocol, step by step: {} of the bare loop",
         ratio(get("step by step", 10), bare)
     );
     say(&table);

@@ -15,7 +15,7 @@ use kube_lockstep::model::rules::Rules;
 use kube_lockstep::model::time::{Span, Time};
 
 /// A steady cluster: the usage is 2 % above the target, within the tolerance.
-struct Still {
+struct SteadyCluster {
     controller: Controller,
     hpa: Hpa,
     scale: Scale,
@@ -53,11 +53,11 @@ fn hpa() -> Hpa {
     }
 }
 
-impl Still {
-    fn new(replicas: i32) -> Still {
+impl SteadyCluster {
+    fn new(replicas: i32) -> SteadyCluster {
         let controller =
             Controller::new(Rules::default(), Flags::default(), FeatureGates::default());
-        let mut still = Still {
+        let mut cluster = SteadyCluster {
             controller,
             hpa: hpa(),
             scale: Scale { replicas, status_replicas: replicas, selector: "app=web".into() },
@@ -65,9 +65,9 @@ impl Still {
             pods: Vec::new(),
             metrics: Vec::new(),
         };
-        still.add_pods(replicas);
-        still.controller.hpa_added(&"default/web".into(), Time::ZERO);
-        still
+        cluster.add_pods(replicas);
+        cluster.controller.hpa_added(&"default/web".into(), Time::ZERO);
+        cluster
     }
 
     /// Adds ready pods that share their labels, their spec and their usage.
@@ -128,14 +128,14 @@ impl Still {
 fn ticks(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("model/tick");
     for replicas in [1, 10, 100, 1_000, 10_000] {
-        let mut still = Still::new(replicas);
-        still.tick();
-        let second = still.tick();
-        assert_eq!(second.observation.status_write(), None, "the cluster stands still");
+        let mut cluster = SteadyCluster::new(replicas);
+        cluster.tick();
+        let second = cluster.tick();
+        assert_eq!(second.observation.status_write(), None, "the cluster is steady");
         assert_eq!(second.derivation.metrics[0].pods.ready, replicas.unsigned_abs());
         group.throughput(Throughput::Elements(1));
         group.bench_function(BenchmarkId::from_parameter(replicas), |bencher| {
-            bencher.iter(|| black_box(still.tick()));
+            bencher.iter(|| black_box(cluster.tick()));
         });
     }
     group.finish();

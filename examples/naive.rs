@@ -59,7 +59,7 @@ fn period(mut args: impl Iterator<Item = String>) -> Result<Duration, Error> {
 
 fn log(line: &str) {
     use std::io::Write as _;
-    // A closed standard error is no reason to stop.
+    // A closed standard error does not stop the controller.
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
@@ -79,23 +79,23 @@ async fn sync_all(client: &Client) -> Result<(), Error> {
 /// Reconciles one HPA.
 async fn sync(client: &Client, hpa: &Hpa) -> Result<(), Error> {
     let namespace = hpa.namespace().unwrap_or_default();
-    let of = &hpa.spec.scale_target_ref;
-    let version = of.api_version.as_deref().unwrap_or("v1");
+    let target = &hpa.spec.scale_target_ref;
+    let version = target.api_version.as_deref().unwrap_or("v1");
     let (group, version) = version.split_once('/').unwrap_or(("", version));
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &of.kind));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &target.kind));
     let targets: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &resource);
-    let scale: Scale = targets.get_scale(&of.name).await?;
+    let scale: Scale = targets.get_scale(&target.name).await?;
     let current = scale.spec.and_then(|spec| spec.replicas).unwrap_or_default();
     let selector = scale.status.and_then(|status| status.selector).unwrap_or_default();
     let Some(metric) = hpa.spec.metrics.iter().flatten().next() else { return Ok(()) };
     let Some(ratio) = ratio(client, &namespace, &selector, metric).await? else { return Ok(()) };
-    let (least, most) = (hpa.spec.min_replicas.unwrap_or(1), hpa.spec.max_replicas);
+    let (min, max) = (hpa.spec.min_replicas.unwrap_or(1), hpa.spec.max_replicas);
     // Replicas are far below the limits of a float.
-    let desired = ((f64::from(current) * ratio).ceil() as i32).clamp(least, most);
+    let desired = ((f64::from(current) * ratio).ceil() as i32).clamp(min, max);
     let patch = PatchParams::default();
     if desired != current {
         let scale = json!({ "spec": { "replicas": desired } });
-        targets.patch_scale(&of.name, &patch, &Patch::Merge(scale)).await?;
+        targets.patch_scale(&target.name, &patch, &Patch::Merge(scale)).await?;
     }
     let status = json!({
         "status": { "currentReplicas": current, "desiredReplicas": desired },
@@ -105,7 +105,7 @@ async fn sync(client: &Client, hpa: &Hpa) -> Result<(), Error> {
     Ok(())
 }
 
-/// The ratio of a resource metric to its target; nothing for other metrics.
+/// The ratio of a resource metric to its target; `None` for other metrics.
 async fn ratio(
     client: &Client,
     namespace: &str,
@@ -169,8 +169,8 @@ async fn requests(
         let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
         let mut sum = 0.0;
         for container in containers {
-            let own = container.resources.as_ref().and_then(|it| it.requests.as_ref());
-            sum += own.and_then(|own| own.get(name)).map_or(Ok(0.0), number)?;
+            let requested = container.resources.as_ref().and_then(|it| it.requests.as_ref());
+            sum += requested.and_then(|requested| requested.get(name)).map_or(Ok(0.0), number)?;
         }
         requests.insert(pod.name_any(), sum);
     }
