@@ -17,9 +17,11 @@ use support::trials::Suite;
 
 fn main() -> ExitCode {
     let mut suite = Suite::new("checkout");
-    // Built before, so that the modules are there.
+    // The build fills Go's module cache.
     let upstream = suite.upstream(Release::NEWEST);
-    suite.test_with(&upstream, "only_the_changed_line_of_the_controller_diverges", |_| changes());
+    suite.test_with(&upstream, "only_the_changed_line_of_the_controller_diverges", |_| {
+        changed_line_diverges()
+    });
     suite.run()
 }
 
@@ -27,25 +29,25 @@ fn main() -> ExitCode {
 const LINE: (&str, &str) = ("usageRatio <= (1.0+t.scaleUp)", "usageRatio < (1.0+t.scaleUp)");
 const FILE: &str = "pkg/controller/podautoscaler/replica_calculator.go";
 
-/// Where Go keeps a module that it has.
+/// Downloads a module, and returns its folder in Go's module cache.
 fn module(name: &str, version: &str) -> Result<PathBuf, Failed> {
-    // ExternalScale of any module, so that nothing of this tree is asked for.
+    // A folder outside any module, so that Go does not use a go.mod of this repository.
     let folder = tempfile::tempdir()?;
     let output = Command::new("go")
         .args(["mod", "download", "-json", &format!("{name}@{version}")])
         .envs([("GOWORK", "off"), ("GOFLAGS", "")])
         .current_dir(folder.path())
         .output()?;
-    let told: Value = serde_json::from_slice(&output.stdout)?;
-    let folder = told["Dir"].as_str().ok_or_else(|| format!("no {name}: {told}"))?;
+    let module: Value = serde_json::from_slice(&output.stdout)?;
+    let folder = module["Dir"].as_str().ok_or_else(|| format!("no {name}: {module}"))?;
     Ok(PathBuf::from(folder))
 }
 
-/// Copies a folder. Files that exist and are the same stay.
+/// Copies a folder. Identical files are not written again.
 fn copy(from: &Path, to: &Path) -> Result<(), Failed> {
     if !from.is_dir() {
         let text = fs::read(from)?;
-        if fs::read(to).is_ok_and(|there| there == text) {
+        if fs::read(to).is_ok_and(|existing| existing == text) {
             return Ok(());
         }
         // Not `fs::copy`: Go's files are read-only, and the copy must be writable.
@@ -59,8 +61,8 @@ fn copy(from: &Path, to: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-/// A checkout as a published module makes it, with two of the staging modules that it lacks. It is
-/// always at the same place: Go would compile all of it again at another one.
+/// A checkout made from a published module, with two of the staging modules that it lacks. Its path
+/// is always the same, because Go compiles everything again for another path.
 struct Checkout {
     folder: PathBuf,
     cache: PathBuf,
@@ -71,17 +73,17 @@ impl Checkout {
         let version = build::version(build::Artifact::Host, Release::NEWEST).ok_or("no version")?;
         let published = module("k8s.io/kubernetes", &version)?;
         let root = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let made = Checkout { folder: root.join("kubernetes"), cache: root.join("cache") };
+        let checkout = Checkout { folder: root.join("kubernetes"), cache: root.join("cache") };
         for part in ["go.mod", "go.sum", "pkg", "third_party", "CHANGELOG"] {
-            fs::create_dir_all(&made.folder)?;
-            copy(&published.join(part), &made.folder.join(part))?;
+            fs::create_dir_all(&checkout.folder)?;
+            copy(&published.join(part), &checkout.folder.join(part))?;
         }
         let staging = version.replacen("v1.", "v0.", 1);
         for part in ["k8s.io/component-base", "k8s.io/metrics"] {
             let published = module(part, &staging)?;
-            copy(&published, &made.folder.join("staging/src").join(part))?;
+            copy(&published, &checkout.folder.join("staging/src").join(part))?;
         }
-        Ok(made)
+        Ok(checkout)
     }
 
     /// Changes a file.
@@ -92,7 +94,7 @@ impl Checkout {
         Ok(fs::write(path, text.replace(from, to))?)
     }
 
-    /// Runs the command on it.
+    /// Runs the command on the checkout.
     fn run(&self, arguments: &[&str]) -> Result<Output, Failed> {
         let output = Command::new(env!("CARGO_BIN_EXE_kube-lockstep"))
             .args(arguments)
@@ -104,7 +106,7 @@ impl Checkout {
         Ok(output)
     }
 
-    /// Runs all fixtures on it, and returns the JSON objects of the output.
+    /// Runs all fixtures on the checkout, and returns the JSON objects of the output.
     fn suite(&self, code: i32) -> Result<Vec<Value>, Failed> {
         let output = self.run(&["run", "--format", "json"])?;
         assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8(output.stderr)?);
@@ -112,7 +114,7 @@ impl Checkout {
         Ok(lines.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
     }
 
-    /// The engines that are kept of it.
+    /// The cached engines of the checkout.
     fn engines(&self) -> Result<Vec<PathBuf>, Failed> {
         let folders = fs::read_dir(self.cache.join("checkouts"))?;
         let folders: Vec<PathBuf> = folders.flatten().map(|entry| entry.path()).collect();
@@ -123,11 +125,11 @@ impl Checkout {
     }
 }
 
-fn changes() -> Result<(), Failed> {
+fn changed_line_diverges() -> Result<(), Failed> {
     let checkout = Checkout::new()?;
     let name = format!("upstream {}", checkout.folder.display());
 
-    // As it was published it does as the release does.
+    // The published code behaves like the release.
     let lines = checkout.suite(0)?;
     let summary = &lines[lines.len() - 1]["summary"];
     assert_eq!(summary["engine"], *name);
@@ -136,7 +138,7 @@ fn changes() -> Result<(), Failed> {
     let before = checkout.engines()?;
     assert_eq!(before.len(), 1, "{before:?}");
 
-    // One line is changed, and found wherever it matters.
+    // The changed line diverges wherever it matters, and nowhere else.
     checkout.change(FILE, LINE.0, LINE.1)?;
     let lines = checkout.suite(1)?;
     let diverging: Vec<&Value> =
@@ -144,16 +146,16 @@ fn changes() -> Result<(), Failed> {
     assert!(diverging.iter().any(|line| line["id"] == "tolerance/upper-edge-is-inclusive"));
     for line in &diverging {
         let why = line["divergence"]["why"].as_str().unwrap_or_default();
-        assert!(why.contains("within tolerance"), "it is about something else: {line}");
+        assert!(why.contains("within tolerance"), "the divergence has another cause: {line}");
     }
-    let of = |verdict: &str| lines.iter().filter(|line| line["verdict"] == verdict).count();
-    assert_eq!(of("diverges") + of("conforms") + of("skipped"), lines.len() - 1);
+    let count = |verdict: &str| lines.iter().filter(|line| line["verdict"] == verdict).count();
+    assert_eq!(count("diverges") + count("conforms") + count("skipped"), lines.len() - 1);
     let after = checkout.engines()?;
-    assert!(after.len() == 1 && after != before, "the engine of before is gone: {after:?}");
-    on_other_commands(&checkout, &name)?;
+    assert!(after.len() == 1 && after != before, "the new engine replaces the old one: {after:?}");
+    run_other_commands(&checkout, &name)?;
 
-    // What does not compile says so in Go's words, also in a staging module; the changes undone, it
-    // conforms again, and is the same program.
+    // A compile error is reported with Go's message, also for a staging module. With the changes
+    // undone, the checkout conforms again and the engine is the same program.
     let staged = "staging/src/k8s.io/metrics/pkg/apis/metrics/v1beta1/types.go";
     for (file, place) in [(FILE, "replica_calculator.go:17:"), (staged, "types.go:17:")] {
         let package = fs::read_to_string(checkout.folder.join(file))?;
@@ -161,10 +163,10 @@ fn changes() -> Result<(), Failed> {
         let package = package.lines().nth(line).ok_or("a line")?.to_owned();
         checkout.change(file, &format!("{package}\n"), &format!("{package}; func broken\n"))?;
         let output = checkout.run(&["run", "tolerance"])?;
-        let told = String::from_utf8(output.stderr)?;
-        assert_eq!(output.status.code(), Some(3), "{told}");
-        assert!(told.contains(&format!("the {name} engine failed: `go ")), "{told}");
-        assert!(told.contains(place), "{told}");
+        let errors = String::from_utf8(output.stderr)?;
+        assert_eq!(output.status.code(), Some(3), "{errors}");
+        assert!(errors.contains(&format!("the {name} engine failed: `go ")), "{errors}");
+        assert!(errors.contains(place), "{errors}");
         checkout.change(file, &format!("{package}; func broken\n"), &format!("{package}\n"))?;
     }
     checkout.change(FILE, LINE.1, LINE.0)?;
@@ -173,16 +175,16 @@ fn changes() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The other commands that take a checkout, with the changed line in it.
-fn on_other_commands(checkout: &Checkout, name: &str) -> Result<(), Failed> {
+/// Runs the other commands that take a checkout, on the checkout with the changed line.
+fn run_other_commands(checkout: &Checkout, name: &str) -> Result<(), Failed> {
     let id = "tolerance/upper-edge-is-inclusive";
-    let told = |arguments: &[&str], code: i32| -> Result<String, Failed> {
+    let run = |arguments: &[&str], code: i32| -> Result<String, Failed> {
         let output = checkout.run(arguments)?;
         let errors = String::from_utf8(output.stderr)?;
         assert_eq!(output.status.code(), Some(code), "{errors}");
         Ok(String::from_utf8(output.stdout)? + &errors)
     };
-    let text = told(&["run", id], 1)?;
+    let text = run(&["run", id], 1)?;
     // A long note is folded at the width of a terminal.
     let unfolded = text.replace("\n      ", " ");
     let folder = checkout.folder.display();
@@ -195,30 +197,30 @@ fn on_other_commands(checkout: &Checkout, name: &str) -> Result<(), Failed> {
     ] {
         assert!(unfolded.contains(part), "{part}\n{text}");
     }
-    // Rules of another release are not followed by it, and that is seen.
-    let text = told(&["run", "limits", "--release", "1.36"], 1)?;
+    // The checkout does not follow the rules of another release, and diverges.
+    let text = run(&["run", "limits", "--release", "1.36"], 1)?;
     let note = "note: the model follows the rules of 1.36, as requested, not of 1.37\n";
     assert!(text.contains(note), "{text}");
 
-    let text = told(&["explain", id, "--tick", "1"], 0)?;
+    let text = run(&["explain", id, "--tick", "1"], 0)?;
     assert!(text.contains(&format!("model | {name}\n")), "{text}");
     let conforming = "tolerance/lower-edge-is-inclusive";
-    let text = told(&["explain", conforming, "--tick", "1"], 0)?;
+    let text = run(&["explain", conforming, "--tick", "1"], 0)?;
     assert!(text.contains(&format!("\n{name} does the same up to this tick\n")), "{text}");
 
     let found = tempfile::tempdir()?;
     let save = found.path().to_string_lossy().into_owned();
     let options = ["--seed", "5", "--ticks", "20000", "--area", "ratios", "--save", &save];
-    let text = told(&[&["fuzz"], &options[..]].concat(), 1)?;
+    let text = run(&[&["fuzz"], &options[..]].concat(), 1)?;
     assert!(text.starts_with(&format!("fuzz: seed 5, release 1.37, engine {name}, ")), "{text}");
     let saved = fs::read_dir(found.path())?.count();
     assert!(saved > 0 && text.contains(&format!("--upstream-path {folder}\n")), "{text}");
 
-    let text = told(&["run", "--engine", "recorded"], 2)?;
+    let text = run(&["run", "--engine", "recorded"], 2)?;
     assert!(text.contains("--upstream-path requires the upstream engine"), "{text}");
-    let text = told(&["run", "--release", "1.36,1.37"], 2)?;
+    let text = run(&["run", "--release", "1.36,1.37"], 2)?;
     assert!(text.contains("--upstream-path can't be combined with several releases"), "{text}");
-    let text = told(&["run", "--program", "x"], 2)?;
+    let text = run(&["run", "--program", "x"], 2)?;
     assert!(
         text.contains("--upstream-path and --program both replace the upstream engine"),
         "{text}"

@@ -1,6 +1,6 @@
-//! The files of `ci/` for other machines: the scripts of the nightly workflow and of the indexed Job
-//! run unchanged, on engines that do not require Go, and their results are merged. The suite also
-//! runs `ci/resolve`, which adds a release.
+//! The files of `ci/` for other machines: the scripts of the nightly workflow and of the indexed
+//! Job run unchanged, on engines that do not require Go, and their results are merged. The suite
+//! also runs `ci/resolve`, which adds a release.
 //!
 //! The scripts require bash and jq; without them, the tests are reported as ignored.
 
@@ -24,29 +24,29 @@ fn main() -> ExitCode {
     let mut suite = Suite::new("ci");
     let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
     let programs = suite.require_that("bash and jq", || has("bash") && has("jq"));
-    suite.test_with(&programs, "the_nightly_workflow_runs", |()| night());
+    suite.test_with(&programs, "the_nightly_workflow_runs", |()| nightly_workflow_runs());
     let no_types = !cfg!(feature = "clusters");
     suite.test_unless(no_types, "the_job_is_a_valid_manifest", manifest);
     suite.test("the_pods_of_the_job_share_the_run", pods);
     suite.test("control_planes_have_the_versions_of_the_engines", control_planes);
-    // Built before, so that the modules are there.
+    // The build fills Go's module cache.
     let upstream = suite.upstream(Release::NEWEST);
-    suite.test_with(&upstream, "one_command_adds_a_release", |_| resolves());
+    suite.test_with(&upstream, "one_command_adds_a_release", |_| newest_release_resolves());
     suite.run()
 }
 
-/// `ci/resolve` adds the newest release again, and gives the files that are there.
-fn resolves() -> Result<(), Failed> {
+/// `ci/resolve` adds the newest release again, and writes the committed files.
+fn newest_release_resolves() -> Result<(), Failed> {
     let version = build::version(build::Artifact::Host, Release::NEWEST).ok_or("no version")?;
     let folder = tempfile::tempdir()?;
     let output = Command::new(support::repository().join("ci/resolve"))
         .arg(version.trim_start_matches('v'))
         .arg(folder.path())
-        // The sums are held against those that were verified when it was added.
+        // The sums are compared with the committed ones, which were verified.
         .env("GONOSUMDB", "*")
         .output()?;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    // How requirements are grouped depends on the versions before, and means nothing.
+    // The grouping of requirements depends on earlier versions and has no meaning.
     let lines = |folder: &Path, file: &str| -> Result<BTreeSet<String>, Failed> {
         let text = fs::read_to_string(folder.join(file))?;
         let lines = text.lines().map(|line| line.trim().trim_start_matches("require ").into());
@@ -60,7 +60,7 @@ fn resolves() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The modules of a control plane have the version of its release, but for substitutes that
+/// The modules of a control plane have the version of its release, except for the substitutes that
 /// `ci/resolve` names.
 fn control_planes() -> Result<(), Failed> {
     let script = fs::read_to_string(support::repository().join("ci/resolve"))?;
@@ -75,9 +75,9 @@ fn control_planes() -> Result<(), Failed> {
         for (module, by) in replaced {
             let module = module.trim().trim_start_matches("replace ");
             let Some(at) = by.strip_prefix(&format!("{module} ")) else { continue };
-            let stands_in = script.contains(&format!("[\"{module}@{staging}\"]={at}\n"));
-            let is_own = at == staging || !module.starts_with("k8s.io/");
-            assert!(is_own || stands_in, "{file}: {module} is of {at}");
+            let is_substitute = script.contains(&format!("[\"{module}@{staging}\"]={at}\n"));
+            let is_expected = at == staging || !module.starts_with("k8s.io/");
+            assert!(is_expected || is_substitute, "{file}: {module} has version {at}");
         }
     }
     Ok(())
@@ -88,7 +88,7 @@ fn yaml(name: &str) -> Result<Value, Failed> {
     Ok(serde_yaml::from_str(&text)?)
 }
 
-/// A folder for scripts to run in, with programs of their own.
+/// A folder in which scripts run, with stand-in programs in `$PATH`.
 struct Machine {
     folder: tempfile::TempDir,
 }
@@ -97,16 +97,16 @@ impl Machine {
     fn new() -> Result<Machine, Failed> {
         let machine = Machine { folder: tempfile::tempdir()? };
         fs::create_dir_all(machine.path("path"))?;
-        // The same command line, on an engine that needs no Go.
-        let stands_in = format!(
+        // The same command line, on an engine that does not require Go.
+        let stand_in = format!(
             "engine=recorded\n[ \"$1\" = fuzz ] && engine=model\n\
              for it in \"$@\"; do\n  shift\n\
              case $it in upstream|embedded) it=$engine;; esac\n\
              set -- \"$@\" \"$it\"\ndone\nexec {} \"$@\"\n",
             env!("CARGO_BIN_EXE_kube-lockstep")
         );
-        machine.program("path/kube-lockstep", &stands_in)?;
-        // The jobs run control planes, which a build without the feature lacks.
+        machine.program("path/kube-lockstep", &stand_in)?;
+        // The jobs run control planes, which require the feature.
         let cargo = "case \"$*\" in *'--features clusters'*) ;; *) exit 1;; esac\n\
              mkdir -p target/release && cp path/kube-lockstep target/release/\n";
         machine.program("path/cargo", cargo)?;
@@ -139,14 +139,14 @@ impl Machine {
 
 type Variables = BTreeMap<String, String>;
 
-/// The scripts of a job of the workflow, each with its name and its variables, where expressions
-/// stand for these values.
+/// The scripts of a workflow job, each with its name and its variables. `values` replace the
+/// expressions in the variables.
 fn scripts(
     job: &Value,
     values: &[(&str, &str)],
 ) -> Result<Vec<(String, String, Variables)>, Failed> {
-    let variables = |of: &Value| -> Result<Variables, Failed> {
-        let all = of["env"].as_object().into_iter().flatten();
+    let variables = |element: &Value| -> Result<Variables, Failed> {
+        let all = element["env"].as_object().into_iter().flatten();
         let known = all.map(|(name, value)| {
             let text = value.as_str().ok_or("a text")?;
             let expression = text.strip_prefix("${{ ").and_then(|it| it.strip_suffix(" }}"));
@@ -161,7 +161,7 @@ fn scripts(
     let mut found = Vec::new();
     for step in steps {
         let Some(script) = step["run"].as_str() else { continue };
-        // An expression in a script could be anything, also a command.
+        // An expression in a script could insert any text, even a command.
         assert!(!script.contains("${{"), "{script}");
         let mut env = variables(job)?;
         env.extend(variables(step)?);
@@ -171,11 +171,11 @@ fn scripts(
     Ok(found)
 }
 
-/// As the workflow's shell runs a step.
+/// The command with which the workflow's shell runs a step.
 const BASH: &[&str] = &["bash", "--noprofile", "--norc", "-eo", "pipefail"];
 
 /// The nightly workflow, whose jobs run on one machine.
-struct Night {
+struct NightlyWorkflow {
     workflow: Value,
     machine: Machine,
 }
@@ -183,28 +183,28 @@ struct Night {
 /// The steps of a job, each with its name.
 type Steps = Vec<(String, Output)>;
 
-impl Night {
-    fn new() -> Result<Night, Failed> {
+impl NightlyWorkflow {
+    fn new() -> Result<NightlyWorkflow, Failed> {
         let workflow = yaml("nightly.yaml")?;
         assert_eq!(workflow["defaults"]["run"]["shell"], "bash");
-        Ok(Night { workflow, machine: Machine::new()? })
+        Ok(NightlyWorkflow { workflow, machine: Machine::new()? })
     }
 
-    /// Runs the steps of a job, also after one that fails.
-    fn play(&self, job: &str, values: &[(&str, &str)]) -> Result<Steps, Failed> {
+    /// Runs all steps of a job, even after a failed step.
+    fn run(&self, job: &str, values: &[(&str, &str)]) -> Result<Steps, Failed> {
         let scripts = scripts(&self.workflow["jobs"][job], values)?;
-        let played = scripts.into_iter().map(|(name, script, env)| {
+        let outputs = scripts.into_iter().map(|(name, script, env)| {
             let output = self.machine.run(BASH, &script, &env)?;
             Ok((name, output))
         });
-        played.collect()
+        outputs.collect()
     }
 
-    /// Runs the job that joins the results of some releases.
+    /// Runs the job that merges the results of releases.
     fn report(&self, releases: &[String], cluster: &str) -> Result<Steps, Failed> {
-        let joined = |what: &str| format!("join(fromJSON(needs.plan.outputs.{what}), ',')");
+        let joined = |output: &str| format!("join(fromJSON(needs.plan.outputs.{output}), ',')");
         let (all, clusters) = (joined("releases"), joined("clusters"));
-        self.play("report", &[(&all, &releases.join(",")), (&clusters, cluster)])
+        self.run("report", &[(&all, &releases.join(",")), (&clusters, cluster)])
     }
 }
 
@@ -224,8 +224,8 @@ struct Plan {
 }
 
 impl Plan {
-    fn read(night: &Night) -> Result<Plan, Failed> {
-        let text = fs::read_to_string(night.machine.path("output"))?;
+    fn read(nightly: &NightlyWorkflow) -> Result<Plan, Failed> {
+        let text = fs::read_to_string(nightly.machine.path("output"))?;
         let output = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name}=")));
             line.ok_or_else(|| format!("no {name}: {text}"))
@@ -238,16 +238,16 @@ impl Plan {
     }
 }
 
-fn night() -> Result<(), Failed> {
-    let night = Night::new()?;
-    assert_success(night.play("plan", &[("inputs.seed", "")])?);
-    let Plan { seed, releases, clusters } = Plan::read(&night)?;
+fn nightly_workflow_runs() -> Result<(), Failed> {
+    let nightly = NightlyWorkflow::new()?;
+    assert_success(nightly.run("plan", &[("inputs.seed", "")])?);
+    let Plan { seed, releases, clusters } = Plan::read(&nightly)?;
     assert!(seed.parse::<u64>().is_ok_and(|seed| seed > 0), "{seed}");
     assert_eq!(releases[0], Release::NEWEST.to_string());
     assert!(releases.len() >= 8, "{releases:?}");
     assert!(clusters.len() >= 2 && clusters.iter().all(|it| releases.contains(it)), "{clusters:?}");
 
-    // Two of them are enough to be joined.
+    // Two releases are enough for a merge.
     let releases = &releases[..2];
     for release in releases {
         let values = [
@@ -255,23 +255,27 @@ fn night() -> Result<(), Failed> {
             ("needs.plan.outputs.seed", &seed),
             ("inputs.ticks || '200000'", "300"),
         ];
-        assert_success(night.play("release", &values)?);
+        assert_success(nightly.run("release", &values)?);
     }
-    assert_success(night.play("cluster", &[("matrix.release", &clusters[0])])?);
-    assert_success(night.report(releases, &clusters[0])?);
+    assert_success(nightly.run("cluster", &[("matrix.release", &clusters[0])])?);
+    assert_success(nightly.report(releases, &clusters[0])?);
     for file in ["run.json", "fuzz.json"] {
-        let text = fs::read_to_string(night.machine.path(file))?;
+        let text = fs::read_to_string(nightly.machine.path(file))?;
         let last = text.lines().last().ok_or(file)?;
         assert!(last.starts_with(r#"{"summary":"#) && !last.contains("\"missing\":["), "{last}");
     }
-    lost_results_fail(&night, releases, &clusters[0])
+    missing_results_fail(&nightly, releases, &clusters[0])
 }
 
-/// A job that left no results and one that was killed make the report fail.
-fn lost_results_fail(night: &Night, releases: &[String], cluster: &str) -> Result<(), Failed> {
-    fs::remove_file(night.machine.path(&format!("results/run-{}.json", releases[0])))?;
-    fs::write(night.machine.path(&format!("results/fuzz-{}.json", releases[1])), "")?;
-    let steps = night.report(releases, cluster)?;
+/// The report fails if a job left no results or was killed.
+fn missing_results_fail(
+    nightly: &NightlyWorkflow,
+    releases: &[String],
+    cluster: &str,
+) -> Result<(), Failed> {
+    fs::remove_file(nightly.machine.path(&format!("results/run-{}.json", releases[0])))?;
+    fs::write(nightly.machine.path(&format!("results/fuzz-{}.json", releases[1])), "")?;
+    let steps = nightly.report(releases, cluster)?;
     let assert_failed = |index: usize, expected: &str| {
         let (name, output) = &steps[index];
         let text = String::from_utf8_lossy(&output.stdout);
@@ -285,17 +289,17 @@ fn lost_results_fail(night: &Night, releases: &[String], cluster: &str) -> Resul
     Ok(())
 }
 
-/// Fields that the API's types do not know are lost when they are read.
+/// Deserializing drops fields that the API's types do not have.
 #[cfg(feature = "clusters")]
 fn manifest() -> Result<(), Failed> {
     let written = yaml("job.yaml")?;
     let job: Job = serde_json::from_value(written.clone())?;
     let read = serde_json::to_value(&job)?;
-    assert_eq!(read, written, "a field is unknown, or misspelt");
+    assert_eq!(read, written, "a field is unknown or misspelled");
     let spec = job.spec.ok_or("a spec")?;
     assert_eq!(spec.completion_mode.as_deref(), Some("Indexed"));
     assert_eq!(spec.template.spec.and_then(|it| it.restart_policy).as_deref(), Some("Never"));
-    // What the API server asks for where a failure of one index is to be final.
+    // The API server requires a backoff limit per index for the action `FailIndex`.
     let rules = spec.pod_failure_policy.ok_or("a policy")?.rules;
     assert!(rules.iter().any(|rule| rule.action == "FailIndex"));
     assert!(spec.backoff_limit_per_index.is_some() && spec.max_failed_indexes.is_some());
@@ -337,7 +341,7 @@ fn pods() -> Result<(), Failed> {
         ]);
         let output = machine.run(&["/bin/sh"], &script, &env)?;
         assert!(output.status.success(), "{index}: {}", fs::read_to_string(&errors)?);
-        assert!(output.stderr.is_empty(), "the log is to hold results alone");
+        assert!(output.stderr.is_empty(), "the log must contain only results");
         let log = machine.path(&format!("{index}.json"));
         fs::write(&log, output.stdout)?;
         logs.push(log);
@@ -349,14 +353,14 @@ fn pods() -> Result<(), Failed> {
             .output()?;
         Ok((output.status.code(), String::from_utf8(output.stdout)?))
     };
-    let (code, told) = merge(&logs)?;
-    assert_eq!(code, Some(0), "{told}");
+    let (code, printed) = merge(&logs)?;
+    assert_eq!(code, Some(0), "{printed}");
     let runs = support::fixtures().len() * Release::supported().count();
-    let last = told.lines().last().unwrap_or_default().replace(',', "");
+    let last = printed.lines().last().unwrap_or_default().replace(',', "");
     assert!(last.starts_with(&format!("{runs} scenarios on recorded ")), "{last}");
-    let (code, told) = merge(&logs[1..])?;
-    assert_eq!(code, Some(3), "{told}");
+    let (code, printed) = merge(&logs[1..])?;
+    assert_eq!(code, Some(3), "{printed}");
     let missing = format!("missing  shard 1/{count} of the run on recorded ");
-    assert!(told.contains(&missing), "{told}");
+    assert!(printed.contains(&missing), "{printed}");
     Ok(())
 }

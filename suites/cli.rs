@@ -29,7 +29,7 @@ use serde_json::Value;
 /// The command in the repository, where `./fixtures` is found.
 fn kube_lockstep(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kube-lockstep"));
-    // Nothing of the surroundings decides how it looks.
+    // The environment must not affect the output.
     for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS"] {
         command.env_remove(variable);
     }
@@ -54,7 +54,7 @@ fn json(assert: &Assert) -> Vec<Value> {
 const SCENARIO: &str = "\
 apiVersion: kube-lockstep.dev/v1alpha1
 kind: Scenario
-requirement: Twice the target doubles the size.
+requirement: Twice the target doubles the replicas.
 upstream: https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/
 hpa:
   apiVersion: autoscaling/v2
@@ -71,7 +71,7 @@ metrics: {resource: [{name: cpu, perPod: \"1\"}]}
 until: 30s
 ";
 
-/// A folder of fixtures with one scenario and what is to be added to it.
+/// A folder of fixtures with one scenario, to which `more` is appended.
 fn folder(more: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let file = folder.path().join("doubles.yaml");
@@ -102,7 +102,7 @@ fn an_unmet_expectation_exits_with_1_and_names_its_line() {
     kube_lockstep(&["predict", text(&file)]).assert().code(1);
 }
 
-/// A repository with one scenario and a trace beside it, as if upstream had done this.
+/// A repository with one scenario and a recorded trace, which is the model's trace after `change`.
 fn repository_with_a_trace(change: fn(&mut Trace)) -> (tempfile::TempDir, String) {
     let root = tempfile::tempdir().expect("a folder can be made");
     let fixtures = root.path().join("fixtures");
@@ -111,8 +111,8 @@ fn repository_with_a_trace(change: fn(&mut Trace)) -> (tempfile::TempDir, String
         fs::create_dir_all(folder).expect("a folder can be made");
     }
     fs::write(fixtures.join("doubles.yaml"), SCENARIO).expect("a file can be written");
-    let nothing = |_: &str| Err("there is no other file".to_owned());
-    let scenario = scenario::parse("doubles.yaml", SCENARIO, &nothing).expect("it is a scenario");
+    let no_files = |_: &str| Err("there is no other file".to_owned());
+    let scenario = scenario::parse("doubles.yaml", SCENARIO, &no_files).expect("it is a scenario");
     let scenario = Arc::new(Scenario { id: "doubles".to_owned(), ..scenario });
     let mut trace = free_run(&scenario, Release::NEWEST).trace;
     change(&mut trace);
@@ -183,9 +183,9 @@ fn an_invalid_scenario_exits_with_2_and_the_whole_message() {
     let (_folder, file) = folder("untill: 30s\n");
     for command in ["run", "predict", "list"] {
         let run = kube_lockstep(&[command, text(&file)]).assert().code(2);
-        let complaint = stderr(&run);
-        assert!(complaint.starts_with(&format!("error: {}:18:1: ", text(&file))), "{complaint}");
-        assert!(complaint.contains("did you mean `until`?"), "{complaint}");
+        let errors = stderr(&run);
+        assert!(errors.starts_with(&format!("error: {}:18:1: ", text(&file))), "{errors}");
+        assert!(errors.contains("did you mean `until`?"), "{errors}");
         assert_eq!(stdout(&run), "");
     }
 }
@@ -294,22 +294,22 @@ fn diff_shows_the_first_tick_that_differs_and_the_row_that_explains_it() {
     for command in ["diff", "bisect"] {
         let options = [command, "tolerance/docs-five-percent-of-100mi", "--from", "1.12"];
         let run = kube_lockstep(&[&options[..], &["--to", "1.13"]].concat()).assert().code(4);
-        let said = stdout(&run) + &stderr(&run);
-        assert!(said.contains("no behavior on 1.12"), "{said}");
+        let printed = stdout(&run) + &stderr(&run);
+        assert!(printed.contains("no behavior on 1.12"), "{printed}");
     }
     let wrong = kube_lockstep(&["diff", "--from", "1.37", "--to", "1.33"]).assert().code(2);
     assert!(stderr(&wrong).contains("--from must be older than --to"), "{}", stderr(&wrong));
 }
 
-/// One who fails first is no reason for what is different before.
+/// A row about errors does not explain a difference in an earlier field.
 #[test]
 fn diff_separates_the_rows_that_explain_the_first_field() {
     let id = "external-metric/on-target-pods-are-not-counted";
     let options = ["diff", id, "--from", "1.15", "--to", "1.16", "--format", "json"];
     let lines = json(&kube_lockstep(&options).assert().code(0));
     assert_eq!(lines[0]["fields"][0]["field"], "status.desiredReplicas");
-    let rows = |of: &str| {
-        let rows = lines[0][of].as_array().expect("a list").iter();
+    let rows = |key: &str| {
+        let rows = lines[0][key].as_array().expect("a list").iter();
         rows.map(|row| row["what"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
     };
     let ratio = "the ratio of an external metric is checked before pods are counted";
@@ -337,14 +337,14 @@ fn scenarios_without_a_trace_are_not_compared_without_upstream() {
     assert!(stderr(&bisect).contains("can't be compared: "), "{}", stderr(&bisect));
 }
 
-/// A program in place of an engine.
+/// Writes a script that replaces a program.
 fn program(path: &Path, script: &str) {
     use std::os::unix::fs::PermissionsExt;
     fs::write(path, format!("#!/bin/sh\n{script}\n")).expect("a file can be written");
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it can be run");
 }
 
-/// An engine whose controller does nothing at all.
+/// An engine whose controller does nothing.
 const IDLE: &str = r#"
 echo '{"hello":{"protocol":1,"engine":"idle","release":"v1.37.0"}}'
 exec sed -u -n \
@@ -403,7 +403,10 @@ fn predict_marks_restarts_and_ignored_pods() {
     let one_metric = one_metric.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(one_metric.contains("3 without metrics (memory)"), "{one_metric}");
     let failed = shown("errors/an-empty-answer-of-the-metrics-api-is-an-error");
-    assert!(!failed.contains("0/4"), "pods that nobody looked at were not left out: {failed}");
+    assert!(
+        !failed.contains("0/4"),
+        "pods that the controller did not look at are counted: {failed}"
+    );
 }
 
 #[test]
@@ -480,7 +483,7 @@ fn the_schema_command_prints_the_schema_of_the_library() {
     assert_eq!(schema, kube_lockstep::scenario::schema());
 }
 
-/// `docs/cli.md` is the program's own help. To write it anew: `UPDATE_DOCS=1 cargo test --test cli`.
+/// `docs/cli.md` is the help of the program. To update it: `UPDATE_DOCS=1 cargo test --test cli`.
 #[test]
 fn the_command_reference_is_up_to_date() {
     let path = support::repository().join("docs/cli.md");
@@ -503,29 +506,29 @@ timeline:
 - {at: 15060ms, editHpa: {spec: {maxReplicas: 5}}}
 ";
     let (_folder, file) = folder(timeline);
-    let said = ") overlaps the reconcile of 15.04s";
+    let overlaps = ") overlaps the reconcile of 15.04s";
     let run = kube_lockstep(&["run", "--engine", "model", text(&file)]).assert().code(3);
-    assert!(stdout(&run).contains(said), "{}", stdout(&run));
+    assert!(stdout(&run).contains(overlaps), "{}", stdout(&run));
     let predict = kube_lockstep(&["predict", text(&file)]).assert().code(3);
     assert!(stderr(&predict).contains("the action at 15.06s (line "), "{}", stderr(&predict));
-    assert!(stderr(&predict).contains(said), "{}", stderr(&predict));
-    // What comes before that is shown.
+    assert!(stderr(&predict).contains(overlaps), "{}", stderr(&predict));
+    // The ticks before the action are shown.
     assert!(stdout(&predict).contains("tick"), "{}", stdout(&predict));
     kube_lockstep(&["explain", text(&file), "--tick", "1"]).assert().code(0);
     let after = kube_lockstep(&["explain", text(&file), "--tick", "5"]).assert().code(2);
-    assert!(stderr(&after).contains(said), "{}", stderr(&after));
+    assert!(stderr(&after).contains(overlaps), "{}", stderr(&after));
 }
 
 #[test]
 fn an_hpa_can_be_selected_by_name() {
-    let of = "several/more-hpas-than-workers";
+    let id = "several/more-hpas-than-workers";
     let explain = |hpa: &str| {
-        let explain = kube_lockstep(&["explain", of, "--tick", "1", "--hpa", hpa]);
+        let explain = kube_lockstep(&["explain", id, "--tick", "1", "--hpa", hpa]);
         { explain }.assert().code(0)
     };
     let (first, second) = (explain("web"), explain("h1"));
     assert_ne!(stdout(&first), stdout(&second));
-    let misspelt = kube_lockstep(&["explain", of, "--tick", "1", "--hpa", "wep"]).assert().code(2);
+    let misspelt = kube_lockstep(&["explain", id, "--tick", "1", "--hpa", "wep"]).assert().code(2);
     assert!(stderr(&misspelt).contains("there is no HPA wep"), "{}", stderr(&misspelt));
     assert!(stderr(&misspelt).contains("h1"), "{}", stderr(&misspelt));
 }
@@ -533,8 +536,8 @@ fn an_hpa_can_be_selected_by_name() {
 #[test]
 fn the_readme_shows_the_output_of_a_run() {
     let run = kube_lockstep(&["run", "--engine", "recorded"]).assert().code(0);
-    let said = stdout(&run);
-    let count = said.lines().last().and_then(|line| line.split_once(" in ")).expect("a summary").0;
+    let shown = stdout(&run);
+    let count = shown.lines().last().and_then(|line| line.split_once(" in ")).expect("a summary").0;
     let readme = fs::read_to_string(support::repository().join("README.md")).expect("a README");
     let count = count.replace("recorded", "upstream");
     // A new fixture changes only the numbers.
@@ -548,7 +551,7 @@ fn the_readme_shows_the_output_of_a_run() {
 #[test]
 fn metrics_without_any_value_are_reported() {
     let folder = tempfile::tempdir().expect("a folder can be made");
-    let file = folder.path().join("vain.yaml");
+    let file = folder.path().join("metrics.yaml");
     let text_of = |labels: &str| {
         format!(
             "apiVersion: kube-lockstep.dev/v1alpha1
@@ -587,7 +590,7 @@ until: 1m
     assert!(!stdout(&predict).contains("the HPA selects"), "{}", stdout(&predict));
 }
 
-/// The context that is current is set for other purposes.
+/// The current context may have been set for another purpose.
 #[test]
 #[cfg_attr(not(feature = "clusters"), ignore = "requires --features clusters")]
 fn an_existing_cluster_requires_a_named_context() {
@@ -605,8 +608,8 @@ current-context: production
 ";
     fs::write(&file, config).expect("a file can be written");
     let run = |arguments: &[&str], code: i32| {
-        let own = ["run", "tolerance", "--kubeconfig", text(&file)];
-        stderr(&kube_lockstep(&[&own, arguments].concat()).assert().code(code))
+        let common = ["run", "tolerance", "--kubeconfig", text(&file)];
+        stderr(&kube_lockstep(&[&common, arguments].concat()).assert().code(code))
     };
     let unnamed = run(&["--engine", "kubeconfig"], 2);
     assert!(
@@ -623,13 +626,13 @@ current-context: production
     let fast = run(&["--engine", "kubeconfig", "--context", "staging", "--speed", "2"], 2);
     assert!(fast.contains("it is derived from the cluster's sync period"), "{fast}");
     for flag in [["--speed", "3"], ["--longest", "10m"]] {
-        let timeless = ["run", "tolerance", "--engine", "recorded", flag[0], flag[1]];
-        let timeless = stderr(&kube_lockstep(&timeless).assert().code(2));
-        let what = format!("{} requires a wall-clock engine", flag[0]);
-        assert!(timeless.contains(&what), "{timeless}");
+        let virtual_time = ["run", "tolerance", "--engine", "recorded", flag[0], flag[1]];
+        let errors = stderr(&kube_lockstep(&virtual_time).assert().code(2));
+        let message = format!("{} requires a wall-clock engine", flag[0]);
+        assert!(errors.contains(&message), "{errors}");
     }
-    let gone = run(&["--engine", "kubeconfig", "--context", "staging", "--yes"], 3);
-    assert!(gone.contains("the kubeconfig engine failed: "), "{gone}");
+    let unreachable = run(&["--engine", "kubeconfig", "--context", "staging", "--yes"], 3);
+    assert!(unreachable.contains("the kubeconfig engine failed: "), "{unreachable}");
     let none = ["cluster", "clean", "--kubeconfig", text(&file)];
     let none = stderr(&kube_lockstep(&none).assert().code(2));
     assert!(none.contains("the contexts are staging, production"), "{none}");
@@ -644,7 +647,7 @@ fn cluster_list_without_control_planes_succeeds() {
     assert_eq!(stderr(&list), "no control plane is running\n");
 }
 
-/// The command line is the same; only the engine is missing.
+/// The command line is the same as with the feature; only the engines are missing.
 #[cfg(not(feature = "clusters"))]
 #[test]
 fn a_build_without_clusters_names_the_feature_to_build_with() {
@@ -656,8 +659,8 @@ fn a_build_without_clusters_names_the_feature_to_build_with() {
         &["metrics-server", "--remove"],
         &["prune", "--images"],
     ] {
-        let told = stderr(&kube_lockstep(arguments).assert().code(3));
-        assert!(told.contains("requires a build with `--features clusters`"), "{told}");
-        assert!(told.contains("run `cargo run --features clusters -- …`"), "{told}");
+        let errors = stderr(&kube_lockstep(arguments).assert().code(3));
+        assert!(errors.contains("requires a build with `--features clusters`"), "{errors}");
+        assert!(errors.contains("run `cargo run --features clusters -- …`"), "{errors}");
     }
 }

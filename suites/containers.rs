@@ -1,7 +1,7 @@
 //! Clusters in containers: `cargo test --features e2e --test containers`.
 //!
-//! Some fixtures run on the control plane in its own image, and nothing is left however the run
-//! ends. k3s and kind cannot be downloaded everywhere: stand-in programs check their arguments.
+//! Some fixtures run on the control plane in its own image. However a run ends, it leaves nothing
+//! behind. k3s and kind cannot be downloaded everywhere: stand-in programs check their arguments.
 //! Without Docker, the tests that require it are reported as ignored, with the reason.
 
 #[path = "containers/engine.rs"]
@@ -23,17 +23,17 @@ use std::time::{Duration, Instant};
 use kube_lockstep::engine::containers;
 use kube_lockstep::model::rules::Release;
 use libtest_mimic::Failed;
-use support::moments::{self, Moments};
+use support::moments::{self, KillTimes};
 use support::trials::{self, Suite};
 
-/// How often the owner is killed, each time at another moment before the one that is given.
+/// The number of kills, and the latest time of a kill after the start of the run.
 const KILLS: (u32, Duration) = (12, Duration::from_secs(8));
 
-/// How long it may take until nothing is left.
-const GONE_LIMIT: Duration = Duration::from_secs(20);
+/// The timeout for the removal of all containers.
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long a start may take.
-const START_LIMIT: Duration = Duration::from_secs(90);
+/// The timeout for a start.
+const START_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Fixtures of a few seconds each.
 const FIXTURES: [&str; 2] = ["tolerance", "average-value"];
@@ -42,26 +42,27 @@ const FIXTURES: [&str; 2] = ["tolerance", "average-value"];
 const LONG: [&str; 8] =
     ["run", "--engine", "image", "--speed", "1", "--longest", "10m", "tolerance"];
 
-/// What stands in for k3s.
+/// The image that stands in for k3s.
 const STAND_IN: &str = "kube-lockstep/stand-in-for-k3s:test";
 
 fn main() -> ExitCode {
     let mut suite = Suite::new("containers");
     let program = suite.control_plane(Release::NEWEST);
     let docker = suite.require_if_available("Docker", containers::docker_version);
-    let own_engine = suite.require_that("a Docker engine of its own", || match engine::missing() {
-        None => true,
-        Some(why) => {
-            trials::say("containers", &format!("no Docker engine of its own: {why}"));
-            false
-        }
-    });
+    let separate_engine =
+        suite.require_that("a separate Docker engine", || match engine::missing() {
+            None => true,
+            Some(why) => {
+                trials::say("containers", &format!("no separate Docker engine: {why}"));
+                false
+            }
+        });
     let on_docker = docker.and(program.clone()).map(|(_, program)| program);
-    let on_own_engine = own_engine.and(program.clone()).map(|((), program)| program);
+    let on_separate_engine = separate_engine.and(program.clone()).map(|((), program)| program);
     let tests = [
         (&on_docker, TESTS.as_slice()),
         (&program, &WITHOUT_DOCKER),
-        (&on_own_engine, &ON_AN_ENGINE_OF_ITS_OWN),
+        (&on_separate_engine, &ON_A_SEPARATE_ENGINE),
     ];
     for (required, tests) in tests {
         for &(name, test) in tests {
@@ -76,20 +77,22 @@ type Test = fn(&Path) -> Result<(), Failed>;
 const TESTS: [(&str, Test); 7] = [
     ("fixtures_conform_on_the_image", fixtures),
     ("a_killed_owner_leaves_nothing", killed),
-    ("a_terminated_owner_leaves_nothing", told_to_end),
+    ("a_terminated_owner_leaves_nothing", terminated),
     ("a_killed_container_is_inconclusive", container_killed),
-    ("a_lost_docker_engine_is_inconclusive", docker_gone),
-    ("a_missing_image_is_inconclusive", no_image),
-    ("k3s_is_started_as_it_documents", k3s),
+    ("a_lost_docker_engine_is_inconclusive", docker_lost),
+    ("a_missing_image_is_inconclusive", missing_image),
+    ("k3s_gets_the_arguments_that_it_documents", k3s),
 ];
 
-/// What needs a control plane, but no Docker.
-const WITHOUT_DOCKER: [(&str, Test); 2] =
-    [("kind_is_called_as_it_documents", kind), ("kind_that_fails_says_why", kind_fails)];
+/// Tests that require a control plane, but not Docker.
+const WITHOUT_DOCKER: [(&str, Test); 2] = [
+    ("kind_gets_the_arguments_that_it_documents", kind),
+    ("a_failure_of_kind_is_reported", kind_fails),
+];
 
-/// What has an engine of its own.
-const ON_AN_ENGINE_OF_ITS_OWN: [(&str, Test); 1] =
-    [("docker_that_is_killed_with_its_containers_gives_no_verdict", engine::killed)];
+/// Tests that start a separate Docker engine.
+const ON_A_SEPARATE_ENGINE: [(&str, Test); 1] =
+    [("a_docker_engine_killed_with_its_containers_is_inconclusive", engine::killed)];
 
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kube-lockstep"));
@@ -97,7 +100,7 @@ fn command(args: &[&str]) -> Command {
     command
 }
 
-fn said(output: &Output) -> String {
+fn text_of(output: &Output) -> String {
     let both = [&*output.stdout, &*output.stderr].concat();
     String::from_utf8_lossy(&both).into_owned()
 }
@@ -105,13 +108,13 @@ fn said(output: &Output) -> String {
 fn docker<S: AsRef<OsStr>>(args: &[S]) -> Result<String, Failed> {
     let output = Command::new("docker").args(args).stdin(Stdio::null()).output()?;
     match output.status.success() {
-        true => Ok(said(&output).trim().to_owned()),
-        false => Err(said(&output).into()),
+        true => Ok(text_of(&output).trim().to_owned()),
+        false => Err(text_of(&output).into()),
     }
 }
 
-/// The containers of a process, also those that don't run.
-fn of(owner: u32) -> Result<Vec<String>, Failed> {
+/// The containers of a process, including stopped ones.
+fn containers_of(owner: u32) -> Result<Vec<String>, Failed> {
     let filter = format!("label=dev.kube-lockstep={owner}");
     let found = docker(&["ps", "-a", "-q", "--no-trunc", "--filter", &filter])?;
     Ok(found.lines().map(str::to_owned).collect())
@@ -120,11 +123,11 @@ fn of(owner: u32) -> Result<Vec<String>, Failed> {
 fn wait_until_none(owner: u32) -> Result<(), Failed> {
     let begin = Instant::now();
     loop {
-        let left = of(owner)?;
+        let left = containers_of(owner)?;
         if left.is_empty() {
             return Ok(());
         }
-        if begin.elapsed() > GONE_LIMIT {
+        if begin.elapsed() > CLEANUP_TIMEOUT {
             return Err(format!("left: {left:?}").into());
         }
         sleep(Duration::from_millis(50));
@@ -136,14 +139,14 @@ fn fixtures(_: &Path) -> Result<(), Failed> {
     let owner = command(&[&args[..], &FIXTURES].concat()).stdout(Stdio::piped()).spawn()?;
     let pid = owner.id();
     let output = owner.wait_with_output()?;
-    let text = said(&output);
+    let text = text_of(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.contains(" conform") && text.matches("conforms").count() > 5, "{text}");
-    assert_eq!(of(pid)?, Vec::<String>::new(), "something is left");
+    assert_eq!(containers_of(pid)?, Vec::<String>::new(), "containers are left");
     Ok(())
 }
 
-/// Something that takes a while.
+/// Starts a run of some minutes.
 fn long(host: Option<&Path>) -> std::io::Result<Owner> {
     let mut run = command(&LONG);
     if let Some(host) = host {
@@ -153,7 +156,7 @@ fn long(host: Option<&Path>) -> std::io::Result<Owner> {
     Ok(Owner { id: run.id(), run: Some(run) })
 }
 
-/// A run that ends with the test.
+/// A run that is killed when this is dropped.
 struct Owner {
     id: u32,
     run: Option<Child>,
@@ -161,11 +164,11 @@ struct Owner {
 
 impl Owner {
     fn run(&mut self) -> Result<&mut Child, Failed> {
-        Ok(self.run.as_mut().ok_or("it was waited for")?)
+        Ok(self.run.as_mut().ok_or("the run has ended")?)
     }
 
     fn output(mut self) -> Result<Output, Failed> {
-        Ok(self.run.take().ok_or("it was waited for")?.wait_with_output()?)
+        Ok(self.run.take().ok_or("the run has ended")?.wait_with_output()?)
     }
 }
 
@@ -178,43 +181,43 @@ impl Drop for Owner {
     }
 }
 
-/// Waits until its scenarios are being played.
-fn wait_until_it_plays(owner: &Owner) -> Result<String, Failed> {
+/// Waits until scenarios run, and returns the container.
+fn wait_until_scenarios_run(owner: &Owner) -> Result<String, Failed> {
     let begin = Instant::now();
-    while begin.elapsed() < START_LIMIT {
-        // One that does not run yet has no processes.
-        if let [container] = &*of(owner.id)?
+    while begin.elapsed() < START_TIMEOUT {
+        // A container that is not running yet has no processes.
+        if let [container] = &*containers_of(owner.id)?
             && docker(&["top", container]).is_ok_and(|it| it.contains("kube-controller-manager"))
         {
-            // It is warmed up first.
+            // The cluster is warmed up before the first scenario.
             sleep(Duration::from_secs(10));
             return Ok(container.clone());
         }
         sleep(Duration::from_millis(100));
     }
-    Err("it does not start".into())
+    Err("the scenarios do not start".into())
 }
 
-/// From before the container is made to when scenarios are played on it.
+/// The kills range from before the creation of the container to the run of the scenarios.
 fn killed(_: &Path) -> Result<(), Failed> {
-    let mut moments = Moments::of("containers");
+    let mut times = KillTimes::new("containers");
     for number in 0..KILLS.0 {
         let mut owner = long(None)?;
-        let moment = moments.early(KILLS.1);
-        sleep(moment);
-        let kill = format!("kill {number}, after {moment:?}");
+        let time = times.early(KILLS.1);
+        sleep(time);
+        let kill = format!("kill {number}, after {time:?}");
         moments::kill(owner.run()?).map_err(|why| format!("{kill}: {why}"))?;
         wait_until_none(owner.id).map_err(|left| format!("{kill}: {left:?}"))?;
     }
     Ok(())
 }
 
-fn told_to_end(_: &Path) -> Result<(), Failed> {
+fn terminated(_: &Path) -> Result<(), Failed> {
     for signal in ["-INT", "-TERM"] {
         let mut owner = long(None)?;
-        wait_until_it_plays(&owner)?;
+        wait_until_scenarios_run(&owner)?;
         assert!(Command::new("kill").args([signal, &owner.id.to_string()]).status()?.success());
-        assert_eq!(owner.run()?.wait()?.code(), None, "it ends by the signal");
+        assert_eq!(owner.run()?.wait()?.code(), None, "the signal ends the run");
         wait_until_none(owner.id)?;
     }
     Ok(())
@@ -223,24 +226,24 @@ fn told_to_end(_: &Path) -> Result<(), Failed> {
 fn container_killed(_: &Path) -> Result<(), Failed> {
     let owner = long(None)?;
     let pid = owner.id;
-    let container = wait_until_it_plays(&owner)?;
+    let container = wait_until_scenarios_run(&owner)?;
     docker(&["kill", &container])?;
     let output = owner.output()?;
-    let text = said(&output);
+    let text = text_of(&output);
     assert_eq!(output.status.code(), Some(3), "{text}");
     assert!(text.contains("the container has exited (exit code 137)"), "{text}");
     assert!(!text.contains("diverges  "), "{text}");
     wait_until_none(pid)
 }
 
-/// Docker's socket behind one that can be taken away.
-struct Between {
+/// A proxy of Docker's socket that can be shut down.
+struct SocketProxy {
     path: PathBuf,
     streams: Arc<Mutex<Vec<UnixStream>>>,
 }
 
-impl Between {
-    fn new(folder: &Path) -> Result<Between, Failed> {
+impl SocketProxy {
+    fn new(folder: &Path) -> Result<SocketProxy, Failed> {
         let socket = std::env::var("DOCKER_HOST").unwrap_or("unix:///var/run/docker.sock".into());
         let socket = socket.strip_prefix("unix://").ok_or("Docker is not at a socket")?.to_owned();
         let path = folder.join("docker.sock");
@@ -258,11 +261,11 @@ impl Between {
                 }
             }
         });
-        Ok(Between { path, streams })
+        Ok(SocketProxy { path, streams })
     }
 
-    /// From now on nobody answers.
-    fn end(&self) -> Result<(), Failed> {
+    /// Shuts the proxy down: Docker can no longer be reached.
+    fn shut_down(&self) -> Result<(), Failed> {
         fs::remove_file(&self.path)?;
         let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         streams.iter().for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
@@ -277,32 +280,32 @@ fn pass(mut from: UnixStream, mut to: UnixStream) {
             break;
         }
     }
-    // What was not asked for may still come the other way.
+    // The other direction stays open: it may still carry data.
     let _ = to.shutdown(Shutdown::Write);
 }
 
-fn docker_gone(_: &Path) -> Result<(), Failed> {
+fn docker_lost(_: &Path) -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
-    let between = Between::new(folder.path())?;
-    let owner = long(Some(&between.path))?;
+    let proxy = SocketProxy::new(folder.path())?;
+    let owner = long(Some(&proxy.path))?;
     let pid = owner.id;
-    wait_until_it_plays(&owner)?;
-    between.end()?;
-    // The container ends with the connection, though Docker itself lives on.
+    wait_until_scenarios_run(&owner)?;
+    proxy.shut_down()?;
+    // The container exits when its connection closes, although Docker keeps running.
     wait_until_none(pid)?;
     let output = owner.output()?;
-    let text = said(&output);
+    let text = text_of(&output);
     assert_eq!(output.status.code(), Some(3), "{text}");
     assert!(text.contains("Docker can no longer be reached"), "{text}");
     assert!(!text.contains("diverges  "), "{text}");
     Ok(())
 }
 
-fn no_image(_: &Path) -> Result<(), Failed> {
-    // Nobody answers there.
+fn missing_image(_: &Path) -> Result<(), Failed> {
+    // No registry listens on this port.
     let image = "localhost:9/kube-lockstep/none:v1";
     let output = command(&["run", "--engine", "k3s", "--image", image, "tolerance"]).output()?;
-    let text = said(&output);
+    let text = text_of(&output);
     assert_eq!(output.status.code(), Some(3), "{text}");
     assert!(text.contains(&format!("the image {image} can't be pulled: ")), "{text}");
     assert!(text.contains("hint: "), "{text}");
@@ -315,14 +318,14 @@ fn k3s(program: &Path) -> Result<(), Failed> {
     let args = ["run", "--engine", "k3s", "--image", STAND_IN, "--verbose"];
     let run = command(&[&args[..], &FIXTURES].concat()).output();
     docker(&["rmi", STAND_IN])?;
-    let (output, text) = run.map(|output| (output.status.code(), said(&output)))?;
+    let (output, text) = run.map(|output| (output.status.code(), text_of(&output)))?;
     assert_eq!(output, Some(0), "{text}");
     assert!(text.matches("conforms").count() > 5, "{text}");
     Ok(())
 }
 
 /// Builds the image that stands in for k3s: this machine's shell, the program of a control plane,
-/// and certificates of one that has just run.
+/// and the certificates of an embedded control plane.
 fn stand_in(folder: &Path, program: &Path) -> Result<(), Failed> {
     let root = folder.join("root");
     for below in ["k3s", "bin", "tmp"] {
@@ -330,13 +333,13 @@ fn stand_in(folder: &Path, program: &Path) -> Result<(), Failed> {
     }
     certificates(folder, &root.join("k3s"))?;
     fs::copy(program, root.join("controlplane"))?;
-    let own = support::repository().join("suites/containers/k3s");
-    fs::copy(own, root.join("bin/k3s"))?;
+    let script = support::repository().join("suites/containers/k3s");
+    fs::copy(script, root.join("bin/k3s"))?;
     for name in ["sh", "cat", "mkdir", "sleep"] {
         let found = Command::new("sh").args(["-c", &format!("command -v {name}")]).output()?;
         let path = PathBuf::from(String::from_utf8_lossy(&found.stdout).trim());
         fs::copy(&path, root.join("bin").join(name))?;
-        // What it is linked with, each at its own place.
+        // The libraries that the program is linked with, at the same paths.
         let linked = Command::new("ldd").arg(&path).output()?;
         let linked = String::from_utf8_lossy(&linked.stdout).into_owned();
         for library in linked.split_whitespace().filter(|word| word.starts_with('/')) {
@@ -350,26 +353,27 @@ fn stand_in(folder: &Path, program: &Path) -> Result<(), Failed> {
         .map(drop)
 }
 
-/// Those of an embedded control plane, which runs for that.
+/// Starts an embedded control plane, and copies its certificates.
 fn certificates(folder: &Path, to: &Path) -> Result<(), Failed> {
-    let place = folder.join("place");
-    fs::create_dir_all(&place)?;
+    let temporary = folder.join("place");
+    fs::create_dir_all(&temporary)?;
     let run = |args: &[&str]| {
-        let output = command(args).env("TMPDIR", &place).output()?;
+        let output = command(args).env("TMPDIR", &temporary).output()?;
         match output.status.success() {
-            true => Ok(said(&output).trim().to_owned()),
-            false => Err(Failed::from(said(&output))),
+            true => Ok(text_of(&output).trim().to_owned()),
+            false => Err(Failed::from(text_of(&output))),
         }
     };
     let name = format!("containers-{}", std::process::id());
     run(&["cluster", "start", "--name", &name])?;
-    let copied = copy_certificates(&place, &run(&["cluster", "kubeconfig", "--name", &name])?, to);
+    let copied =
+        copy_certificates(&temporary, &run(&["cluster", "kubeconfig", "--name", &name])?, to);
     run(&["cluster", "stop", "--name", &name])?;
     copied
 }
 
-fn copy_certificates(place: &Path, admin: &str, to: &Path) -> Result<(), Failed> {
-    let mut folders = fs::read_dir(place)?.flatten().map(|entry| entry.path());
+fn copy_certificates(temporary: &Path, admin: &str, to: &Path) -> Result<(), Failed> {
+    let mut folders = fs::read_dir(temporary)?.flatten().map(|entry| entry.path());
     let from = folders.find(|path| path.join("ca.crt").exists()).ok_or("no certificates")?;
     for name in ["ca.crt", "server.crt", "server.key", "proxy.crt", "proxy.key"] {
         fs::copy(from.join(name), to.join(name))?;
@@ -388,8 +392,8 @@ fn copy_certificates(place: &Path, admin: &str, to: &Path) -> Result<(), Failed>
     config(Path::new(admin), "admin.kubeconfig")
 }
 
-/// A folder with a program `kind`, which keeps there what it was told.
-fn kind_here(script: &str) -> Result<tempfile::TempDir, Failed> {
+/// A folder with a stand-in for `kind`, which records its arguments there.
+fn kind_stand_in(script: &str) -> Result<tempfile::TempDir, Failed> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("kind");
     fs::write(&path, script)?;
@@ -406,16 +410,16 @@ fn run_on_kind(folder: &Path, args: &[&str]) -> Result<Output, Failed> {
 }
 
 fn kind(_: &Path) -> Result<(), Failed> {
-    let own = support::repository().join("suites/containers/kind");
-    let folder = kind_here(&fs::read_to_string(own)?)?;
-    // As written: with the flags that Kubernetes has.
+    let script = support::repository().join("suites/containers/kind");
+    let folder = kind_stand_in(&fs::read_to_string(script)?)?;
+    // The control plane of the stand-in has the default flags, hence speed 1.
     let output = run_on_kind(folder.path(), &["--speed", "1", "average-value"])?;
-    let text = said(&output);
+    let text = text_of(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.contains(" conform"), "{text}");
     let done = fs::read_to_string(folder.path().join("done"))?;
-    let (created, deleted) = done.trim().split_once('\n').ok_or("one thing was done")?;
-    let name = created.strip_prefix("create cluster ").ok_or("nothing was created")?;
+    let (created, deleted) = done.trim().split_once('\n').ok_or("fewer than two commands")?;
+    let name = created.strip_prefix("create cluster ").ok_or("no cluster was created")?;
     assert_eq!(deleted, format!("delete cluster {name}"), "{done}");
     let config: serde_json::Value =
         serde_yaml::from_str(&fs::read_to_string(folder.path().join("config"))?)?;
@@ -424,9 +428,9 @@ fn kind(_: &Path) -> Result<(), Failed> {
 }
 
 fn kind_fails(_: &Path) -> Result<(), Failed> {
-    let folder = kind_here("#!/bin/sh\necho 'ERROR: no node image' >&2\nexit 1\n")?;
+    let folder = kind_stand_in("#!/bin/sh\necho 'ERROR: no node image' >&2\nexit 1\n")?;
     let output = run_on_kind(folder.path(), &["tolerance"])?;
-    let text = said(&output);
+    let text = text_of(&output);
     assert_eq!(output.status.code(), Some(3), "{text}");
     assert!(text.contains("the kind engine cannot run: `kind create cluster "), "{text}");
     assert!(text.contains("ERROR: no node image"), "{text}");

@@ -7,7 +7,8 @@
 //! Evidence is text that `kube-lockstep explain FIXTURE --tick N` shows, besides the answers of the
 //! API server and the branches that the fuzzer counts. Queries, answers and writes (scale, status,
 //! events, errors) are upstream's own, from its recorded trace; derivations and branches are the
-//! model's. `SHOW_EVIDENCE=FIXTURE cargo test --test coverage` fails with all the text of a fixture.
+//! model's. `SHOW_EVIDENCE=FIXTURE cargo test --test coverage` fails with all the text of a
+//! fixture.
 
 mod support;
 
@@ -38,7 +39,7 @@ const FINDINGS: &str = "docs/upstream-findings.md";
 #[serde(deny_unknown_fields)]
 struct Rules {
     sections: Vec<Section>,
-    /// Behaviour that no fixture shows, and why.
+    /// Behavior that no fixture shows, and why.
     uncovered: Vec<String>,
 }
 
@@ -92,12 +93,12 @@ fn read_rules(text: &str) -> Result<Rules, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
-/// All that can be seen of a fixture: the text of each step, in order.
+/// The evidence of a fixture: the text of each step, in order.
 fn evidence_of(scenario: &Scenario, run: &FreeRun) -> Vec<String> {
     let newest = Release::NEWEST.to_string();
     let mut steps = Vec::new();
     for (ticks, answer) in &run.trace.api {
-        let what = match &answer.outcome {
+        let action = match &answer.outcome {
             ApiOutcome::Stored { generation, spec, .. } => {
                 let spec = serde_json::to_string(&**spec).expect("a spec can be written");
                 format!("stores generation {generation}: {spec}")
@@ -105,12 +106,12 @@ fn evidence_of(scenario: &Scenario, run: &FreeRun) -> Vec<String> {
             ApiOutcome::Refused { message, .. } => format!("refuses: {message}"),
             ApiOutcome::Deleted { .. } => "deletes it".to_owned(),
         };
-        steps.push((*ticks, format!("the API server {what}, t={}", answer.at)));
+        steps.push((*ticks, format!("the API server {action}, t={}", answer.at)));
     }
     for (index, tick) in run.ticks.iter().enumerate() {
         let text = explain::tick(scenario, run, index, &newest, usize::from(u16::MAX));
         let text = anstream::adapter::strip_str(&text.expect("there is that tick")).to_string();
-        // The head of the text has the requirement, which proves nothing.
+        // The head of the text contains the requirement, which is not evidence.
         let (_, text) = text.split_once("\ntick ").expect("a tick has a number");
         let mut reached = Coverage::default();
         let observation = tick.observation.clone();
@@ -129,8 +130,8 @@ fn evidence_of(scenario: &Scenario, run: &FreeRun) -> Vec<String> {
     steps.into_iter().map(|(_, text)| text).collect()
 }
 
-/// Whether each group of texts is found in a step, one after another.
-fn is_seen<T: AsRef<[String]>>(evidence: &[T], steps: &[String]) -> Result<(), String> {
+/// Checks that steps contain the groups of texts, in order. The error is the first missing group.
+fn check_evidence<T: AsRef<[String]>>(evidence: &[T], steps: &[String]) -> Result<(), String> {
     let mut rest = steps.iter();
     for texts in evidence {
         let texts = texts.as_ref();
@@ -141,7 +142,7 @@ fn is_seen<T: AsRef<[String]>>(evidence: &[T], steps: &[String]) -> Result<(), S
     Ok(())
 }
 
-/// Whether the parts of a text, which stars stand between, are found in order.
+/// Returns true if a step contains the parts of `text` between its stars, in order.
 fn contains(step: &str, text: &str) -> bool {
     let mut rest = step;
     text.split('*').all(|part| match rest.find(part) {
@@ -153,9 +154,9 @@ fn contains(step: &str, text: &str) -> bool {
     })
 }
 
-/// Puts what upstream was recorded to do in the place of what the model says that it does. A trace
-/// that is missing or out of date is for `suites/recorded.rs` to find; here it counts for nothing.
-fn as_recorded(run: &mut FreeRun, scenario: &Scenario, release: Release) {
+/// Replaces the observations of the model by those of upstream's recorded trace. A missing or stale
+/// trace counts as empty; `suites/recorded.rs` reports it.
+fn use_recorded_trace(run: &mut FreeRun, scenario: &Scenario, release: Release) {
     let traces = Traces::Folder(support::repository().join(recorded::FOLDER));
     let found = traces.find(&scenario.id, release).unwrap_or_default();
     let trace = found.and_then(|recording| recording.trace().ok());
@@ -177,7 +178,7 @@ fn fixtures(wanted: Option<&str>) -> Fixtures {
     let current = scenarios.filter(|scenario| scenario.unsupported_on(release).is_none());
     let seen = current.map(|scenario| {
         let mut run = free_run(&scenario, release);
-        as_recorded(&mut run, &scenario, release);
+        use_recorded_trace(&mut run, &scenario, release);
         let steps = evidence_of(&scenario, &run);
         (scenario.id.clone(), Fixture { covers: scenario.covers.clone(), steps })
     });
@@ -195,7 +196,7 @@ fn check(rules: &Rules, fixtures: &Fixtures) -> Vec<String> {
                 problems.push(format!("{RULES}: {id} does not begin with {}.", section.id));
             }
             if !known.insert(id) {
-                problems.push(format!("{RULES}: {id} is there twice"));
+                problems.push(format!("{RULES}: {id} is listed twice"));
             }
             let texts = rule.evidence.iter().map(EvidenceStep::texts);
             if rule.evidence.is_empty()
@@ -208,7 +209,7 @@ fn check(rules: &Rules, fixtures: &Fixtures) -> Vec<String> {
             for (name, fixture) in covering.by_ref() {
                 covered = true;
                 let steps: Vec<_> = rule.evidence.iter().map(EvidenceStep::texts).collect();
-                if let Err(missing) = is_seen(&steps, &fixture.steps) {
+                if let Err(missing) = check_evidence(&steps, &fixture.steps) {
                     problems.push(format!("{name} covers {id}, but does not show {missing}"));
                 }
             }
@@ -271,7 +272,7 @@ fn each_rule_is_shown_by_its_fixtures() {
     let fixtures = fixtures(wanted.as_deref());
     if let Some(id) = wanted {
         let steps = fixtures.get(&id).map(|fixture| fixture.steps.join("\n"));
-        panic!("{}", steps.unwrap_or_else(|| "there is no such fixture".to_owned()));
+        panic!("{}", steps.unwrap_or_else(|| "no such fixture exists".to_owned()));
     }
     let read = |name: &str| {
         let path = support::repository().join(name);
@@ -315,7 +316,7 @@ fn check_findings(document: &str, fixtures: &Fixtures) -> Vec<String> {
         if evidence.iter().any(Vec::is_empty) {
             problems.push(format!("{place}: no evidence"));
         }
-        match fixtures.get(&fixture).map(|fixture| is_seen(&evidence, &fixture.steps)) {
+        match fixtures.get(&fixture).map(|fixture| check_evidence(&evidence, &fixture.steps)) {
             None => problems.push(format!("{place}: there is no fixture {fixture}")),
             Some(Err(missing)) => {
                 problems.push(format!("{place}: {fixture} does not show {missing}"));
@@ -339,7 +340,7 @@ fn spans(cell: &str) -> Vec<String> {
     parts.filter(|(index, _)| index % 2 == 0).map(|(_, span)| span.to_owned()).collect()
 }
 
-/// Fixtures in which these texts are seen.
+/// Fixtures with these names, covered rules and steps.
 fn fixtures_with(steps: &[(&str, &[&str], &[&str])]) -> Fixtures {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     let fixture = |&(name, covers, steps): &(&str, &[&str], &[&str])| {
@@ -380,7 +381,7 @@ fn problems_of_rules_are_found() {
         (rule, &[], "a/one covers no rule"),
         (rule, &["a.b", "a.c"], "a/one covers a.c, which is not in"),
         ("{id: b.b, rule: R, evidence: [size]}", &["b.b"], "b.b does not begin with a."),
-        (&format!("{rule}, {rule}"), &["a.b"], "a.b is there twice"),
+        (&format!("{rule}, {rule}"), &["a.b"], "a.b is listed twice"),
     ] {
         let problems = problems(rule, covers);
         assert!(problems.contains(finds), "{rule}: {problems}");

@@ -2,7 +2,7 @@
 //!
 //! Each omission of `examples/naive.rs` must diverge in the fixtures about it. The upstream
 //! controller, started like a custom one, must conform. A controller that does nothing, exits or
-//! does not terminate is inconclusive and leaves nothing.
+//! does not terminate is inconclusive and leaves nothing behind.
 
 mod support;
 
@@ -17,10 +17,10 @@ use kube_lockstep::model::rules::Release;
 use kube_lockstep::report;
 use kube_lockstep::run::{Compared, CustomController, Event, Outcome, Setting, Verdict, run_all};
 use libtest_mimic::Failed;
-use support::place::{Place, signal};
+use support::place::{Workspace, signal};
 use support::trials::Suite;
 
-/// The scenarios that a naive controller gets right: where only the ratio and the limits matter.
+/// Fixtures in which only the ratio and the limits matter: a naive controller conforms.
 const CONFORM: [&str; 6] = [
     "average-value/memory-scales-in-bytes",
     "limits/a-person-cannot-go-above-the-maximum",
@@ -30,28 +30,28 @@ const CONFORM: [&str; 6] = [
     "utilization/memory-of-the-request",
 ];
 
-/// What it has not, and the tick and the size that tell so, where the model keeps the size.
+/// Fixtures about a feature that the naive controller lacks, with the tick and the replicas that
+/// reveal it. The model does not scale at this tick.
 const DIVERGE: [(&str, usize, &str); 7] = [
     // No tolerance.
     ("tolerance/upper-edge-is-inclusive", 1, "11"),
     ("tolerance/utilization-is-truncated-before-the-ratio", 1, "12"),
-    // No windows.
+    // No stabilization windows.
     ("stabilization/downscale-window-holds-the-highest", 1, "6"),
     ("stabilization/the-window-is-not-a-cool-down", 2, "9"),
     ("stabilization/up-window-waits-a-minute", 1, "8"),
-    // No policies.
+    // No scaling policies.
     ("behavior/docs-disable-scale-down", 1, "1"),
-    // No idea of pods that are not ready yet.
+    // No handling of pods that are not ready yet.
     ("tolerance/just-above-the-upper-edge-scales-up", 2, "14"),
 ];
 
-/// Both.
-fn played() -> Vec<&'static str> {
+fn all_fixtures() -> Vec<&'static str> {
     CONFORM.into_iter().chain(DIVERGE.map(|(id, ..)| id)).collect()
 }
 
 fn main() -> ExitCode {
-    // Each has a control plane, and a clock that is real.
+    // Each test has a control plane and runs in real time.
     let mut suite = Suite::one_at_a_time("custom");
     let program = suite.control_plane(Release::NEWEST);
     for (name, test) in TESTS {
@@ -64,11 +64,11 @@ type Test = fn(PathBuf) -> Result<(), Failed>;
 
 const TESTS: [(&str, Test); 6] = [
     ("a_naive_controller_diverges", naive),
-    ("its_status_is_compared_on_request", status_of_the_naive_one),
-    ("the_upstream_controller_conforms_as_a_custom_controller", upstream_s_own),
+    ("the_status_of_a_naive_controller_is_compared_on_request", naive_status),
+    ("the_upstream_controller_conforms_as_a_custom_controller", upstream_controller),
     ("a_controller_that_does_nothing_is_inconclusive", idle),
-    ("a_controller_that_exits_is_inconclusive_and_quoted", ended),
-    ("a_controller_that_ignores_sigterm_is_killed", stubborn),
+    ("a_controller_that_exits_is_inconclusive_and_quoted", exits),
+    ("a_controller_that_ignores_sigterm_is_killed", ignores_sigterm),
 ];
 
 fn naive_command() -> Result<String, Failed> {
@@ -77,18 +77,21 @@ fn naive_command() -> Result<String, Failed> {
         .current_dir(support::repository())
         .status()?;
     assert!(build.success(), "the example does not compile");
-    // Beside the tests' own programs, wherever that is.
+    // Cargo puts examples beside the programs of the tests.
     let program = PathBuf::from(env!("CARGO_BIN_EXE_kube-lockstep"));
     let program = program.with_file_name("examples").join("naive");
     Ok(format!("{} --sync-period {{sync-period}}", program.display()))
 }
 
 /// Runs fixtures, and returns their outcomes.
-fn play(ids: &[&str], own: CustomController) -> Result<BTreeMap<String, Outcome>, Failed> {
+fn run_fixtures(
+    ids: &[&str],
+    controller: CustomController,
+) -> Result<BTreeMap<String, Outcome>, Failed> {
     let path = |id: &&str| support::repository().join(format!("fixtures/{id}.yaml"));
     let scenarios = ids.iter().map(path).map(|path| support::load(&path)).collect();
     let mut plan = support::on_a_control_plane(scenarios, Release::NEWEST, 8);
-    plan.cluster.controller = Some(own);
+    plan.cluster.controller = Some(controller);
     let mut outcomes = BTreeMap::new();
     run_all(&plan, &mut |event| {
         if let Event::Finished(outcome) = event {
@@ -98,12 +101,13 @@ fn play(ids: &[&str], own: CustomController) -> Result<BTreeMap<String, Outcome>
     Ok(outcomes)
 }
 
-fn own(command: &str, compared: Compared) -> Result<CustomController, Failed> {
+fn custom_controller(command: &str, compared: Compared) -> Result<CustomController, Failed> {
     Ok(CustomController { controller: Controller::new(command)?, compared })
 }
 
 fn naive(_: PathBuf) -> Result<(), Failed> {
-    let outcomes = play(&played(), own(&naive_command()?, Compared::Scale)?)?;
+    let outcomes =
+        run_fixtures(&all_fixtures(), custom_controller(&naive_command()?, Compared::Scale)?)?;
     let mut wrong = Vec::new();
     for id in CONFORM {
         let verdict = &outcomes[id].verdict;
@@ -127,24 +131,24 @@ fn naive(_: PathBuf) -> Result<(), Failed> {
         // The report for people.
         let text = report::outcome(outcome, &Setting::default(), 100).unwrap_or_default();
         let text = anstream::adapter::strip_str(&text).to_string();
-        let told = [
+        let expected = [
             format!("diverges  {id}   v{}   model | embedded + naive", Release::NEWEST),
             format!("{field}:  model (none) | embedded + naive {seen}"),
             "why the model said (none): ".to_owned(),
             "embedded + naive did:".to_owned(),
             format!("→ {seen}"),
         ];
-        for part in told.iter().filter(|part| !text.contains(*part)) {
+        for part in expected.iter().filter(|part| !text.contains(*part)) {
             wrong.push(format!("the report of {id} does not say {part:?}:\n{text}"));
         }
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }
 }
 
-/// It scales up as it should, but the status has no conditions.
-fn status_of_the_naive_one(_: PathBuf) -> Result<(), Failed> {
+/// The naive controller scales up correctly, but its status has no conditions.
+fn naive_status(_: PathBuf) -> Result<(), Failed> {
     let [id, ..] = CONFORM;
-    let outcomes = play(&[id], own(&naive_command()?, Compared::Status)?)?;
+    let outcomes = run_fixtures(&[id], custom_controller(&naive_command()?, Compared::Status)?)?;
     let Verdict::Diverges(divergence) = &outcomes[id].verdict else {
         return Err(format!("{:#?}", outcomes[id].verdict).into());
     };
@@ -156,8 +160,9 @@ fn status_of_the_naive_one(_: PathBuf) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The same controller that a control plane has, as somebody else's. It ends with its input.
-fn upstream_s_own(program: PathBuf) -> Result<(), Failed> {
+/// The controller manager of the control plane, as a custom controller. It exits at the end of its
+/// input.
+fn upstream_controller(program: PathBuf) -> Result<(), Failed> {
     let flags = ["sync-period", "downscale-stabilization", "tolerance"]
         .map(|flag| format!("--horizontal-pod-autoscaler-{flag}={{{flag}}}"));
     let command = format!(
@@ -168,7 +173,7 @@ fn upstream_s_own(program: PathBuf) -> Result<(), Failed> {
         flags.join(" ")
     );
     for compared in [Compared::Scale, Compared::Status, Compared::All] {
-        let outcomes = play(&played(), own(&command, compared)?)?;
+        let outcomes = run_fixtures(&all_fixtures(), custom_controller(&command, compared)?)?;
         let wrong = outcomes.values().filter(|it| it.verdict != Verdict::Conforms);
         let wrong: Vec<String> =
             wrong.map(|it| format!("{} ({compared:?}): {:#?}", it.id, it.verdict)).collect();
@@ -179,23 +184,23 @@ fn upstream_s_own(program: PathBuf) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Runs one fixture by the command line.
-fn run(place: &Place, command: &str) -> Result<(Option<i32>, String), Failed> {
+/// Runs one fixture with the command.
+fn run(workspace: &Workspace, command: &str) -> Result<(Option<i32>, String), Failed> {
     let [id, ..] = CONFORM;
     let args = ["run", "--engine", "embedded", "--controller", command, id];
     let Output { status, stdout, stderr } =
-        place.command(&args).current_dir(support::repository()).output()?;
-    let said = [stdout, stderr].concat();
-    place.is_empty()?;
+        workspace.command(&args).current_dir(support::repository()).output()?;
+    let printed = [stdout, stderr].concat();
+    workspace.wait_until_empty()?;
     Ok((
         status.code(),
-        String::from_utf8_lossy(&said).split_whitespace().collect::<Vec<_>>().join(" "),
+        String::from_utf8_lossy(&printed).split_whitespace().collect::<Vec<_>>().join(" "),
     ))
 }
 
 fn idle(_: PathBuf) -> Result<(), Failed> {
-    let (code, said) = run(&Place::new()?, "echo waiting for better times; sleep 1000")?;
-    assert_eq!(code, Some(3), "{said}");
+    let (code, printed) = run(&Workspace::new()?, "echo waiting for better times; sleep 1000")?;
+    assert_eq!(code, Some(3), "{printed}");
     for part in [
         "on embedded + echo",
         "echo did nothing with the HPA, which it should reconcile every 1s, as {sync-period}",
@@ -203,38 +208,38 @@ fn idle(_: PathBuf) -> Result<(), Failed> {
         "replay: kube-lockstep run average-value/memory-scales-in-bytes",
         "--engine embedded --controller 'echo waiting for better times; sleep 1000'",
     ] {
-        assert!(said.contains(part), "not told: {part}\n{said}");
+        assert!(printed.contains(part), "missing: {part}\n{printed}");
     }
     Ok(())
 }
 
-fn ended(_: PathBuf) -> Result<(), Failed> {
-    let (code, said) = run(&Place::new()?, "echo out of luck >&2; exit 7")?;
-    assert_eq!(code, Some(3), "{said}");
+fn exits(_: PathBuf) -> Result<(), Failed> {
+    let (code, printed) = run(&Workspace::new()?, "echo out of luck >&2; exit 7")?;
+    assert_eq!(code, Some(3), "{printed}");
     for part in ["echo has exited (exit status: 7)", "| out of luck", "1 inconclusive"] {
-        assert!(said.contains(part), "not told: {part}\n{said}");
+        assert!(printed.contains(part), "missing: {part}\n{printed}");
     }
     Ok(())
 }
 
-/// Neither when its run ends nor when it is killed.
-fn stubborn(_: PathBuf) -> Result<(), Failed> {
-    let place = Place::new()?;
-    // With a child of its own, and deaf for requests.
+/// The controller is killed when its run ends, and when the run is killed.
+fn ignores_sigterm(_: PathBuf) -> Result<(), Failed> {
+    let workspace = Workspace::new()?;
+    // The controller ignores SIGTERM and starts a child process.
     let command = "trap '' TERM; (sleep 1000; : {kubeconfig}) & while :; do sleep 1; done";
-    let (code, said) = run(&place, command)?;
-    assert_eq!(code, Some(3), "{said}");
+    let (code, printed) = run(&workspace, command)?;
+    assert_eq!(code, Some(3), "{printed}");
     let [id, ..] = CONFORM;
     let args = ["run", "--engine", "embedded", "--controller", command, id];
-    let mut owner = place.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let mut owner = workspace.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let begin = Instant::now();
-    let own = owner.id().to_string();
-    while !place.processes().iter().any(|it| it.pid != own && it.line.contains("trap ")) {
-        assert!(begin.elapsed() < Duration::from_secs(60), "it does not start");
+    let pid = owner.id().to_string();
+    while !workspace.processes().iter().any(|it| it.pid != pid && it.line.contains("trap ")) {
+        assert!(begin.elapsed() < Duration::from_secs(60), "the controller does not start");
         sleep(Duration::from_millis(50));
     }
-    signal("-9", &own);
+    signal("-9", &pid);
     owner.wait()?;
-    place.is_empty()?;
+    workspace.wait_until_empty()?;
     Ok(())
 }

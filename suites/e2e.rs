@@ -1,6 +1,6 @@
 //! Every fixture that can run on a wall clock, on real control planes: `cargo test --features e2e`.
 //!
-//! It runs on the newest release, or on the releases that the environment variable
+//! The suite runs on the newest release, or on the releases that the environment variable
 //! KUBE_LOCKSTEP_E2E_RELEASES names, which it then requires. Fixtures that cannot run are reported
 //! as ignored, with the reasons.
 
@@ -16,23 +16,25 @@ use kube_lockstep::run::{Event, Outcome, SIDE_BY_SIDE, Verdict, run_all};
 use libtest_mimic::Failed;
 use support::trials::{self, Suite};
 
-/// Names releases, in the form of `--release`.
+/// The environment variable that names releases, in the form of `--release`.
 const RELEASES: &str = "KUBE_LOCKSTEP_E2E_RELEASES";
 
 fn main() -> ExitCode {
     let mut suite = Suite::new("e2e");
     for release in trials::releases(RELEASES).iter() {
         let program = suite.control_plane(release);
-        // Releases that are named have to be played.
+        // The variable makes its releases required.
         let is_named = std::env::var_os(RELEASES).is_some();
         let program = if is_named { program.required() } else { program };
         let is_missing = program.is_missing();
-        let played = program.get().map_err(|error| error.message().unwrap_or_default().to_owned());
-        let played = played.and_then(|_| play(&suite, release).map_err(|error| error.to_string()));
+        let outcomes =
+            program.get().map_err(|error| error.message().unwrap_or_default().to_owned());
+        let outcomes =
+            outcomes.and_then(|_| run_fixtures(&suite, release).map_err(|error| error.to_string()));
         for path in support::fixtures() {
             let id = support::id_of(&path);
-            let outcome = played.as_ref().map_err(String::clone).and_then(|outcomes| {
-                outcomes.get(&id).cloned().ok_or_else(|| "it was not played".to_owned())
+            let outcome = outcomes.as_ref().map_err(String::clone).and_then(|outcomes| {
+                outcomes.get(&id).cloned().ok_or_else(|| "it was not run".to_owned())
             });
             let skipped = matches!(&outcome, Ok(Outcome { verdict: Verdict::Skipped { .. }, .. }));
             let name = format!("{release}/{id}");
@@ -42,8 +44,8 @@ fn main() -> ExitCode {
     suite.run()
 }
 
-/// Plays all fixtures side by side.
-fn play(suite: &Suite, release: Release) -> Result<BTreeMap<String, Outcome>, EngineError> {
+/// Runs the selected fixtures concurrently.
+fn run_fixtures(suite: &Suite, release: Release) -> Result<BTreeMap<String, Outcome>, EngineError> {
     let all = support::fixtures();
     let wanted = |path: &&PathBuf| {
         suite
@@ -74,12 +76,12 @@ fn play(suite: &Suite, release: Release) -> Result<BTreeMap<String, Outcome>, En
         summary.ambiguous_ticks,
         summary.retried
     ));
-    tell_ignored(suite, release, &outcomes);
+    report_ignored(suite, release, &outcomes);
     Ok(outcomes)
 }
 
-/// Says of all that does not fit why not, each reason once.
-fn tell_ignored(suite: &Suite, release: Release, outcomes: &BTreeMap<String, Outcome>) {
+/// Reports why fixtures are ignored, each reason once.
+fn report_ignored(suite: &Suite, release: Release, outcomes: &BTreeMap<String, Outcome>) {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (id, outcome) in outcomes {
         if let Verdict::Skipped { why } = &outcome.verdict {

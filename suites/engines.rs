@@ -38,8 +38,10 @@ fn main() -> ExitCode {
     suite.test_with(&upstream, "upstream_reconciles_at_the_start_and_again", move |program| {
         smoke(&mut Upstream::new(program, newest))
     });
-    for case in BREAKS {
-        suite.test(format!("an_engine_that_{}_is_inconclusive", case.name), || breaks(case));
+    for case in FAILING_ENGINES {
+        suite.test(format!("an_engine_that_{}_is_inconclusive", case.name), || {
+            is_inconclusive(case)
+        });
     }
     let go = suite.require("Go", || build::find_go().map(drop));
     suite.test_with(&go, "a_go_program_that_panics_is_inconclusive", panics);
@@ -48,10 +50,10 @@ fn main() -> ExitCode {
     suite.run()
 }
 
-/// The same for each of ours.
+/// The smoke test of the built-in engines.
 fn smoke(engine: &mut dyn Engine) -> Result<(), Failed> {
     let scenario = a_fixture();
-    // Twice: nothing of the first run may be left in the second.
+    // Twice: no state of the first run may affect the second.
     for _ in 0..2 {
         let mut world = World::new(&scenario);
         let mut session = engine.open(&scenario)?;
@@ -64,14 +66,14 @@ fn smoke(engine: &mut dyn Engine) -> Result<(), Failed> {
         let period = Time::ZERO + scenario.flags.sync_period;
         let second = Step { apply: world.advance(period), until: period };
         let second = session.step(&second)?;
-        assert_eq!(second.ticks.len(), 1, "and again after the sync period");
+        assert_eq!(second.ticks.len(), 1, "the HPA is reconciled again after the sync period");
         assert_eq!(second.ticks[0].at, period);
         session.close()?;
     }
     Ok(())
 }
 
-/// A program in place of an engine.
+/// A program that replaces an engine.
 struct Fake {
     _folder: tempfile::TempDir,
     program: PathBuf,
@@ -95,48 +97,53 @@ fn run_on(fake: &Fake, limit: Duration) -> Outcome {
 }
 
 /// A failing program: its script, and parts of the message and of its output.
-struct Break {
+struct FailingEngine {
     name: &'static str,
     script: &'static str,
     why: &'static str,
     output: &'static str,
 }
 
-const BREAKS: &[Break] = &[
-    Break {
-        name: "dies_at_once",
+const FAILING_ENGINES: &[FailingEngine] = &[
+    FailingEngine {
+        name: "exits_immediately",
         script: "echo a panic >&2; exit 2",
         why: "exited before it answered",
         output: "a panic",
     },
-    Break {
-        name: "dies_later",
+    FailingEngine {
+        name: "exits_later",
         script: "HELLO; OPENED; echo fatal >&2; exit 3",
         why: "exit status: 3",
         output: "fatal",
     },
-    Break { name: "talks_nonsense", script: "echo hello", why: "could not be parsed", output: "" },
-    Break {
-        name: "speaks_another_protocol",
+    FailingEngine {
+        name: "writes_invalid_json",
+        script: "echo hello",
+        why: "could not be parsed",
+        output: "",
+    },
+    FailingEngine {
+        name: "uses_another_protocol_version",
         script: r#"echo '{"hello":{"protocol":9,"engine":"fake","release":"v1.37.0"}}'; cat >/dev/null"#,
         why: "uses protocol version 9",
         output: "",
     },
-    Break {
-        name: "is_another_release",
+    FailingEngine {
+        name: "has_another_release",
         script: r#"echo '{"hello":{"protocol":1,"engine":"fake","release":"v1.36.3"}}'; cat >/dev/null"#,
         why: "it is release v1.36.3, not 1.37",
         output: "",
     },
-    Break {
-        name: "says_that_it_failed",
+    FailingEngine {
+        name: "reports_a_failure",
         script: r#"HELLO; echo '{"failed":{"why":"no luck"}}'; cat >/dev/null"#,
         why: "no luck",
         output: "",
     },
 ];
 
-fn breaks(case: &Break) -> Result<(), Failed> {
+fn is_inconclusive(case: &FailingEngine) -> Result<(), Failed> {
     let script = case.script.replace("HELLO", HELLO).replace("OPENED", OPENED);
     let outcome = run_on(&fake(&script), Duration::from_secs(20));
     let (why, output) = no_verdict(outcome)?;
@@ -172,8 +179,8 @@ fn panics((): ()) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Whether a process with that mark in its command line is still there.
-fn runs(mark: &str) -> bool {
+/// Returns true if the command line of a running process contains `mark`.
+fn is_running(mark: &str) -> bool {
     let output = Command::new("ps").args(["-eo", "args"]).output().expect("ps can be run");
     String::from_utf8_lossy(&output.stdout).contains(mark)
 }
@@ -186,11 +193,11 @@ fn hangs() -> Result<(), Failed> {
     assert!(why.contains("did not answer within 0.3 s"), "{why}");
     assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
     let program = fake.program.to_string_lossy().into_owned();
-    assert!(!runs(&program), "{program} is still running");
+    assert!(!is_running(&program), "{program} is still running");
     Ok(())
 }
 
-/// A broken scenario must not cost the ones behind it.
+/// A failure in one scenario must not affect the next ones.
 fn a_new_process() -> Result<(), Failed> {
     let folder = tempfile::tempdir().expect("a folder");
     let count = folder.path().join("count");

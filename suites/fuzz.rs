@@ -29,24 +29,25 @@ const RELEASE: Release = Release::NEWEST;
 fn main() -> ExitCode {
     let mut suite = Suite::new("fuzz");
     suite.test("the_model_agrees_with_itself", the_model_agrees_with_itself);
-    suite.test("coverage_names_branches_that_were_never_reached", names_what_was_never_reached);
+    suite
+        .test("coverage_names_branches_that_were_never_reached", coverage_names_unreached_branches);
     suite.test("any_number_of_jobs_finds_the_same", any_number_of_jobs_finds_the_same);
     suite.test("a_wrong_tolerance_is_found_and_shrunk", || {
-        planted(|scenario| scenario.flags.tolerance += 0.05, &[])
+        finds_change(|scenario| scenario.flags.tolerance += 0.05, &[])
     });
     suite.test("a_wrong_window_is_found_and_shrunk", || {
-        planted(|scenario| scenario.flags.downscale_stabilization.0 += 1_000_000_000, &[])
+        finds_change(|scenario| scenario.flags.downscale_stabilization.0 += 1_000_000_000, &[])
     });
     suite.test("a_wrong_readiness_delay_is_found_and_shrunk", || {
         let areas = [Area::Readiness];
-        planted(|scenario| scenario.flags.initial_readiness_delay.0 += 1_000_000_000, &areas)
+        finds_change(|scenario| scenario.flags.initial_readiness_delay.0 += 1_000_000_000, &areas)
     });
-    for (name, bend) in [
-        ("rounding", Bend { tells: rounds_otherwise, ..Bend::NONE }),
-        ("instant", Bend { told: unready_an_instant_earlier, ..Bend::NONE }),
-        ("message", Bend { tells: says_it_otherwise, ..Bend::NONE }),
+    for (name, fault) in [
+        ("rounding", Fault { output: rounds_differently, ..Fault::NONE }),
+        ("instant", Fault { input: unready_a_nanosecond_earlier, ..Fault::NONE }),
+        ("message", Fault { output: changes_a_message, ..Fault::NONE }),
     ] {
-        suite.test(format!("a_wrong_{name}_is_found_and_shrunk"), move || bent(bend));
+        suite.test(format!("a_wrong_{name}_is_found_and_shrunk"), move || finds_fault(fault));
     }
     suite.test("a_panic_is_a_finding", a_panic_is_a_finding);
     let upstream = suite.upstream(RELEASE);
@@ -82,7 +83,7 @@ fn run(
     (summary, found)
 }
 
-/// The model with something changed before it sees the scenario, as an engine.
+/// The model as an engine that changes each scenario before it runs it.
 struct Changed<C>(Model, C);
 
 impl<C: Fn(&mut Scenario)> Engine for Changed<C> {
@@ -101,23 +102,23 @@ impl<C: Fn(&mut Scenario)> Engine for Changed<C> {
     }
 }
 
-/// The planted change of the model's input or output.
+/// A planted fault: a change of the model's input or output.
 #[derive(Clone, Copy)]
-struct Bend {
-    told: fn(&Scenario, &mut Change),
-    tells: fn(&Scenario, &mut Stepped),
+struct Fault {
+    input: fn(&Scenario, &mut Change),
+    output: fn(&Scenario, &mut Stepped),
 }
 
-impl Bend {
-    const NONE: Bend = Bend { told: |_, _| {}, tells: |_, _| {} };
+impl Fault {
+    const NONE: Fault = Fault { input: |_, _| {}, output: |_, _| {} };
 }
 
-/// The model with a bend, as an engine.
-struct Bent(Model, Bend);
+/// The model with a planted fault, as an engine.
+struct FaultyModel(Model, Fault);
 
-impl Engine for Bent {
+impl Engine for FaultyModel {
     fn name(&self) -> &str {
-        "bent"
+        "faulty"
     }
 
     fn release(&self) -> Release {
@@ -125,28 +126,28 @@ impl Engine for Bent {
     }
 
     fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {
-        let Bent(model, bend) = self;
+        let FaultyModel(model, fault) = self;
         let session = model.open(scenario)?;
-        Ok(Box::new(BentSession { session, bend: *bend, scenario: scenario.clone() }))
+        Ok(Box::new(FaultySession { session, fault: *fault, scenario: scenario.clone() }))
     }
 }
 
-struct BentSession<'a> {
+struct FaultySession<'a> {
     session: Box<dyn Session + 'a>,
-    bend: Bend,
+    fault: Fault,
     scenario: Scenario,
 }
 
-impl Session for BentSession<'_> {
+impl Session for FaultySession<'_> {
     fn send(&mut self, step: &Step) -> Result<(), EngineError> {
         let mut step = step.clone();
-        step.apply.iter_mut().for_each(|change| (self.bend.told)(&self.scenario, change));
+        step.apply.iter_mut().for_each(|change| (self.fault.input)(&self.scenario, change));
         self.session.send(&step)
     }
 
     fn receive(&mut self) -> Result<Stepped, EngineError> {
         let mut stepped = self.session.receive()?;
-        (self.bend.tells)(&self.scenario, &mut stepped);
+        (self.fault.output)(&self.scenario, &mut stepped);
         Ok(stepped)
     }
 
@@ -155,24 +156,24 @@ impl Session for BentSession<'_> {
     }
 }
 
-/// As if a percentage were added before it is divided by a hundred.
-fn rounds_otherwise(scenario: &Scenario, stepped: &mut Stepped) {
+/// Rounds as if the percentage were added before the division by a hundred.
+fn rounds_differently(scenario: &Scenario, stepped: &mut Stepped) {
     let policies = &scenario.hpas[0].manifest["spec"]["behavior"]["scaleUp"]["policies"];
     let Some([policy]) = policies.as_array().map(Vec::as_slice) else { return };
     let percent = policy["value"].as_f64().filter(|_| policy["type"] == "Percent");
     let Some(percent) = percent else { return };
     for tick in &mut stepped.ticks {
         let Some(written) = tick.status_write() else { continue };
-        let size = f64::from(written.status.current_replicas.unwrap_or(0));
-        let right = (size * (1.0 + percent / 100.0)).ceil() as i32;
-        let wrong = (size * (100.0 + percent) / 100.0).ceil() as i32;
+        let current = f64::from(written.status.current_replicas.unwrap_or(0));
+        let right = (current * (1.0 + percent / 100.0)).ceil() as i32;
+        let wrong = (current * (100.0 + percent) / 100.0).ceil() as i32;
         let writes = tick.scale_writes_mut().filter(|write| write.replicas == right);
         writes.for_each(|write| write.replicas = wrong);
     }
 }
 
-/// As if a pod that loses its readiness at the very end of the delay had never been ready.
-fn unready_an_instant_earlier(scenario: &Scenario, change: &mut Change) {
+/// Treats a pod that becomes unready exactly at the end of the delay as if it had never been ready.
+fn unready_a_nanosecond_earlier(scenario: &Scenario, change: &mut Change) {
     let Change::SetPods(pods) = change else { return };
     for pod in pods {
         let (Some(started), Some(ready)) = (pod.start_time, &mut pod.ready) else { continue };
@@ -183,11 +184,11 @@ fn unready_an_instant_earlier(scenario: &Scenario, change: &mut Change) {
     }
 }
 
-fn says_it_otherwise(_: &Scenario, stepped: &mut Stepped) {
+fn changes_a_message(_: &Scenario, stepped: &mut Stepped) {
     for event in stepped.ticks.iter_mut().flat_map(|tick| tick.events_mut()) {
-        let said =
+        let message =
             event.message.to_string().replace("matched known pods", "matched any known pods");
-        event.message = said.into();
+        event.message = message.into();
     }
 }
 
@@ -200,7 +201,7 @@ fn the_model_agrees_with_itself() -> Result<(), Failed> {
     Ok(())
 }
 
-fn names_what_was_never_reached() -> Result<(), Failed> {
+fn coverage_names_unreached_branches() -> Result<(), Failed> {
     let mut coverage = Coverage::default();
     let mut halves = [Coverage::default(), Coverage::default()];
     for index in 0..40 {
@@ -214,7 +215,8 @@ fn names_what_was_never_reached() -> Result<(), Failed> {
         });
     }
     let groups = coverage.groups();
-    let group = |name: &str| groups.iter().find(|group| group.group == name).expect("it is there");
+    let group =
+        |name: &str| groups.iter().find(|group| group.group == name).expect("the group exists");
     assert!(group("branches").reached.iter().any(|(name, _)| name == "Metrics"));
     assert!(group("conditions").never.contains(&"InvalidMetricSourceType".to_owned()));
     assert!(group("errors").reached.iter().any(|(name, _)| name == "invalid metrics ("));
@@ -222,9 +224,13 @@ fn names_what_was_never_reached() -> Result<(), Failed> {
     assert!(group("kinds").reached.iter().any(|(name, _)| name == "custom resource"));
     assert!(group("versions").reached.iter().any(|(name, _)| name == "autoscaling/v1"));
     let gates = group("gates");
-    let of = |name: &str| gates.reached.iter().find(|(it, _)| it == name).map(|(_, count)| *count);
-    assert!(of("HPAScaleToZero=true") > of("HPAScaleToZero=false"), "{gates:?}");
-    assert!(of("HPAConfigurableTolerance=false").is_none() && gates.never.len() < 5, "{gates:?}");
+    let count =
+        |name: &str| gates.reached.iter().find(|(it, _)| it == name).map(|(_, count)| *count);
+    assert!(count("HPAScaleToZero=true") > count("HPAScaleToZero=false"), "{gates:?}");
+    assert!(
+        count("HPAConfigurableTolerance=false").is_none() && gates.never.len() < 5,
+        "{gates:?}"
+    );
     let mut merged = Coverage::default();
     halves.iter().for_each(|half| merged.merge(half));
     assert_eq!(merged.groups(), groups);
@@ -232,7 +238,7 @@ fn names_what_was_never_reached() -> Result<(), Failed> {
 }
 
 fn any_number_of_jobs_finds_the_same() -> Result<(), Failed> {
-    let of = |jobs| {
+    let results = |jobs| {
         let change = |scenario: &mut Scenario| scenario.flags.tolerance += 0.01;
         let engine = move || Box::new(Changed(Model::new(RELEASE), change)) as Box<dyn Engine>;
         let plan = FuzzPlan { most_findings: 3, shrinking: 200, ..plan(30_000, jobs, &[]) };
@@ -243,29 +249,35 @@ fn any_number_of_jobs_finds_the_same() -> Result<(), Failed> {
         let found: Vec<_> = found.collect();
         (summary.scenarios, summary.ticks, summary.divergences, summary.coverage, found)
     };
-    let one = of(1);
+    let one = results(1);
     assert!(!one.4.is_empty(), "nothing was found");
-    assert_eq!(one, of(2));
-    assert_eq!(one, of(7));
+    assert_eq!(one, results(2));
+    assert_eq!(one, results(7));
     Ok(())
 }
 
-/// A fault of the engine is found; the scenario that is left is small, can be read from its file,
-/// and shows it there.
-fn planted(
+/// The fuzzer finds a fault of the engine. The shrunk scenario is small and valid, and still shows
+/// the fault.
+fn finds_change(
     change: impl Fn(&mut Scenario) + Copy + Send + Sync + 'static,
     areas: &[Area],
 ) -> Result<(), Failed> {
     let engine = move || Box::new(Changed(Model::new(RELEASE), change)) as Box<dyn Engine>;
-    small(&engine, areas)
+    finds_and_shrinks(&engine, areas)
 }
 
-/// As [`planted`], in any area, with a fault that shows only where a decision turns.
-fn bent(bend: Bend) -> Result<(), Failed> {
-    small(&move || Box::new(Bent(Model::new(RELEASE), bend)) as Box<dyn Engine>, &[])
+/// Like [`finds_change`], in any area, for a fault that affects only decisions at a boundary.
+fn finds_fault(fault: Fault) -> Result<(), Failed> {
+    finds_and_shrinks(
+        &move || Box::new(FaultyModel(Model::new(RELEASE), fault)) as Box<dyn Engine>,
+        &[],
+    )
 }
 
-fn small(engine: &(dyn Fn() -> Box<dyn Engine> + Sync), areas: &[Area]) -> Result<(), Failed> {
+fn finds_and_shrinks(
+    engine: &(dyn Fn() -> Box<dyn Engine> + Sync),
+    areas: &[Area],
+) -> Result<(), Failed> {
     // Half of the default number of ticks.
     let (summary, found) = run(&plan(50_000, 2, areas), engine);
     let [finding] = found.as_slice() else {
@@ -275,7 +287,7 @@ fn small(engine: &(dyn Fn() -> Box<dyn Engine> + Sync), areas: &[Area]) -> Resul
     let Failure::Outcome(outcome) = &finding.failure else { return Err("it panicked".into()) };
     assert!(outcome.ticks <= 10, "{} ticks:\n{text}", outcome.ticks);
     assert!(text.lines().count() <= 45, "{text}");
-    let read = scenario::parse("found.yaml", &text, &|_| Err("nothing".to_owned()))?;
+    let read = scenario::parse("found.yaml", &text, &|_| Err("no files".to_owned()))?;
     let again = run_one(&Arc::new(read), &mut *engine(), &[]);
     assert!(matches!(again.verdict, Verdict::Diverges(_)), "{:?}\n{text}", again.verdict);
     Ok(())
@@ -284,7 +296,7 @@ fn small(engine: &(dyn Fn() -> Box<dyn Engine> + Sync), areas: &[Area]) -> Resul
 fn a_panic_is_a_finding() -> Result<(), Failed> {
     let change = |scenario: &mut Scenario| {
         if scenario.workload.replicas >= 9 {
-            // As a panic, without its noise.
+            // A panic without its message on standard error.
             std::panic::resume_unwind(Box::new("planted: too large".to_owned()));
         }
     };

@@ -25,16 +25,16 @@ fn names_with(extension: &str) -> BTreeSet<String> {
 #[rstest]
 fn each_invalid_file_has_its_expected_message(#[files("fixtures/invalid/*.yaml")] path: PathBuf) {
     let shown = path.strip_prefix(support::repository()).expect("a path of the repository");
-    let said = match support::parse(&path) {
+    let message = match support::parse(&path) {
         Ok(_) => panic!("{} is valid", shown.display()),
         Err(error) => format!("{error}\n"),
     };
     let expected = path.with_extension("txt");
     if std::env::var_os("UPDATE_INVALID").is_some() {
-        fs::write(&expected, &said).expect("the message can be written");
+        fs::write(&expected, &message).expect("the message can be written");
     }
     let expected = fs::read_to_string(&expected).unwrap_or_default();
-    assert_eq!(said, expected, "{}", shown.display());
+    assert_eq!(message, expected, "{}", shown.display());
 }
 
 #[test]

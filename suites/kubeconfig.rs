@@ -1,8 +1,8 @@
 //! Scenarios on an existing cluster: `cargo test --features e2e --test kubeconfig`.
 //!
-//! The cluster is a control plane on this machine, which the runs reach by a kubeconfig with no more
-//! permissions than the docs require. However a run ends, afterwards the cluster has the objects
-//! that it had before, and no others. The tests share the cluster.
+//! The cluster is a control plane on this machine, which the runs reach by a kubeconfig with no
+//! more permissions than the docs require. However a run ends, the cluster then has exactly the
+//! objects that it had before. The tests share the cluster.
 
 #[path = "kubeconfig/disturbed.rs"]
 mod disturbed;
@@ -31,12 +31,12 @@ use kube_lockstep::model::rules::Release;
 use kube_lockstep::model::time::Span;
 use libtest_mimic::Failed;
 use serde_json::{Value, json};
-use support::moments::{Moments, kill as kill_now};
+use support::moments::{KillTimes, kill};
 use support::place::signal;
 use support::trials::Suite;
 use tokio::runtime::Runtime;
 
-/// Scenarios of all kinds that conform, whatever the flags are that can't be set.
+/// Scenarios of all kinds that conform, although a run cannot set the flags of the cluster.
 const CONFORM: [&str; 16] = [
     "average-value/docs-twice-the-target-doubles",
     "average-value/metrics-of-pods-that-are-gone-still-count",
@@ -56,7 +56,7 @@ const CONFORM: [&str; 16] = [
     "tolerance/just-above-the-upper-edge-scales-up",
 ];
 
-/// One that takes half a minute, in which pods hang in Terminating.
+/// A scenario that takes half a minute, in which pods hang in Terminating.
 const LONG: &str = "\
 apiVersion: kube-lockstep.dev/v1alpha1
 kind: Scenario
@@ -78,26 +78,26 @@ metrics: {resource: [{name: memory, perPod: 50Mi}]}
 until: 8m
 ";
 
-/// The context of the kubeconfigs that control planes give.
+/// The context in the kubeconfigs of embedded control planes.
 const CONTEXT: &str = "kube-lockstep";
 
-/// The metrics API that clusters mostly have.
+/// The APIService of the resource metrics, which most clusters have.
 const METRICS_SERVER: &str = "v1beta1.metrics.k8s.io";
 
-/// How long something may take to come about.
-const LIMIT: Duration = Duration::from_secs(60);
+/// The timeout of every wait.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
     // The tests share the cluster, which has one metrics API.
     let mut suite = Suite::one_at_a_time("kubeconfig");
-    let place = suite.require("a cluster", || Place::new(Flags::default()).map(Arc::new));
+    let cluster = suite.require("a cluster", || TestCluster::new(Flags::default()).map(Arc::new));
     for (name, test) in TESTS {
-        suite.test_with(&place, name, move |place| test(&place));
+        suite.test_with(&cluster, name, move |cluster| test(&cluster));
     }
     suite.run()
 }
 
-type Test = fn(&Arc<Place>) -> Result<(), Failed>;
+type Test = fn(&Arc<TestCluster>) -> Result<(), Failed>;
 
 const TESTS: [(&str, Test); 16] = [
     ("fixtures_conform_and_nothing_is_left", conform),
@@ -106,48 +106,48 @@ const TESTS: [(&str, Test); 16] = [
     ("an_existing_metrics_api_is_refused_or_restored", replaced),
     ("an_interrupted_run_leaves_nothing", interrupted),
     ("a_killed_run_leaves_nothing", guarded),
-    ("a_run_killed_at_any_time_leaves_nothing", guarded_all_along),
+    ("a_run_killed_at_any_time_leaves_nothing", guarded_at_any_time),
     ("cluster_clean_removes_the_leftovers_of_a_killed_run", cleaned),
     ("the_next_run_removes_the_leftovers_of_a_killed_run", next_run),
-    ("an_api_server_that_dies_during_a_run_is_inconclusive", dies_under_a_run),
-    ("other_clients_can_read_the_metrics_of_a_run", disturbed::looked_at),
-    ("a_suspended_controller_manager_does_not_diverge", disturbed::stood_still),
-    ("a_missing_watch_permission_does_not_diverge", disturbed::not_shown),
-    ("a_reverted_metrics_api_does_not_diverge", disturbed::put_back),
+    ("an_api_server_that_dies_during_a_run_is_inconclusive", dies_during_a_run),
+    ("other_clients_can_read_the_metrics_of_a_run", disturbed::queried),
+    ("a_suspended_controller_manager_does_not_diverge", disturbed::suspended),
+    ("a_missing_watch_permission_does_not_diverge", disturbed::no_watch),
+    ("a_reverted_metrics_api_does_not_diverge", disturbed::reverted),
     ("runs_use_each_permission_of_the_manifest_and_no_other", rights::each_is_used),
     ("a_run_without_a_permission_fails_and_names_it", rights::each_is_needed),
 ];
 
-/// A cluster, and the files by which it is reached.
-struct Place {
+/// A cluster, with a kubeconfig and a client for it.
+struct TestCluster {
     folder: tempfile::TempDir,
     admin: Client,
     runtime: Runtime,
-    // Ended last.
-    cluster: Mutex<Running>,
+    // Dropped last.
+    running: Mutex<Running>,
 }
 
-impl Place {
-    /// A cluster whose controller has these flags, but for its sync period.
-    fn new(flags: Flags) -> Result<Place, EngineError> {
+impl TestCluster {
+    /// Starts a cluster whose controller has these flags, except for a sync period of 1s.
+    fn new(flags: Flags) -> Result<TestCluster, EngineError> {
         let flags = Flags { sync_period: Span::from_secs(1), ..flags };
-        Place::start(&Options { flags, ..Options::default() })
+        TestCluster::start(&Options { flags, ..Options::default() })
     }
 
-    fn start(options: &Options) -> Result<Place, EngineError> {
+    fn start(options: &Options) -> Result<TestCluster, EngineError> {
         let broken = |why: String| EngineError::Broken {
             engine: embedded::NAME.into(),
             why,
             output: String::new(),
         };
-        let told = &mut |_: &str, _| {};
-        let program = embedded::ensure(Release::NEWEST, &CancellationToken::new(), told)?;
-        let cluster = Running::start(&program, options)?;
-        let made = || -> Result<_, Box<dyn std::error::Error>> {
+        let progress = &mut |_: &str, _| {};
+        let program = embedded::ensure(Release::NEWEST, &CancellationToken::new(), progress)?;
+        let running = Running::start(&program, options)?;
+        let connect = || -> Result<_, Box<dyn std::error::Error>> {
             let folder = tempfile::tempdir()?;
-            fs::write(folder.path().join("config"), cluster.driver_kubeconfig()?)?;
+            fs::write(folder.path().join("config"), running.driver_kubeconfig()?)?;
             let runtime = Runtime::new()?;
-            let admin = Kubeconfig::from_yaml(&cluster.admin_kubeconfig()?)?;
+            let admin = Kubeconfig::from_yaml(&running.admin_kubeconfig()?)?;
             let options = KubeConfigOptions::default();
             let admin = runtime.block_on(async {
                 let config = Config::from_custom_kubeconfig(admin, &options).await?;
@@ -155,8 +155,8 @@ impl Place {
             })?;
             Ok((folder, admin, runtime))
         };
-        let (folder, admin, runtime) = made().map_err(|error| broken(error.to_string()))?;
-        Ok(Place { folder, admin, runtime, cluster: Mutex::new(cluster) })
+        let (folder, admin, runtime) = connect().map_err(|error| broken(error.to_string()))?;
+        Ok(TestCluster { folder, admin, runtime, running: Mutex::new(running) })
     }
 
     fn config(&self) -> PathBuf {
@@ -176,8 +176,8 @@ impl Place {
         Ok(self.command(&[&run, args].concat()).output()?)
     }
 
-    /// A run that is in the middle of a scenario.
-    fn under_way(&self, args: &[&str]) -> Result<Child, Failed> {
+    /// Starts a run, and waits until it is in the middle of a scenario.
+    fn start_run(&self, args: &[&str]) -> Result<Child, Failed> {
         let file = self.folder.path().join("long.yaml");
         fs::write(&file, LONG)?;
         let run = ["run", "--engine", "kubeconfig", "--yes"];
@@ -185,7 +185,7 @@ impl Place {
         let begin = Instant::now();
         loop {
             let pods = self.list("", "v1", "Pod")?;
-            // Held by a finalizer, and on its way out.
+            // The pod is deleted, but a finalizer keeps it.
             let is_held = |pod: &DynamicObject| {
                 pod.namespace().is_some_and(|it| it.starts_with("kube-lockstep-"))
                     && pod.metadata.deletion_timestamp.is_some()
@@ -194,31 +194,34 @@ impl Place {
                 return Ok(child);
             }
             let ended = child.try_wait()?.is_some();
-            if ended || begin.elapsed() > LIMIT {
+            if ended || begin.elapsed() > TIMEOUT {
                 child.kill()?;
-                let mut said = String::new();
+                let mut text = String::new();
                 if let Some(mut err) = child.stderr.take() {
-                    err.read_to_string(&mut said)?;
+                    err.read_to_string(&mut text)?;
                 }
-                return Err(format!("no pod was held (it ended: {ended}): {said}").into());
+                return Err(
+                    format!("no pod is terminating (the run ended: {ended}): {text}").into()
+                );
             }
             sleep(Duration::from_millis(20));
         }
     }
 
-    /// Waits until nothing of a run is left.
-    fn becomes_clean(&self) -> Result<(), Failed> {
+    /// Waits until all objects of a run are removed.
+    fn wait_until_clean(&self) -> Result<(), Failed> {
         let begin = Instant::now();
-        while self.is_clean().is_err() && begin.elapsed() < LIMIT {
+        while self.check_clean().is_err() && begin.elapsed() < TIMEOUT {
             sleep(Duration::from_millis(100));
         }
-        self.is_clean()
+        self.check_clean()
     }
 
-    /// The process of a part of it. All of them name its folder, and the API server its port.
-    fn part(&self, name: &str) -> Result<String, Failed> {
-        let cluster = self.cluster.lock().unwrap_or_else(PoisonError::into_inner);
-        let port = cluster.server().rsplit(':').next().unwrap_or_default().to_owned();
+    /// The process of a component. The command lines of all components name the folder of the
+    /// control plane, and that of the API server also names its port.
+    fn component(&self, name: &str) -> Result<String, Failed> {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let port = running.server().rsplit(':').next().unwrap_or_default().to_owned();
         let mut lines = Vec::new();
         for pid in support::place::children(std::process::id())?.split_whitespace() {
             lines.push((pid.to_owned(), fs::read_to_string(format!("/proc/{pid}/cmdline"))?));
@@ -228,8 +231,8 @@ impl Place {
             folder.split_once("/etcd.sock").map(|(folder, _)| folder.to_owned())
         });
         let folder = folder.ok_or("there is no API server")?;
-        let part = lines.into_iter().find(|(_, it)| it.contains(name) && it.contains(&folder));
-        part.map(|(pid, _)| pid).ok_or_else(|| format!("there is no {name}").into())
+        let component = lines.into_iter().find(|(_, it)| it.contains(name) && it.contains(&folder));
+        component.map(|(pid, _)| pid).ok_or_else(|| format!("there is no {name}").into())
     }
 
     fn api(&self, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
@@ -248,8 +251,8 @@ impl Place {
         self.api("apiregistration.k8s.io", "v1", "APIService")
     }
 
-    /// Everything of ours that there is.
-    fn left(&self) -> Result<Vec<String>, Failed> {
+    /// The objects of runs that are left in the cluster.
+    fn leftovers(&self) -> Result<Vec<String>, Failed> {
         let ours = |name: &str| name.contains("kube-lockstep");
         let namespaces = self.list("", "v1", "Namespace")?.into_iter();
         let mut left: Vec<String> = namespaces
@@ -271,15 +274,15 @@ impl Place {
         Ok(left)
     }
 
-    fn is_clean(&self) -> Result<(), Failed> {
-        let left = self.left()?;
+    fn check_clean(&self) -> Result<(), Failed> {
+        let left = self.leftovers()?;
         match left.is_empty() {
             true => Ok(()),
             false => Err(format!("left: {left:#?}").into()),
         }
     }
 
-    /// A metrics API of somebody else's, which answers: an API server that can't discover all
+    /// Registers a foreign metrics API. It answers, because an API server that cannot discover all
     /// groups removes no namespace.
     fn create_metrics_server(&self) -> Result<Value, Failed> {
         let port = self.runtime.block_on(serve())?;
@@ -292,7 +295,7 @@ impl Place {
         self.metrics_server()
     }
 
-    /// What of it is its owner's.
+    /// The fields of the foreign APIService that a run must restore.
     fn metrics_server(&self) -> Result<Value, Failed> {
         let api = self.runtime.block_on(self.api_services().get(METRICS_SERVER))?;
         let api = serde_json::to_value(api)?;
@@ -309,11 +312,11 @@ impl Place {
     }
 }
 
-/// Answers whatever it is asked with an empty list of resources, as long as the runtime lives.
+/// Answers every request with an empty list of resources, until the runtime is dropped.
 async fn serve() -> Result<u16, Failed> {
     let identity = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
     let (certificate, key) = (identity.cert.pem(), identity.signing_key.serialize_pem());
-    // Another test may have installed it.
+    // Another test may have installed the provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let tls = RustlsConfig::from_pem(certificate.into_bytes(), key.into_bytes()).await?;
     let listener = TcpListener::bind(("127.0.0.1", 0))?;
@@ -330,185 +333,185 @@ async fn serve() -> Result<u16, Failed> {
     Ok(port)
 }
 
-fn said(output: &Output) -> String {
+fn text_of(output: &Output) -> String {
     let all = [output.stdout.clone(), output.stderr.clone()].concat();
     String::from_utf8_lossy(&all).into_owned()
 }
 
-fn conform(place: &Arc<Place>) -> Result<(), Failed> {
-    let output = place.run(&[&["--format", "json"], &CONFORM[..]].concat())?;
-    let said = said(&output);
-    assert_eq!(output.status.code(), Some(0), "{said}");
+fn conform(cluster: &Arc<TestCluster>) -> Result<(), Failed> {
+    let output = cluster.run(&[&["--format", "json"], &CONFORM[..]].concat())?;
+    let text = text_of(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     let last: Value = serde_json::from_str(stdout.lines().last().unwrap_or_default())?;
-    assert_eq!(last["summary"]["conforms"], CONFORM.len(), "{said}");
-    assert!(said.contains("On the cluster of context kube-lockstep (https://127.0.0.1:"), "{said}");
-    place.is_clean()
+    assert_eq!(last["summary"]["conforms"], CONFORM.len(), "{text}");
+    assert!(text.contains("On the cluster of context kube-lockstep (https://127.0.0.1:"), "{text}");
+    cluster.check_clean()
 }
 
-/// That flags can't be seen is said; what is seen is compared all the same.
-fn diverge(_: &Arc<Place>) -> Result<(), Failed> {
-    let place = Place::new(Flags { tolerance: 0.5, ..Flags::default() })?;
-    let output = place.run(&["tolerance/just-above-the-upper-edge-scales-up"])?;
-    let said = said(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("desiredReplicas"), "{said}");
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("the cluster's sync period is 1s, as measured"), "{said}");
-    assert!(said.contains("taken to be the defaults"), "{said}");
-    place.is_clean()
+/// The run notes that it cannot read the flags, and compares what it observes.
+fn diverge(_: &Arc<TestCluster>) -> Result<(), Failed> {
+    let cluster = TestCluster::new(Flags { tolerance: 0.5, ..Flags::default() })?;
+    let output = cluster.run(&["tolerance/just-above-the-upper-edge-scales-up"])?;
+    let text = text_of(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("desiredReplicas"), "{text}");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("the cluster's sync period is 1s, as measured"), "{text}");
+    assert!(text.contains("taken to be the defaults"), "{text}");
+    cluster.check_clean()
 }
 
-fn without_consent(place: &Arc<Place>) -> Result<(), Failed> {
-    let output = place.command(&["run", "--engine", "kubeconfig", CONFORM[0]]).output()?;
-    let told = said(&output);
-    assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(told.contains("a namespace kube-lockstep-… for each of up to 1 scenarios"), "{told}");
-    assert!(told.contains("--yes"), "{told}");
-    place.is_clean()?;
-    let wrong = place.run(&["--release", "1.30", CONFORM[0]])?;
-    assert_eq!(wrong.status.code(), Some(2), "{}", said(&wrong));
-    place.is_clean()
+fn without_consent(cluster: &Arc<TestCluster>) -> Result<(), Failed> {
+    let output = cluster.command(&["run", "--engine", "kubeconfig", CONFORM[0]]).output()?;
+    let text = text_of(&output);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("a namespace kube-lockstep-… for each of up to 1 scenarios"), "{text}");
+    assert!(text.contains("--yes"), "{text}");
+    cluster.check_clean()?;
+    let wrong = cluster.run(&["--release", "1.30", CONFORM[0]])?;
+    assert_eq!(wrong.status.code(), Some(2), "{}", text_of(&wrong));
+    cluster.check_clean()
 }
 
-fn replaced(place: &Arc<Place>) -> Result<(), Failed> {
-    let theirs = place.create_metrics_server()?;
-    let refused = place.run(&[CONFORM[0]])?;
-    let told = said(&refused);
-    assert_eq!(refused.status.code(), Some(3), "{told}");
-    assert!(told.contains("of kube-system/metrics-server"), "{told}");
-    assert!(told.contains("--replace-metrics-api"), "{told}");
-    place.is_clean()?;
-    assert_eq!(place.metrics_server()?, theirs);
-    let run = place.run(&["--replace-metrics-api", CONFORM[0]])?;
-    assert_eq!(run.status.code(), Some(0), "{}", said(&run));
-    assert!(said(&run).contains("have no metrics and keep their replicas"), "{}", said(&run));
-    place.is_clean()?;
-    assert_eq!(place.metrics_server()?, theirs);
-    place.delete_metrics_server()
+fn replaced(cluster: &Arc<TestCluster>) -> Result<(), Failed> {
+    let theirs = cluster.create_metrics_server()?;
+    let refused = cluster.run(&[CONFORM[0]])?;
+    let text = text_of(&refused);
+    assert_eq!(refused.status.code(), Some(3), "{text}");
+    assert!(text.contains("of kube-system/metrics-server"), "{text}");
+    assert!(text.contains("--replace-metrics-api"), "{text}");
+    cluster.check_clean()?;
+    assert_eq!(cluster.metrics_server()?, theirs);
+    let run = cluster.run(&["--replace-metrics-api", CONFORM[0]])?;
+    assert_eq!(run.status.code(), Some(0), "{}", text_of(&run));
+    assert!(text_of(&run).contains("have no metrics and keep their replicas"), "{}", text_of(&run));
+    cluster.check_clean()?;
+    assert_eq!(cluster.metrics_server()?, theirs);
+    cluster.delete_metrics_server()
 }
 
-fn interrupted(place: &Arc<Place>) -> Result<(), Failed> {
+fn interrupted(cluster: &Arc<TestCluster>) -> Result<(), Failed> {
     use std::os::unix::process::ExitStatusExt as _;
-    let theirs = place.create_metrics_server()?;
+    let theirs = cluster.create_metrics_server()?;
     for (signal, number) in [("-INT", 2), ("-TERM", 15)] {
-        let child = place.under_way(&["--replace-metrics-api"])?;
-        assert_ne!(place.metrics_server()?, theirs, "it is replaced");
+        let child = cluster.start_run(&["--replace-metrics-api"])?;
+        assert_ne!(cluster.metrics_server()?, theirs, "the metrics API is replaced");
         assert!(Command::new("kill").args([signal, &child.id().to_string()]).status()?.success());
         let output = child.wait_with_output()?;
-        let said = said(&output);
-        assert_eq!(output.status.signal(), Some(number), "{said}");
-        assert!(said.contains("it was interrupted") && said.contains("1 inconclusive"), "{said}");
-        place.is_clean()?;
-        assert_eq!(place.metrics_server()?, theirs);
+        let text = text_of(&output);
+        assert_eq!(output.status.signal(), Some(number), "{text}");
+        assert!(text.contains("it was interrupted") && text.contains("1 inconclusive"), "{text}");
+        cluster.check_clean()?;
+        assert_eq!(cluster.metrics_server()?, theirs);
     }
-    place.delete_metrics_server()
+    cluster.delete_metrics_server()
 }
 
-/// Its guard removes what it has made.
-fn guarded(place: &Arc<Place>) -> Result<(), Failed> {
-    let theirs = place.create_metrics_server()?;
-    let mut child = place.under_way(&["--replace-metrics-api"])?;
-    assert_ne!(place.metrics_server()?, theirs, "it is replaced");
-    kill_now(&mut child)?;
-    place.becomes_clean()?;
-    assert_eq!(place.metrics_server()?, theirs);
-    place.delete_metrics_server()
+/// The guard of a killed run removes its objects.
+fn guarded(cluster: &Arc<TestCluster>) -> Result<(), Failed> {
+    let theirs = cluster.create_metrics_server()?;
+    let mut child = cluster.start_run(&["--replace-metrics-api"])?;
+    assert_ne!(cluster.metrics_server()?, theirs, "the metrics API is replaced");
+    kill(&mut child)?;
+    cluster.wait_until_clean()?;
+    assert_eq!(cluster.metrics_server()?, theirs);
+    cluster.delete_metrics_server()
 }
 
-/// Wherever it is: before it has made anything, while it registers itself, plays or cleans up.
-fn guarded_all_along(place: &Arc<Place>) -> Result<(), Failed> {
+/// The kills range from before the run creates objects to its cleanup.
+fn guarded_at_any_time(cluster: &Arc<TestCluster>) -> Result<(), Failed> {
     const KILLS: u32 = 12;
-    let theirs = place.create_metrics_server()?;
+    let theirs = cluster.create_metrics_server()?;
     let run = ["run", "--engine", "kubeconfig", "--yes", "--replace-metrics-api", CONFORM[0]];
     let begin = Instant::now();
-    let whole = place.command(&run).output()?;
-    assert_eq!(whole.status.code(), Some(0), "{}", said(&whole));
+    let whole = cluster.command(&run).output()?;
+    assert_eq!(whole.status.code(), Some(0), "{}", text_of(&whole));
     let whole = begin.elapsed();
-    let mut moments = Moments::of("kubeconfig");
+    let mut times = KillTimes::new("kubeconfig");
     let (mut killed, mut replaced) = (0, 0);
     while killed < KILLS {
-        let mut child = place.command(&run).spawn()?;
-        let moment = moments.before(whole);
-        sleep(moment);
-        replaced += u32::from(place.metrics_server()? != theirs);
+        let mut child = cluster.command(&run).spawn()?;
+        let time = times.before(whole);
+        sleep(time);
+        replaced += u32::from(cluster.metrics_server()? != theirs);
         if child.try_wait()?.is_some() {
             continue;
         }
-        kill_now(&mut child)?;
+        kill(&mut child)?;
         killed += 1;
-        place.becomes_clean().map_err(|left| format!("killed after {moment:?}: {left:?}"))?;
-        assert_eq!(place.metrics_server()?, theirs, "killed after {moment:?}");
+        cluster.wait_until_clean().map_err(|left| format!("killed after {time:?}: {left:?}"))?;
+        assert_eq!(cluster.metrics_server()?, theirs, "killed after {time:?}");
     }
-    assert!(replaced > 0, "each was killed before it had made anything, or after that");
-    place.delete_metrics_server()
+    assert!(replaced > 0, "no run was killed while the metrics API was replaced");
+    cluster.delete_metrics_server()
 }
 
-/// Loses a run in the middle of a scenario, and its guard with it, as when its machine is gone.
-fn kill(place: &Place) -> Result<(), Failed> {
-    let mut child = place.under_way(&["--replace-metrics-api"])?;
+/// Kills a run in the middle of a scenario together with its guard, as if its machine failed.
+fn kill_with_guard(cluster: &TestCluster) -> Result<(), Failed> {
+    let mut child = cluster.start_run(&["--replace-metrics-api"])?;
     let guards = support::place::children(child.id())?;
-    assert!(!guards.is_empty(), "nobody guards it");
+    assert!(!guards.is_empty(), "the run has no guard");
     for guard in guards.split_whitespace() {
         assert!(Command::new("kill").args(["-KILL", guard]).status()?.success());
     }
     child.kill()?;
     child.wait()?;
-    let left = place.left()?;
+    let left = cluster.leftovers()?;
     let has = |what: &str| left.iter().any(|it| it.starts_with(what));
     assert!(has("namespace") && has("Pod") && has("Service") && has("APIService"), "{left:#?}");
     Ok(())
 }
 
-fn cleaned(place: &Arc<Place>) -> Result<(), Failed> {
-    let theirs = place.create_metrics_server()?;
-    kill(place)?;
-    let clean = place.command(&["cluster", "clean"]).output()?;
-    let told = said(&clean);
-    assert_eq!(clean.status.code(), Some(0), "{told}");
-    assert!(told.contains(&format!("APIService {METRICS_SERVER} is restored")), "{told}");
-    place.is_clean()?;
-    assert_eq!(place.metrics_server()?, theirs);
-    let again = place.command(&["cluster", "clean"]).output()?;
-    assert_eq!(again.status.code(), Some(0), "{}", said(&again));
-    assert!(said(&again).contains("There are no leftovers"), "{}", said(&again));
-    place.delete_metrics_server()
+fn cleaned(cluster: &Arc<TestCluster>) -> Result<(), Failed> {
+    let theirs = cluster.create_metrics_server()?;
+    kill_with_guard(cluster)?;
+    let clean = cluster.command(&["cluster", "clean"]).output()?;
+    let text = text_of(&clean);
+    assert_eq!(clean.status.code(), Some(0), "{text}");
+    assert!(text.contains(&format!("APIService {METRICS_SERVER} is restored")), "{text}");
+    cluster.check_clean()?;
+    assert_eq!(cluster.metrics_server()?, theirs);
+    let again = cluster.command(&["cluster", "clean"]).output()?;
+    assert_eq!(again.status.code(), Some(0), "{}", text_of(&again));
+    assert!(text_of(&again).contains("There are no leftovers"), "{}", text_of(&again));
+    cluster.delete_metrics_server()
 }
 
-fn next_run(place: &Arc<Place>) -> Result<(), Failed> {
-    let theirs = place.create_metrics_server()?;
-    kill(place)?;
-    // Also where it does not go on.
-    let refused = place.run(&[CONFORM[0]])?;
-    let told = said(&refused);
-    assert_eq!(refused.status.code(), Some(3), "{told}");
-    assert!(told.contains("Removed the leftovers of an earlier run: "), "{told}");
-    place.is_clean()?;
-    assert_eq!(place.metrics_server()?, theirs);
-    place.delete_metrics_server()
+fn next_run(cluster: &Arc<TestCluster>) -> Result<(), Failed> {
+    let theirs = cluster.create_metrics_server()?;
+    kill_with_guard(cluster)?;
+    // The leftovers are removed even if the run is then refused.
+    let refused = cluster.run(&[CONFORM[0]])?;
+    let text = text_of(&refused);
+    assert_eq!(refused.status.code(), Some(3), "{text}");
+    assert!(text.contains("Removed the leftovers of an earlier run: "), "{text}");
+    cluster.check_clean()?;
+    assert_eq!(cluster.metrics_server()?, theirs);
+    cluster.delete_metrics_server()
 }
 
-/// Of a cluster of its own, of which nobody else needs anything afterwards.
-fn dies_under_a_run(_: &Arc<Place>) -> Result<(), Failed> {
-    let place = Place::new(Flags::default())?;
-    let run = place.under_way(&[])?;
+/// Uses a separate cluster, because the test kills its API server.
+fn dies_during_a_run(_: &Arc<TestCluster>) -> Result<(), Failed> {
+    let cluster = TestCluster::new(Flags::default())?;
+    let run = cluster.start_run(&[])?;
     let guards = support::place::children(run.id())?;
-    assert!(!guards.is_empty(), "nobody guards it");
-    signal("-KILL", &place.part("kube-apiserver")?);
+    assert!(!guards.is_empty(), "the run has no guard");
+    signal("-KILL", &cluster.component("kube-apiserver")?);
     let begin = Instant::now();
     let output = run.wait_with_output()?;
-    let told = said(&output);
-    assert!(begin.elapsed() < LIMIT, "it has gone on for too long: {told}");
-    assert_eq!(output.status.code(), Some(3), "{told}");
-    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains("no verdict the kubeconfig engine failed: "), "{told}");
-    assert!(told.contains("client error (Connect)"), "{told}");
-    assert!(!told.contains("diverges "), "{told}");
-    // What it has made is named, since nobody can remove it now.
-    assert!(told.contains("some objects could not be removed: "), "{told}");
+    let text = text_of(&output);
+    assert!(begin.elapsed() < TIMEOUT, "the run did not end in time: {text}");
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("no verdict the kubeconfig engine failed: "), "{text}");
+    assert!(text.contains("client error (Connect)"), "{text}");
+    assert!(!text.contains("diverges "), "{text}");
+    // The run names its objects, because it cannot remove them.
+    assert!(text.contains("some objects could not be removed: "), "{text}");
     for guard in guards.split_whitespace() {
         while PathBuf::from(format!("/proc/{guard}")).exists() {
-            assert!(begin.elapsed() < LIMIT, "its guard goes on for too long");
+            assert!(begin.elapsed() < TIMEOUT, "the guard did not end in time");
             sleep(Duration::from_millis(100));
         }
     }

@@ -41,7 +41,7 @@ impl Package {
         fs::write(path, text).expect("a file can be written");
     }
 
-    /// `cargo test`, on the model: the suites of upstream have shown that it is as upstream.
+    /// `cargo test`, on the model, which other suites compare with upstream.
     fn test(&self) -> Output {
         let mut command = Command::new(env!("CARGO"));
         command.args(["test", "--offline", "--quiet", "--test", "hpa"]).current_dir(&self.0);

@@ -1,8 +1,8 @@
 //! Upstream itself: the model against the real controller, and the real controller against its
 //! recorded traces. Requires Go; without it, every test is ignored.
 //!
-//! It runs on the newest release, or on the releases that the environment variable
-//! KUBE_LOCKSTEP_RELEASES names. `ci/record` runs it to record the traces: then it requires Go.
+//! The suite runs on the newest release, or on the releases that the environment variable
+//! KUBE_LOCKSTEP_RELEASES names. `ci/record` runs it to record the traces, which requires Go.
 
 mod support;
 
@@ -22,7 +22,7 @@ use support::trials::{self, Suite};
 /// Engines that are not in use: their processes serve one scenario after another.
 static IDLE: Mutex<Vec<Upstream>> = Mutex::new(Vec::new());
 
-/// Names releases, in the form of `--release`.
+/// The environment variable that names releases, in the form of `--release`.
 const RELEASES: &str = "KUBE_LOCKSTEP_RELEASES";
 
 fn main() -> ExitCode {
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     suite.run()
 }
 
-/// An engine of that release that is not in use.
+/// Takes an engine of the release that is not in use.
 fn idle(release: Release) -> Result<Option<Upstream>, Failed> {
     let mut idle = IDLE.lock().map_err(|error| error.to_string())?;
     let found = idle.iter().position(|engine| engine.release() == release);
@@ -57,9 +57,9 @@ fn live(path: &std::path::Path, release: Release, program: PathBuf) -> Result<()
     IDLE.lock().map_err(|error| error.to_string())?.push(engine);
 
     if !matches!(outcome.verdict, Verdict::Inconclusive { .. }) {
-        // A scenario that is skipped on the way has a trace up to there.
-        let is_seen = !outcome.trace.ticks.is_empty() || !outcome.trace.api.is_empty();
-        let trace = is_seen.then_some(&outcome.trace);
+        // A scenario that is skipped during its run has a trace up to that point.
+        let has_trace = !outcome.trace.ticks.is_empty() || !outcome.trace.api.is_empty();
+        let trace = has_trace.then_some(&outcome.trace);
         let folder = support::repository().join(recorded::FOLDER);
         recording::compare(&folder, &scenario, release, trace, Mode::get())?;
     }

@@ -28,26 +28,26 @@ use support::trials::Suite;
 
 type Test = fn() -> Result<(), Failed>;
 
-const ENDPOINTS: &str = "an_api_server_that_routes_to_endpoints_finds_it";
+const ENDPOINTS: &str = "an_api_server_that_routes_to_endpoints_reaches_the_server";
 
 const KUBECTL: &str = "kubectl_sees_the_metrics";
 
 const TESTS: [(&str, Test); 9] = [
-    ("a_cluster_must_be_named", named),
-    ("the_controller_sees_the_metrics", seen),
+    ("a_cluster_must_be_named", requires_a_context),
+    ("the_controller_sees_the_metrics", controller_sees_metrics),
     (KUBECTL, kubectl::seen),
     ("slow_metrics_are_served_slowly", slow),
     ("an_existing_metrics_api_is_refused_replaced_and_restored", foreign::replaced),
     ("leftovers_of_a_killed_server_are_removed", foreign::killed),
     ("the_guard_cleans_up_after_a_killed_server", foreign::guarded),
-    (ENDPOINTS, by_endpoints),
+    (ENDPOINTS, endpoint_routing),
     ("an_unregistered_server_creates_nothing", unregistered),
 ];
 
 fn main() -> ExitCode {
     let mut suite = Suite::new("metrics_server");
     let program = suite.control_plane(Release::NEWEST).map(drop);
-    let kubectl = suite.require_that("kubectl", kubectl::is_there);
+    let kubectl = suite.require_that("kubectl", kubectl::is_installed);
     let address = suite.require_that("an address that is not loopback", has_address);
     for (name, test) in TESTS {
         let required = match name {
@@ -58,21 +58,21 @@ fn main() -> ExitCode {
         suite.test_with(&required, name, move |()| test());
     }
     let code = suite.run();
-    cluster::end_shared();
+    cluster::stop_shared();
     code
 }
 
-/// Whether this machine has an address that is not loopback: an API server refuses that one as an
-/// endpoint. Nothing is sent; the address is one for documents.
+/// Returns true if this machine has an address other than loopback, which an API server refuses as
+/// an endpoint. Nothing is sent to the address, which is reserved for documentation.
 fn has_address() -> bool {
     let socket = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
         socket.connect("192.0.2.1:9")?;
         socket.local_addr()
     });
-    socket.is_ok_and(|own| !own.ip().is_loopback() && !own.ip().is_unspecified())
+    socket.is_ok_and(|local| !local.ip().is_loopback() && !local.ip().is_unspecified())
 }
 
-fn named() -> Result<(), Failed> {
+fn requires_a_context() -> Result<(), Failed> {
     let (_folder, scenario) = scenario("shop")?;
     let cluster = shared()?;
     let cluster = cluster.as_ref().ok_or("no cluster")?;
@@ -82,20 +82,20 @@ fn named() -> Result<(), Failed> {
             .args(args)
             .env("KUBECONFIG", &cluster.kubeconfig)
             .output()?;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        Ok::<_, Failed>((output.status.code(), said))
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        Ok::<_, Failed>((output.status.code(), stderr))
     };
-    let (code, said) = run(&[])?;
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("set --context") && said.contains("kube-lockstep"), "{said}");
-    let (code, said) = run(&["--context", "nobody"])?;
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("no context `nobody`"), "{said}");
+    let (code, stderr) = run(&[])?;
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("set --context") && stderr.contains("kube-lockstep"), "{stderr}");
+    let (code, stderr) = run(&["--context", "missing"])?;
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("no context `missing`"), "{stderr}");
     assert_eq!(cluster.registered()?, Vec::<String>::new());
     Ok(())
 }
 
-fn seen() -> Result<(), Failed> {
+fn controller_sees_metrics() -> Result<(), Failed> {
     let cluster = shared()?;
     let cluster = cluster.as_ref().ok_or("no cluster")?;
     cluster.workload("shop", 2)?;
@@ -104,10 +104,10 @@ fn seen() -> Result<(), Failed> {
     let mut server = Server::start(&cluster.kubeconfig, &["--scenario", &scenario])?;
     let serving = server.serves()?;
     assert_eq!(serving["route"], "a Service of type ExternalName to localhost", "{serving}");
-    // 600m of 1 each is 60 % of 50 %; three have 400m each, and stay.
+    // Two pods with 600m of 1 core exceed the target of 50 %; three pods with 400m do not.
     wait("three replicas", || Ok((cluster.replicas("shop")? == 3).then_some(())))?;
     cluster.run_pods("shop", 3)?;
-    let (usage, jobs, hits, queue) = wait("shares of three", || {
+    let (usage, jobs, hits, queue) = wait("the metrics of three pods", || {
         let base = "/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods";
         let list = cluster.get(&format!("{base}?labelSelector=app.kubernetes.io/name%3Dweb"))?;
         let usage: BTreeMap<String, Value> = list["items"]
@@ -126,7 +126,7 @@ fn seen() -> Result<(), Failed> {
     })?;
     let containers = json!([{ "name": "nginx", "usage": { "cpu": "400m", "memory": "64Mi" } }]);
     assert!(usage.values().all(|it| *it == containers), "{usage:?}");
-    // Whoever would rather watch is told to list.
+    // A watch is refused.
     let watched = "/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods?watch=true";
     let refused = cluster.get(watched).err().map(|error| format!("{error:?}")).unwrap_or_default();
     assert!(refused.contains("405") && refused.contains("watch is not supported"), "{refused}");
@@ -134,30 +134,30 @@ fn seen() -> Result<(), Failed> {
         let items = list["items"].as_array().into_iter().flatten();
         items.map(|item| item["value"].as_str().unwrap_or_default().to_owned()).collect()
     };
-    let mut of_jobs = values(&jobs);
-    of_jobs.sort();
-    assert_eq!(of_jobs, ["3", "3", "7"], "{jobs}");
+    let mut job_values = values(&jobs);
+    job_values.sort();
+    assert_eq!(job_values, ["3", "3", "7"], "{jobs}");
     assert_eq!(values(&hits), ["2k"], "{hits}");
     assert_eq!(values(&queue), ["5"], "{queue}");
-    let asked = server.wait(|told| {
+    let query = server.wait(|event| {
         let user = "system:serviceaccount:kube-system:horizontal-pod-autoscaler";
-        // It may have known an HPA of another test for a moment longer.
-        told["event"] == "query" && told["user"] == user && told["namespace"] == "shop"
+        // The controller may still query metrics for the HPA of another test.
+        event["event"] == "query" && event["user"] == user && event["namespace"] == "shop"
     })?;
-    assert_eq!(asked["what"], "pods", "{asked}");
-    let left_out = "ignoring actions of";
-    server.wait(|told| told["note"].as_str().is_some_and(|note| note.contains(left_out)))?;
+    assert_eq!(query["what"], "pods", "{query}");
+    let ignoring = "ignoring actions of";
+    server.wait(|event| event["note"].as_str().is_some_and(|note| note.contains(ignoring)))?;
     assert_eq!(cluster.replicas("shop")?, 3);
     let errors = cluster.errors()?;
     assert!(errors.is_empty(), "{errors:#?}");
-    let (status, told, said) = server.end("-INT")?;
-    assert_eq!(status.code(), Some(0), "{said}");
-    assert!(told.iter().any(|it| it["event"] == "removed"), "{told:?}");
+    let (status, events, stderr) = server.stop("-INT")?;
+    assert_eq!(status.code(), Some(0), "{stderr}");
+    assert!(events.iter().any(|it| it["event"] == "removed"), "{events:?}");
     assert_eq!(cluster.registered()?, Vec::<String>::new());
     cluster.delete("shop")
 }
 
-/// Each query waits, of whatever kind; others, and those of another namespace, do not.
+/// Queries for metrics wait, except those for another namespace; discovery does not wait.
 fn slow() -> Result<(), Failed> {
     const SLOW: Duration = Duration::from_secs(3);
     let cluster = shared()?;
@@ -167,12 +167,13 @@ fn slow() -> Result<(), Failed> {
     let args = ["--scenario", &slow, "--scenario", &fast];
     let mut server = Server::start(&cluster.kubeconfig, &args)?;
     server.serves()?;
-    let (of_pods, custom, external) = (
+    let (resource, custom, external) = (
         "metrics.k8s.io/v1beta1",
         "custom.metrics.k8s.io/v1beta2",
         "external.metrics.k8s.io/v1beta1",
     );
-    for (group, what) in [(of_pods, "pods"), (custom, "services/front/hits"), (external, "queue")] {
+    for (group, what) in [(resource, "pods"), (custom, "services/front/hits"), (external, "queue")]
+    {
         let took = |path: &str| {
             let begin = Instant::now();
             let list = cluster.get(&format!("/apis/{group}{path}"))?;
@@ -183,12 +184,12 @@ fn slow() -> Result<(), Failed> {
         assert!(took(&format!("/namespaces/kube-public/{what}"))? < SLOW, "{what}");
         assert!(took(&format!("/namespaces/default/{what}"))? >= SLOW, "{what}");
     }
-    let (status, _, said) = server.end("-INT")?;
-    assert_eq!(status.code(), Some(0), "{said}");
+    let (status, _, stderr) = server.stop("-INT")?;
+    assert_eq!(status.code(), Some(0), "{stderr}");
     Ok(())
 }
 
-fn by_endpoints() -> Result<(), Failed> {
+fn endpoint_routing() -> Result<(), Failed> {
     let routing = ["--api-server-arg", "enable-aggregator-routing=true"];
     let cluster = Cluster::start("routing", &routing)?;
     let (_folder, scenario) = scenario("default")?;
@@ -198,8 +199,8 @@ fn by_endpoints() -> Result<(), Failed> {
     assert!(route.starts_with("a Service with the endpoint "), "{serving}");
     let list = cluster.get("/apis/metrics.k8s.io/v1beta1/pods")?;
     assert_eq!(list["kind"], "PodMetricsList", "{list}");
-    let (status, _, said) = server.end("-INT")?;
-    assert_eq!(status.code(), Some(0), "{said}");
+    let (status, _, stderr) = server.stop("-INT")?;
+    assert_eq!(status.code(), Some(0), "{stderr}");
     assert_eq!(cluster.registered()?, Vec::<String>::new());
     Ok(())
 }
@@ -216,7 +217,7 @@ fn unregistered() -> Result<(), Failed> {
     assert!(address.starts_with("127.0.0.1:"), "{serving}");
     assert!(std::net::TcpStream::connect(address).is_ok());
     assert_eq!(cluster.registered()?, Vec::<String>::new());
-    let (status, _, said) = server.end("-INT")?;
-    assert_eq!(status.code(), Some(0), "{said}");
+    let (status, _, stderr) = server.stop("-INT")?;
+    assert_eq!(status.code(), Some(0), "{stderr}");
     Ok(())
 }

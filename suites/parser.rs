@@ -19,11 +19,11 @@ fn fixtures() -> &'static [String] {
 
 /// Parses a text, and checks that problems have positions inside the file.
 fn parse(text: &str) -> Result<(), TestCaseError> {
-    let nothing = |_: &str| Err("there is no other file".to_owned());
-    match scenario::parse("any.yaml", text, &nothing) {
+    let no_files = |_: &str| Err("there is no other file".to_owned());
+    match scenario::parse("any.yaml", text, &no_files) {
         Ok(read) => {
             let written = scenario::to_yaml(&read, None);
-            let again = scenario::parse("any.yaml", &written, &nothing);
+            let again = scenario::parse("any.yaml", &written, &no_files);
             let again =
                 again.map_err(|error| TestCaseError::fail(format!("{error}\n{written}")))?;
             prop_assert_eq!(&again.hash, &read.hash, "{}\n{}", text, written);

@@ -13,10 +13,10 @@ use std::process::ExitCode;
 use kube_lockstep::model::rules::Release;
 use libtest_mimic::Failed;
 use serde_json::Value;
-use support::place::Place;
+use support::place::Workspace;
 use support::trials::Suite;
 
-/// An edit after which the tolerance counts, and before which it does not.
+/// A scenario in which the tolerance matters only after an edit of the HPA.
 const EDITED: &str = "
 apiVersion: kube-lockstep.dev/v1alpha1
 kind: Scenario
@@ -50,7 +50,7 @@ expect:
 ";
 
 fn main() -> ExitCode {
-    // Each has a control plane, and a clock that is real.
+    // Each test has a control plane and runs in real time.
     let mut suite = Suite::one_at_a_time("planted");
     let program = suite.control_plane(Release::NEWEST);
     for (name, test) in TESTS {
@@ -62,55 +62,56 @@ fn main() -> ExitCode {
 type Test = fn(&Path) -> Result<(), Failed>;
 
 const TESTS: [(&str, Test); 4] = [
-    ("another_tolerance_and_another_validation_diverge", otherwise),
-    ("windows_that_are_too_short_diverge", in_other_windows),
-    ("too_frequent_reconciles_diverge", |program| at_another_pace(program, "300ms")),
-    ("too_infrequent_reconciles_diverge", |program| at_another_pace(program, "2s")),
+    ("another_tolerance_and_another_validation_diverge", other_flags),
+    ("windows_that_are_too_short_diverge", short_windows),
+    ("too_frequent_reconciles_diverge", |program| other_sync_period(program, "300ms")),
+    ("too_infrequent_reconciles_diverge", |program| other_sync_period(program, "2s")),
 ];
 
-/// What became of scenarios on a program that gives its parts more arguments, after all others.
+/// The outcomes of scenarios on a control plane whose components get more arguments.
 fn outcomes(
     program: &Path,
     more: &[(&str, &str)],
     scenarios: &[&str],
 ) -> Result<Vec<Value>, Failed> {
-    let place = Place::new()?;
+    let workspace = Workspace::new()?;
     let cache = tempfile::tempdir()?;
     let engines = cache.path().join("engines");
     fs::create_dir(&engines)?;
     let planted = engines.join(program.file_name().ok_or("a name")?);
-    let part =
-        |(part, more): &(&str, &str)| format!("[ \"$1\" != {part} ] || set -- \"$@\" {more}\n");
-    let parts: String = more.iter().map(part).collect();
-    fs::write(&planted, format!("#!/bin/sh\n{parts}exec '{}' \"$@\"\n", program.display()))?;
+    let script = |(component, more): &(&str, &str)| {
+        format!("[ \"$1\" != {component} ] || set -- \"$@\" {more}\n")
+    };
+    let scripts: String = more.iter().map(script).collect();
+    fs::write(&planted, format!("#!/bin/sh\n{scripts}exec '{}' \"$@\"\n", program.display()))?;
     fs::set_permissions(&planted, fs::Permissions::from_mode(0o700))?;
     let edited = cache.path().join("edited.yaml");
     fs::write(&edited, EDITED)?;
     let edited = edited.display().to_string();
-    let mut command = place.command(&["run", "--engine", "embedded", "--format", "json"]);
+    let mut command = workspace.command(&["run", "--engine", "embedded", "--format", "json"]);
     command.args(scenarios.iter().map(|it| if *it == "edited" { &*edited } else { *it }));
     let output = command.env("KUBE_LOCKSTEP_CACHE", cache.path()).output()?;
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     let lines = String::from_utf8(output.stdout)?;
     let lines: Result<Vec<Value>, _> = lines.lines().map(serde_json::from_str).collect();
     let outcomes: Vec<Value> =
         lines?.into_iter().filter(|line| line["verdict"].is_string()).collect();
-    assert_eq!(output.status.code(), Some(1), "{told}\n{outcomes:#?}");
-    assert_eq!(outcomes.len(), scenarios.len(), "{told}\n{outcomes:#?}");
-    place.is_empty()?;
+    assert_eq!(output.status.code(), Some(1), "{errors}\n{outcomes:#?}");
+    assert_eq!(outcomes.len(), scenarios.len(), "{errors}\n{outcomes:#?}");
+    workspace.wait_until_empty()?;
     Ok(outcomes)
 }
 
 /// The tick of the divergence, and its message.
 fn divergence<'a>(outcomes: &'a [Value], id: &str) -> Result<(i64, &'a Value), Failed> {
-    let is_it = |it: &&Value| it["id"].as_str().is_some_and(|other| other.contains(id));
-    let outcome = outcomes.iter().find(is_it).ok_or_else(|| format!("no {id}: {outcomes:#?}"))?;
+    let matches = |it: &&Value| it["id"].as_str().is_some_and(|other| other.contains(id));
+    let outcome = outcomes.iter().find(matches).ok_or_else(|| format!("no {id}: {outcomes:#?}"))?;
     assert_eq!(outcome["verdict"], "diverges", "{outcome:#}");
     let divergence = &outcome["divergence"];
     Ok((divergence["tick"].as_i64().ok_or("a tick")?, divergence))
 }
 
-fn otherwise(program: &Path) -> Result<(), Failed> {
+fn other_flags(program: &Path) -> Result<(), Failed> {
     let more = [
         ("kube-controller-manager", "--horizontal-pod-autoscaler-tolerance=0.5"),
         ("kube-apiserver", "--feature-gates=HPAScaleToZero=false"),
@@ -120,11 +121,11 @@ fn otherwise(program: &Path) -> Result<(), Failed> {
         "zero/an-empty-queue-scales-to-zero-and-work-brings-it-back",
     );
     let outcomes = outcomes(program, &more, &[first, "edited", zero])?;
-    // At the first tick, right after the HPA was made.
+    // At the first tick, right after the HPA is created.
     let (tick, what) = divergence(&outcomes, first)?;
     assert_eq!(tick, 1, "{what:#}");
     assert!(what.to_string().contains("desiredReplicas"), "{what:#}");
-    // At once after an edit, but not before it.
+    // After the edit, but not before it.
     let (tick, what) = divergence(&outcomes, "edited")?;
     assert!(tick > 1, "{what:#}");
     assert!(what.to_string().contains("desiredReplicas"), "{what:#}");
@@ -135,10 +136,9 @@ fn otherwise(program: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Two reconciles too short, of those that scale down; and none at all for pods that start: they
-/// count from when they are ready, which is another change of the cluster that a reconcile may see
-/// any part of.
-fn in_other_windows(program: &Path) -> Result<(), Failed> {
+/// The downscale window is two reconciles too short, and there is no initialization period: pods
+/// count as soon as they are ready, a change of the cluster that a reconcile may observe in part.
+fn short_windows(program: &Path) -> Result<(), Failed> {
     let flags = "--horizontal-pod-autoscaler-downscale-stabilization=18s \
                  --horizontal-pod-autoscaler-cpu-initialization-period=1ms";
     let (down, up) = (
@@ -146,7 +146,7 @@ fn in_other_windows(program: &Path) -> Result<(), Failed> {
         "readiness/metrics-count-one-window-after-readiness",
     );
     let outcomes = outcomes(program, &[("kube-controller-manager", flags)], &[down, up])?;
-    // The first window ends with the 21st.
+    // The first window ends with the 21st reconcile.
     let (tick, what) = divergence(&outcomes, down)?;
     assert!((18..=20).contains(&tick), "{what:#}");
     assert!(what.to_string().contains("desiredReplicas"), "{what:#}");
@@ -156,15 +156,15 @@ fn in_other_windows(program: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-/// With another sync period than the second that is asked for.
-fn at_another_pace(program: &Path, period: &str) -> Result<(), Failed> {
+/// The sync period differs from the requested second.
+fn other_sync_period(program: &Path, period: &str) -> Result<(), Failed> {
     let flag = format!("--horizontal-pod-autoscaler-sync-period={period}");
     let id = "tolerance/just-above-the-upper-edge-scales-up";
     let outcomes = outcomes(program, &[("kube-controller-manager", &flag)], &[id])?;
     let (tick, what) = divergence(&outcomes, id)?;
     assert_eq!(tick, 2, "{what:#}");
     assert!(what.to_string().contains("no reconcile"), "{what:#}");
-    let again = outcomes.first().and_then(|outcome| outcome["replays"].as_i64());
-    assert!(again >= Some(1), "once may be chance: {outcomes:#?}");
+    let retries = outcomes.first().and_then(|outcome| outcome["replays"].as_i64());
+    assert!(retries >= Some(1), "a single difference may be due to timing: {outcomes:#?}");
     Ok(())
 }

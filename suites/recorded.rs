@@ -21,8 +21,8 @@ fn traces() -> PathBuf {
     support::repository().join(recorded::FOLDER)
 }
 
-/// On each release. A fixture that is not recorded on the newest release that it supports fails, and
-/// so does a fixture that has changed since it was recorded.
+/// Runs on each release. A fixture that is not recorded on the newest release that it supports
+/// fails, and so does a fixture that has changed since it was recorded.
 #[rstest]
 fn model_is_as_recorded(
     #[files("fixtures/**/*.y*ml")]
@@ -34,10 +34,10 @@ fn model_is_as_recorded(
     for release in Release::supported() {
         let mut engine = Recorded::new(release, Traces::Folder(traces()));
         let outcome = run_one(&scenario, &mut engine, &known);
-        support::still_disagrees(&outcome, &known).unwrap_or_else(|gone| panic!("{gone}"));
+        support::still_disagrees(&outcome, &known).unwrap_or_else(|error| panic!("{error}"));
         match outcome.verdict {
             Verdict::Conforms => assert!(outcome.ticks > 0 || !outcome.trace.api.is_empty()),
-            // It lacks something, or leaves something to chance.
+            // The release lacks a feature, or its behavior is not deterministic.
             Verdict::Skipped { .. }
                 if release < Release::NEWEST || !scenario.releases.contains(release) => {}
             verdict => {
@@ -63,9 +63,9 @@ fn each_recorded_file_is_a_trace_of_a_fixture() {
             let header = &recording.header;
             assert_eq!((&header.scenario, header.engine.as_str()), (&id, "upstream"));
             let path = recording.path();
-            assert!(files.remove(&path), "{path} has another name");
+            assert!(files.remove(&path), "{path} has the wrong name");
             for release in header.releases.iter() {
-                assert!(releases.insert(release), "two traces of {id} are of {release}");
+                assert!(releases.insert(release), "two traces of {id} are for {release}");
             }
             let (_, body) = recording.text.split_once('\n').expect("a header is a line");
             assert!(bodies.insert(body), "{path} is the same as another trace of {id}");
@@ -87,7 +87,7 @@ fn collect(root: &Path, folder: &Path, found: &mut BTreeSet<String>) {
 }
 
 /// Compares or records a trace in a folder, and returns the recorded releases by file.
-fn after(
+fn compare_or_record(
     folder: &Path,
     scenario: &Scenario,
     release: &str,
@@ -111,7 +111,8 @@ fn releases_with_the_same_trace_share_a_file() {
     let mut other = alike.clone();
     other.ticks.pop();
     let record = |release: &str, trace: Option<&Trace>| {
-        after(folder.path(), &scenario, release, trace, Mode::Record).expect("it can be recorded")
+        compare_or_record(folder.path(), &scenario, release, trace, Mode::Record)
+            .expect("it can be recorded")
     };
     assert_eq!(record("1.37", Some(&alike)), ["1.37"]);
     assert_eq!(record("1.30", Some(&alike)), ["1.30, 1.37"], "1.31 to 1.36 are not recorded");
@@ -123,7 +124,7 @@ fn releases_with_the_same_trace_share_a_file() {
     // Traces of an earlier version of the scenario are removed.
     let changed = Scenario { hash: "0".to_owned(), ..(*scenario).clone() };
     let trace = Trace { hash: "0".to_owned(), ..alike };
-    let recorded = after(folder.path(), &changed, "1.37", Some(&trace), Mode::Record);
+    let recorded = compare_or_record(folder.path(), &changed, "1.37", Some(&trace), Mode::Record);
     assert_eq!(recorded, Ok(vec!["1.37".to_owned()]));
 }
 
@@ -134,11 +135,12 @@ fn a_trace_that_is_not_as_recorded_fails_and_says_how_to_record_it() {
     let id = &scenario.id;
     let trace = free_run(&scenario, Release::NEWEST).trace;
     let compare = |release: &str, trace: Option<&Trace>| {
-        after(folder.path(), &scenario, release, trace, Mode::Compare)
+        compare_or_record(folder.path(), &scenario, release, trace, Mode::Compare)
     };
     let not_recorded = compare("1.37", Some(&trace)).expect_err("it is not recorded");
     assert!(not_recorded.contains("not recorded"), "{not_recorded}");
-    after(folder.path(), &scenario, "1.37", Some(&trace), Mode::Record).expect("it is recorded");
+    compare_or_record(folder.path(), &scenario, "1.37", Some(&trace), Mode::Record)
+        .expect("it is recorded");
     assert_eq!(compare("1.37", Some(&trace)), Ok(vec!["1.37".to_owned()]));
     let mut other = trace.clone();
     other.ticks[0].hpa = "other".into();
@@ -168,12 +170,13 @@ fn a_release_on_which_a_scenario_is_not_recorded_is_skipped() {
         run_one(&scenario, &mut engine, &[]).verdict
     };
     assert!(matches!(run("1.37"), Verdict::Inconclusive { .. }), "it is recorded nowhere");
-    after(folder.path(), &scenario, "1.37", Some(&trace), Mode::Record).expect("it is recorded");
+    compare_or_record(folder.path(), &scenario, "1.37", Some(&trace), Mode::Record)
+        .expect("it is recorded");
     assert_eq!(run("1.37"), Verdict::Conforms);
     assert_eq!(run("1.36"), Verdict::Skipped { why: "not recorded on 1.36".to_owned() });
 }
 
-/// As the command does, the suites fail for an entry of `divergences.yaml` that is out of date.
+/// Like the command, the suites fail for a stale entry of `divergences.yaml`.
 #[test]
 fn a_resolved_known_disagreement_fails() {
     let path = support::fixtures().swap_remove(0);
@@ -188,12 +191,12 @@ fn a_resolved_known_disagreement_fails() {
     let mut engine = Recorded::new(Release::NEWEST, Traces::Folder(traces()));
     let known = [entry("status", &newest), entry("status", "1.99")];
     let mut outcome = run_one(&support::load(&path), &mut engine, &known);
-    let gone = support::still_disagrees(&outcome, &known).expect_err("nothing disagrees");
-    assert!(gone.contains("no longer disagrees") && !gone.contains("1.99"), "{gone}");
+    let stale = support::still_disagrees(&outcome, &known).expect_err("nothing disagrees");
+    assert!(stale.contains("no longer disagrees") && !stale.contains("1.99"), "{stale}");
     let (field, reason, link) = ("status".to_owned(), "a reason".to_owned(), "a link".to_owned());
     outcome.known.push(KnownHit { field, reason, link });
     assert_eq!(support::still_disagrees(&outcome, &known), Ok(()));
-    // Another entry for the same reason is another entry.
+    // Entries with the same reason are independent.
     let known = [entry("status", &newest), entry("events", &newest)];
     assert!(support::still_disagrees(&outcome, &known).is_err());
 }
@@ -203,9 +206,9 @@ fn each_known_disagreement_names_a_fixture() {
     let ids: BTreeSet<String> =
         support::fixtures().iter().map(|path| support::id_of(path)).collect();
     let known = support::known().into_iter();
-    let lost: Vec<String> =
+    let unknown: Vec<String> =
         known.map(|known| known.scenario).filter(|id| !ids.contains(id)).collect();
-    assert!(lost.is_empty(), "divergences.yaml speaks of no fixture: {lost:?}");
+    assert!(unknown.is_empty(), "divergences.yaml names unknown fixtures: {unknown:?}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Changes between releases: each row of the model's table changes upstream's behavior in a fixture,
-//! each change of upstream's behavior has a row, and the documents agree.
+//! Changes between releases: each row of the model's table changes upstream's behavior in a
+//! fixture, each change of upstream's behavior has a row, and the documents agree.
 
 mod support;
 
@@ -29,11 +29,11 @@ const UNSEEN: &[(&str, &str)] = &[
     ("external metrics", "a scenario that needs them is skipped on older releases"),
     (
         "feature gate HPAConfigurableTolerance, off by default",
-        "a gate that can be switched changes nothing until it is",
+        "an optional gate changes nothing until it is enabled",
     ),
     (
         "feature gate HPAOptimizedSelectorStore, on by default",
-        "both stores give the same answer to all that a controller asks",
+        "both stores give the same answers to the controller",
     ),
     (
         "a stale cache skips a reconcile: gate StaleControllerConsistencyHPA, on by default",
@@ -57,19 +57,19 @@ const UNSEEN: &[(&str, &str)] = &[
     ),
     (
         "container metrics are stable: feature gate HPAContainerMetrics is locked",
-        "that it can't be switched any more is no behaviour",
+        "a gate that can no longer be switched does not change the behavior",
     ),
     (
         "feature gate HPAContainerMetrics is removed",
-        "that it can't be switched any more is no behaviour",
+        "a gate that can no longer be switched does not change the behavior",
     ),
     (
         "the rate limit of events counts Normal and Warning events of an object separately",
-        "they are held back on their way to a real API server, of which no trace is recorded",
+        "the limit applies to events for a real API server, of which no trace is recorded",
     ),
     (
         "the tolerance per HPA is stable: feature gate HPAConfigurableTolerance is locked",
-        "that it can't be switched any more is no behaviour",
+        "a gate that can no longer be switched does not change the behavior",
     ),
 ];
 
@@ -102,15 +102,15 @@ fn each_row_is_seen_in_a_fixture_and_each_change_has_a_row() {
         }
     }
     assert!(unexplained.is_empty(), "{}", unexplained.join("\n"));
-    let excused = |what: &str| UNSEEN.iter().any(|(row, _)| *row == what);
+    let is_excused = |what: &str| UNSEEN.iter().any(|(row, _)| *row == what);
     let rows = CHANGES.iter().filter(|row| row.since > Release::OLDEST).map(|row| row.what);
-    let unseen: Vec<&str> = rows.filter(|row| !seen.contains(row) && !excused(row)).collect();
+    let unseen: Vec<&str> = rows.filter(|row| !seen.contains(row) && !is_excused(row)).collect();
     assert!(unseen.is_empty(), "no fixture shows: {unseen:#?}");
-    let lost: Vec<_> = UNSEEN.iter().filter(|(row, _)| seen.contains(row)).collect();
-    assert!(lost.is_empty(), "seen after all: {lost:#?}");
+    let outdated: Vec<_> = UNSEEN.iter().filter(|(row, _)| seen.contains(row)).collect();
+    assert!(outdated.is_empty(), "seen after all: {outdated:#?}");
 }
 
-/// To update it: `UPDATE_DOCS=1 cargo test --test releases`.
+/// To update the table: `UPDATE_DOCS=1 cargo test --test releases`.
 #[test]
 fn the_table_in_the_docs_is_up_to_date() {
     let path = support::repository().join("docs/releases.md");
@@ -121,8 +121,8 @@ fn the_table_in_the_docs_is_up_to_date() {
         .output()
         .expect("it runs");
     let table = String::from_utf8(output.stdout).expect("it is text");
-    let (begin, rest) = text.split_once("<!-- table -->\n").expect("there is a mark");
-    let (_, end) = rest.split_once("<!-- end -->").expect("there is a mark");
+    let (begin, rest) = text.split_once("<!-- table -->\n").expect("the table has markers");
+    let (_, end) = rest.split_once("<!-- end -->").expect("the table has markers");
     let new = format!("{begin}<!-- table -->\n{table}<!-- end -->{end}");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(&path, &new).expect("it can be written");

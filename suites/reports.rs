@@ -42,7 +42,7 @@ fn outcome(id: &str, verdict: Verdict) -> Outcome {
     }
 }
 
-/// A tick every 15 s from t=0, of a target that has this size and is given another one.
+/// A tick every 15 s from t=0, which scales a target from `current` to `desired` replicas.
 fn tick(number: i64, current: i32, desired: i32) -> Observation {
     let at = Time::from_secs(15 * number);
     let status = HpaStatus {
@@ -142,8 +142,8 @@ fn several_fields() -> Outcome {
     outcome
 }
 
-/// The API server's answer to a person's request differs: no tick is to blame.
-fn of_the_api() -> Outcome {
+/// A difference in the API server's answer to a user's request, which belongs to no tick.
+fn api_answer() -> Outcome {
     let refused = "refused: HorizontalPodAutoscaler.autoscaling \"web\" is invalid: \
                    spec.maxReplicas: Invalid value: 0: must be greater than 0";
     let fields = vec![difference("api", "stored {\"maxReplicas\":0}", refused)];
@@ -169,7 +169,7 @@ fn unexpected() -> Outcome {
 }
 
 fn inconclusive() -> Outcome {
-    let why = "the upstream engine failed: it ended while an answer was awaited".to_owned();
+    let why = "the upstream engine failed: it exited before it answered".to_owned();
     let mut output: Vec<String> =
         (1..=30).map(|line| format!("goroutine {line} [running]:")).collect();
     output.push("\tvirtual/main.go:17 +0x1d\u{1b}[31m".to_owned());
@@ -180,7 +180,7 @@ fn inconclusive() -> Outcome {
 }
 
 fn skipped() -> Outcome {
-    let why = "it speaks of releases from 1.38, not of 1.37".to_owned();
+    let why = "it applies to releases >=1.38, not to 1.37".to_owned();
     let mut outcome = outcome("tolerance/of-the-future", Verdict::Skipped { why });
     outcome.ticks = 0;
     outcome
@@ -224,7 +224,7 @@ fn all() -> Vec<Event> {
         conforming,
         one_field(),
         several_fields(),
-        of_the_api(),
+        api_answer(),
         unexpected(),
         inconclusive(),
         skipped(),

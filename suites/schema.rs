@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// Invalid fixtures whose mistake a schema can't see: the parser alone refuses them.
+/// Invalid fixtures whose mistake a schema cannot detect: only the parser rejects them.
 const BEYOND_THE_SCHEMA: &[&str] = &[
     "a-gate-with-dependent-gates",
     "action-after-the-end",
@@ -73,7 +73,7 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "version-1-with-a-metric-without-a-type",
     "version-2-beta-2-with-a-tolerance",
     "yes-is-not-a-boolean",
-    // Older readers of YAML take `yes` for true, editors among them.
+    // Older YAML parsers, for example in editors, read `yes` as true.
 ];
 
 fn schema_path() -> PathBuf {
@@ -121,11 +121,16 @@ fn each_fixture_names_the_schema_in_its_first_line() {
         let named = named.unwrap_or_else(|| panic!("{}: no schema named", path.display()));
         let found = path.parent().expect("a folder").join(named).canonicalize();
         let found = found.unwrap_or_else(|error| panic!("{}: {named}: {error}", path.display()));
-        assert_eq!(found, schema_path().canonicalize().expect("it is there"), "{}", path.display());
+        assert_eq!(
+            found,
+            schema_path().canonicalize().expect("the schema exists"),
+            "{}",
+            path.display()
+        );
     }
 }
 
-/// The format lets authors leave the link out; the project's own scenarios say where it is decided.
+/// The link is optional in the format, but each scenario of this project has one.
 #[test]
 fn each_fixture_links_its_upstream_source() {
     for path in support::fixtures() {
@@ -135,7 +140,7 @@ fn each_fixture_links_its_upstream_source() {
     }
 }
 
-/// Except for edits, which upstream may reject: there the schema warns, rightly.
+/// Edits are excluded: some are invalid on purpose, and the schema rightly rejects them.
 #[test]
 fn each_valid_fixture_is_valid_by_the_schema() {
     let validator = validator();

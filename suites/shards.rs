@@ -48,8 +48,8 @@ fn results(scenarios: &[Arc<Scenario>], releases: &str, shard: Option<Shard>) ->
     plan.traces = Traces::Folder(support::repository().join(FOLDER));
     plan.shard = shard;
     let mut report = Json::new(Vec::new());
-    let mut tell = |event: Event| report.event(&event).expect("it is told");
-    run_all(&plan, &mut tell).expect("it runs");
+    let mut write = |event: Event| report.event(&event).expect("a vector can be written to");
+    run_all(&plan, &mut write).expect("it runs");
     String::from_utf8(report.into_inner()).expect("text")
 }
 
@@ -57,8 +57,8 @@ fn results(scenarios: &[Arc<Scenario>], releases: &str, shard: Option<Shard>) ->
 fn without_times(text: &str) -> Vec<Value> {
     let lines = text.lines().map(|line| {
         let mut value: Value = serde_json::from_str(line).expect("JSON");
-        for of in ["elapsedMs", "/summary/seconds"] {
-            let (parent, key) = of.rsplit_once('/').unwrap_or(("", of));
+        for path in ["elapsedMs", "/summary/seconds"] {
+            let (parent, key) = path.rsplit_once('/').unwrap_or(("", path));
             if let Some(object) = value.pointer_mut(parent).and_then(Value::as_object_mut) {
                 object.remove(key);
             }
@@ -80,7 +80,7 @@ fn parts(texts: &[String]) -> Vec<Part> {
 fn merged(texts: &[String]) -> String {
     let (events, _) = merge(parts(texts), None, VERSION).expect("they fit");
     let mut report = Json::new(Vec::new());
-    events.iter().for_each(|event| report.event(event).expect("it is told"));
+    events.iter().for_each(|event| report.event(event).expect("a vector can be written to"));
     String::from_utf8(report.into_inner()).expect("text")
 }
 
@@ -89,7 +89,7 @@ fn shards(scenarios: &[Arc<Scenario>], releases: &str, of: usize) -> Vec<String>
     (1..=of).map(|index| results(scenarios, releases, shard(index))).collect()
 }
 
-fn some() -> impl Strategy<Value = Vec<Arc<Scenario>>> {
+fn scenario_subset() -> impl Strategy<Value = Vec<Arc<Scenario>>> {
     let all = SCENARIOS.clone();
     let count = 1..=all.len().min(24);
     subsequence(all, count)
@@ -99,43 +99,43 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn shards_joined_are_the_whole_run(
-        scenarios in some(),
+    fn merged_shards_equal_the_whole_run(
+        scenarios in scenario_subset(),
         releases in prop::sample::select(vec!["1.37", "1.36-1.37", "1.33,1.35,1.37"]),
         of in 1_usize..9,
         order in any::<prop::sample::Index>(),
     ) {
         let mut whole = without_times(&results(&scenarios, releases, None));
         let mut parts = shards(&scenarios, releases, of);
-        // In whatever order they are given.
+        // The order of the parts does not matter.
         parts.rotate_left(order.index(of));
         let merged = without_times(&merged(&parts));
-        // A release on which nothing is run has no line of its own in the end.
+        // The summary has no entry for a release without results.
         prop_assert_eq!(whole.pop(), merged.last().cloned());
         prop_assert_eq!(whole.as_slice(), &merged[..merged.len() - 1]);
     }
 
     #[test]
     fn missing_shards_are_reported_and_surplus_shards_rejected(
-        scenarios in some(), of in 2_usize..6, gone in any::<prop::sample::Index>(),
+        scenarios in scenario_subset(), of in 2_usize..6, missing in any::<prop::sample::Index>(),
     ) {
         let mut texts = shards(&scenarios, "1.37", of);
-        let gone = gone.index(of);
-        let text = texts.remove(gone);
+        let missing = missing.index(of);
+        let text = texts.remove(missing);
         let (_, summary) = merge(parts(&texts), None, VERSION).expect("they fit");
-        let name = format!("shard {}/{of} of the run on recorded 1.37", gone + 1);
+        let name = format!("shard {}/{of} of the run on recorded 1.37", missing + 1);
         prop_assert_eq!(summary.missing, [name]);
         texts.push(text);
         let (_, summary) = merge(parts(&texts), None, VERSION).expect("they fit");
         prop_assert_eq!(summary.missing, [""; 0]);
         texts.push(texts[0].clone());
-        let refused = merge(parts(&texts), None, VERSION).expect_err("one is there twice");
+        let refused = merge(parts(&texts), None, VERSION).expect_err("a shard is given twice");
         prop_assert!(refused.what.contains(" are both shard "), "{refused}");
     }
 
     #[test]
     fn truncated_results_are_never_a_verdict(
-        scenarios in some(), cut in any::<prop::sample::Index>(),
+        scenarios in scenario_subset(), cut in any::<prop::sample::Index>(),
     ) {
         let whole = results(&scenarios, "1.37", None);
         // Only the last byte ends the line of the summary.
@@ -160,7 +160,7 @@ fn results_of_single_releases_are_merged_in_order() {
     let texts = ["1.37", "1.33", "1.36"].map(|release| results(&SCENARIOS, release, None));
     let mut merged = without_times(&merged(&texts));
     let mut whole = without_times(&results(&SCENARIOS, "1.33,1.36,1.37", None));
-    // They were no shards of one run.
+    // The parts are not shards of one run.
     let figures = whole.last_mut().and_then(|last| last["summary"].as_object_mut());
     assert!(figures.expect("a summary").remove("plan").is_some());
     assert_eq!(merged, whole);
@@ -174,7 +174,7 @@ fn an_incomplete_part_with_a_replacement_is_not_missing() {
     let whole = without_times(&merged(&texts));
     let with_it = [std::slice::from_ref(&cut), texts.as_slice()].concat();
     assert_eq!(without_times(&merged(&with_it)), whole);
-    // One that has found something else is not.
+    // An incomplete part with another verdict is rejected.
     let other = cut.replace("\"verdict\":\"conforms\"", "\"verdict\":\"unexpected\"");
     assert_ne!(other, cut);
     let refused = merge(parts(&[&[other], texts.as_slice()].concat()), None, VERSION);

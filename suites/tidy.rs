@@ -1,5 +1,5 @@
-//! The house rules that a program can check: dependencies between modules, mentions of releases, the
-//! length and parameters of functions, and the dependencies of the pure half.
+//! The house rules that a program can check: dependencies between modules, mentions of releases,
+//! the length and parameters of functions, and the dependencies of the pure half.
 
 #[path = "tidy/cycles.rs"]
 mod cycles;
@@ -20,9 +20,9 @@ use imports::Sources;
 /// A module at the top of the crate.
 struct Module {
     name: &'static str,
-    /// Its row in the code map of `src/lib.rs`, which is written from here. Empty: it has no row.
+    /// Its row in the code map of `src/lib.rs`, which is generated from here. Empty: no row.
     purpose: &'static str,
-    /// The paths below `crate::` that it may use beside itself. `*` allows everything.
+    /// The paths below `crate::` that it may use besides itself. `*` allows everything.
     may_use: &'static [&'static str],
 }
 
@@ -70,12 +70,12 @@ const FUNCTION_LINES: usize = 70;
 /// Functions that are still longer, by name. An entry that is no longer needed fails the test.
 const KNOWN_LONG_FUNCTIONS: &[&str] = &[];
 
-/// Functions that still have a tuple parameter, by name. An entry that is no longer needed fails the
-/// test.
+/// Functions that still have a tuple parameter, by name. An entry that is no longer needed fails
+/// the test.
 const KNOWN_TUPLE_PARAMETERS: &[&str] = &[];
 
-/// Folders that depend on other parts of their own folder in a cycle, with these parts, and files of
-/// real clusters in a cycle. An entry that is no longer needed fails the test.
+/// The parts of known dependency cycles: of each cycle that contains a folder, and of each cycle of
+/// files below `engine`. An entry that is no longer needed fails the test.
 const KNOWN_CYCLES: &[&str] = &[];
 
 /// Names that the pure half must not contain.
@@ -162,20 +162,20 @@ fn folders_and_cluster_files_have_no_dependency_cycles() {
     for (folder, graph) in cycles::graphs(&sources) {
         for cycle in cycles::cycles(&graph) {
             let parts: Vec<String> = cycle.iter().map(|part| format!("{folder}/{part}")).collect();
-            let is_held = folder == "engine" || folder.starts_with("engine/");
-            if is_held || parts.iter().any(|part| is_folder(part)) {
+            let is_checked = folder == "engine" || folder.starts_with("engine/");
+            if is_checked || parts.iter().any(|part| is_folder(part)) {
                 found.extend(parts);
             }
         }
     }
     let known: BTreeSet<String> = KNOWN_CYCLES.iter().map(|part| (*part).to_owned()).collect();
     let new: Vec<_> = found.difference(&known).collect();
-    let gone: Vec<_> = known.difference(&found).collect();
+    let stale: Vec<_> = known.difference(&found).collect();
     assert!(new.is_empty(), "parts of a dependency cycle: {new:#?}");
-    assert!(gone.is_empty(), "in no cycle any more: remove from KNOWN_CYCLES: {gone:#?}");
+    assert!(stale.is_empty(), "no longer in a cycle, remove from KNOWN_CYCLES: {stale:#?}");
 }
 
-/// A crate with a cycle by way of `super::super`, a re-export and a macro.
+/// The crate has a cycle through `super::super`, a re-export and a macro.
 #[test]
 fn imports_are_read_as_the_compiler_reads_them() {
     let root = tempfile::tempdir().expect("a temporary folder");
@@ -195,9 +195,9 @@ fn imports_are_read_as_the_compiler_reads_them() {
     let cycle = BTreeSet::from(["a".to_owned(), "b".to_owned()]);
     assert_eq!(cycles::cycles(&graphs[""]), [cycle], "{graphs:?}");
     assert!(graphs[""]["b"].contains("c") && !graphs[""].contains_key("c"), "{graphs:?}");
-    let of = |path: &str| path.split("::").map(str::to_owned).collect::<Vec<_>>();
+    let split = |path: &str| path.split("::").map(str::to_owned).collect::<Vec<_>>();
     for path in ["Inner", "a::Inner", "a::renamed", "a::inner::other"] {
-        assert_eq!(sources.module_of(&of(path)).module, ["a", "inner"], "{path}");
+        assert_eq!(sources.module_of(&split(path)).module, ["a", "inner"], "{path}");
     }
 }
 
@@ -298,7 +298,9 @@ fn assert_only_known(offending: &[&Function], reason: &str, known: &[&str]) {
             None => wrong.push(format!("{place}: {} {reason}", outline.name)),
         }
     }
-    wrong.extend(known.iter().map(|name| format!("{name}: remove it from the list of the known")));
+    wrong.extend(
+        known.iter().map(|name| format!("{name}: remove it from the list of known functions")),
+    );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -309,7 +311,8 @@ fn functions_have_at_most_70_lines() {
     assert_only_known(&long.collect::<Vec<_>>(), "has over 70 lines", KNOWN_LONG_FUNCTIONS);
 }
 
-/// Parameters that belong together are a struct with names: a tuple hides the names from the caller.
+/// Parameters that belong together are a struct with names: a tuple hides the names from the
+/// caller.
 #[test]
 fn functions_have_no_tuple_parameters() {
     let functions = functions();
@@ -318,7 +321,7 @@ fn functions_have_no_tuple_parameters() {
 }
 
 #[test]
-fn functions_and_tests_are_told_apart() {
+fn functions_and_tests_are_distinguished() {
     let text = "\
 fn first((a, b): (u8, u8), c: &(u8, u8), (): ()) {
     fn inner(_: (u8,)) {}
@@ -361,7 +364,7 @@ fn last() {}
     assert_eq!(tests, [10, 11, 13, 14, 19, 20, 21, 22, 23]);
 }
 
-/// The code map of `src/lib.rs` is written from [`MODULES`].
+/// The code map of `src/lib.rs` is generated from [`MODULES`].
 #[test]
 fn the_code_map_is_up_to_date() {
     let path = support::repository().join("src/lib.rs");
@@ -388,7 +391,7 @@ fn the_code_map_is_up_to_date() {
 }
 
 /// Returns true if the file of a link exists and, in a Markdown file, the heading of its anchor.
-fn leads_somewhere(document: &Path, link: &str) -> bool {
+fn has_target(document: &Path, link: &str) -> bool {
     let (target, anchor) = link.split_once('#').unwrap_or((link, ""));
     let target = match target {
         "" => document.to_owned(),
@@ -410,13 +413,13 @@ fn anchor_of(heading: &str) -> String {
 }
 
 #[test]
-fn anchors_are_those_of_the_headings() {
+fn anchors_match_the_headings() {
     assert_eq!(anchor_of("## Read `run --json`, step by step"), "read-run---json-step-by-step");
     let readme = support::repository().join("README.md");
-    assert!(leads_somewhere(&readme, "#get-started"));
-    assert!(leads_somewhere(&readme, "docs/cli.md"));
-    assert!(!leads_somewhere(&readme, "#no-such-heading"));
-    assert!(!leads_somewhere(&readme, "docs/no-such-file.md"));
+    assert!(has_target(&readme, "#get-started"));
+    assert!(has_target(&readme, "docs/cli.md"));
+    assert!(!has_target(&readme, "#no-such-heading"));
+    assert!(!has_target(&readme, "docs/no-such-file.md"));
 }
 
 /// Links of the README and of docs/ that point into the repository.
@@ -432,7 +435,7 @@ fn links_in_the_documents_have_targets() {
         let text = fs::read_to_string(document).expect("a document can be read");
         for (index, line) in text.lines().enumerate() {
             for link in line.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-                if !link.contains("://") && !leads_somewhere(document, link) {
+                if !link.contains("://") && !has_target(document, link) {
                     wrong.push(format!("{}: {link}", show(document, index + 1)));
                 }
             }
@@ -441,11 +444,11 @@ fn links_in_the_documents_have_targets() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The documented rights are the rights of the tests on clusters.
+/// The tests on clusters use exactly the documented permissions.
 #[test]
 fn the_permissions_in_the_docs_match_the_tests() {
     let read = |path: &str| {
-        fs::read_to_string(support::repository().join(path)).expect("the rights can be read")
+        fs::read_to_string(support::repository().join(path)).expect("the permissions can be read")
     };
     let in_docs = read("docs/engines/kubeconfig-rbac.yaml");
     let (role, binding) = in_docs.split_once("\n---\n").expect("a role and its binding");

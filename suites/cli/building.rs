@@ -1,4 +1,4 @@
-//! Engines that are built side by side, and their cache folder: a stand-in for `go` takes no time.
+//! Parallel builds of engines, and their cache folder. A stand-in replaces `go`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use assert_cmd::Command;
 
 use super::{folder, json, kube_lockstep, program, stderr, stdout, support, text};
 
-/// A `go` that runs a script for its command `list`, with the mod file as `$mod` and itself in
-/// `$here`, and builds an engine of another one.
+/// A stand-in for `go`: `go list` runs a script, with the mod file as `$mod` and the folder of `go`
+/// as `$here`, and `go test` writes another script as the engine.
 struct FakeGo {
     folder: tempfile::TempDir,
     cache: PathBuf,
@@ -31,11 +31,11 @@ impl FakeGo {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = kube_lockstep(arguments);
-        command.envs(self.surroundings());
+        command.envs(self.environment());
         command
     }
 
-    fn surroundings(&self) -> [(&str, String); 2] {
+    fn environment(&self) -> [(&str, String); 2] {
         let path = std::env::var("PATH").expect("there is a PATH");
         let path = format!("{}:{path}", self.folder.path().display());
         [("PATH", path), ("KUBE_LOCKSTEP_CACHE", text(&self.cache).to_owned())]
@@ -58,10 +58,10 @@ impl FakeGo {
     }
 }
 
-const DIES: &str = "exit 7";
+const EXIT: &str = "exit 7";
 
-/// Tells, of each build, whether another one was under way. One that is alone waits a moment.
-const MEETS: &str = "touch $here/under-way-${mod##*/}
+/// Writes the file `met` if two builds run at the same time. A build waits for another one.
+const DETECT_PARALLEL_BUILDS: &str = "touch $here/under-way-${mod##*/}
     for _ in 1 2 3 4 5 6 7 8 9 10; do
         set -- $here/under-way-*
         [ $# -gt 1 ] && { touch $here/met; break; }
@@ -73,11 +73,11 @@ const MEETS: &str = "touch $here/under-way-${mod##*/}
 #[test]
 fn engines_are_built_in_parallel_within_the_limit() {
     let (_folder, file) = folder("");
-    for (builds, together) in [("2", true), ("1", false)] {
-        let go = FakeGo::new(MEETS, DIES);
+    for (builds, parallel) in [("2", true), ("1", false)] {
+        let go = FakeGo::new(DETECT_PARALLEL_BUILDS, EXIT);
         let run = ["run", "--engine", "upstream", "--release", "1.36,1.37", text(&file)];
         let run = go.command(&run).env("KUBE_LOCKSTEP_BUILDS", builds).assert().code(3);
-        assert_eq!(go.folder.path().join("met").exists(), together, "{builds}: {}", stderr(&run));
+        assert_eq!(go.folder.path().join("met").exists(), parallel, "{builds}: {}", stderr(&run));
         assert_eq!(go.engines().len(), 2, "{:?}", go.engines());
         for release in ["v1.36", "v1.37"] {
             let note = format!("note: upstream {release}: resolving modules (");
@@ -90,7 +90,7 @@ fn engines_are_built_in_parallel_within_the_limit() {
 fn a_failed_build_leaves_its_release_without_verdicts() {
     let (_folder, file) = folder("");
     let fails = "case $mod in *v1.36*) echo 'cannot find package' >&2; exit 1 ;; esac";
-    let go = FakeGo::new(fails, DIES);
+    let go = FakeGo::new(fails, EXIT);
     let run = ["run", "--engine", "upstream", "--format", "json", text(&file), "--release"];
     let lines = json(&go.command(&run).arg("1.36,1.37").assert().code(3));
     let [first, second, last] = lines.as_slice() else { panic!("{lines:?}") };
@@ -98,26 +98,26 @@ fn a_failed_build_leaves_its_release_without_verdicts() {
     assert_eq!(first["output"], "cannot find package");
     assert_eq!(second["release"], "1.37");
     let why = second["why"].as_str().unwrap_or_default();
-    assert!(why.contains("exit status: 7"), "that of 1.37 was run: {why}");
+    assert!(why.contains("exit status: 7"), "the engine of 1.37 was run: {why}");
     assert_eq!(last["summary"]["inconclusive"], 2);
-    // Of one release alone there is nothing else to be told.
-    let complaint = stderr(&go.command(&run).arg("1.36").assert().code(3));
-    assert!(complaint.contains("error: the upstream engine failed: `go list -deps` fails"));
-    assert!(complaint.contains("cannot find package"), "{complaint}");
+    // With a single release, the command fails with the error of the build.
+    let errors = stderr(&go.command(&run).arg("1.36").assert().code(3));
+    assert!(errors.contains("error: the upstream engine failed: `go list -deps` fails"));
+    assert!(errors.contains("cannot find package"), "{errors}");
 }
 
 #[test]
 fn a_shard_builds_only_what_it_runs_on() {
     let (_folder, file) = folder("");
-    let go = FakeGo::new(":", DIES);
+    let go = FakeGo::new(":", EXIT);
     let run = ["run", "--engine", "upstream", "--release", "1.36,1.37", "--shard", "2/2"];
     go.command(&run).arg(&file).assert().code(3);
     let engines = go.engines();
     assert!(engines.len() == 1 && engines[0].starts_with("upstream-v1.37-"), "{engines:?}");
 }
 
-/// What was left there by something else.
-fn stale(cache: &Path) -> [PathBuf; 5] {
+/// Writes stale entries into the cache.
+fn write_stale_entries(cache: &Path) -> [PathBuf; 5] {
     let paths = [
         "engines/upstream-v1.30-0123456789abcdef-go1.26.0",
         "build-x",
@@ -140,30 +140,30 @@ fn stale(cache: &Path) -> [PathBuf; 5] {
 #[test]
 fn stale_cache_entries_are_listed_and_can_be_removed() {
     let (_folder, file) = folder("");
-    let go = FakeGo::new(":", DIES);
+    let go = FakeGo::new(":", EXIT);
     go.command(&["run", "--engine", "upstream", text(&file)]).assert().code(3);
     let [mine] = go.engines().try_into().expect("one engine");
-    let stale = stale(&go.cache);
+    let stale = write_stale_entries(&go.cache);
     let doctor = stdout(&go.command(&["doctor"]).assert().code(0));
     assert!(doctor.contains(", of which 5.0 kB stale\n"), "{doctor}");
     assert!(doctor.contains("`kube-lockstep prune` removes stale files"), "{doctor}");
-    let told = stdout(&go.command(&["prune", "--dry-run"]).assert().code(0));
+    let printed = stdout(&go.command(&["prune", "--dry-run"]).assert().code(0));
     for path in &stale {
-        assert!(told.contains(&format!("  {}  ", path.display())), "{told}");
-        assert!(path.exists() || path.is_symlink(), "{told}");
+        assert!(printed.contains(&format!("  {}  ", path.display())), "{printed}");
+        assert!(path.exists() || path.is_symlink(), "{printed}");
     }
-    assert!(told.ends_with("would remove 5 things, 5.0 kB\n"), "{told}");
-    let told = stdout(&go.command(&["prune"]).assert().code(0));
-    assert!(told.ends_with("removed 5 things, 5.0 kB\n"), "{told}");
+    assert!(printed.ends_with("would remove 5 things, 5.0 kB\n"), "{printed}");
+    let printed = stdout(&go.command(&["prune"]).assert().code(0));
+    assert!(printed.ends_with("removed 5 things, 5.0 kB\n"), "{printed}");
     assert!(stale.iter().all(|path| !path.exists() && !path.is_symlink()));
     assert_eq!(go.engines(), std::slice::from_ref(&mine));
-    let told = stdout(&go.command(&["prune"]).assert().code(0));
-    assert_eq!(told, "removed 0 things, 0 B\n");
+    let printed = stdout(&go.command(&["prune"]).assert().code(0));
+    assert_eq!(printed, "removed 0 things, 0 B\n");
     assert!(!stdout(&go.command(&["doctor"]).assert().code(0)).contains("stale"));
-    // Without Go, what any Go has built is of use.
+    // Without Go, the engines of every Go version are kept.
     let empty = tempfile::tempdir().expect("a folder can be made");
-    let told = go.command(&["prune", "--dry-run"]).env("PATH", empty.path()).assert().code(0);
-    assert_eq!(stdout(&told), "would remove 0 things, 0 B\n");
+    let printed = go.command(&["prune", "--dry-run"]).env("PATH", empty.path()).assert().code(0);
+    assert_eq!(stdout(&printed), "would remove 0 things, 0 B\n");
 }
 
 #[test]
@@ -173,18 +173,18 @@ fn an_engine_that_is_running_is_not_removed() {
     let mut run = std::process::Command::new(env!("CARGO_BIN_EXE_kube-lockstep"))
         .args(["run", "--engine", "upstream", text(&file)])
         .current_dir(support::repository())
-        .envs(go.surroundings())
+        .envs(go.environment())
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())
         .spawn()
         .expect("the command can be started");
     go.wait_for("begun");
-    let told = stdout(&go.command(&["prune", "--all"]).assert().code(0));
-    run.kill().expect("it can be ended");
-    run.wait().expect("it ends");
-    assert!(told.starts_with("in use  ") && told.ends_with("; 1 in use kept\n"), "{told}");
+    let printed = stdout(&go.command(&["prune", "--all"]).assert().code(0));
+    run.kill().expect("the run can be killed");
+    run.wait().expect("the run ends");
+    assert!(printed.starts_with("in use  ") && printed.ends_with("; 1 in use kept\n"), "{printed}");
     assert_eq!(go.engines().len(), 1);
-    let told = stdout(&go.command(&["prune", "--all"]).assert().code(0));
-    assert!(told.contains("removed 1 thing, "), "{told}");
+    let printed = stdout(&go.command(&["prune", "--all"]).assert().code(0));
+    assert!(printed.contains("removed 1 thing, "), "{printed}");
     assert!(go.engines().is_empty());
 }

@@ -1,4 +1,4 @@
-//! Engines: external programs, the first build of upstream's, and the cleanup at the end.
+//! Engines: external programs, the first build of upstream's, and interrupted runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,12 +43,13 @@ fn a_common_failure_is_reported_once() {
     let more = format!("\ninconclusive  {} more scenarios for the same reason: the ", all - 1);
     assert!(shown.contains(&more), "{more}\n{shown}");
     assert!(shown.contains(&format!(" {all} inconclusive")), "{shown}");
-    // Who asks for all of them gets a line for each.
+    // With `-v`, each scenario has a line.
     let shown = stdout(&kube_lockstep(&arguments).arg("-v").assert().code(3));
     assert_eq!(shown.matches("\ninconclusive  tolerance/").count(), all, "{shown}");
 }
 
-/// A folder with a `go` that says its version, builds a program that dies, and may fail before.
+/// A folder with a stand-in for `go`, which runs `failure` for `go list` and builds an engine that
+/// exits.
 fn fake_go(failure: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let script = format!(
@@ -108,10 +109,10 @@ fn a_first_build_without_network_has_a_hint() {
         command.env("KUBE_LOCKSTEP_CACHE", cache.path()).env("PATH", path_with(go.path()));
         command.args(engine).assert()
     };
-    let complaint = stderr(&run(&["--engine", "upstream"]).code(3));
-    assert!(complaint.contains("upstream's modules can't be downloaded: go: k8s.io/api@"));
-    assert!(complaint.contains("hint: the first build requires a Go module proxy"), "{complaint}");
-    assert!(complaint.contains("`--engine recorded`"), "{complaint}");
+    let errors = stderr(&run(&["--engine", "upstream"]).code(3));
+    assert!(errors.contains("upstream's modules can't be downloaded: go: k8s.io/api@"));
+    assert!(errors.contains("hint: the first build requires a Go module proxy"), "{errors}");
+    assert!(errors.contains("`--engine recorded`"), "{errors}");
     let shown = stdout(&run(&[]).code(0));
     assert!(
         shown.contains("note: using recorded traces, because upstream can't run here: "),
@@ -122,7 +123,7 @@ fn a_first_build_without_network_has_a_hint() {
 #[test]
 fn a_read_only_cache_has_a_hint() {
     let (folder, file) = folder("");
-    // Below a file there can be no folder, not even for root.
+    // A file cannot contain a folder, not even for root.
     let cache = file.join("cache");
     let go = fake_go("");
     let command = |arguments: &[&str]| {
@@ -131,9 +132,9 @@ fn a_read_only_cache_has_a_hint() {
         command
     };
     let run = command(&["run", "--engine", "upstream", text(&file)]).assert().code(3);
-    let complaint = stderr(&run);
-    assert!(complaint.contains("set KUBE_LOCKSTEP_CACHE to another folder"), "{complaint}");
-    assert!(complaint.contains("`--engine recorded`"), "{complaint}");
+    let errors = stderr(&run);
+    assert!(errors.contains("set KUBE_LOCKSTEP_CACHE to another folder"), "{errors}");
+    assert!(errors.contains("`--engine recorded`"), "{errors}");
     let doctor = command(&["doctor"]).assert().code(3);
     let shown = stdout(&doctor).replace(text(folder.path()), "FOLDER");
     assert!(
@@ -163,7 +164,7 @@ fn doctor_reports_unbuilt_engines() {
     assert!(shown.contains(builds), "{shown}");
 }
 
-/// An engine that dies when it is first started, and then only waits for its input to end.
+/// An engine that exits when it is first started. Later, it waits for the end of its input.
 #[cfg(unix)]
 fn waiting_engine(folder: &Path) -> PathBuf {
     let engine = folder.join("engine");
@@ -176,7 +177,7 @@ fn waiting_engine(folder: &Path) -> PathBuf {
     engine
 }
 
-/// The engine sees the end of its input and ends; the interrupted program leaves nothing behind.
+/// The engine exits at the end of its input; the interrupted command leaves no process behind.
 #[cfg(unix)]
 #[rstest]
 #[case::interrupt("INT", 2)]
@@ -205,18 +206,18 @@ fn an_interrupted_run_is_reported_and_stops_its_engine(#[case] name: &str, #[cas
         .stderr(Stdio::piped())
         .spawn()
         .expect("the command can be started");
-    // The reported scenarios were counted.
+    // The first scenario must be reported, so that it is counted.
     let out = BufReader::new(child.stdout.take().expect("its output is a pipe"));
     let mut lines = out.lines().map_while(Result::ok);
-    assert!(lines.any(|line| line.contains("replay: ")), "the first scenario is told");
+    assert!(lines.any(|line| line.contains("replay: ")), "the first scenario is reported");
     wait_for("begun");
     let kill = std::process::Command::new("kill");
     let kill = { kill }.args([&format!("-{name}"), &child.id().to_string()]).status();
     assert!(kill.expect("kill can be run").success());
     let output = child.wait_with_output().expect("the command ends");
     assert_eq!(output.status.signal(), Some(number), "{}", output.status);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(told, "interrupted: 1 of 2 scenarios were done\n");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(errors, "interrupted: 1 of 2 scenarios were done\n");
     wait_for("ended");
 }
 
@@ -233,17 +234,17 @@ fn a_program_with_an_endless_line_is_stopped_with_its_children() {
     let run = kube_lockstep(&["run", text(&file)]).args(options).assert().code(3);
     assert!(stdout(&run).contains("it did not answer within 2 s"), "{}", stdout(&run));
     let id = fs::read_to_string(child).expect("the program has run");
-    // On a busy machine one that was killed takes a while to be gone; and it may still have to be
-    // waited for by whoever inherited it.
-    let runs = || {
+    // On a busy machine, a killed process takes a while to exit, and it is a zombie until its new
+    // parent waits for it.
+    let is_running = || {
         let state = fs::read_to_string(format!("/proc/{}/stat", id.trim()));
         state.is_ok_and(|text| !text.contains(") Z "))
     };
     let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
-    while runs() && std::time::Instant::now() < end {
+    while is_running() && std::time::Instant::now() < end {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    assert!(!runs(), "{id} still runs");
+    assert!(!is_running(), "{id} is still running");
 }
 
 #[test]
@@ -255,9 +256,9 @@ fn container_engines_without_docker_have_a_hint() {
             .env("DOCKER_HOST", nowhere)
             .assert()
             .code(3);
-        let said = stderr(&run);
-        assert!(said.contains("no Docker engine can be reached: "), "{said}");
-        assert!(said.contains("start Docker") && said.contains("DOCKER_HOST"), "{said}");
+        let errors = stderr(&run);
+        assert!(errors.contains("no Docker engine can be reached: "), "{errors}");
+        assert!(errors.contains("start Docker") && errors.contains("DOCKER_HOST"), "{errors}");
     }
     let doctor = kube_lockstep(&["doctor"]).env("DOCKER_HOST", nowhere).output().expect("it runs");
     let shown = String::from_utf8_lossy(&doctor.stdout).into_owned();

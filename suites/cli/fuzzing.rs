@@ -43,7 +43,7 @@ fn the_first_line_contains_everything_for_a_replay() {
         assert_eq!(summary["jobs"], jobs);
         assert!(summary["ticks"].as_u64().is_some_and(|ticks| ticks >= 2000), "{summary}");
         let summary = summary.as_object_mut().expect("an object");
-        // All that may differ.
+        // Only these keys may differ.
         for key in ["jobs", "seconds"] {
             assert!(summary.remove(key).is_some(), "{key}");
         }
@@ -72,7 +72,7 @@ fn a_divergence_is_shrunk_and_saved_with_any_number_of_jobs() {
         let saved = saved(&save);
         assert_eq!(files.len(), saved.len());
         assert!(!files.is_empty() && found.iter().all(|line| line["found"]["cutShort"] == false));
-        // It fails there, and is a scenario like any other.
+        // The saved scenario fails on the engine, and conforms on the model.
         let run = kube_lockstep(&["run", files[0], "--program", text(&engine)]);
         { run }.assert().code(1);
         kube_lockstep(&["run", files[0], "--engine", "model"]).assert().code(0);

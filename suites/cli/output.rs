@@ -1,4 +1,4 @@
-//! The streams of the output: JSON, colours, widths, and readers that close the pipe.
+//! The streams of the output: JSON, colors, widths, and readers that close the pipe.
 
 use kube_lockstep::model::rules::Release;
 
@@ -41,14 +41,14 @@ fn json_output_is_alone_on_stdout_and_ends_with_the_summary() {
 }
 
 #[test]
-fn output_to_a_pipe_has_no_colours_and_no_progress() {
+fn output_to_a_pipe_has_no_colors_and_no_progress() {
     let run = kube_lockstep(&["run", "--engine", "model", "-v", "tolerance"]).assert().code(0);
     assert!(!stdout(&run).contains(['\u{1b}', '\r']), "{:?}", stdout(&run));
     assert_eq!(stderr(&run), "");
 }
 
 #[test]
-fn colours_can_be_forced_and_disabled() {
+fn colors_can_be_forced_and_disabled() {
     let run = |color: &[&str], no_color: bool| {
         let mut command = kube_lockstep(&["run", "--engine", "model", "tolerance"]);
         command.args(color);
@@ -86,7 +86,7 @@ fn a_closed_output_pipe_is_no_error() {
     }
 }
 
-/// `kube-lockstep run | head -1` has to fail as it does without `head`.
+/// `kube-lockstep run | head -1` must fail if `kube-lockstep run` does.
 #[test]
 fn a_closed_output_pipe_keeps_the_verdict() {
     let (_root, fixtures) = repository_with_a_trace(|trace| {

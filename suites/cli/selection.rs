@@ -75,18 +75,20 @@ fn folders_are_named_by_id_or_by_path() {
     for name in ["./fixtures/tolerance", text(&absolute)] {
         assert_eq!(ids(&[name], here), all, "{name}");
     }
-    // Includes the scenarios inside the program.
+    // In another folder, names select the scenarios inside the program.
     let (elsewhere, file) = folder("");
     assert_eq!(ids(&["fixtures/tolerance"], elsewhere.path()), all);
-    // Scenarios that are no fixtures go by their paths.
+    // Scenarios that are not fixtures are listed by path.
     assert_eq!(ids(&[text(elsewhere.path())], here), [text(&file)]);
 }
 
 #[test]
 fn a_misspelt_folder_is_suggested() {
-    for (name, meant) in [("tolernce", "tolerance"), ("fixtures/stabilisation", "stabilization")] {
+    for (name, suggested) in
+        [("tolernce", "tolerance"), ("fixtures/stabilisation", "stabilization")]
+    {
         let run = kube_lockstep(&["run", name]).assert().code(2);
-        let hint = format!("hint: did you mean {meant:?}?");
+        let hint = format!("hint: did you mean {suggested:?}?");
         assert!(stderr(&run).contains(&hint), "{}", stderr(&run));
     }
 }
@@ -96,13 +98,13 @@ fn files_with_a_misspelt_extension_are_rejected() {
     let (folder, file) = folder("");
     let misspelt = SCENARIO.replace("kind: Scenario", "kind: Scenaro");
     fs::write(folder.path().join("misspelt.yml"), misspelt).expect("a file can be written");
-    // An object of Kubernetes' is a neighbour that a scenario may name.
+    // Another Kubernetes manifest in the folder is ignored: a scenario may refer to it.
     let manifest = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n";
     fs::write(folder.path().join("service.yaml"), manifest).expect("a file can be written");
     let arguments = ["run", "--engine", "model", "--fixtures", text(folder.path())];
-    let complaint = stderr(&kube_lockstep(&arguments).assert().code(2));
-    assert!(complaint.contains("misspelt.yml:2:"), "{complaint}");
-    assert!(!complaint.contains("service"), "{complaint}");
+    let errors = stderr(&kube_lockstep(&arguments).assert().code(2));
+    assert!(errors.contains("misspelt.yml:2:"), "{errors}");
+    assert!(!errors.contains("service"), "{errors}");
     fs::rename(&file, folder.path().join("misspelt.yml")).expect("a file can be moved");
     let shown = stdout(&kube_lockstep(&arguments).assert().code(0));
     assert!(shown.contains("1 scenario on model"), "{shown}");
@@ -113,8 +115,8 @@ fn a_binary_file_is_reported_beside_the_other_files() {
     let (folder, _file) = folder("misspelt: 1\n");
     fs::write(folder.path().join("noise.yaml"), [0xff, 0xfe, 0x00]).expect("it can be written");
     let run = kube_lockstep(&["run", "--engine", "model", text(folder.path())]).assert().code(2);
-    let said = stderr(&run);
-    assert!(said.contains("noise.yaml") && said.contains("misspelt"), "{said}");
+    let errors = stderr(&run);
+    assert!(errors.contains("noise.yaml") && errors.contains("misspelt"), "{errors}");
 }
 
 #[test]
@@ -122,12 +124,12 @@ fn a_folder_in_place_of_one_scenario_lists_its_scenarios() {
     let (folder, file) = folder("");
     for arguments in [&["predict"][..], &["explain", "--tick", "1"]] {
         let mut command = kube_lockstep(arguments);
-        let said = stderr(&command.arg(folder.path()).assert().code(2));
+        let errors = stderr(&command.arg(folder.path()).assert().code(2));
         assert!(
-            said.contains("is a folder, but this command requires a single scenario"),
-            "{said}"
+            errors.contains("is a folder, but this command requires a single scenario"),
+            "{errors}"
         );
-        assert!(said.contains(&format!("hint: for example {}; ", text(&file))), "{said}");
+        assert!(errors.contains(&format!("hint: for example {}; ", text(&file))), "{errors}");
     }
 }
 
@@ -136,9 +138,9 @@ fn two_files_with_the_same_id_are_rejected() {
     let (folder, file) = folder("");
     fs::copy(&file, folder.path().join("doubles.yml")).expect("a file can be copied");
     let list = kube_lockstep(&["list", "--fixtures", text(folder.path())]).assert().code(2);
-    let said = stderr(&list);
-    assert!(said.contains("doubles.yaml and "), "{said}");
-    assert!(said.contains("doubles.yml both have the scenario id \"doubles\""), "{said}");
+    let errors = stderr(&list);
+    assert!(errors.contains("doubles.yaml and "), "{errors}");
+    assert!(errors.contains("doubles.yml both have the scenario id \"doubles\""), "{errors}");
 }
 
 #[test]

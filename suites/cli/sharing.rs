@@ -7,8 +7,8 @@ use assert_cmd::assert::Assert;
 
 use super::{IDLE, json, kube_lockstep, program, stderr, stdout, text};
 
-/// Runs a command and keeps its output in a file.
-fn kept(folder: &Path, name: &str, arguments: &[&str]) -> (String, Assert) {
+/// Runs a command and saves its output in a file.
+fn saved(folder: &Path, name: &str, arguments: &[&str]) -> (String, Assert) {
     let run = kube_lockstep(arguments).args(["--format", "json"]).assert();
     let path = folder.join(name);
     fs::write(&path, stdout(&run)).expect("a file can be written");
@@ -23,14 +23,14 @@ fn merge(files: &[&str]) -> assert_cmd::Command {
 
 #[test]
 fn invalid_shards_are_rejected() {
-    for (shard, told) in [
+    for (shard, message) in [
         ("0/4", "shards are numbered from 1: did you mean 1/4?"),
         ("5/4", "there is no shard 5 of 4"),
         ("half", "expected I/N, the I-th of N shards, for example 1/4"),
     ] {
         for command in ["run", "fuzz"] {
-            let complaint = stderr(&kube_lockstep(&[command, "--shard", shard]).assert().code(2));
-            assert!(complaint.contains(told), "{shard}: {complaint}");
+            let errors = stderr(&kube_lockstep(&[command, "--shard", shard]).assert().code(2));
+            assert!(errors.contains(message), "{shard}: {errors}");
         }
     }
     let fuzz = kube_lockstep(&["fuzz", "--shard", "1/2"]).assert().code(2);
@@ -46,7 +46,7 @@ fn merged_shards_keep_the_details_of_divergences() {
     let shard = |index: usize| {
         let shard = format!("{index}/3");
         let arguments = [&run[..], &["--shard", &shard]].concat();
-        let (file, run) = kept(folder.path(), &format!("{index}.json"), &arguments);
+        let (file, run) = saved(folder.path(), &format!("{index}.json"), &arguments);
         assert_eq!(json(&run.code(1)).last().expect("a summary")["summary"]["shard"], *shard);
         file
     };
@@ -72,8 +72,8 @@ fn merged_shards_keep_the_details_of_divergences() {
     let gap = merge(&[one, three, "--format", "json"]).assert().code(1);
     let summary = &json(&gap).pop().expect("a summary")["summary"];
     assert_eq!(summary["missing"][0], "shard 2/3 of the run on idle 1.37");
-    let complaint = stderr(&merge(&[one, two, one]).assert().code(2));
-    assert!(complaint.contains(" are both shard 1/3 of the same run\nhint: "), "{complaint}");
+    let errors = stderr(&merge(&[one, two, one]).assert().code(2));
+    assert!(errors.contains(" are both shard 1/3 of the same run\nhint: "), "{errors}");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn missing_or_truncated_parts_are_never_a_success() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let run = |name: &str, shard: &str| {
         let arguments = ["run", "limits", "--engine", "recorded", "--shard", shard];
-        let (file, run) = kept(folder.path(), name, &arguments);
+        let (file, run) = saved(folder.path(), name, &arguments);
         run.code(0);
         file
     };
@@ -94,12 +94,12 @@ fn missing_or_truncated_parts_are_never_a_success() {
     let whole = fs::read_to_string(&one).expect("a file can be read");
     fs::write(&cut, &whole[..whole.len() / 2]).expect("a file can be written");
     let shown = stdout(&merge(&[text(&cut), &two]).assert().code(3));
-    let told = format!("missing  {}: the run is incomplete\n", text(&cut));
-    assert!(shown.contains(&told), "{shown}");
+    let message = format!("missing  {}: the run is incomplete\n", text(&cut));
+    assert!(shown.contains(&message), "{shown}");
     fs::write(&cut, "").expect("a file can be written");
     merge(&[text(&cut)]).assert().code(3);
     // More machines than scenarios: a machine without scenarios succeeds.
-    let (_, idle) = kept(
+    let (_, idle) = saved(
         folder.path(),
         "idle.json",
         &["run", "limits", "--engine", "recorded", "--shard", "900/1000"],
@@ -112,15 +112,12 @@ fn invalid_results_are_reported_with_their_position() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let file = folder.path().join("notes.txt");
     fs::write(&file, "{\"id\": \"x\"}\n").expect("a file can be written");
-    let complaint = stderr(&merge(&[text(&file)]).assert().code(2));
-    let told = format!("{}:1:", text(&file));
-    assert!(complaint.contains(&told), "{complaint}");
-    assert!(
-        complaint.contains("not a result of `run --format json`: missing field"),
-        "{complaint}"
-    );
-    let complaint = stderr(&merge(&["no/such/file"]).assert().code(2));
-    assert!(complaint.contains("no/such/file: No such file"), "{complaint}");
+    let errors = stderr(&merge(&[text(&file)]).assert().code(2));
+    let message = format!("{}:1:", text(&file));
+    assert!(errors.contains(&message), "{errors}");
+    assert!(errors.contains("not a result of `run --format json`: missing field"), "{errors}");
+    let errors = stderr(&merge(&["no/such/file"]).assert().code(2));
+    assert!(errors.contains("no/such/file: No such file"), "{errors}");
 }
 
 #[test]
@@ -131,42 +128,45 @@ fn fuzzing_shards_run_different_scenarios_of_the_same_seed() {
     let save = folder.path().join("found");
     let fuzz = |name: &str, more: &[&str], code: i32| {
         let options = ["fuzz", "--seed", "7", "--ticks", "400", "--save", text(&save)];
-        let (file, run) = kept(folder.path(), name, &[&options[..], more].concat());
+        let (file, run) = saved(folder.path(), name, &[&options[..], more].concat());
         (file, json(&run.code(code)))
     };
     let model = |name: &str, shard: &str| fuzz(name, &["--engine", "model", "--shard", shard], 0);
-    let (one, told) = model("1.json", "1/2");
-    assert_eq!(told[0]["fuzz"]["shard"], "1/2");
-    // Its share of the ticks, and the same again.
-    assert!((200..400).contains(&told[1]["summary"]["ticks"].as_u64().expect("ticks")), "{told:?}");
+    let (one, lines) = model("1.json", "1/2");
+    assert_eq!(lines[0]["fuzz"]["shard"], "1/2");
+    // The shard runs its share of the ticks, and a second run gives the same result.
+    assert!(
+        (200..400).contains(&lines[1]["summary"]["ticks"].as_u64().expect("ticks")),
+        "{lines:?}"
+    );
     let without_times = |lines: &[serde_json::Value]| {
         let mut last = lines.last().expect("a summary")["summary"].clone();
         last.as_object_mut().expect("an object").remove("seconds");
         last
     };
-    assert_eq!(without_times(&told), without_times(&model("again.json", "1/2").1));
+    assert_eq!(without_times(&lines), without_times(&model("again.json", "1/2").1));
     let (two, other) = model("2.json", "2/2");
-    assert_ne!(without_times(&told)["coverage"], without_times(&other)["coverage"]);
+    assert_ne!(without_times(&lines)["coverage"], without_times(&other)["coverage"]);
     let merged = json(&merge(&[&two, &one, "--format", "json"]).assert().code(0));
-    let of = |lines: &[serde_json::Value], key: &str| {
+    let figure = |lines: &[serde_json::Value], key: &str| {
         lines.last().expect("a summary")["summary"][key].as_u64().expect("a number")
     };
     for key in ["ticks", "scenarios", "unplayable", "jobs"] {
-        assert_eq!(of(&merged, key), of(&told, key) + of(&other, key), "{key}");
+        assert_eq!(figure(&merged, key), figure(&lines, key) + figure(&other, key), "{key}");
     }
     let reached = |lines: &[serde_json::Value]| {
         let last = lines.last().expect("a summary");
         last["summary"]["coverage"]["events"]["reached"]["SuccessfulRescale"].as_u64()
     };
-    let sum = reached(&told).zip(reached(&other)).map(|(one, two)| one + two);
+    let sum = reached(&lines).zip(reached(&other)).map(|(one, two)| one + two);
     assert!(sum.is_some() && reached(&merged) == sum, "{:?}", merged.last());
     let shown = stdout(&merge(&[&two]).assert().code(3));
     assert!(shown.contains("missing  shard 1/2 of seed 7 on model 1.37\n"), "{shown}");
     merge(&[&one, &one]).assert().code(2);
 
-    // A finding is named by its place in the whole seed, so that no two shards give it one name.
-    let (found, told) = fuzz("found.json", &["--program", text(&engine), "--shard", "2/3"], 1);
-    for line in told.iter().filter(|line| line.get("found").is_some()) {
+    // A finding is named by its index in the whole seed, so that names are unique across shards.
+    let (found, lines) = fuzz("found.json", &["--program", text(&engine), "--shard", "2/3"], 1);
+    for line in lines.iter().filter(|line| line.get("found").is_some()) {
         let index = line["found"]["index"].as_u64().expect("an index");
         assert_eq!(index % 3, 1, "{line}");
         assert!(save.join(format!("7-{index}.yaml")).exists());
@@ -174,6 +174,6 @@ fn fuzzing_shards_run_different_scenarios_of_the_same_seed() {
     let shown = stdout(&merge(&[&found]).assert().code(1));
     let replay = format!("  replay: kube-lockstep run {}/7-", text(&save));
     assert!(shown.contains("\nfound  ") && shown.contains(&replay), "{shown}");
-    let complaint = stderr(&merge(&[&found, "README.md"]).assert().code(2));
-    assert!(complaint.contains("README.md is not a result of `fuzz`"), "{complaint}");
+    let errors = stderr(&merge(&[&found, "README.md"]).assert().code(2));
+    assert!(errors.contains("README.md is not a result of `fuzz`"), "{errors}");
 }

@@ -1,5 +1,5 @@
-// An engine that panics in the middle of a scenario, as a controller might: in a goroutine of its
-// own, where nobody can recover it.
+// An engine that panics in the middle of a scenario like a controller: in a separate goroutine, so
+// that main cannot recover.
 package main
 
 import (

@@ -16,18 +16,18 @@ use kube_lockstep::model::time::Span;
 use libtest_mimic::Failed;
 use serde_json::{Value, json};
 
-use super::{LIMIT, Place, said};
+use super::{TIMEOUT, TestCluster, text_of};
 
 /// The names of the binding, the role and the user.
 const NAME: &str = "kube-lockstep";
 
-/// The manifest; the suite `tidy` holds it against the one in the docs.
+/// The manifest; the suite `tidy` compares it with the one in the docs.
 const MANIFEST: &str = include_str!("../../src/engine/cluster/access/role.json");
 
-/// The number of runs without a right until one names it.
+/// The number of attempts until a run names a missing permission.
 const ATTEMPTS: usize = 3;
 
-/// The number of clusters that take turns.
+/// The number of clusters that are used concurrently.
 const CLUSTERS: usize = 4;
 
 /// The APIServices of the metrics APIs: group and version.
@@ -40,18 +40,18 @@ const METRICS_APIS: [(&str, &str); 4] = [
 
 /// One verb of one resource.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Right {
+struct Permission {
     group: String,
-    /// With its subresource.
+    /// The resource, with its subresource.
     resource: String,
     verb: String,
     /// The only object, if the rule names objects.
     name: Option<String>,
 }
 
-impl fmt::Display for Right {
+impl fmt::Display for Permission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Right { group, resource, verb, name } = self;
+        let Permission { group, resource, verb, name } = self;
         write!(f, "{verb} {resource}")?;
         let group = Some(group).filter(|group| !group.is_empty());
         group.map_or(Ok(()), |group| write!(f, ".{group}"))?;
@@ -59,10 +59,10 @@ impl fmt::Display for Right {
     }
 }
 
-impl Right {
-    /// Whether a message of the API server says that it is missing.
+impl Permission {
+    /// Returns true if `text` contains a refusal of this permission by the API server.
     fn is_refused_in(&self, text: &str) -> bool {
-        let Right { group, resource, verb, .. } = self;
+        let Permission { group, resource, verb, .. } = self;
         text.contains(&format!("cannot {verb} resource \"{resource}\" in API group \"{group}\""))
     }
 }
@@ -72,17 +72,17 @@ fn texts(value: &Value) -> Vec<String> {
     texts.map(str::to_owned).collect()
 }
 
-/// The rights of a rule.
-fn rights_of(rule: &Value) -> Vec<Right> {
+/// The permissions of a rule.
+fn permissions_of(rule: &Value) -> Vec<Permission> {
     let names = match &rule["resourceNames"] {
         Value::Null => vec![None],
         names => texts(names).into_iter().map(Some).collect(),
     };
-    let mut rights = Vec::new();
+    let mut permissions = Vec::new();
     for group in texts(&rule["apiGroups"]) {
         for resource in texts(&rule["resources"]) {
             for verb in texts(&rule["verbs"]) {
-                rights.extend(names.iter().map(|name| Right {
+                permissions.extend(names.iter().map(|name| Permission {
                     group: group.clone(),
                     resource: resource.clone(),
                     verb: verb.clone(),
@@ -91,7 +91,7 @@ fn rights_of(rule: &Value) -> Vec<Right> {
             }
         }
     }
-    rights
+    permissions
 }
 
 fn manifest() -> Result<Value, Failed> {
@@ -103,17 +103,17 @@ fn rules(manifest: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// A cluster whose API server connects to endpoints only, which requires the most objects.
-fn place_with_routing(options: Options) -> Result<Place, Failed> {
+fn cluster_with_routing(options: Options) -> Result<TestCluster, Failed> {
     let flags = Flags { sync_period: Span::from_secs(1), ..Flags::default() };
     let mut options = Options { flags, ..options };
     options.api_server.push("enable-aggregator-routing=true".to_owned());
-    Ok(Place::start(&options)?)
+    Ok(TestCluster::start(&options)?)
 }
 
-/// Scenarios that together require all rights: a target of each kind, which a person scales; pods
-/// that terminate, that a person deletes, and that belong to no target; an HPA of each version,
+/// Scenarios that together require all permissions: a target of each kind, which a user scales;
+/// pods that terminate, that a user deletes, and that belong to no target; an HPA of each version,
 /// which is edited, deleted and created again; metrics of each API.
-fn scenarios(place: &Place) -> Result<Vec<String>, Failed> {
+fn scenarios(cluster: &TestCluster) -> Result<Vec<String>, Failed> {
     const AVERAGE: &str = "target: {type: AverageValue, averageValue: 100}";
     let resource = format!("{{type: Resource, resource: {{name: memory, {AVERAGE}}}}}");
     let pods = format!("{{type: Pods, pods: {{metric: {{name: rps}}, {AVERAGE}}}}}");
@@ -136,10 +136,10 @@ fn scenarios(place: &Place) -> Result<Vec<String>, Failed> {
                  {at: 33s, deleteHpa: {}}, {at: 36s, createHpa: {}}"
             }
         };
-        let path = place.folder.path().join(format!("{kind}.yaml"));
+        let path = cluster.folder.path().join(format!("{kind}.yaml"));
         let text = format!(
             "apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenario\n\
-             requirement: All rights are used.\nupstream: https://kubernetes.io\n\
+             requirement: All permissions are used.\nupstream: https://kubernetes.io\n\
              hpa:\n  apiVersion: autoscaling/{version}\n  kind: HorizontalPodAutoscaler\n  \
              metadata: {{name: web}}\n  spec:\n    \
              scaleTargetRef: {{apiVersion: {api}, kind: {kind}, name: web}}\n    \
@@ -156,8 +156,9 @@ fn scenarios(place: &Place) -> Result<Vec<String>, Failed> {
     all.into_iter().map(write).collect()
 }
 
-/// The rights that the API server granted to the user, and its refusals, by its audit log.
-fn used(log: &str) -> Result<(BTreeSet<Right>, BTreeSet<String>), Failed> {
+/// The permissions that the API server granted to the user, and its refusals, according to its
+/// audit log.
+fn used(log: &str) -> Result<(BTreeSet<Permission>, BTreeSet<String>), Failed> {
     let (mut used, mut refused) = (BTreeSet::new(), BTreeSet::new());
     for line in log.lines() {
         let event: Value = serde_json::from_str(line)?;
@@ -169,11 +170,11 @@ fn used(log: &str) -> Result<(BTreeSet<Right>, BTreeSet<String>), Failed> {
             refused.insert(format!("{} {}", event["verb"], event["requestURI"]));
         } else if !by_role {
             // Every user may discover the APIs.
-            assert!(object.is_null(), "a right of another role: {event}");
+            assert!(object.is_null(), "a permission of another role: {event}");
         } else {
             let subresource = Some(text("subresource")).filter(|it| !it.is_empty());
             let resource = [Some(text("resource")), subresource].into_iter().flatten();
-            used.insert(Right {
+            used.insert(Permission {
                 group: text("apiGroup"),
                 resource: resource.collect::<Vec<_>>().join("/"),
                 verb: event["verb"].as_str().unwrap_or_default().to_owned(),
@@ -184,8 +185,8 @@ fn used(log: &str) -> Result<(BTreeSet<Right>, BTreeSet<String>), Failed> {
     Ok((used, refused))
 }
 
-/// The audit log of runs that conform shows each right of the manifest, and no refusal.
-pub(super) fn each_is_used(_: &Arc<Place>) -> Result<(), Failed> {
+/// The audit log of runs that conform shows each permission of the manifest, and no refusal.
+pub(super) fn each_is_used(_: &Arc<TestCluster>) -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     let (policy, log) = (folder.path().join("policy.yaml"), folder.path().join("audit.log"));
     let levels = json!([{ "level": "Metadata", "users": [NAME] }, { "level": "None" }]);
@@ -202,33 +203,35 @@ pub(super) fn each_is_used(_: &Arc<Place>) -> Result<(), Failed> {
         format!("audit-log-path={}", log.display()),
         "audit-log-mode=blocking".to_owned(),
     ];
-    let place = place_with_routing(Options { api_server, ..Options::default() })?;
-    let scenarios = scenarios(&place)?;
+    let cluster = cluster_with_routing(Options { api_server, ..Options::default() })?;
+    let scenarios = scenarios(&cluster)?;
     let scenarios: Vec<&str> = scenarios.iter().map(String::as_str).collect();
     let run = |args: &[&str]| {
-        let output = place.run(&[args, &scenarios].concat())?;
-        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-        place.is_clean()
+        let output = cluster.run(&[args, &scenarios].concat())?;
+        assert_eq!(output.status.code(), Some(0), "{}", text_of(&output));
+        cluster.check_clean()
     };
     run(&[])?;
-    create_metrics_apis(&place)?;
+    create_metrics_apis(&cluster)?;
     run(&["--replace-metrics-api"])?;
     let (used, refused) = used(&fs::read_to_string(&log)?)?;
     assert!(refused.is_empty(), "refused: {refused:#?}");
     let manifest = manifest()?;
-    let granted: BTreeSet<Right> = rules(&manifest).flat_map(rights_of).collect();
-    let is_use = |granted: &Right, used: &Right| {
+    let granted: BTreeSet<Permission> = rules(&manifest).flat_map(permissions_of).collect();
+    let is_use = |granted: &Permission, used: &Permission| {
         let name = granted.name.clone().or_else(|| used.name.clone());
-        Right { name, ..granted.clone() } == *used
+        Permission { name, ..granted.clone() } == *used
     };
-    let unused = granted.iter().filter(|right| !used.iter().any(|used| is_use(right, used)));
-    let unused: Vec<String> = unused.map(Right::to_string).collect();
-    assert!(unused.is_empty(), "rights of the manifest that no run uses: {unused:#?}");
+    let unused =
+        granted.iter().filter(|permission| !used.iter().any(|used| is_use(permission, used)));
+    let unused: Vec<String> = unused.map(Permission::to_string).collect();
+    assert!(unused.is_empty(), "permissions of the manifest that no run uses: {unused:#?}");
     Ok(())
 }
 
-/// Metrics APIs of someone else, whose namespaces the API server can remove.
-fn create_metrics_apis(place: &Place) -> Result<(), Failed> {
+/// Registers foreign metrics APIs without a Service: with these, the API server still removes
+/// namespaces.
+fn create_metrics_apis(cluster: &TestCluster) -> Result<(), Failed> {
     for (group, version) in METRICS_APIS {
         let api: DynamicObject = serde_json::from_value(json!({
             "apiVersion": "apiregistration.k8s.io/v1",
@@ -241,83 +244,87 @@ fn create_metrics_apis(place: &Place) -> Result<(), Failed> {
                 "versionPriority": 100,
             },
         }))?;
-        place.runtime.block_on(place.api_services().create(&PostParams::default(), &api))?;
+        cluster.runtime.block_on(cluster.api_services().create(&PostParams::default(), &api))?;
     }
     Ok(())
 }
 
-fn delete_metrics_apis(place: &Place) -> Result<(), Failed> {
+fn delete_metrics_apis(cluster: &TestCluster) -> Result<(), Failed> {
     for (group, version) in METRICS_APIS {
         let name = format!("{version}.{group}");
-        place.runtime.block_on(place.api_services().delete(&name, &Default::default()))?;
+        cluster.runtime.block_on(cluster.api_services().delete(&name, &Default::default()))?;
     }
     Ok(())
 }
 
-/// Replaces the rules of the role, and waits until the API server follows them: a right of its own
-/// tells one version from the next.
-fn grant(place: &Place, mut rules: Vec<Value>, version: usize) -> Result<(), Failed> {
-    let roles = place.api("rbac.authorization.k8s.io", "v1", "ClusterRole");
-    let mut role = place.runtime.block_on(roles.get(NAME))?;
+/// Replaces the rules of the role, and waits until the API server applies them. An extra permission
+/// identifies each version.
+fn grant(cluster: &TestCluster, mut rules: Vec<Value>, version: usize) -> Result<(), Failed> {
+    let roles = cluster.api("rbac.authorization.k8s.io", "v1", "ClusterRole");
+    let mut role = cluster.runtime.block_on(roles.get(NAME))?;
     let verb = format!("version-{version}");
     rules.push(json!({ "apiGroups": [""], "resources": ["pods"], "verbs": [verb] }));
     role.data["rules"] = rules.into();
-    place.runtime.block_on(roles.replace(NAME, &Default::default(), &role))?;
+    cluster.runtime.block_on(roles.replace(NAME, &Default::default(), &role))?;
     let review = serde_json::from_value(json!({
         "spec": { "user": NAME, "resourceAttributes": { "resource": "pods", "verb": verb } },
     }))?;
     let reviews: kube::Api<k8s_openapi::api::authorization::v1::SubjectAccessReview> =
-        kube::Api::all(place.admin.clone());
+        kube::Api::all(cluster.admin.clone());
     let begin = Instant::now();
     loop {
-        let answer = place.runtime.block_on(reviews.create(&PostParams::default(), &review))?;
+        let answer = cluster.runtime.block_on(reviews.create(&PostParams::default(), &review))?;
         if answer.status.is_some_and(|status| status.allowed) {
             return Ok(());
         }
-        assert!(begin.elapsed() < LIMIT, "the role does not change");
+        assert!(begin.elapsed() < TIMEOUT, "the role does not change");
         sleep(Duration::from_millis(10));
     }
 }
 
-/// Without any one of the rights, a run does not end well, and says which right it lacks.
-pub(super) fn each_is_needed(_: &Arc<Place>) -> Result<(), Failed> {
+/// Without one of the permissions, a run fails and names that permission.
+pub(super) fn each_is_needed(_: &Arc<TestCluster>) -> Result<(), Failed> {
     let manifest = manifest()?;
     let all: Vec<Value> = rules(&manifest).cloned().collect();
     // A verb of a resource, for all objects that the rule names.
-    let mut rights: Vec<(usize, Right)> = (all.iter().enumerate())
-        .flat_map(|(rule, it)| rights_of(it).into_iter().map(move |right| (rule, right)))
-        .map(|(rule, right)| (rule, Right { name: None, ..right }))
+    let mut permissions: Vec<(usize, Permission)> = (all.iter().enumerate())
+        .flat_map(|(rule, it)| {
+            permissions_of(it).into_iter().map(move |permission| (rule, permission))
+        })
+        .map(|(rule, permission)| (rule, Permission { name: None, ..permission }))
         .collect();
-    rights.dedup();
-    let (routed, others): (Vec<_>, Vec<_>) =
-        rights.into_iter().partition(|(_, right)| right.resource.starts_with("endpoint"));
+    permissions.dedup();
+    let (routed, others): (Vec<_>, Vec<_>) = permissions
+        .into_iter()
+        .partition(|(_, permission)| permission.resource.starts_with("endpoint"));
     assert!(!routed.is_empty() && others.len() > 30, "{routed:?} {others:?}");
     let others = Mutex::new(others.into_iter());
     let next = || others.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let test = |place: Result<Place, Failed>, first: Vec<(usize, Right)>| {
-        let place = place?;
-        let scenarios = scenarios(&place)?;
+    let test = |cluster: Result<TestCluster, Failed>, first: Vec<(usize, Permission)>| {
+        let cluster = cluster?;
+        let scenarios = scenarios(&cluster)?;
         let mut wrong = Vec::new();
-        for (version, (rule, right)) in
+        for (version, (rule, permission)) in
             first.into_iter().chain(std::iter::from_fn(next)).enumerate()
         {
-            grant(&place, without(&all, rule, &right), 2 * version)?;
-            if let Err(why) = is_missed(&place, &right, &scenarios) {
-                wrong.push(format!("{right}: {}", why.message().unwrap_or_default()));
+            grant(&cluster, without(&all, rule, &permission), 2 * version)?;
+            if let Err(why) = check_without(&cluster, &permission, &scenarios) {
+                wrong.push(format!("{permission}: {}", why.message().unwrap_or_default()));
             }
-            grant(&place, all.clone(), 2 * version + 1)?;
-            if place.is_clean().is_err() {
-                place.command(&["cluster", "clean"]).output()?;
-                place.becomes_clean()?;
+            grant(&cluster, all.clone(), 2 * version + 1)?;
+            if cluster.check_clean().is_err() {
+                cluster.command(&["cluster", "clean"]).output()?;
+                cluster.wait_until_clean()?;
             }
         }
         Ok::<_, Failed>(wrong)
     };
     let results: Vec<_> = std::thread::scope(|threads| {
-        let routed = threads.spawn(|| test(place_with_routing(Options::default()), routed));
-        let usual = || test(Place::new(Flags::default()).map_err(Failed::from), Vec::new());
-        let usual = [(); CLUSTERS - 1].map(|()| threads.spawn(usual));
-        let all = [routed].into_iter().chain(usual);
+        let routed = threads.spawn(|| test(cluster_with_routing(Options::default()), routed));
+        let default_cluster =
+            || test(TestCluster::new(Flags::default()).map_err(Failed::from), Vec::new());
+        let default_clusters = [(); CLUSTERS - 1].map(|()| threads.spawn(default_cluster));
+        let all = [routed].into_iter().chain(default_clusters);
         all.map(|thread| thread.join().expect("no panic")).collect()
     });
     let wrong: Vec<Vec<String>> = results.into_iter().collect::<Result<_, _>>()?;
@@ -326,27 +333,31 @@ pub(super) fn each_is_needed(_: &Arc<Place>) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The rules without a right of one of them.
-fn without(rules: &[Value], rule: usize, right: &Right) -> Vec<Value> {
+/// The rules without one permission of one rule.
+fn without(rules: &[Value], rule: usize, permission: &Permission) -> Vec<Value> {
     let rest = |list: &Value, without: &str| {
         json!(texts(list).into_iter().filter(|it| it != without).collect::<Vec<_>>())
     };
     let mut rules = rules.to_vec();
-    let (mut others, mut less) = (rules[rule].clone(), rules[rule].clone());
-    others["resources"] = rest(&others["resources"], &right.resource);
-    less["resources"] = json!([right.resource]);
-    less["verbs"] = rest(&less["verbs"], &right.verb);
-    rules.splice(rule..=rule, [others, less]);
+    let (mut others, mut reduced) = (rules[rule].clone(), rules[rule].clone());
+    others["resources"] = rest(&others["resources"], &permission.resource);
+    reduced["resources"] = json!([permission.resource]);
+    reduced["verbs"] = rest(&reduced["verbs"], &permission.verb);
+    rules.splice(rule..=rule, [others, reduced]);
     rules.retain(|rule| rule["resources"] != json!([]) && rule["verbs"] != json!([]));
     rules
 }
 
-fn is_missed(place: &Place, right: &Right, scenarios: &[String]) -> Result<(), Failed> {
+fn check_without(
+    cluster: &TestCluster,
+    permission: &Permission,
+    scenarios: &[String],
+) -> Result<(), Failed> {
     let [deployment, replica_set, stateful_set, controller] = scenarios else {
         return Err("four scenarios".into());
     };
-    let replaces = right.resource == "apiservices" && right.verb == "update";
-    let scenario = match (&*right.resource, &*right.verb) {
+    let replaces = permission.resource == "apiservices" && permission.verb == "update";
+    let scenario = match (&*permission.resource, &*permission.verb) {
         ("horizontalpodautoscalers", "get") => replica_set,
         (resource, _) if resource.starts_with("replicasets") => replica_set,
         (resource, _) if resource.starts_with("statefulsets") => stateful_set,
@@ -355,32 +366,35 @@ fn is_missed(place: &Place, right: &Right, scenarios: &[String]) -> Result<(), F
     };
     let mut args = vec![scenario.as_str()];
     if replaces {
-        create_metrics_apis(place)?;
+        create_metrics_apis(cluster)?;
         args.push("--replace-metrics-api");
     }
     let mut result = Ok(());
-    // A busy machine can end a run before it gets to the right.
+    // On a busy machine, a run can end before it uses the permission.
     for _ in 0..ATTEMPTS {
-        result = names_right(&place.run(&args)?, right)?;
+        result = names_permission(&cluster.run(&args)?, permission)?;
         if result.is_ok() {
             break;
         }
     }
     if replaces {
-        delete_metrics_apis(place)?;
+        delete_metrics_apis(cluster)?;
     }
     Ok(result?)
 }
 
-/// Whether a run says that it lacks a right. It must not succeed.
-fn names_right(output: &Output, right: &Right) -> Result<Result<(), String>, Failed> {
-    let text = said(output);
+/// Checks that a run names a missing permission. The outer error: the run succeeded.
+fn names_permission(
+    output: &Output,
+    permission: &Permission,
+) -> Result<Result<(), String>, Failed> {
+    let text = text_of(output);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if output.status.success() {
-        return Err(format!("the run succeeds without it: {text}").into());
+        return Err(format!("the run succeeds without the permission: {text}").into());
     }
-    Ok(match right.is_refused_in(&text) {
+    Ok(match permission.is_refused_in(&text) {
         true => Ok(()),
-        false => Err(format!("the run does not name it: {text}")),
+        false => Err(format!("the run does not name the permission: {text}")),
     })
 }

@@ -19,10 +19,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-/// How long anything that is waited for may take.
-const LIMIT: Duration = Duration::from_secs(40);
+/// The timeout of every wait.
+const TIMEOUT: Duration = Duration::from_secs(40);
 
-pub(super) const GLANCE: Duration = Duration::from_millis(50);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(super) fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kube-lockstep"));
@@ -36,24 +36,24 @@ pub(super) fn signal(child: &Child, signal: &str) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Waits for something that comes about.
+/// Calls `poll` until it returns a value.
 pub(super) fn wait<T>(
     what: &str,
-    mut look: impl FnMut() -> Result<Option<T>, Failed>,
+    mut poll: impl FnMut() -> Result<Option<T>, Failed>,
 ) -> Result<T, Failed> {
     let begin = Instant::now();
     loop {
-        if let Some(found) = look()? {
+        if let Some(found) = poll()? {
             return Ok(found);
         }
-        if begin.elapsed() > LIMIT {
-            return Err(format!("it did not come about: {what}").into());
+        if begin.elapsed() > TIMEOUT {
+            return Err(format!("timeout while waiting for {what}").into());
         }
-        sleep(GLANCE);
+        sleep(POLL_INTERVAL);
     }
 }
 
-/// A control plane that ends with it.
+/// A control plane, which stops when this is dropped.
 pub(super) struct Cluster {
     child: Child,
     pub(super) kubeconfig: PathBuf,
@@ -62,7 +62,7 @@ pub(super) struct Cluster {
     pub(super) client: Client,
 }
 
-/// The one that most tests share; who has it locked has its metrics APIs.
+/// The cluster that most tests share. The lock also guards its metrics APIs.
 static CLUSTER: Mutex<Option<Cluster>> = Mutex::new(None);
 
 pub(super) fn shared() -> Result<MutexGuard<'static, Option<Cluster>>, Failed> {
@@ -73,8 +73,8 @@ pub(super) fn shared() -> Result<MutexGuard<'static, Option<Cluster>>, Failed> {
     Ok(cluster)
 }
 
-/// Nobody needs it any more.
-pub(super) fn end_shared() {
+/// Stops the shared cluster.
+pub(super) fn stop_shared() {
     drop(CLUSTER.lock().unwrap_or_else(PoisonError::into_inner).take());
 }
 
@@ -91,8 +91,8 @@ impl Cluster {
             .spawn()?;
         let kubeconfig = wait("the control plane", || {
             if let Some(status) = child.try_wait()? {
-                let said = fs::read_to_string(folder.path().join("stderr"))?;
-                return Err(format!("the control plane has ended ({status}): {said}").into());
+                let stderr = fs::read_to_string(folder.path().join("stderr"))?;
+                return Err(format!("the control plane has exited ({status}): {stderr}").into());
             }
             let output = program().args(["cluster", "kubeconfig", "--name", &name]).output()?;
             let path = String::from_utf8_lossy(&output.stdout).trim().to_owned();
@@ -114,7 +114,7 @@ impl Cluster {
         self.runtime.block_on(self.client.request(request.map_err(kube::Error::HttpError)?))
     }
 
-    /// A workload `web` in a namespace, and an HPA of it.
+    /// Creates a workload `web` in a new namespace, and an HPA for it.
     pub(super) fn workload(&self, namespace: &str, replicas: i32) -> Result<(), Failed> {
         let labels = json!({ "app.kubernetes.io/name": "web" });
         let deployment: Deployment = object(json!({
@@ -158,14 +158,14 @@ impl Cluster {
         })
     }
 
-    /// Does what a kubelet would: all pods of a namespace run and are ready, once there are so many.
-    pub(super) fn run_pods(&self, namespace: &str, many: usize) -> Result<Vec<String>, Failed> {
+    /// Acts as the kubelet: waits until the namespace has `count` pods, and marks them as ready.
+    pub(super) fn run_pods(&self, namespace: &str, count: usize) -> Result<Vec<String>, Failed> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
-        let all = wait(&format!("{many} pods"), || {
+        let all = wait(&format!("{count} pods"), || {
             let all = self.runtime.block_on(pods.list(&ListParams::default()))?;
-            Ok((all.items.len() == many).then_some(all.items))
+            Ok((all.items.len() == count).then_some(all.items))
         })?;
-        // For so long that the controller takes them into account.
+        // Long enough for the controller to count the pods.
         let since = jiff::Timestamp::now() - jiff::SignedDuration::from_mins(10);
         let since = jiff::Timestamp::from_second(since.as_second())?.to_string();
         let status = json!({
@@ -187,7 +187,7 @@ impl Cluster {
         Ok(web.spec.replicas.unwrap_or_default())
     }
 
-    /// The APIServices of metrics, and the namespace of the server, as far as they are there.
+    /// The existing APIServices of metrics, and the namespace of the server if it exists.
     pub(super) fn registered(&self) -> Result<Vec<String>, Failed> {
         let apis: Api<APIService> = Api::all(self.client.clone());
         let apis = self.runtime.block_on(apis.list(&ListParams::default()))?;
@@ -196,8 +196,8 @@ impl Cluster {
             .filter(|name| name.contains("metrics.k8s.io") || name.contains("kube-lockstep"))
             .collect();
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        let there = self.runtime.block_on(namespaces.get_opt("kube-lockstep-metrics"))?;
-        found.extend(there.map(|it| format!("namespace {}", it.name_any())));
+        let existing = self.runtime.block_on(namespaces.get_opt("kube-lockstep-metrics"))?;
+        found.extend(existing.map(|it| format!("namespace {}", it.name_any())));
         Ok(found)
     }
 
@@ -208,7 +208,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// What its API server says that went wrong with a metrics API.
+    /// The errors about metrics APIs in the log of the API server.
     pub(super) fn errors(&self) -> Result<Vec<String>, Failed> {
         let mut errors = Vec::new();
         for entry in fs::read_dir(self.folder.path())? {

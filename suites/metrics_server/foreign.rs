@@ -15,8 +15,13 @@ use super::cluster::{Cluster, object, program, shared, wait};
 use super::server::{Server, scenario};
 use super::support::foreign::metrics_server;
 
-/// It answers, as long as it is there: a namespace can't go while an API does not.
-struct Foreign<'a>(&'a Cluster, APIService, #[allow(dead_code, reason = "it ends with it")] Server);
+/// A foreign metrics API. It answers, because an API server that cannot discover all groups removes
+/// no namespace.
+struct Foreign<'a>(
+    &'a Cluster,
+    APIService,
+    #[allow(dead_code, reason = "the server stops when this is dropped")] Server,
+);
 
 impl Foreign<'_> {
     fn create(cluster: &Cluster) -> Result<Foreign<'_>, Failed> {
@@ -35,31 +40,31 @@ impl Foreign<'_> {
         let api: APIService = object(api)?;
         let api = cluster.runtime.block_on(apis.create(&post, &api))?;
         let foreign = Foreign(cluster, api, server);
-        foreign.answers()?;
+        foreign.wait_until_it_answers()?;
         Ok(foreign)
     }
 
-    /// Waits until it does.
-    fn answers(&self) -> Result<(), Failed> {
+    /// Waits until the foreign API answers.
+    fn wait_until_it_answers(&self) -> Result<(), Failed> {
         wait("an answer of the foreign API", || {
-            let said = self.0.get("/apis/metrics.k8s.io/v1beta1/namespaces/kube-public/pods");
-            Ok(said.is_ok().then_some(()))
+            let answer = self.0.get("/apis/metrics.k8s.io/v1beta1/namespaces/kube-public/pods");
+            Ok(answer.is_ok().then_some(()))
         })
     }
 
-    fn now(&self) -> Result<APIService, Failed> {
+    fn current(&self) -> Result<APIService, Failed> {
         let apis: Api<APIService> = Api::all(self.0.client.clone());
         Ok(self.0.runtime.block_on(apis.get("v1beta1.metrics.k8s.io"))?)
     }
 
     fn is_restored(&self) -> Result<(), Failed> {
-        let now = self.now()?;
-        assert_eq!(now.spec, self.1.spec);
-        assert_eq!(now.metadata.labels, self.1.metadata.labels);
-        assert_eq!(now.metadata.annotations, self.1.metadata.annotations);
-        assert_eq!(now.metadata.uid, self.1.metadata.uid, "it was never gone");
+        let current = self.current()?;
+        assert_eq!(current.spec, self.1.spec);
+        assert_eq!(current.metadata.labels, self.1.metadata.labels);
+        assert_eq!(current.metadata.annotations, self.1.metadata.annotations);
+        assert_eq!(current.metadata.uid, self.1.metadata.uid, "the APIService was never deleted");
         assert_eq!(self.0.registered()?, ["v1beta1.metrics.k8s.io"]);
-        self.answers()
+        self.wait_until_it_answers()
     }
 
     fn delete(self) -> Result<(), Failed> {
@@ -70,8 +75,8 @@ impl Foreign<'_> {
     }
 }
 
-/// A server that may replace it.
-fn replacing(cluster: &Cluster, scenario: &str) -> Result<Server, Failed> {
+/// Starts a server that may replace the foreign API.
+fn start_replacing(cluster: &Cluster, scenario: &str) -> Result<Server, Failed> {
     let args = ["--scenario", scenario, "--replace-metrics-api"];
     Server::start(&cluster.kubeconfig, &args)
 }
@@ -81,24 +86,24 @@ pub(super) fn replaced() -> Result<(), Failed> {
     let cluster = cluster.as_ref().ok_or("no cluster")?;
     let foreign = Foreign::create(cluster)?;
     let (_folder, scenario) = scenario("default")?;
-    let (status, _, said) =
-        Server::start(&cluster.kubeconfig, &["--scenario", &scenario])?.ended()?;
-    assert_eq!(status.code(), Some(2), "{said}");
-    assert!(said.contains("v1beta1.metrics.k8s.io (of kube-system/metrics-server)"), "{said}");
-    assert!(said.contains("--replace-metrics-api"), "{said}");
+    let (status, _, stderr) =
+        Server::start(&cluster.kubeconfig, &["--scenario", &scenario])?.wait_for_exit()?;
+    assert_eq!(status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("v1beta1.metrics.k8s.io (of kube-system/metrics-server)"), "{stderr}");
+    assert!(stderr.contains("--replace-metrics-api"), "{stderr}");
     foreign.is_restored()?;
-    let mut server = replacing(cluster, &scenario)?;
+    let mut server = start_replacing(cluster, &scenario)?;
     server.serves()?;
     let list = cluster.get("/apis/metrics.k8s.io/v1beta1/pods")?;
     assert_eq!(list["kind"], "PodMetricsList", "{list}");
-    let told = server.wait(|told| told["event"] == "replaces")?;
-    assert_eq!(told["what"][0], "APIService v1beta1.metrics.k8s.io of kube-system/metrics-server");
-    // A second one is refused, whatever it is allowed.
-    let (status, _, said) = replacing(cluster, &scenario)?.ended()?;
-    assert_eq!(status.code(), Some(2), "{said}");
-    assert!(said.contains("served by another kube-lockstep: process "), "{said}");
-    let (status, _, said) = server.end("-TERM")?;
-    assert_eq!(status.code(), Some(0), "{said}");
+    let event = server.wait(|event| event["event"] == "replaces")?;
+    assert_eq!(event["what"][0], "APIService v1beta1.metrics.k8s.io of kube-system/metrics-server");
+    // A second server is refused, even if it may replace the API.
+    let (status, _, stderr) = start_replacing(cluster, &scenario)?.wait_for_exit()?;
+    assert_eq!(status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("served by another kube-lockstep: process "), "{stderr}");
+    let (status, _, stderr) = server.stop("-TERM")?;
+    assert_eq!(status.code(), Some(0), "{stderr}");
     foreign.is_restored()?;
     foreign.delete()
 }
@@ -108,55 +113,57 @@ pub(super) fn killed() -> Result<(), Failed> {
     let cluster = cluster.as_ref().ok_or("no cluster")?;
     let foreign = Foreign::create(cluster)?;
     let (_folder, scenario) = scenario("default")?;
-    let mut server = replacing(cluster, &scenario)?;
+    let mut server = start_replacing(cluster, &scenario)?;
     server.serves()?;
-    server.lose()?;
+    server.kill_with_guard()?;
     let left = cluster.registered()?;
     assert_eq!(left.len(), 5, "{left:?}");
-    assert_ne!(foreign.now()?.spec, foreign.1.spec);
+    assert_ne!(foreign.current()?.spec, foreign.1.spec);
     let output = program()
         .args(["metrics-server", "--remove", "--kubeconfig"])
         .arg(&cluster.kubeconfig)
         .output()?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains("v1beta1.metrics.k8s.io is restored"), "{said}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{stdout}");
+    assert!(stdout.contains("v1beta1.metrics.k8s.io is restored"), "{stdout}");
     foreign.is_restored()?;
-    // The next one does the same by itself, also after one that was killed while it started.
-    for moment in [0, 60, 120, 180, 240, 300, 400, 500] {
-        let server = replacing(cluster, &scenario)?;
-        sleep(Duration::from_millis(moment));
-        server.lose()?;
+    // The next server restores it too, even after servers that were killed during their start.
+    for delay in [0, 60, 120, 180, 240, 300, 400, 500] {
+        let server = start_replacing(cluster, &scenario)?;
+        sleep(Duration::from_millis(delay));
+        server.kill_with_guard()?;
     }
-    let mut server = replacing(cluster, &scenario)?;
+    let mut server = start_replacing(cluster, &scenario)?;
     server.serves()?;
-    let (status, _, said) = server.end("-INT")?;
-    assert_eq!(status.code(), Some(0), "{said}");
+    let (status, _, stderr) = server.stop("-INT")?;
+    assert_eq!(status.code(), Some(0), "{stderr}");
     foreign.is_restored()?;
     foreign.delete()
 }
 
-/// All is as it was, whenever it is killed.
+/// The guard restores the foreign API, whenever the server is killed.
 pub(super) fn guarded() -> Result<(), Failed> {
     let cluster = shared()?;
     let cluster = cluster.as_ref().ok_or("no cluster")?;
     let foreign = Foreign::create(cluster)?;
     let (_folder, scenario) = scenario("default")?;
-    let mut server = replacing(cluster, &scenario)?;
+    let mut server = start_replacing(cluster, &scenario)?;
     server.serves()?;
-    assert_ne!(foreign.now()?.spec, foreign.1.spec);
-    server.end("-KILL")?;
-    wait("the guard", || Ok((cluster.registered()?.len() == 1).then_some(())))?;
+    assert_ne!(foreign.current()?.spec, foreign.1.spec);
+    server.stop("-KILL")?;
+    wait("the cleanup by the guard", || Ok((cluster.registered()?.len() == 1).then_some(())))?;
     foreign.is_restored()?;
-    for moment in [100, 200, 300, 400, 500] {
-        let server = replacing(cluster, &scenario)?;
-        sleep(Duration::from_millis(moment));
+    for delay in [100, 200, 300, 400, 500] {
+        let server = start_replacing(cluster, &scenario)?;
+        sleep(Duration::from_millis(delay));
         let guards = server.guards()?;
-        server.end("-KILL")?;
-        let gone = |guard: &str| !Path::new("/proc").join(guard).exists();
-        wait("the guards' ends", || Ok(guards.split_whitespace().all(gone).then_some(())))?;
+        server.stop("-KILL")?;
+        let has_exited = |guard: &str| !Path::new("/proc").join(guard).exists();
+        wait("the exit of the guards", || {
+            Ok(guards.split_whitespace().all(has_exited).then_some(()))
+        })?;
         foreign.is_restored()?;
-        assert_eq!(cluster.registered()?.len(), 1, "killed after {moment} ms");
+        assert_eq!(cluster.registered()?.len(), 1, "killed after {delay} ms");
     }
     foreign.delete()
 }

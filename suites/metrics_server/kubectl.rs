@@ -7,8 +7,8 @@ use libtest_mimic::Failed;
 use super::cluster::{Cluster, shared, wait};
 use super::server::{Server, scenario};
 
-/// Whether there is one.
-pub(super) fn is_there() -> bool {
+/// Returns true if kubectl is installed.
+pub(super) fn is_installed() -> bool {
     let version = Command::new("kubectl").args(["version", "--client"]).output();
     version.is_ok_and(|output| output.status.success())
 }
@@ -17,11 +17,11 @@ fn kubectl(cluster: &Cluster, args: &[&str]) -> Result<(bool, String), Failed> {
     let output = Command::new("kubectl")
         .args(args)
         .env("KUBECONFIG", &cluster.kubeconfig)
-        // What it remembers of other clusters is not meant.
+        // The home folder could have a cache of another cluster.
         .env("HOME", cluster.folder.path())
         .output()?;
-    let said = [output.stdout, output.stderr].concat();
-    Ok((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
+    let text = [output.stdout, output.stderr].concat();
+    Ok((output.status.success(), String::from_utf8_lossy(&text).into_owned()))
 }
 
 pub(super) fn seen() -> Result<(), Failed> {
@@ -33,41 +33,41 @@ pub(super) fn seen() -> Result<(), Failed> {
     let (_folder, scenario) = scenario("counter")?;
     let mut server = Server::start(&cluster.kubeconfig, &["--scenario", &scenario])?;
     server.serves()?;
-    wait("shares of three", || {
-        let (_, said) = kubectl(&["top", "pods", "-n", "counter"])?;
-        Ok((said.matches("400m").count() == 3).then_some(()))
+    wait("the metrics of three pods", || {
+        let (_, text) = kubectl(&["top", "pods", "-n", "counter"])?;
+        Ok((text.matches("400m").count() == 3).then_some(()))
     })?;
     for args in [&["top", "pods", "-n", "counter"][..], &["top", "pods", "-A"]] {
-        let (good, said) = kubectl(args)?;
-        assert!(good, "{said}");
+        let (succeeded, text) = kubectl(args)?;
+        assert!(succeeded, "{text}");
         for name in &names {
-            let line = said.lines().find(|line| line.contains(name));
-            assert!(line.is_some_and(|line| line.contains("400m")), "{args:?}: {said}");
+            let line = text.lines().find(|line| line.contains(name));
+            assert!(line.is_some_and(|line| line.contains("400m")), "{args:?}: {text}");
         }
     }
-    let (good, said) = kubectl(&["top", "pod", &names[0], "-n", "counter", "--containers"])?;
-    assert!(good && said.contains("nginx") && said.contains("64Mi"), "{said}");
-    let (good, said) = kubectl(&["top", "nodes"])?;
-    assert!(!good && said.contains("pods and no nodes"), "{said}");
-    let (good, said) = kubectl(&["get", "podmetrics", "-n", "counter"])?;
-    assert!(good && said.contains("CPU") && said.contains("400m"), "{said}");
-    let (good, said) = kubectl(&["get", "podmetrics", "-A", "-o", "name"])?;
-    assert!(good && said.lines().count() == 3, "{said}");
-    let (good, said) = kubectl(&["api-resources", "--api-group", "metrics.k8s.io"])?;
-    assert!(good && said.contains("PodMetrics"), "{said}");
-    // The API server looks for what there is to explain after it has begun to ask for metrics.
-    wait("what explains them", || {
-        let (_, said) = kubectl(&["explain", "podmetrics.containers"])?;
+    let (succeeded, text) = kubectl(&["top", "pod", &names[0], "-n", "counter", "--containers"])?;
+    assert!(succeeded && text.contains("nginx") && text.contains("64Mi"), "{text}");
+    let (succeeded, text) = kubectl(&["top", "nodes"])?;
+    assert!(!succeeded && text.contains("pods and no nodes"), "{text}");
+    let (succeeded, text) = kubectl(&["get", "podmetrics", "-n", "counter"])?;
+    assert!(succeeded && text.contains("CPU") && text.contains("400m"), "{text}");
+    let (succeeded, text) = kubectl(&["get", "podmetrics", "-A", "-o", "name"])?;
+    assert!(succeeded && text.lines().count() == 3, "{text}");
+    let (succeeded, text) = kubectl(&["api-resources", "--api-group", "metrics.k8s.io"])?;
+    assert!(succeeded && text.contains("PodMetrics"), "{text}");
+    // The API server fetches the OpenAPI schema later than it begins to forward queries.
+    wait("the OpenAPI schema of the metrics", || {
+        let (_, text) = kubectl(&["explain", "podmetrics.containers"])?;
         let (_, all) = kubectl(&["get", "--raw", "/openapi/v2"])?;
         let has_all = all.contains("io.k8s.metrics.pkg.apis.metrics.v1beta1.PodMetrics");
-        Ok((has_all && said.contains("Usage by container")).then_some(()))
+        Ok((has_all && text.contains("Usage by container")).then_some(()))
     })?;
     let raw = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/counter/pods/*/jobs";
-    let (good, said) = kubectl(&["get", "--raw", raw])?;
-    assert!(good && said.contains("MetricValueList"), "{said}");
+    let (succeeded, text) = kubectl(&["get", "--raw", raw])?;
+    assert!(succeeded && text.contains("MetricValueList"), "{text}");
     let raw = "/apis/external.metrics.k8s.io/v1beta1/namespaces/counter/queue";
-    let (good, said) = kubectl(&["get", "--raw", raw])?;
-    assert!(good && said.contains("\"metricName\":\"queue\""), "{said}");
-    server.end("-INT")?;
+    let (succeeded, text) = kubectl(&["get", "--raw", raw])?;
+    assert!(succeeded && text.contains("\"metricName\":\"queue\""), "{text}");
+    server.stop("-INT")?;
     cluster.delete("counter")
 }

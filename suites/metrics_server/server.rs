@@ -11,10 +11,10 @@ use std::time::Duration;
 use libtest_mimic::Failed;
 use serde_json::Value;
 
-use super::cluster::{GLANCE, program, signal, wait};
+use super::cluster::{POLL_INTERVAL, program, signal, wait};
 use super::support::place::children;
 
-/// What is served: a load that two pods can't carry, and one metric of each other kind.
+/// The served scenario: a load for three pods, and one metric of each other kind.
 const SCENARIO: &str = r#"
 apiVersion: kube-lockstep.dev/v1alpha1
 kind: Scenario
@@ -45,11 +45,11 @@ timeline:
 until: 2h
 "#;
 
-/// A metrics server that runs, and what it tells.
+/// A running metrics server, and its events.
 pub(super) struct Server {
     child: Child,
-    told: Receiver<Value>,
-    seen: Vec<Value>,
+    events: Receiver<Value>,
+    received: Vec<Value>,
     errors: tempfile::NamedTempFile,
 }
 
@@ -63,70 +63,72 @@ impl Server {
             .stdout(Stdio::piped())
             .stderr(errors.reopen()?)
             .spawn()?;
-        let (to, told) = channel();
+        let (sender, events) = channel();
         let lines = BufReader::new(child.stdout.take().ok_or("no output")?).lines();
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 let value = serde_json::from_str(&line).unwrap_or(Value::String(line));
-                if to.send(value).is_err() {
+                if sender.send(value).is_err() {
                     return;
                 }
             }
         });
-        Ok(Server { child, told, seen: Vec::new(), errors })
+        Ok(Server { child, events, received: Vec::new(), errors })
     }
 
-    pub(super) fn said(&self) -> Result<String, Failed> {
+    pub(super) fn stderr(&self) -> Result<String, Failed> {
         Ok(fs::read_to_string(self.errors.path())?)
     }
 
-    pub(super) fn hear(&mut self) {
-        self.seen.extend(self.told.try_iter());
+    pub(super) fn receive(&mut self) {
+        self.received.extend(self.events.try_iter());
     }
 
-    /// Waits until something is told.
-    pub(super) fn wait(&mut self, is: impl Fn(&Value) -> bool) -> Result<Value, Failed> {
-        wait("what the server should tell", || {
-            self.hear();
-            if let Some(found) = self.seen.iter().find(|told| is(told)) {
+    /// Waits for an event.
+    pub(super) fn wait(&mut self, matches: impl Fn(&Value) -> bool) -> Result<Value, Failed> {
+        wait("an event of the server", || {
+            self.receive();
+            if let Some(found) = self.received.iter().find(|event| matches(event)) {
                 return Ok(Some(found.clone()));
             }
             match self.child.try_wait()? {
-                Some(status) => Err(format!("it has ended ({status}): {}", self.said()?).into()),
+                Some(status) => {
+                    Err(format!("the server has exited ({status}): {}", self.stderr()?).into())
+                }
                 None => Ok(None),
             }
         })
     }
 
     pub(super) fn serves(&mut self) -> Result<Value, Failed> {
-        self.wait(|told| told["event"] == "serving")
+        self.wait(|event| event["event"] == "serving")
     }
 
-    /// Waits for its end. What it has told, and how it ended.
-    pub(super) fn ended(mut self) -> Result<(ExitStatus, Vec<Value>, String), Failed> {
-        let status = wait("the server's end", || Ok(self.child.try_wait()?))?;
-        sleep(GLANCE);
-        self.hear();
-        let said = self.said()?;
-        Ok((status, std::mem::take(&mut self.seen), said))
+    /// Waits for the exit; returns the status, the events and the standard error.
+    pub(super) fn wait_for_exit(mut self) -> Result<(ExitStatus, Vec<Value>, String), Failed> {
+        let status = wait("the exit of the server", || Ok(self.child.try_wait()?))?;
+        sleep(POLL_INTERVAL);
+        self.receive();
+        let stderr = self.stderr()?;
+        Ok((status, std::mem::take(&mut self.received), stderr))
     }
 
-    /// Who looks whether it is killed: nobody yet, where it has just been started.
+    /// The guards of the server. A server that has just been started has none yet.
     pub(super) fn guards(&self) -> Result<String, Failed> {
         Ok(children(self.child.id())?)
     }
 
-    /// Ends it together with its guard, as when its machine is lost.
-    pub(super) fn lose(self) -> Result<(), Failed> {
+    /// Kills the server together with its guard, as if its machine failed.
+    pub(super) fn kill_with_guard(self) -> Result<(), Failed> {
         for guard in self.guards()?.split_whitespace() {
             Command::new("kill").args(["-KILL", guard]).status()?;
         }
-        self.end("-KILL").map(drop)
+        self.stop("-KILL").map(drop)
     }
 
-    pub(super) fn end(self, with: &str) -> Result<(ExitStatus, Vec<Value>, String), Failed> {
-        signal(&self.child, with)?;
-        self.ended()
+    pub(super) fn stop(self, name: &str) -> Result<(ExitStatus, Vec<Value>, String), Failed> {
+        signal(&self.child, name)?;
+        self.wait_for_exit()
     }
 }
 
@@ -137,17 +139,17 @@ impl Drop for Server {
     }
 }
 
-/// The scenario as a file, and as an argument for a namespace.
+/// Writes the scenario to a file, and returns the argument that serves it in a namespace.
 pub(super) fn scenario(namespace: &str) -> Result<(tempfile::TempDir, String), Failed> {
     file(namespace, SCENARIO)
 }
 
-/// The same, but each query takes so long.
+/// Like [`scenario`], with queries that take `delay`.
 pub(super) fn slow_scenario(
     namespace: &str,
-    by: Duration,
+    delay: Duration,
 ) -> Result<(tempfile::TempDir, String), Failed> {
-    let slow = format!("timeline:\n  - {{at: 0s, metricsSlow: {}s}}\n", by.as_secs());
+    let slow = format!("timeline:\n  - {{at: 0s, metricsSlow: {}s}}\n", delay.as_secs());
     file(namespace, &SCENARIO.replace("timeline:\n", &slow))
 }
 

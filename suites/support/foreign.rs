@@ -1,8 +1,8 @@
-//! A typical metrics API of a cluster that another component registered.
+//! A typical metrics API that another component registered in a cluster.
 
 use serde_json::{Value, json};
 
-/// A Service and an APIService of it, for a server at a port of loopback.
+/// A Service and its APIService, for a server at a port of loopback.
 pub fn metrics_server(port: u16) -> [Value; 2] {
     let service = json!({
         "metadata": { "name": "metrics-server", "namespace": "kube-system" },
@@ -16,7 +16,7 @@ pub fn metrics_server(port: u16) -> [Value; 2] {
         "metadata": {
             "name": "v1beta1.metrics.k8s.io",
             "labels": { "k8s-app": "metrics-server" },
-            "annotations": { "of": "somebody" },
+            "annotations": { "owner": "example" },
         },
         "spec": {
             "group": "metrics.k8s.io",

@@ -1,6 +1,6 @@
-//! Shared by several suites: the fixtures of this repository as scenarios, and the upstream engine.
+//! Helpers of several suites: the fixtures of this repository as scenarios, and upstream engines.
 
-#![allow(dead_code, unreachable_pub, reason = "each suite uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each suite uses some of the helpers")]
 
 #[cfg(feature = "clusters")]
 pub mod foreign;
@@ -39,7 +39,7 @@ pub fn id_of(path: &Path) -> String {
     path.with_extension("").to_string_lossy().replace('\\', "/")
 }
 
-/// Reads one fixture, which may be wrong.
+/// Reads one fixture, which may be invalid.
 pub fn parse(path: &Path) -> Result<Scenario, scenario::Error> {
     let text = std::fs::read_to_string(path).expect("a fixture can be read");
     let shown = path.strip_prefix(repository()).unwrap_or(path).to_string_lossy().into_owned();
@@ -82,24 +82,26 @@ pub fn fixtures() -> Vec<PathBuf> {
     found
 }
 
-/// Whether something is not there because this machine has no Go that could build it: then its tests
-/// are ignored. Whatever else keeps it away has to fail them: a release that it is not of, modules
-/// out of reach, something that is there and broken.
+/// Returns true if `thing` is unavailable because this machine has no Go to build it: then the
+/// tests that require it are ignored. Any other reason fails them: an unsupported release,
+/// unreachable modules, a broken build.
 #[cfg(feature = "engines")]
 pub fn is_missing<T>(thing: &Result<T, EngineError>) -> bool {
     matches!(thing, Err(EngineError::Unavailable { .. })) && build::find_go().is_err()
 }
 
-/// Fails if the scenario ran without a disagreement that is known of it.
+/// Fails if the scenario no longer shows one of its known disagreements.
 #[cfg(feature = "engines")]
 pub fn still_disagrees(outcome: &Outcome, known: &[KnownDisagreement]) -> Result<(), String> {
     match outcome.no_longer(known).as_slice() {
         [] => Ok(()),
-        gone => Err(format!("{} no longer disagrees, see divergences.yaml: {gone:#?}", outcome.id)),
+        stale => {
+            Err(format!("{} no longer disagrees, see divergences.yaml: {stale:#?}", outcome.id))
+        }
     }
 }
 
-/// The disagreements that are known.
+/// The known disagreements.
 pub fn known() -> Vec<KnownDisagreement> {
     let path = repository().join("fixtures/divergences.yaml");
     let text = std::fs::read_to_string(&path).expect("fixtures/divergences.yaml can be read");
@@ -109,7 +111,7 @@ pub fn known() -> Vec<KnownDisagreement> {
     }
 }
 
-/// A run of these scenarios on control planes of this machine's own.
+/// The plan of a run on embedded control planes.
 #[cfg(feature = "clusters")]
 pub fn on_a_control_plane(scenarios: Vec<Arc<Scenario>>, release: Release, jobs: usize) -> Plan {
     let mut plan = Plan::new(scenarios, EngineChoice::Embedded, Releases::only(release));

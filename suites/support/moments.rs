@@ -8,31 +8,31 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use chacha20::ChaCha8Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 
-/// Gives the seed of another run, so that the moments are the same again.
+/// The environment variable that sets the seed, to repeat the times of another run.
 const SEED: &str = "KUBE_LOCKSTEP_KILLS_SEED";
 
-/// Moments of a test.
-pub struct Moments(ChaCha8Rng);
+/// The random kill times of a test.
+pub struct KillTimes(ChaCha8Rng);
 
-impl Moments {
-    /// The times of the given seed, or of a new one.
-    pub fn of(test: &str) -> Moments {
+impl KillTimes {
+    /// Uses the seed of the environment, or a new one.
+    pub fn new(test: &str) -> KillTimes {
         let given = std::env::var(SEED).ok().map(|it| it.parse().expect("the seed is a number"));
         let seed = given.unwrap_or_else(|| {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             u64::from(now.subsec_nanos())
         });
-        // The output is closed: nothing to do.
-        drop(writeln!(std::io::stderr(), "{test}: the same moments again: {SEED}={seed}"));
-        Moments(ChaCha8Rng::seed_from_u64(seed))
+        // A closed output is ignored.
+        drop(writeln!(std::io::stderr(), "{test}: to repeat the kill times, set {SEED}={seed}"));
+        KillTimes(ChaCha8Rng::seed_from_u64(seed))
     }
 
-    /// One before the limit, each as likely.
+    /// A time before the limit, uniformly distributed.
     pub fn before(&mut self, limit: Duration) -> Duration {
         limit.mul_f64(self.share())
     }
 
-    /// One before the limit, the more likely the earlier: most is done at the beginning.
+    /// A time before the limit. Early times are more likely, because most work happens early.
     pub fn early(&mut self, limit: Duration) -> Duration {
         let share = self.share();
         limit.mul_f64(share * share)
@@ -43,12 +43,12 @@ impl Moments {
     }
 }
 
-/// Kills a process that has not ended by itself before.
+/// Kills a process. Fails if the process ended before.
 pub fn kill(child: &mut Child) -> Result<(), String> {
     child.kill().map_err(|error| error.to_string())?;
     match child.wait() {
         Ok(status) if status.signal() == Some(9) => Ok(()),
-        Ok(status) => Err(format!("it had ended before it was killed: {status}")),
+        Ok(status) => Err(format!("the process ended before it was killed: {status}")),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -6,43 +6,42 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long it may take until nothing is left.
-const GONE_LIMIT: Duration = Duration::from_secs(15);
+/// The timeout for the cleanup of a command.
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The folder.
-pub struct Place(tempfile::TempDir);
+/// A temporary folder.
+pub struct Workspace(tempfile::TempDir);
 
-/// A process that has to do with the folder.
+/// A process that uses the folder.
 #[derive(Debug)]
 pub struct Process {
     pub pid: String,
     pub line: String,
 }
 
-impl Place {
-    pub fn new() -> std::io::Result<Place> {
-        tempfile::Builder::new().prefix("kl-").tempdir().map(Place)
+impl Workspace {
+    pub fn new() -> std::io::Result<Workspace> {
+        tempfile::Builder::new().prefix("kl-").tempdir().map(Workspace)
     }
 
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// `kube-lockstep args…`, whose temporary files are here.
+    /// `kube-lockstep args…`, with its temporary files in the folder.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kube-lockstep"));
         command.args(args).env("TMPDIR", self.path()).stdin(Stdio::null());
         command
     }
 
-    /// Processes whose command lines name the folder, or to which it was given as the one for what
-    /// is temporary.
+    /// The processes whose command line or environment names the folder.
     pub fn processes(&self) -> Vec<Process> {
         let ours = self.path().to_string_lossy().into_owned();
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let processes = entries.filter_map(|entry| {
             let read = |name: &str| {
-                // It may belong to another process.
+                // The process may have exited, or may belong to another user.
                 let bytes = fs::read(entry.path().join(name)).unwrap_or_default();
                 String::from_utf8_lossy(&bytes).replace('\0', " ")
             };
@@ -54,14 +53,15 @@ impl Place {
         processes.collect()
     }
 
-    /// A program, once it runs: one of a control plane is an argument of the one that is all three.
+    /// The process of a program. The components of a control plane are one program, with the name
+    /// of the component as an argument.
     pub fn program(&self, name: &str) -> Option<String> {
         let names = [format!(" {name} "), format!("/{name} ")];
-        let is_it = |process: &Process| names.iter().any(|name| process.line.contains(name));
-        self.processes().into_iter().find(is_it).map(|process| process.pid)
+        let matches = |process: &Process| names.iter().any(|name| process.line.contains(name));
+        self.processes().into_iter().find(matches).map(|process| process.pid)
     }
 
-    /// Waits for a program.
+    /// Waits until a program runs.
     pub fn wait_for(&self, name: &str) -> String {
         let begin = Instant::now();
         loop {
@@ -73,18 +73,18 @@ impl Place {
         }
     }
 
-    /// Processes and files that are there.
+    /// The processes and files that are left.
     pub fn left(&self) -> Vec<String> {
         let files = fs::read_dir(self.path()).into_iter().flatten().flatten();
         let files = files.map(|file| file.path().display().to_string());
         self.processes().into_iter().map(|process| process.line).chain(files).collect()
     }
 
-    /// Waits until nothing is left.
-    pub fn is_empty(&self) -> Result<(), String> {
+    /// Waits until no processes and files are left.
+    pub fn wait_until_empty(&self) -> Result<(), String> {
         let begin = Instant::now();
         while !self.left().is_empty() {
-            if begin.elapsed() > GONE_LIMIT {
+            if begin.elapsed() > CLEANUP_TIMEOUT {
                 return Err(format!("left: {:#?}", self.left()));
             }
             sleep(Duration::from_millis(50));
@@ -103,7 +103,7 @@ pub fn signal(name: &str, pid: &str) {
 pub fn children(pid: u32) -> std::io::Result<String> {
     let mut children = String::new();
     for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
-        // It may have ended.
+        // The thread may have ended.
         children += &std::fs::read_to_string(thread?.path().join("children")).unwrap_or_default();
     }
     Ok(children)

@@ -1,6 +1,6 @@
 //! Compares upstream's traces with the recorded ones, or records them.
 //!
-//! Recorded traces are no snapshots of insta: `cargo insta accept` must not be able to write one.
+//! Recorded traces are not insta snapshots: `cargo insta accept` must not be able to write one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use kube_lockstep::scenario::Scenario;
 use kube_lockstep::trace::{Trace, text};
 use similar::TextDiff;
 
-/// The environment variable by which `ci/record` has traces recorded instead of compared.
+/// The environment variable with which `ci/record` requests the recording of traces.
 pub const RECORD: &str = "KUBE_LOCKSTEP_RECORD";
 
 /// The handling of a trace that differs from the recorded one.
@@ -25,7 +25,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// According to the environment.
+    /// The mode that the environment requests.
     pub fn get() -> Mode {
         if std::env::var_os(RECORD).is_some() { Mode::Record } else { Mode::Compare }
     }
@@ -35,7 +35,7 @@ impl Mode {
 /// or records it. There is no trace if the release does not support the scenario.
 ///
 /// # Errors
-/// The difference, and how to record it. If files can't be read or written.
+/// Returns the difference and how to record it, or an error if files can't be read or written.
 pub fn compare(
     folder: &Path,
     scenario: &Scenario,
@@ -59,8 +59,8 @@ pub fn compare(
     ))
 }
 
-/// The recorded traces with that of a release: those of other releases stay, unless they belong to
-/// an earlier version of the scenario.
+/// The recorded traces with the new trace of a release. Traces of other releases stay, unless they
+/// belong to an earlier version of the scenario.
 fn wanted(
     present: &[Recording],
     scenario: &Scenario,
@@ -71,9 +71,9 @@ fn wanted(
     for recording in present.iter().filter(|it| it.header.hash == scenario.hash) {
         releases.extend(recording.header.releases.iter().map(|release| (release, recording)));
     }
-    let own = trace.map(|trace| recorded(trace, release)).transpose()?;
-    match &own {
-        Some(own) => releases.insert(release, own),
+    let new = trace.map(|trace| recorded(trace, release)).transpose()?;
+    match &new {
+        Some(new) => releases.insert(release, new),
         None => releases.remove(&release),
     };
     // Releases with the same trace share a file.
@@ -93,7 +93,7 @@ fn wanted(
     Ok(wanted)
 }
 
-/// A trace in its recorded form, which must hold all of it.
+/// A trace in its recorded form, which must be complete.
 fn recorded(trace: &Trace, release: Release) -> Result<Recording, String> {
     let text = text::write(trace, &Releases::only(release)).map_err(|error| error.to_string())?;
     let recording = Recording::new(text)?;
@@ -117,7 +117,7 @@ fn difference(present: &[Recording], wanted: &[Recording], release: Release) -> 
             format!("{} was recorded before the scenario changed", old.path())
         }
         (Some(old), Some(new)) if body(&old) == body(&new) => {
-            "its folder holds other files than `ci/record` writes".to_owned()
+            "its folder contains other files than `ci/record` writes".to_owned()
         }
         (Some(old), Some(new)) => TextDiff::from_lines(body(&old), body(&new))
             .unified_diff()

@@ -1,8 +1,8 @@
 //! Suites whose tests are known only at run time: they depend on the fixtures, on releases that an
 //! environment variable names, or on programs that this machine may lack.
 //!
-//! A test that requires something that is not available is ignored, with the reason. The engines are
-//! built before the tests run, since that takes minutes and must be visible.
+//! A test that requires something that is not available is ignored, with the reason. The engines
+//! are built before the tests run, since that takes minutes and must be visible.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -35,19 +35,19 @@ impl<T> Requirement<T> {
         self.is_missing
     }
 
-    /// The same in another form.
+    /// Converts the value.
     pub fn map<U>(self, form: impl FnOnce(T) -> U) -> Requirement<U> {
         Requirement { value: self.value.map(form), is_missing: self.is_missing }
     }
 
-    /// Both.
+    /// Combines two requirements.
     pub fn and<U>(self, other: Requirement<U>) -> Requirement<(T, U)> {
         let is_missing = self.is_missing || other.is_missing;
-        let value = self.value.and_then(|own| other.value.map(|other| (own, other)));
+        let value = self.value.and_then(|value| other.value.map(|other| (value, other)));
         Requirement { value, is_missing }
     }
 
-    /// Missing things count as broken.
+    /// Treats a missing value as broken.
     pub fn required(self) -> Requirement<T> {
         Requirement { is_missing: false, ..self }
     }
@@ -64,7 +64,7 @@ impl Suite {
         Suite { name, arguments: Arguments::from_args(), trials: Vec::new() }
     }
 
-    /// A suite whose tests share a cluster, or the time of this machine.
+    /// A suite that runs its tests one at a time: they share a cluster, or depend on real time.
     pub fn one_at_a_time(name: &'static str) -> Suite {
         let mut suite = Suite::new(name);
         suite.arguments.test_threads = Some(1);
@@ -81,26 +81,25 @@ impl Suite {
         say(self.name, line);
     }
 
-    /// Makes something available that tests require. While tests are only listed, nothing is made,
-    /// and nothing is ignored.
+    /// Provides a value that tests require. If tests are only listed, nothing is made or ignored.
     pub fn require<T>(
         &self,
         what: &str,
         make: impl FnOnce() -> Result<T, EngineError>,
     ) -> Requirement<T> {
-        self.made(what, make, |error| super::is_missing(&Err::<(), _>(error.clone())))
+        self.provide(what, make, |error| super::is_missing(&Err::<(), _>(error.clone())))
     }
 
-    /// As [`Suite::require`], for something that this machine may lack though it has Go.
+    /// Like [`Suite::require`], for a value that this machine may lack even if it has Go.
     pub fn require_if_available<T>(
         &self,
         what: &str,
         make: impl FnOnce() -> Result<T, EngineError>,
     ) -> Requirement<T> {
-        self.made(what, make, |error| matches!(error, EngineError::Unavailable { .. }))
+        self.provide(what, make, |error| matches!(error, EngineError::Unavailable { .. }))
     }
 
-    /// Tests require that this machine has something.
+    /// Requires that this machine has something.
     pub fn require_that(&self, what: &str, has: impl FnOnce() -> bool) -> Requirement<()> {
         if self.arguments.list || has() {
             return Requirement { value: Ok(()), is_missing: false };
@@ -109,7 +108,7 @@ impl Suite {
         Requirement { value: Err(format!("this machine lacks {what}")), is_missing: true }
     }
 
-    fn made<T>(
+    fn provide<T>(
         &self,
         what: &str,
         make: impl FnOnce() -> Result<T, EngineError>,
@@ -128,7 +127,7 @@ impl Suite {
         Requirement { value: made.map_err(|error| error.to_string()), is_missing }
     }
 
-    /// Upstream's engine of a release in virtual time, built if it was not.
+    /// Upstream's engine of a release in virtual time, built if necessary.
     pub fn upstream(&self, release: Release) -> Requirement<PathBuf> {
         self.require(&format!("upstream {release}"), || {
             build::ensure(
@@ -158,7 +157,7 @@ impl Suite {
         all
     }
 
-    /// The program of a control plane, built if it was not.
+    /// The program of a control plane, built if necessary.
     #[cfg(feature = "clusters")]
     pub fn control_plane(&self, release: Release) -> Requirement<PathBuf> {
         self.require(&format!("a control plane of {release}"), || {
@@ -166,7 +165,7 @@ impl Suite {
         })
     }
 
-    /// Tells of the progress of a build: each stage once, since it is read in logs.
+    /// Reports the progress of a build: each stage once, because the output is often a log.
     fn stages(&self) -> impl FnMut(&str, Option<f64>) {
         let (name, mut last) = (self.name, String::new());
         move |what: &str, _| {
@@ -186,7 +185,7 @@ impl Suite {
         self.trials.push(Trial::test(name, test));
     }
 
-    /// Adds a test that is ignored, or is not.
+    /// Adds a test, which is ignored if `is_ignored`.
     pub fn test_unless<F>(&mut self, is_ignored: bool, name: impl Into<String>, test: F)
     where
         F: FnOnce() -> Result<(), Failed> + Send + 'static,
@@ -211,8 +210,8 @@ impl Suite {
     }
 }
 
-/// The releases that an environment variable names, in the form of `--release`; without it the
-/// newest one.
+/// The releases that an environment variable names, in the form of `--release`; without it, the
+/// newest release.
 pub fn releases(variable: &str) -> Releases {
     match std::env::var(variable) {
         Ok(text) => text.parse().unwrap_or_else(|error| panic!("{variable}: {error}")),
@@ -222,6 +221,6 @@ pub fn releases(variable: &str) -> Releases {
 
 /// Writes a line to standard error.
 pub fn say(suite: &str, line: &str) {
-    // If the output is closed, there is nothing to do.
+    // A closed output is ignored.
     drop(writeln!(std::io::stderr(), "{suite}: {line}"));
 }
