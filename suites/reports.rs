@@ -168,7 +168,7 @@ fn inconclusive() -> Outcome {
 }
 
 fn skipped() -> Outcome {
-    let why = "the scenario applies to releases >=1.38, not to 1.37".to_owned();
+    let why = "it applies to releases >=1.38, not to 1.37".to_owned();
     let mut outcome = outcome("tolerance/of-the-future", Verdict::Skipped { why });
     outcome.ticks = 0;
     outcome
