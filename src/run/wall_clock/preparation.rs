@@ -110,9 +110,8 @@ fn too_long(faster: &Scenario, pace: Pace) -> Option<String> {
 /// Whether, by the model, the HPA is edited just when a reconcile is due that can't be observed.
 /// The outcome then depends on which of them is first, which is left to chance.
 fn unordered(trace: &Trace) -> Option<String> {
-    let is_hidden = |tick: &&Observation| {
-        !tick.actions().iter().any(|action| action.is_read() || action.is_write())
-    };
+    let is_hidden =
+        |tick: &&Observation| !tick.actions().any(|action| action.is_read() || action.is_write());
     trace.ticks.iter().filter(is_hidden).find_map(|tick| {
         let at = tick.at;
         let edited = trace.api.iter().any(|(_, edit)| (edit.at - at).0.abs() < APART.0);

@@ -405,5 +405,5 @@ fn without_verdict(session: &ScenarioSession, why: &Uncertainty) -> EngineError 
 /// The number of requests of a reconcile that can be observed.
 fn requests(tick: &Observation, scope: Scope) -> usize {
     let reads = scope.visible(tick).len();
-    reads + tick.actions().iter().filter(|action| action.is_write()).count()
+    reads + tick.actions().filter(|action| action.is_write()).count()
 }
