@@ -346,7 +346,7 @@ fn program(path: &Path, script: &str) {
 
 /// An engine whose controller does nothing.
 const IDLE: &str = r#"
-echo '{"hello":{"protocol":1,"engine":"idle","release":"v1.37.0"}}'
+echo '{"hello":{"protocol":2,"engine":"idle","release":"v1.37.0"}}'
 exec sed -u -n \
   -e 's/^{"open".*/{"opened":{"epoch":"2000-01-01T00:01:00Z"}}/p;t' \
   -e 's/^{"step".*"until":\([0-9]*\).*/{"stepped":{"now":\1,"api":[],"log":[]}}/p;t' \

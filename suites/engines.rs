@@ -88,7 +88,7 @@ fn fake(script: &str) -> Fake {
 }
 
 const HELLO: &str =
-    r#"echo '{"hello":{"protocol":1,"engine":"fake","release":"v1.37.0"}}'; read -r line"#;
+    r#"echo '{"hello":{"protocol":2,"engine":"fake","release":"v1.37.0"}}'; read -r line"#;
 const OPENED: &str = r#"echo '{"opened":{"epoch":"2000-01-01T00:01:00Z"}}'; read -r line"#;
 
 fn run_on(fake: &Fake, limit: Duration) -> Outcome {
@@ -131,7 +131,7 @@ const FAILING_ENGINES: &[FailingEngine] = &[
     },
     FailingEngine {
         name: "has_another_release",
-        script: r#"echo '{"hello":{"protocol":1,"engine":"fake","release":"v1.36.3"}}'; cat >/dev/null"#,
+        script: r#"echo '{"hello":{"protocol":2,"engine":"fake","release":"v1.36.3"}}'; cat >/dev/null"#,
         why: "it is release v1.36.3, not 1.37",
         output: "",
     },

@@ -12,7 +12,9 @@ use std::fmt::{self, Display, Formatter};
 use serde::{Deserialize, Serialize};
 
 use crate::model::api::{Condition, HpaStatus};
-use crate::model::observation::{ControllerAction, Observation, ScaleWrite, StatusWrite};
+use crate::model::observation::{
+    ControllerAction, Observation, ScaleWrite, SentScale, StatusWrite,
+};
 use crate::model::time::Time;
 use crate::trace::{ApiAnswer, ApiOutcome};
 
@@ -31,6 +33,10 @@ pub struct Scope {
     pub status: bool,
     /// The messages of its conditions.
     pub messages: bool,
+    /// The order of actions of different kinds.
+    pub order: bool,
+    /// The bodies of writes, apart from the values that are stored, and the API versions.
+    pub bodies: bool,
 }
 
 impl Scope {
@@ -42,6 +48,8 @@ impl Scope {
         errors: true,
         status: true,
         messages: true,
+        order: true,
+        bodies: true,
     };
 
     /// The intersection of two scopes.
@@ -54,15 +62,31 @@ impl Scope {
             errors: self.errors && other.errors,
             status: self.status && other.status,
             messages: self.messages && other.messages,
+            order: self.order && other.order,
+            bodies: self.bodies && other.bodies,
+        }
+    }
+
+    /// Returns true if an action can be observed.
+    fn shows(self, action: &ControllerAction) -> bool {
+        match action {
+            ControllerAction::GetScale { .. } => self.reads && self.scale_reads,
+            ControllerAction::ListPodMetrics { .. }
+            | ControllerAction::PodsMetric { .. }
+            | ControllerAction::ObjectMetric { .. }
+            | ControllerAction::ExternalMetric { .. } => self.reads,
+            ControllerAction::UpdateScale(_) => true,
+            ControllerAction::UpdateStatus(_) => self.status,
+            ControllerAction::Event(_) => self.events,
+            ControllerAction::Error { .. } => self.errors,
+            ControllerAction::Reconcile { .. } | ControllerAction::Reconciled { .. } => false,
         }
     }
 
     /// The observable queries of a tick.
     #[must_use]
     pub fn visible(self, tick: &Observation) -> Vec<&ControllerAction> {
-        let is_visible =
-            |read: &&ControllerAction| self.reads && (self.scale_reads || read.is_metric_query());
-        tick.reads().filter(is_visible).collect()
+        tick.reads().filter(|read| self.shows(read)).collect()
     }
 }
 
@@ -89,6 +113,7 @@ pub struct Divergence {
 }
 
 const NONE: &str = "(none)";
+const NO_NAMESPACE: &str = "no namespace";
 
 /// Compares the model's prediction of a tick with the observation. Empty if they agree.
 #[must_use]
@@ -99,7 +124,7 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
     differences.field("took", &model.took, &seen.took);
     scale_writes(&mut differences, model, seen, scope);
     if scope.status {
-        status_write(&mut differences, model.status_write(), seen.status_write(), scope);
+        status_writes(&mut differences, model, seen, scope);
     }
     if scope.events {
         differences.list("events", model.events(), seen.events());
@@ -110,6 +135,15 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
     }
     if scope.errors {
         differences.list("errors", model.errors(), seen.errors());
+    }
+    if scope.bodies {
+        bodies(&mut differences, model, seen);
+    }
+    if scope.order && differences.found.is_empty() {
+        order(&mut differences, model, seen, scope);
+    }
+    if differences.found.is_empty() {
+        namespaces(&mut differences, model, seen);
     }
     if differences.found.is_empty() && scope == Scope::ALL && model != seen {
         // The observations differ, but in no known field; this must not count as agreement.
@@ -215,7 +249,6 @@ impl Differences {
 }
 
 /// A write of a scale. The object is named unless both sides scale the same target.
-#[derive(PartialEq)]
 struct ShownScaleWrite<'a> {
     write: &'a ScaleWrite,
     named: bool,
@@ -223,12 +256,20 @@ struct ShownScaleWrite<'a> {
 
 impl Display for ShownScaleWrite<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let ScaleWrite { resource, name, replicas, error } = self.write;
+        let ScaleWrite { resource, name, replicas, error, .. } = self.write;
         write!(f, "{replicas}")?;
         if self.named {
             write!(f, " of {resource}/{name}")?;
         }
         error.as_ref().map_or(Ok(()), |error| write!(f, " (refused: {error})"))
+    }
+}
+
+/// Without what [`bodies`] compares.
+impl PartialEq for ShownScaleWrite<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        let shown = |write: &ScaleWrite| ScaleWrite { sent: None, ..write.clone() };
+        self.named == other.named && shown(self.write) == shown(other.write)
     }
 }
 
@@ -245,6 +286,67 @@ fn scale_writes(
     let shown = |write| ShownScaleWrite { write, named };
     let (model, seen) = (model.scale_writes().map(shown), seen.scale_writes().map(shown));
     differences.list("scale.spec.replicas", model, seen);
+}
+
+/// Compares the order of actions of different kinds. The actions of each kind are equal.
+fn order(differences: &mut Differences, model: &Observation, seen: &Observation, scope: Scope) {
+    let names = |tick: &Observation| -> Vec<&'static str> {
+        let visible = tick.actions().filter(|action| scope.shows(action));
+        visible.map(ControllerAction::name).collect()
+    };
+    let (model, seen) = (names(model), names(seen));
+    if model != seen {
+        differences.field("order", &model.join(", "), &seen.join(", "));
+    }
+}
+
+/// Compares the namespaces of requests. All actions are equal otherwise.
+fn namespaces(differences: &mut Differences, model: &Observation, seen: &Observation) {
+    let names = |tick: &Observation| -> Vec<String> {
+        let name = |index| tick.actions().nth(index).map_or("", ControllerAction::name);
+        let shown = |(index, namespace)| match namespace {
+            "" => format!("{} {}", NO_NAMESPACE, name(index)),
+            namespace => format!("namespace {namespace} {}", name(index)),
+        };
+        let others = tick.in_other_namespaces().map(|(index, of)| (index, &**of));
+        others.map(shown).collect()
+    };
+    if model.in_other_namespaces().ne(seen.in_other_namespaces()) {
+        differences.list("namespaces", names(model), names(seen));
+    }
+}
+
+/// Compares the rest of what writes send: API versions, and the scale's status.
+fn bodies(differences: &mut Differences, model: &Observation, seen: &Observation) {
+    let scales = model.scale_writes().zip(seen.scale_writes());
+    for (index, (model, seen)) in scales.enumerate() {
+        let text = |sent: &Option<SentScale>| sent.as_ref().map(ToString::to_string);
+        if model.sent != seen.sent {
+            let (model, seen) = (text(&model.sent), text(&seen.sent));
+            let field = format!("scale[{index}] as sent");
+            differences.optional(&field, model.as_ref(), seen.as_ref());
+        }
+    }
+    for (model, seen) in model.status_writes().zip(seen.status_writes()) {
+        let field = "status: apiVersion of the request";
+        differences.optional(field, model.api_version.as_ref(), seen.api_version.as_ref());
+    }
+}
+
+/// Compares the writes of the status. Usually there is at most one.
+fn status_writes(
+    differences: &mut Differences,
+    model: &Observation,
+    seen: &Observation,
+    scope: Scope,
+) {
+    let (mut model, mut seen) = (model.status_writes(), seen.status_writes());
+    loop {
+        match (model.next(), seen.next()) {
+            (None, None) => break,
+            (model, seen) => status_write(differences, model, seen, scope),
+        }
+    }
 }
 
 fn status_write(

@@ -23,18 +23,31 @@ pub struct Observation {
     pub took: Span,
     /// The HPA's name.
     pub hpa: Arc<str>,
-    /// The actions, sorted by kind. Actions of one kind keep the controller's order.
-    #[serde(deserialize_with = "sorted")]
-    actions: Vec<ControllerAction>,
+    /// In the order in which the controller took them, except that events come last: the controller
+    /// sends them in the background, so their place among its requests is left to chance.
+    #[serde(deserialize_with = "canonical")]
+    actions: Vec<Entry>,
+}
+
+/// An action of a reconcile.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Entry {
+    /// The namespace of a request, if it is not the HPA's. Empty: the request names no namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    namespace: Option<Arc<str>>,
+    #[serde(flatten)]
+    action: ControllerAction,
 }
 
 fn is_zero(span: &Span) -> bool {
     *span == Span::ZERO
 }
 
-fn sorted<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ControllerAction>, D::Error> {
-    let actions: Vec<ControllerAction> = Deserialize::deserialize(deserializer)?;
-    Ok(Observation::new(Time::ZERO, "".into(), actions).actions)
+fn canonical<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Entry>, D::Error> {
+    let entries: Vec<Entry> = Deserialize::deserialize(deserializer)?;
+    let mut observation = Observation::default();
+    entries.into_iter().for_each(|Entry { namespace, action }| observation.add(namespace, action));
+    Ok(observation.actions)
 }
 
 /// One action of a controller in a reconcile.
@@ -148,7 +161,8 @@ pub struct SeriesValue {
 }
 
 /// An attempt to write the scale.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ScaleWrite {
     /// `deployments.apps`.
     pub resource: Arc<str>,
@@ -156,16 +170,35 @@ pub struct ScaleWrite {
     pub name: Arc<str>,
     /// The written `spec.replicas`.
     pub replicas: i32,
-    /// The error message of the API, if the request was rejected.
+    /// The rest of the object that was sent, if it was observed.
+    #[serde(flatten)]
+    pub sent: Option<SentScale>,
+    /// The error message of the API, if it was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Arc<str>>,
 }
 
+/// The object of a scale write, apart from its name and `spec.replicas`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SentScale {
+    /// `autoscaling/v1`; up to Kubernetes 1.8 `extensions/v1beta1`.
+    pub api_version: Arc<str>,
+    /// `status.replicas`.
+    pub status_replicas: i32,
+    /// `status.selector` as text.
+    pub selector: Arc<str>,
+}
+
 /// An attempt to write the HPA's status.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct StatusWrite {
     /// The HPA's name.
     pub name: Arc<str>,
+    /// The version of the API that the request uses, if it was observed: `autoscaling/v2`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<Arc<str>>,
     /// The status; times as the API stores them.
     pub status: HpaStatus,
     /// The error message of the API, if the request was rejected.
@@ -286,22 +319,52 @@ mod answer {
 }
 
 impl ControllerAction {
-    /// Returns true if the action is a query of the scale or of a metric.
+    /// The name of the action in the JSON of the protocol.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            ControllerAction::GetScale { .. } => "getScale",
+            ControllerAction::ListPodMetrics { .. } => "listPodMetrics",
+            ControllerAction::PodsMetric { .. } => "podsMetric",
+            ControllerAction::ObjectMetric { .. } => "objectMetric",
+            ControllerAction::ExternalMetric { .. } => "externalMetric",
+            ControllerAction::UpdateScale(_) => "updateScale",
+            ControllerAction::UpdateStatus(_) => "updateStatus",
+            ControllerAction::Event(_) => "event",
+            ControllerAction::Error { .. } => "error",
+            ControllerAction::Reconcile { .. } => "reconcile",
+            ControllerAction::Reconciled { .. } => "reconciled",
+        }
+    }
+
+    /// Returns true if it is a query of the scale or of a metric.
     #[must_use]
     pub fn is_read(&self) -> bool {
-        self.kind() == Kind::Read
+        matches!(self, ControllerAction::GetScale { .. }) || self.is_metric_query()
     }
 
     /// Returns true if the action is a query of a metric.
     #[must_use]
     pub fn is_metric_query(&self) -> bool {
-        self.is_read() && !matches!(self, ControllerAction::GetScale { .. })
+        match self {
+            ControllerAction::ListPodMetrics { .. }
+            | ControllerAction::PodsMetric { .. }
+            | ControllerAction::ObjectMetric { .. }
+            | ControllerAction::ExternalMetric { .. } => true,
+            ControllerAction::GetScale { .. }
+            | ControllerAction::UpdateScale(_)
+            | ControllerAction::UpdateStatus(_)
+            | ControllerAction::Event(_)
+            | ControllerAction::Error { .. }
+            | ControllerAction::Reconcile { .. }
+            | ControllerAction::Reconciled { .. } => false,
+        }
     }
 
     /// Returns true if the action is an attempt to write the scale or the status.
     #[must_use]
     pub fn is_write(&self) -> bool {
-        matches!(self.kind(), Kind::UpdateScale | Kind::UpdateStatus)
+        matches!(self, ControllerAction::UpdateScale(_) | ControllerAction::UpdateStatus(_))
     }
 
     /// The error message, if the request was rejected.
@@ -321,32 +384,6 @@ impl ControllerAction {
             | ControllerAction::Reconciled { .. } => None,
         }
     }
-
-    fn kind(&self) -> Kind {
-        match self {
-            ControllerAction::GetScale { .. }
-            | ControllerAction::ListPodMetrics { .. }
-            | ControllerAction::PodsMetric { .. }
-            | ControllerAction::ObjectMetric { .. }
-            | ControllerAction::ExternalMetric { .. } => Kind::Read,
-            ControllerAction::UpdateScale(_) => Kind::UpdateScale,
-            ControllerAction::UpdateStatus(_) => Kind::UpdateStatus,
-            ControllerAction::Event(_) => Kind::Event,
-            ControllerAction::Error { .. } => Kind::Error,
-            ControllerAction::Reconcile { .. } | ControllerAction::Reconciled { .. } => Kind::Mark,
-        }
-    }
-}
-
-/// The order of kinds of actions in an observation. Only the order within a kind is compared.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Kind {
-    Read,
-    UpdateScale,
-    UpdateStatus,
-    Event,
-    Error,
-    Mark,
 }
 
 impl Observation {
@@ -362,14 +399,24 @@ impl Observation {
         observation
     }
 
-    /// Adds the next action of the controller. A later write of the status replaces an earlier one.
+    /// Adds the next action of the controller; a request is one in the HPA's namespace.
     pub fn push(&mut self, action: ControllerAction) {
-        let kind = action.kind();
-        let end = self.actions.partition_point(|other| other.kind() <= kind);
-        match self.actions[..end].last_mut() {
-            Some(last) if kind == Kind::UpdateStatus && last.kind() == kind => *last = action,
-            _ => self.actions.insert(end, action),
-        }
+        self.add(None, action);
+    }
+
+    /// Adds a request in another namespace than the HPA's, or in none if it is empty.
+    pub fn push_in(&mut self, namespace: Arc<str>, action: ControllerAction) {
+        self.add(Some(namespace), action);
+    }
+
+    fn add(&mut self, namespace: Option<Arc<str>>, action: ControllerAction) {
+        let is_event = |action: &ControllerAction| matches!(action, ControllerAction::Event(_));
+        let is_other = |entry: &Entry| !is_event(&entry.action);
+        let before = match is_event(&action) {
+            true => self.actions.len(),
+            false => self.actions.iter().rposition(is_other).map_or(0, |last| last + 1),
+        };
+        self.actions.insert(before, Entry { namespace, action });
     }
 
     /// The observation with other events.
@@ -380,25 +427,35 @@ impl Observation {
         self
     }
 
-    /// Keeps the actions that match a condition.
-    pub fn retain(&mut self, keep: impl FnMut(&ControllerAction) -> bool) {
-        self.actions.retain(keep);
+    /// Keeps the actions that fulfil a condition.
+    pub fn retain(&mut self, mut keep: impl FnMut(&ControllerAction) -> bool) {
+        self.actions.retain(|entry| keep(&entry.action));
     }
 
     /// All actions.
-    #[must_use]
-    pub fn actions(&self) -> &[ControllerAction] {
-        &self.actions
+    pub fn actions(&self) -> impl DoubleEndedIterator<Item = &ControllerAction> + Clone {
+        self.actions.iter().map(|entry| &entry.action)
+    }
+
+    fn actions_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut ControllerAction> {
+        self.actions.iter_mut().map(|entry| &mut entry.action)
+    }
+
+    /// The requests in other namespaces than the HPA's: each with its index among all actions, and
+    /// its namespace, which is empty if the request names none.
+    pub fn in_other_namespaces(&self) -> impl Iterator<Item = (usize, &Arc<str>)> {
+        let entries = self.actions.iter().enumerate();
+        entries.filter_map(|(index, entry)| Some((index, entry.namespace.as_ref()?)))
     }
 
     /// Queries, in the order in which the controller made them.
     pub fn reads(&self) -> impl DoubleEndedIterator<Item = &ControllerAction> + Clone {
-        self.actions.iter().filter(|action| action.is_read())
+        self.actions().filter(|action| action.is_read())
     }
 
     /// Attempts to write the scale subresource, in order. Empty if the controller did not scale.
     pub fn scale_writes(&self) -> impl DoubleEndedIterator<Item = &ScaleWrite> + Clone {
-        self.actions.iter().filter_map(|action| match action {
+        self.actions().filter_map(|action| match action {
             ControllerAction::UpdateScale(write) => Some(write),
             _ => None,
         })
@@ -406,32 +463,42 @@ impl Observation {
 
     /// [`Observation::scale_writes`], mutable.
     pub fn scale_writes_mut(&mut self) -> impl Iterator<Item = &mut ScaleWrite> {
-        self.actions.iter_mut().filter_map(|action| match action {
+        self.actions_mut().filter_map(|action| match action {
             ControllerAction::UpdateScale(write) => Some(write),
             _ => None,
         })
     }
 
-    /// The write of the status, if there was one: the controller skips it if nothing changed.
-    #[must_use]
-    pub fn status_write(&self) -> Option<&StatusWrite> {
-        self.actions.iter().find_map(|action| match action {
+    /// Attempts to write the status, in order. Empty if the status did not change.
+    pub fn status_writes(&self) -> impl DoubleEndedIterator<Item = &StatusWrite> + Clone {
+        self.actions().filter_map(|action| match action {
             ControllerAction::UpdateStatus(write) => Some(write),
             _ => None,
         })
     }
 
-    /// [`Observation::status_write`], mutable.
-    pub fn status_write_mut(&mut self) -> Option<&mut StatusWrite> {
-        self.actions.iter_mut().find_map(|action| match action {
+    /// [`Observation::status_writes`], to be changed.
+    pub fn status_writes_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut StatusWrite> {
+        self.actions_mut().filter_map(|action| match action {
             ControllerAction::UpdateStatus(write) => Some(write),
             _ => None,
         })
+    }
+
+    /// The last write of the status, if there was one: the controller skips it if nothing changed.
+    #[must_use]
+    pub fn status_write(&self) -> Option<&StatusWrite> {
+        self.status_writes().next_back()
+    }
+
+    /// [`Observation::status_write`], to be changed.
+    pub fn status_write_mut(&mut self) -> Option<&mut StatusWrite> {
+        self.status_writes_mut().next_back()
     }
 
     /// Events, in the order in which the controller recorded them (before aggregation).
     pub fn events(&self) -> impl DoubleEndedIterator<Item = &Event> + Clone {
-        self.actions.iter().filter_map(|action| match action {
+        self.actions().filter_map(|action| match action {
             ControllerAction::Event(event) => Some(event),
             _ => None,
         })
@@ -439,7 +506,7 @@ impl Observation {
 
     /// [`Observation::events`], mutable.
     pub fn events_mut(&mut self) -> impl Iterator<Item = &mut Event> {
-        self.actions.iter_mut().filter_map(|action| match action {
+        self.actions_mut().filter_map(|action| match action {
             ControllerAction::Event(event) => Some(event),
             _ => None,
         })
@@ -447,10 +514,16 @@ impl Observation {
 
     /// Errors, in the order of the controller's error log.
     pub fn errors(&self) -> impl DoubleEndedIterator<Item = &Text> + Clone {
-        self.actions.iter().filter_map(|action| match action {
+        self.actions().filter_map(|action| match action {
             ControllerAction::Error { message } => Some(message),
             _ => None,
         })
+    }
+
+    /// Returns true if it has the actions of another reconcile, but none of its writes.
+    #[must_use]
+    pub fn repeats(&self, other: &Observation) -> bool {
+        self.actions.iter().eq(other.actions.iter().filter(|entry| !entry.action.is_write()))
     }
 
     /// Empties the observation, but keeps its memory.
@@ -517,7 +590,9 @@ impl fmt::Display for ControllerAction {
                 let series = SeriesSelector(metric_selector);
                 write!(f, "external metric {metric}{series}: {}", Found(answer, "series"))
             }
-            ControllerAction::UpdateScale(ScaleWrite { resource, name, replicas, error }) => {
+            ControllerAction::UpdateScale(ScaleWrite {
+                resource, name, replicas, error, ..
+            }) => {
                 write!(f, "scale of {resource}/{name} to {replicas}{}", Refusal(error.as_deref()))
             }
             ControllerAction::UpdateStatus(StatusWrite { status, error, .. }) => {
@@ -537,7 +612,14 @@ impl fmt::Display for Event {
     }
 }
 
-/// A number of items, or an error.
+impl fmt::Display for SentScale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SentScale { api_version, status_replicas, selector } = self;
+        write!(f, "{api_version}, status {status_replicas}, selector {selector:?}")
+    }
+}
+
+/// A number of things, or an error.
 struct Found<'a>(&'a Answer<Items>, &'a str);
 
 impl fmt::Display for Found<'_> {

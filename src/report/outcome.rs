@@ -283,7 +283,7 @@ fn replicas(tick: &Observation, before: Option<i32>) -> String {
 fn actions(tick: &Observation) -> String {
     let mut parts: Vec<String> = Vec::new();
     for write in tick.scale_writes() {
-        let ScaleWrite { resource, name, replicas, error } = write;
+        let ScaleWrite { resource, name, replicas, error, .. } = write;
         let elsewhere = tick.is_elsewhere(write);
         let of = if elsewhere { format!(" of {resource}/{name}") } else { String::new() };
         match error {

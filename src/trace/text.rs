@@ -97,10 +97,10 @@ fn lines(trace: &Trace) -> Vec<Line> {
             index += times;
         } else {
             let mut tick = tick.clone();
-            if let Some(write) = tick.status_write_mut()
-                && !conditions.shorten(&write.name, &mut write.status)
-            {
-                lines.push(Line::ResetConditions { hpa: write.name.clone() });
+            for write in tick.status_writes_mut() {
+                if !conditions.shorten(&write.name, &mut write.status) {
+                    lines.push(Line::ResetConditions { hpa: write.name.clone() });
+                }
             }
             lines.push(Line::Reconcile(tick));
             index += 1;
@@ -115,8 +115,7 @@ fn repeats(ticks: &[Observation], before: &Observation) -> Option<(usize, Span)>
     let mut at = before.at;
     let same = |tick: &&Observation| {
         at = at + every;
-        (tick.at, tick.took, &tick.hpa) == (at, before.took, &before.hpa)
-            && tick.actions().iter().eq(before.actions().iter().filter(|it| !it.is_write()))
+        (tick.at, tick.took, &tick.hpa) == (at, before.took, &before.hpa) && tick.repeats(before)
     };
     let times = ticks.iter().take_while(same).count();
     (times > 0).then_some((times, every))
@@ -152,7 +151,7 @@ fn read_line(trace: &mut Trace, conditions: &mut Conditions, line: Line) -> Resu
     match line {
         Line::Api(answer) => trace.api.push((trace.ticks.len(), answer)),
         Line::Reconcile(mut tick) => {
-            if let Some(write) = tick.status_write_mut() {
+            for write in tick.status_writes_mut() {
                 conditions.complete(&write.name, &mut write.status);
             }
             trace.ticks.push(tick);

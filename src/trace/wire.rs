@@ -12,7 +12,7 @@ use crate::model::observation::{ControllerAction, Event, Observation, StatusWrit
 use crate::model::time::{Time, rfc3339};
 
 /// The version of the protocol that this program speaks.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// A line that an engine writes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -64,6 +64,9 @@ pub struct SteppedJson {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct LogEntry {
     at: Time,
+    /// The namespace of a request. Empty: the request names none.
+    #[serde(default)]
+    namespace: Option<Arc<str>>,
     #[serde(flatten)]
     action: ControllerAction,
 }
@@ -80,6 +83,8 @@ struct Last {
 pub struct Log {
     /// The time of t=0 in statuses.
     epoch: Time,
+    /// The namespace of the scenario's HPAs.
+    namespace: Arc<str>,
     /// The names of the scenario's HPAs.
     hpas: Vec<Arc<str>>,
     /// Whether several reconciles may be in progress. The log then names the HPA of each action.
@@ -94,12 +99,18 @@ pub struct Log {
 }
 
 impl Log {
-    /// Creates the log of a scenario with these HPAs. With `interleaved`, several reconciles may be
-    /// in progress.
+    /// Creates the log of a scenario with these HPAs in this namespace. With `interleaved`, several
+    /// reconciles may be in progress.
     #[must_use]
-    pub fn new(epoch: Time, hpas: impl Iterator<Item = Arc<str>>, interleaved: bool) -> Log {
+    pub fn new(
+        epoch: Time,
+        namespace: Arc<str>,
+        hpas: impl Iterator<Item = Arc<str>>,
+        interleaved: bool,
+    ) -> Log {
         Log {
             epoch,
+            namespace,
             hpas: hpas.collect(),
             interleaved,
             ticks: Vec::new(),
@@ -131,7 +142,11 @@ impl Log {
     }
 
     fn entry(&mut self, entry: LogEntry) -> Result<(), String> {
-        let LogEntry { at, mut action } = entry;
+        let LogEntry { at, namespace, mut action } = entry;
+        if namespace.is_none() && (action.is_read() || action.is_write()) {
+            return Err(format!("the entry {} at {at} has no namespace", action.name()));
+        }
+        let elsewhere = namespace.filter(|namespace| *namespace != self.namespace);
         if let ControllerAction::UpdateStatus(write) = &mut action {
             write.status.start_at(self.epoch);
         }
@@ -166,7 +181,10 @@ impl Log {
         {
             tick.hpa = hpa.clone();
         }
-        tick.push(action);
+        match elsewhere {
+            Some(namespace) => tick.push_in(namespace, action),
+            None => tick.push(action),
+        }
         Ok(())
     }
 
@@ -231,11 +249,13 @@ mod tests {
     #[test]
     fn a_scale_write_names_its_resource() {
         let answer = r#"{"now":0,"log":[
-            {"at":0,"getScale":{"resource":"deployments.apps","name":"web","replicas":3,
+            {"at":0,"namespace":"default","getScale":{"resource":"deployments.apps","name":"web","replicas":3,
                 "statusReplicas":3}},
-            {"at":0,"updateScale":{"resource":"statefulsets.apps","name":"db","replicas":6}}]}"#;
+            {"at":0,"namespace":"default",
+                "updateScale":{"resource":"statefulsets.apps","name":"db","replicas":6}}]}"#;
         let step = |text: &str| {
-            let mut log = Log::new(Time::ZERO, std::iter::once(Arc::from("web")), false);
+            let mut log =
+                Log::new(Time::ZERO, "default".into(), [Arc::from("web")].into_iter(), false);
             log.stepped(serde_json::from_str(text).unwrap(), Time::ZERO)
         };
         let ticks = step(answer).unwrap().ticks;
@@ -256,7 +276,7 @@ mod tests {
         let answer = r#"{"now":0,"log":[{"at":0,"reconcile":{"hpa":"web"}},
             {"at":0,"event":{"hpa":"web","type":"Warning","reason":"FailedGetScale","message":""}},
             {"at":0,"error":{"message":"no"}},{"at":0,"reconciled":{"hpa":"web"}}]}"#;
-        let mut log = Log::new(Time::ZERO, std::iter::once(Arc::from("web")), true);
+        let mut log = Log::new(Time::ZERO, "default".into(), [Arc::from("web")].into_iter(), true);
         let ticks = log.stepped(serde_json::from_str(answer).unwrap(), Time::ZERO).unwrap().ticks;
         let [tick] = ticks.as_slice() else { panic!("not one tick: {ticks:?}") };
         assert_eq!((tick.events().count(), tick.errors().count()), (1, 1));

@@ -12,7 +12,7 @@ import (
 
 func main() {
 	in := bufio.NewReader(os.Stdin)
-	fmt.Println(`{"hello":{"protocol":1,"engine":"panics","release":"v1.37.0"}}`)
+	fmt.Println(`{"hello":{"protocol":2,"engine":"panics","release":"v1.37.0"}}`)
 	for steps := 0; ; {
 		line, err := in.ReadString('\n')
 		switch {

@@ -7,7 +7,7 @@ import (
 )
 
 func appendHello(b []byte, release string) []byte {
-	b = append(b, `{"hello":{"protocol":1,"engine":"upstream","release":`...)
+	b = append(b, `{"hello":{"protocol":2,"engine":"upstream","release":`...)
 	return append(appendString(b, release), "}}\n"...)
 }
 
@@ -69,6 +69,9 @@ func appendAPIAnswer(b []byte, a *apiAnswer) ([]byte, error) {
 
 func appendEntry(b []byte, e *entry) ([]byte, error) {
 	b = strconv.AppendInt(append(b, `{"at":`...), int64(e.at), 10)
+	if e.kind.isRequest() {
+		b = appendString(append(b, `,"namespace":`...), e.namespace)
+	}
 	switch e.kind {
 	case getScale:
 		b = appendString(append(b, `,"getScale":{"resource":`...), e.resource)
@@ -100,9 +103,13 @@ func appendEntry(b []byte, e *entry) ([]byte, error) {
 	case updateScale:
 		b = appendString(append(b, `,"updateScale":{"resource":`...), e.resource)
 		b = appendString(append(b, `,"name":`...), e.name)
+		b = appendString(append(b, `,"apiVersion":`...), e.apiVersion)
 		b = strconv.AppendInt(append(b, `,"replicas":`...), int64(e.replicas), 10)
+		b = strconv.AppendInt(append(b, `,"statusReplicas":`...), int64(e.statusReplicas), 10)
+		b = appendString(append(b, `,"selector":`...), e.selector)
 	case updateStatus:
 		b = appendString(append(b, `,"updateStatus":{"name":`...), e.name)
+		b = appendString(append(b, `,"apiVersion":`...), e.apiVersion)
 		var err error
 		if b, err = appendStatus(append(b, `,"status":`...), e.status); err != nil {
 			return b, err

@@ -18,7 +18,7 @@ func (h hpas) Watch(metav1.ListOptions) (watch.Interface, error) {
 func (h hpas) UpdateStatus(
 	hpa *clientHPA,
 ) (*clientHPA, error) {
-	return h.cluster.updateHPAStatus(hpa)
+	return h.updateStatus(hpa)
 }
 
 func (p pods) List(opts metav1.ListOptions) (*PodList, error) {

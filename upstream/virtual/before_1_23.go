@@ -17,6 +17,8 @@ func run(ctx context.Context, controller *podautoscaler.HorizontalController, _ 
 // clientHPA is an HPA in the version that the controller reads and writes.
 type clientHPA = HPAv1
 
+var clientVersion = versionV1
+
 // show converts the object to the version of responses, which contains everything that the
 // controller can read.
 func show(hpa *clientHPA) (*shownHPA, error) {

@@ -55,6 +55,9 @@ type (
 
 const PodReady = corev1.PodReady
 
+// versionV1 is the version of HPAv1.
+var versionV1 = autoscalingv1.SchemeGroupVersion
+
 // copyOf is a deep copy of an object.
 func copyOf[T object](o T) T {
 	made, err := apiScheme.DeepCopy(o)

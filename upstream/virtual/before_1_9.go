@@ -24,19 +24,25 @@ var unwrittenScales = unreadScales
 // scaleGroup is the API group of scales.
 const scaleGroup = "extensions"
 
-// scales serves the scale subresources of the kinds in the API group extensions. Up to Kubernetes
-// 1.8, the controller requests only these, regardless of the group of the target.
+// scaleVersion is the version of the scales that the controller writes.
+var scaleVersion = schema.GroupVersion{Group: scaleGroup, Version: "v1beta1"}
+
+// scales serves the scale subresources of the kinds in the API group extensions: up to Kubernetes
+// 1.8 the controller requests no others, whatever the group of the target.
 type scales struct{ cluster *cluster }
 
-func (s scales) Scales(string) scaleInterface { return extensionsScales{cluster: s.cluster} }
+func (s scales) Scales(namespace string) scaleInterface {
+	return extensionsScales{cluster: s.cluster, namespace: namespace}
+}
 
 type extensionsScales struct {
 	scaleInterface
-	cluster *cluster
+	cluster   *cluster
+	namespace string
 }
 
 func (s extensionsScales) Get(kind, name string) (*extensionsScale, error) {
-	row, err := s.cluster.readScale(extensionsResource(kind), name)
+	row, err := s.cluster.readScale(s.namespace, extensionsResource(kind), name)
 	if err != nil {
 		return nil, err
 	}
@@ -51,8 +57,10 @@ func (s extensionsScales) Get(kind, name string) (*extensionsScale, error) {
 }
 
 func (s extensionsScales) Update(kind string, scale *extensionsScale) (*extensionsScale, error) {
-	resource := extensionsResource(kind)
-	return scale, s.cluster.writeScale(resource, scale.Name, scale.Spec.Replicas)
+	return scale, s.cluster.writeScale(extensionsResource(kind), entry{
+		namespace: s.namespace, name: scale.Name, replicas: scale.Spec.Replicas,
+		statusReplicas: scale.Status.Replicas, selector: scale.Status.TargetSelector,
+	})
 }
 
 // extensionsResource is the resource that the client derives from a kind.

@@ -38,13 +38,14 @@ type hpaClients struct {
 	cluster *cluster
 }
 
-func (c hpaClients) HorizontalPodAutoscalers(string) hpaInterface {
-	return hpas{cluster: c.cluster}
+func (c hpaClients) HorizontalPodAutoscalers(namespace string) hpaInterface {
+	return hpas{cluster: c.cluster, namespace: namespace}
 }
 
 type hpas struct {
 	hpaInterface
-	cluster *cluster
+	cluster   *cluster
+	namespace string
 }
 
 func (c *cluster) listHPAs() *clientHPAList {
@@ -57,13 +58,17 @@ func (c *cluster) listHPAs() *clientHPAList {
 	return list
 }
 
-func (c *cluster) updateHPAStatus(hpa *clientHPA) (*clientHPA, error) {
+func (h hpas) updateStatus(hpa *clientHPA) (*clientHPA, error) {
+	c := h.cluster
 	err := c.faults.updateStatus.statusError()
 	var stored *clientHPA
 	if err == nil {
 		stored, err = c.hpas.updateStatus(hpa)
 	}
-	e := entry{kind: updateStatus, name: hpa.Name, err: err}
+	e := entry{
+		kind: updateStatus, namespace: h.namespace, apiVersion: clientVersion.String(), name: hpa.Name,
+		err: err,
+	}
 	written := stored
 	if err != nil {
 		written = hpa
@@ -130,8 +135,10 @@ func (e events) CreateWithEventNamespaceWithContext(
 }
 
 // readScale is a GET of the scale subresource of a resource.
-func (c *cluster) readScale(resource schema.GroupResource, name string) (*scaleRow, error) {
-	e := entry{kind: getScale, resource: resource.String(), name: name}
+func (c *cluster) readScale(
+	namespace string, resource schema.GroupResource, name string,
+) (*scaleRow, error) {
+	e := entry{kind: getScale, namespace: namespace, resource: resource.String(), name: name}
 	defer func() { c.observed.record(e) }()
 	if e.err = c.faults.getScale.statusError(); e.err != nil {
 		return nil, e.err
@@ -169,10 +176,11 @@ func missingScale(
 	return apierrors.NewNotFound(resource, name)
 }
 
-// writeScale is a PUT of the scale subresource of a resource.
-func (c *cluster) writeScale(resource schema.GroupResource, name string, replicas int32) error {
+// writeScale is a PUT of the scale subresource of a resource: e has the object that is sent.
+func (c *cluster) writeScale(resource schema.GroupResource, e entry) error {
 	c.turns.awaitRetry()
-	e := entry{kind: updateScale, resource: resource.String(), name: name, replicas: replicas}
+	e.kind, e.resource, e.apiVersion = updateScale, resource.String(), scaleVersion.String()
+	name, replicas := e.name, e.replicas
 	defer func() {
 		c.turns.updated(e.err)
 		c.observed.record(e)
@@ -195,9 +203,9 @@ func (c *cluster) writeScale(resource schema.GroupResource, name string, replica
 	return nil
 }
 
-func (c *cluster) readPodMetrics(selector string) (*PodMetricsList, error) {
+func (c *cluster) readPodMetrics(namespace, selector string) (*PodMetricsList, error) {
 	c.awaitMetrics()
-	e := entry{kind: listPodMetrics, selector: selector}
+	e := entry{kind: listPodMetrics, namespace: namespace, selector: selector}
 	defer func() { c.observed.record(e) }()
 	if e.err = c.faults.listPodMetrics.statusError(); e.err != nil {
 		return nil, e.err

@@ -67,11 +67,13 @@ type heapsterQuery struct {
 func (q heapsterQuery) DoRaw() ([]byte, error) {
 	var answer any
 	var err error
+	_, path, _ := strings.Cut(q.path, "/namespaces/")
+	namespace, _, _ := strings.Cut(path, "/")
 	if _, query, ok := strings.Cut(q.path, "/pod-list/"); ok {
 		pods, metric, _ := strings.Cut(query, "/metrics/")
-		answer, err = q.cluster.readHeapsterModel(pods, metric, q.params["start"])
+		answer, err = q.cluster.readHeapsterModel(namespace, pods, metric, q.params["start"])
 	} else {
-		answer, err = q.cluster.readPodMetrics(q.params["labelSelector"])
+		answer, err = q.cluster.readPodMetrics(namespace, q.params["labelSelector"])
 	}
 	if err != nil {
 		return nil, err
@@ -82,10 +84,10 @@ func (q heapsterQuery) DoRaw() ([]byte, error) {
 // readHeapsterModel is the response of Heapster's model API for a metric of pods since a time: an
 // item for each pod, in the order of the query. Items of unknown pods are empty.
 func (c *cluster) readHeapsterModel(
-	pods, metric, start string,
+	namespace, pods, metric, start string,
 ) (*heapster.MetricResultList, error) {
 	c.awaitMetrics()
-	e := entry{kind: podsMetric, metric: metric, selector: pods}
+	e := entry{kind: podsMetric, namespace: namespace, metric: metric, selector: pods}
 	defer func() { c.observed.record(e) }()
 	since, err := time.Parse(time.RFC3339, start)
 	if err != nil {

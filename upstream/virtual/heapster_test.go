@@ -50,7 +50,8 @@ func TestHeapsterIsAsked(t *testing.T) {
 	}{
 		"resource": {cpu, nil, []string{
 			scale, `"listPodMetrics":{"selector":"app=web","items":4}`,
-			`"updateScale":{"resource":"deployments.extensions","name":"web","replicas":8}`,
+			`"updateScale":{"resource":"deployments.extensions","name":"web",` +
+				`"apiVersion":"extensions/v1beta1","replicas":8,"statusReplicas":4,"selector":"app=web"}`,
 			`"updateStatus"`, `"SuccessfulRescale"`,
 		}},
 		"pods": {rps, []string{values}, []string{

@@ -26,13 +26,18 @@ const (
 	event
 )
 
+// isRequest reports whether an action is a request to an API.
+func (k entryKind) isRequest() bool { return k <= updateStatus }
+
 // entry is one action of the controller, in the terms of the protocol.
 type entry struct {
-	at       time.Duration
-	kind     entryKind
-	resource string // of a scale; the kind of a described object
-	name     string // of the target, the HPA or a described object
-	selector string // of a query of metrics
+	at   time.Duration
+	kind entryKind
+	// of a request: the namespace in it, and the API version of an object in its body
+	namespace, apiVersion string
+	resource              string // of a scale; the kind of a described object
+	name                  string // of the target, the HPA or a described object
+	selector              string // of a query of metrics; of a scale that is written
 	// of a query of a custom or an external metric; the value of an object's
 	metric, metricSelector, value string
 	// replicas, or the number of items

@@ -13,29 +13,36 @@ import (
 // podMetricses is the client of metrics.k8s.io.
 type podMetricses struct{ cluster *cluster }
 
-func (p podMetricses) PodMetricses(string) podMetricsInterface {
-	return namespacedPodMetrics{cluster: p.cluster}
+func (p podMetricses) PodMetricses(namespace string) podMetricsInterface {
+	return namespacedPodMetrics{cluster: p.cluster, namespace: namespace}
 }
 
 type namespacedPodMetrics struct {
 	podMetricsInterface
-	cluster *cluster
+	cluster   *cluster
+	namespace string
 }
 
-// customMetrics is the client of custom.metrics.k8s.io. The controller reads only metrics of its
-// own namespace from its root, and there is only one namespace.
-type customMetrics struct{ cluster *cluster }
+// customMetrics is the client of custom.metrics.k8s.io in a namespace; without one, of metrics of
+// objects that are in no namespace.
+type customMetrics struct {
+	cluster   *cluster
+	namespace string
+}
 
 func (m customMetrics) RootScopedMetrics() custom_metrics.MetricsInterface { return m }
 
-func (m customMetrics) NamespacedMetrics(string) custom_metrics.MetricsInterface { return m }
+func (m customMetrics) NamespacedMetrics(namespace string) custom_metrics.MetricsInterface {
+	return customMetrics{cluster: m.cluster, namespace: namespace}
+}
 
-func (c *cluster) readObjectMetric(
+func (m customMetrics) readObjectMetric(
 	kind schema.GroupKind, name, metric string, metricSelector labels.Selector,
 ) (*customValue, error) {
+	c := m.cluster
 	c.awaitMetrics()
 	e := entry{
-		kind: objectMetric, metric: metric, metricSelector: metricSelector.String(),
+		kind: objectMetric, namespace: m.namespace, metric: metric, metricSelector: metricSelector.String(),
 		resource: kind.String(), name: name,
 	}
 	defer func() { c.observed.record(e) }()
@@ -58,12 +65,13 @@ func (c *cluster) readObjectMetric(
 	return &items[0], nil
 }
 
-func (c *cluster) readPodsMetric(
+func (m customMetrics) readPodsMetric(
 	selector labels.Selector, metric string, metricSelector labels.Selector,
 ) (*customValueList, error) {
+	c := m.cluster
 	c.awaitMetrics()
 	e := entry{
-		kind: podsMetric, metric: metric, metricSelector: metricSelector.String(),
+		kind: podsMetric, namespace: m.namespace, metric: metric, metricSelector: metricSelector.String(),
 		selector: selector.String(),
 	}
 	defer func() { c.observed.record(e) }()

@@ -15,20 +15,28 @@ import (
 type externalValue = externalapi.ExternalMetricValue
 
 func newMetricsClient(c *cluster) metrics.MetricsClient {
-	return metrics.NewRESTMetricsClient(podMetricses{c}, customMetrics{c}, externalMetrics{c})
+	return metrics.NewRESTMetricsClient(podMetricses{c}, customMetrics{cluster: c}, externalMetrics{cluster: c})
 }
 
 // externalMetrics is the client of external.metrics.k8s.io.
-type externalMetrics struct{ cluster *cluster }
+type externalMetrics struct {
+	cluster   *cluster
+	namespace string
+}
 
-func (m externalMetrics) NamespacedMetrics(string) external_metrics.MetricsInterface { return m }
+func (m externalMetrics) NamespacedMetrics(namespace string) external_metrics.MetricsInterface {
+	return externalMetrics{cluster: m.cluster, namespace: namespace}
+}
 
 func (m externalMetrics) List(
 	metric string, metricSelector labels.Selector,
 ) (*externalapi.ExternalMetricValueList, error) {
 	c := m.cluster
 	c.awaitMetrics()
-	e := entry{kind: externalMetric, metric: metric, metricSelector: metricSelector.String()}
+	e := entry{
+		kind: externalMetric, namespace: m.namespace, metric: metric,
+		metricSelector: metricSelector.String(),
+	}
 	defer func() { c.observed.record(e) }()
 	answer, ok := c.custom.externals[metric]
 	if !ok {

@@ -27,14 +27,14 @@ func nameMetric(value *customValue, metric string) { value.Metric.Name = metric 
 func (m customMetrics) GetForObject(
 	kind schema.GroupKind, name, metric string, metricSelector labels.Selector,
 ) (*customValue, error) {
-	return m.cluster.readObjectMetric(kind, name, metric, metricSelector)
+	return m.readObjectMetric(kind, name, metric, metricSelector)
 }
 
 // GetForObjects is called for pods only.
 func (m customMetrics) GetForObjects(
 	_ schema.GroupKind, selector labels.Selector, metric string, metricSelector labels.Selector,
 ) (*customValueList, error) {
-	return m.cluster.readPodsMetric(selector, metric, metricSelector)
+	return m.readPodsMetric(selector, metric, metricSelector)
 }
 
 type podInformer struct{ cache.SharedIndexInformer }

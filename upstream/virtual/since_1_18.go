@@ -22,7 +22,7 @@ func (h hpas) Watch(context.Context, metav1.ListOptions) (watch.Interface, error
 func (h hpas) UpdateStatus(
 	_ context.Context, hpa *clientHPA, _ metav1.UpdateOptions,
 ) (*clientHPA, error) {
-	return h.cluster.updateHPAStatus(hpa)
+	return h.updateStatus(hpa)
 }
 
 func (p pods) List(_ context.Context, opts metav1.ListOptions) (*PodList, error) {
@@ -49,5 +49,5 @@ func (s namespacedScales) Update(
 func (p namespacedPodMetrics) List(
 	_ context.Context, opts metav1.ListOptions,
 ) (*PodMetricsList, error) {
-	return p.cluster.readPodMetrics(opts.LabelSelector)
+	return p.cluster.readPodMetrics(p.namespace, opts.LabelSelector)
 }

@@ -41,7 +41,7 @@ type (
 	shownStatus = autoscalingv2.HorizontalPodAutoscalerStatus
 )
 
-var shownVersion = autoscalingv2.SchemeGroupVersion
+var clientVersion, shownVersion = autoscalingv2.SchemeGroupVersion, autoscalingv2.SchemeGroupVersion
 
 // show converts the object to the version of responses.
 func show(hpa *clientHPA) (*shownHPA, error) { return hpa, nil }

@@ -16,16 +16,20 @@ import (
 // scaleGroup is the API group of scales.
 const scaleGroup = "autoscaling"
 
+// scaleVersion is the version of the scales that the controller writes.
+var scaleVersion = autoscalingv1.SchemeGroupVersion
+
 // scales serves the scale subresource of every kind that has one.
 type scales struct{ cluster *cluster }
 
-func (s scales) Scales(string) scaleclient.ScaleInterface {
-	return namespacedScales{cluster: s.cluster}
+func (s scales) Scales(namespace string) scaleclient.ScaleInterface {
+	return namespacedScales{cluster: s.cluster, namespace: namespace}
 }
 
 type namespacedScales struct {
 	scaleclient.ScaleInterface
-	cluster *cluster
+	cluster   *cluster
+	namespace string
 }
 
 // scaleRow is the scale of an object.
@@ -42,7 +46,7 @@ func (c *cluster) scaleRow(resource schema.GroupResource, name string) (*scaleRo
 func (s namespacedScales) get(
 	resource schema.GroupResource, name string,
 ) (*autoscalingv1.Scale, error) {
-	row, err := s.cluster.readScale(resource, name)
+	row, err := s.cluster.readScale(s.namespace, resource, name)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +60,10 @@ func (s namespacedScales) get(
 func (s namespacedScales) update(
 	resource schema.GroupResource, scale *autoscalingv1.Scale,
 ) (*autoscalingv1.Scale, error) {
-	return scale, s.cluster.writeScale(resource, scale.Name, scale.Spec.Replicas)
+	return scale, s.cluster.writeScale(resource, entry{
+		namespace: s.namespace, name: scale.Name, replicas: scale.Spec.Replicas,
+		statusReplicas: scale.Status.Replicas, selector: scale.Status.Selector,
+	})
 }
 
 // The types of the API server and their serializers.

@@ -8,7 +8,7 @@ import "k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
 type externalValue struct{}
 
 func newMetricsClient(c *cluster) metrics.MetricsClient {
-	return metrics.NewRESTMetricsClient(podMetricses{c}, customMetrics{c})
+	return metrics.NewRESTMetricsClient(podMetricses{c}, customMetrics{cluster: c})
 }
 
 // setExternalMetric does nothing: the controller sends no such queries.

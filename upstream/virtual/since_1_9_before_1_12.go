@@ -26,14 +26,14 @@ func nameMetric(value *customValue, metric string) { value.MetricName = metric }
 func (m customMetrics) GetForObject(
 	kind schema.GroupKind, name, metric string,
 ) (*customValue, error) {
-	return m.cluster.readObjectMetric(kind, name, metric, labels.Everything())
+	return m.readObjectMetric(kind, name, metric, labels.Everything())
 }
 
 // GetForObjects is called for pods only.
 func (m customMetrics) GetForObjects(
 	_ schema.GroupKind, selector labels.Selector, metric string,
 ) (*customValueList, error) {
-	return m.cluster.readPodsMetric(selector, metric, labels.Everything())
+	return m.readPodsMetric(selector, metric, labels.Everything())
 }
 
 // newController ignores the informer of pods: see podInformer.

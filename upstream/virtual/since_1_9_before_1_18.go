@@ -23,5 +23,5 @@ func (s namespacedScales) Update(
 func (p namespacedPodMetrics) List(
 	opts metav1.ListOptions,
 ) (*PodMetricsList, error) {
-	return p.cluster.readPodMetrics(opts.LabelSelector)
+	return p.cluster.readPodMetrics(p.namespace, opts.LabelSelector)
 }

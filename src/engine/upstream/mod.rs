@@ -169,7 +169,7 @@ impl Engine for Upstream {
         match opened {
             Ok(Answer::Opened { epoch }) => {
                 let hpas = scenario.hpas.iter().map(|hpa| hpa.name.clone());
-                let log = Log::new(epoch, hpas, scenario.takes_turns());
+                let log = Log::new(epoch, scenario.namespace.clone(), hpas, scenario.takes_turns());
                 let now = Time::ZERO;
                 let older = Older::of(self.release);
                 Ok(Box::new(UpstreamSession { engine: self, now, log, older, closed: false }))

@@ -220,7 +220,7 @@ impl Checker {
             }
         };
         let hypotheses = std::mem::replace(&mut self.hypotheses, next);
-        let writes = seen.actions().iter().any(ControllerAction::is_write);
+        let writes = seen.actions().any(ControllerAction::is_write);
         if !writes && !had_edits && partial.is_none() && !self.precision.custom {
             self.open = Some(Open { ended, hypotheses, window, ambiguous_ticks });
         }

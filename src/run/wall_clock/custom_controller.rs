@@ -25,6 +25,8 @@ impl Compared {
             errors: false,
             status,
             messages: false,
+            order: false,
+            bodies: false,
             ..Scope::ALL
         })
     }
@@ -79,7 +81,7 @@ pub(super) fn predict_stored_status(
         && let Some(hpa) = simulation.cluster().hpa(&seen.hpa)
     {
         let (name, status) = (seen.hpa.clone(), hpa.status.clone());
-        let write = StatusWrite { name, status, error: None };
+        let write = StatusWrite { name, status, ..StatusWrite::default() };
         model.push(ControllerAction::UpdateStatus(write));
     }
 }
@@ -102,7 +104,8 @@ mod tests {
 
     fn write(name: &str, replicas: i32, error: Option<&str>) -> ObservedAction {
         let (resource, name) = ("deployments.apps".into(), name.into());
-        let write = ScaleWrite { resource, name, replicas, error: error.map(Into::into) };
+        let write =
+            ScaleWrite { resource, name, replicas, error: error.map(Into::into), sent: None };
         let at = Timestamp::UNIX_EPOCH;
         ObservedAction::new(at, at, ControllerAction::UpdateScale(write))
     }

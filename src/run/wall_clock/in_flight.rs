@@ -271,7 +271,7 @@ mod tests {
         let in_flight = in_flight();
         let mut hypotheses = in_flight.before.clone();
         let (resource, name): (Arc<str>, Arc<str>) = ("deployments.apps".into(), "web".into());
-        let write = ScaleWrite { resource, name, replicas: 7, error: None };
+        let write = ScaleWrite { resource, name, replicas: 7, ..ScaleWrite::default() };
         let mut tick = seen(Some((2, 2)));
         tick.push(ControllerAction::UpdateScale(write));
         hypotheses.commit(&tick, Time::from_secs(10));

@@ -108,9 +108,8 @@ fn too_long(faster: &Scenario, pace: Pace) -> Option<String> {
 /// Why the outcome is random, if, by the model, the HPA is edited at the time of a reconcile that
 /// can't be observed: the outcome depends on their order.
 fn unordered(trace: &Trace) -> Option<String> {
-    let is_hidden = |tick: &&Observation| {
-        !tick.actions().iter().any(|action| action.is_read() || action.is_write())
-    };
+    let is_hidden =
+        |tick: &&Observation| !tick.actions().any(|action| action.is_read() || action.is_write());
     trace.ticks.iter().filter(is_hidden).find_map(|tick| {
         let at = tick.at;
         let is_close = |edit: Time| (edit - at).0.abs() < SHORTEST_EDIT_DISTANCE.0;

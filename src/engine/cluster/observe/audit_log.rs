@@ -20,7 +20,7 @@ use crate::scenario::resolved::BUILT_IN;
 /// The controller's error log can't be observed, because it is not in the API. Events are written
 /// later: they are compared at the end of a scenario.
 pub(crate) const OBSERVABILITY: Observability = Observability {
-    scope: Scope { events: false, errors: false, ..Scope::ALL },
+    scope: Scope { events: false, errors: false, bodies: false, ..Scope::ALL },
     uncertainty: AUDIT_LOG_UNCERTAINTY,
     linger: Span::ZERO,
     events: AUDIT_LOG_EVENT_DELAY,
@@ -127,12 +127,12 @@ impl Event {
                 let written = written_replicas(&self.request_object);
                 let replicas =
                     written.unwrap_or_else(|| scale_replicas(&self.response_object).replicas);
-                let write = ScaleWrite { resource, name, replicas, error };
+                let write = ScaleWrite { resource, name, replicas, error, sent: None };
                 Some(observed(ControllerAction::UpdateScale(write)))
             }
             ("update" | "patch", _, "") if has_replicas(&resource) => {
                 let replicas = written_replicas(&self.request_object)?;
-                let write = ScaleWrite { resource, name, replicas, error };
+                let write = ScaleWrite { resource, name, replicas, error, sent: None };
                 let action = observed(ControllerAction::UpdateScale(write));
                 Some(ObservedAction { direct: true, ..action })
             }
@@ -210,7 +210,7 @@ mod tests {
 
     fn write(replicas: i32, error: Option<&str>) -> ScaleWrite {
         let (resource, name) = ("deployments.apps".into(), "web".into());
-        ScaleWrite { resource, name, replicas, error: error.map(Into::into) }
+        ScaleWrite { resource, name, replicas, error: error.map(Into::into), sent: None }
     }
 
     #[test]

@@ -386,7 +386,7 @@ mod tests {
     fn write(name: &str, replicas: i32, error: Option<&str>) -> ControllerAction {
         let (resource, name) = ("deployments.apps".into(), name.into());
         let error = error.map(Into::into);
-        ControllerAction::UpdateScale(ScaleWrite { resource, name, replicas, error })
+        ControllerAction::UpdateScale(ScaleWrite { resource, name, replicas, error, sent: None })
     }
 
     fn status() -> ControllerAction {

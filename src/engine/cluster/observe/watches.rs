@@ -29,7 +29,14 @@ use crate::model::observation::{ControllerAction, ScaleWrite, StatusWrite};
 use crate::scenario::resolved::BUILT_IN;
 
 pub(crate) const OBSERVABILITY: Observability = Observability {
-    scope: Scope { scale_reads: false, events: false, errors: false, ..Scope::ALL },
+    scope: Scope {
+        scale_reads: false,
+        events: false,
+        errors: false,
+        order: false,
+        bodies: false,
+        ..Scope::ALL
+    },
     uncertainty: WATCH_UNCERTAINTY,
     linger: WATCH_LINGER,
     events: WATCH_EVENT_DELAY,
@@ -144,7 +151,7 @@ fn scale_write(versions: &Versions<'_>) -> Option<ObservedAction> {
         return None;
     }
     let (resource, name) = (versions.resource.into(), versions.now.name_any().into());
-    let write = ScaleWrite { resource, name, replicas: now, error: None };
+    let write = ScaleWrite { resource, name, replicas: now, ..ScaleWrite::default() };
     Some(observed(ControllerAction::UpdateScale(write)))
 }
 
@@ -216,7 +223,7 @@ mod tests {
         assert_eq!(next(of(2, 5, WRITER)), None, "an action of the scenario");
         let action = next(of(3, 6, controller)).expect("the target was scaled");
         let (resource, name) = ("deployments.apps".into(), "web".into());
-        let write = ScaleWrite { resource, name, replicas: 6, error: None };
+        let write = ScaleWrite { resource, name, replicas: 6, ..ScaleWrite::default() };
         assert_eq!(action.scale_write(), Some(&write));
         assert_eq!(next(of(4, 6, controller)), None);
         let mut owned = of(5, 7, controller);

@@ -143,13 +143,12 @@ impl<'a> Reconcile<'a> {
             return Err("object metrics are not yet supported".to_owned());
         }
         let version = object.api_version.as_deref().unwrap_or_default();
-        let (kind, name) = match parse_group_version(version) {
-            Ok((group, _)) if !group.is_empty() => (with_group(&object.kind, group), None),
-            _ if object.kind == "Namespace" => (object.kind.clone(), Some(&self.hpa.namespace)),
-            _ => (object.kind.clone(), None),
+        let kind: Arc<str> = match parse_group_version(version) {
+            Ok((group, _)) if !group.is_empty() => with_group(&object.kind, group).into(),
+            _ => object.kind.as_str().into(),
         };
-        let kind: Arc<str> = kind.into();
-        let name = name.unwrap_or(&object.name).clone();
+        let is_namespace = *kind == *"Namespace";
+        let name = if is_namespace { &self.hpa.namespace } else { &object.name }.clone();
         let key = (metric.clone(), kind.clone(), name.clone());
         self.await_metrics();
         let answer = match self.input.custom_metrics.objects.get(&key) {
@@ -165,7 +164,10 @@ impl<'a> Reconcile<'a> {
                 .clone()
                 .map(|series| SeriesValue { value: series.value.to_string().into() }),
         };
-        self.record(read);
+        match is_namespace {
+            true => self.observation.push_in("".into(), read),
+            false => self.record(read),
+        }
         let series = answer.map_err(|error| self.unable_to_fetch(CUSTOM_API, &error))?;
         self.metric_timestamp = Some(series.timestamp);
         Ok(series.value.milli())

@@ -15,7 +15,7 @@ use crate::model::api::{ApiError, ConditionType, Hpa, HpaStatus, MetricSourceTyp
 use crate::model::derivation::{Branch, Derivation, MetricDerivation};
 use crate::model::flags::{FeatureGates, Flags, Gate};
 use crate::model::observation::{
-    ControllerAction, EventType, Observation, ScaleReplicas, ScaleWrite,
+    ControllerAction, EventType, Observation, ScaleReplicas, ScaleWrite, SentScale,
 };
 use crate::model::rules::{AtZero, Rules, Windows};
 use crate::model::time::{Span, Time};
@@ -204,7 +204,7 @@ impl<'a> Reconcile<'a> {
             Desired { replicas: 0, reason: Text::Static(""), rescale: true, error: None };
         self.desired_replicas(scale, min_replicas, &mut desired)?;
         if desired.rescale {
-            self.rescale(current_replicas, min_replicas, &desired)?;
+            self.rescale(scale, min_replicas, &desired)?;
         } else {
             desired.replicas = current_replicas;
         }
@@ -431,12 +431,13 @@ impl<'a> Reconcile<'a> {
     /// The part of reconcileAutoscaler that writes the scale.
     fn rescale(
         &mut self,
-        current_replicas: i32,
+        scale: &'a Scale,
         min_replicas: i32,
         desired: &Desired,
     ) -> Result<(), Text> {
+        let current_replicas = self.current_replicas(scale);
         let Desired { replicas, reason, .. } = desired;
-        if let Err(error) = self.update_scale(*replicas) {
+        if let Err(error) = self.update_scale(scale, *replicas) {
             let message = format!("New size: {replicas}; reason: {reason}; error: {error}");
             self.event(EventType::Warning, "FailedRescale", message.into());
             self.set_condition(
@@ -481,28 +482,41 @@ impl<'a> Reconcile<'a> {
     }
 
     /// Updates the scale. It is read again after each rejected update; a conflict is retried.
-    fn update_scale(&mut self, replicas: i32) -> Result<(), Arc<str>> {
+    fn update_scale(&mut self, mut scale: &'a Scale, replicas: i32) -> Result<(), Arc<str>> {
         let attempts = self.config.rules.scale.update_attempts;
+        let version = match self.config.rules.scale.in_extensions {
+            true => "extensions/v1beta1",
+            false => "autoscaling/v1",
+        };
         let mut attempt = 1;
         loop {
             let refused = self.input.update_scale;
             let error = refused.map(|error| error.message.clone());
+            let sent = Some(SentScale {
+                api_version: version.into(),
+                status_replicas: scale.status_replicas,
+                selector: scale.selector.clone(),
+            });
             self.observation.push(ControllerAction::UpdateScale(ScaleWrite {
                 resource: self.input.scale_resource.clone(),
                 name: self.hpa.spec.scale_target_ref.name.clone(),
                 replicas,
+                sent,
                 error,
             }));
             let Some(refused) = refused else {
                 return Ok(());
             };
-            if attempts > 1
-                && let Err(error) = self.read_scale()
-            {
-                let reference = self.reference();
-                let what = format!("error getting latest scale for {reference}");
-                let text = format!("{what} during conflict retry: {}", error.message);
-                self.handle_error(text.into());
+            if attempts > 1 {
+                match self.read_scale() {
+                    Ok(latest) => scale = latest,
+                    Err(error) => {
+                        let reference = self.reference();
+                        let what = format!("error getting latest scale for {reference}");
+                        let text = format!("{what} during conflict retry: {}", error.message);
+                        self.handle_error(text.into());
+                    }
+                }
             }
             if attempt >= attempts || !is_conflict(refused) {
                 return Err(refused.message.clone());

@@ -177,7 +177,9 @@ impl Reconcile<'_> {
             status.current_replicas.get_or_insert(0);
         }
         let error = refused.map(|error| error.message.clone());
-        let write = StatusWrite { name: self.hpa.name.clone(), status, error };
+        let version = if admission.serves_v2 { "autoscaling/v2" } else { "autoscaling/v1" };
+        let api_version = Some(version.into());
+        let write = StatusWrite { name: self.hpa.name.clone(), api_version, status, error };
         self.observation.push(ControllerAction::UpdateStatus(write));
         let Some(error) = refused else { return Ok(()) };
         self.event(EventType::Warning, "FailedUpdateStatus", Text::Shared(error.message.clone()));

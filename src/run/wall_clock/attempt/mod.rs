@@ -406,5 +406,5 @@ fn without_verdict(session: &ScenarioSession, why: &Uncertainty) -> EngineError 
 /// The number of observable requests of a reconcile.
 fn requests(tick: &Observation, scope: Scope) -> usize {
     let reads = scope.visible(tick).len();
-    reads + tick.actions().iter().filter(|action| action.is_write()).count()
+    reads + tick.actions().filter(|action| action.is_write()).count()
 }

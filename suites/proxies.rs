@@ -1,0 +1,176 @@
+//! A proxy between the harness and the real upstream controller alters one aspect of what the
+//! controller did: each alteration is a divergence, in the field that it concerns. This shows that
+//! the harness observes the order of actions, their number, namespaces, API versions and bodies.
+//!
+//! The program of the suite is also the proxy: as `proxies --proxy NAME ENGINE`, it forwards the
+//! engine protocol, and alters the log of each answer. Requires Go.
+
+mod support;
+
+use std::error::Error;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::thread;
+
+use kube_lockstep::engine::upstream::Upstream;
+use kube_lockstep::model::rules::Release;
+use kube_lockstep::run::{Verdict, run_one};
+use libtest_mimic::Failed;
+use serde_json::{Value, json};
+use support::trials::Suite;
+
+/// The first argument of the proxy.
+const PROXY: &str = "--proxy";
+
+/// An alteration of the log of a step.
+struct Alteration {
+    name: &'static str,
+    alter: fn(&mut Vec<Value>),
+    /// The first field that differs.
+    field: &'static str,
+}
+
+const ALTERATIONS: &[Alteration] = &[
+    Alteration { name: "status_before_scale", alter: status_before_scale, field: "order" },
+    Alteration { name: "queries_after_the_scale", alter: queries_after_the_scale, field: "order" },
+    Alteration { name: "repeated_status_writes", alter: repeated_status_writes, field: "status" },
+    Alteration {
+        name: "a_scale_write_in_another_namespace",
+        alter: |log| in_another_namespace(log, "updateScale"),
+        field: "namespaces[0]",
+    },
+    Alteration {
+        name: "a_query_in_another_namespace",
+        alter: |log| in_another_namespace(log, "listPodMetrics"),
+        field: "namespaces[0]",
+    },
+    Alteration {
+        name: "another_status_in_the_scale",
+        alter: |log| change(log, "updateScale", "statusReplicas", &json!(1)),
+        field: "scale[0] as sent",
+    },
+    Alteration {
+        name: "another_version_of_the_scale",
+        alter: |log| change(log, "updateScale", "apiVersion", &json!("autoscaling/v2")),
+        field: "scale[0] as sent",
+    },
+    Alteration {
+        name: "another_version_of_the_hpa",
+        alter: |log| change(log, "updateStatus", "apiVersion", &json!("autoscaling/v1")),
+        field: "status: apiVersion of the request",
+    },
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [flag, name, engine] = arguments.as_slice()
+        && flag == PROXY
+    {
+        return match proxy(name, engine) {
+            Ok(code) => code,
+            Err(error) => {
+                eprintln!("the proxy failed: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    let mut suite = Suite::new("proxies");
+    let upstream = suite.upstream(Release::NEWEST);
+    suite.test_with(&upstream, "an_unaltered_log_conforms", |engine| {
+        match run("nothing", &engine)? {
+            Verdict::Conforms => Ok(()),
+            verdict => Err(format!("{verdict:?}").into()),
+        }
+    });
+    for alteration in ALTERATIONS {
+        suite.test_with(&upstream, format!("{}_diverges", alteration.name), |engine| {
+            match run(alteration.name, &engine)? {
+                Verdict::Diverges(divergence) => {
+                    assert_eq!(divergence.fields[0].field, alteration.field, "{divergence:?}");
+                    Ok(())
+                }
+                verdict => Err(format!("{verdict:?}").into()),
+            }
+        });
+    }
+    suite.run()
+}
+
+/// Runs a scenario whose first reconcile queries a metric and scales.
+fn run(alteration: &str, engine: &Path) -> Result<Verdict, Failed> {
+    let fixture = "fixtures/tolerance/just-above-the-upper-edge-scales-up.yaml";
+    let scenario = support::load(&support::repository().join(fixture));
+    let folder = tempfile::tempdir()?;
+    let program = folder.path().join("proxy");
+    let (suite, engine) = (std::env::current_exe()?, engine.display());
+    let script = format!("#!/bin/sh\nexec '{}' {PROXY} {alteration} '{engine}'\n", suite.display());
+    fs::write(&program, script)?;
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+    Ok(run_one(&scenario, &mut Upstream::new(program, Release::NEWEST), &[]).verdict)
+}
+
+/// Forwards requests to an engine, and its answers with an alteration.
+fn proxy(name: &str, engine: &str) -> Result<ExitCode, Box<dyn Error>> {
+    let alteration = ALTERATIONS.iter().find(|alteration| alteration.name == name);
+    let mut child = Command::new(engine).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let mut requests = child.stdin.take().ok_or("no standard input")?;
+    let forwarding = thread::spawn(move || io::copy(&mut io::stdin(), &mut requests));
+    let answers = BufReader::new(child.stdout.take().ok_or("no standard output")?);
+    for line in answers.lines() {
+        let mut answer: Value = serde_json::from_str(&line?)?;
+        if let Some(alteration) = alteration
+            && let Some(log) = answer.pointer_mut("/stepped/log").and_then(Value::as_array_mut)
+        {
+            (alteration.alter)(log);
+        }
+        writeln!(io::stdout(), "{answer}")?;
+    }
+    let status = child.wait()?;
+    // It ends with the input.
+    drop(forwarding);
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn is(entry: &Value, action: &str) -> bool {
+    entry.get(action).is_some()
+}
+
+/// Moves each entry of an action behind the next entry of another one.
+fn swap(log: &mut [Value], action: &str, later: &str) {
+    for index in 1..log.len() {
+        if is(&log[index - 1], action) && is(&log[index], later) {
+            log.swap(index - 1, index);
+        }
+    }
+}
+
+fn status_before_scale(log: &mut Vec<Value>) {
+    swap(log, "updateScale", "updateStatus");
+}
+
+fn queries_after_the_scale(log: &mut Vec<Value>) {
+    swap(log, "listPodMetrics", "updateScale");
+}
+
+fn repeated_status_writes(log: &mut Vec<Value>) {
+    let repeated = |entry: Value| {
+        let times = if is(&entry, "updateStatus") { 2 } else { 1 };
+        vec![entry; times]
+    };
+    *log = std::mem::take(log).into_iter().flat_map(repeated).collect();
+}
+
+fn in_another_namespace(log: &mut [Value], action: &str) {
+    for entry in log.iter_mut().filter(|entry| is(entry, action)) {
+        entry["namespace"] = json!("kube-system");
+    }
+}
+
+fn change(log: &mut [Value], action: &str, field: &str, value: &Value) {
+    for entry in log.iter_mut().filter(|entry| is(entry, action)) {
+        entry[action][field] = value.clone();
+    }
+}
