@@ -41,7 +41,7 @@ fn tick(number: i64, current: i32, desired: i32) -> Observation {
     let hpa: Arc<str> = Arc::from("web");
     let mut tick = Observation::new(at, hpa.clone(), []);
     if current != desired || number == 0 {
-        let write = StatusWrite { name: hpa.clone(), status, error: None };
+        let write = StatusWrite { name: hpa.clone(), status, ..StatusWrite::default() };
         tick.push(ControllerAction::UpdateStatus(write));
     }
     if current != desired {
@@ -49,7 +49,7 @@ fn tick(number: i64, current: i32, desired: i32) -> Observation {
             resource: "deployments.apps".into(),
             name: "web".into(),
             replicas: desired,
-            error: None,
+            ..ScaleWrite::default()
         }));
         let message = format!("New size: {desired}; reason: All metrics below target");
         let reason = "SuccessfulRescale".into();

@@ -12,7 +12,7 @@ fn ticks(replicas: &[Option<i32>]) -> Vec<Observation> {
             resource: "deployments.apps".into(),
             name: "web".into(),
             replicas,
-            error: None,
+            ..ScaleWrite::default()
         })
     };
     let times = (0..).map(|index| Time::from_secs(15 * index));

@@ -7,7 +7,8 @@ use crate::model::api::{
     MetricValueStatus, ObjectMetricStatus, PodsMetricStatus,
 };
 use crate::model::observation::{
-    ControllerAction, Event, EventType, Items, ScaleReplicas, ScaleWrite, SeriesValue, StatusWrite,
+    ControllerAction, Event, EventType, Items, ScaleReplicas, ScaleWrite, SentScale, SeriesValue,
+    StatusWrite,
 };
 use crate::model::quantity::Quantity;
 use crate::model::rules::Release;
@@ -130,6 +131,11 @@ fn all_kinds_of_actions_can_be_written_and_read() {
             resource: "deployments.apps".into(),
             name: "web".into(),
             replicas: 5,
+            sent: Some(SentScale {
+                api_version: "autoscaling/v1".into(),
+                status_replicas: 3,
+                selector: "app=web".into(),
+            }),
             error: error.map(Into::into),
         })
     };
@@ -180,7 +186,7 @@ fn with_conditions(seconds: i64, conditions: &[(ConditionType, &'static str)]) -
         last_transition_time: Time::ZERO,
     });
     let status = HpaStatus { conditions: conditions.collect(), ..HpaStatus::default() };
-    let write = StatusWrite { name: "web".into(), status, error: None };
+    let write = StatusWrite { name: "web".into(), status, ..StatusWrite::default() };
     Observation::new(
         Time::from_secs(seconds),
         "web".into(),
@@ -213,7 +219,7 @@ fn equal_reconciles_at_equal_intervals_are_counted() {
         ControllerAction::ListPodMetrics { selector: "a=b".into(), answer: Ok(Items { items: 1 }) };
     let at = |seconds| Observation::new(Time::from_secs(seconds), "web".into(), [query.clone()]);
     let mut ticks: Vec<_> = [0, 15, 30, 45, 70].map(at).into();
-    ticks[0].push(with_conditions(0, &[]).actions()[0].clone());
+    ticks[0].push(with_conditions(0, &[]).actions().next().unwrap().clone());
     let lines = round_trip(&Trace { ticks: ticks.clone(), ..Trace::default() });
     let repeat = |times: usize, every: &str| {
         format!(r#"{{"repeat":{{"times":{times},"every":"{every}"}}}}"#)

@@ -103,7 +103,7 @@ mod tests {
         let passed = |minor: u32| {
             let mut recorder = Recorder::new(&Rules::of(Release { minor }));
             let mut tick = events(EventType::Warning, 30);
-            tick.push(events(EventType::Normal, 1).actions()[0].clone());
+            tick.push(events(EventType::Normal, 1).actions().next().unwrap().clone());
             recorder.record(&mut tick, Time::ZERO);
             tick.events().count()
         };

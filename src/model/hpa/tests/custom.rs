@@ -119,13 +119,13 @@ fn pods_metrics_are_averaged_and_missing_values_filled_in() {
     let mut all = with_pods(pods("100"), &[Some("200"), Some("201"), Some("400")]);
     assert_eq!(computed(&mut all), (9, "267".to_owned()));
     assert_eq!(
-        all.last().observation.actions()[1],
-        ControllerAction::PodsMetric {
+        all.last().observation.actions().nth(1),
+        Some(&ControllerAction::PodsMetric {
             metric: "rps".into(),
             selector: "app=web".into(),
             metric_selector: "".into(),
             answer: Ok(Items { items: 3 }),
-        }
+        })
     );
     assert!(message(&all).ends_with("a replica count from pods metric rps"));
     // The average of 400 over three pods is 133, so the scale-up is smaller than for one pod.
@@ -164,7 +164,7 @@ fn a_metric_selector_is_part_of_the_query_and_defaults_to_everything() {
         spec.metrics[0].external.as_mut().unwrap().metric = Arc::new(metric);
     });
     assert_eq!(computed(&mut world), (4, "4".to_owned()));
-    let read = &world.last().observation.actions()[1];
+    let read = world.last().observation.actions().nth(1).unwrap();
     let ControllerAction::ExternalMetric { metric_selector, answer, .. } = read else {
         panic!("{read:?}");
     };
@@ -202,7 +202,7 @@ fn an_objects_value_scales_the_ready_pods() {
     world.kinds[0].terminating = true;
     assert_eq!(computed(&mut world), (10, "250".to_owned()));
     assert!(message(&world).ends_with("a replica count from Ingress metric rps"));
-    let read = &world.last().observation.actions()[1];
+    let read = world.last().observation.actions().nth(1).unwrap();
     assert_eq!(
         read,
         &ControllerAction::ObjectMetric {

@@ -36,7 +36,7 @@ fn an_invalid_api_version_ends_the_reconcile() {
     let error = "unexpected GroupVersion string: a/b/c";
     let expected = format!("invalid API version in scale target reference: {error}");
     assert_eq!(errors(world.first()), [expected.as_str()]);
-    assert!(world.last().observation.actions().iter().all(|action| !action.is_read()));
+    assert!(world.last().observation.actions().all(|action| !action.is_read()));
     assert_eq!(world.events(), [("FailedGetScale".to_owned(), error.to_owned())]);
 }
 
