@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use kube_lockstep::engine::EngineError;
 use kube_lockstep::model::rules::Release;
-use kube_lockstep::run::{Event, Outcome, SIDE_BY_SIDE, Verdict, run_all};
+use kube_lockstep::run::{DEFAULT_CLUSTER_JOBS, Event, Outcome, Verdict, run_all};
 use libtest_mimic::Failed;
 use support::trials::{self, Suite};
 
@@ -53,7 +53,7 @@ fn run_fixtures(suite: &Suite, release: Release) -> Result<BTreeMap<String, Outc
             .is_none_or(|only| format!("{release}/{}", support::id_of(path)).contains(only))
     };
     let scenarios = all.iter().filter(wanted).map(|path| support::load(path)).collect();
-    let plan = support::on_a_control_plane(scenarios, release, SIDE_BY_SIDE);
+    let plan = support::on_a_control_plane(scenarios, release, DEFAULT_CLUSTER_JOBS);
     if plan.scenarios.is_empty() {
         return Ok(BTreeMap::new());
     }

@@ -63,7 +63,7 @@ fn plan(ticks: usize, jobs: usize, areas: &[Area]) -> FuzzPlan {
         release: RELEASE,
         jobs,
         areas: areas.to_vec(),
-        most_findings: 1,
+        max_findings: 1,
         shrinking: 3000,
         known: Vec::new(),
         stop: CancellationToken::new(),
@@ -241,7 +241,7 @@ fn any_number_of_jobs_finds_the_same() -> Result<(), Failed> {
     let results = |jobs| {
         let change = |scenario: &mut Scenario| scenario.flags.tolerance += 0.01;
         let engine = move || Box::new(Changed(Model::new(RELEASE), change)) as Box<dyn Engine>;
-        let plan = FuzzPlan { most_findings: 3, shrinking: 200, ..plan(30_000, jobs, &[]) };
+        let plan = FuzzPlan { max_findings: 3, shrinking: 200, ..plan(30_000, jobs, &[]) };
         let (summary, found) = run(&plan, &engine);
         let found = found.iter().map(|found| {
             (found.index, found.times, found.kind.clone(), scenario::to_yaml(&found.scenario, None))

@@ -125,7 +125,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         release,
         jobs,
         areas: args.areas.clone(),
-        most_findings: MOST_FINDINGS,
+        max_findings: MOST_FINDINGS,
         shrinking: SHRINKING,
         known: Fixtures::find(None)?.known()?,
         stop,

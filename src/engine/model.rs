@@ -116,7 +116,7 @@ impl Simulation {
             hpas: hpas.collect(),
             targets: targets.collect(),
             kinds: kinds.collect(),
-            concurrent: scenario.takes_turns(),
+            concurrent: scenario.may_interleave(),
         }
     }
 

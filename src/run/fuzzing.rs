@@ -38,7 +38,7 @@ pub struct FuzzPlan {
     /// The areas of the scenarios; empty: all.
     pub areas: Vec<Area>,
     /// The run ends when it has found this many kinds of failures.
-    pub most_findings: usize,
+    pub max_findings: usize,
     /// The maximum number of scenarios to try when shrinking a failure.
     pub shrinking: usize,
     /// Known disagreements.
@@ -239,7 +239,7 @@ pub fn fuzz(
         };
         !enough
             && failed_without_ticks < MAX_FAILURES_WITHOUT_TICKS
-            && kinds.len() < plan.most_findings
+            && kinds.len() < plan.max_findings
             && !plan.is_stopped()
     });
     summary.elapsed = begin.elapsed();

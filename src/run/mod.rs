@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 
 pub use lockstep::{FreeRun, FreeTick, free_run, free_run_by, run_one, run_watched};
 #[cfg(feature = "engines")]
-pub use plan::{ClusterOptions, Compared, CustomController, Pace, Plan, SIDE_BY_SIDE};
+pub use plan::{ClusterOptions, Compared, CustomController, DEFAULT_CLUSTER_JOBS, Pace, Plan};
 #[cfg(feature = "engines")]
 pub use runner::run_all;
 pub use shard::Shard;
@@ -176,7 +176,10 @@ impl Outcome {
 
     /// Known disagreements that cover this scenario although it ran to its end without them.
     #[must_use]
-    pub fn no_longer<'k>(&self, known: &'k [KnownDisagreement]) -> Vec<&'k KnownDisagreement> {
+    pub fn resolved_disagreements<'k>(
+        &self,
+        known: &'k [KnownDisagreement],
+    ) -> Vec<&'k KnownDisagreement> {
         if !matches!(self.verdict, Verdict::Conforms | Verdict::Unexpected) {
             return Vec::new();
         }

@@ -22,7 +22,7 @@ use crate::scenario::Scenario;
 
 /// The number of scenarios that run at a time on a cluster by default. They mostly wait, and the
 /// cluster can keep up with this number.
-pub const SIDE_BY_SIDE: usize = 72;
+pub const DEFAULT_CLUSTER_JOBS: usize = 72;
 
 /// The scenarios, the engine and the options of a run.
 #[derive(Clone, Debug)]
@@ -114,14 +114,14 @@ pub enum Compared {
 
 impl Plan {
     /// A plan with default settings: no known disagreements, one scenario at a time (on a cluster
-    /// [`SIDE_BY_SIDE`]), the traces inside this binary.
+    /// [`DEFAULT_CLUSTER_JOBS`]), the traces inside this binary.
     #[must_use]
     pub fn new(scenarios: Vec<Arc<Scenario>>, engine: EngineChoice, releases: Releases) -> Plan {
         Plan {
             scenarios,
             engine,
             releases,
-            jobs: if engine.is_wall_clock() { SIDE_BY_SIDE } else { 1 },
+            jobs: if engine.is_wall_clock() { DEFAULT_CLUSTER_JOBS } else { 1 },
             known: Vec::new(),
             traces: Traces::Embedded,
             program: None,

@@ -44,7 +44,7 @@ impl<'a> Record<'a> {
 
     /// Counts and reports an outcome, and the known disagreements that it no longer shows.
     pub(super) fn finished_with_known(&mut self, known: &[KnownDisagreement], outcome: Outcome) {
-        let stale = outcome.no_longer(known).into_iter();
+        let stale = outcome.resolved_disagreements(known).into_iter();
         self.release.stale_known.extend(
             stale.map(|known| format!("{}: {} ({})", known.scenario, known.field, known.reason)),
         );

@@ -26,7 +26,7 @@ impl Scenario {
     /// The flags that are set or differ from their defaults.
     fn required_flags(&self) -> Vec<Flag> {
         let mut required = self.flags.differing(&Flags::default());
-        required.extend(&self.flags_given);
+        required.extend(&self.explicit_flags);
         required
     }
 

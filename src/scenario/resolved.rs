@@ -46,7 +46,7 @@ pub struct Scenario {
     /// release.
     pub flags: Flags,
     /// The flags that are set, even to their defaults.
-    pub flags_given: Vec<Flag>,
+    pub explicit_flags: Vec<Flag>,
     /// The feature gates of API server and controller that the file switches, by name.
     pub gate_overrides: BTreeMap<String, bool>,
     /// The namespace of all objects.
@@ -140,7 +140,7 @@ impl Scenario {
 
     /// Returns true if several reconciles may be due, or in progress, at the same time.
     #[must_use]
-    pub fn takes_turns(&self) -> bool {
+    pub fn may_interleave(&self) -> bool {
         let slow = |event: &TimelineEvent| matches!(event.action, Action::MetricsSlow(_));
         self.has_several_hpas() || self.timeline.iter().any(slow)
     }

@@ -145,7 +145,7 @@ impl Speed {
             return Ok(seconds);
         }
         if seconds % self.0 != 0 {
-            return Err(format!("its {name}: {seconds} does not divide by {}", self.0));
+            return Err(format!("its {name} of {seconds} is not divisible by {}", self.0));
         }
         Ok(seconds / self.0)
     }
@@ -264,7 +264,7 @@ mod tests {
         let text =
             text().replace("stabilizationWindowSeconds: 300", "stabilizationWindowSeconds: 50");
         let error = scenario(&text).faster(NonZero::new(15).expect("15")).expect_err("50 / 15");
-        assert_eq!(error, "its stabilizationWindowSeconds: 50 does not divide by 15");
+        assert_eq!(error, "its stabilizationWindowSeconds of 50 is not divisible by 15");
     }
 
     #[test]

@@ -55,7 +55,7 @@ fn unless(value: Span, default: Span) -> Option<Span> {
 fn controller(scenario: &Scenario) -> Controller {
     let (flags, default) = (&scenario.flags, flags::Flags::default());
     let mut wanted = flags.differing(&default);
-    wanted.extend(&scenario.flags_given);
+    wanted.extend(&scenario.explicit_flags);
     let given = |flag: Flag, value: Span| wanted.contains(&flag).then_some(value);
     let typed = Flags {
         horizontal_pod_autoscaler_sync_period: given(Flag::SyncPeriod, flags.sync_period),

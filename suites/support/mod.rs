@@ -93,7 +93,7 @@ pub fn is_missing<T>(thing: &Result<T, EngineError>) -> bool {
 /// Fails if the scenario no longer shows one of its known disagreements.
 #[cfg(feature = "engines")]
 pub fn still_disagrees(outcome: &Outcome, known: &[KnownDisagreement]) -> Result<(), String> {
-    match outcome.no_longer(known).as_slice() {
+    match outcome.resolved_disagreements(known).as_slice() {
         [] => Ok(()),
         stale => {
             Err(format!("{} no longer disagrees, see divergences.yaml: {stale:#?}", outcome.id))

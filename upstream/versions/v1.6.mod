@@ -36,7 +36,7 @@ require (
 	k8s.io/apiserver v0.0.0-00010101000000-000000000000
 	k8s.io/client-go v0.0.0-00010101000000-000000000000
 	k8s.io/heapster v0.0.0-00010101000000-000000000000
-	k8s.io/kubernetes v1.6.0
+	k8s.io/kubernetes v1.6.13
 )
 
 require (

@@ -40,7 +40,7 @@ require (
 	k8s.io/client-go v0.0.0-00010101000000-000000000000
 	k8s.io/heapster v1.2.0-beta.1
 	k8s.io/kube-openapi v0.0.0-20171101183504-39a7bf85c140
-	k8s.io/kubernetes v1.9.2
+	k8s.io/kubernetes v1.9.11
 	k8s.io/metrics v0.0.0-00010101000000-000000000000
 )
 

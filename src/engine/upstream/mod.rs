@@ -145,7 +145,7 @@ impl<'a> Open<'a> {
             feature_gates: &scenario.gate_overrides,
             targets: scenario.kinds(),
             without_scale: scenario.kinds_without_scale(),
-            turns: scenario.takes_turns(),
+            turns: scenario.may_interleave(),
         }
     }
 }
@@ -169,7 +169,8 @@ impl Engine for Upstream {
         match opened {
             Ok(Answer::Opened { epoch }) => {
                 let hpas = scenario.hpas.iter().map(|hpa| hpa.name.clone());
-                let log = Log::new(epoch, scenario.namespace.clone(), hpas, scenario.takes_turns());
+                let log =
+                    Log::new(epoch, scenario.namespace.clone(), hpas, scenario.may_interleave());
                 let now = Time::ZERO;
                 let older = Older::of(self.release);
                 Ok(Box::new(UpstreamSession { engine: self, now, log, older, closed: false }))

@@ -61,7 +61,7 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
         covers: Vec::new(),
         releases: ReleaseRange::default(),
         flags: draft.flags,
-        flags_given: draft.flags.differing(&Flags::default()),
+        explicit_flags: draft.flags.differing(&Flags::default()),
         gate_overrides,
         namespace: Arc::from("default"),
         hpas,

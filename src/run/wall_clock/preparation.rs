@@ -94,7 +94,7 @@ fn too_short(faster: &Scenario, release: Release) -> Option<String> {
     let period = faster.flags_by(&Rules::of(release)).sync_period;
     (period < SHORTEST_SYNC_PERIOD).then(|| {
         let least = SHORTEST_SYNC_PERIOD;
-        format!("its sync period would be {period}, and less than {least} is too short")
+        format!("its sync period would be {period}, but the minimum is {least}")
     })
 }
 
@@ -114,7 +114,9 @@ fn unordered(trace: &Trace) -> Option<String> {
         let at = tick.at;
         let is_close = |edit: Time| (edit - at).0.abs() < SHORTEST_EDIT_DISTANCE.0;
         let edited = trace.api.iter().any(|(_, edit)| is_close(edit.at));
-        edited.then(|| format!("at {at} it is edited, and a reconcile that leaves no trace is due"))
+        edited.then(|| {
+            format!("the HPA is edited at {at}, the time of a reconcile that can't be observed")
+        })
     })
 }
 
@@ -293,20 +295,20 @@ pub(super) mod tests {
 
     /// All reasons to skip a fixture; `…` stands for any text. Another reason may be a mistake.
     const REASONS: [&str; 16] = [
-        "a container without a request: which pod is named for it is chance",
-        "a quota of pods",
-        "a target that is deleted takes its pods with it",
-        "after a slow answer the next reconcile follows a resync, which can't be seen",
-        "an overhead of pods, which needs a RuntimeClass",
-        "at … it is edited, and a reconcile that leaves no trace is due",
+        "a pod quota",
+        "after a slow response, the next reconcile follows a resync, which can't be observed",
+        "all scenarios share the controller, so it can't be restarted",
+        "containers without a request: the controller names a random pod in the status",
+        "deleting the target also deletes its pods",
+        "errors of the API server can't be injected",
         "feature gate … does not exist in this release",
-        "it takes …, and at most 1m is wanted",
+        "it takes …, but the limit is 1m",
         "its behavior is in the annotation autoscaling.alpha.kubernetes.io/behavior",
-        "its periodSeconds: … does not divide by 15",
+        "its periodSeconds of … is not divisible by 15",
+        "pod overhead, which requires a RuntimeClass",
         "rolling updates have their own order",
-        "several HPAs, whose reconciles can't be told apart",
-        "the API server can't be made to fail",
-        "the controller is that of all scenarios",
+        "several HPAs, whose reconciles can't be distinguished",
+        "the HPA is edited at …, the time of a reconcile that can't be observed",
         "the selector …, which is not a list of labels",
         "unrecognized feature gate: …",
     ];

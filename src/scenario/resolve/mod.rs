@@ -100,7 +100,7 @@ fn scenario(
         covers: file.covers.clone(),
         releases,
         flags,
-        flags_given: controller::given(file),
+        explicit_flags: controller::given(file),
         gate_overrides,
         namespace: hpas.namespace(),
         notes,

@@ -46,7 +46,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
         covers: Vec::new(),
         releases: ReleaseRange::default(),
         flags: Flags::default(),
-        flags_given: Vec::new(),
+        explicit_flags: Vec::new(),
         gate_overrides: BTreeMap::new(),
         namespace: "default".into(),
         hpas: vec![Autoscaler {

@@ -14,7 +14,7 @@ pub(crate) fn unsupported_reason(scenario: &Scenario) -> Option<String> {
     let workload = &scenario.workload;
     let is_custom = PodOwner::of(workload) == PodOwner::Harness;
     if scenario.has_several_hpas() {
-        return Some("several HPAs, whose reconciles can't be told apart".to_owned());
+        return Some("several HPAs, whose reconciles can't be distinguished".to_owned());
     }
     if !is_custom && workload.version != "v1" {
         return Some(format!("{}s of {}", workload.kind, workload.version));
