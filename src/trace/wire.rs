@@ -249,7 +249,8 @@ mod tests {
     #[test]
     fn a_scale_write_names_its_resource() {
         let answer = r#"{"now":0,"log":[
-            {"at":0,"namespace":"default","getScale":{"resource":"deployments.apps","name":"web","replicas":3,
+            {"at":0,"namespace":"default",
+                "getScale":{"resource":"deployments.apps","name":"web","replicas":3,
                 "statusReplicas":3}},
             {"at":0,"namespace":"default",
                 "updateScale":{"resource":"statefulsets.apps","name":"db","replicas":6}}]}"#;
