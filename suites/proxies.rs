@@ -34,8 +34,16 @@ struct Alteration {
 }
 
 const ALTERATIONS: &[Alteration] = &[
-    Alteration { name: "status_before_scale", alter: status_before_scale, field: "order" },
-    Alteration { name: "queries_after_the_scale", alter: queries_after_the_scale, field: "order" },
+    Alteration {
+        name: "status_before_scale",
+        alter: |log| swap(log, "updateScale", "updateStatus"),
+        field: "order",
+    },
+    Alteration {
+        name: "queries_after_the_scale",
+        alter: |log| swap(log, "listPodMetrics", "updateScale"),
+        field: "order",
+    },
     Alteration { name: "repeated_status_writes", alter: repeated_status_writes, field: "status" },
     Alteration {
         name: "a_scale_write_in_another_namespace",
@@ -72,7 +80,8 @@ fn main() -> ExitCode {
         return match proxy(name, engine) {
             Ok(code) => code,
             Err(error) => {
-                eprintln!("the proxy failed: {error}");
+                // The harness shows it.
+                let _ = writeln!(io::stderr(), "the proxy failed: {error}");
                 ExitCode::FAILURE
             }
         };
@@ -145,14 +154,6 @@ fn swap(log: &mut [Value], action: &str, later: &str) {
             log.swap(index - 1, index);
         }
     }
-}
-
-fn status_before_scale(log: &mut Vec<Value>) {
-    swap(log, "updateScale", "updateStatus");
-}
-
-fn queries_after_the_scale(log: &mut Vec<Value>) {
-    swap(log, "listPodMetrics", "updateScale");
 }
 
 fn repeated_status_writes(log: &mut Vec<Value>) {
