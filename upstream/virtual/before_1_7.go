@@ -34,6 +34,16 @@ func newController(
 	)
 }
 
-// stable is the form in which stored objects are compared. Kubernetes 1.6 stores annotations in the
-// random order of a map, so that writes without a change are sometimes stored. Here they never are.
-func stable(hpa *storageHPA, _ []byte) ([]byte, error) { return json.Marshal(hpa) }
+// stable is the form in which stored objects are compared: their bytes. Kubernetes 1.6 stores
+// annotations in the random order of a map, so that writes without a change are sometimes stored.
+// Here they never are: annotations are compared in a fixed order.
+func stable(hpa *storageHPA, _ []byte) ([]byte, error) {
+	other := copyOf(hpa)
+	other.Annotations = nil
+	_, bytes, err := overTheWire(other)
+	if err != nil {
+		return nil, err
+	}
+	annotations, err := json.Marshal(hpa.Annotations)
+	return append(bytes, annotations...), err
+}
