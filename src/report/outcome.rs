@@ -7,7 +7,7 @@ use anstyle::Style;
 
 use super::difference::{below_each_other, is_short, side_by_side};
 use super::layout::{Align, Columns, hanging, width, wrap};
-use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
+use super::style::{BAD, DIM, STRONG, WARN, paint};
 use super::{counted, replay};
 use crate::compare::Divergence;
 use crate::model::observation::{Observation, ScaleWrite};
@@ -37,6 +37,7 @@ pub(super) fn text(outcome: &Outcome, run: Option<&Setting>, columns: usize) -> 
 }
 
 /// The notes for the author; notes on how the file was read only if `all`.
+#[cfg(feature = "cli")]
 pub(super) fn notes(outcome: &Outcome, all: bool, columns: usize) -> String {
     let notes = outcome.notes.iter().filter(|note| all || !note.is_about_reading);
     notes.map(|note| note_line(&outcome.path, note, columns)).collect()
@@ -50,18 +51,21 @@ pub(super) fn note_line(path: &str, note: &Note, columns: usize) -> String {
 }
 
 /// Returns true if the text of the outcome is a block instead of one line of a list.
+#[cfg(feature = "cli")]
 pub(super) fn is_block(outcome: &Outcome) -> bool {
     !matches!(outcome.verdict, Verdict::Skipped { .. })
 }
 
 /// One line for a scenario with any verdict; with the release if there are several.
+#[cfg(feature = "cli")]
 pub(super) fn short(outcome: &Outcome, several: bool, columns: usize) -> String {
     let ticks = counted(outcome.ticks, "tick");
     let rest = if several { format!("v{}, {ticks}", outcome.release) } else { ticks };
-    line("conforms", GOOD, &outcome.id, &rest, columns)
+    line("conforms", super::style::GOOD, &outcome.id, &rest, columns)
 }
 
 /// One line for a scenario on which the engine failed for the same reason as on an earlier one.
+#[cfg(feature = "cli")]
 pub(super) fn same_failure(outcome: &Outcome, columns: usize) -> String {
     line("inconclusive", WARN, &outcome.id, "for the same reason as an earlier scenario", columns)
 }
