@@ -16,7 +16,7 @@ type metricsCase struct {
 	apply  string // the responses of the metrics APIs, as changes
 }
 
-type loggedEntry map[string]map[string]any
+type loggedEntry map[string]any
 
 // firstReconcile runs a case in an engine, and returns the log at t=0.
 func firstReconcile(t *testing.T, c metricsCase) []loggedEntry {
@@ -209,7 +209,8 @@ func TestEachTypeOfMetricDecides(t *testing.T) {
 			if got := only(t, log, c.query); got != c.queried {
 				t.Errorf("queried %s, want %s", got, c.queried)
 			}
-			want := fmt.Sprintf(`{"name":"web","replicas":%d,"resource":"deployments.apps"}`, c.replicas)
+			want := fmt.Sprintf(`{"apiVersion":"autoscaling/v1","name":"web","replicas":%d,`+
+				`"resource":"deployments.apps","selector":"app=web","statusReplicas":3}`, c.replicas)
 			if got := only(t, log, "updateScale"); got != want {
 				t.Errorf("decided %s, want %s", got, want)
 			}
