@@ -143,7 +143,7 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
         order(&mut differences, model, seen, scope);
     }
     if differences.found.is_empty() {
-        namespaces(&mut differences, model, seen);
+        namespaces(&mut differences, model, seen, scope);
     }
     if differences.found.is_empty() && scope == Scope::ALL && model != seen {
         // The observations differ, but in no known field; this must not count as agreement.
@@ -301,15 +301,22 @@ fn order(differences: &mut Differences, model: &Observation, seen: &Observation,
 }
 
 /// Compares the namespaces of requests. All actions are equal otherwise.
-fn namespaces(differences: &mut Differences, model: &Observation, seen: &Observation) {
+fn namespaces(
+    differences: &mut Differences,
+    model: &Observation,
+    seen: &Observation,
+    scope: Scope,
+) {
     let names = |tick: &Observation| -> Vec<String> {
         let name = |index| tick.actions().nth(index).map_or("", ControllerAction::name);
         let shown = |(index, namespace)| match namespace {
             "" => format!("{} {}", NO_NAMESPACE, name(index)),
             namespace => format!("namespace {namespace} {}", name(index)),
         };
+        let is_visible =
+            |index| tick.actions().nth(index).is_some_and(|action| scope.shows(action));
         let others = tick.in_other_namespaces().map(|(index, of)| (index, &**of));
-        others.map(shown).collect()
+        others.filter(|(index, _)| is_visible(*index)).map(shown).collect()
     };
     if model.in_other_namespaces().ne(seen.in_other_namespaces()) {
         differences.list("namespaces", names(model), names(seen));
