@@ -15,7 +15,7 @@ use kube_lockstep::model::api::ConditionStatus;
 use kube_lockstep::model::rules::Release;
 use kube_lockstep::model::time::Time;
 use kube_lockstep::run::fuzzing::{
-    Enough, Failure, Finding, FuzzEvent, FuzzPlan, FuzzSummary, fuzz as fuzzed,
+    Failure, Finding, FuzzEvent, FuzzPlan, FuzzSummary, RunLimit, fuzz as fuzzed,
 };
 use kube_lockstep::run::{Shard, Verdict, run_one, run_watched};
 use kube_lockstep::scenario::{self, Scenario};
@@ -59,7 +59,7 @@ fn plan(ticks: usize, jobs: usize, areas: &[Area]) -> FuzzPlan {
     FuzzPlan {
         shard: Shard::WHOLE,
         seed: 20,
-        enough: Enough::Ticks(ticks),
+        limit: RunLimit::Ticks(ticks),
         release: RELEASE,
         jobs,
         areas: areas.to_vec(),

@@ -357,8 +357,8 @@ fn diverge(_: &Arc<TestCluster>) -> Result<(), Failed> {
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("desiredReplicas"), "{text}");
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("the cluster's sync period is 1s, as measured"), "{text}");
-    assert!(text.contains("taken to be the defaults"), "{text}");
+    assert!(text.contains("the cluster's measured sync period is 1s"), "{text}");
+    assert!(text.contains("assumed to be the defaults"), "{text}");
     cluster.check_clean()
 }
 

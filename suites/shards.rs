@@ -9,7 +9,7 @@ use kube_lockstep::engine::recorded::{FOLDER, Traces};
 use kube_lockstep::report::Report as _;
 use kube_lockstep::report::json::Json;
 use kube_lockstep::report::results;
-use kube_lockstep::run::merge::{Part, merge};
+use kube_lockstep::run::merge::{ResultFile, merge};
 use kube_lockstep::run::{EngineChoice, Event, Plan, Shard, run_all};
 use kube_lockstep::scenario::Scenario;
 use proptest::prelude::*;
@@ -68,7 +68,7 @@ fn without_times(text: &str) -> Vec<Value> {
     lines.collect()
 }
 
-fn parts(texts: &[String]) -> Vec<Part> {
+fn parts(texts: &[String]) -> Vec<ResultFile> {
     let numbered = texts.iter().enumerate();
     let read = |(index, text): (usize, &String)| {
         results::read(&format!("{}.json", index + 1), text).expect("results")

@@ -117,7 +117,7 @@ fn index(args: &Args, run: &FreeRun) -> Result<usize, Failure> {
         .collect();
     let subject =
         args.hpa.as_ref().map_or("the scenario".to_owned(), |hpa| format!("the HPA {hpa}"));
-    let cut = run.unplayable.as_ref().map(|why| format!(": it can't continue: {why}"));
+    let cut = run.undetermined.as_ref().map(|why| format!(": it can't continue: {why}"));
     let cut = cut.unwrap_or_default();
     let Some((_, end)) = ticks.last() else {
         return Err(Failure::usage(format!("{subject} has no ticks{cut}")));

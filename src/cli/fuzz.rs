@@ -20,7 +20,7 @@ use crate::engine::upstream::{TIME_LIMIT, Upstream, build};
 use crate::fuzz::Area;
 use crate::model::rules::Release;
 use crate::report::fuzz::{self as report, FuzzSetting};
-use crate::run::fuzzing::{Enough, Finding, FuzzEvent, FuzzPlan, FuzzSummary, fuzz};
+use crate::run::fuzzing::{Finding, FuzzEvent, FuzzPlan, FuzzSummary, RunLimit, fuzz};
 use crate::run::{Setting, Shard, program_engine};
 
 /// The message for a signal while there are findings to save.
@@ -118,9 +118,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     };
     let plan = FuzzPlan {
         seed,
-        enough: args
+        limit: args
             .time
-            .map_or(Enough::Ticks(args.ticks.unwrap_or(100_000) as usize), Enough::Time),
+            .map_or(RunLimit::Ticks(args.ticks.unwrap_or(100_000) as usize), RunLimit::Time),
         shard: args.part.shard.unwrap_or(Shard::WHOLE),
         release,
         jobs,

@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let prediction = Predict::new(scenario.clone()).release(release).run();
     let applies = prediction.is_supported();
     let Prediction { run, unmet, .. } = &prediction;
-    let whole = run.unplayable.is_none();
+    let whole = run.undetermined.is_none();
     match args.format {
         Format::Text => {
             let mut text = String::new();
@@ -59,7 +59,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             unless_closed(json::free_run(&mut io::stdout(), run, unmet, skipped.as_deref()))?;
         }
     }
-    if let Some(why) = &run.unplayable {
+    if let Some(why) = &run.undetermined {
         anyhow::bail!("{}: {why}", scenario.path);
     }
     Ok(if unmet.is_empty() { exit::CONFORMS } else { exit::DIVERGES })

@@ -65,7 +65,7 @@ pub trait Engine {
 
     /// The reason why this engine can't run a scenario that its release supports, if any. The
     /// scenario is then skipped.
-    fn lacks(&self, _scenario: &Scenario) -> Option<String> {
+    fn unsupported_reason(&self, _scenario: &Scenario) -> Option<String> {
         None
     }
 

@@ -68,14 +68,14 @@ pub struct ExistingCluster {
     pub replaces: bool,
     /// The command that removes leftovers of dead runs, like `cluster clean`. It runs when this
     /// process is killed. If it is empty, the next run removes the leftovers.
-    pub cleans: Vec<OsString>,
+    pub cleanup_command: Vec<OsString>,
 }
 
 impl ExistingCluster {
     /// The command that removes leftovers of dead runs, as a user types it.
     #[must_use]
     pub fn cleaning(&self) -> String {
-        command_line(&self.cleans)
+        command_line(&self.cleanup_command)
     }
 }
 

@@ -165,7 +165,7 @@ impl Engine for Recorded {
     }
 
     /// Reports a scenario that is recorded, but not on this release.
-    fn lacks(&self, scenario: &Scenario) -> Option<String> {
+    fn unsupported_reason(&self, scenario: &Scenario) -> Option<String> {
         // `open` reports traces that can't be read.
         let recordings = self.traces.read(&scenario.id).ok()?;
         let mut headers = recordings.iter().map(|recording| &recording.header);

@@ -350,7 +350,7 @@ impl Predict {
         let Predict { scenario, release } = self;
         let run = free_run(&scenario, release);
         // Expectations do not apply to other releases, or to a run that ends early.
-        let applies = is_supported(&scenario, release) && run.unplayable.is_none();
+        let applies = is_supported(&scenario, release) && run.undetermined.is_none();
         let expected = if applies { scenario.expect.as_slice() } else { &[] };
         let targets = ScaleTargets::of(&scenario);
         let unmet = expect::evaluate(expected, release, &run.trace.ticks, &targets, &run.outside);

@@ -238,13 +238,13 @@ pub fn summary(figures: &FuzzSummary, seed: u64, columns: usize) -> String {
         0 => String::new(),
         count => format!(", {} without a verdict", thousands(count)),
     };
-    let unplayable = match figures.unplayable {
+    let undetermined = match figures.undetermined {
         0 => String::new(),
         count => format!(", {} cut short where the outcome is random", thousands(count)),
     };
     let _ = writeln!(
         out,
-        "{interrupted}{verdict} in {}, {}{inconclusive}{unplayable} (seed {seed}; {} in {:.1}s)",
+        "{interrupted}{verdict} in {}, {}{inconclusive}{undetermined} (seed {seed}; {} in {:.1}s)",
         counted(figures.scenarios, "scenario"),
         counted(figures.ticks, "tick"),
         speed(figures.scenarios, figures.ticks, figures.elapsed),
@@ -277,7 +277,8 @@ pub(super) struct SummaryFigures {
     ticks: usize,
     divergences: usize,
     inconclusive: usize,
-    unplayable: usize,
+    #[serde(rename = "unplayable")]
+    undetermined: usize,
     interrupted: bool,
     release: String,
     engine: String,
@@ -309,7 +310,7 @@ impl SummaryFigures {
             ticks: summary.ticks,
             divergences: summary.divergences,
             inconclusive: summary.inconclusive,
-            unplayable: summary.unplayable,
+            undetermined: summary.undetermined,
             interrupted: summary.interrupted,
             release: setting.setting.release.clone(),
             engine: setting.setting.engine.to_string(),
@@ -332,7 +333,7 @@ impl SummaryFigures {
             ticks: self.ticks,
             divergences: self.divergences,
             inconclusive: self.inconclusive,
-            unplayable: self.unplayable,
+            undetermined: self.undetermined,
             interrupted: self.interrupted,
             coverage: self.coverage.into_iter().map(group).collect::<Result<_, _>>()?,
             elapsed: Duration::try_from_secs_f64(self.seconds).unwrap_or_default(),

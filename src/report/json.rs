@@ -88,7 +88,7 @@ pub fn free_run(
     if let Some(why) = skipped {
         summary["skipped"] = json!(why);
     }
-    if let Some(why) = &run.unplayable {
+    if let Some(why) = &run.undetermined {
         summary["unplayable"] = json!(why);
     }
     if !run.notes.is_empty() {

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use super::json::{ScenarioLine, SummaryFigures, SummaryLine, VerdictName};
 use crate::compare::Divergence;
 use crate::model::time::{Span, Time};
-use crate::run::merge::{End, Part};
+use crate::run::merge::{End, ResultFile};
 use crate::run::{Outcome, Setting, Shard, Summary, Verdict};
 use crate::trace::Trace;
 
@@ -29,8 +29,8 @@ pub struct ResultsError {
 ///
 /// # Errors
 /// If a line is not a result.
-pub fn read(file: &str, text: &str) -> Result<Part, ResultsError> {
-    let mut part = Part { file: file.to_owned(), outcomes: Vec::new(), end: None };
+pub fn read(file: &str, text: &str) -> Result<ResultFile, ResultsError> {
+    let mut part = ResultFile { file: file.to_owned(), outcomes: Vec::new(), end: None };
     let lines: Vec<(usize, &str)> = numbered(text).collect();
     for (index, (number, line)) in lines.iter().enumerate() {
         let error = |column: usize, why: String| ResultsError {
@@ -141,7 +141,7 @@ fn outcome(line: ScenarioLine) -> Result<Outcome, String> {
         engine: line.engine.into(),
         release: line.release,
         verdict,
-        unplayable: false,
+        undetermined: false,
         known: line.known,
         ticks: line.ticks,
         poisoned: line.poisoned,

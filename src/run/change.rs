@@ -60,7 +60,7 @@ fn rows(
 ) -> (Vec<&'static Change>, Vec<&'static Change>) {
     let run_by = |rules: Rules| {
         let run = free_run_by(scenario, rules, "");
-        (run.trace, run.unplayable)
+        (run.trace, run.undetermined)
     };
     let known = |release: Release| CHANGES.iter().take_while(|it| it.since <= release).count();
     let (from, to) = (known(from), known(to));

@@ -2,16 +2,9 @@
 
 use std::sync::Arc;
 
+use super::plan::ReleasePlan;
 use super::record::Record;
 use crate::engine::EngineError;
-use crate::model::rules::Release;
-use crate::scenario::Scenario;
-
-/// The scenarios to run on one release.
-pub(super) struct Part {
-    pub(super) release: Release,
-    pub(super) scenarios: Vec<Arc<Scenario>>,
-}
 
 /// Prepares the engines of a plan, one for each part.
 pub(super) trait Executor {
@@ -21,7 +14,7 @@ pub(super) trait Executor {
     /// If the engine can't be prepared, and the run can't continue without it.
     fn prepare(
         &mut self,
-        part: &Part,
+        part: &ReleasePlan,
         record: &mut Record<'_>,
     ) -> Result<Option<Box<dyn ReadyEngine + '_>>, EngineError>;
 }
@@ -38,5 +31,6 @@ pub(super) trait ReadyEngine {
     ///
     /// # Errors
     /// If the engine can't run any scenario, or can't clean up.
-    fn run(self: Box<Self>, part: &Part, record: &mut Record<'_>) -> Result<(), EngineError>;
+    fn run(self: Box<Self>, part: &ReleasePlan, record: &mut Record<'_>)
+    -> Result<(), EngineError>;
 }

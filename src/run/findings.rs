@@ -1,7 +1,7 @@
 //! The findings of a run so far, tick by tick.
 
 use super::Note;
-use super::lockstep::Predicted;
+use super::predicted::Predicted;
 use crate::compare::{self, Divergence, FieldDifference, KnownDisagreement};
 use crate::expect::ExternalScale;
 use crate::model::time::Time;
@@ -16,7 +16,7 @@ pub(super) struct Findings<'k> {
     pub(super) divergence: Option<Divergence>,
     pub(super) compared: usize,
     pub(super) outside: Vec<ExternalScale>,
-    pub(super) unplayable: Option<String>,
+    pub(super) undetermined: Option<String>,
     pub(super) by_release: bool,
     pub(super) notes: Vec<Note>,
 }
@@ -33,7 +33,7 @@ impl<'k> Findings<'k> {
             divergence: None,
             compared: 0,
             outside: Vec::new(),
-            unplayable: None,
+            undetermined: None,
             by_release: false,
             notes: Vec::new(),
         }

@@ -28,7 +28,7 @@ pub struct FuzzPlan {
     /// The seed of the random number generator.
     pub seed: u64,
     /// When the run ends, for all shards together.
-    pub enough: Enough,
+    pub limit: RunLimit,
     /// The shard to run: shard I/N runs every N-th scenario of the seed, from the I-th.
     pub shard: Shard,
     /// The release.
@@ -60,7 +60,7 @@ impl FuzzPlan {
 
 /// When a run of the fuzzer ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Enough {
+pub enum RunLimit {
     /// After a number of ticks: the same scenarios in every run.
     Ticks(usize),
     /// After a duration: the number of scenarios depends on the machine.
@@ -132,7 +132,7 @@ pub struct FuzzSummary {
     /// Scenarios without a verdict.
     pub inconclusive: usize,
     /// Scenarios that were compared only until some of their events coincide in a random order.
-    pub unplayable: usize,
+    pub undetermined: usize,
     /// Whether the run was stopped from outside.
     pub interrupted: bool,
     /// The parts of the controller that were reached.
@@ -148,7 +148,7 @@ impl FuzzSummary {
         self.ticks += other.ticks;
         self.divergences += other.divergences;
         self.inconclusive += other.inconclusive;
-        self.unplayable += other.unplayable;
+        self.undetermined += other.undetermined;
         self.interrupted |= other.interrupted;
         self.elapsed = self.elapsed.max(other.elapsed);
         for theirs in &other.coverage {
@@ -178,7 +178,7 @@ pub type NewEngine<'a> = &'a (dyn Fn() -> Box<dyn Engine> + Sync);
 struct Ran {
     ticks: usize,
     coverage: Coverage,
-    unplayable: bool,
+    undetermined: bool,
     failure: Option<(Arc<Scenario>, Failure)>,
 }
 
@@ -187,7 +187,7 @@ struct Ran {
 struct Judged {
     /// The ticks that were compared.
     ticks: usize,
-    unplayable: bool,
+    undetermined: bool,
     failure: Option<Failure>,
 }
 
@@ -210,7 +210,7 @@ pub fn fuzz(
         let index = plan.shard.nth(index) as u64;
         summary.scenarios += 1;
         summary.ticks += ran.ticks;
-        summary.unplayable += usize::from(ran.unplayable);
+        summary.undetermined += usize::from(ran.undetermined);
         coverage.merge(&ran.coverage);
         let fails_without_ticks = ran.ticks == 0 && ran.failure.is_some();
         if let Some((scenario, failure)) = ran.failure {
@@ -233,11 +233,11 @@ pub fn fuzz(
         failed_without_ticks = if fails_without_ticks { failed_without_ticks + 1 } else { 0 };
         let elapsed = begin.elapsed();
         sink(FuzzEvent::Progress { scenarios: summary.scenarios, ticks: summary.ticks, elapsed });
-        let enough = match plan.enough {
-            Enough::Ticks(ticks) => summary.ticks >= plan.shard.share(ticks),
-            Enough::Time(time) => elapsed >= time,
+        let is_reached = match plan.limit {
+            RunLimit::Ticks(ticks) => summary.ticks >= plan.shard.share(ticks),
+            RunLimit::Time(time) => elapsed >= time,
         };
-        !enough
+        !is_reached
             && failed_without_ticks < MAX_FAILURES_WITHOUT_TICKS
             && kinds.len() < plan.max_findings
             && !plan.is_stopped()
@@ -271,8 +271,8 @@ impl Worker<'_> {
         let mut coverage = Coverage::default();
         coverage.begin(&scenario, plan.release);
         let watch = &mut |decision: &Decision| coverage.add(decision);
-        let Judged { ticks, unplayable, failure } = self.judge(&scenario, watch);
-        Ran { ticks, coverage, unplayable, failure: failure.map(|failure| (scenario, failure)) }
+        let Judged { ticks, undetermined, failure } = self.judge(&scenario, watch);
+        Ran { ticks, coverage, undetermined, failure: failure.map(|failure| (scenario, failure)) }
     }
 
     fn judge(&mut self, scenario: &Arc<Scenario>, watch: &mut dyn FnMut(&Decision)) -> Judged {
@@ -289,10 +289,10 @@ impl Worker<'_> {
             }
         };
         self.engine = Some(engine);
-        let Outcome { ticks, unplayable, .. } = outcome;
+        let Outcome { ticks, undetermined, .. } = outcome;
         let failed = !matches!(outcome.verdict, Verdict::Conforms | Verdict::Skipped { .. });
-        let failure = (failed && !unplayable).then(|| Failure::Outcome(Box::new(outcome)));
-        Judged { ticks, unplayable, failure }
+        let failure = (failed && !undetermined).then(|| Failure::Outcome(Box::new(outcome)));
+        Judged { ticks, undetermined, failure }
     }
 }
 

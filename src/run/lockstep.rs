@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::findings::Findings;
+use super::predicted::Predicted;
 use super::{KnownHit, Note, Outcome, Verdict};
 use crate::compare::KnownDisagreement;
 use crate::engine::model::Simulation;
@@ -22,7 +23,7 @@ use crate::model::rules::{Release, Rules};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
 use crate::scenario::resolved::{Action, TimelineEvent};
-use crate::trace::{ApiAnswer, Stepped, Trace};
+use crate::trace::{Stepped, Trace};
 use crate::world::{Change, World};
 
 /// The number of steps that an engine gets ahead of its answers: enough to keep it busy, few enough
@@ -41,7 +42,7 @@ pub struct FreeRun {
     /// Restarts of the controller, each with the number of ticks before it.
     pub restarts: Vec<(usize, Time)>,
     /// Why the scenario could not run to its end, if it could not.
-    pub unplayable: Option<String>,
+    pub undetermined: Option<String>,
     /// Parts of the scenario that are probably mistakes.
     pub notes: Vec<Note>,
 }
@@ -74,22 +75,9 @@ struct Lockstep<'a> {
     events: VecDeque<Change>,
     outside: Vec<ExternalScale>,
     /// Why the scenario can't run to its end, if it can't.
-    unplayable: Option<String>,
+    undetermined: Option<String>,
     /// Whether that applies to this release and not to others.
     by_release: bool,
-}
-
-/// The model's prediction of a step.
-pub(super) struct Predicted {
-    pub(super) step: Step,
-    pub(super) api: Vec<ApiAnswer>,
-    pub(super) decisions: Vec<Decision>,
-}
-
-/// The reconciles that a controller should make without a further change, until `until`.
-#[cfg(feature = "clusters")]
-pub(super) fn predicted(until: Time, decisions: Vec<Decision>) -> Predicted {
-    Predicted { step: Step { apply: Vec::new(), until }, api: Vec::new(), decisions }
 }
 
 impl<'a> Lockstep<'a> {
@@ -108,7 +96,7 @@ impl<'a> Lockstep<'a> {
             start: Vec::new(),
             events,
             outside: Vec::new(),
-            unplayable: None,
+            undetermined: None,
             by_release: false,
         };
         // The initial replicas of a target are no change, unless an action at t=0 sets them.
@@ -137,7 +125,7 @@ impl<'a> Lockstep<'a> {
         let mut step = Step { apply: Vec::new(), until: self.now };
         if let Some(event) = self.events.pop_front() {
             if let Some(why) = self.collision(&event) {
-                self.unplayable = Some(why);
+                self.undetermined = Some(why);
                 return None;
             }
             step.apply = std::mem::take(&mut self.start);
@@ -167,8 +155,8 @@ impl<'a> Lockstep<'a> {
                 self.simulation.commit(observation, *end);
             }
             let decision = self.simulation.sync(due);
-            self.unplayable = self.why_unplayable(due, decision.as_ref());
-            if self.unplayable.is_some() {
+            self.undetermined = self.why_undetermined(due, decision.as_ref());
+            if self.undetermined.is_some() {
                 return None;
             }
             if let Some(decision) = decision {
@@ -180,7 +168,7 @@ impl<'a> Lockstep<'a> {
     }
 
     /// Why the scenario can't continue after the reconcile that was due at `due`, if it can't.
-    fn why_unplayable(&mut self, due: Time, decision: Option<&Decision>) -> Option<String> {
+    fn why_undetermined(&mut self, due: Time, decision: Option<&Decision>) -> Option<String> {
         let resyncs = due > self.now && self.simulation.resyncs_at(due);
         if resyncs && self.simulation.is_blocked(None) {
             return Some(format!(
@@ -277,7 +265,7 @@ impl<'a> Lockstep<'a> {
     fn close(self, findings: &mut Findings<'_>) {
         findings.notes = self.notes();
         findings.outside = self.outside;
-        findings.unplayable = self.unplayable;
+        findings.undetermined = self.undetermined;
         findings.by_release = self.by_release;
     }
 
@@ -355,7 +343,7 @@ pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> Fre
         }
     }
     let notes = run.notes();
-    FreeRun { trace, ticks, outside: run.outside, restarts, unplayable: run.unplayable, notes }
+    FreeRun { trace, ticks, outside: run.outside, restarts, undetermined: run.undetermined, notes }
 }
 
 pub(super) fn trace_of(scenario: &Scenario, engine: &str, release: &str) -> Trace {
@@ -389,7 +377,8 @@ pub fn run_watched(
     let (name, release) = (Arc::<str>::from(engine.name()), engine.release());
     let mut outcome = unfinished(scenario, &name, release);
     let trace = outcome.trace.clone();
-    let unsupported = scenario.unsupported_on(release).or_else(|| engine.lacks(scenario));
+    let unsupported =
+        scenario.unsupported_on(release).or_else(|| engine.unsupported_reason(scenario));
     if let Some(why) = unsupported {
         outcome.verdict = Verdict::Skipped { why };
         return outcome;
@@ -462,14 +451,14 @@ pub(super) fn conclude(
             link: hit.link.clone(),
         })
         .collect();
-    outcome.unplayable = findings.divergence.is_none() && findings.unplayable.is_some();
+    outcome.undetermined = findings.divergence.is_none() && findings.undetermined.is_some();
     outcome.verdict = match findings.divergence {
         Some(divergence) => Verdict::Diverges(divergence),
         None if findings.by_release => {
-            Verdict::Skipped { why: findings.unplayable.unwrap_or_default() }
+            Verdict::Skipped { why: findings.undetermined.unwrap_or_default() }
         }
-        None if findings.unplayable.is_some() => Verdict::Inconclusive {
-            why: findings.unplayable.unwrap_or_default(),
+        None if findings.undetermined.is_some() => Verdict::Inconclusive {
+            why: findings.undetermined.unwrap_or_default(),
             output: String::new(),
         },
         None if !outcome.unmet.is_empty() => Verdict::Unexpected,

@@ -10,7 +10,7 @@ use crate::model::rules::{Release, Releases};
 
 /// The contents of one file of results.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct ResultFile {
     /// The file, for messages.
     pub file: String,
     /// The outcomes, in the order of the file.
@@ -54,7 +54,7 @@ fn refused(what: String, hint: &str) -> Refused {
 /// If the parts come from another version of this program, from different engine programs, or have
 /// a scenario in common.
 pub fn merge(
-    parts: Vec<Part>,
+    parts: Vec<ResultFile>,
     expected: Option<&Releases>,
     version: &str,
 ) -> Result<(Vec<Event>, Summary), Refused> {
@@ -102,7 +102,7 @@ pub fn merge(
 }
 
 /// The parts that were not cut off, with their ends.
-fn ended(parts: &[Part]) -> impl Iterator<Item = (&Part, &End)> {
+fn ended(parts: &[ResultFile]) -> impl Iterator<Item = (&ResultFile, &End)> {
     parts.iter().filter_map(|part| part.end.as_ref().map(|end| (part, end)))
 }
 
@@ -130,7 +130,7 @@ pub fn check_version(file: &str, theirs: &str, ours: &str) -> Result<(), Refused
 }
 
 /// Checks that all parts come from the same programs, so that one command can replay them.
-fn same_programs(parts: &[Part]) -> Result<(), Refused> {
+fn same_programs(parts: &[ResultFile]) -> Result<(), Refused> {
     let Some((first, end)) = ended(parts).next() else { return Ok(()) };
     for (part, other) in ended(parts).skip(1) {
         let (one, two) = (&first.file, &part.file);
@@ -149,15 +149,15 @@ fn same_programs(parts: &[Part]) -> Result<(), Refused> {
 }
 
 /// Removes parts that were cut off and run again: complete parts have all of their verdicts.
-fn without_replaced(parts: Vec<Part>) -> Vec<Part> {
-    fn runs(part: &Part) -> impl Iterator<Item = String> + '_ {
+fn without_replaced(parts: Vec<ResultFile>) -> Vec<ResultFile> {
+    fn runs(part: &ResultFile) -> impl Iterator<Item = String> + '_ {
         let kind = |verdict: &Verdict| std::mem::discriminant(verdict);
         part.outcomes.iter().map(move |it| {
             format!("{} {} {} {:?}", it.engine, it.release, it.id, kind(&it.verdict))
         })
     }
     let whole: BTreeSet<String> = ended(&parts).flat_map(|(part, _)| runs(part)).collect();
-    let is_replaced = |part: &Part| {
+    let is_replaced = |part: &ResultFile| {
         // A part without outcomes can belong to any run.
         part.end.is_none() && !part.outcomes.is_empty() && runs(part).all(|it| whole.contains(&it))
     };
@@ -165,7 +165,7 @@ fn without_replaced(parts: Vec<Part>) -> Vec<Part> {
 }
 
 /// Checks that no shard is given twice.
-fn no_shard_twice(parts: &[Part]) -> Result<(), Refused> {
+fn no_shard_twice(parts: &[ResultFile]) -> Result<(), Refused> {
     let mut shards: BTreeMap<(&str, Shard), &str> = BTreeMap::new();
     for (part, end) in ended(parts) {
         let Some(shard) = end.setting.shard else { continue };
@@ -178,7 +178,7 @@ fn no_shard_twice(parts: &[Part]) -> Result<(), Refused> {
 }
 
 /// Checks that no scenario has two outcomes on one release of one engine.
-fn no_scenario_twice(parts: &[Part]) -> Result<(), Refused> {
+fn no_scenario_twice(parts: &[ResultFile]) -> Result<(), Refused> {
     let mut seen: BTreeMap<(&str, &str, &str), &str> = BTreeMap::new();
     for part in parts {
         for outcome in &part.outcomes {
@@ -197,8 +197,8 @@ fn no_scenario_twice(parts: &[Part]) -> Result<(), Refused> {
 }
 
 /// A message for each part that is incomplete.
-fn cut_off(parts: &[Part]) -> Vec<String> {
-    let gap = |part: &Part| match &part.end {
+fn cut_off(parts: &[ResultFile]) -> Vec<String> {
+    let gap = |part: &ResultFile| match &part.end {
         None => Some(format!("{}: the run is incomplete", part.file)),
         Some(end) if end.summary.scenarios != part.outcomes.len() => Some(format!(
             "{}: of {} scenarios that were run, {} are in the file",
@@ -212,8 +212,8 @@ fn cut_off(parts: &[Part]) -> Vec<String> {
 }
 
 /// A message for each missing shard.
-fn missing_shards(parts: &[Part]) -> Result<Vec<String>, Refused> {
-    let mut runs: BTreeMap<&str, Vec<(&Part, &Setting, Shard)>> = BTreeMap::new();
+fn missing_shards(parts: &[ResultFile]) -> Result<Vec<String>, Refused> {
+    let mut runs: BTreeMap<&str, Vec<(&ResultFile, &Setting, Shard)>> = BTreeMap::new();
     for (part, end) in ended(parts) {
         if let Some(shard) = end.setting.shard {
             runs.entry(&end.setting.plan).or_default().push((part, &end.setting, shard));
@@ -258,7 +258,7 @@ fn missing_shards(parts: &[Part]) -> Result<Vec<String>, Refused> {
 }
 
 /// The common setting of all parts.
-fn setting(parts: &[Part]) -> Setting {
+fn setting(parts: &[ResultFile]) -> Setting {
     let settings: Vec<&Setting> = ended(parts).map(|(_, end)| &end.setting).collect();
     let engines: BTreeSet<&str> = settings.iter().map(|setting| &*setting.engine).collect();
     let plans: BTreeSet<&str> = settings.iter().map(|setting| &*setting.plan).collect();

@@ -14,6 +14,7 @@ mod lockstep;
 pub mod merge;
 #[cfg(feature = "engines")]
 mod plan;
+mod predicted;
 #[cfg(feature = "engines")]
 mod record;
 #[cfg(feature = "engines")]
@@ -117,7 +118,7 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// Whether there is no verdict because of the scenario: some of its events coincide, and their
     /// order is random. All ticks that were compared before agreed.
-    pub unplayable: bool,
+    pub undetermined: bool,
     /// The known disagreements that occurred; the verdict does not count them.
     pub known: Vec<KnownHit>,
     /// Ticks that were compared (up to and including the first divergence).
@@ -154,7 +155,7 @@ impl Outcome {
             engine: "".into(),
             release: String::new(),
             verdict,
-            unplayable: false,
+            undetermined: false,
             known: Vec::new(),
             ticks: 0,
             poisoned: 0,

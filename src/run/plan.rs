@@ -8,7 +8,6 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
-use super::executor::Part;
 use super::{Event, Setting, Shard};
 use crate::compare::KnownDisagreement;
 use crate::engine::custom::Controller;
@@ -112,6 +111,12 @@ pub enum Compared {
     All,
 }
 
+/// The scenarios to run on one release.
+pub(super) struct ReleasePlan {
+    pub(super) release: Release,
+    pub(super) scenarios: Vec<Arc<Scenario>>,
+}
+
 impl Plan {
     /// A plan with default settings: no known disagreements, one scenario at a time (on a cluster
     /// [`DEFAULT_CLUSTER_JOBS`]), the traces inside this binary.
@@ -136,13 +141,13 @@ impl Plan {
 
     /// The scenarios to run on each release. Releases on which a shard runs nothing are left out:
     /// their engines are not needed.
-    pub(super) fn parts(&self) -> Vec<Part> {
+    pub(super) fn parts(&self) -> Vec<ReleasePlan> {
         let releases: Vec<Release> = self.releases.iter().collect();
         let shard = self.shard.unwrap_or(Shard::WHOLE);
         let parts = shard.split_runs(releases.len(), self.scenarios.len());
         let part = |(release, indices): (Release, Vec<usize>)| {
             let scenarios = indices.into_iter().filter_map(|index| self.scenarios.get(index));
-            Part { release, scenarios: scenarios.cloned().collect() }
+            ReleasePlan { release, scenarios: scenarios.cloned().collect() }
         };
         let parts = releases.into_iter().zip(parts).map(part);
         parts.filter(|part| self.shard.is_none() || !part.scenarios.is_empty()).collect()

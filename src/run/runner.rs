@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use super::executor::{Executor, Part};
-use super::plan::Plan;
+use super::executor::Executor;
+use super::plan::{Plan, ReleasePlan};
 use super::record::Record;
 use super::{Event, Summary, virtual_time};
 use crate::engine::EngineError;
@@ -35,7 +35,7 @@ pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, Engi
 /// Calls `run` with the executor of a plan's engine.
 fn with_executor(
     plan: &Plan,
-    parts: &[Part],
+    parts: &[ReleasePlan],
     run: impl FnOnce(&mut dyn Executor) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
     #[cfg(feature = "clusters")]

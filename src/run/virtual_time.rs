@@ -13,9 +13,9 @@ use std::sync::mpsc::{self, Receiver, Sender};
 
 use tokio_util::sync::CancellationToken;
 
-use super::executor::{Executor, Part, ReadyEngine};
+use super::executor::{Executor, ReadyEngine};
 use super::in_order::in_order;
-use super::plan::{Plan, name_of_program};
+use super::plan::{Plan, ReleasePlan, name_of_program};
 use super::record::Record;
 use super::run_one;
 use crate::compare::KnownDisagreement;
@@ -164,7 +164,7 @@ struct Builds<'a> {
 /// machine can handle.
 pub(super) fn with_engines(
     plan: &Plan,
-    parts: &[Part],
+    parts: &[ReleasePlan],
     run: impl FnOnce(&mut dyn Executor) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
     let (next, (sender, messages)) = (AtomicUsize::new(0), mpsc::channel());
@@ -185,7 +185,7 @@ pub(super) fn with_engines(
 /// Prepares engines until each part has one.
 fn prepare(
     plan: &Plan,
-    parts: &[Part],
+    parts: &[ReleasePlan],
     next: &AtomicUsize,
     stop: &CancellationToken,
     sender: &Sender<Prepared>,
@@ -224,7 +224,7 @@ impl Builds<'_> {
 impl Executor for Builds<'_> {
     fn prepare(
         &mut self,
-        _: &Part,
+        _: &ReleasePlan,
         record: &mut Record<'_>,
     ) -> Result<Option<Box<dyn ReadyEngine + '_>>, EngineError> {
         let Some(choice) = self.wait(record) else { return Ok(None) };
@@ -253,7 +253,11 @@ impl ReadyEngine for Workers<'_> {
         self.note.clone()
     }
 
-    fn run(self: Box<Self>, part: &Part, record: &mut Record<'_>) -> Result<(), EngineError> {
+    fn run(
+        self: Box<Self>,
+        part: &ReleasePlan,
+        record: &mut Record<'_>,
+    ) -> Result<(), EngineError> {
         let Workers { plan, chosen, .. } = *self;
         // Known disagreements of upstream do not apply to the model, which agrees with itself.
         let known: &[KnownDisagreement] =

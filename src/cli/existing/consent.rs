@@ -70,7 +70,7 @@ impl ExistingClusterArgs {
         let mut cluster = ExistingCluster {
             metrics_address: self.metrics_address.clone(),
             replaces: self.replace_metrics_api,
-            cleans: cluster_command(["cluster", "clean"], context, file),
+            cleanup_command: cluster_command(["cluster", "clean"], context, file),
             ..self.of.open()?
         };
         if engine == Some(EngineChoice::Kind) && cluster.metrics_address.is_none() {
@@ -210,9 +210,9 @@ mod tests {
 
     #[test]
     fn a_command_keeps_its_arguments_for_the_replay() {
-        let cleans =
+        let cleanup_command =
             cluster_command(["cluster", "clean"], Some("staging"), Some(Path::new("mine")));
-        let cluster = ExistingCluster { cleans, ..ExistingCluster::default() };
+        let cluster = ExistingCluster { cleanup_command, ..ExistingCluster::default() };
         let command = "kube-lockstep cluster clean --context staging --kubeconfig mine";
         assert_eq!(cluster.cleaning(), command);
     }

@@ -11,7 +11,7 @@ use crate::cli::fixtures::Fixtures;
 use crate::cli::output::show;
 use crate::cli::{existing, exit, interrupt};
 use crate::engine::metrics_server::{
-    self, ClusterSelection, Part, Query, ServerError, ServerEvent, Wanted,
+    self, ClusterSelection, Query, ServedScenario, ServerConfig, ServerError, ServerEvent,
 };
 use crate::model::time::Span;
 use crate::report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
@@ -23,14 +23,14 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<u8> {
     let done = if args.remove {
         metrics_server::remove(&selection, &mut |event| log.log(&event))
     } else {
-        let wanted = Wanted {
+        let config = ServerConfig {
             selection,
-            parts: parts(args)?,
+            scenarios: scenarios(args)?,
             speed: args.speed,
-            place: args.metrics_address.clone(),
-            replaces: args.replace_metrics_api,
-            registers: !args.no_register,
-            cleans: existing::cluster_command(
+            listen: args.metrics_address.clone(),
+            may_replace: args.replace_metrics_api,
+            register: !args.no_register,
+            cleanup_command: existing::cluster_command(
                 ["metrics-server", "--remove"],
                 args.context.as_deref(),
                 args.kubeconfig.as_deref(),
@@ -38,16 +38,16 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<u8> {
         };
         let stop = CancellationToken::new();
         interrupt::stop_on_signal(&stop)?;
-        metrics_server::serve(&wanted, &stop, &mut |event| log.log(&event))
+        metrics_server::serve(&config, &stop, &mut |event| log.log(&event))
     };
     done.map_err(Failure::from)?;
     log.failed.map_or(Ok(exit::CONFORMS), |error| Err(error.into()))
 }
 
 /// The scenarios, each with its namespace.
-fn parts(args: &Args) -> Result<Vec<Part>, Failure> {
+fn scenarios(args: &Args) -> Result<Vec<ServedScenario>, Failure> {
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
-    let mut parts: Vec<Part> = Vec::new();
+    let mut scenarios: Vec<ServedScenario> = Vec::new();
     for given in &args.scenario {
         let (name, namespace) = match given.rsplit_once('=') {
             Some((name, namespace)) => (name, Some(namespace.to_owned())),
@@ -64,15 +64,15 @@ fn parts(args: &Args) -> Result<Vec<Part>, Failure> {
             return Err(Failure::usage(format!("{name} has no metrics")));
         }
         let namespace = namespace.unwrap_or_else(|| scenario.namespace.to_string());
-        if let Some(other) = parts.iter().find(|part| part.namespace == namespace) {
+        if let Some(other) = scenarios.iter().find(|served| served.namespace == namespace) {
             let what = format!("{} and {name} are both for {namespace}", other.scenario.id);
             return Err(
                 Failure::usage(what).hint("a namespace can only have the metrics of one scenario")
             );
         }
-        parts.push(Part { scenario, namespace });
+        scenarios.push(ServedScenario { scenario, namespace });
     }
-    Ok(parts)
+    Ok(scenarios)
 }
 
 /// Returns true for a valid name of a namespace (RFC 1123).

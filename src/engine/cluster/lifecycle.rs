@@ -249,7 +249,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If the cluster can't be used. No objects are left in it then.
-    pub(crate) async fn given(
+    pub(crate) async fn connect(
         name: &Arc<str>,
         given: &ExistingCluster,
         groups: &[&'static str],
@@ -261,7 +261,7 @@ impl Cluster {
         let reached = existing::reach(given).await.map_err(broken)?;
         let client = reached.client.clone();
         // The guard first, so that all created objects are removed in any case.
-        let guard = Guard::running(&given.cleans);
+        let guard = Guard::running(&given.cleanup_command);
         let guard = guard.map_err(|error| broken(format!("no guard can be started: {error}")))?;
         let started = async {
             tell("comparing the cluster's clock with this machine's");
@@ -518,7 +518,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If objects remain. The error names them, and how to remove them.
-    pub(crate) async fn leave(mut self, given: &ExistingCluster) -> Result<(), EngineError> {
+    pub(crate) async fn clean_up(mut self, given: &ExistingCluster) -> Result<(), EngineError> {
         self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner).shutdown().await;
         let left = existing::clean_up(&self.context.client).await;
         left.map_err(|left| self.context.broken(existing::not_removed(given, &left)))?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{Controller, KUBECONFIG, PLACEHOLDERS, Part, parts};
+use super::{Controller, KUBECONFIG, PLACEHOLDERS, Piece, parts};
 use crate::engine::options::shell_word;
 use crate::model::flags::{Flags, gate_list};
 use crate::model::time::Span;
@@ -22,8 +22,8 @@ impl Controller {
         let mut filled = String::new();
         for part in parts(&self.command) {
             match part {
-                Part::Text(text) => filled.push_str(text),
-                Part::Word(word) => {
+                Piece::Text(text) => filled.push_str(text),
+                Piece::Word(word) => {
                     let value = values.iter().find(|(name, _)| *name == word);
                     let value = value.map_or("", |(_, value)| value);
                     filled += &quoted(value, open_quote(&filled));

@@ -56,8 +56,8 @@ impl Controller {
         };
         let known = || PLACEHOLDERS.into_iter().chain([KUBECONFIG]);
         let mut words = parts(command).into_iter().filter_map(|part| match part {
-            Part::Word(word) => Some(word),
-            Part::Text(_) => None,
+            Piece::Word(word) => Some(word),
+            Piece::Text(_) => None,
         });
         if let Some(wrong) = words.find(|word| !known().any(|it| it == *word)) {
             let near = known().max_by(|one, other| {
@@ -114,7 +114,7 @@ impl Controller {
 
 /// A part of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Part<'a> {
+enum Piece<'a> {
     /// Literal text.
     Text(&'a str),
     /// A placeholder.
@@ -123,26 +123,26 @@ enum Part<'a> {
 
 /// The parts of a command. Only a single word in braces is a placeholder, so JSON is literal.
 /// Double braces escape a word.
-fn parts(command: &str) -> Vec<Part<'_>> {
+fn parts(command: &str) -> Vec<Piece<'_>> {
     let mut parts = Vec::new();
     let mut rest = command;
     while let Some((text, after)) = rest.split_once('{') {
-        parts.push(Part::Text(text));
+        parts.push(Piece::Text(text));
         rest = after;
         if let Some((word, after)) = word_before(after, "}") {
-            parts.push(Part::Word(word));
+            parts.push(Piece::Word(word));
             rest = after;
         } else if let Some(inner) = after.strip_prefix('{')
             && let Some((word, after_both)) = word_before(inner, "}}")
         {
             // Keeps one of the two braces on each side.
-            parts.push(Part::Text(&after[..word.len() + 2]));
+            parts.push(Piece::Text(&after[..word.len() + 2]));
             rest = after_both;
         } else {
-            parts.push(Part::Text("{"));
+            parts.push(Piece::Text("{"));
         }
     }
-    parts.push(Part::Text(rest));
+    parts.push(Piece::Text(rest));
     parts
 }
 

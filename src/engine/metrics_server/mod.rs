@@ -51,7 +51,7 @@ const ABANDONED_REQUEST_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// A scenario, and the namespace whose pods get its metrics.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct ServedScenario {
     /// The scenario.
     pub scenario: Arc<Scenario>,
     /// The namespace.
@@ -60,22 +60,22 @@ pub struct Part {
 
 /// The configuration of the server.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct ServerConfig {
     /// The cluster.
     pub selection: ClusterSelection,
     /// The scenarios, each with a different namespace.
-    pub parts: Vec<Part>,
+    pub scenarios: Vec<ServedScenario>,
     /// The speed of the scenarios' clocks.
     pub speed: NonZero<u32>,
     /// The address for the API server. Default: the first address that works.
-    pub place: Option<HostPort>,
+    pub listen: Option<HostPort>,
     /// Whether existing metrics APIs may be replaced.
-    pub replaces: bool,
+    pub may_replace: bool,
     /// Whether the server is registered in the cluster.
-    pub registers: bool,
+    pub register: bool,
     /// A command that removes the leftovers of dead processes, like [`remove`]. It runs when this
     /// process is killed. If it is empty, the next process removes the leftovers.
-    pub cleans: Vec<OsString>,
+    pub cleanup_command: Vec<OsString>,
 }
 
 /// Serves until `stop` is set, and removes all created objects.
@@ -83,14 +83,14 @@ pub struct Wanted {
 /// # Errors
 /// If the server can't run, or some objects could not be removed.
 pub fn serve(
-    wanted: &Wanted,
+    config: &ServerConfig,
     stop: &CancellationToken,
     tell: &mut dyn FnMut(ServerEvent),
 ) -> Result<(), ServerError> {
     let runtime = runtime()?;
-    let cluster = runtime.block_on(wanted.selection.reach())?;
-    let guard = match wanted.registers {
-        true => runtime.block_on(async { Guard::running(&wanted.cleans) }),
+    let cluster = runtime.block_on(config.selection.reach())?;
+    let guard = match config.register {
+        true => runtime.block_on(async { Guard::running(&config.cleanup_command) }),
         false => Ok(None),
     };
     let guard =
@@ -103,13 +103,13 @@ pub fn serve(
         };
         runtime.block_on(async {
             tokio::select! {
-                ended = serving(wanted, &cluster, &mut tell) => ended,
+                ended = serving(config, &cluster, &mut tell) => ended,
                 () = stop.cancelled() => Ok(()),
             }
         })
     });
     let ended: Result<Result<(), ServerError>, Box<dyn Any + Send>> = catch_unwind(run);
-    if wanted.registers {
+    if config.register {
         let removed = runtime.block_on(async {
             let mut removed = register::remove_own(&cluster.client).await?;
             if !is_served {
@@ -128,7 +128,7 @@ pub fn serve(
                     tell(ServerEvent::Removed(removed));
                 }
             }
-            (Ok(_), Err(why)) => return Err(not_removed(wanted, &ended, why)),
+            (Ok(_), Err(why)) => return Err(not_removed(config, &ended, why)),
             (Err(_), Err(_)) => {}
         }
     }
@@ -136,7 +136,7 @@ pub fn serve(
 }
 
 fn not_removed<E>(
-    wanted: &Wanted,
+    config: &ServerConfig,
     ended: &Result<Result<(), ServerError>, E>,
     why: String,
 ) -> ServerError {
@@ -145,7 +145,7 @@ fn not_removed<E>(
         _ => String::new(),
     };
     ServerError {
-        hint: Some(format!("run `{}` to try again", command_line(&wanted.cleans))),
+        hint: Some(format!("run `{}` to try again", command_line(&config.cleanup_command))),
         ..ServerError::new(format!("{first}some objects could not be removed: {why}"))
     }
 }
@@ -178,52 +178,52 @@ fn runtime() -> Result<Runtime, ServerError> {
 }
 
 async fn serving(
-    wanted: &Wanted,
+    config: &ServerConfig,
     cluster: &Connection,
     tell: &mut dyn FnMut(ServerEvent),
 ) -> Result<(), ServerError> {
     selection::tell(cluster, tell).await?;
-    let groups = groups(&wanted.parts);
-    if wanted.registers {
-        plan(wanted, cluster, &groups, tell).await?;
+    let groups = groups(&config.scenarios);
+    if config.register {
+        plan(config, cluster, &groups, tell).await?;
     }
     let (queries, query_log) = unbounded_channel();
     let metrics = Arc::new(Metrics::with_query_log(queries));
     let (notes, noted) = unbounded_channel();
     let mut watching = JoinSet::new();
     let mut all = Vec::new();
-    for part in &wanted.parts {
-        let pods = Arc::new(LivePods::new(&part.namespace, &part.scenario.workload));
+    for served in &config.scenarios {
+        let pods = Arc::new(LivePods::new(&served.namespace, &served.scenario.workload));
         let (ready, is_ready) = watch::channel(false);
         let (own, client) = (pods.clone(), cluster.client.clone());
         let (metrics, notes) = (metrics.clone(), notes.clone());
         watching.spawn(async move { own.watch(&client, &metrics, ready, notes).await });
-        all.push((part, pods, is_ready));
+        all.push((served, pods, is_ready));
     }
     let mut noted = noted;
-    for (part, pods, ready) in &mut all {
+    for (served, pods, ready) in &mut all {
         if timeout(LIST_LIMIT, ready.wait_for(|ready| *ready)).await.is_err() {
             let why = noted.try_recv().unwrap_or_else(|_| "no answer".to_owned());
-            let what = format!("the pods of {} can't be watched: {why}", part.namespace);
+            let what = format!("the pods of {} can't be watched: {why}", served.namespace);
             return Err(ServerError::new(what));
         }
-        tell(ServerEvent::Note(format!("{}: {}", part.namespace, pods.describe())));
+        tell(ServerEvent::Note(format!("{}: {}", served.namespace, pods.describe())));
     }
-    let (server, registered) = start(wanted, cluster, &metrics, &groups).await?;
+    let (server, registered) = start(config, cluster, &metrics, &groups).await?;
     let since = Timestamp::now();
-    for (part, pods, _) in &all {
-        let mirror = Mirror::new(&part.scenario, wanted.speed).map_err(ServerError::new)?;
+    for (served, pods, _) in &all {
+        let mirror = Mirror::new(&served.scenario, config.speed).map_err(ServerError::new)?;
         if !mirror.left_out().is_empty() {
             let what = mirror.left_out().join(", ");
-            let (namespace, id) = (&part.namespace, &part.scenario.id);
+            let (namespace, id) = (&served.namespace, &served.scenario.id);
             tell(ServerEvent::Note(format!(
                 "{namespace}: ignoring actions of {id} that do not affect metrics: {what}"
             )));
         }
-        let name = &part.scenario.namespace;
-        metrics.open_mirror(&part.namespace, name, mirror, |epoch| pods.pods(epoch));
+        let name = &served.scenario.namespace;
+        metrics.open_mirror(&served.namespace, name, mirror, |epoch| pods.pods(epoch));
         // A pod may have been created meanwhile.
-        metrics.see(&part.namespace, |epoch| pods.pods(epoch));
+        metrics.see(&served.namespace, |epoch| pods.pods(epoch));
     }
     tell(ServerEvent::Serving {
         groups,
@@ -237,8 +237,8 @@ async fn serving(
 }
 
 /// The groups that the scenarios have metrics for.
-fn groups(parts: &[Part]) -> Vec<&'static str> {
-    let any = |has: fn(&Scenario) -> bool| parts.iter().any(|part| has(&part.scenario));
+fn groups(scenarios: &[ServedScenario]) -> Vec<&'static str> {
+    let any = |has: fn(&Scenario) -> bool| scenarios.iter().any(|served| has(&served.scenario));
     let mut groups = Vec::new();
     if any(|it| !it.metrics.resources.is_empty()) {
         groups.push("metrics.k8s.io");
@@ -254,7 +254,7 @@ fn groups(parts: &[Part]) -> Vec<&'static str> {
 
 /// Inspects the cluster, and announces the objects to create.
 async fn plan(
-    wanted: &Wanted,
+    config: &ServerConfig,
     cluster: &Connection,
     groups: &[&'static str],
     tell: &mut dyn FnMut(ServerEvent),
@@ -264,7 +264,7 @@ async fn plan(
         tell(ServerEvent::Cleaned(cleaned));
     }
     let foreign = register::foreign(&cluster.client, groups).await?;
-    if !foreign.is_empty() && !wanted.replaces {
+    if !foreign.is_empty() && !config.may_replace {
         return Err(RegistrationError::Taken(foreign).into());
     }
     let of_others = |name: &str| foreign.iter().any(|it| it.name == name);
@@ -286,22 +286,22 @@ async fn plan(
 
 /// Starts the server, and registers it with the first route that works.
 async fn start(
-    wanted: &Wanted,
+    config: &ServerConfig,
     cluster: &Connection,
     metrics: &Arc<Metrics>,
     groups: &[&'static str],
 ) -> Result<(Server, Option<Registration>), ServerError> {
-    if !wanted.registers {
-        let way = wanted.place.as_ref().map_or_else(ListenRoute::loopback, ListenRoute::to);
+    if !config.register {
+        let way = config.listen.as_ref().map_or_else(ListenRoute::loopback, ListenRoute::to);
         let server = Server::start(metrics.clone(), &way.listen).await;
         let server = server.map_err(ServerError::of_server)?;
         return Ok((server, None));
     }
     let server = cluster.address().await.map_err(ServerError::new)?;
     let reach = Exposure {
-        addresses: ListenRoute::all(wanted.place.as_ref(), server, own_address),
+        addresses: ListenRoute::all(config.listen.as_ref(), server, own_address),
         groups: groups.to_vec(),
-        replace: wanted.replaces,
+        replace: config.may_replace,
     };
     let (server, registered) = reach.serve(&cluster.client, metrics).await?;
     Ok((server, Some(registered)))

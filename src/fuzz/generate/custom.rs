@@ -1,13 +1,12 @@
-//! Metrics of containers, pods and objects, and external metrics: the HPA's queries and the entries
-//! for their responses.
+//! Metrics of pods and objects, and external metrics: the HPA's queries and the entries for their
+//! responses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::hpa::{aim, requests};
-use super::{Aim, CUSTOM, Draft, RESOURCES, Tolerances, metrics, numbers};
+use super::{Aim, CUSTOM, Draft, Tolerances, metrics, numbers};
 use crate::scenario::resolved::{
     DescribedObject, ExternalMetric, ObjectMetric, PodsMetric, Series, Signal, UsageSource,
 };
@@ -23,18 +22,6 @@ const OBJECTS: [(&str, &str, &str); 3] = [
     ("v1", "Service", "web"),
     ("example.com/v1alpha1", "Queue", "jobs"),
 ];
-
-/// A metric of one container.
-pub(super) fn container_resource(draft: &mut Draft, tolerances: Tolerances) -> Value {
-    let resource = usize::from(draft.dice.percent(30));
-    let containers = draft.containers.clone();
-    let (container, known) = draft.dice.pick(&containers);
-    let (target, aim) = aim(draft, resource, known[resource], tolerances);
-    draft.aims.push(aim);
-    let name = RESOURCES[resource];
-    let source = json!({ "name": name, "container": &*container, "target": target });
-    json!({ "type": "ContainerResource", "containerResource": source })
-}
 
 /// A metric of the pods.
 pub(super) fn pods(draft: &mut Draft, tolerances: Tolerances) -> Value {
@@ -176,14 +163,4 @@ fn in_(key: &str, operator: &str, values: &[&str]) -> Value {
         requirement.insert("values".to_owned(), json!(values));
     }
     json!({ "matchExpressions": [requirement] })
-}
-
-/// The target of a resource metric and its aim.
-pub(super) fn of_resource(draft: &mut Draft, tolerances: Tolerances) -> Value {
-    let memory = if draft.edge.requires_cpu() { 3 } else { 30 };
-    let resource = usize::from(draft.dice.percent(memory));
-    let requests = requests(draft, resource);
-    let (target, aim) = aim(draft, resource, requests, tolerances);
-    draft.aims.push(aim);
-    json!({ "type": "Resource", "resource": { "name": RESOURCES[resource], "target": target } })
 }

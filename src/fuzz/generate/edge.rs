@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use super::{Draft, metrics};
+use super::Draft;
 use crate::fuzz::area::Area;
 use crate::fuzz::dice::Dice;
 use crate::model::flags::Flags;
@@ -142,7 +142,7 @@ pub(super) fn age(draft: &mut Draft) -> Option<Span> {
 pub(super) fn event(draft: &mut Draft) -> Option<TimelineEvent> {
     let at = draft.unready_at?.min(draft.until());
     let at = Time(at.0 / 1_000_000 * 1_000_000);
-    let pods = if draft.dice.percent(50) { PodSet::All } else { metrics::pods(draft) };
+    let pods = if draft.dice.percent(50) { PodSet::All } else { draft.pods() };
     let lasts = draft.dice.percent(30).then(|| Span::from_secs(draft.dice.between(30, 600)));
     Some(TimelineEvent { lasts, ..TimelineEvent::new(at, Action::PodsUnready(pods)) })
 }

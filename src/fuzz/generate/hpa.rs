@@ -4,12 +4,9 @@
 use serde_json::{Map, Value, json};
 
 use super::edge::Edge;
-use super::{Aim, Draft, Tolerances, behavior, custom, numbers, older, workload};
+use super::{Aim, Draft, Tolerances, behavior, custom, older, resources, workload};
 use crate::fuzz::area::Area;
 use crate::model::quantity::Quantity;
-
-/// The HPA's name.
-pub(super) const NAME: &str = "web";
 
 pub(super) fn manifest(draft: &mut Draft) -> Value {
     let (kind, api_version) = draft.kind;
@@ -66,18 +63,10 @@ fn metrics(draft: &mut Draft, tolerances: Tolerances) -> Vec<Value> {
     };
     let count = if draft.podless { count.max(1) } else { count };
     if count == 0 {
-        let requests = requests(draft, 0);
+        let requests = resources::requests(draft, 0);
         draft.aims.push(Aim { resource: 0, milli: requests / 100 * 80, requests, tolerances });
     }
     (0..count).map(|_| metric(draft, tolerances)).collect()
-}
-
-/// The total request of a pod.
-pub(super) fn requests(draft: &Draft, resource: usize) -> i64 {
-    if let Some(requests) = draft.pod_requests[resource] {
-        return requests;
-    }
-    draft.containers.iter().fold(0, |sum, (_, known)| known[resource].saturating_add(sum))
 }
 
 /// One metric of any type.
@@ -85,7 +74,7 @@ pub(super) fn metric(draft: &mut Draft, tolerances: Tolerances) -> Value {
     let custom = if draft.area == Area::Custom { 12 } else { 1 };
     let of_readiness = draft.edge.requires_cpu() && draft.dice.percent(85);
     if of_readiness && !draft.podless {
-        return custom::of_resource(draft, tolerances);
+        return resources::pods(draft, tolerances);
     }
     // Metrics of objects and external metrics do not require pods.
     if (draft.podless || draft.edge == Edge::Zero) && draft.dice.percent(90) {
@@ -95,32 +84,10 @@ pub(super) fn metric(draft: &mut Draft, tolerances: Tolerances) -> Value {
         };
     }
     match draft.dice.weighted(&[(8, 0), (custom, 1), (custom, 2), (custom, 3), (custom, 4)]) {
-        1 => custom::container_resource(draft, tolerances),
+        1 => resources::container(draft, tolerances),
         2 => custom::pods(draft, tolerances),
         3 => custom::object(draft, tolerances),
         4 => custom::external(draft, tolerances),
-        _ => custom::of_resource(draft, tolerances),
+        _ => resources::pods(draft, tolerances),
     }
-}
-
-/// The target of a CPU or memory metric, and the usage that meets it.
-pub(super) fn aim(
-    draft: &mut Draft,
-    resource: usize,
-    requests: i64,
-    tolerances: Tolerances,
-) -> (Value, Aim) {
-    if draft.dice.percent(60) {
-        let percent = draft.dice.pick(&[1, 10, 33, 50, 50, 60, 66, 80, 99, 100, 101, 150, 500]);
-        let milli = (i128::from(requests) * i128::from(percent) / 100) as i64;
-        let target = json!({ "type": "Utilization", "averageUtilization": percent });
-        return (target, Aim { resource, milli, requests, tolerances });
-    }
-    let milli = match resource {
-        0 => draft.dice.pick(&[1, 3, 7, 10, 50, 100, 333, 500, 1000, 1500]),
-        _ => draft.dice.pick(&[1, 100, 1 << 20, 64 << 20, 100 << 20]) * 1000,
-    };
-    let value = numbers::positive(draft, milli);
-    let target = json!({ "type": "AverageValue", "averageValue": value.to_string() });
-    (target, Aim { resource, milli: value.milli(), requests: 0, tolerances })
 }

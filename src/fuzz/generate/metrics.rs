@@ -9,7 +9,7 @@ use crate::fuzz::area::Area;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::{Span, Time};
 use crate::scenario::resolved::{
-    Entries, Exception, Metrics, PodSet, Point, ResourceUsage, Sampling, Signal, Sine, UsageSource,
+    Entries, Exception, Metrics, Point, ResourceUsage, Sampling, Signal, Sine, UsageSource,
 };
 
 pub(super) fn metrics(draft: &mut Draft) -> Metrics {
@@ -114,22 +114,10 @@ pub(super) fn exceptions(draft: &mut Draft, aim: Aim) -> Vec<Exception> {
     let count = draft.dice.weighted(&[(6, 0), (3, 1), (1, 2)]);
     let count = if draft.replicas == 0 { 0 } else { count };
     let mut exception = || {
-        let pods = pods(draft);
+        let pods = draft.pods();
         Exception { pods, value: signal(draft, aim, 1, 1) }
     };
     (0..count).map(|_| exception()).collect()
-}
-
-/// Some of the first pods, or all.
-pub(super) fn pods(draft: &mut Draft) -> PodSet {
-    let last = i64::from(draft.replicas) - 1;
-    if last < 0 || draft.dice.percent(15) {
-        return PodSet::All;
-    }
-    let from = draft.dice.between(0, last);
-    let to = if draft.dice.percent(50) { from } else { draft.dice.between(from, last) };
-    let ordinal = |number: i64| u32::try_from(number).unwrap_or(0);
-    PodSet::Ordinals(vec![(ordinal(from), ordinal(to))])
 }
 
 fn sampling(draft: &mut Draft) -> Sampling {

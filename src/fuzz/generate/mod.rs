@@ -12,6 +12,7 @@ mod metrics;
 mod numbers;
 mod older;
 mod others;
+mod resources;
 mod several;
 mod timeline;
 mod workload;
@@ -27,7 +28,7 @@ use crate::model::flags::{FeatureGates, Flag, Flags, Gate};
 use crate::model::rules::{Dependent, Release, Rules, Windows};
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
-use crate::scenario::resolved::{Metrics, ReleaseRange};
+use crate::scenario::resolved::{Metrics, PodSet, ReleaseRange};
 
 /// The scenario with this index. It focuses on one of `areas`, or on any area if `areas` is empty.
 #[must_use]
@@ -149,6 +150,8 @@ struct Tolerances {
     up: i64,
 }
 
+/// The HPA's name.
+const HPA: &str = "web";
 const RESOURCES: [&str; 2] = ["cpu", "memory"];
 const CUSTOM: usize = 2;
 
@@ -173,7 +176,7 @@ impl Default for Draft {
             aims: Vec::new(),
             served: Metrics::default(),
             names: Vec::new(),
-            hpas: vec![hpa::NAME.into()],
+            hpas: vec![HPA.into()],
             others: 0,
             named: 0,
             podless: false,
@@ -218,6 +221,18 @@ impl Draft {
     fn instants(&mut self, count: usize) -> Vec<Time> {
         let drawn: std::collections::BTreeSet<Time> = (0..count).map(|_| self.instant()).collect();
         drawn.into_iter().collect()
+    }
+
+    /// Some of the first pods, or all.
+    fn pods(&mut self) -> PodSet {
+        let last = i64::from(self.replicas) - 1;
+        if last < 0 || self.dice.percent(15) {
+            return PodSet::All;
+        }
+        let from = self.dice.between(0, last);
+        let to = if self.dice.percent(50) { from } else { self.dice.between(from, last) };
+        let ordinal = |number: i64| u32::try_from(number).unwrap_or(0);
+        PodSet::Ordinals(vec![(ordinal(from), ordinal(to))])
     }
 
     /// A duration that ends at or close to a change.

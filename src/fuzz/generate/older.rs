@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Draft, hpa};
+use super::{Draft, HPA};
 use crate::model::hpa::metric_to_v2beta1;
 use crate::scenario;
 
@@ -16,7 +16,7 @@ pub(super) fn in_some_version(draft: &mut Draft, spec: &Map<String, Value>) -> V
     let current = json!({
         "apiVersion": CURRENT,
         "kind": "HorizontalPodAutoscaler",
-        "metadata": { "name": hpa::NAME },
+        "metadata": { "name": HPA },
         "spec": spec,
     });
     let (version, older) = match draft.dice.weighted(&[(84, 0), (8, 1), (4, 2), (4, 3)]) {
@@ -67,7 +67,7 @@ fn of_version_1(draft: &mut Draft, spec: &Map<String, Value>) -> Value {
     json!({
         "apiVersion": "autoscaling/v1",
         "kind": "HorizontalPodAutoscaler",
-        "metadata": { "name": hpa::NAME, "annotations": annotations },
+        "metadata": { "name": HPA, "annotations": annotations },
         "spec": spec,
     })
 }

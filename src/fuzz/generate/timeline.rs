@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Draft, RESOURCES, Tolerances, behavior, edge, hpa, metrics, several, workload};
+use super::{Draft, RESOURCES, Tolerances, behavior, edge, hpa, several, workload};
 use crate::fuzz::area::Area;
 use crate::model::api::ApiError;
 use crate::model::time::{Span, Time};
@@ -49,7 +49,7 @@ pub(super) fn timeline(draft: &mut Draft) -> Vec<TimelineEvent> {
 }
 
 fn of_pods(draft: &mut Draft) -> Action {
-    let set = metrics::pods(draft);
+    let set = draft.pods();
     if draft.dice.percent(20) && !matches!(draft.kind.0, "ReplicaSet" | "ReplicationController") {
         return Action::RollingUpdate(rolling_update(draft));
     }
@@ -112,7 +112,7 @@ fn of_errors(draft: &mut Draft) -> Action {
         return match draft.dice.below(4) {
             0 => Action::MetricEmpty(name),
             1 if of_pods => {
-                let pods = metrics::pods(draft);
+                let pods = draft.pods();
                 Action::MetricMissing(MetricOfPods { metric: name, pods })
             }
             _ => Action::MetricError(MetricError { metric: name, error }),

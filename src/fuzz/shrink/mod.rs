@@ -6,6 +6,7 @@
 //! step makes the tree simpler by one measure, so shrinking terminates. The number of ticks has the
 //! highest weight, since a user reads each tick.
 
+mod durations;
 mod later;
 mod signals;
 mod simpler;

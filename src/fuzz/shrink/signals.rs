@@ -5,7 +5,7 @@ use std::f64::consts::TAU;
 
 use serde_json::{Map, Value, json};
 
-use super::simpler::span;
+use super::durations::span;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::Span;
 

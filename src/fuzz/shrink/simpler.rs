@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
+use super::durations::span;
 use super::signals;
 use crate::model::flags::Flags;
 use crate::model::quantity::{Format, Quantity};
@@ -67,31 +68,6 @@ fn add(name: &str, value: &Value, to: &mut Measure) {
 }
 
 const SYNC_PERIOD: &str = "horizontal-pod-autoscaler-sync-period";
-
-/// Fields with durations, by name: `5m` alone could be five minutes or five thousandths.
-const DURATIONS: [&str; 14] = [
-    "metricsSlow",
-    "at",
-    "for",
-    "until",
-    "age",
-    "pending",
-    "ready",
-    "metrics",
-    "termination",
-    "window",
-    "lag",
-    "resolution",
-    "period",
-    "offset",
-];
-
-/// The duration of a field, if the field has one by its name.
-pub(super) fn span(name: &str, value: &Value) -> Option<Span> {
-    let flag = name.starts_with("horizontal-pod-autoscaler-");
-    let text = value.as_str().filter(|_| flag || DURATIONS.contains(&name))?;
-    text.parse().ok()
-}
 
 pub(super) fn at<'v>(tree: &'v Value, path: &[Step]) -> Option<&'v Value> {
     path.iter().try_fold(tree, |value, step| match step {

@@ -13,8 +13,8 @@ use crate::engine::runtime::{self, Threads};
 use crate::engine::{EngineError, kubeconfig};
 use crate::model::rules::Release;
 use crate::model::time::Span;
-use crate::run::executor::{Executor, Part, ReadyEngine};
-use crate::run::plan::Plan;
+use crate::run::executor::{Executor, ReadyEngine};
+use crate::run::plan::{Plan, ReleasePlan};
 use crate::run::record::Record;
 use crate::scenario::Scenario;
 
@@ -27,7 +27,7 @@ pub(super) struct Existing {
 }
 
 impl Existing {
-    pub(super) fn new(plan: &Plan, parts: &[Part]) -> Result<Existing, EngineError> {
+    pub(super) fn new(plan: &Plan, parts: &[ReleasePlan]) -> Result<Existing, EngineError> {
         let name: Arc<str> = kubeconfig::NAME.into();
         let (Some(cluster), [_]) = (&plan.cluster.existing, parts) else {
             return Err(EngineError::Unavailable {
@@ -45,13 +45,13 @@ impl Existing {
 impl Executor for Existing {
     fn prepare(
         &mut self,
-        part: &Part,
+        part: &ReleasePlan,
         record: &mut Record<'_>,
     ) -> Result<Option<Box<dyn ReadyEngine + '_>>, EngineError> {
         let Existing { plan, cluster, name, runtime } = &*self;
         let groups = groups(part.scenarios.iter());
         let mut progress = |what: &str| record.preparing(what.to_owned(), None);
-        let opened = Cluster::given(name, cluster, &groups, &plan.stop, &mut progress);
+        let opened = Cluster::connect(name, cluster, &groups, &plan.stop, &mut progress);
         let (cluster, period) = runtime.block_on(opened)?;
         Ok(Some(Box::new(OpenCluster { existing: self, release: part.release, cluster, period })))
     }
@@ -81,7 +81,11 @@ impl ReadyEngine for OpenCluster<'_> {
         ))
     }
 
-    fn run(self: Box<Self>, part: &Part, record: &mut Record<'_>) -> Result<(), EngineError> {
+    fn run(
+        self: Box<Self>,
+        part: &ReleasePlan,
+        record: &mut Record<'_>,
+    ) -> Result<(), EngineError> {
         let OpenCluster { existing, release, cluster, period } = *self;
         let Existing { plan, name, runtime, .. } = existing;
         let pace = plan.cluster.pace;
@@ -96,7 +100,7 @@ impl ReadyEngine for OpenCluster<'_> {
         record.preparing("removing everything that was created".to_owned(), None);
         let left = runtime.block_on(async {
             let Some(cluster) = group.end().await else { return Ok(()) };
-            cluster.leave(&existing.cluster).await
+            cluster.clean_up(&existing.cluster).await
         });
         if let Err(panic) = done {
             resume_unwind(panic);

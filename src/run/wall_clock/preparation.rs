@@ -17,9 +17,8 @@ use crate::model::observation::{ControllerAction, Observation};
 use crate::model::rules::{Release, Rules};
 use crate::model::time::{Span, Time};
 use crate::run::Verdict;
-use crate::run::executor::Part;
 use crate::run::lockstep::{free_run, unfinished};
-use crate::run::plan::Pace;
+use crate::run::plan::{Pace, ReleasePlan};
 use crate::run::record::Record;
 use crate::scenario::Scenario;
 use crate::trace::Trace;
@@ -45,7 +44,7 @@ impl PreparedScenario {
 /// Prepares the scenarios of a part. Scenarios that can't run on the cluster are recorded as
 /// skipped.
 pub(super) fn prepare_all(
-    part: &Part,
+    part: &ReleasePlan,
     name: &Arc<str>,
     record: &mut Record<'_>,
     prepare: impl Fn(&Scenario) -> Result<Scenario, String>,
@@ -179,7 +178,7 @@ fn with_flags_of(faster: Scenario, release: Release, period: Span) -> Result<Sce
         free_run(&scenario, release)
     };
     let as_written = run(wanted);
-    if let Some(why) = unordered(&as_written.trace).or(as_written.unplayable) {
+    if let Some(why) = unordered(&as_written.trace).or(as_written.undetermined) {
         return Err(why);
     }
     let differs = |flags: Flags| run(flags).trace != as_written.trace;

@@ -13,8 +13,9 @@ use futures::future::join_all;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::clusters::{ClusterTemplate, Group};
 use super::group::{GroupRun, ReleaseRun};
+use super::requirements::Group;
+use super::template::ClusterTemplate;
 use crate::engine::EngineError;
 use crate::engine::cluster::Cluster;
 use crate::engine::cluster::settings::Settings;

@@ -240,11 +240,15 @@ impl RequestStream {
     /// The reason why the requests seem to belong to the previous reconcile, if any: a reconcile of
     /// upstream's controller begins with a read of the scale. `reads` is true if the model expects
     /// the next reconcile to read anything.
-    pub(crate) fn is_rest(&self, reconcile: &ObservedReconcile, reads: bool) -> Option<String> {
+    pub(crate) fn continuation_reason(
+        &self,
+        reconcile: &ObservedReconcile,
+        reads: bool,
+    ) -> Option<String> {
         let first = reconcile.actions.first()?;
         let writes = first.scale_write().is_some() || reads && first.is_status_write();
-        let is_rest = self.observability.scope.scale_reads && writes;
-        is_rest.then(|| {
+        let continues = self.observability.scope.scale_reads && writes;
+        continues.then(|| {
             let at = self.clock.time(first.received);
             format!(
                 "the write at {at} seems to belong to the previous reconcile, which was delayed"
@@ -254,7 +258,7 @@ impl RequestStream {
 
     /// The reason why a reconcile of upstream's controller can't be compared, if any. At `settled`,
     /// the target's status had `status_replicas`.
-    pub(crate) fn is_torn(
+    pub(crate) fn incomparable_reason(
         &self,
         reconcile: &ObservedReconcile,
         settled: Time,

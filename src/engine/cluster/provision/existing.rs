@@ -175,7 +175,7 @@ mod tests {
     fn hints_name_the_context_and_the_kubeconfig() {
         let words = ["/bin/kl", "cluster", "clean", "--context", "a b", "--kubeconfig", "it's/x"];
         let given = ExistingCluster {
-            cleans: words.map(OsString::from).to_vec(),
+            cleanup_command: words.map(OsString::from).to_vec(),
             ..ExistingCluster::default()
         };
         let command = r"kube-lockstep cluster clean --context 'a b' --kubeconfig 'it'\''s/x'";

@@ -136,8 +136,8 @@ impl ScenarioSession {
     }
 
     /// The reason why a reconcile of upstream's controller can't be compared, if any.
-    pub(crate) fn is_torn(&self, tick: &ObservedReconcile) -> Option<String> {
-        self.requests.is_torn(tick, self.pods.settled(), self.pods.status_replicas())
+    pub(crate) fn incomparable_reason(&self, tick: &ObservedReconcile) -> Option<String> {
+        self.requests.incomparable_reason(tick, self.pods.settled(), self.pods.status_replicas())
     }
 
     /// The error for a custom controller that did nothing.

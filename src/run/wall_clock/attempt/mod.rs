@@ -21,8 +21,9 @@ use crate::model::observation::{Event, Observation};
 use crate::model::rules::{Release, Rules};
 use crate::model::time::{Span, Time};
 use crate::run::findings::Findings;
-use crate::run::lockstep::{Predicted, free_run, predicted};
+use crate::run::lockstep::free_run;
 use crate::run::plan::Compared;
+use crate::run::predicted::Predicted;
 use crate::run::wall_clock::checker::{Checker, Outcome, Precision};
 use crate::run::wall_clock::custom_controller::WRITES_SPEC_REPLICAS;
 use crate::run::wall_clock::uncertainty::{History, Uncertainty};
@@ -291,10 +292,10 @@ impl<'a> WallClockRun<'a> {
                 tick.forget_retries();
             }
             let reads = next.is_some_and(|it| it.reads().next().is_some());
-            if let Some(why) = session.requests().is_rest(&tick, reads) {
+            if let Some(why) = session.requests().continuation_reason(&tick, reads) {
                 return self.resume(session, findings, last, tick, why);
             }
-            if let Some(why) = session.is_torn(&tick) {
+            if let Some(why) = session.incomparable_reason(&tick) {
                 return Err(without_verdict(session, &Uncertainty::NotComparable(why)));
             }
         }
@@ -364,7 +365,11 @@ impl<'a> WallClockRun<'a> {
         };
         let now = ticks.first().map_or(due, |tick| tick.at);
         let stepped = Stepped { now, api: Vec::new(), ticks };
-        findings.compare(&predicted(due, decision.into_iter().collect()), stepped, scope);
+        findings.compare(
+            &Predicted::reconciles(due, decision.into_iter().collect()),
+            stepped,
+            scope,
+        );
         findings.found(findings.trace.ticks.len(), now, unread.into_iter().collect());
     }
 

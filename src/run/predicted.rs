@@ -1,0 +1,20 @@
+//! A step of the model.
+
+use crate::engine::Step;
+use crate::model::hpa::Decision;
+use crate::trace::ApiAnswer;
+
+/// The model's prediction of a step.
+pub(super) struct Predicted {
+    pub(super) step: Step,
+    pub(super) api: Vec<ApiAnswer>,
+    pub(super) decisions: Vec<Decision>,
+}
+
+#[cfg(feature = "clusters")]
+impl Predicted {
+    /// The reconciles until `until` that require no further change.
+    pub(super) fn reconciles(until: crate::model::time::Time, decisions: Vec<Decision>) -> Self {
+        Predicted { step: Step { apply: Vec::new(), until }, api: Vec::new(), decisions }
+    }
+}
