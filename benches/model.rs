@@ -14,7 +14,7 @@ use kube_lockstep::model::quantity::Quantity;
 use kube_lockstep::model::rules::Rules;
 use kube_lockstep::model::time::{Span, Time};
 
-/// A steady cluster: the usage is 2 % above the target, within the tolerance.
+/// A steady cluster: the usage is 2% above the target, within the tolerance.
 struct SteadyCluster {
     controller: Controller,
     hpa: Hpa,
@@ -28,7 +28,7 @@ fn quantity(text: &str) -> Quantity {
     Quantity::parse(text).expect("a quantity")
 }
 
-/// An HPA with a target of 50 % CPU utilization.
+/// An HPA with a target of 50% CPU utilization.
 fn hpa() -> Hpa {
     let spec = serde_json::json!({
         "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" },

@@ -104,7 +104,7 @@ fn controller_sees_metrics() -> Result<(), Failed> {
     let mut server = Server::start(&cluster.kubeconfig, &["--scenario", &scenario])?;
     let serving = server.serves()?;
     assert_eq!(serving["route"], "a Service of type ExternalName to localhost", "{serving}");
-    // Two pods with 600m of 1 core exceed the target of 50 %; three pods with 400m do not.
+    // Two pods with 600m of 1 core exceed the target of 50%; three pods with 400m do not.
     wait("three replicas", || Ok((cluster.replicas("shop")? == 3).then_some(())))?;
     cluster.run_pods("shop", 3)?;
     let (usage, jobs, hits, queue) = wait("the metrics of three pods", || {

@@ -18,7 +18,7 @@ const UNSEEN: &[(&str, &str)] = &[
         "a scenario that sets them is skipped without them",
     ),
     (
-        "autoscaling/v2beta1, and the controller uses it: v2alpha1 under another name",
+        "autoscaling/v2beta1, which the controller uses: v2alpha1 under another name",
         "both have the same fields",
     ),
     ("flag --horizontal-pod-autoscaler-tolerance", "a scenario that sets it is skipped without it"),
@@ -36,7 +36,8 @@ const UNSEEN: &[(&str, &str)] = &[
         "both stores give the same answers to the controller",
     ),
     (
-        "a stale cache skips a reconcile: gate StaleControllerConsistencyHPA, on by default",
+        "a reconcile is skipped if the cache is stale: gate StaleControllerConsistencyHPA, on by \
+         default",
         "the cache is never stale here",
     ),
     (

@@ -274,7 +274,7 @@ impl fmt::Display for Report {
 /// let scenario: Scenario = "
 /// apiVersion: kube-lockstep.dev/v1alpha1
 /// kind: Scenario
-/// requirement: A load of five CPUs requires ten replicas at 50 % of one CPU each.
+/// requirement: A load of five CPUs requires ten replicas at 50% of one CPU each.
 /// hpa:
 ///   apiVersion: autoscaling/v2
 ///   kind: HorizontalPodAutoscaler

@@ -101,7 +101,7 @@ maps! {
         /// The upper limit.
         #[schemars(range(min = 1))]
         max_replicas: i32,
-        /// The metrics: the largest proposal applies. Default: cpu at 80 % of the request.
+        /// The metrics: the largest proposal applies. Default: cpu at 80% of the request.
         metrics: Vec<Metric>,
         /// Policies, windows and tolerances of both directions.
         behavior: Behavior,
@@ -364,7 +364,7 @@ maps! {
         /// The upper limit.
         #[schemars(range(min = 1))]
         max_replicas: i32,
-        /// The metrics: the largest proposal applies. Default: cpu at 80 % of the request.
+        /// The metrics: the largest proposal applies. Default: cpu at 80% of the request.
         metrics: Vec<MetricV2beta1>,
     }
 

@@ -54,7 +54,7 @@ fn tolerance(fraction: f64) -> i64 {
     (fraction * 1000.0).round() as i64
 }
 
-/// Metrics with their targets. Without metrics, the API server defaults to CPU at 80 %.
+/// Metrics with their targets. Without metrics, the API server defaults to CPU at 80%.
 fn metrics(draft: &mut Draft, tolerances: Tolerances) -> Vec<Value> {
     let count = match draft.edge {
         // Other metrics could determine the replicas.

@@ -67,7 +67,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         7,
-        "the limit of doubling applies before maxReplicas",
+        "the doubling limit applies before maxReplicas",
         source!("v1.7.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| rules.normalization.limits = LimitOrder::RateInstead,
     ),
@@ -82,7 +82,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         7,
-        "an error of averages says \"receive\", no longer \"recieve\"",
+        "an error for averages says \"receive\" instead of \"recieve\"",
         source!("v1.7.0", "pkg/controller/podautoscaler/replica_calculator.go"),
         |rules| {
             rules.texts.no_metrics_for_average = "did not receive metrics for any ready pods";
@@ -90,7 +90,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         7,
-        "HPAs due at the same time are a heap: the first of three is not always first",
+        "HPAs due at the same time are kept in a heap: the first of three is not always first",
         source!("v1.7.0", "staging/src/k8s.io/client-go/util/workqueue/delaying_queue.go"),
         |rules| rules.queue.waiting_is_sorted = false,
     ),
@@ -111,7 +111,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         8,
-        "autoscaling/v2beta1, and the controller uses it: v2alpha1 under another name",
+        "autoscaling/v2beta1, which the controller uses: v2alpha1 under another name",
         "https://github.com/kubernetes/kubernetes/pull/50708",
         |rules| rules.admission.serves_v2beta1 = true,
     ),
@@ -147,7 +147,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         10,
-        "for a utilization, failed pods no longer count as not ready",
+        "for utilization, failed pods no longer count as not ready",
         "https://github.com/kubernetes/kubernetes/pull/60648",
         |rules| rules.pods.unready = Unready::All { failed: false },
     ),
@@ -159,7 +159,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         10,
-        "a condition's message says \"successfully\", no longer \"succesfully\"",
+        "a condition's message says \"successfully\" instead of \"succesfully\"",
         source!("v1.10.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| rules.texts.successfully = "successfully",
     ),
@@ -204,7 +204,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         12,
-        "readiness counts only for recently started pods, and only for CPU",
+        "readiness matters only for recently started pods, and only for CPU",
         "https://github.com/kubernetes/kubernetes/pull/68068",
         |rules| {
             rules.pods.unready = Unready::JustStarted;
@@ -223,7 +223,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         12,
-        "autoscaling/v2beta2, and the controller uses it: metric selectors",
+        "autoscaling/v2beta2, which the controller uses: metric selectors",
         "https://github.com/kubernetes/kubernetes/pull/64097",
         |rules| {
             rules.admission.has_metric_selectors = true;
@@ -232,7 +232,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         12,
-        "the error of a missing request names neither container nor pod",
+        "the error for a missing request names neither the container nor the pod",
         source!("v1.12.0", "pkg/controller/podautoscaler/replica_calculator.go"),
         |rules| rules.texts.missing_request = MissingRequest::Bare,
     ),
@@ -253,13 +253,13 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         13,
-        "spec.replicas counts instead of status.replicas (1.13.12)",
+        "spec.replicas is used instead of status.replicas (1.13.12)",
         "https://github.com/kubernetes/kubernetes/pull/79035",
         |rules| rules.scale.uses_spec_replicas = true,
     ),
     change(
         14,
-        "average values of object metrics, but never within the tolerance",
+        "average values for object metrics, but never within the tolerance",
         "https://github.com/kubernetes/kubernetes/pull/72824",
         |rules| rules.metrics.object_average = ObjectAverage::ByNone,
     ),
@@ -271,7 +271,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         15,
-        "a failing metric does not prevent a scale-up by others",
+        "a failing metric does not prevent a scale-up by other metrics",
         "https://github.com/kubernetes/kubernetes/pull/78503",
         |rules| rules.metrics.errors = MetricErrors::Last,
     ),
@@ -311,7 +311,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         16,
-        "pending pods are not ready, with or without metrics",
+        "pending pods count as not ready, with or without metrics",
         source!("v1.16.0", "pkg/controller/podautoscaler/replica_calculator.go"),
         |rules| rules.pods.pending_is_unready = true,
     ),
@@ -353,7 +353,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         19,
-        "the error for a StatefulSet deleted before the write of its scale also names the scale",
+        "the error for a StatefulSet deleted before its scale is written also names the scale",
         source!("v1.19.0", "pkg/registry/apps/statefulset/storage/storage.go"),
         |rules| rules.scale.missing_on_write = MissingScale::All,
     ),
@@ -365,7 +365,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         20,
-        "the event of a failing resource metric says what could not be fetched",
+        "the event for a failing resource metric says what could not be fetched",
         source!("v1.20.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| rules.texts.resource_is_named = true,
     ),
@@ -389,7 +389,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         23,
-        "autoscaling/v2, and the controller uses it",
+        "autoscaling/v2, which the controller uses",
         "https://github.com/kubernetes/kubernetes/pull/102534",
         |rules| rules.admission.serves_v2 = true,
     ),
@@ -423,7 +423,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         26,
-        "for a scale-down, a pod without metrics counts with its target if that is above its \
+        "when scaling down, a pod without metrics counts as using its target if that is above its \
          request",
         "https://github.com/kubernetes/kubernetes/pull/112178",
         |rules| rules.pods.missing_pods_count_their_target = true,
@@ -436,13 +436,13 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         26,
-        "the error of a missing request names container and pod",
+        "the error for a missing request names the container and the pod",
         source!("v1.26.0", "pkg/controller/podautoscaler/replica_calculator.go"),
         |rules| rules.texts.missing_request = MissingRequest::InContainer,
     ),
     change(
         26,
-        "errors call values that are not percentages usage instead of utilization",
+        "errors refer to values that are not percentages as usage instead of utilization",
         source!("v1.26.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| {
             rules.texts.average = "usage";
@@ -452,7 +452,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         26,
-        "an error of the status write is also reported if the scale could not be read",
+        "a status write error is also reported if the scale could not be read",
         source!("v1.26.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| rules.status.scale_failure_reports_write_error = true,
     ),
@@ -467,7 +467,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         27,
-        "the error that no pod has metrics says that pods might be unready",
+        "if no pod has metrics, the error says that pods might be unready",
         "https://github.com/kubernetes/kubernetes/pull/114740",
         |rules| {
             let error = "did not receive metrics for targeted pods (pods might be unready)";
@@ -567,7 +567,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         33,
-        "a ratio is compared with two bounds of the tolerance: 1.1 is now within 0.1",
+        "a ratio is compared with two tolerance bounds: 1.1 is now within 0.1",
         "https://github.com/kubernetes/kubernetes/pull/130797",
         |rules| rules.metrics.within_tolerance = Within::Bounds,
     ),
@@ -609,7 +609,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         34,
-        "a conflict on the update of the scale is retried four times",
+        "a conflict when updating the scale is retried four times",
         "https://github.com/kubernetes/kubernetes/pull/132007",
         |rules| rules.scale.update_attempts = 5,
     ),
@@ -627,7 +627,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         35,
-        "the proposal of an object or external metric with a value target is capped at 2147483647",
+        "the proposal for an object or external metric with a value target is at most 2147483647",
         "https://github.com/kubernetes/kubernetes/pull/126979",
         |rules| rules.metrics.value_is_capped = true,
     ),
@@ -663,7 +663,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         37,
-        "errors of minReplicas and maxReplicas are reported last",
+        "errors for minReplicas and maxReplicas are reported last",
         source!("v1.37.0", "pkg/registry/autoscaling/horizontalpodautoscaler/strategy.go"),
         |rules| rules.admission.generated_validation = true,
     ),
@@ -693,13 +693,14 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         37,
-        "a stale cache skips a reconcile: gate StaleControllerConsistencyHPA, on by default",
+        "a reconcile is skipped if the cache is stale: gate StaleControllerConsistencyHPA, on by \
+         default",
         "https://github.com/kubernetes/kubernetes/pull/139025",
         |rules| rules.gate(Gate::StaleControllerConsistencyHpa, GateRule::Default(true)),
     ),
     change(
         37,
-        "an ambiguous selector names two of the HPAs, and a deleted HPA ends its reconcile",
+        "the ambiguous selector error names two HPAs, and deleting an HPA ends its reconcile",
         source!("v1.37.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| {
             rules.texts.ambiguous_hpas = AmbiguousHpas::Example;
@@ -708,7 +709,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         37,
-        "the word order of the error of an object metric is fixed",
+        "the word order in the error for an object metric is fixed",
         "https://github.com/kubernetes/kubernetes/pull/139029",
         |rules| rules.texts.object_error = ObjectError::InOrder,
     ),

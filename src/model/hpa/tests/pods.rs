@@ -84,7 +84,7 @@ fn young_pods_count_after_a_whole_window_of_readiness() {
 #[test]
 fn missing_pods_count_fully_for_scaling_down() {
     let missing = Kind { usage: None, ..ready("0") };
-    // 5 at 30 % of 50 % and 5 missing: (5·30 + 5·100) / 10 = 65 %: the direction would change.
+    // 5 at 30% of 50% and 5 missing: (5·30 + 5·100) / 10 = 65%: the direction would change.
     let mut world = World::new(10, 1, 20, 50, ready("300m"));
     let known = vec![ready("300m"); 5];
     world.kinds = [known, vec![missing.clone()]].concat();
@@ -93,8 +93,8 @@ fn missing_pods_count_fully_for_scaling_down() {
     assert_eq!(metric.proposal, Some(10));
     assert_eq!(metric.usage.unwrap().second.unwrap().ratio, 1.3);
 
-    // With a target above 100 %, missing pods count with the target. 5 at 75 %, 5 missing at 200 %:
-    // 137 %, a ratio of 0.685, 7 pods.
+    // With a target above 100%, missing pods count with the target. 5 at 75%, 5 missing at 200%:
+    // 137%, a ratio of 0.685, 7 pods.
     let mut world = World::new(10, 1, 20, 200, ready("750m"));
     world.kinds = [vec![ready("750m"); 5], vec![missing]].concat();
     let metric = world.first().derivation.metrics[0].clone();
@@ -107,7 +107,7 @@ fn missing_pods_count_fully_for_scaling_down() {
 fn missing_and_unready_pods_count_zero_for_scaling_up() {
     let missing = Kind { usage: None, ..ready("0") };
     let pending = Kind { phase: PodPhase::Pending, usage: None, ..ready("0") };
-    // 3 at 90 % of 30 %, one missing, one pending: 270 / 5 = 54 %, a ratio of 1.8, 9 pods.
+    // 3 at 90% of 30%, one missing, one pending: 270 / 5 = 54%, a ratio of 1.8, 9 pods.
     let mut world = World::new(5, 1, 20, 30, ready("900m"));
     let known = vec![ready("900m"); 3];
     world.kinds = [known, vec![missing.clone(), pending.clone()]].concat();
