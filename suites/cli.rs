@@ -6,6 +6,8 @@ mod building;
 mod engines;
 #[path = "cli/fuzzing.rs"]
 mod fuzzing;
+#[path = "cli/hard_inputs.rs"]
+mod hard_inputs;
 #[path = "cli/output.rs"]
 mod output;
 #[path = "cli/selection.rs"]
@@ -349,6 +351,7 @@ const IDLE: &str = r#"
 echo '{"hello":{"protocol":2,"engine":"idle","release":"v1.37.0"}}'
 exec sed -u -n \
   -e 's/^{"open".*/{"opened":{"epoch":"2000-01-01T00:01:00Z"}}/p;t' \
+  -e 's/^{"step".*\(createHpa\|patchHpa\|deleteHpa\).*"until":\([0-9]*\).*/{"stepped":{"now":\2,"api":[{"deleted":{"name":"web"}}],"log":[]}}/p;t' \
   -e 's/^{"step".*"until":\([0-9]*\).*/{"stepped":{"now":\1,"api":[],"log":[]}}/p;t' \
   -e 's/.*/{"closed":{}}/p'"#;
 

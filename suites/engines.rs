@@ -46,6 +46,7 @@ fn main() -> ExitCode {
     let go = suite.require("Go", || build::find_go().map(drop));
     suite.test_with(&go, "a_go_program_that_panics_is_inconclusive", panics);
     suite.test("an_engine_that_hangs_is_killed_after_its_time_limit", hangs);
+    suite.test("the_children_of_an_engine_that_exits_are_killed", leaves_a_child);
     suite.test("a_new_process_is_started_after_a_failure", a_new_process);
     suite.run()
 }
@@ -141,10 +142,39 @@ const FAILING_ENGINES: &[FailingEngine] = &[
         why: "no luck",
         output: "",
     },
+    FailingEngine {
+        name: "answers_without_end",
+        script: "HELLO; OPENED; tr '\\0' x < /dev/zero",
+        why: "an answer is longer than 64 MiB",
+        output: "",
+    },
+    FailingEngine {
+        name: "ends_a_step_at_another_time",
+        script: r#"HELLO; OPENED; echo '{"stepped":{"now":7,"api":[API]}}'; cat >/dev/null"#,
+        why: "it ended a step at 0.000000007s, not at 0s",
+        output: "",
+    },
+    FailingEngine {
+        name: "omits_the_answer_of_the_api_server",
+        script: r#"HELLO; OPENED; echo '{"stepped":{"now":0}}'; cat >/dev/null"#,
+        why: "it gave 0 `api` answers to a step with 1 changes of HPAs",
+        output: "",
+    },
+    FailingEngine {
+        name: "acts_after_the_end_of_a_step",
+        script: r#"HELLO; OPENED; echo '{"stepped":{"now":0,"api":[API],"log":[LATE]}}'; cat >/dev/null"#,
+        why: "it ended a step at 0s, with an action at 1s",
+        output: "",
+    },
 ];
 
+const API: &str = r#"{"deleted":{"name":"web"}}"#;
+const LATE: &str = r#"{"at":1000000000,"error":{"message":"late"}}"#;
+
 fn is_inconclusive(case: &FailingEngine) -> Result<(), Failed> {
-    let script = case.script.replace("HELLO", HELLO).replace("OPENED", OPENED);
+    let words = [("HELLO", HELLO), ("OPENED", OPENED), ("API", API), ("LATE", LATE)];
+    let script =
+        words.iter().fold(case.script.to_owned(), |it, (name, text)| it.replace(name, text));
     let outcome = run_on(&fake(&script), Duration::from_secs(20));
     let (why, output) = no_verdict(outcome)?;
     assert!(why.contains(case.why), "{why}");
@@ -194,6 +224,15 @@ fn hangs() -> Result<(), Failed> {
     assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
     let program = fake.program.to_string_lossy().into_owned();
     assert!(!is_running(&program), "{program} is still running");
+    Ok(())
+}
+
+/// A program that ends by itself may leave other processes behind.
+fn leaves_a_child() -> Result<(), Failed> {
+    let fake = fake(&format!("{HELLO}\n{OPENED}\nsleep 98765 & exit 4"));
+    let (why, _) = no_verdict(run_on(&fake, Duration::from_secs(20)))?;
+    assert!(why.contains("exit status: 4"), "{why}");
+    assert!(!is_running("sleep 98765"), "a child is still running");
     Ok(())
 }
 

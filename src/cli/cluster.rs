@@ -101,6 +101,9 @@ struct StartArgs {
     /// Stay in the foreground until Ctrl-C
     #[arg(long)]
     foreground: bool,
+    /// Keep running when the terminal closes: set by `start` for its process in the background
+    #[arg(long, hide = true, requires = "foreground")]
+    detached: bool,
 }
 
 fn name(text: &str) -> Result<String, String> {

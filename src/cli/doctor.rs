@@ -189,7 +189,7 @@ fn cache_folder() -> Option<Check> {
 }
 
 /// Checks that the folder is writable, or can be created.
-fn check_writable(folder: &Path) -> io::Result<()> {
+pub(super) fn check_writable(folder: &Path) -> io::Result<()> {
     let existing = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
     // Creating a temporary file is the only reliable check.
     tempfile::tempfile_in(existing).map(drop)
@@ -286,6 +286,10 @@ fn program(what: build::Artifact, name: &str, release: Release) -> Check {
         Ok(Some(program)) => {
             let bytes = fs::metadata(&program).map_or(0, |metadata| metadata.len());
             Check::new(State::Ok, name, format!("built, {}", size(bytes)))
+        }
+        Ok(None) if build::is_damaged(what, release) => {
+            let found = "the built engine is damaged; the next run builds it again";
+            Check::new(State::Warning, name, found).hint(format!("build it with {builds}"))
         }
         Ok(None) => match build::cache_folder().map(|folder| check_writable(&folder)) {
             Ok(Ok(())) => Check::new(State::Unbuilt, name, "not built yet")

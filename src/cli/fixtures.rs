@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use super::exit;
 use super::failure::Failure;
 use crate::compare::KnownDisagreement;
 use crate::engine::recorded::{self, Traces};
+use crate::facade::text_file::{self, TextFileError};
 use crate::scenario::{self, Scenario};
 
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/fixtures");
@@ -223,9 +225,9 @@ impl Fixtures {
         let (path, text) = match &self.root {
             Root::Folder(folder) => {
                 let path = folder.join(KNOWN);
-                match fs::read_to_string(&path) {
+                match text_file::read(&path) {
                     Ok(text) => (path.display().to_string(), text),
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    Err(TextFileError::Io(error)) if error.kind() == ErrorKind::NotFound => {
                         return Ok(Vec::new());
                     }
                     Err(error) => return Err(unreadable(&path.display().to_string(), &error)),
@@ -268,7 +270,7 @@ impl Fixture {
     pub(super) fn read(&self) -> Result<String, Failure> {
         match &self.text {
             Text::OnDisk(path) => {
-                fs::read_to_string(path).map_err(|error| unreadable(&self.path, &error))
+                text_file::read(path).map_err(|error| unreadable(&self.path, &error))
             }
             Text::Embedded(text) => Ok((*text).to_owned()),
         }
@@ -288,7 +290,7 @@ impl Fixture {
         match &self.text {
             Text::OnDisk(path) => {
                 let path = path.parent().unwrap_or(Path::new("")).join(name);
-                fs::read_to_string(&path).map_err(|error| error.to_string())
+                text_file::read(&path).map_err(|error| error.to_string())
             }
             Text::Embedded(_) => {
                 let folder = Path::new(&self.id).parent().unwrap_or(Path::new(""));
@@ -315,8 +317,8 @@ fn without_dots(path: &Path) -> PathBuf {
     plain
 }
 
-fn unreadable(path: &str, error: &std::io::Error) -> Failure {
-    Failure::usage(format!("{path}: {error}"))
+fn unreadable(path: &str, error: &TextFileError) -> Failure {
+    Failure::usage(error.in_file(path))
 }
 
 /// The scenario files below a folder.
@@ -334,7 +336,7 @@ fn files_below(root: &Path) -> std::io::Result<Vec<Fixture>> {
             } else if is_yaml(&path) && below != Path::new(KNOWN) {
                 // A manifest that a scenario names is not a scenario. A file that can't be read
                 // gives an error when it is parsed.
-                if fs::read_to_string(&path).is_ok_and(|text| !is_scenario(&text)) {
+                if text_file::read(&path).is_ok_and(|text| !is_scenario(&text)) {
                     continue;
                 }
                 let id = id_of(below);

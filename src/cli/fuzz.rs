@@ -2,26 +2,25 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{Format, ReleaseOrCheckoutArgs, ShardArgs, program_and_engine, workers};
+use super::doctor::check_writable;
 use super::failure::Failure;
 use super::fixtures::Fixtures;
 use super::output::{PreparationLog, columns, show, unless_closed};
 use super::{exit, interrupt};
 use crate::engine::Engine;
-use crate::engine::model::Model;
+use crate::engine::source::{EngineFactory, EngineLimits, EngineSource};
 use crate::engine::upstream::checkout::Checkout;
-use crate::engine::upstream::{TIME_LIMIT, Upstream, build};
 use crate::fuzz::Area;
 use crate::model::rules::Release;
 use crate::report::fuzz::{self as report, FuzzSetting};
 use crate::run::fuzzing::{Finding, FuzzEvent, FuzzPlan, FuzzSummary, RunLimit, fuzz};
-use crate::run::{Setting, Shard, program_engine};
+use crate::run::{Setting, Shard};
 
 /// The message for a signal while there are findings to save.
 const INTERRUPTED: &str = "interrupted: saving the findings; interrupt again to stop at once";
@@ -104,7 +103,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let engine = engine(args, release, checkout.as_ref(), &stop)?;
     let setting = FuzzSetting {
         setting: Setting {
-            engine: engine().name().into(),
+            engine: engine.name().clone(),
             release: release.to_string(),
             program: args.program.clone(),
             checkout: checkout.map(|checkout| checkout.path),
@@ -130,8 +129,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         known: Fixtures::find(None)?.known()?,
         stop,
     };
+    check_writable(&args.save).map_err(|error| not_saved(&args.save, &error))?;
     let ending = interrupt::Ending::listen(&plan.stop, INTERRUPTED)?;
-    let summary = run_and_report(args, &plan, &setting, &*engine)?;
+    let summary = run_and_report(args, &plan, &setting, &|| engine.make())?;
     ending.end_by_signal();
     Ok(if summary.divergences > 0 {
         exit::DIVERGES
@@ -142,37 +142,22 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     })
 }
 
-type MakeEngine = Box<dyn Fn() -> Box<dyn Engine> + Sync>;
-
 fn engine(
     args: &Args,
     release: Release,
     checkout: Option<&Checkout>,
     stop: &CancellationToken,
-) -> anyhow::Result<MakeEngine> {
-    if let Some(program) = args.program.clone() {
-        if args.engine == EngineName::Model {
-            return Err(program_and_engine().into());
-        }
-        return Ok(Box::new(move || {
-            Box::new(program_engine(&program, release).with_time_limit(TIME_LIMIT))
-        }));
-    }
-    if args.engine == EngineName::Model {
-        return Ok(Box::new(move || Box::new(Model::new(release))));
-    }
+) -> Result<EngineFactory, Failure> {
+    let source = match (&args.program, args.engine, checkout) {
+        (Some(_), EngineName::Model, _) => return Err(program_and_engine()),
+        (Some(program), ..) => EngineSource::Program(program.clone()),
+        (None, EngineName::Model, _) => EngineSource::Model,
+        (None, _, Some(checkout)) => EngineSource::Checkout(checkout.clone()),
+        (None, _, None) => EngineSource::Upstream,
+    };
     let mut preparing = PreparationLog::default();
-    let mut progress = |what: &str, done| preparing.log(what, done);
-    if let Some(checkout) = checkout {
-        let program = checkout.build(stop, &mut progress).map_err(Failure::from)?;
-        let name: Arc<str> = checkout.name().into();
-        return Ok(Box::new(move || {
-            Box::new(Upstream::of_checkout(program.clone(), name.clone(), release))
-        }));
-    }
-    let program = build::ensure(build::Artifact::Host, release, stop, &mut progress);
-    let program = program.map_err(Failure::from)?;
-    Ok(Box::new(move || Box::new(Upstream::new(program.clone(), release))))
+    let limits = EngineLimits { stop: stop.clone(), ..EngineLimits::default() };
+    Ok(source.prepare(release, &limits, &mut |what, done| preparing.log(what, done))?)
 }
 
 /// A new seed. The generator itself has no clock.
@@ -235,20 +220,18 @@ fn run_and_report(
 
 /// Saves a finding as a fixture and returns its path.
 fn save(folder: &Path, found: &Finding, setting: &FuzzSetting) -> anyhow::Result<String> {
-    let failed = |error: io::Error| {
-        let what = format!("a finding can't be saved in {}: {error}", folder.display());
-        Failure {
-            code: exit::USAGE,
-            what,
-            hint: Some("choose another folder with --save".to_owned()),
-        }
-    };
+    let failed = |error: io::Error| not_saved(folder, &error);
     std::fs::create_dir_all(folder).map_err(failed)?;
     let name = format!("{}-{}.yaml", setting.seed, found.index);
     let path = folder.join(name);
     let shown = path.to_string_lossy().replace('\\', "/");
     std::fs::write(&path, report::fixture(found, setting, &shown)).map_err(failed)?;
     Ok(shown)
+}
+
+fn not_saved(folder: &Path, error: &io::Error) -> Failure {
+    let what = format!("findings can't be saved in {}: {error}", folder.display());
+    Failure::usage(what).hint("choose another folder with --save")
 }
 
 /// The progress on standard error: one line that is overwritten on a terminal, or occasional lines

@@ -29,7 +29,7 @@ impl PreparationLog {
             }
             (None, _) => format!("note: {what}\n"),
             (Some(last), _) if now.duration_since(*last) < MIN_INTERVAL => return None,
-            (Some(_), Some(done)) => format!("note: {engine}: {:.0} % compiled\n", done * 100.0),
+            (Some(_), Some(done)) => format!("note: {engine}: {:.0}% compiled\n", done * 100.0),
             (Some(_), None) => format!("note: {what}\n"),
         };
         self.logged.insert(engine.to_owned(), now);
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(line("upstream v1.37: compiling a", Some(0.1), 19), None);
         assert!(line("upstream v1.36: resolving modules", None, 19).is_some(), "another engine");
         let later = line("upstream v1.37: compiling b", Some(0.42), 20);
-        assert_eq!(later.as_deref(), Some("note: upstream v1.37: 42 % compiled\n"));
+        assert_eq!(later.as_deref(), Some("note: upstream v1.37: 42% compiled\n"));
         assert_eq!(line("upstream v1.37: compiling c", Some(0.43), 21), None);
     }
 }

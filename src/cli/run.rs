@@ -22,6 +22,7 @@ use super::{exit, interrupt};
 use crate::engine::custom::{CommandError, Controller};
 use crate::engine::options::ExistingCluster;
 use crate::engine::registry::{ENGINES, EngineChoice};
+use crate::facade::text_file;
 use crate::model::time::Span;
 use crate::report::Report;
 use crate::report::json::Json;
@@ -134,7 +135,7 @@ impl CustomControllerArgs {
                 let what = format!("--controller-role {}: {why}", path.display());
                 Failure::usage(what).hint(hint)
             };
-            let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+            let text = text_file::read(path).map_err(|error| wrong(error.to_string()))?;
             controller = controller.with_role(&text).map_err(wrong)?;
         }
         let compared = self.compare.unwrap_or_default();

@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::Arc;
 
-use tokio_util::sync::CancellationToken;
-
 use super::failure::Failure;
 use super::output::PreparationLog;
 use crate::engine::recorded::Traces;
-use crate::engine::upstream::{Upstream, build};
-use crate::engine::{EngineError, upstream};
+use crate::engine::source::{EngineLimits, EngineSource};
+use crate::engine::{Engine, EngineError, upstream};
 use crate::model::rules::Release;
 use crate::run::{Verdict, run_one};
 use crate::scenario::Scenario;
@@ -29,7 +27,7 @@ pub(super) enum Behavior {
 /// The upstream engines, started on demand.
 pub(super) struct Upstreams {
     traces: Traces,
-    engines: BTreeMap<Release, Result<Upstream, String>>,
+    engines: BTreeMap<Release, Result<Box<dyn Engine>, String>>,
     preparing: PreparationLog,
     /// The last scenario that was announced to run live.
     announced: String,
@@ -73,13 +71,9 @@ impl Upstreams {
         }
         let engine = self.engines.entry(release).or_insert_with(|| {
             let mut progress = |what: &str, done| self.preparing.log(what, done);
-            let program = build::ensure(
-                build::Artifact::Host,
-                release,
-                &CancellationToken::new(),
-                &mut progress,
-            );
-            program.map(|program| Upstream::new(program, release)).map_err(|error| match error {
+            let factory =
+                EngineSource::Upstream.prepare(release, &EngineLimits::default(), &mut progress);
+            factory.map(|factory| factory.make()).map_err(|error| match error {
                 EngineError::Unavailable { why, hint, .. } => {
                     format!("{} {release} can't run here: {why}; {hint}", upstream::NAME)
                 }
@@ -87,7 +81,7 @@ impl Upstreams {
             })
         });
         let outcome = match engine {
-            Ok(engine) => run_one(scenario, engine, &[]),
+            Ok(engine) => run_one(scenario, &mut **engine, &[]),
             Err(why) => return Behavior::Unknown(why.clone()),
         };
         match outcome.verdict {

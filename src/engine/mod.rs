@@ -26,6 +26,8 @@ pub mod registry;
 #[cfg(feature = "engines")]
 pub(crate) mod runtime;
 #[cfg(feature = "engines")]
+pub mod source;
+#[cfg(feature = "engines")]
 pub mod upstream;
 
 use std::sync::Arc;
@@ -135,4 +137,14 @@ pub enum EngineError {
         /// The end of its error output.
         output: String,
     },
+}
+
+impl EngineError {
+    /// The name of the engine.
+    #[must_use]
+    pub fn engine(&self) -> &Arc<str> {
+        match self {
+            EngineError::Unavailable { engine, .. } | EngineError::Broken { engine, .. } => engine,
+        }
+    }
 }

@@ -7,20 +7,18 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
-
-use crate::engine::model::Model;
-use crate::engine::upstream::{Upstream, build};
+use crate::engine::source::{EngineLimits, EngineSource};
 use crate::engine::{Engine as AnyEngine, EngineError};
 use crate::expect::{self, ScaleTargets, Unmet};
 use crate::model::rules::Release;
 use crate::model::time::{Span, Time};
 use crate::report::{self, table};
-use crate::run::{self, FreeRun, Outcome, Setting, Verdict, free_run, run_one};
+use crate::run::{FreeRun, Outcome, Setting, Verdict, free_run, run_one};
 use crate::scenario::{self, Scenario};
 
 mod hpa;
 mod suite;
+pub(crate) mod text_file;
 
 pub use hpa::PredictHpa;
 pub use suite::Suite;
@@ -76,7 +74,7 @@ impl Scenario {
     /// If the file can't be read, or is not a valid scenario.
     pub fn read(path: impl AsRef<Path>) -> Result<Scenario, Error> {
         let path = path.as_ref();
-        let read = |path: &Path| std::fs::read_to_string(path).map_err(|error| error.to_string());
+        let read = |path: &Path| text_file::read(path).map_err(|error| error.to_string());
         let text = read(path).map_err(|why| Error::Io { path: path.to_owned(), why })?;
         let read_other = |name: &str| read(&path.with_file_name(name));
         Ok(scenario::parse(&path.to_string_lossy(), &text, &read_other)?)
@@ -121,23 +119,21 @@ struct Ready {
 
 impl Engine {
     fn prepare(&self, release: Release) -> Result<Ready, EngineError> {
-        let ready = |engine: Box<dyn AnyEngine>| Ready { engine, note: None };
-        let upstream = || {
-            let stop = CancellationToken::new();
-            let program = build::ensure(build::Artifact::Host, release, &stop, &mut |_, _| {})?;
-            Ok(ready(Box::new(Upstream::new(program, release))))
+        let prepare = |source: EngineSource| {
+            let factory = source.prepare(release, &EngineLimits::default(), &mut |_, _| {})?;
+            Ok(Ready { engine: factory.make(), note: None })
         };
         match self {
-            Engine::Upstream => upstream(),
-            Engine::Program(program) => Ok(ready(Box::new(run::program_engine(program, release)))),
-            Engine::Model => Ok(ready(Box::new(Model::new(release)))),
-            Engine::Best => upstream().or_else(|error| match error {
+            Engine::Upstream => prepare(EngineSource::Upstream),
+            Engine::Program(program) => prepare(EngineSource::Program(program.clone())),
+            Engine::Model => prepare(EngineSource::Model),
+            Engine::Best => prepare(EngineSource::Upstream).or_else(|error| match error {
                 EngineError::Unavailable { why, .. } => {
                     let note = format!(
                         "on the model alone, which checks expectations only, since upstream can't \
                          run here: {why}"
                     );
-                    Ok(Ready { engine: Box::new(Model::new(release)), note: Some(note) })
+                    Ok(Ready { note: Some(note), ..prepare(EngineSource::Model)? })
                 }
                 broken @ EngineError::Broken { .. } => Err(broken),
             }),

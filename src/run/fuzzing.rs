@@ -144,11 +144,11 @@ pub struct FuzzSummary {
 impl FuzzSummary {
     /// Adds the figures of another shard of the same run, which ran in parallel.
     pub fn join(&mut self, other: &FuzzSummary) {
-        self.scenarios += other.scenarios;
-        self.ticks += other.ticks;
-        self.divergences += other.divergences;
-        self.inconclusive += other.inconclusive;
-        self.undetermined += other.undetermined;
+        self.scenarios = self.scenarios.saturating_add(other.scenarios);
+        self.ticks = self.ticks.saturating_add(other.ticks);
+        self.divergences = self.divergences.saturating_add(other.divergences);
+        self.inconclusive = self.inconclusive.saturating_add(other.inconclusive);
+        self.undetermined = self.undetermined.saturating_add(other.undetermined);
         self.interrupted |= other.interrupted;
         self.elapsed = self.elapsed.max(other.elapsed);
         for theirs in &other.coverage {
@@ -159,7 +159,7 @@ impl FuzzSummary {
             };
             for (name, count) in &theirs.reached {
                 match ours.reached.iter_mut().find(|(known, _)| known == name) {
-                    Some((_, ours)) => *ours += count,
+                    Some((_, ours)) => *ours = ours.saturating_add(*count),
                     None => ours.reached.push((name.clone(), *count)),
                 }
             }

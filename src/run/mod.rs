@@ -37,8 +37,6 @@ pub use plan::{ClusterOptions, Compared, CustomController, DEFAULT_CLUSTER_JOBS,
 #[cfg(feature = "engines")]
 pub use runner::run_all;
 pub use shard::Shard;
-#[cfg(feature = "engines")]
-pub use virtual_time::program_engine;
 
 #[cfg(feature = "engines")]
 pub use crate::engine::options::shell_word;
@@ -277,15 +275,15 @@ pub struct Summary {
 impl Summary {
     /// Adds the figures of another run, except its time.
     pub fn join(&mut self, other: &Summary) {
-        self.scenarios += other.scenarios;
-        self.conforms += other.conforms;
-        self.diverges += other.diverges;
-        self.unmet += other.unmet;
-        self.inconclusive += other.inconclusive;
-        self.skipped += other.skipped;
-        self.ticks += other.ticks;
-        self.ambiguous_ticks += other.ambiguous_ticks;
-        self.retried += other.retried;
+        self.scenarios = self.scenarios.saturating_add(other.scenarios);
+        self.conforms = self.conforms.saturating_add(other.conforms);
+        self.diverges = self.diverges.saturating_add(other.diverges);
+        self.unmet = self.unmet.saturating_add(other.unmet);
+        self.inconclusive = self.inconclusive.saturating_add(other.inconclusive);
+        self.skipped = self.skipped.saturating_add(other.skipped);
+        self.ticks = self.ticks.saturating_add(other.ticks);
+        self.ambiguous_ticks = self.ambiguous_ticks.saturating_add(other.ambiguous_ticks);
+        self.retried = self.retried.saturating_add(other.retried);
         self.stale_known.extend_from_slice(&other.stale_known);
     }
 

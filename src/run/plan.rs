@@ -1,7 +1,7 @@
 //! The plan of a run: plain data that the runner reads.
 
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use crate::compare::KnownDisagreement;
 use crate::engine::custom::Controller;
 use crate::engine::options::ExistingCluster;
 use crate::engine::recorded::Traces;
-use crate::engine::registry::{ENGINES, EngineChoice};
+use crate::engine::registry::EngineChoice;
+use crate::engine::source::name_of_program;
 use crate::engine::upstream::TIME_LIMIT;
 use crate::engine::upstream::checkout::Checkout;
 use crate::model::rules::{Release, Releases};
@@ -198,14 +199,5 @@ impl Plan {
             }
             _ => self.engine.info().name.into(),
         }
-    }
-}
-
-/// The name of a program engine: its file name, with a prefix if an engine has the same name.
-pub(super) fn name_of_program(program: &Path) -> Arc<str> {
-    let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
-    match ENGINES.iter().any(|engine| engine.name == name) {
-        true => format!("program {name}").into(),
-        false => name.into(),
     }
 }

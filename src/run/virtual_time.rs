@@ -6,7 +6,6 @@
 //! previous releases are done.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -15,94 +14,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::executor::{Executor, ReadyEngine};
 use super::in_order::in_order;
-use super::plan::{Plan, ReleasePlan, name_of_program};
+use super::plan::{Plan, ReleasePlan};
 use super::record::Record;
 use super::run_one;
 use crate::compare::KnownDisagreement;
-use crate::engine::model::Model;
-use crate::engine::recorded::Recorded;
 use crate::engine::registry::EngineChoice;
-use crate::engine::upstream::build::Progress;
-use crate::engine::upstream::{Upstream, build};
-use crate::engine::{Engine, EngineError, Session};
+use crate::engine::source::{EngineFactory, EngineLimits, EngineSource};
+use crate::engine::upstream::build::{self, Progress};
+use crate::engine::{Engine, EngineError};
 use crate::model::rules::Release;
-use crate::scenario::Scenario;
-
-/// The engine of a release; each worker creates an instance.
-enum Chosen {
-    Upstream(PathBuf),
-    Checkout(PathBuf, Arc<str>),
-    Program(PathBuf),
-    Model,
-    Recorded,
-    /// The engine of this release can't be prepared; other releases may have an engine.
-    Broken(EngineError),
-}
-
-impl Chosen {
-    fn name(&self) -> Arc<str> {
-        match self {
-            Chosen::Upstream(_) => crate::engine::upstream::NAME.into(),
-            Chosen::Checkout(_, name) => name.clone(),
-            Chosen::Broken(
-                EngineError::Unavailable { engine, .. } | EngineError::Broken { engine, .. },
-            ) => engine.clone(),
-            Chosen::Program(program) => name_of_program(program),
-            Chosen::Model => crate::engine::model::NAME.into(),
-            Chosen::Recorded => crate::engine::recorded::NAME.into(),
-        }
-    }
-
-    fn engine(&self, plan: &Plan, release: Release) -> Box<dyn Engine> {
-        match self {
-            Chosen::Upstream(program) => {
-                Box::new(Upstream::new(program.clone(), release).with_time_limit(plan.time_limit))
-            }
-            Chosen::Checkout(program, name) => {
-                let engine = Upstream::of_checkout(program.clone(), name.clone(), release);
-                Box::new(engine.with_time_limit(plan.time_limit))
-            }
-            Chosen::Broken(why) => Box::new(NoEngine { release, why: why.clone() }),
-            Chosen::Program(program) => {
-                Box::new(program_engine(program, release).with_time_limit(plan.time_limit))
-            }
-            Chosen::Model => Box::new(Model::new(release)),
-            Chosen::Recorded => Box::new(Recorded::new(release, plan.traces.clone())),
-        }
-    }
-}
-
-/// An engine that could not be prepared: each scenario on it has no verdict.
-struct NoEngine {
-    release: Release,
-    why: EngineError,
-}
-
-impl Engine for NoEngine {
-    fn name(&self) -> &str {
-        match &self.why {
-            EngineError::Unavailable { engine, .. } | EngineError::Broken { engine, .. } => engine,
-        }
-    }
-
-    fn release(&self) -> Release {
-        self.release
-    }
-
-    fn open<'a>(&'a mut self, _: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {
-        Err(self.why.clone())
-    }
-}
-
-/// A program that implements the engine protocol, instead of the upstream engine, with its own
-/// name.
-#[must_use]
-pub fn program_engine(program: &Path, release: Release) -> Upstream {
-    Upstream::new(program.to_owned(), release).called(name_of_program(program))
-}
 
 /// An engine, and a note about the choice for the report.
-type Choice = Result<(Chosen, Option<String>), EngineError>;
+type Choice = Result<(EngineFactory, Option<String>), EngineError>;
 
 fn choose(
     plan: &Plan,
@@ -110,6 +33,8 @@ fn choose(
     stop: &CancellationToken,
     progress: Progress<'_>,
 ) -> Choice {
+    let limits = EngineLimits { answer: plan.time_limit, stop: stop.clone() };
+    let mut prepare = |source: EngineSource| source.prepare(release, &limits, progress);
     if let Some(checkout) = &plan.checkout {
         let (rules, why) = checkout.rules();
         let note = if rules == release {
@@ -117,31 +42,29 @@ fn choose(
         } else {
             format!("the model follows the rules of {release}, as requested, not of {rules}")
         };
-        let program = checkout.build(stop, progress)?;
-        return Ok((Chosen::Checkout(program, checkout.name().into()), Some(note)));
+        return Ok((prepare(EngineSource::Checkout(checkout.clone()))?, Some(note)));
     }
-    let mut upstream = || {
-        if let Some(program) = &plan.program {
-            return Ok(Chosen::Program(program.clone()));
-        }
-        build::ensure(build::Artifact::Host, release, stop, progress).map(Chosen::Upstream)
+    let upstream = match &plan.program {
+        Some(program) => EngineSource::Program(program.clone()),
+        None => EngineSource::Upstream,
     };
-    match plan.engine {
-        EngineChoice::Upstream => Ok((upstream()?, None)),
-        EngineChoice::Model => Ok((Chosen::Model, None)),
-        EngineChoice::Recorded => Ok((Chosen::Recorded, None)),
-        _ => match upstream() {
-            Ok(chosen) => Ok((chosen, None)),
+    let recorded = || EngineSource::Recorded(plan.traces.clone());
+    let source = match plan.engine {
+        EngineChoice::Upstream => upstream,
+        EngineChoice::Model => EngineSource::Model,
+        EngineChoice::Recorded => recorded(),
+        _ => match prepare(upstream) {
             // A missing engine is replaced by recorded traces. A broken one is reported.
             Err(EngineError::Unavailable { why, hint, .. }) => {
                 let note = format!(
                     "using recorded traces, because upstream can't run here: {why}; {hint}"
                 );
-                Ok((Chosen::Recorded, Some(note)))
+                return Ok((prepare(recorded())?, Some(note)));
             }
-            Err(error) => Err(error),
+            prepared => return Ok((prepared?, None)),
         },
-    }
+    };
+    Ok((prepare(source)?, None))
 }
 
 /// A message of a thread that prepares engines.
@@ -224,29 +147,31 @@ impl Builds<'_> {
 impl Executor for Builds<'_> {
     fn prepare(
         &mut self,
-        _: &ReleasePlan,
+        plan: &ReleasePlan,
         record: &mut Record<'_>,
     ) -> Result<Option<Box<dyn ReadyEngine + '_>>, EngineError> {
         let Some(choice) = self.wait(record) else { return Ok(None) };
-        let (chosen, note) = match choice {
+        let (factory, note) = match choice {
             Ok(choice) => choice,
-            Err(error) if self.plan.releases.iter().count() > 1 => (Chosen::Broken(error), None),
+            Err(error) if self.plan.releases.iter().count() > 1 => {
+                (EngineFactory::broken(plan.release, &error), None)
+            }
             Err(error) => return Err(error),
         };
-        Ok(Some(Box::new(Workers { plan: self.plan, chosen, note })))
+        Ok(Some(Box::new(Workers { plan: self.plan, factory, note })))
     }
 }
 
 /// Workers with engines of one release.
 struct Workers<'a> {
     plan: &'a Plan,
-    chosen: Chosen,
+    factory: EngineFactory,
     note: Option<String>,
 }
 
 impl ReadyEngine for Workers<'_> {
     fn name(&self) -> Arc<str> {
-        self.chosen.name()
+        self.factory.name().clone()
     }
 
     fn note(&self) -> Option<String> {
@@ -258,16 +183,16 @@ impl ReadyEngine for Workers<'_> {
         part: &ReleasePlan,
         record: &mut Record<'_>,
     ) -> Result<(), EngineError> {
-        let Workers { plan, chosen, .. } = *self;
+        let Workers { plan, factory, .. } = *self;
         // Known disagreements of upstream do not apply to the model, which agrees with itself.
         let known: &[KnownDisagreement] =
-            if matches!(chosen, Chosen::Model) { &[] } else { &plan.known };
+            if plan.engine == EngineChoice::Model { &[] } else { &plan.known };
         let work = |engine: &mut Box<dyn Engine>, index: usize| {
             let scenario = part.scenarios.get(index)?;
             (!plan.stop.is_cancelled()).then(|| run_one(scenario, &mut **engine, &plan.known))
         };
         let workers = plan.jobs.clamp(1, part.scenarios.len().max(1));
-        in_order(workers, &|| chosen.engine(plan, part.release), &work, &mut |_, outcome| {
+        in_order(workers, &|| factory.make(), &work, &mut |_, outcome| {
             record.finished_with_known(known, outcome);
             true
         });

@@ -72,6 +72,9 @@ const SYNONYMS: [(&str, &str); 9] = [
     ("deployment", "workload"),
 ];
 
+/// The longest word for which a similar one is searched, in bytes.
+const MAX_WORD: usize = 100;
+
 /// The most similar known word, if any is similar enough.
 fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
     let plain = |text: &str| -> String {
@@ -79,7 +82,7 @@ fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
         letters.flat_map(char::to_lowercase).collect()
     };
     let typed = plain(typed);
-    if typed.is_empty() {
+    if typed.is_empty() || typed.len() > MAX_WORD {
         return None;
     }
     // A flag without its long prefix, or a field with an additional word.

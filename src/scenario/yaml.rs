@@ -14,6 +14,8 @@ use super::node::{Key, Kind, Node};
 const MAX_DEPTH: usize = 64;
 /// The largest number of nodes. Aliases repeat their nodes, so a small text may contain many.
 const MAX_NODES: usize = 1_000_000;
+/// The largest number of bytes in scalars, of which aliases may also make many.
+const MAX_BYTES: usize = 64 << 20;
 
 /// Reads all documents of a text.
 pub(super) fn documents(text: &str) -> Result<Vec<Node>, Problem> {
@@ -38,6 +40,8 @@ struct Open {
     items: Vec<Node>,
     entries: Vec<(Key, Node)>,
     key: Option<Key>,
+    /// The lines of the keys, by their text.
+    lines: HashMap<String, usize>,
 }
 
 #[derive(Default)]
@@ -45,8 +49,42 @@ struct Loader {
     documents: Vec<Node>,
     open: Vec<Open>,
     /// The nodes of anchors, with their sizes.
-    anchors: HashMap<usize, (Node, usize)>,
+    anchors: HashMap<usize, (Node, Size)>,
+    /// The size of all nodes so far.
+    size: Size,
+}
+
+/// The size of nodes, with all nodes below them.
+#[derive(Clone, Copy, Default)]
+struct Size {
     nodes: usize,
+    bytes: usize,
+}
+
+impl Size {
+    fn of(node: &Node) -> Size {
+        let mut size = Size { nodes: 1, bytes: 0 };
+        match &node.kind {
+            Kind::Scalar { text, .. } => size.bytes = text.len(),
+            Kind::List(items) => items.iter().for_each(|node| size.add(Size::of(node))),
+            Kind::Map(entries) => {
+                for (key, node) in entries {
+                    size.bytes += key.text.len();
+                    size.add(Size::of(node));
+                }
+            }
+        }
+        size
+    }
+
+    fn add(&mut self, other: Size) {
+        self.nodes = self.nodes.saturating_add(other.nodes);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+
+    fn is_too_large(self) -> bool {
+        self.nodes > MAX_NODES || self.bytes > MAX_BYTES
+    }
 }
 
 impl Loader {
@@ -65,15 +103,18 @@ impl Loader {
         match event {
             Event::Scalar(text, style, anchor, _) => {
                 let plain = style == ScalarStyle::Plain;
+                self.grow(Size { nodes: 1, bytes: text.len() }, line, column)?;
                 let kind = Kind::Scalar { text: text.into_owned(), plain };
                 self.add(Node { line, column, kind }, anchor)
             }
             Event::Alias(anchor) => {
                 let known = self.anchors.get(&anchor);
-                let (mut node, size) = known.cloned().ok_or_else(|| {
+                let size = known.map(|(_, size)| *size).unwrap_or_default();
+                // Checked before the nodes are copied.
+                self.grow(size, line, column)?;
+                let (mut node, _) = self.anchors.get(&anchor).cloned().ok_or_else(|| {
                     problem(line, column, "an alias refers to a node that contains it", None)
                 })?;
-                self.nodes += size;
                 (node.line, node.column) = (line, column);
                 self.add(node, 0)
             }
@@ -102,19 +143,18 @@ impl Loader {
             let what = format!("nested more than {MAX_DEPTH} levels deep");
             return Err(problem(line, column, what, None));
         }
-        let (items, entries) = (Vec::new(), Vec::new());
-        self.open.push(Open { line, column, anchor, map, items, entries, key: None });
+        self.grow(Size { nodes: 1, bytes: 0 }, line, column)?;
+        let (items, entries, lines) = (Vec::new(), Vec::new(), HashMap::new());
+        self.open.push(Open { line, column, anchor, map, items, entries, key: None, lines });
         Ok(())
     }
 
     /// Adds a complete node to the open collection, or to the documents.
     fn add(&mut self, node: Node, anchor: usize) -> Result<(), Problem> {
-        self.nodes += 1;
-        if self.nodes > MAX_NODES {
-            return Err(problem(node.line, node.column, "the document is too large", None));
-        }
         if anchor > 0 {
-            let size = size(&node);
+            let size = Size::of(&node);
+            // The copy is kept for aliases.
+            self.grow(size, node.line, node.column)?;
             self.anchors.insert(anchor, (node.clone(), size));
         }
         match self.open.last_mut() {
@@ -122,29 +162,33 @@ impl Loader {
             Some(open) if !open.map => open.items.push(node),
             Some(open) => match open.key.take() {
                 Some(key) => open.entries.push((key, node)),
-                None => open.key = Some(as_key(node, &open.entries)?),
+                None => open.key = Some(as_key(node, &mut open.lines)?),
             },
         }
         Ok(())
     }
-}
 
-fn size(node: &Node) -> usize {
-    match &node.kind {
-        Kind::Scalar { .. } => 1,
-        Kind::List(items) => 1 + items.iter().map(size).sum::<usize>(),
-        Kind::Map(entries) => 1 + entries.iter().map(|(_, node)| size(node)).sum::<usize>(),
+    fn grow(&mut self, size: Size, line: usize, column: usize) -> Result<(), Problem> {
+        self.size.add(size);
+        match self.size.is_too_large() {
+            true => {
+                let hint = "an alias (`*name`) counts as all nodes and text that it repeats";
+                Err(problem(line, column, "the document is too large", Some(hint)))
+            }
+            false => Ok(()),
+        }
     }
 }
 
-fn as_key(node: Node, others: &[(Key, Node)]) -> Result<Key, Problem> {
+/// The key of a map. `lines` has the lines of the map's other keys.
+fn as_key(node: Node, lines: &mut HashMap<String, usize>) -> Result<Key, Problem> {
     let (line, column) = (node.line, node.column);
     let Kind::Scalar { text, .. } = node.kind else {
         let hint = "did you mean text in quotes? `{` and `[` begin maps and lists";
         return Err(problem(line, column, "a list or map is not supported as a key", Some(hint)));
     };
-    if let Some((first, _)) = others.iter().find(|(other, _)| other.text == text) {
-        let what = format!("duplicate field `{text}`, first on line {}", first.line);
+    if let Some(first) = lines.insert(text.clone(), line) {
+        let what = format!("duplicate field `{text}`, first on line {first}");
         return Err(problem(line, column, what, None));
     }
     if text == "<<" {

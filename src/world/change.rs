@@ -78,6 +78,12 @@ impl Change {
         matches!(self, Change::SetScale(_) | Change::SetPods(_) | Change::DeletePods(_))
     }
 
+    /// Returns true for requests about an HPA, which the API server answers.
+    #[must_use]
+    pub fn is_hpa_request(&self) -> bool {
+        matches!(self, Change::CreateHpa(_) | Change::PatchHpa { .. } | Change::DeleteHpa { .. })
+    }
+
     /// The name of the HPA that is created, edited or deleted.
     #[must_use]
     pub fn hpa_name(&self) -> Option<&str> {

@@ -188,3 +188,52 @@ fn an_engine_that_is_running_is_not_removed() {
     assert!(printed.contains("removed 1 item, "), "{printed}");
     assert!(go.engines().is_empty());
 }
+
+/// A damaged engine in the cache is built again, and `doctor` reports it.
+#[test]
+fn a_damaged_engine_is_built_again() {
+    let (_folder, file) = folder("");
+    let go = FakeGo::new("true", EXIT);
+    let run = ["run", "--engine", "upstream", text(&file)];
+    go.command(&run).assert().code(3);
+    let [engine] = go.engines().try_into().expect("one engine");
+    let engine = go.cache.join("engines").join(engine);
+    let built = fs::read(&engine).expect("the engine can be read");
+    let doctor = || stdout(&go.command(&["doctor"]).assert());
+    let damages: [fn(&Path); 4] = [
+        |engine| fs::write(engine, "").expect("a file can be written"),
+        |engine| fs::write(engine, "#!/bin/sh\nexit 9\n").expect("a file can be written"),
+        |engine| fs::remove_file(engine.with_file_name(checksum(engine))).expect("it is removed"),
+        |engine| {
+            fs::remove_file(engine).expect("it is removed");
+            fs::create_dir(engine).expect("a folder can be made");
+        },
+    ];
+    for damage in damages {
+        assert!(!doctor().contains("damaged"), "{}", doctor());
+        damage(&engine);
+        assert!(doctor().contains("damaged"), "{}", doctor());
+        let run = go.command(&run).assert().code(3);
+        let shown = stderr(&run);
+        assert!(shown.contains("the cached engine is damaged"), "{}{shown}", stdout(&run));
+        assert_eq!(fs::read(&engine).expect("the engine can be read"), built);
+        let again = go.command(&["run", "--engine", "upstream", text(&file)]).assert().code(3);
+        assert!(!stderr(&again).contains("damaged"), "{}", stderr(&again));
+    }
+}
+
+fn checksum(engine: &Path) -> String {
+    let name = engine.file_name().expect("a name").to_string_lossy();
+    format!(".{name}.checksum")
+}
+
+/// Other builds of the user may be for other machines.
+#[test]
+fn engines_are_built_for_this_machine() {
+    let (_folder, file) = folder("");
+    let go = FakeGo::new("echo $GOOS $GOARCH > $here/target", EXIT);
+    let run = ["run", "--engine", "upstream", text(&file)];
+    go.command(&run).env("GOOS", "plan9").env("GOARCH", "mips").assert().code(3);
+    let target = fs::read_to_string(go.folder.path().join("target")).expect("Go was called");
+    assert!(!target.contains("plan9") && !target.contains("mips"), "{target}");
+}

@@ -102,7 +102,7 @@ pub(super) fn start(args: &StartArgs) -> anyhow::Result<u8> {
     let mut log = log(&cluster)?;
     let mut child = Command::new(std::env::current_exe()?)
         .args(std::env::args_os().skip(1))
-        .arg("--foreground")
+        .args(["--foreground", "--detached"])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(log.try_clone()?)
@@ -165,8 +165,9 @@ fn in_foreground(cluster: &ClusterFolder, program: &Path, args: &StartArgs) -> a
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, ended.clone())?;
     }
-    // The control plane outlives its terminal.
-    signal_hook::flag::register(SIGHUP, Arc::new(AtomicBool::new(false)))?;
+    // A control plane in the background outlives the terminal of its `start`.
+    let hung_up = if args.detached { Arc::default() } else { ended.clone() };
+    signal_hook::flag::register(SIGHUP, hung_up)?;
     let mut options = Options {
         gates: args.feature_gate.iter().cloned().collect(),
         without_hpa_controller: args.without_hpa_controller,

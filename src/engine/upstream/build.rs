@@ -57,6 +57,16 @@ pub fn built(artifact: Artifact, release: Release) -> Result<Option<PathBuf>, En
     }
 }
 
+/// Returns true if the program of a release is in the cache, but is not the file that was built.
+#[must_use]
+pub fn is_damaged(artifact: Artifact, release: Release) -> bool {
+    let Ok((cache, go)) = cache_folder().and_then(|cache| Ok((cache, find_go()?))) else {
+        return false;
+    };
+    let program = program(&cache, artifact, release, &go);
+    program.exists() && !cache::is_intact(&program)
+}
+
 /// The newest program built from these sources with any version of Go.
 fn built_before(cache: &Path, artifact: Artifact, release: Release) -> Option<PathBuf> {
     let name = name(artifact, release);
@@ -195,8 +205,12 @@ fn build(
     let lock = engines.join(format!(".{file}.lock"));
     let lock = cache::lock(&lock, stop, progress).map_err(|error| failed("no lock", &error))?;
     let _lock = lock.ok_or_else(interrupted)?;
-    if program.is_file() {
+    if cache::is_intact(program) {
         return Ok(());
+    }
+    let label = format!("{} v{release}", artifact.name());
+    if program.exists() {
+        progress(&format!("{label}: the cached engine is damaged, so it is built again"), None);
     }
     let builds = builds_at_a_time();
     let slot = cache::build_slot(&engines, builds, stop, progress);
@@ -212,7 +226,6 @@ fn build(
         stop,
     };
     let output = scratch.path().join(OUTPUT);
-    let label = format!("{} v{release}", artifact.name());
     match artifact {
         Artifact::Host => {
             let modules = staging::modules(cache, &build, release, progress)?;
@@ -224,7 +237,8 @@ fn build(
             compile_control_plane(&build, &label, &version, &output, progress)?;
         }
     }
-    fs::rename(output, program).map_err(|error| failed("the engine can't be installed", &error))
+    cache::install(&output, program)
+        .map_err(|error| failed("the engine can't be installed", &error))
 }
 
 const OUTPUT: &str = "engine";

@@ -5,15 +5,16 @@
 //! released when their process ends.
 
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use etcetera::BaseStrategy;
+use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
-use super::artifact::Progress;
+use super::artifact::{Progress, hex};
 use super::go::{WITHOUT, unavailable};
 use crate::engine::EngineError;
 
@@ -67,8 +68,12 @@ pub(super) fn not_usable(cache: &Path, problem: &str, error: &io::Error) -> Engi
 /// The engines that this process uses, locked until it ends.
 static HELD: Mutex<Vec<File>> = Mutex::new(Vec::new());
 
-/// Protects an engine from removal while this process runs. Returns true if the engine exists.
+/// Protects an engine from removal while this process runs. Returns true if the engine exists and
+/// is undamaged.
 pub(super) fn hold(program: &Path) -> bool {
+    if !is_intact(program) {
+        return false;
+    }
     let Ok(file) = File::open(program) else { return false };
     // A file system without locks must not prevent runs.
     let _ = file.lock_shared();
@@ -78,6 +83,66 @@ pub(super) fn hold(program: &Path) -> bool {
         held.push(file);
     }
     exists
+}
+
+/// Returns true if an engine is the file that was installed. It is hashed again only if its size
+/// or the time of its last change is not as recorded.
+pub(super) fn is_intact(program: &Path) -> bool {
+    let path = checksum_file(program);
+    let Ok(recorded) = fs::read_to_string(&path) else { return false };
+    let Ok(metadata) = fs::metadata(program) else { return false };
+    let Some((hash, version)) = recorded.split_once('\n') else { return false };
+    if !metadata.is_file() {
+        return false;
+    }
+    if version == version_of(&metadata) {
+        return true;
+    }
+    // A copied cache has the same files with other times.
+    let intact = hash_of(program).is_ok_and(|current| current == hash);
+    if intact {
+        // Otherwise the next run hashes the file again.
+        let _ = fs::write(path, format!("{hash}\n{}", version_of(&metadata)));
+    }
+    intact
+}
+
+/// Installs an engine, and records its checksum. Replaces a damaged engine.
+pub(super) fn install(output: &Path, program: &Path) -> io::Result<()> {
+    if program.is_dir() {
+        fs::remove_dir_all(program)?;
+    }
+    // A process that ends in between leaves an engine that does not match, which is built again.
+    let checksum = format!("{}\n{}", hash_of(output)?, version_of(&fs::metadata(output)?));
+    fs::write(checksum_file(program), checksum)?;
+    fs::rename(output, program)
+}
+
+/// The file with the checksum of an engine: the first bytes of its SHA-256, and its version.
+fn checksum_file(program: &Path) -> PathBuf {
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    program.with_file_name(format!(".{name}{CHECKSUM}"))
+}
+
+/// The end of the name of a file with a checksum.
+const CHECKSUM: &str = ".checksum";
+
+/// The size of a file, and the time of its last change.
+fn version_of(metadata: &fs::Metadata) -> String {
+    let modified = metadata.modified().ok();
+    let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    format!("{} {}\n", metadata.len(), modified.unwrap_or_default().as_nanos())
+}
+
+fn hash_of(file: &Path) -> io::Result<String> {
+    let (mut file, mut hash) = (File::open(file)?, Sha256::new());
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hex(&hash.finalize())),
+            read => hash.update(&buffer[..read]),
+        }
+    }
 }
 
 /// The folder of a build. It is removed after the build, even if the build fails; the next build
@@ -198,11 +263,18 @@ pub(super) fn contents(cache: &Path, is_current: &dyn Fn(&str) -> bool) -> Vec<E
     for path in entries(&cache.join(ENGINES)) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if !name.starts_with('.') {
-            let stale =
-                (!is_current(&name)).then_some("from another version of kube-lockstep or Go");
+            let stale = match is_current(&name) {
+                true if path.is_file() && !is_intact(&path) => Some("damaged"),
+                true => None,
+                false => Some("from another version of kube-lockstep or Go"),
+            };
             add(path, stale);
         } else if is_leftover_lock(&path, &name, is_current) {
             add(path, Some("the lock of a missing engine"));
+        } else if let Some(engine) = name.strip_suffix(CHECKSUM).and_then(|it| it.strip_prefix('.'))
+            && !path.with_file_name(engine).exists()
+        {
+            add(path, Some("the checksum of a missing engine"));
         }
     }
     let left = leftover_builds(cache);
@@ -274,6 +346,8 @@ pub(super) fn remove_engine(path: &Path) -> io::Result<bool> {
     match file.try_lock() {
         Ok(()) => {
             fs::remove_file(path)?;
+            // An engine without a checksum is not run.
+            let _ = fs::remove_file(checksum_file(path));
             // Also removes the engine's lock, unless the engine is being rebuilt.
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let lock = path.with_file_name(format!(".{name}.lock"));

@@ -3,10 +3,11 @@
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio_util::sync::CancellationToken;
 
 use super::artifact::NAME;
@@ -33,8 +34,7 @@ pub struct Go {
 pub fn find_go() -> Result<Go, EngineError> {
     let (major, minor) = OLDEST_GO;
     let hint = format!("install Go {major}.{minor} or newer and add it to PATH; {WITHOUT}");
-    let output = Command::new("go").args(["env", "GOVERSION"]).output();
-    let output = match output {
+    let output = match output_of(Command::new("go").args(["env", "GOVERSION"])) {
         Ok(output) if output.status.success() => output,
         Ok(output) => {
             let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
@@ -42,6 +42,10 @@ pub fn find_go() -> Result<Go, EngineError> {
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(unavailable("Go is not installed".to_owned(), hint));
+        }
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+            let seconds = GO_TIMEOUT.as_secs();
+            return Err(unavailable(format!("`go env` did not end within {seconds} s"), hint));
         }
         Err(error) => return Err(unavailable(format!("Go can't be started: {error}"), hint)),
     };
@@ -52,6 +56,50 @@ pub fn find_go() -> Result<Go, EngineError> {
         None => Err(unavailable(format!("Go has an unknown version: {version:?}"), hint)),
     }
 }
+
+/// This machine, in Go's words.
+const GO_OS: &str = match std::env::consts::OS.as_bytes() {
+    b"macos" => "darwin",
+    _ => std::env::consts::OS,
+};
+const GO_ARCH: &str = match std::env::consts::ARCH.as_bytes() {
+    b"x86_64" => "amd64",
+    b"aarch64" => "arm64",
+    b"x86" => "386",
+    _ => std::env::consts::ARCH,
+};
+
+/// The timeout for `go env`, which usually takes milliseconds.
+const GO_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Runs a command with little output to its end. It is killed after [`GO_TIMEOUT`], together with
+/// the processes that it started.
+///
+/// # Errors
+/// If it can't be started, or is killed.
+fn output_of(command: &mut Command) -> io::Result<Output> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()?;
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let deadline = Instant::now() + GO_TIMEOUT;
+    while child.try_wait()?.is_none() {
+        if Instant::now() >= deadline {
+            // The process is not reaped, so no other process has its id.
+            let _ = group.map(|group| kill_process_group(group, Signal::KILL));
+            child.wait()?;
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        std::thread::sleep(ENV_POLL_INTERVAL);
+    }
+    child.wait_with_output()
+}
+
+/// The interval at which `go env` is checked: it usually ends within one or two of them.
+const ENV_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// `go1.26.8`, `go1.27rc1`, `devel go1.28-…` → (1, 26), ….
 fn go_version(text: &str) -> Option<(u32, u32)> {
@@ -127,6 +175,9 @@ pub(super) fn go(
         .env("GOFLAGS", "")
         .env("GOTMPDIR", build.scratch)
         .env("CGO_ENABLED", "0")
+        // Engines run on this machine, whatever the user builds otherwise.
+        .env("GOOS", GO_OS)
+        .env("GOARCH", GO_ARCH)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -14,6 +14,7 @@ mod process;
 mod staging;
 mod v2beta1;
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -173,7 +174,8 @@ impl Engine for Upstream {
                     Log::new(epoch, scenario.namespace.clone(), hpas, scenario.may_interleave());
                 let now = Time::ZERO;
                 let older = Older::of(self.release);
-                Ok(Box::new(UpstreamSession { engine: self, now, log, older, closed: false }))
+                let sent = VecDeque::new();
+                Ok(Box::new(UpstreamSession { engine: self, now, log, sent, older, closed: false }))
             }
             Ok(Answer::Failed { why }) => Err(self.give_up(&why)),
             Ok(answer) => Err(self.give_up(&format!("it answered {answer:?} to `open`"))),
@@ -204,8 +206,43 @@ struct UpstreamSession<'a> {
     /// The time of the last answer.
     now: Time,
     log: Log,
+    /// The steps without an answer yet.
+    sent: VecDeque<SentStep>,
     older: Option<Older>,
     closed: bool,
+}
+
+/// The properties of a step that its answer must have, whatever the controller does.
+struct SentStep {
+    until: Time,
+    /// The number of changes that the API server answers.
+    requests: usize,
+}
+
+impl SentStep {
+    fn of(step: &Step) -> SentStep {
+        let requests = step.apply.iter().filter(|change| change.is_hpa_request()).count();
+        SentStep { until: step.until, requests }
+    }
+
+    /// # Errors
+    /// How an answer breaks the protocol.
+    fn check(&self, answer: &Stepped) -> Result<(), String> {
+        let SentStep { until, requests } = *self;
+        if answer.now != until {
+            return Err(format!("it ended a step at {}, not at {until}", answer.now));
+        }
+        if answer.api.len() != requests {
+            return Err(format!(
+                "it gave {} `api` answers to a step with {requests} changes of HPAs",
+                answer.api.len()
+            ));
+        }
+        if let Some(tick) = answer.ticks.iter().find(|tick| tick.at > until) {
+            return Err(format!("it ended a step at {until}, with an action at {}", tick.at));
+        }
+        Ok(())
+    }
 }
 
 impl UpstreamSession<'_> {
@@ -246,13 +283,17 @@ impl Session for UpstreamSession<'_> {
                 Older::V2beta1 => v2beta1::step(step, "autoscaling/v2beta1"),
                 Older::V2beta2 => as_v2beta2(step),
             });
+        self.sent.push_back(SentStep::of(step));
         self.process()?.send(&Request::Step(older.as_ref().unwrap_or(step)))
     }
 
     fn receive(&mut self) -> Result<Stepped, EngineError> {
         match self.answer()? {
             Answer::Stepped(answer) => {
-                let stepped = self.log.stepped(answer, self.now);
+                let sent = self.sent.pop_front();
+                let stepped = self.log.stepped(answer, self.now).and_then(|stepped| {
+                    sent.map_or(Ok(()), |sent| sent.check(&stepped)).map(|()| stepped)
+                });
                 let stepped = stepped.map_err(|why| self.engine.give_up(&why))?;
                 self.now = stepped.now;
                 Ok(stepped)

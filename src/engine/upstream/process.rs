@@ -10,6 +10,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use serde::Serialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -22,6 +23,9 @@ use crate::trace::wire::Answer;
 
 /// The number of bytes of error output that messages show.
 const TAIL: u64 = 4096;
+
+/// The largest answer, in bytes: an engine must not exhaust the memory of this process.
+const MAX_ANSWER: usize = 64 << 20;
 
 /// The size of a read or write, in bytes.
 const CHUNK: usize = 64 * 1024;
@@ -123,6 +127,10 @@ impl Process {
                 self.searched = self.taken;
                 return answer.map_err(|why| self.broken(&why));
             }
+            if self.incoming.len() - self.taken > MAX_ANSWER {
+                let megabytes = MAX_ANSWER >> 20;
+                return Err(self.broken(&format!("an answer is longer than {megabytes} MiB")));
+            }
             self.exchange(deadline)?;
         }
     }
@@ -188,12 +196,10 @@ impl Process {
         let child = &mut self.child;
         self.runtime.block_on(async {
             // A process that has closed its output is about to exit.
-            let grace = Duration::from_millis(200);
-            if let Ok(Ok(status)) = timeout(grace, child.wait()).await {
-                return Some(status);
-            }
+            let exited = timeout(EXIT_GRACE, exited(child)).await.is_ok();
+            // Also ends children that the program has left behind.
             kill(child).await;
-            None
+            child.try_wait().ok().flatten().filter(|_| exited)
         })
     }
 
@@ -218,13 +224,34 @@ impl Drop for Process {
     }
 }
 
+/// The time that a program has to exit by itself.
+const EXIT_GRACE: Duration = Duration::from_millis(200);
+
+/// The interval at which this process checks whether a program has exited: waiting without reaping
+/// it has no notification.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Waits until a program has exited. It is not reaped, so that no other process gets its id.
+async fn exited(child: &Child) {
+    let Some(pid) = group(child) else { return };
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    // An error means that the program has been reaped.
+    while let Ok(None) = waitid(WaitId::Pid(pid), options) {
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}
+
+/// The process group of a program that is not reaped.
+fn group(child: &Child) -> Option<Pid> {
+    child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw)
+}
+
 /// Kills the process group of a program. After the program is reaped, its id could belong to
 /// another process and is not used.
 async fn kill(child: &mut Child) {
-    let id = child.id().and_then(|id| i32::try_from(id).ok());
-    if let Some(group) = id.and_then(rustix::process::Pid::from_raw) {
+    if let Some(group) = group(child) {
         // Fails only if no process of the group is left.
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        let _ = kill_process_group(group, Signal::KILL);
     }
     // Fails only if the program has already exited.
     let _ = child.kill().await;

@@ -1,0 +1,112 @@
+//! Reads text files that users name, which may be anything.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// The largest file, in bytes.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// Why a text file can't be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TextFileError {
+    /// An error of the operating system.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// A device, a pipe or a socket, which may have no end.
+    #[error("it is not a regular file")]
+    NotAFile,
+    /// The file is larger than [`MAX_BYTES`].
+    #[error("it is larger than {} MiB", MAX_BYTES >> 20)]
+    TooLarge,
+    /// The file is not UTF-8.
+    #[error("it is not UTF-8 text: {0} has the byte {1:#04x}")]
+    NotUtf8(Position, u8),
+}
+
+/// A line and a column, both from 1; the column in characters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Position {
+    line: usize,
+    column: usize,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}", self.line, self.column)
+    }
+}
+
+impl TextFileError {
+    /// The error with the file's path, and the position if it is known: `file:1:2: why`.
+    pub(crate) fn in_file(&self, path: &str) -> String {
+        match self {
+            TextFileError::NotUtf8(Position { line, column }, byte) => {
+                format!("{path}:{line}:{column}: not UTF-8 text: the byte {byte:#04x}")
+            }
+            other => format!("{path}: {other}"),
+        }
+    }
+}
+
+/// Reads a text file.
+///
+/// # Errors
+/// If it is not a regular file, is not UTF-8, or is larger than [`MAX_BYTES`].
+pub(crate) fn read(path: &Path) -> Result<String, TextFileError> {
+    // Opening a named pipe would wait for a writer.
+    if !fs::metadata(path)?.is_file() {
+        return Err(match path.is_dir() {
+            true => io::Error::from(io::ErrorKind::IsADirectory).into(),
+            false => TextFileError::NotAFile,
+        });
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(TextFileError::TooLarge);
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let (valid, rest) = error.as_bytes().split_at(error.utf8_error().valid_up_to());
+        let valid = String::from_utf8_lossy(valid);
+        let last = valid.rsplit('\n').next().unwrap_or_default();
+        let line = valid.matches('\n').count() + 1;
+        let position = Position { line, column: last.chars().count() + 1 };
+        TextFileError::NotUtf8(position, rest.first().copied().unwrap_or_default())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error_of(bytes: &[u8]) -> String {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("text");
+        fs::write(&path, bytes).expect("a file can be written");
+        read(&path).expect_err("it can't be read").in_file("text")
+    }
+
+    #[test]
+    fn a_file_that_is_not_utf_8_has_a_position() {
+        assert_eq!(error_of(b"a: 1\nb\xc3\xa4: \xff\n"), "text:2:5: not UTF-8 text: the byte 0xff");
+    }
+
+    #[test]
+    fn large_files_are_refused() {
+        assert_eq!(error_of(&vec![b'a'; (16 << 20) + 1]), "text: it is larger than 16 MiB");
+    }
+
+    #[test]
+    fn devices_and_pipes_are_refused() {
+        let error = |path: &Path| read(path).expect_err("it can't be read").to_string();
+        assert_eq!(error(Path::new("/dev/zero")), "it is not a regular file");
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");
+        assert!(made.success());
+        assert_eq!(error(&pipe), "it is not a regular file");
+        assert!(matches!(read(folder.path()), Err(TextFileError::Io(_))));
+    }
+}

@@ -1,0 +1,133 @@
+//! Files that no one writes on purpose: huge, binary, endless. Each gives an error with a position,
+//! in bounded memory and time.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command as Process;
+use std::time::Duration;
+
+use assert_cmd::Command;
+use assert_cmd::assert::Assert;
+
+use super::{SCENARIO, kube_lockstep, program, stderr, text};
+
+/// The address space of the command, in KiB.
+const MEMORY: usize = 1 << 20;
+
+/// Far more than any of these commands takes, even on a busy machine.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+
+/// Runs a file on the model, with limited memory and time.
+fn run(file: &Path) -> Assert {
+    let script = format!("ulimit -v {MEMORY}; exec \"$@\"");
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", &script, "sh", env!("CARGO_BIN_EXE_kube-lockstep")])
+        .args(["run", "--engine", "model", text(file)])
+        .timeout(TIME_LIMIT);
+    command.assert()
+}
+
+/// The error of a file with this content.
+fn error_of(content: impl AsRef<[u8]>) -> String {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("hard.yaml");
+    fs::write(&file, content).expect("a file can be written");
+    let error = stderr(&run(&file).code(2));
+    error.replace(text(&file), "hard.yaml")
+}
+
+#[test]
+fn an_alias_bomb_is_refused_at_the_alias() {
+    let mut nested = format!("a: &a \"{}\"\n", "x".repeat(10_000));
+    for (this, last) in [('b', 'a'), ('c', 'b'), ('d', 'c'), ('e', 'd')] {
+        let aliases = vec![format!("*{last}"); 10].join(", ");
+        nested += &format!("{this}: &{this} [{aliases}]\n");
+    }
+    let flat = format!("a: &a \"{}\"\nb: [{}]\n", "x".repeat(10_000), "*a,".repeat(8_000));
+    for (bomb, line) in [(nested, 5), (flat, 2)] {
+        let error = error_of(&bomb);
+        assert!(error.contains(&format!("hard.yaml:{line}:")), "{error}");
+        assert!(error.contains("the document is too large"), "{error}");
+    }
+}
+
+#[test]
+fn many_unknown_fields_are_reported_in_linear_time() {
+    let fields: String = (0..40_000).map(|number| format!("field{number}: 1\n")).collect();
+    let error = error_of(format!("{SCENARIO}{fields}"));
+    assert!(error.contains("unknown field `field0`"), "{}", &error[..error.len().min(2000)]);
+}
+
+#[test]
+fn a_word_of_megabytes_is_read_in_linear_time() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("long.yaml");
+    let long = "x".repeat(4 << 20);
+    fs::write(&file, SCENARIO.replace("Twice", &long)).expect("a file can be written");
+    run(&file).code(0);
+    let error = error_of(SCENARIO.replace("Deployment", &long));
+    assert!(error.contains("hard.yaml:"), "{}", &error[..error.len().min(2000)]);
+}
+
+#[test]
+fn files_that_are_too_large_are_refused() {
+    let error = error_of(vec![b'#'; 17 << 20]);
+    assert!(error.contains("hard.yaml: it is larger than 16 MiB"), "{error}");
+}
+
+#[test]
+fn a_file_that_is_not_text_has_a_position() {
+    let error = error_of(b"apiVersion: kube-lockstep.dev/v1alpha1\nkind: \xff\n");
+    assert!(error.contains("hard.yaml:2:7: not UTF-8 text: the byte 0xff"), "{error}");
+}
+
+#[test]
+fn a_manifest_without_an_end_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let pipe = folder.path().join("pipe.yaml");
+    let made = Process::new("mkfifo").arg(&pipe).status().expect("mkfifo can be run");
+    assert!(made.success());
+    let (before, rest) = SCENARIO.split_once("hpa:\n").expect("it has an HPA");
+    let (_, after) = rest.split_once("workload:").expect("it has a workload");
+    for manifest in ["/dev/zero", "pipe.yaml"] {
+        let file = folder.path().join("scenario.yaml");
+        let scenario = format!("{before}hpa: {{file: {manifest}}}\nworkload:{after}");
+        fs::write(&file, scenario).expect("a file can be written");
+        let error = stderr(&run(&file).code(2));
+        assert!(error.contains("it is not a regular file"), "{error}");
+        assert!(error.contains("scenario.yaml:5:"), "{error}");
+    }
+    // A folder of fixtures may contain anything.
+    let list = ["list", "--fixtures", text(folder.path())];
+    let list = kube_lockstep(&list).timeout(TIME_LIMIT).assert().code(2);
+    assert!(stderr(&list).contains("pipe.yaml: it is not a regular file"), "{}", stderr(&list));
+}
+
+#[test]
+fn a_folder_for_findings_that_is_not_writable_is_an_error_at_the_start() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("file");
+    fs::write(&file, "").expect("a file can be written");
+    let fuzz = ["fuzz", "--engine", "model", "--ticks", "1000", "--save"];
+    let fuzz = kube_lockstep(&fuzz).arg(file.join("below")).assert().code(2);
+    assert!(stderr(&fuzz).contains("findings can't be saved in"), "{}", stderr(&fuzz));
+    assert!(stderr(&fuzz).contains("--save"), "{}", stderr(&fuzz));
+}
+
+#[test]
+fn a_go_that_hangs_is_given_up() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    program(&folder.path().join("go"), "sleep 1000\n");
+    let file = folder.path().join("doubles.yaml");
+    fs::write(&file, SCENARIO).expect("a file can be written");
+    let path = std::env::var("PATH").expect("there is a PATH");
+    let mut run = kube_lockstep(&["run", "--engine", "upstream", text(&file)]);
+    let run = run
+        .env("PATH", format!("{}:{path}", folder.path().display()))
+        .env("KUBE_LOCKSTEP_CACHE", folder.path().join("cache"))
+        .timeout(TIME_LIMIT)
+        .assert()
+        .code(3);
+    assert!(stderr(&run).contains("`go env` did not end within 20 s"), "{}", stderr(&run));
+}
