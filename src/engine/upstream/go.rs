@@ -161,26 +161,7 @@ pub(super) fn go(
         why: format!("`go {}` {why}", command.join(" ")),
         output: output.join("\n"),
     };
-    let mut child = Command::new("sh")
-        .args(["-c", GUARD, "guard"])
-        .arg(build.scratch)
-        .arg("go")
-        .args(command)
-        .args(&build.flags)
-        .arg(build.target)
-        .current_dir(build.sources)
-        .process_group(0)
-        // The user's Go workspace and flags must not affect the build.
-        .env("GOWORK", "off")
-        .env("GOFLAGS", "")
-        .env("GOTMPDIR", build.scratch)
-        .env("CGO_ENABLED", "0")
-        // Engines run on this machine, whatever the user builds otherwise.
-        .env("GOOS", GO_OS)
-        .env("GOARCH", GO_ARCH)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+    let mut child = command_of(build, command)
         .spawn()
         .map_err(|error| failed(format!("can't be started: {error}"), &[]))?;
     let mut guard = child.stdin.take();
@@ -221,6 +202,31 @@ pub(super) fn go(
         }),
         Err(error) => Err(failed(format!("can't be waited for: {error}"), &errors)),
     }
+}
+
+/// A Go command that ends with this process.
+fn command_of(build: &Build<'_>, command: &[&str]) -> Command {
+    let mut sh = Command::new("sh");
+    sh.args(["-c", GUARD, "guard"])
+        .arg(build.scratch)
+        .arg("go")
+        .args(command)
+        .args(&build.flags)
+        .arg(build.target)
+        .current_dir(build.sources)
+        .process_group(0)
+        // The user's Go workspace and flags must not affect the build.
+        .env("GOWORK", "off")
+        .env("GOFLAGS", "")
+        .env("GOTMPDIR", build.scratch)
+        .env("CGO_ENABLED", "0")
+        // Engines run on this machine, whatever the user builds otherwise.
+        .env("GOOS", GO_OS)
+        .env("GOARCH", GO_ARCH)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    sh
 }
 
 /// Returns true if Go could not download a module.
