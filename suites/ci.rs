@@ -29,10 +29,58 @@ fn main() -> ExitCode {
     suite.test_unless(no_types, "the_job_is_a_valid_manifest", manifest);
     suite.test("the_pods_of_the_job_share_the_run", pods);
     suite.test("control_planes_have_the_versions_of_the_engines", control_planes);
+    let bash = suite.require_that("bash", || has("bash"));
+    suite.test_with(&bash, "record_runs_the_live_suite_for_the_named_fixtures", |()| record());
     // The build fills Go's module cache.
     let upstream = suite.upstream(Release::NEWEST);
     suite.test_with(&upstream, "one_command_adds_a_release", |_| newest_release_resolves());
     suite.run()
+}
+
+/// `ci/record` calls cargo, for which a program stands in that writes down how it is called.
+fn record() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let stub = folder.path().join("cargo");
+    fs::write(&stub, "#!/bin/sh\necho $KUBE_LOCKSTEP_RECORD $KUBE_LOCKSTEP_RELEASES $@\n")?;
+    fs::set_permissions(&stub, fs::Permissions::from_mode(0o755))?;
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH")?);
+    let record = |arguments: &[&str]| -> Result<Output, Failed> {
+        let script = support::repository().join("ci/record");
+        let mut command = Command::new(script);
+        command.args(arguments).env("PATH", &path).env_remove("KUBE_LOCKSTEP_RELEASES");
+        Ok(command.output()?)
+    };
+    let live = "test --locked --test live --";
+    let edge = "tolerance/upper-edge-is-inclusive";
+    for (arguments, lines) in [
+        (&[][..], vec![format!("1 all {live}")]),
+        (&["tolerance"], vec![format!("1 all {live} tolerance/")]),
+        (&["--release", "1.37", edge], vec![format!("1 1.37 {live} --exact {edge}")]),
+        (
+            &["fixtures/tolerance/upper-edge-is-inclusive.yaml", "--release=1.6-1.8", "limits/"],
+            vec![format!("1 1.6-1.8 {live} --exact {edge}"), format!("1 1.6-1.8 {live} limits/")],
+        ),
+    ] {
+        let output = record(arguments)?;
+        let (shown, errors) = (text_of(&output.stdout), text_of(&output.stderr));
+        assert!(output.status.success(), "{arguments:?}: {errors}");
+        let called: Vec<&str> = shown.lines().filter(|line| line.starts_with("1 ")).collect();
+        assert_eq!(called, lines, "{arguments:?}");
+    }
+    for (arguments, error) in [
+        (&["--release"][..], "--release requires a value, such as 1.37"),
+        (&["--releases", "1.37"], "unknown option --releases"),
+        (&["tolerance/no-such-fixture"], "no fixture tolerance/no-such-fixture"),
+    ] {
+        let output = record(arguments)?;
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text_of(&output.stderr).contains(error), "{}", text_of(&output.stderr));
+    }
+    Ok(())
+}
+
+fn text_of(output: &[u8]) -> String {
+    String::from_utf8_lossy(output).into_owned()
 }
 
 /// `ci/resolve` adds the newest release again, and writes the committed files.

@@ -54,6 +54,7 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "pods-that-can-never-be-created",
     "pods-that-do-not-exist-at-the-start",
     "ready-before-running",
+    "ready-longer-than-the-termination",
     "releases-backwards",
     "rolling-update-of-a-replica-set",
     "rolling-update-of-a-stateful-set-with-a-surge",

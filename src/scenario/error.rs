@@ -116,6 +116,7 @@ const PLACES: [(&str, &[&str]); 13] = [
             "scaleDownOrder",
             "victims",
             "termination",
+            "readyWhileTerminating",
         ],
     ),
     ("to a usage, in the list `metrics.resource`", &["perPod", "load"]),

@@ -228,6 +228,9 @@ pub(super) struct Workload {
     /// How long a deleted pod stays Terminating. Default 0s: it is removed immediately.
     #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
     pub(super) termination: Option<Span>,
+    /// How long a Terminating pod stays Ready, at most `termination`. Default: until it is removed.
+    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
+    pub(super) ready_while_terminating: Option<Span>,
 }
 
 /// An init container and its requests.

@@ -22,7 +22,7 @@ pub use super::other_pods::{OtherPods, Readiness};
 pub use super::podset::PodSet;
 pub use super::releases::ReleaseRange;
 pub use super::workload::{
-    Container, OtherTarget, ScaleDownOrder, Startup, Workload, usual_plural,
+    Container, OtherTarget, ScaleDownOrder, Startup, Termination, Workload, usual_plural,
 };
 use crate::model::flags::{Flag, Flags};
 use crate::model::time::Time;

@@ -65,7 +65,8 @@ impl Scenario {
         }
         let workload = &mut scenario.workload;
         speed.span(&mut workload.age);
-        speed.span(&mut workload.termination);
+        speed.span(&mut workload.termination.duration);
+        speed.span(&mut workload.termination.ready);
         speed.span(&mut workload.startup.metrics);
         workload.startup.pending.iter_mut().for_each(|span| speed.span(span));
         workload.startup.ready.iter_mut().for_each(|span| speed.span(span));

@@ -116,7 +116,8 @@ fn workload(workload: &resolved::Workload) -> Workload {
         plural: workload.has_unusual_plural().then(|| workload.resource.clone()),
         status_replicas: workload.status_replicas,
         scale_down_order: workload.scale_down_order,
-        termination: unless(workload.termination, Span::ZERO),
+        termination: unless(workload.termination.duration, Span::ZERO),
+        ready_while_terminating: unless(workload.termination.ready, workload.termination.duration),
     }
 }
 

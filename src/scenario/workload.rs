@@ -45,9 +45,26 @@ pub struct Workload {
     pub status_replicas: Option<i32>,
     /// The order of deletion on a scale-down.
     pub scale_down_order: ScaleDownOrder,
-    /// How long a deleted pod stays Terminating. A Terminating pod is unready and does not delay
-    /// its replacement. Zero: it is removed immediately.
-    pub termination: Span,
+    /// How a deleted pod ends. It does not delay its replacement.
+    pub termination: Termination,
+}
+
+/// How a deleted pod ends. The kubelet leaves a pod Ready until its containers have stopped or its
+/// readiness probe fails, and then removes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Termination {
+    /// How long the pod stays Terminating. Zero: it is removed immediately.
+    pub duration: Span,
+    /// How long it stays Ready, at most `duration`.
+    pub ready: Span,
+}
+
+impl Termination {
+    /// A pod that stays Ready until it is removed.
+    #[must_use]
+    pub fn lasting(duration: Span) -> Termination {
+        Termination { duration, ready: duration }
+    }
 }
 
 impl Workload {

@@ -14,8 +14,8 @@ use super::signal::Grain;
 use super::simulation::MAX_PODS;
 use crate::model::api::{ContainerMetrics, PodPhase, PodSpec};
 use crate::model::quantity::Quantity;
-use crate::model::time::{Span, Time};
-use crate::scenario::resolved::Scenario;
+use crate::model::time::Time;
+use crate::scenario::resolved::{Scenario, Termination};
 
 /// The properties of a cluster's pod that metrics depend on.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -64,7 +64,7 @@ impl Mirror {
         copy.other_pods.clear();
         copy.workload.replicas = 0;
         copy.workload.quota = None;
-        copy.workload.termination = Span::ZERO;
+        copy.workload.termination = Termination::default();
         let mut left_out: Vec<String> = Vec::new();
         copy.timeline.retain(|event| {
             let stays = event.action.changes_only_metrics();
@@ -92,7 +92,7 @@ impl Mirror {
         simulation.run_until(at);
         let existing: BTreeSet<&Arc<str>> = pods.iter().map(|pod| &pod.name).collect();
         for (_, deleted) in self.pods.iter().filter(|(name, _)| !existing.contains(name)) {
-            simulation.change(deleted.ordinal, |pod| pod.delete(at, Span::ZERO));
+            simulation.change(deleted.ordinal, |pod| pod.delete(at, Termination::default()));
         }
         simulation.follow();
         for pod in pods {

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use super::change::PodState;
 use super::usage::{ClassKey, Hidden, Source};
 use crate::model::api::{ConditionStatus, ContainerMetrics, PodPhase, PodReady};
-use crate::model::time::{Span, Time};
-use crate::scenario::resolved::{Action, Scenario, TimelineEvent, UsageSource};
+use crate::model::time::Time;
+use crate::scenario::resolved::{Action, Scenario, Termination, TimelineEvent, UsageSource};
 
 /// A pod. Times are exact here; they are rounded down when they are published.
 #[derive(Clone, Debug)]
@@ -38,6 +38,9 @@ pub(super) struct SimPod {
     pub(super) deleted: bool,
     /// The condition Ready and its last transition time.
     pub(super) ready: Option<(bool, Time)>,
+    /// Whether the pod receives a share of a load: Services leave out Terminating pods, even if they
+    /// are ready. Part of the derived state.
+    serves: bool,
     /// The events that hold the pod in a state, by their indices in the timeline.
     pub(super) holds: Vec<usize>,
     /// The exception to the common source of each resource, if any.
@@ -59,6 +62,8 @@ pub(super) struct Frozen {
 pub(super) struct Deletion {
     /// The time at which the object is removed, unless an action holds it.
     pub(super) due: Time,
+    /// The time at which the pod becomes unready, at the latest.
+    pub(super) unready: Time,
 }
 
 /// The status of a pod in the API.
@@ -88,6 +93,7 @@ impl SimPod {
             orphan: false,
             deleted: false,
             ready: None,
+            serves: false,
             holds: Vec::new(),
             exceptions,
             frozen: None,
@@ -99,9 +105,19 @@ impl SimPod {
         self.ended.is_none() && self.deletion.is_none()
     }
 
+    /// The pod has been ready since `at`, before the scenario.
+    pub(super) fn set_ready(&mut self, at: Time) {
+        (self.ready, self.serves) = (Some((true, at)), true);
+    }
+
+    /// Returns true if the pod is ready.
+    pub(super) fn is_ready(&self) -> bool {
+        self.ready.is_some_and(|(ready, _)| ready)
+    }
+
     /// Returns true if the pod receives a share of a load.
     pub(super) fn serving(&self) -> bool {
-        self.ready.is_some_and(|(ready, _)| ready)
+        self.serves
     }
 
     /// Starts the containers, unless the pod has started, ended or been deleted.
@@ -119,11 +135,12 @@ impl SimPod {
     }
 
     /// Deletes the pod.
-    pub(super) fn delete(&mut self, at: Time, termination: Span) {
+    pub(super) fn delete(&mut self, at: Time, termination: Termination) {
         if self.deletion.is_none() {
             let graceful = self.started.is_some() && self.ended.is_none();
-            let due = if graceful { at + termination } else { at };
-            self.deletion = Some(Deletion { due });
+            let Termination { duration, ready } =
+                if graceful { termination } else { Termination::default() };
+            self.deletion = Some(Deletion { due: at + duration, unready: at + ready });
         }
     }
 
@@ -139,15 +156,20 @@ impl SimPod {
             && !held(|action| matches!(action, Action::PodsStuckTerminating(_)));
         if self.deleted {
             self.ready = None;
+            self.serves = false;
             return self.frozen.as_ref().is_some_and(|sample| sample.containers.is_some());
         }
         let unready = held(|action| matches!(action, Action::PodsUnready(_)));
         if self.started.is_some() {
-            let ready = self.warm && self.active() && !unready;
+            // A Terminating pod does not become ready.
+            let stays = |deletion: Deletion| self.is_ready() && at < deletion.unready;
+            let may_be = self.ended.is_none() && self.deletion.is_none_or(stays);
+            let ready = self.warm && may_be && !unready;
             if self.ready.is_none_or(|(old, _)| old != ready) {
                 self.ready = Some((ready, at));
             }
         }
+        self.serves = self.is_ready() && self.deletion.is_none();
         true
     }
 

@@ -100,7 +100,7 @@ enum ScheduledEvent {
     Start(u32),
     Warm(u32),
     Reports(u32),
-    Gone(u32),
+    Terminates(u32),
     End(usize),
 }
 
@@ -337,7 +337,9 @@ impl Simulation {
             if let Some(deletion) = pod.deletion
                 && was_active
             {
-                self.schedule.push(deletion.due, ScheduledEvent::Gone(ordinal));
+                for at in [deletion.unready, deletion.due] {
+                    self.schedule.push(at, ScheduledEvent::Terminates(ordinal));
+                }
             }
             self.changed_pods.push(ordinal);
         }
@@ -357,7 +359,7 @@ impl Simulation {
                     ScheduledEvent::Reports(ordinal) => {
                         self.change(ordinal, |pod| pod.reports = true)
                     }
-                    ScheduledEvent::Gone(ordinal) => self.change(ordinal, |_| {}),
+                    ScheduledEvent::Terminates(ordinal) => self.change(ordinal, |_| {}),
                     ScheduledEvent::End(index) => self.end(index),
                 }
             }
@@ -512,7 +514,7 @@ impl Simulation {
         if let Some(pod) = self.pods.get_mut(&ordinal) {
             pod.started = Some(created);
             pod.warm = true;
-            pod.ready = Some((true, created));
+            pod.set_ready(created);
             pod.reports = reports_at <= Time::ZERO;
             if !pod.reports {
                 self.schedule.push(reports_at, ScheduledEvent::Reports(ordinal));

@@ -8,7 +8,9 @@ use super::{Draft, edge, numbers};
 use crate::fuzz::area::Area;
 use crate::model::api::{Container, PodSpec, Requests};
 use crate::model::time::Span;
-use crate::scenario::resolved::{BUILT_IN, ScalableKind, ScaleDownOrder, Startup, Workload};
+use crate::scenario::resolved::{
+    BUILT_IN, ScalableKind, ScaleDownOrder, Startup, Termination, Workload,
+};
 
 /// A custom resource with a scale.
 const CUSTOM_KIND: ScalableKind<'static> =
@@ -60,11 +62,21 @@ pub(super) fn workload(draft: &mut Draft) -> Workload {
             ScaleDownOrder::Newest,
             ScaleDownOrder::Oldest,
         ]),
-        termination: match draft.likely(Area::Pods, 20, 60) {
-            true => draft.span(),
-            false => Span::ZERO,
-        },
+        termination: termination(draft),
     }
+}
+
+fn termination(draft: &mut Draft) -> Termination {
+    if !draft.likely(Area::Pods, 20, 60) {
+        return Termination::default();
+    }
+    let duration = draft.span();
+    let ready = match draft.dice.below(4) {
+        0 => Span::ZERO,
+        1 => draft.span().min(duration),
+        _ => duration,
+    };
+    Termination { duration, ready }
 }
 
 /// Sets limits, and replicas at, close to or between them.

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::model::time::Span;
 
 /// Fields with durations, by name: `5m` alone could be five minutes or five thousandths.
-const DURATIONS: [&str; 14] = [
+const DURATIONS: [&str; 15] = [
     "metricsSlow",
     "at",
     "for",
@@ -15,6 +15,7 @@ const DURATIONS: [&str; 14] = [
     "ready",
     "metrics",
     "termination",
+    "readyWhileTerminating",
     "window",
     "lag",
     "resolution",

@@ -10,7 +10,7 @@ use crate::model::selector::{Selector, is_dns1123_subdomain};
 use crate::scenario::defaults::{AGE, APP};
 use crate::scenario::error::suggest;
 use crate::scenario::raw::Workload as TypedWorkload;
-use crate::scenario::resolved::{Startup, Workload};
+use crate::scenario::resolved::{Startup, Termination, Workload};
 
 pub(super) fn resolve(
     typed: &TypedWorkload,
@@ -51,8 +51,18 @@ pub(super) fn resolve(
         startup: typed.startup,
         status_replicas: typed.status_replicas,
         scale_down_order: typed.scale_down_order,
-        termination: typed.termination.unwrap_or_default(),
+        termination: termination(typed, at, problems),
     })
+}
+
+fn termination(typed: &TypedWorkload, at: At<'_>, problems: &mut Problems) -> Termination {
+    let duration = typed.termination.unwrap_or_default();
+    let ready = typed.ready_while_terminating.unwrap_or(duration);
+    if ready > duration {
+        let what = format!("expected at most {duration}, the termination of a pod, found {ready}");
+        problems.plain(at.key("readyWhileTerminating"), what);
+    }
+    Termination { duration, ready }
 }
 
 /// Sets the plural. Only kinds of custom resources may have an unusual plural.

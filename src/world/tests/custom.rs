@@ -56,7 +56,7 @@ fn each_running_pod_with_metrics_has_a_value() {
         s.metrics.pods = vec![rps(UsageSource::PerPod(constant("100")))];
         s.workload.startup =
             Startup { pending: Some(secs(10)), ready: Some(secs(30)), metrics: secs(20) };
-        s.workload.termination = secs(20);
+        s.workload.termination = Termination::lasting(secs(20));
         s.schedule(40, None, Action::PodsFailed(pods(0, 0)));
     }));
     assert_eq!(values(&mut run, 0), ["web-0 0s 100"]);

@@ -60,7 +60,7 @@ fn a_recreated_target_has_its_initial_state() {
     for (kind, leaving) in [("deployments", 2), ("statefulsets", 2)] {
         let mut run = Run::new(&scenario(2, |s| {
             s.workload.resource = kind.to_owned();
-            s.workload.termination = secs(40);
+            s.workload.termination = Termination::lasting(secs(40));
             s.schedule(10, Some(20), Action::TargetDeleted(Empty {}));
             s.schedule(12, Some(15), Action::TargetDeleted(Empty {}));
             s.schedule(15, None, Action::Scale(7));
@@ -153,10 +153,19 @@ fn other_workloads_delete_the_newest_or_the_oldest_pods() {
 }
 
 #[test]
-fn a_deleted_pod_is_unready_while_it_terminates() {
-    let mut run = Run::new(&scenario(2, |s| s.workload.termination = secs(30)));
+fn a_deleted_pod_is_ready_while_its_containers_run() {
+    let termination = Termination { duration: secs(30), ready: secs(10) };
+    let mut run = Run::new(&scenario(2, |s| s.workload.termination = termination));
     run.scale(15, 1);
-    let terminating = "web-1 Running -1h unready 15s terminating 45s";
+    let still_ready = "web-1 Running -1h ready -1h terminating 45s";
+    assert_eq!(run.pods(15), ["web-0 Running -1h ready -1h", still_ready]);
+    assert_eq!(run.pods(24)[1], still_ready);
+    assert_eq!(run.pods(25)[1], "web-1 Running -1h unready 25s terminating 45s");
+
+    let lasting = Termination::lasting(secs(30));
+    let mut run = Run::new(&scenario(2, |s| s.workload.termination = lasting));
+    run.scale(15, 1);
+    let terminating = "web-1 Running -1h ready -1h terminating 45s";
     assert_eq!(run.pods(15), ["web-0 Running -1h ready -1h", terminating]);
     assert_eq!(run.replicas(15), (1, 1));
     assert_eq!(run.pods(44)[1], terminating);
@@ -168,7 +177,7 @@ fn a_deleted_pod_is_unready_while_it_terminates() {
 #[test]
 fn unstarted_and_failed_pods_need_no_grace_period() {
     let mut run = Run::new(&scenario(1, |s| {
-        s.workload.termination = secs(30);
+        s.workload.termination = Termination::lasting(secs(30));
         s.workload.startup.pending = None;
         s.schedule(20, None, Action::PodsFailed(pods(0, 0)));
         s.schedule(30, None, Action::PodsDeleted(PodSet::All));
@@ -180,7 +189,7 @@ fn unstarted_and_failed_pods_need_no_grace_period() {
 #[test]
 fn failed_deleted_and_stuck_pods_are_replaced_at_once() {
     let mut run = Run::new(&scenario(3, |s| {
-        s.workload.termination = secs(30);
+        s.workload.termination = Termination::lasting(secs(30));
         s.schedule(10, None, Action::PodsFailed(pods(0, 0)));
         s.schedule(10, None, Action::PodsDeleted(pods(1, 1)));
         s.schedule(10, Some(100), Action::PodsStuckTerminating(pods(2, 2)));
@@ -190,8 +199,8 @@ fn failed_deleted_and_stuck_pods_are_replaced_at_once() {
         run.pods(10),
         [
             "web-0 Failed -1h unready 10s",
-            "web-1 Running -1h unready 10s terminating 40s",
-            "web-2 Running -1h unready 10s terminating 40s",
+            "web-1 Running -1h ready -1h terminating 40s",
+            "web-2 Running -1h ready -1h terminating 40s",
             "web-3 Running 10s ready 10s",
             "web-4 Running 10s ready 10s",
             "web-5 Running 10s ready 10s",

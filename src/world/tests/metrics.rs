@@ -109,7 +109,7 @@ fn a_load_is_divided_among_the_ready_pods() {
     let mut run = Run::new(&scenario(3, |s| {
         s.metrics.resources = vec![cpu(load(steps(&[(0, "1"), (50, "4")]), Some("900m")))];
         s.workload.startup.ready = Some(secs(10));
-        s.workload.termination = secs(30);
+        s.workload.termination = Termination::lasting(secs(30));
         s.schedule(15, Some(10), Action::PodsUnready(pods(0, 0)));
     }));
     let values = |run: &mut Run, second| -> Vec<String> {
@@ -135,7 +135,7 @@ fn a_pod_has_metrics_from_its_delay_until_its_deletion() {
     let mut run = Run::new(&scenario(0, |s| {
         s.workload.startup =
             Startup { pending: Some(secs(10)), ready: Some(secs(20)), metrics: secs(30) };
-        s.workload.termination = secs(20);
+        s.workload.termination = Termination::lasting(secs(20));
     }));
     run.scale(0, 1);
     for (second, samples) in [(39, 0), (40, 1)] {

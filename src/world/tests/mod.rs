@@ -20,7 +20,7 @@ use crate::model::time::{Span, Time};
 use crate::scenario::resolved::{
     Action, Autoscaler, ContainerOfPods, Empty, Entries, Exception, MetricError, MetricOfPods,
     Metrics, PodSet, Point, ReleaseRange, ResourceOfPods, ResourceUsage, Sampling, ScaleDownOrder,
-    Scenario, Signal, Startup, TimelineEvent, UsageSource, Workload,
+    Scenario, Signal, Startup, Termination, TimelineEvent, UsageSource, Workload,
 };
 
 fn q(text: &str) -> Quantity {
@@ -75,7 +75,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
             startup: Startup { pending: Some(secs(0)), ready: Some(secs(0)), metrics: secs(0) },
             status_replicas: None,
             scale_down_order: ScaleDownOrder::ReplicaSet,
-            termination: secs(0),
+            termination: Termination::default(),
         },
         metrics: Metrics {
             resources: vec![cpu(UsageSource::PerPod(Signal::Constant(q("100m"))))],

@@ -20,6 +20,7 @@ struct SimplePod {
     started: Option<i64>,
     ended: Option<PodPhase>,
     due: Option<i64>,
+    unready: Option<i64>,
     ready: Option<(bool, i64)>,
     /// Events and their end times.
     holds: Vec<(usize, i64)>,
@@ -120,7 +121,7 @@ impl<'a> Simple<'a> {
     }
 
     fn begin(&mut self, index: usize, end: i64, now: i64, action: &Action) {
-        let grace = self.scenario.workload.termination.0 / 1_000_000_000;
+        let grace = self.scenario.workload.termination;
         let Some(set) = action.pods() else {
             match action {
                 Action::TargetDeleted(_) => {
@@ -188,7 +189,9 @@ impl<'a> Simple<'a> {
                 pod.frozen = None;
             }
             let initial = pod.ordinal < self.initial;
-            let ready = active
+            let was_ready = pod.ready.is_some_and(|(ready, _)| ready);
+            let stays = pod.ended.is_none() && was_ready && pod.unready.is_none_or(|at| now < at);
+            let ready = (active || stays)
                 && (initial || passed(pod.created, startup.ready))
                 && !self.held(&pod, |action| matches!(action, Action::PodsUnready(_)));
             if pod.started.is_some() && pod.ready.is_none_or(|(old, _)| old != ready) {
@@ -251,7 +254,7 @@ impl<'a> Simple<'a> {
     /// Creates or deletes pods until the number of active pods is the desired one.
     fn fit(&mut self, desired: usize, revision: Option<u32>, now: i64) {
         let quota = self.scenario.workload.quota.unwrap_or(u32::MAX) as usize;
-        let grace = self.scenario.workload.termination.0 / 1_000_000_000;
+        let grace = self.scenario.workload.termination;
         loop {
             let active = self.active(revision);
             if active.len() < desired && self.active(None).len() < quota {
@@ -343,9 +346,11 @@ impl<'a> Simple<'a> {
                 signals.0.iter().find(|(n, _)| **n == *name).map_or(0, |(_, signal)| value(signal))
             }
             UsageSource::Load { total, limit } => {
-                let ready = |pod: &SimplePod| pod.ready.is_some_and(|(ready, _)| ready);
-                let serving = self.pods.iter().filter(|pod| ready(pod)).count();
-                if position > 0 || !ready(pod) {
+                let serves = |pod: &SimplePod| {
+                    pod.due.is_none() && pod.ready.is_some_and(|(ready, _)| ready)
+                };
+                let serving = self.pods.iter().filter(|pod| serves(pod)).count();
+                if position > 0 || !serves(pod) {
                     return 0;
                 }
                 let share = value(total).div_euclid(i64::try_from(serving).expect("small"));
@@ -465,10 +470,12 @@ fn milli_at(signal: &Signal, at: Time) -> i64 {
     }
 }
 
-fn delete(pod: &mut SimplePod, now: i64, grace: i64) {
+fn delete(pod: &mut SimplePod, now: i64, grace: Termination) {
     if pod.due.is_none() {
-        pod.due =
-            Some(if pod.started.is_some() && pod.ended.is_none() { now + grace } else { now });
+        let runs = pod.started.is_some() && pod.ended.is_none();
+        let after = |span: Span| if runs { now + span.0 / 1_000_000_000 } else { now };
+        pod.due = Some(after(grace.duration));
+        pod.unready = Some(after(grace.ready));
     }
 }
 

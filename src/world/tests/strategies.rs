@@ -110,7 +110,7 @@ fn rps() -> impl Strategy<Value = PodsMetric> {
 fn workload() -> impl Strategy<Value = Workload> {
     let times = (0..20_i64, proptest::option::of(0..9_i64), proptest::option::of(0..15_i64));
     let sizes = (0..6_i32, proptest::option::weighted(0.3, 0..6_u32));
-    (sizes, times, 0..8_i64, 0..12_i64, 0..3_u8).prop_map(
+    (sizes, times, 0..8_i64, (0..12_i64, 0..12_i64), 0..3_u8).prop_map(
         |((replicas, quota), (age, pending, ready), metrics, termination, victims)| {
             let mut workload = scenario(replicas, |_| {}).workload.clone();
             workload.quota = quota;
@@ -120,7 +120,9 @@ fn workload() -> impl Strategy<Value = Workload> {
             workload.age = secs(age);
             let (pending, ready) = (pending.map(secs), ready.map(secs));
             workload.startup = Startup { pending, ready, metrics: secs(metrics) };
-            workload.termination = secs(termination);
+            let (duration, ready) = termination;
+            workload.termination =
+                Termination { duration: secs(duration), ready: secs(ready.min(duration)) };
             workload.scale_down_order =
                 [ScaleDownOrder::ReplicaSet, ScaleDownOrder::Newest, ScaleDownOrder::Oldest]
                     [usize::from(victims)];

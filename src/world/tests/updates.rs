@@ -118,7 +118,7 @@ fn the_oldest_pods_of_two_updates_are_deleted_first() {
 fn stateful_set_pods_are_created_when_their_name_is_free() {
     let mut run = Run::new(&scenario(2, |s| {
         s.workload.resource = "statefulsets".to_owned();
-        s.workload.termination = secs(5);
+        s.workload.termination = Termination::lasting(secs(5));
         s.schedule(10, None, Action::PodsDeleted(pods(0, 0)));
     }));
     assert_eq!(names(&mut run, 14), ["xweb-0", "web-1"]);
@@ -131,7 +131,7 @@ fn a_stateful_set_replaces_its_pods_one_by_one() {
     let mut run = Run::new(&scenario(2, |s| {
         slow(s);
         s.workload.resource = "statefulsets".to_owned();
-        s.workload.termination = secs(5);
+        s.workload.termination = Termination::lasting(secs(5));
         s.workload.kind = "StatefulSet".to_owned();
         s.schedule(10, None, Action::RollingUpdate(RollingUpdate::default()));
     }));

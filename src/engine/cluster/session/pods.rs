@@ -129,7 +129,7 @@ impl PodDriver {
             resource: resource_of(workload),
             selector: workload.selector.clone(),
             name: workload.name.clone(),
-            holds: workload.termination > Span::ZERO
+            holds: workload.termination.duration > Span::ZERO
                 || scenario.timeline.iter().any(|event| stuck(&event.action))
                 || scenario.other_pods.iter().any(|pods| pods.terminating),
             template: None,
