@@ -221,8 +221,8 @@ impl<'a> Reconciles<'a> {
         if let Some((tick, first)) = wrong.next() {
             return Some(match wrong.count() {
                 0 => format!("{tick}: {first}"),
-                1 => format!("{tick}: {first} (and 1 tick more)"),
-                more => format!("{tick}: {first} (and {more} ticks more)"),
+                1 => format!("{tick}: {first} (and 1 more tick)"),
+                more => format!("{tick}: {first} (and {more} more ticks)"),
             });
         }
         too_often(ticks, expected)
@@ -332,7 +332,7 @@ impl Wrong {
         let of_type = |condition: &&Condition| format!("{:?}", condition.type_) == *type_;
         let Some(seen) = conditions.iter().find(of_type) else {
             let types = list(conditions.iter().map(|condition| format!("{:?}", condition.type_)));
-            self.add(format!("condition {type_}: expected, but there was {types}"));
+            self.add(format!("condition {type_}: expected, but there were only {types}"));
             return;
         };
         if let Some(status) = expected.status

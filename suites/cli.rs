@@ -645,7 +645,7 @@ current-context: production
     for flag in [["--speed", "3"], ["--longest", "10m"]] {
         let virtual_time = ["run", "tolerance", "--engine", "recorded", flag[0], flag[1]];
         let errors = stderr(&kube_lockstep(&virtual_time).assert().code(2));
-        let message = format!("{} requires a wall-clock engine", flag[0]);
+        let message = format!("{} requires an engine with a real cluster", flag[0]);
         assert!(errors.contains(&message), "{errors}");
     }
     let unreachable = run(&["--engine", "kubeconfig", "--context", "staging", "--yes"], 3);

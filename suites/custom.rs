@@ -203,7 +203,7 @@ fn idle(_: PathBuf) -> Result<(), Failed> {
     assert_eq!(code, Some(3), "{printed}");
     for part in [
         "on embedded + echo",
-        "echo did nothing with the HPA, which it should reconcile every 1s, as {sync-period}",
+        "echo did not act on the HPA, which it should reconcile every 1s ({sync-period}",
         "| waiting for better times",
         "replay: kube-lockstep run average-value/memory-scales-in-bytes",
         "--engine embedded --controller 'echo waiting for better times; sleep 1000'",

@@ -157,7 +157,7 @@ const FAILING_ENGINES: &[FailingEngine] = &[
     FailingEngine {
         name: "omits_the_answer_of_the_api_server",
         script: r#"HELLO; OPENED; echo '{"stepped":{"now":0}}'; cat >/dev/null"#,
-        why: "it gave 0 `api` answers to a step with 1 changes of HPAs",
+        why: "it returned 0 `api` answers to a step with 1 changes to HPAs",
         output: "",
     },
     FailingEngine {

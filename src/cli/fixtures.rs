@@ -155,7 +155,8 @@ impl Fixtures {
     fn named(&self, name: &str) -> Result<Vec<Fixture>, Failure> {
         let is_glob = name.contains(['*', '?', '[', '{']);
         if is_glob && let Some(bracket) = unclosed(name) {
-            return Err(Failure::usage(format!("{name:?} is not a glob: {bracket} is not closed")));
+            let what = format!("{name:?} is not a valid glob: {bracket} is not closed");
+            return Err(Failure::usage(what));
         }
         let folder = format!("{}/", name.trim_end_matches('/'));
         let matches = |fixture: &&Fixture| match is_glob {

@@ -281,7 +281,7 @@ fn engine(args: &Args) -> Result<EngineChoice, Failure> {
     if !engine.is_wall_clock()
         && let Some((_, flag)) = pace.into_iter().find(|(given, _)| *given)
     {
-        let what = format!("{flag} requires a wall-clock engine");
+        let what = format!("{flag} requires an engine with a real cluster");
         return Err(Failure::usage(what).hint("add --engine embedded, image, k3s or kind"));
     }
     if engine == EngineChoice::Kubeconfig && args.speed.is_some() {

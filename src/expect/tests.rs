@@ -141,8 +141,8 @@ fn always_never_and_within_apply_to_ranges() {
     for (when, count, message) in [
         (always(30, 60), 5, None),
         (always(15, 15), 6, None),
-        (always(0, 45), 5, some("tick 1 (t=0s): replicas: expected 5, was 3 (and 1 tick more)")),
-        (always(0, 45), 9, some("tick 1 (t=0s): replicas: expected 9, was 3 (and 3 ticks more)")),
+        (always(0, 45), 5, some("tick 1 (t=0s): replicas: expected 5, was 3 (and 1 more tick)")),
+        (always(0, 45), 9, some("tick 1 (t=0s): replicas: expected 9, was 3 (and 3 more ticks)")),
         (
             always(50, 60),
             5,
@@ -153,7 +153,7 @@ fn always_never_and_within_apply_to_ranges() {
             5,
             some("no tick between t=1m and t=50s: there were 4, the last at t=45s"),
         ),
-        (When::Whole, 3, some("tick 2 (t=15s): replicas: expected 3, was 6 (and 2 ticks more)")),
+        (When::Whole, 3, some("tick 2 (t=15s): replicas: expected 3, was 6 (and 2 more ticks)")),
         (never(0, 60), 4, None),
         (never(0, 14), 6, None),
         (never(0, 15), 6, some("tick 2 (t=15s): never expected replicas 6")),
@@ -261,7 +261,7 @@ fn conditions_are_matched_by_status_reason_and_message() {
         ),
         (
             ExpectedCondition { type_: "ScalingActive".to_owned(), ..condition(None, None, None) },
-            some("condition ScalingActive: expected, but there was AbleToScale, ScalingLimited"),
+            some("condition ScalingActive: expected, but there were only AbleToScale, ScalingLimited"),
         ),
     ] {
         let what = Expectation { conditions: vec![expected.clone()], ..Expectation::default() };

@@ -219,10 +219,10 @@ pub enum SpanError {
 impl fmt::Display for SpanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            SpanError::Empty => "an empty duration",
-            SpanError::NoUnit => "a duration without a unit",
+            SpanError::Empty => "the duration is empty",
+            SpanError::NoUnit => "the duration has no unit, such as s or m",
             SpanError::Malformed => "not a duration such as 15s, 1m30s or 500ms",
-            SpanError::TooLong => "too long a duration",
+            SpanError::TooLong => "the duration is too long",
         })
     }
 }

@@ -117,7 +117,7 @@ pub fn ending(
     let style = if unexplained > 0 { BAD } else { GOOD };
     let _ = writeln!(
         out,
-        "{from} -> {to}: {} changed, {}; {same} the same, {} not compared",
+        "{from} -> {to}: {} changed, {}; {same} unchanged, {} not compared",
         counted(changed, "scenario"),
         paint(style, &format!("{unexplained} unexplained")),
         skipped.len()
@@ -138,7 +138,7 @@ pub fn markdown(
     let count = found.len();
     let _ = writeln!(
         out,
-        "{} changed, {same} are the same, {} could not be compared.\n",
+        "{} changed, {same} unchanged, {} could not be compared.\n",
         counted(count, "scenario"),
         skipped.len()
     );

@@ -342,7 +342,7 @@ fn inconclusive(
         let head = if omitted == 0 {
             "its output:".to_owned()
         } else {
-            format!("its output (after {} that are omitted):", counted(omitted, "line"))
+            format!("its output ({} omitted):", counted(omitted, "earlier line"))
         };
         let _ = writeln!(out, "  {head}");
         for line in &lines[omitted..] {

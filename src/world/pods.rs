@@ -38,8 +38,8 @@ pub(super) struct SimPod {
     pub(super) deleted: bool,
     /// The condition Ready and its last transition time.
     pub(super) ready: Option<(bool, Time)>,
-    /// Whether the pod receives a share of a load: Services leave out Terminating pods, even if they
-    /// are ready. Part of the derived state.
+    /// Whether the pod receives a share of a load: Services leave out Terminating pods, even if
+    /// they are ready. Part of the derived state.
     serves: bool,
     /// The events that hold the pod in a state, by their indices in the timeline.
     pub(super) holds: Vec<usize>,

@@ -61,7 +61,7 @@ pub(super) fn suspended(cluster: &Arc<TestCluster>) -> Result<(), Failed> {
     let (code, outcome) = wait_for_outcome(child)?;
     assert_eq!(code, Some(0), "{outcome}");
     let notes = outcome["notes"].to_string();
-    assert!(notes.contains("the kube-controller-manager gave no answer for "), "{outcome}");
+    assert!(notes.contains("the kube-controller-manager did not respond for "), "{outcome}");
     cluster.check_clean()
 }
 

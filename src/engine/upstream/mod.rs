@@ -234,7 +234,7 @@ impl SentStep {
         }
         if answer.api.len() != requests {
             return Err(format!(
-                "it gave {} `api` answers to a step with {requests} changes of HPAs",
+                "it returned {} `api` answers to a step with {requests} changes to HPAs",
                 answer.api.len()
             ));
         }

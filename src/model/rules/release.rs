@@ -32,7 +32,7 @@ impl Release {
         if (oldest..=newest).contains(&release) {
             return Ok(release);
         }
-        Err(format!("the model does not know {release}; it knows {oldest} to {newest}"))
+        Err(format!("{release} is not supported; the supported releases are {oldest} to {newest}"))
     }
 }
 
@@ -49,7 +49,7 @@ pub struct ReleaseError(String);
 
 impl fmt::Display for ReleaseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no release such as 1.37", self.0)
+        write!(f, "{:?} is not a release; expected a release such as 1.37", self.0)
     }
 }
 
@@ -132,7 +132,7 @@ impl FromStr for Releases {
             let (from, to) = part.split_once('-').unwrap_or((part, part));
             let (from, to) = (Release::known(from.trim())?, Release::known(to.trim())?);
             if from > to {
-                return Err(format!("{part:?} is no range of releases: it begins with the later"));
+                return Err(format!("{part:?} is not a valid range: the older release comes first"));
             }
             releases.extend(Release::supported().filter(|it| (from..=to).contains(it)));
         }

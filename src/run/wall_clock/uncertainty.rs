@@ -47,13 +47,13 @@ impl Display for Uncertainty {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Uncertainty::Stalled { component, length } => {
-                write!(f, "{component} gave no answer for {length}, when a reconcile was due")
+                write!(f, "{component} did not respond for {length} when a reconcile was due")
             }
             Uncertainty::Nondeterminism(Nondeterminism::Pace, at) => {
-                write!(f, "a reconcile is missing or is an extra one at {at}")
+                write!(f, "there is a missing or an extra reconcile at {at}")
             }
             Uncertainty::Nondeterminism(Nondeterminism::ClockReading, at) => {
-                write!(f, "a reconcile is right for a slightly earlier or later time at {at}")
+                write!(f, "the reconcile at {at} matches a slightly earlier or later time")
             }
             Uncertainty::ChangeInFlight { began, settled } => write!(
                 f,
@@ -61,10 +61,10 @@ impl Display for Uncertainty {
             ),
             Uncertainty::Earlier(earlier) => write!(f, "before the difference, {earlier}"),
             Uncertainty::EditNotObserved { began, edited } => {
-                write!(f, "a reconcile at {began} had not observed the HPA's edit of {edited} yet")
+                write!(f, "a reconcile at {began} had not yet observed the edit of the HPA at {edited}")
             }
             Uncertainty::WatchInterrupted => f.write_str(
-                "a watch of the API server was interrupted, and may have missed a write",
+                "a watch on the API server was interrupted and may have missed a write",
             ),
             Uncertainty::Resumed(why)
             | Uncertainty::TooFewReconciles(why)

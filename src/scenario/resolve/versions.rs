@@ -146,7 +146,7 @@ fn from_v2beta2(manifest: Value) -> Result<Value, String> {
         let name = format!("autoscaling.alpha.kubernetes.io/{direction}-tolerance");
         let Some(text) = manifest["metadata"]["annotations"][&name].as_str() else { continue };
         if Quantity::parse(text).is_err() {
-            return Err(format!("annotation {name}: {text:?} is no quantity"));
+            return Err(format!("annotation {name}: {text:?} is not a quantity"));
         }
         spec["behavior"][rules]["tolerance"] = json!(text);
     }

@@ -47,7 +47,7 @@ async fn ask(client: &Client) -> Result<Answer, String> {
     let arrived = Timestamp::now();
     let date = answer.headers().get("date").and_then(|date| date.to_str().ok());
     let date = date.and_then(|date| jiff::fmt::rfc2822::parse(date).ok());
-    let date = date.ok_or("the API server does not date its answers")?.timestamp();
+    let date = date.ok_or("the API server's responses have no Date header")?.timestamp();
     Ok(Answer { sent, arrived, date })
 }
 

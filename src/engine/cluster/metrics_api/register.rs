@@ -68,13 +68,13 @@ pub(crate) struct Options {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum RegistrationError {
     /// The cluster has its own metrics API.
-    #[error("the cluster has {} already", list(.0))]
+    #[error("the cluster already has {}", list(.0))]
     Taken(Vec<ForeignApiService>),
     /// Another kube-lockstep serves it.
     #[error("{0} is served by another kube-lockstep: {owner}", owner = .1.describe())]
     OtherInstance(String, Owner),
     /// The API server can't reach the metrics API by any route.
-    #[error("the API server does not reach the metrics API: {0}")]
+    #[error("the API server can't reach the metrics API: {0}")]
     Unreachable(String),
     /// Another error, mostly of the API server.
     #[error("{0}")]
@@ -216,7 +216,7 @@ impl Registering<'_> {
         for of in versions {
             self.reach(of, limit).await.map_err(|why| {
                 let name = of.api_service();
-                RegistrationError::Unreachable(format!("{name}, by {route}: {why}"))
+                RegistrationError::Unreachable(format!("{name}, via {route}: {why}"))
             })?;
         }
         Ok(route)
@@ -265,7 +265,7 @@ impl Registering<'_> {
             }
             match self.probe(number).await? {
                 None => return Ok((number, route.clone())),
-                Some(why) => tried.push(format!("by {route}: {why}")),
+                Some(why) => tried.push(format!("via {route}: {why}")),
             }
         }
         Err(RegistrationError::Unreachable(match tried.is_empty() {

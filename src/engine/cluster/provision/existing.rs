@@ -206,7 +206,7 @@ mod tests {
             assert_eq!(release(version), Ok(Release { minor: 33 }), "{version}");
         }
         let error = release("v1.99.0").expect_err("the release is unknown");
-        assert!(error.contains("v1.99.0: the model does not know 1.99"), "{error}");
+        assert!(error.contains("v1.99.0: 1.99 is not supported"), "{error}");
         assert!(release("v0.0.0-master").is_err());
     }
 }

@@ -144,8 +144,8 @@ impl ScenarioSession {
     pub(crate) fn idle(&self, period: Span) -> Option<EngineError> {
         let log = self.context.controller_log.as_ref()?;
         let mut why = format!(
-            "{} did nothing with the HPA, which it should reconcile every {period}, as \
-             {{sync-period}} in its command or KUBE_LOCKSTEP_SYNC_PERIOD says",
+            "{} did not act on the HPA, which it should reconcile every {period} \
+             ({{sync-period}} in its command, or KUBE_LOCKSTEP_SYNC_PERIOD)",
             log.name
         );
         if let Some(refusal) = self.forbidden().first() {

@@ -63,7 +63,9 @@ pub(crate) fn unsupported_reason(scenario: &Scenario) -> Option<String> {
         Action::RestartController(_) => {
             Some("all scenarios share the controller, so it can't be restarted")
         }
-        Action::RollingUpdate(_) => Some("rolling updates have their own order"),
+        Action::RollingUpdate(_) => {
+            Some("the workload controller sets the order of a rolling update")
+        }
         Action::TargetDeleted(_) => Some("deleting the target also deletes its pods"),
         Action::Scale(replicas) if *replicas > MAX_PODS => Some("too many pods"),
         Action::PodsFailed(_) if workload.kind == "StatefulSet" => {
