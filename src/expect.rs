@@ -82,20 +82,20 @@ impl ScaleTargets {
 }
 
 /// Evaluates the expectations of a release over all reconciles of a run, in order of time.
-/// `targets` holds the targets at t=0. `outside` holds changes by users, in order of time; a
-/// reconcile at the same time follows them.
+/// `targets` holds the targets at t=0. `external_scales` holds changes by users, in order of time;
+/// a reconcile at the same time follows them.
 #[must_use]
 pub fn evaluate(
     expect: &[Expectation],
     release: Release,
     observations: &[Observation],
     targets: &ScaleTargets,
-    outside: &[ExternalScale],
+    external_scales: &[ExternalScale],
 ) -> Vec<Unmet> {
     if expect.is_empty() {
         return Vec::new();
     }
-    let all = Reconciles(fold(observations, targets.clone(), outside));
+    let all = Reconciles(fold(observations, targets.clone(), external_scales));
     let unmet = |expectation: &Expectation| {
         let when = expectation.when(targets.until);
         let what = match &expectation.hpa {
@@ -140,17 +140,17 @@ impl Display for Tick<'_> {
 fn fold<'a>(
     observations: &'a [Observation],
     mut targets: ScaleTargets,
-    mut outside: &[ExternalScale],
+    mut external_scales: &[ExternalScale],
 ) -> Vec<Tick<'a>> {
     let mut ticks = Vec::with_capacity(observations.len());
     // The stored status of each HPA.
     let mut statuses: Vec<(&str, &'a HpaStatus)> = Vec::new();
     for (index, observation) in observations.iter().enumerate() {
-        while let [first, rest @ ..] = outside
+        while let [first, rest @ ..] = external_scales
             && first.at <= observation.at
         {
             targets.all[first.target].2 = first.replicas;
-            outside = rest;
+            external_scales = rest;
         }
         let target = targets.target(observation);
         let replicas = &mut targets.all[target].2;
@@ -332,7 +332,7 @@ impl Wrong {
         let of_type = |condition: &&Condition| format!("{:?}", condition.type_) == *type_;
         let Some(seen) = conditions.iter().find(of_type) else {
             let types = list(conditions.iter().map(|condition| format!("{:?}", condition.type_)));
-            self.add(format!("condition {type_}: expected, but there were only {types}"));
+            self.add(format!("condition {type_}: missing; the status has {types}"));
             return;
         };
         if let Some(status) = expected.status

@@ -1,4 +1,4 @@
-//! A conformance test harness for the Kubernetes pod autoscalers.
+//! A conformance test harness for the Kubernetes Horizontal Pod Autoscaler (HPA).
 //!
 //! # Overview
 //!
@@ -50,7 +50,7 @@
 //!
 //! [`Lockstep`] runs a [`Scenario`] on an [`Engine`] and compares it with the model: its [`Report`]
 //! has the verdict. The macro [`suite!`] makes a test of a folder of scenarios: one line in a file
-//! below `tests/`. These types require the feature `engines`; `default-features = false` leaves out
+//! under `tests/`. These types require the feature `engines`; `default-features = false` leaves out
 //! the command.
 //!
 //! ```no_run

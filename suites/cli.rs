@@ -297,7 +297,7 @@ fn diff_shows_the_first_tick_that_differs_and_the_row_that_explains_it() {
         let options = [command, "tolerance/docs-five-percent-of-100mi", "--from", "1.12"];
         let run = kube_lockstep(&[&options[..], &["--to", "1.13"]].concat()).assert().code(4);
         let printed = stdout(&run) + &stderr(&run);
-        assert!(printed.contains("no behavior on 1.12"), "{printed}");
+        assert!(printed.contains("`behavior` is not supported on 1.12"), "{printed}");
     }
     let wrong = kube_lockstep(&["diff", "--from", "1.37", "--to", "1.33"]).assert().code(2);
     assert!(stderr(&wrong).contains("--from must be older than --to"), "{}", stderr(&wrong));
@@ -387,10 +387,10 @@ fn predict_ignores_expectations_for_other_releases() {
     let behavior = "tolerance/docs-five-percent-of-100mi";
     let old = ["predict", behavior, "--release", "1.17"];
     let shown = stdout(&kube_lockstep(&old).assert().code(0));
-    assert!(shown.starts_with("note: an HPA has no behavior on 1.17: `run` skips this"), "{shown}");
+    assert!(shown.starts_with("note: `behavior` is not supported on 1.17: `run` skips"), "{shown}");
     let lines = json(&kube_lockstep(&[&old[..], &["--format", "json"]].concat()).assert().code(0));
     let summary = &lines.last().expect("a summary")["summary"];
-    assert_eq!(summary["skipped"], "an HPA has no behavior on 1.17");
+    assert_eq!(summary["skipped"], "`behavior` is not supported on 1.17");
 }
 
 #[test]
@@ -598,10 +598,10 @@ until: 1m
     fs::write(&file, text_of("order")).expect("it can be written");
     let predict = kube_lockstep(&["predict", text(&file)]).assert().code(0);
     let shown = stdout(&predict).split_whitespace().collect::<Vec<_>>().join(" ");
-    let selects = "the HPA selects series of `queue` by queue=orders, and there is none; its series \
-                   have the labels {queue: order}";
+    let selects = "the HPA selects series of `queue` with queue=orders, which matches none; its \
+                   series have the labels {queue: order}";
     assert!(shown.contains(selects), "{shown}");
-    assert!(shown.contains("a share of the requests of `cpu`, and there are none"), "{shown}");
+    assert!(shown.contains("a utilization of `cpu`, but no container requests it"), "{shown}");
     fs::write(&file, text_of("orders")).expect("it can be written");
     let predict = kube_lockstep(&["predict", text(&file)]).assert().code(0);
     assert!(!stdout(&predict).contains("the HPA selects"), "{}", stdout(&predict));

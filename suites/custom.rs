@@ -23,10 +23,10 @@ use support::trials::Suite;
 /// Fixtures in which only the ratio and the limits matter: a naive controller conforms.
 const CONFORM: [&str; 6] = [
     "average-value/memory-scales-in-bytes",
-    "limits/a-person-cannot-go-above-the-maximum",
-    "limits/exactly-the-doubling-is-called-too-many",
+    "limits/a-manual-scale-up-above-the-maximum-is-undone",
+    "limits/a-maximum-of-twice-the-replicas-is-the-reported-limit",
     "tolerance/memory-exactly-on-target-stays",
-    "utilization/half-the-target-halves-the-size",
+    "utilization/half-the-target-halves-the-replicas",
     "utilization/memory-of-the-request",
 ];
 

@@ -41,18 +41,18 @@ const CONFORM: [&str; 16] = [
     "average-value/docs-twice-the-target-doubles",
     "average-value/metrics-of-pods-that-are-gone-still-count",
     "average-value/needs-no-requests",
-    "behavior/a-person-s-scale-up-does-not-use-up-a-policy",
+    "behavior/a-manual-scale-up-does-not-use-up-a-policy",
     "behavior/eighty-percent-down-of-ten-leaves-one",
     "behavior/min-policy-on-the-way-up",
     "conditions/three-conditions-of-a-healthy-autoscaler",
-    "edits/a-minimum-raised-above-the-size-takes-effect-at-once",
-    "edits/refused-sizes",
+    "edits/a-minimum-above-the-replicas-takes-effect-immediately",
+    "edits/rejected-replicas",
     "external-metric/series-are-summed",
-    "limits/a-person-cannot-go-above-the-maximum",
+    "limits/a-manual-scale-up-above-the-maximum-is-undone",
     "object-metric/a-selector-picks-one-series",
     "pods-metric/twice-the-target-doubles",
     "terminating/pods-removed-by-a-scale-down-stop-counting-at-once",
-    "tolerance/each-direction-has-its-own",
+    "tolerance/each-direction-has-its-own-tolerance",
     "tolerance/just-above-the-upper-edge-scales-up",
 ];
 
@@ -345,7 +345,7 @@ fn conform(cluster: &Arc<TestCluster>) -> Result<(), Failed> {
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     let last: Value = serde_json::from_str(stdout.lines().last().unwrap_or_default())?;
     assert_eq!(last["summary"]["conforms"], CONFORM.len(), "{text}");
-    assert!(text.contains("On the cluster of context kube-lockstep (https://127.0.0.1:"), "{text}");
+    assert!(text.contains("In the cluster of context kube-lockstep (https://127.0.0.1:"), "{text}");
     cluster.check_clean()
 }
 

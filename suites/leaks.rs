@@ -555,7 +555,7 @@ fn ports_taken() -> Result<(), Failed> {
     fs::set_permissions(&program, fs::Permissions::from_mode(0o700))?;
     let error = Running::start(&program, &Options::default()).err().ok_or("it started")?;
     let why = error.to_string();
-    assert!(why.contains("every port that was free a moment ago was taken by others"), "{why}");
+    assert!(why.contains("other programs took each free port before it could be used"), "{why}");
     assert_eq!(fs::read_to_string(tries)?.lines().count(), 4);
     fs::remove_file(program)?;
     Ok(())
@@ -570,7 +570,7 @@ fn port_taken() -> Result<(), Failed> {
     let output = workspace.command(&start).output()?;
     let text = text_of(&output);
     assert_eq!(output.status.code(), Some(3), "{text}");
-    assert!(text.contains("taken by others"), "{text}");
+    assert!(text.contains("took each free port"), "{text}");
     workspace.wait_until_empty()?;
     Ok(())
 }

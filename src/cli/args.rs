@@ -50,7 +50,7 @@ pub(super) fn release(text: &str) -> Result<Release, String> {
     let available = available.trim_start_matches('v');
     if plain.matches('.').count() > 1 && plain != available {
         return Err(format!(
-            "the available patch of {release} is {available}: did you mean {release}?"
+            "the available patch release of {release} is {available}: did you mean {release}?"
         ));
     }
     Ok(release)

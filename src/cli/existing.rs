@@ -29,13 +29,13 @@ pub(super) struct ContextArgs {
 pub(super) struct ExistingClusterArgs {
     #[command(flatten)]
     of: ContextArgs,
-    /// The address of this machine as seen from the cluster's API server [default: found by trying]
+    /// The address of this machine as seen from the cluster's API server [default: detected]
     #[arg(long, value_name = "HOST[:PORT]")]
     metrics_address: Option<HostPort>,
     /// Replace the cluster's own metrics API during the run, and restore it at the end
     #[arg(long)]
     replace_metrics_api: bool,
-    /// Create objects on the cluster without asking for confirmation
+    /// Create objects in the cluster without asking for confirmation
     #[arg(long)]
     yes: bool,
 }

@@ -92,7 +92,7 @@ const LOG_INTERVAL: Duration = Duration::from_secs(10);
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     if args.part.shard.is_some() && args.seed.is_none() {
         let what = "--shard requires --seed: all shards of a run must have the same seed";
-        return Err(Failure::usage(what).hint("give all shards the same number").into());
+        return Err(Failure::usage(what).hint("set the same --seed for all shards").into());
     }
     let (other, program) = (args.engine == EngineName::Model, args.program.is_some());
     let checkout = args.release.local.open(other, program)?;

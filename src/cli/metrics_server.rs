@@ -18,7 +18,7 @@ guard process removes them. If the machine is lost, the next start or --remove r
 
 Exit codes:
   0    the server was stopped, and all its objects are removed
-  2    an invalid command line, an invalid scenario, or a metrics API of another owner
+  2    an invalid command line, an invalid scenario, or an existing metrics API
   3    the server can't run, or some objects could not be removed";
 
 /// The arguments.
@@ -36,10 +36,10 @@ pub(super) struct Args {
     /// current context
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
-    /// How many times faster than written to run the scenarios
+    /// Divide each duration of the scenarios by N
     #[arg(long, value_name = "N", default_value_t = NonZero::<u32>::MIN)]
     speed: NonZero<u32>,
-    /// The address of this machine as seen from the API server [default: found by trying]
+    /// The address of this machine as seen from the API server [default: detected]
     #[arg(long, value_name = "HOST[:PORT]")]
     metrics_address: Option<HostPort>,
     /// Replace existing metrics APIs of the cluster, and restore them at the end

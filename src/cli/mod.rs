@@ -34,7 +34,7 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use self::failure::Failure;
 use crate::report::style::{BAD, WARN, paint};
 
-/// Runs scenarios of Kubernetes pod autoscalers on a reference model and on the real upstream
+/// Runs scenarios of the Kubernetes HPA on a reference model and on the real upstream
 /// controller, tick by tick, and explains every difference.
 #[derive(Parser, Debug)]
 #[command(name = "kube-lockstep", version, about, long_about = None, after_help = exit::HELP)]
@@ -58,7 +58,7 @@ enum Command {
     ///
     /// The verdict on a scenario is `conforms`, `diverges` (the engine differs from the model),
     /// `unexpected` (they agree, but an expectation in the scenario is not met; the summary counts
-    /// it as `unmet`), `inconclusive` (the engine failed, or could not show a difference) or
+    /// it as `unmet`), `inconclusive` (the engine failed, or a difference may be due to chance) or
     /// `skipped`.
     Run(run::Args),
     /// Predict what an HPA will do: a table of ticks with reasons

@@ -29,7 +29,7 @@ enum Command {
     ///
     /// Merges the shards of a run, runs on different releases or engines, or runs of different
     /// scenarios. Results from different versions of this program and duplicate scenarios are
-    /// rejected. If a shard is missing or incomplete, the whole has no verdict.
+    /// rejected. If a shard is missing or incomplete, the merged run has no verdict.
     Merge(MergeArgs),
 }
 

@@ -66,8 +66,8 @@ pub(super) struct Args {
     /// The timeout for each answer of an engine, for example 1m
     #[arg(long, value_name = "DURATION", value_parser = time_limit)]
     time_limit: Option<std::time::Duration>,
-    /// How many times faster than written to run scenarios on a real cluster [default: 15; with a
-    /// kubeconfig, derived from the cluster's sync period]
+    /// Divide each duration of a scenario by N on a real cluster [default: 15; with a kubeconfig,
+    /// derived from the cluster's sync period]
     #[arg(long, value_name = "N")]
     speed: Option<NonZero<u32>>,
     /// Skip scenarios that take longer than this on a real cluster [default: 1m; 15m with a
@@ -311,7 +311,7 @@ pub(super) fn parse_all(fixtures: &[Fixture]) -> Result<Vec<Arc<Scenario>>, Fail
 fn interrupted(cluster: &ExistingCluster) -> String {
     let clean = cluster.cleaning();
     format!(
-        "interrupted: removing everything that was created on the cluster; a second Ctrl-C exits \
+        "interrupted: removing everything that was created in the cluster; a second Ctrl-C exits \
          at once, and `{clean}` removes the rest"
     )
 }

@@ -16,9 +16,7 @@ use crate::engine::cluster::provision::args::{ADMIN, DRIVER};
 use crate::engine::cluster::provision::embedded::ControlPlane;
 use crate::engine::cluster::settings::Settings;
 use crate::engine::runtime::{self, Threads};
-use crate::engine::upstream::build;
-use crate::engine::upstream::build::Artifact;
-use crate::engine::upstream::build::Progress;
+use crate::engine::upstream::build::{self, Artifact, Progress};
 use crate::model::flags::Flags;
 use crate::model::rules::Release;
 

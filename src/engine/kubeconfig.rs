@@ -28,11 +28,11 @@ pub fn contexts(kubeconfig: Option<&PathBuf>) -> Result<Vec<String>, EngineError
 ///
 /// # Errors
 /// If the cluster can't be reached, has an unsupported release, or is in use by another run.
-pub fn look(given: &ExistingCluster) -> Result<ClusterInfo, EngineError> {
+pub fn inspect(cluster: &ExistingCluster) -> Result<ClusterInfo, EngineError> {
     runtime()?.block_on(async {
-        let reached = existing::reach(given).await.map_err(broken)?;
-        let look = existing::look(&reached).await;
-        look.map_err(|refusal| existing::explain(&NAME.into(), given, refusal))
+        let connection = existing::connect(cluster).await.map_err(broken)?;
+        let look = existing::look(&connection).await;
+        look.map_err(|refusal| existing::explain(&NAME.into(), cluster, refusal))
     })
 }
 
@@ -40,10 +40,10 @@ pub fn look(given: &ExistingCluster) -> Result<ClusterInfo, EngineError> {
 ///
 /// # Errors
 /// If the cluster can't be reached, or an object can't be removed.
-pub fn clean(given: &ExistingCluster) -> Result<Vec<String>, EngineError> {
+pub fn clean(cluster: &ExistingCluster) -> Result<Vec<String>, EngineError> {
     runtime()?.block_on(async {
-        let reached = existing::reach(given).await.map_err(broken)?;
-        existing::clean(&reached.client).await.map_err(broken)
+        let connection = existing::connect(cluster).await.map_err(broken)?;
+        existing::clean(&connection.client).await.map_err(broken)
     })
 }
 

@@ -261,7 +261,7 @@ fn conditions_are_matched_by_status_reason_and_message() {
         ),
         (
             ExpectedCondition { type_: "ScalingActive".to_owned(), ..condition(None, None, None) },
-            some("condition ScalingActive: expected, but there were only AbleToScale, ScalingLimited"),
+            some("condition ScalingActive: missing; the status has AbleToScale, ScalingLimited"),
         ),
     ] {
         let what = Expectation { conditions: vec![expected.clone()], ..Expectation::default() };

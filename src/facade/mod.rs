@@ -349,7 +349,8 @@ impl Predict {
         let applies = is_supported(&scenario, release) && run.undetermined.is_none();
         let expected = if applies { scenario.expect.as_slice() } else { &[] };
         let targets = ScaleTargets::of(&scenario);
-        let unmet = expect::evaluate(expected, release, &run.trace.ticks, &targets, &run.outside);
+        let unmet =
+            expect::evaluate(expected, release, &run.trace.ticks, &targets, &run.external_scales);
         Prediction { run, unmet, scenario, release }
     }
 }

@@ -144,7 +144,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {
 
 /// Makes a test of all scenarios whose paths match a glob, relative to the package.
 ///
-/// In a file below `tests/`:
+/// In a file under `tests/`:
 ///
 /// ```no_run
 /// kube_lockstep::suite!("tests/hpa/**/*.yaml");

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::quantity::Quantity;
@@ -95,7 +96,9 @@ pub struct MetricSpec {
 }
 
 /// The kind of a metric.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
 pub enum MetricSourceType {
     /// CPU or memory, summed over a pod's containers.
     Resource,
@@ -218,7 +221,7 @@ pub struct MetricTarget {
 }
 
 /// The type of a target.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub enum MetricTargetType {
     /// Percent of the request.
     Utilization,
@@ -260,7 +263,7 @@ pub struct ScalingRules {
 }
 
 /// Which of several policies applies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub enum SelectPolicy {
     /// The policy that allows the largest change.
     Max,
@@ -284,7 +287,7 @@ pub struct ScalingPolicy {
 }
 
 /// The unit of a policy's value.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub enum ScalingPolicyType {
     /// Pods.
     Pods,
@@ -663,7 +666,7 @@ pub struct Pod {
 }
 
 /// `status.phase` of a pod.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Phase")]
 pub enum PodPhase {
     /// Not all containers have started.

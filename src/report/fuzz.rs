@@ -133,6 +133,28 @@ pub fn finding(found: &Finding, setting: &FuzzSetting, path: &str, columns: usiz
     out
 }
 
+/// The line of a finding in JSON.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct FindingLine {
+    pub(super) found: FindingFigures,
+}
+
+/// A finding: the kind of failure, its first scenario, and the file where it is saved.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct FindingFigures {
+    pub(super) kind: String,
+    index: u64,
+    scenarios: usize,
+    /// `None` after a panic.
+    ticks: Option<usize>,
+    pub(super) file: String,
+    cut_short: bool,
+    pub(super) replay: String,
+    #[serde(default)]
+    failure: Value,
+}
+
 /// A finding for programs.
 #[must_use]
 pub fn finding_json(found: &Finding, setting: &FuzzSetting, path: &str) -> Value {
@@ -151,16 +173,17 @@ pub fn finding_json(found: &Finding, setting: &FuzzSetting, path: &str) -> Value
             _ => Value::Null,
         },
     };
-    json!({ "found": {
-        "kind": found.kind,
-        "index": found.index,
-        "scenarios": found.times,
-        "ticks": ticks(found),
-        "file": path,
-        "cutShort": found.cut_short,
-        "replay": super::replay(path, &setting.setting),
-        "failure": failure,
-    }})
+    let found = FindingFigures {
+        kind: found.kind.clone(),
+        index: found.index,
+        scenarios: found.times,
+        ticks: ticks(found),
+        file: path.to_owned(),
+        cut_short: found.cut_short,
+        replay: super::replay(path, &setting.setting),
+        failure,
+    };
+    json!(FindingLine { found })
 }
 
 fn ticks(found: &Finding) -> Option<usize> {

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::fuzz::{self, First, FirstLine, FuzzSetting, SummaryFigures, SummaryLine};
+use super::fuzz::{
+    self, FindingFigures, FindingLine, First, FirstLine, FuzzSetting, SummaryFigures, SummaryLine,
+};
 use super::results::{ResultsError, numbered};
 use super::style::{BAD, STRONG, paint};
 use crate::model::rules::Releases;
@@ -22,7 +24,7 @@ pub struct FuzzPart {
     pub version: String,
     run: First,
     shard: Option<Shard>,
-    found: Vec<Value>,
+    found: Vec<FindingLine>,
     /// The figures and the number of workers. `None` if the run is incomplete.
     end: Option<(FuzzSummary, usize)>,
 }
@@ -66,7 +68,9 @@ pub fn read(file: &str, text: &str) -> Result<FuzzPart, ResultsError> {
             Some(part) if part.end.is_some() => {
                 return Err(error(1, "there are more lines after the summary"));
             }
-            Some(part) if value.get("found").is_some() => part.found.push(value),
+            Some(part) if value.get("found").is_some() => {
+                part.found.push(serde_json::from_value(value).map_err(not_a_result)?);
+            }
             Some(part) => {
                 let SummaryLine { summary } =
                     serde_json::from_value(value).map_err(not_a_result)?;
@@ -89,7 +93,7 @@ pub struct FuzzRun {
     /// The setting of the run.
     pub setting: FuzzSetting,
     /// The findings of all parts, as they were written.
-    pub found: Vec<Value>,
+    found: Vec<FindingLine>,
     /// The figures of all parts.
     pub summary: FuzzSummary,
     /// The missing parts. If there are any, the whole has no verdict.
@@ -171,10 +175,10 @@ fn join(run: First, parts: Vec<FuzzPart>, version: &'static str) -> Result<FuzzR
 #[must_use]
 pub fn text(run: &FuzzRun, columns: usize) -> String {
     let mut out = fuzz::first_line(&run.setting);
-    for found in &run.found {
-        let value = |key: &str| found["found"][key].as_str().unwrap_or_default().to_owned();
-        let _ = writeln!(out, "{}  {}", paint(BAD, "found"), paint(STRONG, &value("file")));
-        let _ = writeln!(out, "  {}\n  replay: {}", value("kind"), value("replay"));
+    for line in &run.found {
+        let FindingFigures { kind, file, replay, .. } = &line.found;
+        let _ = writeln!(out, "{}  {}", paint(BAD, "found"), paint(STRONG, file));
+        let _ = writeln!(out, "  {kind}\n  replay: {replay}");
     }
     for part in &run.missing {
         let _ = writeln!(out, "{}  {part}", paint(BAD, "missing"));
@@ -190,5 +194,6 @@ pub fn json(run: &FuzzRun) -> Vec<Value> {
     summary.missing.clone_from(&run.missing);
     let last = json!(SummaryLine { summary });
     let first = fuzz::first_json(&run.setting);
-    [first].into_iter().chain(run.found.iter().cloned()).chain([last]).collect()
+    let found = run.found.iter().map(|line| json!(line));
+    [first].into_iter().chain(found).chain([last]).collect()
 }

@@ -78,8 +78,8 @@ pub(crate) fn points(scenario: &Scenario, run: &FreeRun, target: usize) -> Vec<(
     let mut points: Vec<(Time, i32)> = initial.into_iter().collect();
     // At the same time, manual changes precede the controller's, as in the world; the sort is
     // stable.
-    let outside = run.outside.iter().filter(|outside| outside.target == target);
-    points.extend(outside.map(|outside| (outside.at, outside.replicas)));
+    let scales = run.external_scales.iter().filter(|scale| scale.target == target);
+    points.extend(scales.map(|scale| (scale.at, scale.replicas)));
     let rescales = run.ticks.iter().filter(|tick| tick.replicas_before != tick.replicas_after);
     let rescales = rescales.filter(|tick| tick.target == target);
     points.extend(rescales.map(|tick| (tick.observation.at, tick.replicas_after)));
@@ -178,13 +178,13 @@ fn notes(scenario: &Scenario, run: &FreeRun) -> Vec<(usize, Time, String)> {
     // The initial replicas are not a change.
     let is_change =
         |it: &&ExternalScale| it.at > Time::ZERO || Some(it.replicas) != initial(it.target);
-    let scales =
-        run.outside.iter().filter(is_change).map(|ExternalScale { at, target, replicas }| {
-            let before = run.ticks.partition_point(|tick| tick.observation.at < *at);
-            let target = scenario.other_targets.get(target.wrapping_sub(1));
-            let target_name = target.map(|target| format!(" {}", target.name)).unwrap_or_default();
-            (before, *at, format!("{at}: manual scale{target_name} to {replicas}"))
-        });
+    let scales = run.external_scales.iter().filter(is_change);
+    let scales = scales.map(|ExternalScale { at, target, replicas }| {
+        let before = run.ticks.partition_point(|tick| tick.observation.at < *at);
+        let target = scenario.other_targets.get(target.wrapping_sub(1));
+        let target_name = target.map(|target| format!(" {}", target.name)).unwrap_or_default();
+        (before, *at, format!("{at}: manual scale{target_name} to {replicas}"))
+    });
     let mut seen = BTreeSet::new();
     let answers = run.trace.api.iter().filter_map(|(after, answer)| {
         let first = seen.insert(answer.outcome.name());

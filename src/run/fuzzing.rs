@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::in_order::in_order;
+use super::panic::message;
 use super::{Outcome, Shard, Verdict, run_watched};
 use crate::compare::KnownDisagreement;
 use crate::engine::Engine;
@@ -294,13 +295,6 @@ impl Worker<'_> {
         let failure = (failed && !undetermined).then(|| Failure::Outcome(Box::new(outcome)));
         Judged { ticks, undetermined, failure }
     }
-}
-
-/// The message of a panic.
-pub(super) fn message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "panic without a message".to_owned())
 }
 
 impl Failure {

@@ -38,7 +38,7 @@ pub struct FreeRun {
     /// The ticks, with the reasons for each prediction.
     pub ticks: Vec<FreeTick>,
     /// Changes of a target's replicas by a user, not by the controller.
-    pub outside: Vec<ExternalScale>,
+    pub external_scales: Vec<ExternalScale>,
     /// Restarts of the controller, each with the number of ticks before it.
     pub restarts: Vec<(usize, Time)>,
     /// Why the scenario could not run to its end, if it could not.
@@ -73,7 +73,7 @@ struct Lockstep<'a> {
     /// Changes of the HPA or the controller at `now` that are not applied yet. Each change takes
     /// full effect, including its reconciles, before the next one.
     events: VecDeque<Change>,
-    outside: Vec<ExternalScale>,
+    external_scales: Vec<ExternalScale>,
     /// Why the scenario can't run to its end, if it can't.
     undetermined: Option<String>,
     /// Whether that applies to this release and not to others.
@@ -95,7 +95,7 @@ impl<'a> Lockstep<'a> {
             now,
             start: Vec::new(),
             events,
-            outside: Vec::new(),
+            external_scales: Vec::new(),
             undetermined: None,
             by_release: false,
         };
@@ -178,16 +178,16 @@ impl<'a> Lockstep<'a> {
             ));
         }
         let Decision { derivation, end, .. } = decision?;
-        if let Some(chance) = derivation.chance {
+        if let Some(random_part) = derivation.random_part {
             self.by_release = true;
-            return Some(format!("at {due}, {chance}"));
+            return Some(format!("at {due}, {random_part}"));
         }
         // A reconcile that waits between attempts runs to its end without interruption.
         if let Some(at) = self.overlap(due, *end) {
             return Some(format!(
                 "the action at {at}{} overlaps the reconcile of {due}, which waits until {end} \
-                 before it retries its write of the scale: such an overlap can't be run; choose \
-                 other times for the actions",
+                 before it retries its write of the scale, so the outcome is random; choose other \
+                 times for the actions",
                 self.line_of(at)
             ));
         }
@@ -208,8 +208,8 @@ impl<'a> Lockstep<'a> {
         collides.then(|| {
             let what = hpa.map_or("the controller".to_owned(), |name| format!("the HPA {name}"));
             format!(
-                "the action on {what} at {}{} overlaps a waiting reconcile: such an overlap can't \
-                 be run; choose other times for the actions",
+                "the action on {what} at {}{} overlaps a waiting reconcile, so the outcome is \
+                 random; choose other times for the actions",
                 self.now,
                 self.line_of(self.now)
             )
@@ -256,7 +256,8 @@ impl<'a> Lockstep<'a> {
                     .filter(|it| self.scenario.target_of(it) == target)
                     .map(|event| event.at);
                 let at = actions.max().or(default);
-                self.outside.extend(at.map(|at| ExternalScale { at, target, replicas }));
+                let scale = at.map(|at| ExternalScale { at, target, replicas });
+                self.external_scales.extend(scale);
             }
         }
     }
@@ -264,7 +265,7 @@ impl<'a> Lockstep<'a> {
     /// Ends the run and adds its notes, external scales and limits to the findings.
     fn close(self, findings: &mut Findings<'_>) {
         findings.notes = self.notes();
-        findings.outside = self.outside;
+        findings.external_scales = self.external_scales;
         findings.undetermined = self.undetermined;
         findings.by_release = self.by_release;
     }
@@ -343,7 +344,8 @@ pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> Fre
         }
     }
     let notes = run.notes();
-    FreeRun { trace, ticks, outside: run.outside, restarts, undetermined: run.undetermined, notes }
+    let (external_scales, undetermined) = (run.external_scales, run.undetermined);
+    FreeRun { trace, ticks, external_scales, restarts, undetermined, notes }
 }
 
 pub(super) fn trace_of(scenario: &Scenario, engine: &str, release: &str) -> Trace {
@@ -435,7 +437,7 @@ pub(super) fn conclude(
         release,
         &findings.trace.ticks,
         &ScaleTargets::of(scenario),
-        &findings.outside,
+        &findings.external_scales,
     );
     outcome.ticks = findings.compared;
     outcome.poisoned = match &findings.divergence {

@@ -13,6 +13,8 @@ mod in_order;
 mod lockstep;
 pub mod merge;
 #[cfg(feature = "engines")]
+mod panic;
+#[cfg(feature = "engines")]
 mod plan;
 mod predicted;
 #[cfg(feature = "engines")]

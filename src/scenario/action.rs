@@ -586,7 +586,7 @@ impl Share {
 impl Form for Share {
     type Value = Share;
     const NAME: &'static str = "\0share";
-    const EXPECTED: &'static str = "a number of pods, or percent such as 25%";
+    const EXPECTED: &'static str = "a number of pods, or a percentage such as 25%";
     const FALLBACK: &'static str = "1";
     const SCHEMA_NAME: &'static str = "ShareText";
 
@@ -596,7 +596,7 @@ impl Form for Share {
             None => text.parse().map(Share::Pods),
         };
         share.map_err(|_| {
-            let what = format!("expected a number of pods, or percent, found {text:?}");
+            let what = format!("expected a number of pods or a percentage, found {text:?}");
             malformed(what).hint("for instance 1 or 25%")
         })
     }
@@ -605,7 +605,7 @@ impl Form for Share {
     }
     fn schema() -> Schema {
         json_schema!({
-            "title": "number or percent",
+            "title": "number or percentage",
             "description": "A number of pods, or a percentage of the replicas: 1, 25%.",
             "type": ["string", "integer"],
             "pattern": r"^[0-9]+%?$",

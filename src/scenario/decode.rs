@@ -62,7 +62,7 @@ pub(super) fn decode_all<T: DeserializeOwned>(
 fn example(field: &str) -> Option<&'static str> {
     Some(match field {
         "apiVersion" => "for instance `apiVersion: kube-lockstep.dev/v1alpha1`",
-        "kind" => "a scenario begins with `kind: Scenario`; of an object, what it is",
+        "kind" => "`kind: Scenario` for a scenario; the kind of the object for a reference",
         "requirement" => "one sentence that says what has to hold: `requirement: It scales up.`",
         "workload" => "what is scaled, for instance `workload: {replicas: 3}`",
         "until" => "the duration of the scenario, for instance `until: 5m`",
@@ -70,7 +70,7 @@ fn example(field: &str) -> Option<&'static str> {
         "name" => "for instance `name: web`",
         "replicas" => "a number, for instance `replicas: 3`",
         "labels" => "for instance `labels: {app: web}`",
-        "type" => "for a policy Pods or Percent; for a condition for instance ScalingActive",
+        "type" => "Pods or Percent for a policy; ScalingActive, for instance, for a condition",
         "value" => "for instance `value: 4`",
         "periodSeconds" => "for instance `periodSeconds: 60`",
         "reason" => "for instance `reason: SuccessfulRescale`",

@@ -99,12 +99,12 @@ fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
 
 /// The correct places of fields that are often written one level too high or too low.
 const PLACES: [(&str, &[&str]); 13] = [
-    ("beside `load`: {name: cpu, load: …, limit: …}", &["limit"]),
-    ("below `metrics.sampling`", &["window", "lag", "resolution"]),
-    ("below `workload.startup`", &["pending", "ready"]),
+    ("next to `load`: {name: cpu, load: …, limit: …}", &["limit"]),
+    ("under `metrics.sampling`", &["window", "lag", "resolution"]),
+    ("under `workload.startup`", &["pending", "ready"]),
     ("to a container, in the list `workload.containers`", &["requests"]),
     (
-        "below `workload`",
+        "under `workload`",
         &[
             "replicas",
             "quota",
@@ -120,15 +120,15 @@ const PLACES: [(&str, &[&str]); 13] = [
         ],
     ),
     ("to a usage, in the list `metrics.resource`", &["perPod", "load"]),
-    ("below `metrics`", &["resource", "sampling"]),
-    ("below `controller`", &["flags", "featureGates"]),
-    ("below `spec` of the HPA", &["minReplicas", "maxReplicas", "behavior", "scaleTargetRef"]),
-    ("below `spec.behavior` of the HPA", &["scaleUp", "scaleDown"]),
+    ("under `metrics`", &["resource", "sampling"]),
+    ("under `controller`", &["flags", "featureGates"]),
+    ("under `spec` of the HPA", &["minReplicas", "maxReplicas", "behavior", "scaleTargetRef"]),
+    ("under `spec.behavior` of the HPA", &["scaleUp", "scaleDown"]),
     (
-        "below `scaleUp` or `scaleDown` of the HPA's behavior",
+        "under `scaleUp` or `scaleDown` of the HPA's behavior",
         &["stabilizationWindowSeconds", "selectPolicy", "policies", "tolerance"],
     ),
-    ("below `target` of the metric", &["averageUtilization", "averageValue"]),
+    ("under `target` of the metric", &["averageUtilization", "averageValue"]),
     ("at the top of the scenario", &["hpa", "workload", "timeline", "until", "expect"]),
 ];
 

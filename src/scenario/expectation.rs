@@ -61,7 +61,7 @@ pub struct Expectation {
     /// At some reconcile at most this long after `of`.
     #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
     pub within: Option<Span>,
-    /// With `within`: the begin of the period. Default 0s.
+    /// With `within`: the beginning of the period. Default 0s.
     #[serde(default, with = "As::<Option<Instant>>", skip_serializing_if = "Option::is_none")]
     pub of: Option<Time>,
     /// A limit on the number of changes.

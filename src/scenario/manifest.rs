@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::entries::Entries;
 use super::kinds::BUILT_IN;
 use super::text::{As, QuantityText};
+use crate::model::api::{MetricSourceType, MetricTargetType, ScalingPolicyType, SelectPolicy};
 
 /// Declares the maps of a manifest, each with its name in messages. All fields are optional, since
 /// a patch has the same shape.
@@ -126,7 +127,7 @@ maps! {
     Metric, "a metric (a map)" {
         /// The kind of the metric.
         #[serde(rename = "type")]
-        type_: MetricType,
+        type_: MetricSourceType,
         /// For type Resource: cpu or memory, summed over the containers of each pod.
         #[schemars(extend("required" = ["name", "target"]))]
         resource: ResourceMetric,
@@ -240,7 +241,7 @@ maps! {
     Target, "a target (a map)" {
         /// The kind of target. It matches the field below that is set.
         #[serde(rename = "type")]
-        type_: TargetType,
+        type_: MetricTargetType,
         /// For type Utilization: percent of the request, averaged over the pods.
         #[schemars(range(min = 1))]
         average_utilization: i32,
@@ -281,7 +282,7 @@ maps! {
     Policy, "a policy (a map)" {
         /// Pods or percent.
         #[serde(rename = "type")]
-        type_: PolicyType,
+        type_: ScalingPolicyType,
         /// The number of pods, or the percentage.
         #[schemars(range(min = 1))]
         value: i32,
@@ -372,7 +373,7 @@ maps! {
     MetricV2beta1, "a metric (a map)" {
         /// The kind of the metric.
         #[serde(rename = "type")]
-        type_: MetricType,
+        type_: MetricSourceType,
         /// For type Resource: cpu or memory, summed over the containers of each pod.
         resource: ResourceV2beta1,
         /// For type ContainerResource: cpu or memory of one container of each pod.
@@ -470,21 +471,6 @@ impl Metric {
     }
 }
 
-/// The kind of a metric.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
-pub(super) enum MetricType {
-    /// CPU or memory, summed over a pod's containers.
-    Resource,
-    /// CPU or memory of one container.
-    ContainerResource,
-    /// A custom metric of the pods.
-    Pods,
-    /// A custom metric of another object.
-    Object,
-    /// A metric from outside the cluster.
-    External,
-}
-
 /// The relation of a label's value to the listed values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 pub(super) enum SelectorOperator {
@@ -496,37 +482,6 @@ pub(super) enum SelectorOperator {
     Exists,
     /// The label does not exist.
     DoesNotExist,
-}
-
-/// The kind of a target.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
-pub(super) enum TargetType {
-    /// Percent of the request.
-    Utilization,
-    /// A total.
-    Value,
-    /// An average over the pods.
-    AverageValue,
-}
-
-/// The choice among several policies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
-pub(super) enum SelectPolicy {
-    /// The policy that allows the largest change.
-    Max,
-    /// The policy that allows the smallest change.
-    Min,
-    /// No scaling in this direction.
-    Disabled,
-}
-
-/// The unit of a policy's value.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
-pub(super) enum PolicyType {
-    /// Pods.
-    Pods,
-    /// Percent of the replicas at the period's start.
-    Percent,
 }
 
 /// A HorizontalPodAutoscaler of any version.

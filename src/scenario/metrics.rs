@@ -79,7 +79,7 @@ struct UsageFields {
     /// With `load`: no pod uses more than this.
     #[serde(default, with = "As::<Option<Amount>>")]
     limit: Option<Quantity>,
-    /// Pods with another value. Later entries take precedence.
+    /// Pods with a different value. Later entries take precedence.
     #[serde(default)]
     pods: Vec<Exception>,
 }
@@ -187,7 +187,7 @@ struct PodsMetricFields {
     /// With `load`: no pod has more than this.
     #[serde(default, with = "As::<Option<AnyQuantity>>")]
     limit: Option<Quantity>,
-    /// Pods with another value. Later entries take precedence.
+    /// Pods with a different value. Later entries take precedence.
     #[serde(default)]
     pods: Vec<Exception>,
 }
@@ -222,8 +222,8 @@ pub struct ObjectMetric {
     /// The value of its only series, which has no labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Signal>,
-    /// The series by their labels. The controller sums the series that the HPA's metric selector
-    /// matches.
+    /// The series by their labels. The HPA's metric selector must match exactly one of them;
+    /// otherwise, the query fails.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1))]
     pub series: Vec<Series>,

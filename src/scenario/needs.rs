@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use super::resolved::{Action, Autoscaler, Scenario};
 use crate::model::api::{HpaSpec, MetricSpec};
-use crate::model::flags::GateRule;
-use crate::model::flags::{FeatureGates, Flag, Flags, Gate, GateError};
+use crate::model::flags::{FeatureGates, Flag, Flags, Gate, GateError, GateRule};
 use crate::model::hpa::{ApiVersion, set_defaults};
 use crate::model::rules::{Dependent, Release, Rules};
 
@@ -56,17 +55,17 @@ impl Scenario {
         }
         let flag = self.required_flags().into_iter().find(|flag| !rules.flags[*flag as usize]);
         if let Some(flag) = flag {
-            return Some(format!("on {release} there is no flag --{}", flag.name()));
+            return Some(format!("{release} has no flag --{}", flag.name()));
         }
         let containers = !gates.enabled(Gate::HpaContainerMetrics)
             && !self.gate_overrides.contains_key(Gate::HpaContainerMetrics.name());
         let measured = self.has_metric(|metric| metric.container_resource.is_some());
         if rules.feature_gates[Gate::HpaContainerMetrics as usize] == GateRule::Absent && measured {
-            return Some(format!("there are no metrics of containers on {release}"));
+            return Some(format!("metrics of containers are not supported on {release}"));
         }
         if containers && measured {
             let gate = Gate::HpaContainerMetrics.name();
-            return Some(format!("metrics of containers need feature gate {gate} on {release}"));
+            return Some(format!("metrics of containers require feature gate {gate} on {release}"));
         }
         self.unsupported_fields(&rules).map(|why| format!("{why} {release}"))
     }
@@ -76,24 +75,24 @@ impl Scenario {
     fn unsupported_fields(&self, rules: &Rules) -> Option<&'static str> {
         if rules.admission.stored_as_v1 && self.hpas.iter().any(lacks_behavior_defaults) {
             return Some(
-                "behavior in an annotation of autoscaling/v1 without all default values crashes \
-                 the controller of",
+                "a behavior in an annotation of autoscaling/v1 that lacks some of the defaults \
+                 crashes the controller of",
             );
         }
         if !rules.admission.has_behavior && self.specs().any(|spec| spec.behavior.is_some()) {
-            return Some("an HPA has no behavior on");
+            return Some("`behavior` is not supported on");
         }
         if !rules.admission.has_external_metrics && self.uses_external_metrics() {
-            return Some("there are no external metrics on");
+            return Some("external metrics are not supported on");
         }
         if !rules.admission.has_metric_selectors && self.has_metric(has_selector) {
-            return Some("metrics have no selectors on");
+            return Some("metric selectors are not supported on");
         }
         if !rules.admission.has_metric_selectors && self.has_metric(is_average_of_object) {
-            return Some("an object's metric has no average on");
+            return Some("averages of object metrics are not supported on");
         }
         if !rules.admission.has_tolerance && self.specs().any(|spec| has_tolerance(&spec)) {
-            return Some("an HPA has no tolerance of its own on");
+            return Some("`tolerance` is not supported on");
         }
         None
     }

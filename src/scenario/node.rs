@@ -123,7 +123,7 @@ impl Node {
                 Kind::Scalar { text, .. } => format!("the number {text}"),
                 Kind::List(_) | Kind::Map(_) => "a number".to_owned(),
             },
-            Some(Scalar::Text(text)) => format!("the text {}", shorten(text)),
+            Some(Scalar::Text(text)) => format!("the string {}", shorten(text)),
             None if matches!(self.kind, Kind::List(_)) => "a list".to_owned(),
             None => "a map".to_owned(),
         }

@@ -41,7 +41,7 @@ pub struct OtherPods {
     /// Their phase. Default Running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<PodPhase>,
-    /// Their condition Ready. Default: True if they are Running, absent if they are Pending,
+    /// Their Ready condition. Default: True if they are Running, absent if they are Pending,
     /// otherwise False.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<Readiness>,
@@ -51,13 +51,13 @@ pub struct OtherPods {
     /// Whether they are Terminating. Default false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub terminating: bool,
-    /// Their age: how long before the start they were created and their condition Ready got its
-    /// status. Default 1h.
+    /// Their age: how long before the start they were created and their Ready condition last
+    /// changed. Default 1h.
     #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
     pub age: Option<Span>,
 }
 
-/// The condition Ready of a pod.
+/// The Ready condition of a pod.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(expecting = "\"True\", \"False\", Unknown or Absent, the first two in quotes")]
 pub enum Readiness {

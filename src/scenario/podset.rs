@@ -46,8 +46,8 @@ impl Form for PodSet {
     fn schema() -> Schema {
         json_schema!({
             "title": "pod set",
-            "description": "Pods by ordinal (the order of their creation, from 0), written as \
-                            cpusets are: 0-4,7. Or `all`: every pod there is at that time.",
+            "description": "Pods by ordinal (the order of their creation, from 0), in the format \
+                            of cpusets: 0-4,7. Or `all`: every pod that exists at that time.",
             "type": ["string", "integer"],
             "pattern": r"^(all|[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)$",
             "minimum": 0,

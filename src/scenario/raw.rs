@@ -15,6 +15,7 @@ use super::action::{AnyTimelineEvent, TimelineEvent};
 use super::decode::MANIFEST;
 use super::entries::Entries;
 use super::expectation::Expectation;
+use super::kinds::API_VERSION;
 use super::manifest::AnyVersion;
 use super::metrics::{Metrics, is_default};
 use super::other_pods::OtherPods;
@@ -35,7 +36,7 @@ use crate::model::time::{Span, Time};
 )]
 pub(super) struct ScenarioFile {
     /// `kube-lockstep.dev/v1alpha1`.
-    #[schemars(extend("const" = "kube-lockstep.dev/v1alpha1"))]
+    #[schemars(extend("const" = API_VERSION))]
     pub(super) api_version: String,
     /// `Scenario`.
     #[schemars(extend("const" = "Scenario"))]
@@ -57,7 +58,7 @@ pub(super) struct ScenarioFile {
     /// The kube-controller-manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) controller: Option<Controller>,
-    /// The HorizontalPodAutoscaler, a whole manifest; or `file`, the path of one.
+    /// The HorizontalPodAutoscaler, a complete manifest; or `file`, the path of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) hpa: Option<AnyManifest>,
     /// Several HPAs, in place of `hpa`. They are in one namespace and are created in this order.
@@ -218,7 +219,7 @@ pub(super) struct Workload {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) plural: Option<String>,
     /// `status.replicas` of the target's scale. Default: the number of its pods, as its controller
-    /// counts them. Custom resources may report another number.
+    /// counts them. Custom resources may report a different number.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub(super) status_replicas: Option<i32>,

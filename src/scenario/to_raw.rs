@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::defaults::AGE;
+use super::kinds::API_VERSION;
 use super::raw::{
     AnyManifest, Controller, Flags, InitContainer, PodResources, RestartPolicy, ScenarioFile,
     Workload,
@@ -23,7 +24,7 @@ pub(super) fn to_value(scenario: &Scenario) -> Value {
 fn file(scenario: &Scenario) -> ScenarioFile {
     let controller = controller(scenario);
     ScenarioFile {
-        api_version: "kube-lockstep.dev/v1alpha1".to_owned(),
+        api_version: API_VERSION.to_owned(),
         kind: "Scenario".to_owned(),
         requirement: scenario.requirement.clone(),
         upstream: (!scenario.upstream.is_empty()).then(|| scenario.upstream.clone()),
@@ -117,7 +118,8 @@ fn workload(workload: &resolved::Workload) -> Workload {
         status_replicas: workload.status_replicas,
         scale_down_order: workload.scale_down_order,
         termination: unless(workload.termination.duration, Span::ZERO),
-        ready_while_terminating: unless(workload.termination.ready, workload.termination.duration),
+        ready_while_terminating: (workload.termination.duration > Span::ZERO)
+            .then_some(workload.termination.ready),
     }
 }
 

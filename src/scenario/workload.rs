@@ -222,10 +222,10 @@ impl JsonSchema for Startup {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ScaleDownOrder {
-    /// As a ReplicaSet: Pending before Running pods, unready before ready pods, then the newest.
+    /// Like a ReplicaSet: Pending before Running pods, unready before ready pods, then the newest.
     #[default]
     ReplicaSet,
-    /// The newest pods first, as a StatefulSet.
+    /// The newest pods first, like a StatefulSet.
     Newest,
     /// The oldest pods first.
     Oldest,

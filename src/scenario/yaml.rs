@@ -207,7 +207,7 @@ fn explain(error: &ScanError) -> Problem {
     } else if what.contains("tab") {
         Some("indent YAML with spaces, not with tabs")
     } else if what.contains("mapping values are not allowed") {
-        Some("check the indentation of this line; a text with `: ` in it must be quoted")
+        Some("check the indentation of this line, and quote text that contains `: `")
     } else if what.contains("simple key") {
         Some("a colon and a space are missing, or the line is indented differently than the last")
     } else if what.contains("indentation") || what.contains("block collection") {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::change::{Change, ExternalMetricChange, ObjectMetricChange, PodValue, PodsMetricChange};
 use super::pods::SimPod;
 use super::signal::{self, Grain};
-use super::simulation::Simulation;
+use super::simulation::WorldSimulation;
 use super::usage::contains;
 use crate::model::api::{ApiError, Series};
 use crate::model::quantity::Quantity;
@@ -36,7 +36,7 @@ impl PublishedCustom {
     /// Publishes the changed metrics.
     pub(super) fn publish(
         &mut self,
-        simulation: &Simulation,
+        simulation: &WorldSimulation,
         sampled: Time,
         changes: &mut Vec<Change>,
     ) {
@@ -70,7 +70,7 @@ impl PublishedCustom {
     }
 }
 
-impl Simulation {
+impl WorldSimulation {
     fn pods_metric(&self, metric: &PodsMetric, sampled: Time) -> PodsMetricChange {
         let Disturbance { error, empty } = self.disturbance(&metric.name);
         let silent = empty || error.is_some();

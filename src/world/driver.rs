@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::change::Change;
 use super::publish::Publisher;
-use super::simulation::Simulation;
+use super::simulation::WorldSimulation;
 use crate::model::time::Time;
 use crate::scenario::resolved::{Action, Scenario, TimelineEvent};
 
 /// The simulated world of one scenario.
 #[derive(Clone, Debug)]
 pub struct World {
-    pub(super) simulation: Simulation,
+    pub(super) simulation: WorldSimulation,
     pub(super) publisher: Publisher,
     /// HPA events and restarts by time.
     api: Arc<[(Time, ApiEvent)]>,
@@ -37,7 +37,7 @@ impl World {
             .filter(|(_, event)| event.action.is_api_event())
             .map(|(index, event)| (event.at, ApiEvent::Timeline(index)));
         World {
-            simulation: Simulation::new(scenario),
+            simulation: WorldSimulation::new(scenario),
             publisher: Publisher::new(scenario),
             api: first.chain(later).collect(),
             next_api: 0,

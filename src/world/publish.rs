@@ -14,7 +14,7 @@ use super::change::{Change, Faults, PodMetricsChange, Sample, ScaleTarget};
 use super::custom::PublishedCustom;
 use super::other_pods::{self, OtherSamples};
 use super::pods::{SimPod, Status};
-use super::simulation::{NewTemplate, Removed, Simulation, Touched, Writer};
+use super::simulation::{NewTemplate, Removed, Touched, WorldSimulation, Writer};
 use super::usage::{Hidden, Usage, sampled_at, without};
 use crate::model::api::ContainerMetrics;
 use crate::model::time::Time;
@@ -91,7 +91,7 @@ impl PublishedSamples {
 
 /// The time at which the state is published.
 struct Query<'s> {
-    simulation: &'s Simulation,
+    simulation: &'s WorldSimulation,
     /// The time of the samples in the response.
     sampled: Time,
     /// The common timestamp of these samples.
@@ -129,7 +129,7 @@ impl Publisher {
     /// changed since the last call.
     pub(super) fn publish(
         &mut self,
-        simulation: &Simulation,
+        simulation: &WorldSimulation,
         mut touched: Touched,
         at: Time,
     ) -> Vec<Change> {
@@ -220,7 +220,7 @@ impl Publisher {
 
     fn publish_pods(
         &mut self,
-        simulation: &Simulation,
+        simulation: &WorldSimulation,
         touched: &[u32],
         mut removed: Vec<Arc<str>>,
         changes: &mut Vec<Change>,
@@ -292,7 +292,7 @@ impl Publisher {
     }
 
     /// Determines the present source of a pod's samples.
-    fn classify(&mut self, simulation: &Simulation, ordinal: u32) {
+    fn classify(&mut self, simulation: &WorldSimulation, ordinal: u32) {
         let Some(pod) = simulation.pods.get(&ordinal) else { return };
         let published = self.pods.entry(ordinal).or_default();
         let timeline = &simulation.scenario.timeline;
@@ -301,7 +301,7 @@ impl Publisher {
     }
 
     /// The pods with a stale sample whose timestamp no longer equals the common one.
-    fn newly_aged(&mut self, simulation: &Simulation, timestamp: Time) -> Vec<u32> {
+    fn newly_aged(&mut self, simulation: &WorldSimulation, timestamp: Time) -> Vec<u32> {
         let mut aged = Vec::new();
         self.samples.freshly_frozen.retain(|ordinal| {
             let frozen = simulation.pods.get(ordinal).and_then(|pod| pod.frozen.as_ref());
@@ -354,7 +354,7 @@ impl Publisher {
         published.sample = sample;
     }
 
-    fn publish_faults(&mut self, simulation: &Simulation, changes: &mut Vec<Change>) {
+    fn publish_faults(&mut self, simulation: &WorldSimulation, changes: &mut Vec<Change>) {
         let faults = faults(simulation);
         if faults != self.faults {
             self.faults = faults.clone();
@@ -392,7 +392,7 @@ fn new_sample(
 }
 
 /// The failing requests. If there are several faults of one kind, the last one to begin applies.
-fn faults(simulation: &Simulation) -> Faults {
+fn faults(simulation: &WorldSimulation) -> Faults {
     let mut faults = Faults::default();
     for action in simulation.disturbances() {
         match action {

@@ -29,7 +29,7 @@ pub const MAX_PODS: usize = 20_000;
 
 /// The simulated pods and targets of one scenario.
 #[derive(Clone, Debug)]
-pub(super) struct Simulation {
+pub(super) struct WorldSimulation {
     pub(super) scenario: Arc<Scenario>,
     /// The time up to which all events have been applied.
     pub(super) now: Time,
@@ -144,13 +144,13 @@ pub(super) enum Writer {
     User,
 }
 
-impl Simulation {
+impl WorldSimulation {
     /// The simulation before t=0.
-    pub(super) fn new(scenario: &Arc<Scenario>) -> Simulation {
+    pub(super) fn new(scenario: &Arc<Scenario>) -> WorldSimulation {
         debug_assert!(scenario.timeline.is_sorted_by_key(|event| event.at));
         let (name, spec) = (Arc::from("t0"), scenario.workload.spec.clone());
         let template = NewTemplate { name: Arc::clone(&name), spec: spec.clone() };
-        let mut simulation = Simulation {
+        let mut simulation = WorldSimulation {
             scenario: scenario.clone(),
             now: Time(i64::MIN),
             replicas: scenario.targets().map(|target| target.replicas).collect(),
@@ -328,7 +328,7 @@ impl Simulation {
         }
     }
 
-    /// Changes a pod. [`Simulation::update_derived`] updates its derived state later.
+    /// Changes a pod. [`WorldSimulation::update_derived`] updates its derived state later.
     pub(super) fn change(&mut self, ordinal: u32, change: impl FnOnce(&mut SimPod)) {
         if let Some(pod) = self.pods.get_mut(&ordinal) {
             let was_active = pod.active();

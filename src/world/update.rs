@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use super::pods::SimPod;
 use super::rollout::{Pods, ReplicaSet, Rollout, Update};
-use super::simulation::{NewTemplate, Simulation};
+use super::simulation::{NewTemplate, WorldSimulation};
 use crate::model::api::PodSpec;
 use crate::scenario::resolved::{Container, RollingUpdate};
 
-impl Simulation {
+impl WorldSimulation {
     /// Begins the update to a new pod template.
     pub(super) fn begin_update(&mut self, update: &RollingUpdate) {
         let replicas = self.desired();

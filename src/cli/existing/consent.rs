@@ -11,9 +11,9 @@ use super::{ContextArgs, ExistingClusterArgs};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::show;
-use crate::engine::kubeconfig;
 use crate::engine::options::{ClusterInfo, ExistingCluster};
-use crate::engine::{containers, registry::EngineChoice};
+use crate::engine::registry::EngineChoice;
+use crate::engine::{containers, kubeconfig};
 use crate::model::rules::Releases;
 use crate::model::time::Span;
 use crate::report::style::{STRONG, WARN, paint};
@@ -87,7 +87,7 @@ impl ExistingClusterArgs {
         plan: &mut Plan,
         release: Option<&Releases>,
     ) -> Result<(), Failure> {
-        let info = kubeconfig::look(cluster)?;
+        let info = kubeconfig::inspect(cluster)?;
         let cluster_release = Releases::only(info.release);
         if release.is_some_and(|release| *release != cluster_release) {
             let what = format!("the cluster of context {} runs {}", cluster.context, info.version);
@@ -108,7 +108,7 @@ impl ExistingClusterArgs {
             return Ok(());
         }
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-            let what = "nothing was created on the cluster: the run was not confirmed";
+            let what = "nothing was created in the cluster: the run was not confirmed";
             return Err(Failure::usage(what).hint("--yes confirms it"));
         }
         print("Continue? [y/N] ");
@@ -116,7 +116,7 @@ impl ExistingClusterArgs {
         let read = io::stdin().lock().read_line(&mut answer);
         match read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes") {
             true => Ok(()),
-            false => Err(Failure::usage("nothing was created on the cluster")),
+            false => Err(Failure::usage("nothing was created in the cluster")),
         }
     }
 }
@@ -127,7 +127,7 @@ pub(in crate::cli) fn clean(args: &ContextArgs) -> anyhow::Result<u8> {
     let done = kubeconfig::clean(&cluster).map_err(Failure::from)?;
     match done.is_empty() {
         true => show(&format!(
-            "There are no leftovers on the cluster of context {}.\n",
+            "There are no leftovers in the cluster of context {}.\n",
             cluster.context
         ))?,
         false => show(&format!("{}\n", done.join("\n")))?,
@@ -159,13 +159,13 @@ fn announcement(cluster: &ExistingCluster, plan: &Plan, info: &ClusterInfo) -> S
     let ExistingCluster { context, .. } = cluster;
     let ClusterInfo { server, version, metrics_apis, hpas, .. } = info;
     let mut text = format!(
-        "On the cluster of context {} ({server}, Kubernetes {version}) this command creates\n  - a \
+        "In the cluster of context {} ({server}, Kubernetes {version}) this command creates\n  - a \
          namespace kube-lockstep-… for each of up to {} scenarios, {} at a time, each with a \
          workload, its pods and an HPA; no node runs these pods\n  - a namespace \
          kube-lockstep-metrics with a Service, and APIServices for the metrics APIs, which point \
          to this machine\n  - a namespace kube-lockstep-warm-up with an HPA to measure the sync \
-         period, and a namespace kube-lockstep-pulse with a Deployment without pods, edited three \
-         times a second to check that the controllers keep up\n",
+         period, and a namespace kube-lockstep-latency-probe with a Deployment without pods, \
+         edited three times a second to check that the controllers keep up\n",
         paint(STRONG, context),
         plan.runs(),
         plan.jobs.min(plan.runs()),
@@ -173,7 +173,7 @@ fn announcement(cluster: &ExistingCluster, plan: &Plan, info: &ClusterInfo) -> S
     if !metrics_apis.is_empty() {
         let _ = writeln!(
             text,
-            "  - {}: it replaces {} during the run: `kubectl top` gets no answers, and the {hpas} \
+            "  - {}: it replaces {} during the run: `kubectl top` does not work, and the {hpas} \
              HPAs of the cluster have no metrics and keep their replicas",
             paint(WARN, "note"),
             names(metrics_apis)
@@ -181,7 +181,7 @@ fn announcement(cluster: &ExistingCluster, plan: &Plan, info: &ClusterInfo) -> S
     }
     let _ = writeln!(
         text,
-        "The run takes {} with the default sync period. All objects are removed at the end, also \
+        "The run takes {} with the default sync period. All objects are removed at the end, even \
          after Ctrl-C or a kill. If this machine is lost, the next run or `{}` removes them.",
         expected_duration(plan),
         cluster.cleaning()

@@ -54,7 +54,7 @@ fn scenarios(args: &Args) -> Result<Vec<ServedScenario>, Failure> {
             None => (given.as_str(), None),
         };
         if namespace.as_ref().is_some_and(|it| !is_namespace(it)) {
-            let what = format!("{given:?} does not end with the name of a namespace");
+            let what = format!("{given:?} does not end with a valid namespace");
             return Err(Failure::usage(what).hint("expected FILE=NAMESPACE"));
         }
         let scenario = fixtures.one(name)?.parse()?;
@@ -137,7 +137,7 @@ fn text(event: &ServerEvent, since: Option<Timestamp>) -> String {
         ServerEvent::Note(note) => line(DIM, "note", note),
         ServerEvent::Serving { groups, address, route, since } => {
             let route = match route {
-                Some(route) => format!("reached by {route}"),
+                Some(route) => format!("reached via {route}"),
                 None => "not registered".to_owned(),
             };
             let at = since.round(Unit::Second).unwrap_or(*since);

@@ -2,7 +2,7 @@
 //! manager of the requests.
 
 /// The label of the targets and pods of scenarios.
-pub(crate) const SCENARIO_OBJECT: &str = "kube-lockstep.dev/played";
+pub(crate) const SCENARIO_OBJECT: &str = "kube-lockstep.dev/scenario-object";
 
 /// The field manager of replicas that the harness writes; other writes are the controller's.
 pub(crate) const WRITER: &str = "kube-lockstep";

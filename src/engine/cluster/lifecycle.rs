@@ -1,8 +1,5 @@
 //! A cluster that runs several scenarios at a time.
 
-use crate::engine::cluster::access::custom_resources;
-use crate::engine::cluster::metrics_api::groups::GROUPS;
-use crate::engine::cluster::observe::observability::Observability;
 use std::path::Path;
 use std::pin::Pin;
 use std::process::id;
@@ -16,16 +13,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::EngineError;
 use crate::engine::cluster::access::local_address::is_own;
-use crate::engine::cluster::access::{client, clock_skew};
+use crate::engine::cluster::access::{client, clock_skew, custom_resources};
 use crate::engine::cluster::load::probe::{Endpoint, LatencyProbe};
 use crate::engine::cluster::load::setup_queue::SetupQueue;
 use crate::engine::cluster::metrics_api::expose::{Exposure, ListenRoute};
-use crate::engine::cluster::metrics_api::register;
-use crate::engine::cluster::metrics_api::register::RegistrationError;
+use crate::engine::cluster::metrics_api::groups::GROUPS;
+use crate::engine::cluster::metrics_api::register::{self, RegistrationError};
 use crate::engine::cluster::metrics_api::route::ServiceRoute;
 use crate::engine::cluster::metrics_api::server::Server;
 use crate::engine::cluster::metrics_api::state::Metrics;
 use crate::engine::cluster::observe::dispatch::Dispatcher;
+use crate::engine::cluster::observe::observability::Observability;
 use crate::engine::cluster::observe::{audit_log, watches};
 use crate::engine::cluster::provision::args::DRIVER;
 use crate::engine::cluster::provision::bootstrap::broken;
@@ -251,26 +249,26 @@ impl Cluster {
     /// If the cluster can't be used. No objects are left in it then.
     pub(crate) async fn connect(
         name: &Arc<str>,
-        given: &ExistingCluster,
+        cluster: &ExistingCluster,
         groups: &[&'static str],
         stop: &CancellationToken,
-        tell: &mut dyn FnMut(&str),
+        report: &mut dyn FnMut(&str),
     ) -> Result<(Cluster, Span), EngineError> {
         let broken =
             |why: String| EngineError::Broken { engine: name.clone(), why, output: String::new() };
-        let reached = existing::reach(given).await.map_err(broken)?;
-        let client = reached.client.clone();
+        let connection = existing::connect(cluster).await.map_err(broken)?;
+        let client = connection.client.clone();
         // The guard first, so that all created objects are removed in any case.
-        let guard = Guard::running(&given.cleanup_command);
+        let guard = Guard::running(&cluster.cleanup_command);
         let guard = guard.map_err(|error| broken(format!("no guard can be started: {error}")))?;
         let started = async {
-            tell("comparing the cluster's clock with this machine's");
+            report("comparing the cluster's clock with this machine's");
             let skew = clock_skew::measure(&client).await.map_err(RegistrationError::Other)?;
             let uncertainty =
                 existing::clock_uncertainty(skew).map_err(RegistrationError::Other)?;
-            let exposure = existing::exposure(given, &reached, groups).await;
+            let exposure = existing::exposure(cluster, &connection, groups).await;
             let exposure = exposure.map_err(RegistrationError::Other)?;
-            tell("registering the metrics API");
+            report("registering the metrics API");
             let client = client.clone();
             let control_plane_kind = ControlPlaneKind::Existing(client.clone());
             let (log, controllers, custom) = (None, None, None);
@@ -283,20 +281,22 @@ impl Cluster {
                 exposure,
                 is_disposable: false,
             };
-            let cluster = Cluster::prepare(name, access, control_plane_kind).await?;
-            tell("measuring the cluster's sync period, which takes three sync periods");
-            let period = warm_up::measure(&cluster.context, groups).await;
-            Ok::<_, RegistrationError>((cluster, period.map_err(RegistrationError::Other)?))
+            let connected = Cluster::prepare(name, access, control_plane_kind).await?;
+            report("measuring the cluster's sync period, which takes three sync periods");
+            let period = warm_up::measure(&connected.context, groups).await;
+            Ok::<_, RegistrationError>((connected, period.map_err(RegistrationError::Other)?))
         };
         let started = tokio::select! {
-            started = started => started.map_err(|refusal| existing::explain(name, given, refusal)),
+            started = started => {
+                started.map_err(|refusal| existing::explain(name, cluster, refusal))
+            }
             () = stop.cancelled() => Err(broken("it was interrupted".to_owned())),
         };
         match started {
-            Ok((cluster, period)) => Ok((Cluster { guard, ..cluster }, period)),
+            Ok((connected, period)) => Ok((Cluster { guard, ..connected }, period)),
             Err(error) => {
                 let left = existing::clean_up(&client).await;
-                left.map_err(|left| broken(existing::not_removed(given, &left)))?;
+                left.map_err(|left| broken(existing::not_removed(cluster, &left)))?;
                 disarm(guard).await;
                 Err(error)
             }
@@ -351,16 +351,16 @@ impl Cluster {
     ) -> Result<Cluster, EngineError> {
         let broken = |why: String| broken(name, &why, "");
         let kind = Kind::create(name, image, settings).await?;
-        let given = ExistingCluster {
+        let cluster = ExistingCluster {
             kubeconfig: Some(kind.kubeconfig()),
             context: kind.context(),
             metrics_address: existing::beside_containers(),
             ..ExistingCluster::default()
         };
-        let reached = existing::reach(&given).await.map_err(broken)?;
+        let connection = existing::connect(&cluster).await.map_err(broken)?;
         let groups = GROUPS.map(|(group, _)| group);
-        let exposure = existing::exposure(&given, &reached, &groups).await.map_err(broken)?;
-        let (client, uncertainty) = (reached.client, Span::ZERO);
+        let exposure = existing::exposure(&cluster, &connection, &groups).await.map_err(broken)?;
+        let (client, uncertainty) = (connection.client, Span::ZERO);
         custom_resources::install(&client, &settings.custom_kinds).await.map_err(broken)?;
         let (log, controllers) = (None, None);
         let access = Access {
@@ -518,10 +518,10 @@ impl Cluster {
     ///
     /// # Errors
     /// If objects remain. The error names them, and how to remove them.
-    pub(crate) async fn clean_up(mut self, given: &ExistingCluster) -> Result<(), EngineError> {
+    pub(crate) async fn clean_up(mut self, cluster: &ExistingCluster) -> Result<(), EngineError> {
         self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner).shutdown().await;
         let left = existing::clean_up(&self.context.client).await;
-        left.map_err(|left| self.context.broken(existing::not_removed(given, &left)))?;
+        left.map_err(|left| self.context.broken(existing::not_removed(cluster, &left)))?;
         disarm(self.guard.take()).await;
         Ok(())
     }

@@ -29,8 +29,6 @@ pub(crate) const CUSTOM_WARM_UP_TIMEOUT: Duration = Duration::from_secs(20);
 pub(crate) const LONGEST_SYNC_PERIOD: Duration = Duration::from_secs(150);
 /// After this time without queries of upstream's controller, another controller is measured.
 pub(crate) const OTHER_CONTROLLER_AFTER: Duration = Duration::from_secs(35);
-/// Queries that are closer together belong to one reconcile.
-pub(crate) const SAME_RECONCILE: Duration = Duration::from_millis(150);
 
 /// Between two readings of the API server's clock.
 pub(crate) const CLOCK_POLL_INTERVAL: Duration = Duration::from_millis(20);

@@ -29,7 +29,7 @@ tolerances! {
     TIMING_SLACK_DIVISOR: i64 = 3;
     /// Upper bound of that slack, however long the sync period is.
     MAX_TIMING_SLACK: Span = Span::from_secs(1);
-    /// Timing slacks after which a reconcile that has not come counts as missing.
+    /// Timing slacks after which a reconcile that has not begun counts as missing.
     MISSING_AFTER_SLACKS: i64 = 9;
     /// Timing slacks within which requests may continue a reconcile that seemed to be over.
     RESUME_WITHIN_SLACKS: i64 = 2;
@@ -70,6 +70,14 @@ tolerances! {
     SURPLUS_EVENT_TIMEOUT: Duration = Duration::from_millis(200);
     /// A component that responds faster than this has not stalled.
     SHORTEST_STALL: Duration = Duration::from_millis(50);
+    /// The measured time between two reconciles of an existing cluster may exceed its sync period
+    /// by this: the duration of a reconcile, and the delay of the work queue.
+    MAX_MEASURED_DELAY: Span = Span::from_millis(60);
+    /// Sync periods, as 1 / n. Long sync periods may be exceeded by this part.
+    MEASURED_DELAY_DIVISOR: i64 = 50;
+    /// Requests of an existing cluster's controller that are further apart belong to two
+    /// reconciles, while its sync period is measured.
+    SAME_RECONCILE: Duration = Duration::from_millis(150);
     /// The error of times in the audit log: the clocks of two processes on one machine, and the
     /// time from a reading of the clock to a request.
     AUDIT_LOG_UNCERTAINTY: Span = Span::from_millis(4);

@@ -7,7 +7,6 @@
 mod event;
 mod selection;
 
-use crate::engine::cluster::metrics_api::groups;
 use std::any::Any;
 use std::ffi::OsString;
 use std::num::NonZero;
@@ -26,11 +25,11 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::cluster::access::connect::Connection;
 use crate::engine::cluster::access::local_address::own_address;
 use crate::engine::cluster::metrics_api::expose::{Exposure, ListenRoute};
-use crate::engine::cluster::metrics_api::groups::NAMESPACE;
-pub use crate::engine::cluster::metrics_api::query::Query;
-use crate::engine::cluster::metrics_api::register;
+use crate::engine::cluster::metrics_api::groups::{
+    self, CUSTOM_METRICS, EXTERNAL_METRICS, NAMESPACE, RESOURCE_METRICS,
+};
 use crate::engine::cluster::metrics_api::register::{
-    ForeignApiService, Registration, RegistrationError,
+    self, ForeignApiService, Registration, RegistrationError,
 };
 use crate::engine::cluster::metrics_api::server::Server;
 use crate::engine::cluster::metrics_api::state::Metrics;
@@ -40,6 +39,8 @@ use crate::engine::options::{HostPort, command_line};
 use crate::engine::runtime::{self, Threads};
 use crate::scenario::Scenario;
 use crate::world::Mirror;
+
+pub use crate::engine::cluster::metrics_api::query::Query;
 pub use event::{ServerError, ServerEvent};
 pub use selection::ClusterSelection;
 
@@ -85,10 +86,10 @@ pub struct ServerConfig {
 pub fn serve(
     config: &ServerConfig,
     stop: &CancellationToken,
-    tell: &mut dyn FnMut(ServerEvent),
+    report: &mut dyn FnMut(ServerEvent),
 ) -> Result<(), ServerError> {
     let runtime = runtime()?;
-    let cluster = runtime.block_on(config.selection.reach())?;
+    let cluster = runtime.block_on(config.selection.connect())?;
     let guard = match config.register {
         true => runtime.block_on(async { Guard::running(&config.cleanup_command) }),
         false => Ok(None),
@@ -97,13 +98,13 @@ pub fn serve(
         guard.map_err(|error| ServerError::new(format!("no guard can be started: {error}")))?;
     let mut is_served = false;
     let run = AssertUnwindSafe(|| {
-        let mut tell = |event: ServerEvent| {
+        let mut report = |event: ServerEvent| {
             is_served |= matches!(event, ServerEvent::Serving { .. });
-            tell(event);
+            report(event);
         };
         runtime.block_on(async {
             tokio::select! {
-                ended = serving(config, &cluster, &mut tell) => ended,
+                ended = serving(config, &cluster, &mut report) => ended,
                 () = stop.cancelled() => Ok(()),
             }
         })
@@ -125,7 +126,7 @@ pub fn serve(
                     runtime.block_on(guard.disarm());
                 }
                 if !removed.is_empty() {
-                    tell(ServerEvent::Removed(removed));
+                    report(ServerEvent::Removed(removed));
                 }
             }
             (Ok(_), Err(why)) => return Err(not_removed(config, &ended, why)),
@@ -156,18 +157,18 @@ fn not_removed<E>(
 /// If the API server rejects a request.
 pub fn remove(
     selection: &ClusterSelection,
-    tell: &mut dyn FnMut(ServerEvent),
+    report: &mut dyn FnMut(ServerEvent),
 ) -> Result<(), ServerError> {
     let runtime = runtime()?;
     runtime.block_on(async {
-        let cluster = selection.reach().await?;
-        selection::tell(&cluster, tell).await?;
+        let cluster = selection.connect().await?;
+        selection::report(&cluster, report).await?;
         let removed =
             register::remove_leftovers(&cluster.client).await.map_err(ServerError::new)?;
-        tell(ServerEvent::Removed(removed));
+        report(ServerEvent::Removed(removed));
         for left in register::leftovers(&cluster.client).await.map_err(ServerError::new)? {
             let (what, owner) = (left.what.join(", "), left.owner.describe());
-            tell(ServerEvent::Note(format!("{what}: in use by {owner}, which is running")));
+            report(ServerEvent::Note(format!("{what}: in use by {owner}, which is running")));
         }
         Ok(())
     })
@@ -180,12 +181,12 @@ fn runtime() -> Result<Runtime, ServerError> {
 async fn serving(
     config: &ServerConfig,
     cluster: &Connection,
-    tell: &mut dyn FnMut(ServerEvent),
+    report: &mut dyn FnMut(ServerEvent),
 ) -> Result<(), ServerError> {
-    selection::tell(cluster, tell).await?;
+    selection::report(cluster, report).await?;
     let groups = groups(&config.scenarios);
     if config.register {
-        plan(config, cluster, &groups, tell).await?;
+        plan(config, cluster, &groups, report).await?;
     }
     let (queries, query_log) = unbounded_channel();
     let metrics = Arc::new(Metrics::with_query_log(queries));
@@ -207,7 +208,7 @@ async fn serving(
             let what = format!("the pods of {} can't be watched: {why}", served.namespace);
             return Err(ServerError::new(what));
         }
-        tell(ServerEvent::Note(format!("{}: {}", served.namespace, pods.describe())));
+        report(ServerEvent::Note(format!("{}: {}", served.namespace, pods.describe())));
     }
     let (server, registered) = start(config, cluster, &metrics, &groups).await?;
     let since = Timestamp::now();
@@ -216,7 +217,7 @@ async fn serving(
         if !mirror.left_out().is_empty() {
             let what = mirror.left_out().join(", ");
             let (namespace, id) = (&served.namespace, &served.scenario.id);
-            tell(ServerEvent::Note(format!(
+            report(ServerEvent::Note(format!(
                 "{namespace}: ignoring actions of {id} that do not affect metrics: {what}"
             )));
         }
@@ -225,13 +226,13 @@ async fn serving(
         // A pod may have been created meanwhile.
         metrics.see(&served.namespace, |epoch| pods.pods(epoch));
     }
-    tell(ServerEvent::Serving {
+    report(ServerEvent::Serving {
         groups,
         address: server.address.to_string(),
         route: registered.map(|it| it.route.to_string()),
         since,
     });
-    report(query_log, noted, tell).await;
+    report_activity(query_log, noted, report).await;
     drop(server);
     Ok(())
 }
@@ -241,13 +242,13 @@ fn groups(scenarios: &[ServedScenario]) -> Vec<&'static str> {
     let any = |has: fn(&Scenario) -> bool| scenarios.iter().any(|served| has(&served.scenario));
     let mut groups = Vec::new();
     if any(|it| !it.metrics.resources.is_empty()) {
-        groups.push("metrics.k8s.io");
+        groups.push(RESOURCE_METRICS);
     }
     if any(|it| !it.metrics.pods.is_empty() || !it.metrics.objects.is_empty()) {
-        groups.push("custom.metrics.k8s.io");
+        groups.push(CUSTOM_METRICS);
     }
     if any(|it| !it.metrics.externals.is_empty()) {
-        groups.push("external.metrics.k8s.io");
+        groups.push(EXTERNAL_METRICS);
     }
     groups
 }
@@ -257,11 +258,11 @@ async fn plan(
     config: &ServerConfig,
     cluster: &Connection,
     groups: &[&'static str],
-    tell: &mut dyn FnMut(ServerEvent),
+    report: &mut dyn FnMut(ServerEvent),
 ) -> Result<(), ServerError> {
     let cleaned = register::remove_leftovers(&cluster.client).await.map_err(ServerError::new)?;
     if !cleaned.is_empty() {
-        tell(ServerEvent::Cleaned(cleaned));
+        report(ServerEvent::Cleaned(cleaned));
     }
     let foreign = register::foreign(&cluster.client, groups).await?;
     if !foreign.is_empty() && !config.may_replace {
@@ -271,11 +272,11 @@ async fn plan(
     let names = groups::versions_of(groups).into_iter().map(|it| it.api_service());
     let own = names.filter(|name| !of_others(name)).map(|name| format!("APIService {name}"));
     let namespace = format!("namespace {NAMESPACE} with a Service");
-    tell(ServerEvent::Creates(std::iter::once(namespace).chain(own).collect()));
+    report(ServerEvent::Creates(std::iter::once(namespace).chain(own).collect()));
     if !foreign.is_empty() {
         let one = |it: &ForeignApiService| format!("APIService {} of {}", it.name, it.service);
-        tell(ServerEvent::Replaces(foreign.iter().map(one).collect()));
-        tell(ServerEvent::Note(
+        report(ServerEvent::Replaces(foreign.iter().map(one).collect()));
+        report(ServerEvent::Note(
             "until the end, only the served namespaces have these metrics: HPAs in other \
              namespaces keep their replicas"
                 .to_owned(),
@@ -308,15 +309,15 @@ async fn start(
 }
 
 /// Reports queries and notes until the future is dropped.
-async fn report(
+async fn report_activity(
     mut query_log: UnboundedReceiver<Query>,
     mut noted: UnboundedReceiver<String>,
-    tell: &mut dyn FnMut(ServerEvent),
+    report: &mut dyn FnMut(ServerEvent),
 ) {
     loop {
         tokio::select! {
-            Some(query) = query_log.recv() => tell(ServerEvent::Query(query)),
-            Some(note) = noted.recv() => tell(ServerEvent::Note(note)),
+            Some(query) = query_log.recv() => report(ServerEvent::Query(query)),
+            Some(note) = noted.recv() => report(ServerEvent::Note(note)),
             else => std::future::pending::<()>().await,
         }
     }

@@ -17,7 +17,7 @@ pub struct ClusterSelection {
 }
 
 impl ClusterSelection {
-    pub(super) async fn reach(&self) -> Result<Connection, ServerError> {
+    pub(super) async fn connect(&self) -> Result<Connection, ServerError> {
         let config = connect::read(self.kubeconfig.as_ref()).map_err(|why| {
             let what = format!("the kubeconfig can't be read: {why}");
             ServerError::usage(what, "set --kubeconfig, and --context for a cluster in it")
@@ -47,13 +47,13 @@ impl ClusterSelection {
 }
 
 /// Reports the address and the version of the cluster.
-pub(super) async fn tell(
+pub(super) async fn report(
     cluster: &Connection,
-    tell: &mut dyn FnMut(ServerEvent),
+    report: &mut dyn FnMut(ServerEvent),
 ) -> Result<(), ServerError> {
     let server = cluster.server();
     let info = cluster.client.apiserver_version().await;
     let info = info.map_err(|error| ServerError::new(format!("{server}: {}", chain(&error))))?;
-    tell(ServerEvent::Cluster { server, version: info.git_version });
+    report(ServerEvent::Cluster { server, version: info.git_version });
     Ok(())
 }

@@ -412,9 +412,12 @@ mod tests {
         for folder in [&engines, &checkout] {
             fs::create_dir_all(folder).expect("a folder");
         }
-        for path in [engines.join("mine"), engines.join("old"), checkout.join("engine-0")] {
+        for path in [engines.join("old"), checkout.join("engine-0")] {
             fs::write(path, "engine").expect("a file");
         }
+        let output = cache.path().join("output");
+        fs::write(&output, "engine").expect("a file");
+        install(&output, &engines.join("mine")).expect("the engine can be installed");
         let building = Scratch::new(cache.path()).expect("a folder");
         let left = cache.path().join("building-left");
         fs::create_dir(&left).expect("a folder");

@@ -260,7 +260,7 @@ impl Stabilization {
         Some(match self.extreme {
             Some(HeldBy { replicas, at, .. }) => {
                 let at = at.since_start();
-                format!("window {window} has no effect: its {which} is {replicas}, of t={at}")
+                format!("window {window} has no effect: its {which} is {replicas}, from t={at}")
             }
             None => format!("window {window} has no effect: it is empty"),
         })
@@ -285,14 +285,14 @@ impl Stabilization {
                     String::new()
                 };
                 format!(
-                    "{begin}; the {which} is {replicas}, of t={at}, {age} ago{stays}: {proposal} \
+                    "{begin}; the {which} is {replicas}, from t={at}, {age} ago{stays}: {proposal} \
                      becomes {result}."
                 )
             }
             None if result == proposal => {
                 let extreme = self.extreme.map(|HeldBy { replicas, at, age, up }| {
                     let (which, at) = (if up { "lowest" } else { "highest" }, at.since_start());
-                    format!("; the {which} is {replicas}, of t={at}, {age} ago")
+                    format!("; the {which} is {replicas}, from t={at}, {age} ago")
                 });
                 format!("{begin}{}, and keeps {proposal}.", extreme.unwrap_or_default())
             }

@@ -128,8 +128,8 @@ impl MetricDerivation {
     fn explain_pods(&self, usage: &Usage, current: i32, proposal: i32, steps: &mut Vec<String>) {
         let (name, pods) = (self.title(), &self.pods);
         steps.push(format!(
-            "Metric {name}: {} pods are counted, {} are not ready, {} have no metric, {} are \
-             failed or terminating.",
+            "Metric {name}: {} pods are counted, {} are not ready, {} have no metric, {} have \
+             failed or are terminating.",
             pods.ready, pods.unready, pods.missing, pods.ignored
         ));
         if self.source == Source::Pods {
@@ -141,8 +141,8 @@ impl MetricDerivation {
         }
         if pods.unknown > 0 && !matches!(self.target, Target::Utilization(_)) {
             steps.push(format!(
-                "{} more values belong to pods that the controller does not know; they count in \
-                 the average.",
+                "{} more values belong to pods that the controller does not know; they count \
+                 towards the average.",
                 pods.unknown
             ));
         }
@@ -302,7 +302,7 @@ impl MetricDerivation {
         let (name, bounds) = (self.title(), self.bounds(usage.ratio));
         if self.path == Path::WithinTolerance {
             steps.push(format!(
-                "That is within the tolerance, {bounds}: {name} proposes the present \
+                "That is within the tolerance, {bounds}: {name} proposes the current number of \
                  pods, {proposal}."
             ));
             if replicas != current {

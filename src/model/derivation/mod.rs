@@ -45,7 +45,7 @@ pub struct Derivation {
     /// The reason if there was no decision.
     pub error: Option<Text>,
     /// The random part of upstream's result, if any. It can't be predicted.
-    pub chance: Option<&'static str>,
+    pub random_part: Option<&'static str>,
 }
 
 /// The branch that a reconcile took.

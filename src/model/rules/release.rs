@@ -132,7 +132,9 @@ impl FromStr for Releases {
             let (from, to) = part.split_once('-').unwrap_or((part, part));
             let (from, to) = (Release::known(from.trim())?, Release::known(to.trim())?);
             if from > to {
-                return Err(format!("{part:?} is not a valid range: the older release comes first"));
+                return Err(format!(
+                    "{part:?} is not a valid range: the older release comes first"
+                ));
             }
             releases.extend(Release::supported().filter(|it| (from..=to).contains(it)));
         }

@@ -7,8 +7,8 @@
 //! 2. the hypotheses for each intermediate state of a change in flight: agrees, ambiguous;
 //! 3. the hypotheses from before an edit of the HPA that the controller may not have observed: no
 //!    verdict;
-//! 4. the hypotheses for a clock reading a third of a sync period away: differs, and no verdict in
-//!    the first attempt.
+//! 4. the hypotheses for a clock reading the timing slack away: differs, and no verdict in the
+//!    first attempt.
 //!
 //! If all sets are empty, the reconcile differs.
 
@@ -69,7 +69,7 @@ struct Open {
 }
 
 /// The result of an observation.
-pub(super) enum Outcome {
+pub(super) enum CheckResult {
     /// The prediction, and the target that was scaled with its replicas. The comparison decides
     /// whether the prediction agrees.
     Predicted { decision: Box<Decision>, scaled: Option<(usize, i32)> },
@@ -143,10 +143,10 @@ impl Checker {
     }
 
     /// No reconcile began before the deadline of the one that was due.
-    pub(super) fn missing(&mut self, due: Time) -> Outcome {
+    pub(super) fn missing(&mut self, due: Time) -> CheckResult {
         self.forget();
         self.uncertainties.nondeterminism = self.pace();
-        Outcome::Missing(self.hypotheses.predict(due).map(Box::new))
+        CheckResult::Missing(self.hypotheses.predict(due).map(Box::new))
     }
 
     /// Returns true if requests that began at `began` may continue the last reconcile, and restores
@@ -164,7 +164,10 @@ impl Checker {
     ///
     /// # Errors
     /// See [`Checker::observe`].
-    pub(super) fn observe_all(&mut self, reconcile: &Reconcile) -> Result<Outcome, Uncertainty> {
+    pub(super) fn observe_all(
+        &mut self,
+        reconcile: &Reconcile,
+    ) -> Result<CheckResult, Uncertainty> {
         let in_flight = self.in_flight.take();
         let outcome = self.observe(reconcile)?;
         // The later changes were undone together with the reconcile.
@@ -178,7 +181,7 @@ impl Checker {
     ///
     /// # Errors
     /// Why the reconcile can't have a verdict.
-    pub(super) fn observe(&mut self, reconcile: &Reconcile) -> Result<Outcome, Uncertainty> {
+    pub(super) fn observe(&mut self, reconcile: &Reconcile) -> Result<CheckResult, Uncertainty> {
         let Reconcile { due, began, ended, settled, stall, ref seen, .. } = *reconcile;
         if began < settled {
             // Recorded even if the reconcile agrees.
@@ -187,7 +190,7 @@ impl Checker {
         let (edits, in_flight) = self.forget();
         if !self.precision.custom && self.window.is_too_early(began, due) {
             self.uncertainties.nondeterminism = self.pace();
-            return Ok(Outcome::Extra);
+            return Ok(CheckResult::Extra);
         }
         if !self.precision.custom && self.window.is_too_late(began, due) {
             return Ok(self.missing(due));
@@ -214,7 +217,7 @@ impl Checker {
                 self.explain(reconcile, &edits)?;
                 let Some(first) = first else {
                     self.uncertainties.nondeterminism = self.pace();
-                    return Ok(Outcome::Extra);
+                    return Ok(CheckResult::Extra);
                 };
                 *first
             }
@@ -227,7 +230,7 @@ impl Checker {
         self.window.advance(Timing { due, began, ended, stall });
         let scaled = self.hypotheses.commit(seen, ended);
         self.in_flight = partial.map(|change| change.after(&mut self.hypotheses, seen));
-        Ok(Outcome::Predicted { decision: Box::new(decision), scaled })
+        Ok(CheckResult::Predicted { decision: Box::new(decision), scaled })
     }
 
     /// Takes the state that applies only to the reconcile that was due.
@@ -388,13 +391,13 @@ mod tests {
             let settled = if settling == Span::ZERO { Time::ZERO } else { settled };
             let reconcile = Reconcile { due, began: at, ended, seen, scope, pods, stall, settled };
             match self.checker.observe(&reconcile) {
-                Ok(Outcome::Predicted { decision, .. }) => {
+                Ok(CheckResult::Predicted { decision, .. }) => {
                     let model = &decision.observation;
                     let differs = !compare::observations(model, &reconcile.seen, scope).is_empty();
                     if differs { "differs" } else { "agrees" }
                 }
-                Ok(Outcome::Extra) => "extra",
-                Ok(Outcome::Missing(_)) => "missing",
+                Ok(CheckResult::Extra) => "extra",
+                Ok(CheckResult::Missing(_)) => "missing",
                 Err(_) => "no verdict",
             }
         }
@@ -499,7 +502,7 @@ mod tests {
         let mut bench = Bench::new();
         let due = bench.checker.next_reconcile().expect("a reconcile");
         bench.checker.uncertainties.next(due);
-        assert!(matches!(bench.checker.missing(due), Outcome::Missing(Some(_))));
+        assert!(matches!(bench.checker.missing(due), CheckResult::Missing(Some(_))));
         let (slack, mut history) = (bench.checker.window.slack, History::default());
         let why = bench.checker.uncertainties.reason(slack, None, &history).expect("a reason");
         history.add(&why);

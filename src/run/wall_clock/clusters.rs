@@ -58,7 +58,7 @@ impl ReadyEngine for &NewClusters {
             true => ", so `expect` is not checked",
             false => "",
         };
-        Some(format!("{} times as fast as written{unchecked}{own}", cluster.pace.speed))
+        Some(format!("{} times as fast as in the file{unchecked}{own}", cluster.pace.speed))
     }
 
     fn run(

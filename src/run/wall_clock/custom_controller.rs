@@ -51,7 +51,7 @@ impl CustomController {
 
 /// The note on replicas that were written without the scale subresource.
 pub(super) const WRITES_SPEC_REPLICAS: &str =
-    "it wrote spec.replicas of its target, not the scale subresource; both count as the same";
+    "it wrote spec.replicas of its target instead of the scale subresource, which is equivalent";
 
 /// The requests, without writes of replicas that are already stored.
 pub(super) fn effective(

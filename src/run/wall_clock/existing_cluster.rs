@@ -8,6 +8,9 @@ use tokio::runtime::Runtime;
 use super::group::{GroupRun, ReleaseRun};
 use super::preparation::{for_existing_cluster, prepare_all};
 use crate::engine::cluster::Cluster;
+use crate::engine::cluster::metrics_api::groups::{
+    CUSTOM_METRICS, EXTERNAL_METRICS, RESOURCE_METRICS,
+};
 use crate::engine::options::ExistingCluster;
 use crate::engine::runtime::{self, Threads};
 use crate::engine::{EngineError, kubeconfig};
@@ -111,14 +114,15 @@ impl ReadyEngine for OpenCluster<'_> {
 
 /// The groups of the metrics APIs that scenarios use.
 fn groups<'a>(scenarios: impl Iterator<Item = &'a Arc<Scenario>> + Clone) -> Vec<&'static str> {
-    let mut groups = vec!["metrics.k8s.io"];
-    groups.extend(scenarios.clone().any(|it| it.uses_custom_metrics()).then_some(CUSTOM));
-    groups.extend(scenarios.clone().any(|it| it.uses_external_metrics()).then_some(EXTERNAL));
+    let mut groups = vec![RESOURCE_METRICS];
+    if scenarios.clone().any(|it| it.uses_custom_metrics()) {
+        groups.push(CUSTOM_METRICS);
+    }
+    if scenarios.clone().any(|it| it.uses_external_metrics()) {
+        groups.push(EXTERNAL_METRICS);
+    }
     groups
 }
-
-const CUSTOM: &str = "custom.metrics.k8s.io";
-const EXTERNAL: &str = "external.metrics.k8s.io";
 
 #[cfg(test)]
 mod tests {
@@ -128,7 +132,7 @@ mod tests {
     #[test]
     fn only_required_metrics_apis_are_served() {
         let groups_of = |text: &str| groups([&scenario(text)].into_iter());
-        assert_eq!(groups_of(WEB), ["metrics.k8s.io"]);
+        assert_eq!(groups_of(WEB), [RESOURCE_METRICS]);
         let external = "type: External
       external: {metric: {name: queue}, target: {type: AverageValue, averageValue: \"30\"}}";
         let resource = "type: Resource
@@ -137,6 +141,6 @@ mod tests {
             "resource: [{name: cpu, perPod: 500m}]",
             "external: [{name: queue, value: \"100\"}]",
         );
-        assert_eq!(groups_of(&text), ["metrics.k8s.io", EXTERNAL]);
+        assert_eq!(groups_of(&text), [RESOURCE_METRICS, EXTERNAL_METRICS]);
     }
 }

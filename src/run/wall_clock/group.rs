@@ -16,8 +16,8 @@ use crate::engine::cluster::Cluster;
 use crate::engine::cluster::tolerances::MAX_ATTEMPTS;
 use crate::model::rules::Release;
 use crate::run::findings::Findings;
-use crate::run::fuzzing::message;
 use crate::run::lockstep::{conclude, inconclusive, trace_of, unfinished};
+use crate::run::panic::message;
 use crate::run::plan::{Compared, Plan};
 use crate::run::{Outcome, Verdict};
 

@@ -189,7 +189,7 @@ fn with_flags_of(faster: Scenario, release: Release, period: Span) -> Result<Sce
         let flags = if with_effect.is_empty() { all } else { with_effect };
         let names: Vec<String> = flags.iter().map(|flag| format!("--{}", flag.name())).collect();
         return Err(format!(
-            "it requires another value of {}, and the cluster is assumed to have the default",
+            "it requires a different value of {}, and the cluster is assumed to have the default",
             names.join(" and ")
         ));
     }
@@ -255,7 +255,7 @@ pub(super) mod tests {
         let down = text().replace("perPod: 700m", "perPod: 100m").replace("2m\n", "6m\n");
         let why = prepared(&down, Span::from_secs(1)).expect_err("a window of 20 s is over");
         let flag = "--horizontal-pod-autoscaler-downscale-stabilization";
-        assert!(why.contains(&format!("it requires another value of {flag},")), "{why}");
+        assert!(why.contains(&format!("it requires a different value of {flag},")), "{why}");
         let longer = Pace { longest: Duration::from_secs(900), ..Pace::default() };
         let as_written =
             for_existing_cluster(&scenario(&down), Release::NEWEST, Span::from_secs(15), longer);
@@ -306,9 +306,9 @@ pub(super) mod tests {
         "its periodSeconds of … is not divisible by 15",
         "pod overhead, which requires a RuntimeClass",
         "several HPAs, whose reconciles can't be distinguished",
-        "the workload controller sets the order of a rolling update",
         "the HPA is edited at …, the time of a reconcile that can't be observed",
         "the selector …, which is not a list of labels",
+        "the workload controller sets the order of a rolling update",
         "unrecognized feature gate: …",
     ];
 

@@ -50,22 +50,23 @@ impl Display for Uncertainty {
                 write!(f, "{component} did not respond for {length} when a reconcile was due")
             }
             Uncertainty::Nondeterminism(Nondeterminism::Pace, at) => {
-                write!(f, "there is a missing or an extra reconcile at {at}")
+                write!(f, "a reconcile was missing or extra at {at}")
             }
             Uncertainty::Nondeterminism(Nondeterminism::ClockReading, at) => {
-                write!(f, "the reconcile at {at} matches a slightly earlier or later time")
+                write!(f, "a reconcile at {at} matches a slightly earlier or later time")
             }
             Uncertainty::ChangeInFlight { began, settled } => write!(
                 f,
                 "a reconcile began at {began} while the cluster was changing until {settled}"
             ),
             Uncertainty::Earlier(earlier) => write!(f, "before the difference, {earlier}"),
-            Uncertainty::EditNotObserved { began, edited } => {
-                write!(f, "a reconcile at {began} had not yet observed the edit of the HPA at {edited}")
-            }
-            Uncertainty::WatchInterrupted => f.write_str(
-                "a watch on the API server was interrupted and may have missed a write",
+            Uncertainty::EditNotObserved { began, edited } => write!(
+                f,
+                "a reconcile at {began} had not yet observed the edit of the HPA at {edited}"
             ),
+            Uncertainty::WatchInterrupted => {
+                f.write_str("a watch on the API server was interrupted and may have missed a write")
+            }
             Uncertainty::Resumed(why)
             | Uncertainty::TooFewReconciles(why)
             | Uncertainty::NotComparable(why) => f.write_str(why),
@@ -204,7 +205,7 @@ mod tests {
         let it = uncertainties(Some(Nondeterminism::ClockReading));
         let mut history = History::default();
         let why = it.reason(SLACK, None, &history).expect("a reason");
-        assert!(why.to_string().ends_with("at 3s"), "{why}");
+        assert!(why.to_string().contains("at 3s"), "{why}");
         history.add(&why);
         assert_eq!(it.reason(SLACK, None, &history), None);
         let other = uncertainties(Some(Nondeterminism::Pace));

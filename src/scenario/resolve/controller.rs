@@ -73,7 +73,7 @@ fn flags_of(typed: &TypedFlags, at: At<'_>, problems: &mut Problems) -> Flags {
     let name = "horizontal-pod-autoscaler-sync-period";
     if let Some(period) = typed.horizontal_pod_autoscaler_sync_period {
         if period < Span::from_millis(100) {
-            let what = format!("a sync period of {period} is too short: at least 100ms");
+            let what = format!("a sync period of {period} is too short: the minimum is 100ms");
             problems.plain(at.key(name), what);
         }
         flags.sync_period = period;

@@ -61,7 +61,7 @@ fn check_when(
     let given = at.given(&WHENS);
     let &[name] = given.as_slice() else {
         let what = match given.as_slice() {
-            [] => format!("expected one of {}: when is this expected?", WHENS.join(", ")),
+            [] => format!("no time or limit: set one of {}", WHENS.join(", ")),
             more => format!("expected one of {}, found {}", WHENS.join(", "), more.join(" and ")),
         };
         return problems.plain(at, what);
@@ -112,7 +112,8 @@ fn check_values(expectation: &Expectation, at: At<'_>, problems: &mut Problems) 
     let given = at.given(&WHATS);
     if let Some(bound) = &expectation.at_most {
         if let [first, ..] = given.as_slice() {
-            problems.plain(at.key_position(first), format!("`{first}` can't go with `atMost`"));
+            let what = format!("`{first}` can't be combined with `atMost`");
+            problems.plain(at.key_position(first), what);
         }
         if bound.direction_changes.is_some() == bound.rescales.is_some() {
             let what = "expected exactly one of directionChanges and rescales";

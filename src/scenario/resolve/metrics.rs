@@ -148,7 +148,7 @@ fn check_points(points: &[Point], at: At<'_>, problems: &mut Problems) {
         let (last, time) = (pair[0].at, pair[1].at);
         if time <= last {
             let at = at.index(index + 1).key("at");
-            problems.plain(at, format!("{time} is not after {last}, the time before it"));
+            problems.plain(at, format!("{time} is not after {last}, the previous time"));
         }
     }
 }
@@ -190,7 +190,7 @@ fn check_object(object: &DescribedObject, at: At<'_>, problems: &mut Problems) {
     }
     if object.kind.contains('.') {
         let hint = "the group belongs to apiVersion, for instance networking.k8s.io/v1";
-        problems.hint(at.key("kind"), format!("a kind contains no dot: {}", object.kind), hint);
+        problems.hint(at.key("kind"), format!("a kind can't contain a dot: {}", object.kind), hint);
     }
     let version = object.api_version.as_deref().unwrap_or("v1");
     let versioned = |version: &str| version.starts_with('v') && !version.contains(['/', '.']);

@@ -149,7 +149,7 @@ fn check_kind(root: &Node) -> Result<(), Problem> {
             let what = format!("expected {field} `{wanted}`, found {}", value.describe());
             let hint = match found.as_str() {
                 Some("HorizontalPodAutoscaler" | "autoscaling/v2") => {
-                    Some("a manifest belongs below `hpa:`".to_owned())
+                    Some("a manifest belongs under `hpa:`".to_owned())
                 }
                 Some(found) => suggest(found, [wanted]).filter(|hint| hint.starts_with("did")),
                 None => None,

@@ -195,7 +195,7 @@ fn no_request(name: &str, reason: &'static str, workload: &Workload) -> Option<M
     if requests.chain(init).chain(of_pods).any(|requests| requests.contains_key(name)) {
         return None;
     }
-    let what = format!("the HPA wants a share of the requests of `{name}`, and there are none");
+    let what = format!("the HPA targets a utilization of `{name}`, but no container requests it");
     let hint = format!("add requests to a container: {{name: app, requests: {{{name}: …}}}}");
     Some((reason, what, hint))
 }
@@ -211,11 +211,11 @@ fn not_selected(
         return None;
     }
     let name = &metric.name;
-    let what = format!("the HPA selects series of `{name}` by {selector}, and there is none");
+    let what = format!("the HPA selects series of `{name}` with {selector}, which matches none");
     let mut known: Vec<String> = series.iter().map(|labels| flow(labels.iter())).collect();
     known.dedup();
     let hint = match known.as_slice() {
-        [] => format!("give it {}", example_value(metric)),
+        [] => format!("add `{}` to it", example_value(metric)),
         known => format!("its series have the labels {}", known.join(", ")),
     };
     Some((reason, what, hint))

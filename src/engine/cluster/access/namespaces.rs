@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::engine::cluster::access::client::{at_once, object};
 use crate::engine::cluster::access::ownership::{Owner, age};
-use crate::engine::cluster::labels::{HOLD, OWNER, SCENARIO, SCENARIO_OBJECT};
+use crate::engine::cluster::labels::{HOLD, OWNER, SCENARIO};
 use crate::engine::cluster::timeouts::{NAMESPACE_POLL_INTERVAL, NAMESPACE_TIMEOUT, STARTING};
 
 /// The manifest of a namespace that belongs to this process.
@@ -111,7 +111,8 @@ pub(crate) async fn remove(client: &Client, names: &[String]) -> Result<(), Stri
 /// Removes the finalizer from the pods of a namespace.
 async fn release(client: &Client, namespace: &str) -> Result<(), String> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    let list = pods.list(&ListParams::default().labels(SCENARIO_OBJECT)).await;
+    // All pods, not only those with the label: it had another name in earlier versions.
+    let list = pods.list(&ListParams::default()).await;
     let list = list.map_err(|error| format!("pods of {namespace}: {error}"))?;
     let held = list.into_iter().filter(|pod| pod.finalizers().iter().any(|it| it == HOLD));
     for pod in held {

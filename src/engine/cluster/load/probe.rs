@@ -33,7 +33,7 @@ const EDIT_INTERVAL: Duration = Duration::from_millis(300);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The name of the edited Deployment, and of its namespace.
-pub(crate) const PROBE_OBJECT: &str = "kube-lockstep-pulse";
+pub(crate) const PROBE_OBJECT: &str = "kube-lockstep-latency-probe";
 
 /// Slack added to three times the fastest response before a component counts as busy.
 const LATENCY_SLACK: Duration = Duration::from_millis(20);
@@ -201,7 +201,7 @@ async fn create_deployment(client: &Client) -> Result<Api<Deployment>, String> {
     let namespace = namespaces::namespace(PROBE_OBJECT)?;
     namespaces.create(&post, &namespace).await.map_err(refused)?;
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), PROBE_OBJECT);
-    let labels = json!({ "app": "pulse" });
+    let labels = json!({ "app": "latency-probe" });
     let deployment = object(json!({
         "metadata": { "name": PROBE_OBJECT },
         "spec": {

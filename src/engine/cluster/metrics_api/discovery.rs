@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
 };
 
 use crate::engine::cluster::metrics_api::groups::{
-    GROUPS, GroupVersion, PROBE, resource_of, versions,
+    EXTERNAL_METRICS, GROUPS, GroupVersion, PROBE, RESOURCE_METRICS, resource_of, versions,
 };
 use crate::engine::cluster::metrics_api::openapi;
 use crate::engine::cluster::metrics_api::response::{error, failure, not_found};
@@ -86,20 +86,20 @@ fn resources(metrics: &Metrics, group: &str) -> Vec<APIResource> {
         ..APIResource::default()
     };
     let kind = match group {
-        "metrics.k8s.io" => {
+        RESOURCE_METRICS => {
             let verbs = &["get", "list"];
             return vec![
                 resource("nodes", false, "NodeMetrics", verbs),
                 resource("pods", true, "PodMetrics", verbs),
             ];
         }
-        "external.metrics.k8s.io" => "ExternalMetricValueList",
+        EXTERNAL_METRICS => "ExternalMetricValueList",
         _ => "MetricValueList",
     };
     let mut names = BTreeSet::new();
     for served in metrics.lock().values_mut() {
         let known = served.now().cluster.custom_metrics();
-        if group == "external.metrics.k8s.io" {
+        if group == EXTERNAL_METRICS {
             names.extend(known.externals.keys().map(ToString::to_string));
             continue;
         }

@@ -15,11 +15,20 @@ pub(crate) const PROBE: GroupVersion =
 /// The header of a response that names the server.
 pub(crate) const SERVER_HEADER: &str = "x-kube-lockstep";
 
+/// The group of the usage of pods and nodes.
+pub(crate) const RESOURCE_METRICS: &str = "metrics.k8s.io";
+
+/// The group of the metrics of pods and other objects.
+pub(crate) const CUSTOM_METRICS: &str = "custom.metrics.k8s.io";
+
+/// The group of metrics from outside the cluster.
+pub(crate) const EXTERNAL_METRICS: &str = "external.metrics.k8s.io";
+
 /// The groups, each with its versions, the preferred one first.
 pub(crate) const GROUPS: [(&str, &[&str]); 3] = [
-    ("metrics.k8s.io", &["v1beta1"]),
-    ("custom.metrics.k8s.io", &["v1beta2", "v1beta1"]),
-    ("external.metrics.k8s.io", &["v1beta1"]),
+    (RESOURCE_METRICS, &["v1beta1"]),
+    (CUSTOM_METRICS, &["v1beta2", "v1beta1"]),
+    (EXTERNAL_METRICS, &["v1beta1"]),
 ];
 
 /// A version of a group.
@@ -88,22 +97,18 @@ const fn query(group: &'static str, path: &'static str, endpoint: Endpoint) -> Q
 
 /// All queries.
 pub(crate) const QUERIES: [QueryPath; 8] = [
-    query("metrics.k8s.io", "nodes", Endpoint::Nodes),
-    query("metrics.k8s.io", "nodes/{name}", Endpoint::Nodes),
-    query("metrics.k8s.io", "pods", Endpoint::PodsOfAllNamespaces),
-    query("metrics.k8s.io", "namespaces/{namespace}/pods", Endpoint::Pods),
-    query("metrics.k8s.io", "namespaces/{namespace}/pods/{name}", Endpoint::Pod),
+    query(RESOURCE_METRICS, "nodes", Endpoint::Nodes),
+    query(RESOURCE_METRICS, "nodes/{name}", Endpoint::Nodes),
+    query(RESOURCE_METRICS, "pods", Endpoint::PodsOfAllNamespaces),
+    query(RESOURCE_METRICS, "namespaces/{namespace}/pods", Endpoint::Pods),
+    query(RESOURCE_METRICS, "namespaces/{namespace}/pods/{name}", Endpoint::Pod),
+    query(CUSTOM_METRICS, "namespaces/{namespace}/metrics/{metric}", Endpoint::NamespaceMetric),
     query(
-        "custom.metrics.k8s.io",
-        "namespaces/{namespace}/metrics/{metric}",
-        Endpoint::NamespaceMetric,
-    ),
-    query(
-        "custom.metrics.k8s.io",
+        CUSTOM_METRICS,
         "namespaces/{namespace}/{resource}/{name}/{metric}",
         Endpoint::ObjectMetric,
     ),
-    query("external.metrics.k8s.io", "namespaces/{namespace}/{metric}", Endpoint::ExternalMetric),
+    query(EXTERNAL_METRICS, "namespaces/{namespace}/{metric}", Endpoint::ExternalMetric),
 ];
 
 /// The resource of a kind, both with their groups.

@@ -72,7 +72,7 @@ impl ControlPlane {
                 started => return started.map_err(|failed| failed.error),
             }
         }
-        let why = "every port that was free a moment ago was taken by others";
+        let why = "other programs took each free port before it could be used";
         Err(broken(name, why, ""))
     }
 

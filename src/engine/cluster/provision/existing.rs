@@ -38,14 +38,14 @@ pub(crate) fn contexts(kubeconfig: Option<&PathBuf>) -> Result<Vec<String>, Stri
 }
 
 /// Connects to an existing cluster.
-pub(crate) async fn reach(given: &ExistingCluster) -> Result<Connection, String> {
-    let config = connect::read(given.kubeconfig.as_ref())?;
-    Connection::by(config, Some(&given.context)).await
+pub(crate) async fn connect(cluster: &ExistingCluster) -> Result<Connection, String> {
+    let config = connect::read(cluster.kubeconfig.as_ref())?;
+    Connection::by(config, Some(&cluster.context)).await
 }
 
 /// Inspects a cluster, after removing the leftovers of dead runs.
-pub(crate) async fn look(reached: &Connection) -> Result<ClusterInfo, RegistrationError> {
-    let client = &reached.client;
+pub(crate) async fn look(connection: &Connection) -> Result<ClusterInfo, RegistrationError> {
+    let client = &connection.client;
     // First, because it restores APIServices that a dead run has replaced.
     let cleaned = clean(client).await.map_err(RegistrationError::Other)?;
     let other = |error: kube::Error| RegistrationError::Other(chain(&error));
@@ -62,7 +62,7 @@ pub(crate) async fn look(reached: &Connection) -> Result<ClusterInfo, Registrati
     let metrics_apis =
         foreign.into_iter().map(|ForeignApiService { name, service }| (name, service));
     Ok(ClusterInfo {
-        server: reached.server(),
+        server: connection.server(),
         version: info.git_version,
         release,
         metrics_apis: metrics_apis.collect(),
@@ -85,13 +85,16 @@ pub(crate) fn beside_containers() -> Option<HostPort> {
 
 /// The addresses at which the API server may reach the metrics APIs.
 pub(crate) async fn exposure(
-    given: &ExistingCluster,
-    reached: &Connection,
+    cluster: &ExistingCluster,
+    connection: &Connection,
     groups: &[&'static str],
 ) -> Result<Exposure, String> {
-    let addresses =
-        ListenRoute::all(given.metrics_address.as_ref(), reached.address().await?, own_address);
-    Ok(Exposure { addresses, groups: groups.to_vec(), replace: given.replaces })
+    let addresses = ListenRoute::all(
+        cluster.metrics_address.as_ref(),
+        connection.address().await?,
+        own_address,
+    );
+    Ok(Exposure { addresses, groups: groups.to_vec(), replace: cluster.replaces })
 }
 
 /// The uncertainty of observed times: the difference between the clocks.
@@ -109,7 +112,7 @@ pub(crate) fn clock_uncertainty(skew: SignedDuration) -> Result<Span, String> {
 /// The error for a cluster that can't be used, with a hint.
 pub(crate) fn explain(
     name: &Arc<str>,
-    given: &ExistingCluster,
+    cluster: &ExistingCluster,
     refusal: RegistrationError,
 ) -> EngineError {
     let hint = match &refusal {
@@ -119,7 +122,7 @@ pub(crate) fn explain(
         }
         RegistrationError::OtherInstance(..) => format!(
             "wait until that run has ended; if its machine is lost, `{}` removes its leftovers",
-            given.cleaning()
+            cluster.cleaning()
         ),
         RegistrationError::Unreachable(_) => {
             "the API server must be able to connect to this machine: set --metrics-address \
@@ -139,8 +142,8 @@ pub(crate) fn explain(
 }
 
 /// The error for objects that could not be removed.
-pub(crate) fn not_removed(given: &ExistingCluster, left: &str) -> String {
-    format!("some objects could not be removed: {left}; `{}` tries again", given.cleaning())
+pub(crate) fn not_removed(cluster: &ExistingCluster, left: &str) -> String {
+    format!("some objects could not be removed: {left}; `{}` tries again", cluster.cleaning())
 }
 
 /// Removes the leftovers of dead runs. Returns a description of each.
@@ -174,15 +177,15 @@ mod tests {
     #[test]
     fn hints_name_the_context_and_the_kubeconfig() {
         let words = ["/bin/kl", "cluster", "clean", "--context", "a b", "--kubeconfig", "it's/x"];
-        let given = ExistingCluster {
+        let cluster = ExistingCluster {
             cleanup_command: words.map(OsString::from).to_vec(),
             ..ExistingCluster::default()
         };
         let command = r"kube-lockstep cluster clean --context 'a b' --kubeconfig 'it'\''s/x'";
-        assert_eq!(given.cleaning(), command);
-        assert!(not_removed(&given, "a namespace").contains(command));
+        assert_eq!(cluster.cleaning(), command);
+        assert!(not_removed(&cluster, "a namespace").contains(command));
         let served = RegistrationError::OtherInstance("APIService x".to_owned(), Owner::here());
-        let error = explain(&"kubeconfig".into(), &given, served);
+        let error = explain(&"kubeconfig".into(), &cluster, served);
         let EngineError::Unavailable { hint, .. } = error else { panic!("{error}") };
         assert!(hint.contains(&format!("`{command}`")), "{hint}");
     }

@@ -62,7 +62,8 @@ pub(crate) async fn ensure(
     if !cfg!(target_os = "linux") {
         return Err(EngineError::Unavailable {
             engine: name.clone(),
-            why: "the image requires a program for Linux, which can't be built on this machine".into(),
+            why: "the image requires a program for Linux, which can't be built on this machine"
+                .into(),
             hint: "use `--engine k3s` or `--engine kind`, which pull images".into(),
         });
     }

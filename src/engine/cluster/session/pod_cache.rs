@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher::{Config, Event};
@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use crate::engine::cluster::labels::SCENARIO_OBJECT;
 use crate::engine::cluster::observe::dispatch::Dispatcher;
 use crate::engine::cluster::observe::watch_retry::watch;
+use crate::engine::cluster::resources;
 use crate::scenario::resolved::BUILT_IN;
 
 /// A pod of the cluster.
@@ -73,8 +74,7 @@ impl PodCache {
     ) -> Arc<PodCache> {
         let (mut cache, mut writers) = (PodCache::default(), Vec::new());
         for known in BUILT_IN {
-            let gvk = GroupVersionKind::gvk(known.group, known.version, known.kind);
-            let resource = ApiResource::from_gvk_with_plural(&gvk, known.resource);
+            let resource = resources::scalable(&known);
             writers.push((resource.clone(), cache.add_kind(known.kind, resource)));
         }
         let cache = Arc::new(cache);
@@ -231,9 +231,9 @@ mod tests {
 
     #[tokio::test]
     async fn targets_that_were_deleted_before_a_new_list_are_removed() {
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment"));
+        let [deployments, ..] = BUILT_IN;
         let mut cache = PodCache::default();
-        let writer = cache.add_kind("Deployment", resource);
+        let writer = cache.add_kind(deployments.kind, resources::scalable(&deployments));
         let cache = Arc::new(cache);
         let target = |name: &str, status: Value| -> DynamicObject {
             let metadata = json!({ "namespace": "shop", "name": name });

@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use futures::StreamExt;
-use futures::stream;
+use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Error};
@@ -26,8 +25,7 @@ use crate::engine::cluster::session::pod_cache::CachedPod;
 use crate::engine::cluster::timeouts::{CONVERGENCE_TIMEOUT, REPORT_TIMEOUT};
 use crate::engine::cluster::tolerances::CACHE_LAG;
 use crate::engine::cluster::workload::{PodOwner, resource_of};
-use crate::model::api::with_group;
-use crate::model::api::{ConditionStatus, Container, PodPhase, PodSpec};
+use crate::model::api::{ConditionStatus, Container, PodPhase, PodSpec, with_group};
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
 use crate::scenario::resolved::Action;

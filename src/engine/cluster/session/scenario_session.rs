@@ -5,10 +5,6 @@
 //! pod is assigned to one of them. The assignment changes if the workload's controller deletes a
 //! different pod than the world did.
 
-use crate::engine::cluster::clock::ScenarioClock;
-use crate::engine::cluster::observe::reconcile::ObservedReconcile;
-use crate::engine::cluster::observe::reconcile::RequestStream;
-use crate::engine::cluster::session::context::ClusterContext;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -24,8 +20,11 @@ use crate::engine::EngineError;
 use crate::engine::cluster::access::client::at_once;
 use crate::engine::cluster::access::error::message;
 use crate::engine::cluster::access::namespaces;
+use crate::engine::cluster::clock::ScenarioClock;
 use crate::engine::cluster::load::setup_queue::SetupPermit;
+use crate::engine::cluster::observe::reconcile::{ObservedReconcile, RequestStream};
 use crate::engine::cluster::resources;
+use crate::engine::cluster::session::context::ClusterContext;
 use crate::engine::cluster::session::pods::PodDriver;
 use crate::engine::cluster::timeouts::{CLOSE_TIMEOUT, LEAD, LONGEST_LEAD};
 use crate::model::api::HpaSpec;

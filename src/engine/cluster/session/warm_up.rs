@@ -16,13 +16,16 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::engine::cluster::access::client::{at_once, object};
 use crate::engine::cluster::access::namespaces;
-use crate::engine::cluster::metrics_api::groups::GROUPS;
+use crate::engine::cluster::metrics_api::groups::{CUSTOM_METRICS, GROUPS, RESOURCE_METRICS};
 use crate::engine::cluster::observe::action::ObservedAction;
 use crate::engine::cluster::session::context::ClusterContext;
 use crate::engine::cluster::settings::UPSTREAM_USER;
 use crate::engine::cluster::timeouts::{
     CUSTOM_WARM_UP_TIMEOUT, LONGEST_SYNC_PERIOD, OTHER_CONTROLLER_AFTER, POLL_INTERVAL,
-    SAME_RECONCILE, WARM_UP_TIMEOUT,
+    WARM_UP_TIMEOUT,
+};
+use crate::engine::cluster::tolerances::{
+    MAX_MEASURED_DELAY, MEASURED_DELAY_DIVISOR, SAME_RECONCILE,
 };
 use crate::model::observation::ControllerAction;
 use crate::model::time::Span;
@@ -139,8 +142,7 @@ fn nominal(measured: Span) -> Result<Span, String> {
         ..4.5 => Span::from_millis(500),
         _ => Span::from_secs(1),
     };
-    // The duration of a reconcile, and the delay of the work queue.
-    let late = Span::from_millis(60).0.min(step.0 / 2).max(measured.0 / 50);
+    let late = MAX_MEASURED_DELAY.0.min(step.0 / 2).max(measured.0 / MEASURED_DELAY_DIVISOR);
     let steps = (measured.0 + step.0 / 20) / step.0;
     let period = Span(steps * step.0);
     match period > Span::ZERO && measured.0 - period.0 <= late {
@@ -184,10 +186,10 @@ async fn begin(
     let hpas: Api<HorizontalPodAutoscaler> = Api::namespaced(context.client.clone(), NAMESPACE);
     let average = json!({ "type": "AverageValue", "averageValue": "1" });
     let metric = |group: &&str| match *group {
-        "metrics.k8s.io" => {
+        RESOURCE_METRICS => {
             json!({ "type": "Resource", "resource": { "name": "cpu", "target": average } })
         }
-        "custom.metrics.k8s.io" => {
+        CUSTOM_METRICS => {
             json!({ "type": "Pods", "pods": { "metric": { "name": "none" }, "target": average } })
         }
         _ => json!({

@@ -160,7 +160,7 @@ fn metrics_of(json: &Value) -> Result<Vec<MetricSpec>, Unread> {
 
 fn metric(fields: Fields<'_>) -> Result<MetricSpec, Unread> {
     Ok(MetricSpec {
-        type_: enum_value::<MetricSourceType>(fields.text("type")?, "type of a metric")?,
+        type_: enum_value::<MetricSourceType>(fields.text("type")?, "metric type")?,
         resource: fields.object("resource", resource)?,
         container_resource: fields.object("containerResource", container_resource)?,
         pods: fields.object("pods", pods)?,
@@ -281,7 +281,7 @@ fn rules(fields: Fields<'_>) -> Result<ScalingRules, Unread> {
     let policy = |json: &Value| {
         let fields = Fields::of(json)?;
         Ok(ScalingPolicy {
-            type_: enum_value(fields.text("type")?, "type of a policy")?,
+            type_: enum_value(fields.text("type")?, "policy type")?,
             value: fields.integer("value")?.unwrap_or_default(),
             period_seconds: fields.integer("periodSeconds")?.unwrap_or_default(),
         })

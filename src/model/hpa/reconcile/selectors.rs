@@ -56,7 +56,7 @@ impl Reconcile<'_> {
                     "pods by selector {text} are controlled by more than one HPA (e.g. [{hpas}])"
                 ),
                 AmbiguousHpas::All => {
-                    self.derivation.chance = Some(ORDER_OF_HPAS);
+                    self.derivation.random_part = Some(ORDER_OF_HPAS);
                     format!("pods by selector {text} are controlled by multiple HPAs: [{hpas}]")
                 }
             };

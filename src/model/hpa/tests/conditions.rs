@@ -153,7 +153,7 @@ fn a_derivation_explains_the_decision() {
         "resource cpu 100% of 50% (ratio 2, 3 ready) -> 6"
     );
     let explained = world.last().derivation.explain().join(" ");
-    assert!(explained.contains("the highest is 3, of t=0s, 0s ago, and keeps 6"), "{explained}");
+    assert!(explained.contains("the highest is 3, from t=0s, 0s ago, and keeps 6"), "{explained}");
     world.kinds = vec![ready("400m")];
     world.run(15);
     assert_eq!(
@@ -166,12 +166,12 @@ fn a_derivation_explains_the_decision() {
         world.last().derivation.explain(),
         [
             "The target has 6 replicas; 1 to 100 are allowed.",
-            "Metric cpu: 6 pods are counted, 0 are not ready, 0 have no metric, 0 are failed or \
-             terminating.",
+            "Metric cpu: 6 pods are counted, 0 are not ready, 0 have no metric, 0 have failed or \
+             are terminating.",
             "They use 2400m of the requested 6: 40%, rounded down; the target is 50%. The ratio \
              is 0.8.",
             "That is outside the tolerance, 0.9 to 1.1: cpu proposes 0.8 × 6 pods, rounded up: 5.",
-            "Stabilization (window 5m) considers 2 earlier recommendations; the highest is 6, of \
+            "Stabilization (window 5m) considers 2 earlier recommendations; the highest is 6, from \
              t=0s, 15s ago: 5 becomes 6.",
             "Without behavior, 6 replicas may increase to at most 12 (twice as many, or 4 if that \
              is more).",
@@ -194,6 +194,9 @@ fn a_window_without_effect_is_mentioned_when_replicas_change() {
     world.run(120);
     let derivation = &world.last().derivation;
     let (summary, explained) = (derivation.summary(), derivation.explain().join(" "));
-    assert!(summary.contains("window 1m has no effect: its lowest is 8, of t=1m15s"), "{summary}");
-    assert!(explained.contains("; the lowest is 8, of t=1m15s"), "{explained}");
+    assert!(
+        summary.contains("window 1m has no effect: its lowest is 8, from t=1m15s"),
+        "{summary}"
+    );
+    assert!(explained.contains("; the lowest is 8, from t=1m15s"), "{explained}");
 }

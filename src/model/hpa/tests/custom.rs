@@ -253,12 +253,12 @@ fn object_metrics_require_one_series_and_a_target_of_their_type() {
          could not find the metric rps for Ingress.networking.k8s.io main"
     ));
     let target = MetricTarget { type_: MetricTargetType::Value, ..average_value("5") };
-    let mut unfit = with_ingress(object(target), 3, &["1"]);
-    unfit.run(0);
+    let mut unsupported = with_ingress(object(target), 3, &["1"]);
+    unsupported.run(0);
     let text = "invalid object metric source: neither a value target nor an average value target \
                 was set";
-    assert_eq!(unfit.events()[0].1, text);
-    assert_eq!(unfit.last().observation.reads().count(), 1);
+    assert_eq!(unsupported.events()[0].1, text);
+    assert_eq!(unsupported.last().observation.reads().count(), 1);
 }
 
 #[test]
@@ -384,7 +384,7 @@ fn each_metric_type_is_explained() {
         summary.starts_with("external metric queue 6667m of 10 (ratio 0.6667, 20 over 3 pods)")
     );
     let (_, text) = explained(&mut with_ingress(object(average_value("10")), 3, &["30"]));
-    assert!(text.contains("proposes the present pods, 3."), "{text}");
+    assert!(text.contains("proposes the current number of pods, 3."), "{text}");
     let (summary, text) = explained(&mut with_pods(pods("100"), &[Some("200")]));
     assert!(summary.starts_with("pods metric rps 200 of 100 (ratio 2, 1 ready) -> 2"), "{summary}");
     assert!(text.contains("ready or not"), "{text}");

@@ -24,7 +24,7 @@ use crate::run::findings::Findings;
 use crate::run::lockstep::free_run;
 use crate::run::plan::Compared;
 use crate::run::predicted::Predicted;
-use crate::run::wall_clock::checker::{Checker, Outcome, Precision};
+use crate::run::wall_clock::checker::{CheckResult, Checker, Precision};
 use crate::run::wall_clock::custom_controller::WRITES_SPEC_REPLICAS;
 use crate::run::wall_clock::uncertainty::{History, Uncertainty};
 use crate::run::wall_clock::window;
@@ -340,11 +340,11 @@ impl<'a> WallClockRun<'a> {
         session: &mut ScenarioSession,
         findings: &mut Findings<'_>,
         seen: Option<FoundReconcile>,
-        outcome: Outcome,
+        outcome: CheckResult,
         due: Time,
     ) {
         let (decision, seen) = match outcome {
-            Outcome::Predicted { decision, scaled } => {
+            CheckResult::Predicted { decision, scaled } => {
                 let index = findings.trace.ticks.len();
                 self.events.push((Some(index), decision.observation.events().cloned().collect()));
                 if let (Some((target, replicas)), Some(seen)) = (scaled, &seen) {
@@ -354,8 +354,8 @@ impl<'a> WallClockRun<'a> {
                 }
                 (Some(*decision), seen)
             }
-            Outcome::Extra => (None, seen),
-            Outcome::Missing(decision) => (decision.map(|decision| *decision), None),
+            CheckResult::Extra => (None, seen),
+            CheckResult::Missing(decision) => (decision.map(|decision| *decision), None),
         };
         let (ticks, unread, scope) = match seen {
             Some(FoundReconcile { reconcile, unread }) => {
