@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use kube_lockstep::compare::KnownDisagreement;
 use kube_lockstep::engine::recorded::{self, Recorded, Recording, Traces};
 use kube_lockstep::model::rules::Release;
+use kube_lockstep::model::time::Span;
 use kube_lockstep::run::{KnownHit, Verdict, free_run, run_one};
 use kube_lockstep::scenario::Scenario;
 use kube_lockstep::trace::Trace;
@@ -174,6 +175,32 @@ fn a_release_on_which_a_scenario_is_not_recorded_is_skipped() {
         .expect("it is recorded");
     assert_eq!(run("1.37"), Verdict::Conforms);
     assert_eq!(run("1.36"), Verdict::Skipped { why: "not recorded on 1.36".to_owned() });
+}
+
+/// A trace is played to its end: what comes after it is not ignored.
+#[test]
+fn a_trace_that_goes_on_after_the_scenario_is_damaged() {
+    let scenario = support::load(&support::fixtures().swap_remove(0));
+    let trace = free_run(&scenario, Release::NEWEST).trace;
+    let mut longer = trace.clone();
+    let mut last = longer.ticks.last().expect("a tick").clone();
+    last.at = scenario.until + Span::from_secs(60);
+    longer.ticks.push(last);
+    let mut answers = trace.clone();
+    answers.api.push((answers.ticks.len(), answers.api[0].1.clone()));
+    for (damaged, left) in
+        [(longer, "1 more reconciles, 0 more"), (answers, "0 more reconciles, 1 more")]
+    {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        compare_or_record(folder.path(), &scenario, "1.37", Some(&damaged), Mode::Record)
+            .expect("it can be recorded");
+        let traces = Traces::Folder(folder.path().to_owned());
+        let mut engine = Recorded::new(Release::NEWEST, traces);
+        match run_one(&scenario, &mut engine, &[]).verdict {
+            Verdict::Inconclusive { why, .. } => assert!(why.contains(left), "{why}"),
+            verdict => panic!("{verdict:?}"),
+        }
+    }
 }
 
 /// Like the command, the suites fail for a stale entry of `divergences.yaml`.

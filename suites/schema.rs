@@ -56,6 +56,7 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "ready-before-running",
     "ready-longer-than-the-termination",
     "releases-backwards",
+    "releases-that-are-not-supported",
     "rolling-update-of-a-replica-set",
     "rolling-update-of-a-stateful-set-with-a-surge",
     "rolling-update-to-other-containers",

@@ -14,7 +14,7 @@ use super::exit;
 use super::failure::Failure;
 use crate::compare::KnownDisagreement;
 use crate::engine::recorded::{self, Traces};
-use crate::facade::text_file::{self, TextFileError};
+use crate::facade::text_file::{self, TextFileError, is_scenario};
 use crate::scenario::{self, Scenario};
 
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/fixtures");
@@ -384,20 +384,6 @@ fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
 }
 
-/// Returns false only for objects of the Kubernetes API, so that misspelt scenarios give an error
-/// instead of being ignored.
-fn is_scenario(text: &str) -> bool {
-    let value = |key: &str| {
-        let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
-        value.map(|value| value.trim().trim_matches(['"', '\'']))
-    };
-    let ours = value("kind") == Some("Scenario")
-        || value("apiVersion").is_some_and(|version| version.starts_with("kube-lockstep"));
-    let object = ["kind", "apiVersion"].into_iter().all(|key| value(key).is_some())
-        && ["metadata", "items"].into_iter().any(|key| value(key).is_some());
-    ours || !object
-}
-
 fn id_of(below: &Path) -> String {
     below.with_extension("").to_string_lossy().replace('\\', "/")
 }
@@ -466,27 +452,5 @@ mod tests {
         assert_eq!(nearest("up"), Some("tolerance/upper-edge"));
         assert_eq!(nearest("tolerance/"), Some("tolerance/lower-edge"), "the first of both");
         assert_eq!(nearest(""), None);
-    }
-
-    #[test]
-    fn only_scenario_files_are_scenarios() {
-        assert!(is_scenario("apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenario\n"));
-        let manifest = "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n";
-        assert!(!is_scenario(&format!("{manifest}  kind: Scenario\n")));
-        assert!(!is_scenario("---\nkind: List\napiVersion: v1\nitems: []\n"));
-    }
-
-    #[test]
-    fn misspelt_scenarios_are_not_ignored() {
-        for text in [
-            "apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenaro\nmetadata: {name: web}\n",
-            "apiVersion: kube-locksteps.dev/v1\nkind: Scenaro\nrequirement: it scales\n",
-            "kind: Scenario\nmetadata: {}\n",
-            "requirement: it scales\n",
-            "kind : Scenario\n",
-            "",
-        ] {
-            assert!(is_scenario(text), "{text}");
-        }
     }
 }

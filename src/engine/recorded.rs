@@ -17,7 +17,6 @@ use crate::model::rules::Release;
 use crate::scenario::Scenario;
 use crate::trace::text::{self, Header};
 use crate::trace::{Stepped, Trace};
-use crate::world::Change;
 
 /// The engine's name.
 pub const NAME: &str = "recorded";
@@ -197,7 +196,13 @@ impl Engine for Recorded {
             });
         }
         let trace = recording.trace().map_err(broken)?;
-        Ok(Box::new(RecordedSession { trace, api: 0, tick: 0, answers: Vec::new() }))
+        Ok(Box::new(RecordedSession {
+            trace,
+            api: 0,
+            tick: 0,
+            answers: Vec::new(),
+            is_played: false,
+        }))
     }
 }
 
@@ -210,18 +215,18 @@ struct RecordedSession {
     api: usize,
     tick: usize,
     answers: Vec<Stepped>,
+    is_played: bool,
 }
 
 impl Session for RecordedSession {
     /// Replays the ticks up to the step's end, but not beyond the next answer of the API server:
     /// the later ticks belong to the step that requests this answer.
     fn send(&mut self, step: &Step) -> Result<(), EngineError> {
+        self.is_played = true;
         let mut stepped = Stepped { now: step.until, ..Stepped::default() };
         for change in &step.apply {
-            if matches!(
-                change,
-                Change::CreateHpa(_) | Change::PatchHpa { .. } | Change::DeleteHpa { .. }
-            ) && let Some((_, answer)) = self.trace.api.get(self.api)
+            if change.is_hpa_request()
+                && let Some((_, answer)) = self.trace.api.get(self.api)
             {
                 stepped.api.push(answer.clone());
                 self.api += 1;
@@ -246,7 +251,18 @@ impl Session for RecordedSession {
         Ok(self.answers.remove(0))
     }
 
+    /// Every line of the trace belongs to the scenario, so nothing may be left.
     fn close(self: Box<Self>) -> Result<(), EngineError> {
-        Ok(())
+        let ticks = self.trace.ticks.len() - self.tick;
+        let answers = self.trace.api.len() - self.api;
+        match (ticks, answers) {
+            (0, 0) => Ok(()),
+            _ if !self.is_played => Ok(()),
+            _ => Err(broken(format!(
+                "{}: after the end of the scenario, the recorded trace goes on: {ticks} more \
+                 reconciles, {answers} more answers of the API server",
+                self.trace.scenario
+            ))),
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use fast_glob::glob_match;
 
+use super::text_file::{self, is_scenario};
 use super::{Engine, Error, Report};
 use crate::model::rules::Release;
 use crate::report::counted;
@@ -98,6 +99,9 @@ impl Suite {
         files(&self.folder(), &mut paths)?;
         let below = |path: &Path| path.strip_prefix(&self.root).unwrap_or(path).to_owned();
         paths.retain(|path| glob_match(&self.glob, &*slashes(below(path))));
+        // A manifest that a scenario names is not a scenario. A file that can't be read gives an
+        // error when it is parsed.
+        paths.retain(|path| !text_file::read(path).is_ok_and(|text| !is_scenario(&text)));
         paths.sort();
         if paths.is_empty() {
             let why = format!("no file below {} matches", self.root.display());

@@ -1,4 +1,4 @@
-//! Reads text files that users name, which may be anything.
+//! Reads text files that users name, which may be anything, and tells scenarios from manifests.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -40,6 +40,7 @@ impl fmt::Display for Position {
 
 impl TextFileError {
     /// The error with the file's path, and the position if it is known: `file:1:2: why`.
+    #[cfg(any(test, feature = "cli"))]
     pub(crate) fn in_file(&self, path: &str) -> String {
         match self {
             TextFileError::NotUtf8(Position { line, column }, byte) => {
@@ -77,6 +78,20 @@ pub(crate) fn read(path: &Path) -> Result<String, TextFileError> {
     })
 }
 
+/// Returns false only for objects of the Kubernetes API, so that misspelt scenarios give an error
+/// instead of being ignored.
+pub(crate) fn is_scenario(text: &str) -> bool {
+    let value = |key: &str| {
+        let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+        value.map(|value| value.trim().trim_matches(['"', '\'']))
+    };
+    let ours = value("kind") == Some("Scenario")
+        || value("apiVersion").is_some_and(|version| version.starts_with("kube-lockstep"));
+    let object = ["kind", "apiVersion"].into_iter().all(|key| value(key).is_some())
+        && ["metadata", "items"].into_iter().any(|key| value(key).is_some());
+    ours || !object
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,5 +123,27 @@ mod tests {
         assert!(made.success());
         assert_eq!(error(&pipe), "it is not a regular file");
         assert!(matches!(read(folder.path()), Err(TextFileError::Io(_))));
+    }
+
+    #[test]
+    fn only_scenario_files_are_scenarios() {
+        assert!(is_scenario("apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenario\n"));
+        let manifest = "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n";
+        assert!(!is_scenario(&format!("{manifest}  kind: Scenario\n")));
+        assert!(!is_scenario("---\nkind: List\napiVersion: v1\nitems: []\n"));
+    }
+
+    #[test]
+    fn misspelt_scenarios_are_not_ignored() {
+        for text in [
+            "apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenaro\nmetadata: {name: web}\n",
+            "apiVersion: kube-locksteps.dev/v1\nkind: Scenaro\nrequirement: it scales\n",
+            "kind: Scenario\nmetadata: {}\n",
+            "requirement: it scales\n",
+            "kind : Scenario\n",
+            "",
+        ] {
+            assert!(is_scenario(text), "{text}");
+        }
     }
 }

@@ -24,11 +24,9 @@ pub fn replicas(points: &[(Time, i32)], end: Time, columns: usize) -> String {
     let heights = heights(points, end, columns);
     let mut out = String::new();
     for row in (1..=rows).rev() {
-        // A row is drawn for more replicas than the row below.
-        let least = largest * (row - 1) / rows;
-        let mark = |height: &i64| if *height > least { '#' } else { ' ' };
-        let line: String = heights.iter().map(mark).collect();
         let label = largest * row / rows;
+        let mark = |height: &i64| if *height >= label { '#' } else { ' ' };
+        let line: String = heights.iter().map(mark).collect();
         let _ = writeln!(out, "{label:>axis$} |{}", line.trim_end());
     }
     let (begin, end) = ("t=0s", format!("t={end}"));
@@ -82,6 +80,13 @@ mod tests {
         let points = [(Time::ZERO, 1), (Time::from_secs(60), 2)];
         let picture = replicas(&points, Time::from_secs(60), 24);
         assert!(picture.starts_with(" 2 |                   #\n 1 |####################\n"));
+    }
+
+    #[test]
+    fn a_row_is_filled_if_there_are_at_least_as_many_replicas_as_its_label() {
+        let points = [(Time::ZERO, 2), (Time::from_secs(30), 12)];
+        let picture = replicas(&points, Time::from_secs(60), 24);
+        assert!(picture.contains("\n 3 |          ##########\n 1 |####################\n"));
     }
 
     #[test]

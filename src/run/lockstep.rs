@@ -264,26 +264,35 @@ impl<'a> Lockstep<'a> {
 
     /// Ends the run and adds its notes, external scales and limits to the findings.
     fn close(self, findings: &mut Findings<'_>) {
-        findings.notes = self.notes();
+        findings.notes = self.notes(&findings.trace.release);
         findings.external_scales = self.external_scales;
         findings.undetermined = self.undetermined;
         findings.by_release = self.by_release;
     }
 
-    /// Notes for the author of the scenario.
-    fn notes(&self) -> Vec<Note> {
+    /// Notes for the author of the scenario, which ran on `release`.
+    fn notes(&self, release: &str) -> Vec<Note> {
         let without_effect = |event: &TimelineEvent| Note {
             line: event.line,
             what: format!("the action at t={} has no effect: none of its pods exists", event.at),
             is_about_reading: false,
         };
-        let is_about_reading = |what: &String| Note {
-            line: self.scenario.line,
-            what: what.clone(),
-            is_about_reading: true,
-        };
-        let notes = self.scenario.notes.iter().map(is_about_reading);
+        let is_about_reading =
+            |what: String| Note { line: self.scenario.line, what, is_about_reading: true };
+        let notes = self.scenario.notes.iter().cloned().chain(self.unchecked(release));
+        let notes = notes.map(is_about_reading);
         notes.chain(self.world.unmatched_actions().map(without_effect)).collect()
+    }
+
+    /// The note for a scenario whose expectations are all for other releases.
+    fn unchecked(&self, release: &str) -> Option<String> {
+        let expect = &self.scenario.expect;
+        let on: Release = release.parse().ok()?;
+        let is_checked = self.scenario.releases.contains(on)
+            && expect.iter().any(|expected| expected.releases.contains(on));
+        (!expect.is_empty() && !is_checked).then(|| {
+            format!("no expectation is checked: all of them are for releases other than {release}")
+        })
     }
 
     /// Applies the writes of an observed tick to the world.
@@ -343,7 +352,7 @@ pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> Fre
             });
         }
     }
-    let notes = run.notes();
+    let notes = run.notes(release);
     let (external_scales, undetermined) = (run.external_scales, run.undetermined);
     FreeRun { trace, ticks, external_scales, restarts, undetermined, notes }
 }

@@ -26,7 +26,14 @@ impl Form for ReleaseRange {
     const SCHEMA_NAME: &'static str = "ReleasesText";
 
     fn read(text: &str) -> Result<ReleaseRange, Malformed> {
-        text.parse().map_err(|RangeError { what, hint }| Malformed { what, hint })
+        let range: ReleaseRange =
+            text.parse().map_err(|RangeError { what, hint }| Malformed { what, hint })?;
+        if Release::supported().any(|release| range.contains(release)) {
+            return Ok(range);
+        }
+        let (oldest, newest) = (Release::OLDEST, Release::NEWEST);
+        let hint = format!("the supported releases are {oldest} to {newest}");
+        Err(Malformed { what: format!("{range} contains no supported release"), hint: Some(hint) })
     }
     fn write(value: &ReleaseRange) -> String {
         value.to_string()
