@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::engine::cluster::workload::CustomKind;
 use crate::engine::custom::Controller;
 use crate::model::flags::{Flag, Flags, gate_list};
+use crate::model::rules::{Release, Rules};
 use crate::model::time::Span;
 
 /// The user as which upstream's own HPA controller sends its requests.
@@ -18,6 +19,8 @@ pub(crate) const WORKERS: &str = "100";
 /// The configuration of a control plane.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Settings {
+    /// The release, which decides on the flags that exist.
+    pub(crate) release: Release,
     /// Flags of the kube-controller-manager.
     pub(crate) flags: Flags,
     /// Feature gates of the API server and the kube-controller-manager, by name.
@@ -38,9 +41,10 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The configuration with upstream's HPA controller and these flags.
+    /// The configuration of the newest release with upstream's HPA controller and these flags.
     pub(crate) fn of(flags: Flags) -> Settings {
         Settings {
+            release: Release::NEWEST,
             flags,
             gates: BTreeMap::new(),
             hpa_controller: true,
@@ -71,7 +75,9 @@ impl Settings {
 
 /// The flags of the HPA controller. The number of workers does not come from the scenario, because
 /// it must be enough for all concurrent scenarios; a single HPA is not affected.
-pub(crate) fn flags(flags: &Flags) -> Vec<String> {
+pub(crate) fn flags(settings: &Settings) -> Vec<String> {
+    let Settings { flags, release, .. } = settings;
+    let rules = Rules::of(*release);
     let duration = |span: Span| format!("{}ns", span.0);
     let values = [
         (Flag::SyncPeriod, duration(flags.sync_period)),
@@ -81,7 +87,8 @@ pub(crate) fn flags(flags: &Flags) -> Vec<String> {
         (Flag::InitialReadinessDelay, duration(flags.initial_readiness_delay)),
         (Flag::ConcurrentSyncs, WORKERS.to_owned()),
     ];
-    values.into_iter().map(|(flag, value)| format!("--{}={value}", flag.name())).collect()
+    let exist = values.into_iter().filter(|(flag, _)| rules.flags[*flag as usize]);
+    exist.map(|(flag, value)| format!("--{}={value}", flag.name())).collect()
 }
 
 /// The flag of the feature gates, if any.
@@ -92,6 +99,16 @@ pub(crate) fn gates(gates: &BTreeMap<String, bool>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_flags_of_the_release_are_set() {
+        let has_workers = |release: &str| {
+            let release = Release::known(release).expect("known");
+            let settings = Settings { release, ..Settings::of(Flags::default()) };
+            flags(&settings).iter().any(|flag| flag.contains("concurrent"))
+        };
+        assert!(!has_workers("1.25") && has_workers("1.26") && has_workers("1.37"));
+    }
     use crate::model::time::Span;
 
     #[test]

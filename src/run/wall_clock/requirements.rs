@@ -66,6 +66,7 @@ fn settings(scenario: &Scenario, release: Release, own: Option<&CustomController
         });
     }
     Settings {
+        release,
         gates,
         hpa_controller: own.is_none(),
         custom_kinds: CustomKind::of(&scenario.workload).into_iter().collect(),

@@ -183,7 +183,7 @@ pub(crate) fn controller_manager_args(
         format!("--concurrent-deployment-syncs={WORKERS}"),
         format!("--concurrent-replicaset-syncs={WORKERS}"),
     ];
-    args.extend(flags(&settings.flags));
+    args.extend(flags(settings));
     args.extend(gates(&settings.gates));
     args
 }

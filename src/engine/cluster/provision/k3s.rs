@@ -83,7 +83,7 @@ fn args(settings: &Settings, routes: bool) -> Vec<String> {
     }
     let passed = |to: &str, flag: String| format!("--{to}-arg={}", flag.trim_start_matches('-'));
     let manager = |flag| passed("kube-controller-manager", flag);
-    args.extend(flags(&settings.flags).into_iter().chain(gates(&settings.gates)).map(manager));
+    args.extend(flags(settings).into_iter().chain(gates(&settings.gates)).map(manager));
     args.extend(gates(&settings.gates).map(|flag| passed("kube-apiserver", flag)));
     args
 }

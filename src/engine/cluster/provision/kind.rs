@@ -27,7 +27,7 @@ pub(crate) fn default_image(version: &str) -> String {
 
 /// The configuration of a new cluster.
 fn config(image: &str, settings: &Settings) -> String {
-    let flags: Vec<(String, String)> = flags(&settings.flags)
+    let flags: Vec<(String, String)> = flags(settings)
         .into_iter()
         .filter_map(|flag| {
             let (name, value) = flag.trim_start_matches('-').split_once('=')?;
