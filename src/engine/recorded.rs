@@ -14,6 +14,7 @@ use include_dir::{Dir, include_dir};
 
 use super::{Engine, EngineError, Session, Step};
 use crate::model::rules::Release;
+use crate::model::time::Time;
 use crate::scenario::Scenario;
 use crate::trace::text::{self, Header};
 use crate::trace::{Stepped, Trace};
@@ -201,7 +202,8 @@ impl Engine for Recorded {
             api: 0,
             tick: 0,
             answers: Vec::new(),
-            is_played: false,
+            end: scenario.until,
+            played_until: Time(i64::MIN),
         }))
     }
 }
@@ -215,14 +217,16 @@ struct RecordedSession {
     api: usize,
     tick: usize,
     answers: Vec<Stepped>,
-    is_played: bool,
+    /// The end of the scenario, and of the steps so far.
+    end: Time,
+    played_until: Time,
 }
 
 impl Session for RecordedSession {
     /// Replays the ticks up to the step's end, but not beyond the next answer of the API server:
     /// the later ticks belong to the step that requests this answer.
     fn send(&mut self, step: &Step) -> Result<(), EngineError> {
-        self.is_played = true;
+        self.played_until = step.until;
         let mut stepped = Stepped { now: step.until, ..Stepped::default() };
         for change in &step.apply {
             if change.is_hpa_request()
@@ -257,7 +261,8 @@ impl Session for RecordedSession {
         let answers = self.trace.api.len() - self.api;
         match (ticks, answers) {
             (0, 0) => Ok(()),
-            _ if !self.is_played => Ok(()),
+            // The run ended early.
+            _ if self.played_until < self.end => Ok(()),
             _ => Err(broken(format!(
                 "{}: after the end of the scenario, the recorded trace goes on: {ticks} more \
                  reconciles, {answers} more answers of the API server",

@@ -24,7 +24,8 @@ func main() {
 			if steps++; steps == 2 {
 				reconcile(nil)
 			}
-			fmt.Printf("{\"stepped\":{\"now\":%d,\"api\":[],\"log\":[]}}\n", until(line))
+			// The first step creates the HPA.
+			fmt.Printf("{\"stepped\":{\"now\":%d,\"api\":[{\"deleted\":{\"name\":\"web\"}}]}}\n", until(line))
 		}
 	}
 }
