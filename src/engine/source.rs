@@ -1,4 +1,4 @@
-//! The engines in virtual time: what they run, and how an instance is made.
+//! The engines in virtual time: their controllers, and the creation of instances.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::{Engine, EngineError, Session};
 use crate::model::rules::Release;
 use crate::scenario::Scenario;
 
-/// What an engine in virtual time runs.
+/// The controller that an engine in virtual time runs.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum EngineSource {

@@ -1,6 +1,5 @@
 //! Reads text files that users name, which may be anything, and tells scenarios from manifests.
 
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
@@ -21,21 +20,15 @@ pub(crate) enum TextFileError {
     #[error("it is larger than {} MiB", MAX_BYTES >> 20)]
     TooLarge,
     /// The file is not UTF-8.
-    #[error("it is not UTF-8 text: {0} has the byte {1:#04x}")]
-    NotUtf8(Position, u8),
-}
-
-/// A line and a column, both from 1; the column in characters.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Position {
-    line: usize,
-    column: usize,
-}
-
-impl fmt::Display for Position {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}, column {}", self.line, self.column)
-    }
+    #[error("it is not UTF-8 text: line {line}, column {column} has the byte {byte:#04x}")]
+    NotUtf8 {
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1, in characters.
+        column: usize,
+        /// The first byte that is not part of a character.
+        byte: u8,
+    },
 }
 
 impl TextFileError {
@@ -43,7 +36,7 @@ impl TextFileError {
     #[cfg(any(test, feature = "cli"))]
     pub(crate) fn in_file(&self, path: &str) -> String {
         match self {
-            TextFileError::NotUtf8(Position { line, column }, byte) => {
+            TextFileError::NotUtf8 { line, column, byte } => {
                 format!("{path}:{line}:{column}: not UTF-8 text: the byte {byte:#04x}")
             }
             other => format!("{path}: {other}"),
@@ -73,8 +66,8 @@ pub(crate) fn read(path: &Path) -> Result<String, TextFileError> {
         let valid = String::from_utf8_lossy(valid);
         let last = valid.rsplit('\n').next().unwrap_or_default();
         let line = valid.matches('\n').count() + 1;
-        let position = Position { line, column: last.chars().count() + 1 };
-        TextFileError::NotUtf8(position, rest.first().copied().unwrap_or_default())
+        let byte = rest.first().copied().unwrap_or_default();
+        TextFileError::NotUtf8 { line, column: last.chars().count() + 1, byte }
     })
 }
 

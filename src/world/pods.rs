@@ -38,7 +38,7 @@ pub(super) struct SimPod {
     pub(super) deleted: bool,
     /// The condition Ready and its last transition time.
     pub(super) ready: Option<(bool, Time)>,
-    /// Whether the pod receives a share of a load: Services leave out Terminating pods, even if
+    /// True if the pod receives a share of a load. Services leave out Terminating pods, even if
     /// they are ready. Part of the derived state.
     serves: bool,
     /// The events that hold the pod in a state, by their indices in the timeline.
@@ -111,7 +111,7 @@ impl SimPod {
     }
 
     /// Returns true if the pod is ready.
-    pub(super) fn is_ready(&self) -> bool {
+    fn is_ready(&self) -> bool {
         self.ready.is_some_and(|(ready, _)| ready)
     }
 

@@ -337,8 +337,9 @@ impl WorldSimulation {
             if let Some(deletion) = pod.deletion
                 && was_active
             {
-                for at in [deletion.unready, deletion.due] {
-                    self.schedule.push(at, ScheduledEvent::Terminates(ordinal));
+                self.schedule.push(deletion.due, ScheduledEvent::Terminates(ordinal));
+                if deletion.unready < deletion.due {
+                    self.schedule.push(deletion.unready, ScheduledEvent::Terminates(ordinal));
                 }
             }
             self.changed_pods.push(ordinal);

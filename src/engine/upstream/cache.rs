@@ -102,7 +102,7 @@ pub(super) fn is_intact(program: &Path) -> bool {
     let intact = hash_of(program).is_ok_and(|current| current == hash);
     if intact {
         // Otherwise the next run hashes the file again.
-        let _ = fs::write(path, format!("{hash}\n{}", version_of(&metadata)));
+        let _ = fs::write(path, checksum(hash, &metadata));
     }
     intact
 }
@@ -113,8 +113,7 @@ pub(super) fn install(output: &Path, program: &Path) -> io::Result<()> {
         fs::remove_dir_all(program)?;
     }
     // A process that ends in between leaves an engine that does not match, which is built again.
-    let checksum = format!("{}\n{}", hash_of(output)?, version_of(&fs::metadata(output)?));
-    fs::write(checksum_file(program), checksum)?;
+    fs::write(checksum_file(program), checksum(&hash_of(output)?, &fs::metadata(output)?))?;
     fs::rename(output, program)
 }
 
@@ -126,6 +125,11 @@ fn checksum_file(program: &Path) -> PathBuf {
 
 /// The end of the name of a file with a checksum.
 const CHECKSUM: &str = ".checksum";
+
+/// The content of a file with a checksum.
+fn checksum(hash: &str, metadata: &fs::Metadata) -> String {
+    format!("{hash}\n{}", version_of(metadata))
+}
 
 /// The size of a file, and the time of its last change.
 fn version_of(metadata: &fs::Metadata) -> String {

@@ -84,12 +84,11 @@ fn output_of(command: &mut Command) -> io::Result<Output> {
         .stderr(Stdio::piped())
         .process_group(0)
         .spawn()?;
-    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let deadline = Instant::now() + GO_TIMEOUT;
     while child.try_wait()?.is_none() {
         if Instant::now() >= deadline {
             // The process is not reaped, so no other process has its id.
-            let _ = group.map(|group| kill_process_group(group, Signal::KILL));
+            let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
             child.wait()?;
             return Err(io::ErrorKind::TimedOut.into());
         }
