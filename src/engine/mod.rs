@@ -12,6 +12,8 @@ pub mod containers;
 pub mod custom;
 #[cfg(feature = "clusters")]
 pub mod embedded;
+#[cfg(feature = "engines")]
+pub(crate) mod guard;
 #[cfg(feature = "clusters")]
 pub mod kubeconfig;
 #[cfg(feature = "clusters")]

@@ -21,14 +21,12 @@ use crate::cli::failure::Failure;
 use crate::cli::output::{PreparationLog, show};
 use crate::cli::{exit, interrupt};
 use crate::engine::embedded::{self, Options, Running};
+use crate::engine::guard::cluster::REMOVE_FILES;
+use crate::engine::guard::shell;
 use crate::model::rules::Release;
 
 /// The maximum time for which another process may hold the lock to check it or to clean up.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Removes all files of a control plane when its input ends, which is when its owner ends for any
-/// reason.
-const GUARD: &str = r#"cat >/dev/null; rm -rf -- "$@""#;
 
 /// The process that removes the files of a cluster when this process ends. Until then, it also
 /// holds the lock, so that no other cluster with the same name can start.
@@ -36,17 +34,9 @@ struct Guard(Child);
 
 impl Guard {
     fn new(cluster: &ClusterFolder, lock: &File) -> io::Result<Guard> {
-        let child = Command::new("sh")
-            .args(["-c", GUARD, "guard"])
-            .args(cluster.all())
-            .stdin(Stdio::piped())
-            // The process keeps the lock file open, but writes nothing to it.
-            .stdout(lock.try_clone()?)
-            .stderr(Stdio::null())
-            // Ctrl-C in the terminal must not stop the guard.
-            .process_group(0)
-            .spawn()?;
-        Ok(Guard(child))
+        let mut shell = shell(REMOVE_FILES, cluster.all());
+        // The process keeps the lock file open, but writes nothing to it.
+        Ok(Guard(shell.stdout(lock.try_clone()?).spawn()?))
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) const REPORT_TIMEOUT: Duration = Duration::from_millis(100);
 /// The longest delay of a new scenario on a busy cluster.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// The timeout for a component or a guard to exit after it was stopped.
+/// The timeout for a component to exit after it was stopped.
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// The timeout for the removal of a container.
 pub(crate) const REMOVE_TIMEOUT: Duration = Duration::from_secs(20);

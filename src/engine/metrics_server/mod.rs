@@ -33,8 +33,8 @@ use crate::engine::cluster::metrics_api::register::{
 };
 use crate::engine::cluster::metrics_api::server::Server;
 use crate::engine::cluster::metrics_api::state::Metrics;
-use crate::engine::cluster::provision::guard::Guard;
 use crate::engine::cluster::session::live_pods::LivePods;
+use crate::engine::guard::cluster::Guard;
 use crate::engine::options::{HostPort, command_line};
 use crate::engine::runtime::{self, Threads};
 use crate::scenario::Scenario;

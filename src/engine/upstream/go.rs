@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::artifact::NAME;
 use crate::engine::EngineError;
+use crate::engine::guard::{RUN_WITH_FOLDER, shell};
 
 /// The oldest Go that builds the hosts: `testing/synctest` with timers in bubbles.
 pub const OLDEST_GO: (u32, u32) = (1, 26);
@@ -111,22 +112,6 @@ fn go_version(text: &str) -> Option<(u32, u32)> {
     Some((number(parts.next()?)?, number(parts.next()?)?))
 }
 
-/// Runs a command in a separate process group that ends when its standard input closes: if this
-/// process is killed or closes the pipe, the whole group is ended and its folder removed, including
-/// Go's temporary files.
-const GUARD: &str = r#"
-folder=$1
-shift
-exec 3<&0
-trap 'interrupted=1' TERM
-( trap '' TERM; cat <&3 >/dev/null; kill -TERM 0; sleep 1; rm -rf -- "$folder" ) >/dev/null 2>&1 &
-guard=$!
-"$@" </dev/null 3<&-
-status=$?
-[ -n "$interrupted" ] || kill -KILL $guard
-exit $status
-"#;
-
 /// The interval at which a build checks whether to stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -205,15 +190,12 @@ pub(super) fn go(
 
 /// A Go command that ends with this process.
 fn command_of(build: &Build<'_>, command: &[&str]) -> Command {
-    let mut sh = Command::new("sh");
-    sh.args(["-c", GUARD, "guard"])
-        .arg(build.scratch)
-        .arg("go")
+    let mut sh = shell(RUN_WITH_FOLDER, [build.scratch]);
+    sh.arg("go")
         .args(command)
         .args(&build.flags)
         .arg(build.target)
         .current_dir(build.sources)
-        .process_group(0)
         // The user's Go workspace and flags must not affect the build.
         .env("GOWORK", "off")
         .env("GOFLAGS", "")
@@ -222,7 +204,6 @@ fn command_of(build: &Build<'_>, command: &[&str]) -> Command {
         // Engines run on this machine, whatever the user builds otherwise.
         .env("GOOS", GO_OS)
         .env("GOARCH", GO_ARCH)
-        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     sh

@@ -32,8 +32,8 @@ use crate::engine::EngineError;
 use crate::engine::cluster::access::local_address::is_own;
 use crate::engine::cluster::provision::bootstrap::broken;
 use crate::engine::cluster::provision::docker::{chain, connect, docker_message, split};
-use crate::engine::cluster::provision::guard::Guard;
 use crate::engine::cluster::timeouts::{HEALTH_POLL_INTERVAL, REMOVE_TIMEOUT};
+use crate::engine::guard::cluster::Guard;
 
 /// The label of the containers.
 pub(crate) const LABEL: &str = "dev.kube-lockstep";

@@ -14,10 +14,10 @@ use crate::engine::cluster::access::{client, rbac};
 use crate::engine::cluster::provision::args::{ADMIN, User};
 use crate::engine::cluster::provision::bootstrap::broken;
 use crate::engine::cluster::provision::embedded::ControlPlane;
-use crate::engine::cluster::provision::guard::Guard;
 use crate::engine::cluster::provision::process::tail;
 use crate::engine::cluster::settings::Settings;
 use crate::engine::custom::USER;
+use crate::engine::guard::cluster::Guard;
 
 /// The permissions that an HPA controller requires; `docs/engines/custom.md` lists them.
 const ROLE: &str = include_str!("controller_role.json");

@@ -11,10 +11,10 @@ use tokio::process::Command;
 use crate::engine::EngineError;
 use crate::engine::cluster::provision::bootstrap::broken;
 use crate::engine::cluster::provision::container::unique_name;
-use crate::engine::cluster::provision::guard::Guard;
 use crate::engine::cluster::provision::process::Folder;
 use crate::engine::cluster::settings::{Settings, flags};
 use crate::engine::cluster::timeouts::KIND_READY_TIMEOUT;
+use crate::engine::guard::cluster::Guard;
 
 /// The program, and the environment variable that replaces it.
 const PROGRAM: &str = "kind";

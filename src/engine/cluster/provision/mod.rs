@@ -8,7 +8,6 @@ pub(crate) mod custom_controller;
 pub(crate) mod docker;
 pub(crate) mod embedded;
 pub(crate) mod existing;
-pub(crate) mod guard;
 pub(crate) mod image;
 pub(crate) mod k3s;
 pub(crate) mod kind;

@@ -15,8 +15,8 @@ use rustix::fs::statvfs;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-use crate::engine::cluster::provision::guard::Guard;
 use crate::engine::cluster::timeouts::STOP_TIMEOUT;
+use crate::engine::guard::cluster::Guard;
 
 /// The number of bytes of a log that error messages show.
 const TAIL: u64 = 4096;

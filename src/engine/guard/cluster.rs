@@ -1,16 +1,19 @@
-//! Cleanup that happens even if this process is killed: a shell waits for the end of its input,
-//! which this process holds, and then runs a script.
+//! The cleanup of clusters and of what belongs to them.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
+use std::time::Duration;
 
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use crate::engine::cluster::timeouts::STOP_TIMEOUT;
+use super::shell;
+
+/// The timeout for a guard to exit after its standard input was closed.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Removes a folder, repeatedly, because processes that are about to exit may still write to it.
 const REMOVE_FOLDER: &str = r#"
@@ -63,6 +66,10 @@ exec 3<&-
 wait "$command"
 "#;
 
+/// Removes files and folders once. It does not repeat this, because another process may create files
+/// with the same names.
+pub(crate) const REMOVE_FILES: &str = r#"cat >/dev/null; rm -rf -- "$@""#;
+
 /// A shell that cleans up when this process exits, for whatever reason, or drops the guard.
 #[derive(Debug)]
 pub(crate) struct Guard {
@@ -96,13 +103,13 @@ impl Guard {
         environment: Vec<(String, String)>,
         log: File,
     ) -> io::Result<Guard> {
-        let mut shell = shell(HOLD_COMMAND, &[command]);
+        let mut shell = shell(HOLD_COMMAND, [command]);
         shell.envs(environment).stdout(log.try_clone()?).stderr(log);
-        Ok(Guard { child: shell.spawn()? })
+        Ok(Guard { child: Command::from(shell).spawn()? })
     }
 
     fn start<A: AsRef<OsStr>>(script: &str, args: &[A]) -> io::Result<Guard> {
-        Ok(Guard { child: shell(script, args).spawn()? })
+        Ok(Guard { child: Command::from(shell(script, args)).spawn()? })
     }
 
     /// The exit status, if it has exited.
@@ -113,19 +120,11 @@ impl Guard {
     /// Cleans up now, and waits for the end.
     pub(crate) async fn close(mut self) {
         drop(self.child.stdin.take());
-        let _ = timeout(STOP_TIMEOUT, self.child.wait()).await;
+        let _ = timeout(CLOSE_TIMEOUT, self.child.wait()).await;
     }
 
     /// Ends the guard without cleaning up.
     pub(crate) async fn disarm(mut self) {
         let _ = self.child.kill().await;
     }
-}
-
-/// A shell in a separate process group, which does not receive Ctrl-C.
-fn shell<A: AsRef<OsStr>>(script: &str, args: &[A]) -> Command {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", script, "guard"]).args(args).process_group(0);
-    shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    shell
 }

@@ -1,0 +1,33 @@
+//! Cleanup that happens even if this process is killed. A shell waits for the end of its standard
+//! input, which this process holds open, and then runs a script.
+
+#[cfg(feature = "clusters")]
+pub(crate) mod cluster;
+
+use std::ffi::OsStr;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+/// Runs a command, and exits as it exits. At the end of the input, it ends the process group of the
+/// command and removes the folder that is the first argument.
+pub(crate) const RUN_WITH_FOLDER: &str = r#"
+folder=$1
+shift
+exec 3<&0
+trap 'interrupted=1' TERM
+( trap '' TERM; cat <&3 >/dev/null; kill -TERM 0; sleep 1; rm -rf -- "$folder" ) >/dev/null 2>&1 &
+guard=$!
+"$@" </dev/null 3<&-
+status=$?
+[ -n "$interrupted" ] || kill -KILL $guard
+exit $status
+"#;
+
+/// A shell that runs a script with its standard input open. It has a process group of its own, which
+/// does not receive Ctrl-C.
+pub(crate) fn shell<A: AsRef<OsStr>>(script: &str, args: impl IntoIterator<Item = A>) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, "guard"]).args(args).process_group(0);
+    shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    shell
+}
