@@ -77,6 +77,8 @@ impl SteadyCluster {
         let containers = vec![Container { name: "app".into(), requests, sidecar: false }];
         let spec = Arc::new(PodSpec { containers, ..PodSpec::default() });
         let hour_ago = Time::from_secs(-3600);
+        let usage = vec![("cpu".into(), quantity("255m"))];
+        let containers: Arc<[_]> = Arc::new([ContainerMetrics { name: "app".into(), usage }]);
         for index in 0..replicas {
             let name: Arc<str> = format!("web-{index:05}").into();
             let ready = PodReady { status: ConditionStatus::True, last_transition_time: hour_ago };
@@ -94,10 +96,7 @@ impl SteadyCluster {
                 labels: labels.clone(),
                 timestamp: Time::ZERO,
                 window: Span::from_secs(30),
-                containers: Arc::new([ContainerMetrics {
-                    name: "app".into(),
-                    usage: vec![("cpu".into(), quantity("255m"))],
-                }]),
+                containers: containers.clone(),
             });
         }
     }

@@ -9,6 +9,9 @@ use jiff::SignedDuration;
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The timeout between two messages of a watch: the API server sends bookmarks once a minute.
 pub(crate) const WATCH_TIMEOUT: Duration = Duration::from_secs(60);
+/// The time before a failed watch is restarted. It has to be short: kube's default backoff (0.8 s
+/// to 30 s) is longer than the time after which a missing status write counts as a divergence.
+pub(crate) const WATCH_RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// The timeout for the first response of the Docker engine.
 pub(crate) const DOCKER_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -29,6 +32,28 @@ pub(crate) const CUSTOM_WARM_UP_TIMEOUT: Duration = Duration::from_secs(20);
 pub(crate) const LONGEST_SYNC_PERIOD: Duration = Duration::from_secs(150);
 /// After this time without queries of upstream's controller, another controller is measured.
 pub(crate) const OTHER_CONTROLLER_AFTER: Duration = Duration::from_secs(35);
+
+/// The timeout until the API server reaches the metrics server.
+pub(crate) const REGISTRATION_TIMEOUT: Duration = Duration::from_secs(30);
+/// The timeout of a test of a route from the API server to the metrics server.
+pub(crate) const ROUTE_TIMEOUT: Duration = Duration::from_secs(12);
+/// The time for which the API server may report that it can't reach the metrics server: its first
+/// attempt may have been too early.
+pub(crate) const REGISTRATION_FAILURE_TIMEOUT: Duration = Duration::from_secs(3);
+/// The timeout for the deletion of the namespace of the metrics server. While any aggregated API of
+/// a cluster does not respond, the cluster deletes no namespace.
+pub(crate) const METRICS_NAMESPACE_TIMEOUT: Duration = Duration::from_secs(15);
+/// Between two reads of an APIService or the namespace, whose watches the role for existing
+/// clusters does not permit.
+pub(crate) const REGISTRATION_POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The interval between two requests that probe the latency of a component.
+pub(crate) const PROBE_INTERVAL: Duration = Duration::from_millis(100);
+/// The interval between two edits of the probed Deployment, each of which costs the controller two
+/// requests.
+pub(crate) const PROBE_EDIT_INTERVAL: Duration = Duration::from_millis(300);
+/// Between two checks of whether an edit of the probed Deployment was observed.
+pub(crate) const PROBE_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Between two readings of the API server's clock.
 pub(crate) const CLOCK_POLL_INTERVAL: Duration = Duration::from_millis(20);

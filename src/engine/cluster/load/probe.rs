@@ -20,17 +20,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::engine::cluster::access::client::object;
 use crate::engine::cluster::access::{client, namespaces};
+use crate::engine::cluster::timeouts::{PROBE_EDIT_INTERVAL, PROBE_INTERVAL, PROBE_POLL_INTERVAL};
 use crate::engine::cluster::tolerances::SHORTEST_STALL;
-
-/// The interval between two requests to a component.
-const INTERVAL: Duration = Duration::from_millis(100);
-
-/// The interval between two edits of the Deployment, each of which costs the controller two
-/// requests.
-const EDIT_INTERVAL: Duration = Duration::from_millis(300);
-
-/// The interval between two checks whether an edit was observed.
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The name of the edited Deployment, and of its namespace.
 pub(crate) const PROBE_OBJECT: &str = "kube-lockstep-latency-probe";
@@ -97,10 +88,10 @@ impl LatencyProbe {
         let request = async move || {
             // An error status is also a response.
             while matches!(client::get(&client, path).await, Err(error) if !is_response(&error)) {
-                sleep(INTERVAL).await;
+                sleep(PROBE_INTERVAL).await;
             }
         };
-        tasks.spawn(self.clone().repeat(component, INTERVAL, request));
+        tasks.spawn(self.clone().repeat(component, PROBE_INTERVAL, request));
     }
 
     /// Starts to probe the Deployment controller: edits a Deployment, and waits until the
@@ -129,11 +120,11 @@ impl LatencyProbe {
                     Ok(deployment) if is_observed(&deployment) => break,
                     // The Deployment was deleted: the edit will never be observed.
                     Err(error) if is_response(&error) => break,
-                    _ => sleep(POLL_INTERVAL).await,
+                    _ => sleep(PROBE_POLL_INTERVAL).await,
                 }
             }
         };
-        tasks.spawn(self.clone().repeat("the kube-controller-manager", EDIT_INTERVAL, edit));
+        tasks.spawn(self.clone().repeat("the kube-controller-manager", PROBE_EDIT_INTERVAL, edit));
         Ok(())
     }
 

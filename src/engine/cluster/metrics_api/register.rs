@@ -5,7 +5,6 @@
 //! process can remove the objects of a dead process. The original spec of a foreign APIService is
 //! kept in an annotation, and restored.
 
-use std::time::Duration;
 
 use axum::http::Request;
 use k8s_openapi::ByteString;
@@ -27,28 +26,13 @@ use crate::engine::cluster::metrics_api::groups::{
 };
 use crate::engine::cluster::metrics_api::route::{self, ServiceRoute};
 use crate::engine::cluster::metrics_api::server::Server;
-use crate::engine::cluster::timeouts::STARTING;
+use crate::engine::cluster::timeouts::{
+    METRICS_NAMESPACE_TIMEOUT, REGISTRATION_FAILURE_TIMEOUT, REGISTRATION_POLL_INTERVAL,
+    REGISTRATION_TIMEOUT, ROUTE_TIMEOUT, STARTING,
+};
 
 /// The path of an object that the API server has to read from etcd.
 pub(crate) const PATH: &str = "/api/v1/namespaces/kube-lockstep-metrics";
-
-/// The timeout until the API server reaches the server.
-const LIMIT: Duration = Duration::from_secs(30);
-
-/// The timeout of a test of a route.
-const PROBE_LIMIT: Duration = Duration::from_secs(12);
-
-/// The timeout for the deletion of the namespace. While any aggregated API of a cluster does
-/// not respond, the cluster deletes no namespace.
-const DELETION_LIMIT: Duration = Duration::from_secs(15);
-
-/// The time for which the API server may report that it can't reach the server: its first attempt
-/// may have been too early.
-const FAILURE_LIMIT: Duration = Duration::from_secs(3);
-
-/// Between two reads of an APIService or the namespace, whose watches the role for existing
-/// clusters does not permit.
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The number of retries of a change after conflicts with the API server's own changes.
 const RETRIES: usize = 20;
@@ -212,7 +196,7 @@ impl Registering<'_> {
                 false => self.create(&api).await?,
             }
         }
-        let limit = Instant::now() + LIMIT;
+        let limit = Instant::now() + REGISTRATION_TIMEOUT;
         for of in versions {
             self.reach(of, limit).await.map_err(|why| {
                 let name = of.api_service();
@@ -226,7 +210,7 @@ impl Registering<'_> {
         let what = format!("namespace {NAMESPACE}");
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let namespace = Namespace { metadata: metadata(NAMESPACE), ..Namespace::default() };
-        let limit = Instant::now() + LIMIT;
+        let limit = Instant::now() + REGISTRATION_TIMEOUT;
         loop {
             match namespaces.create(&PostParams::default(), &namespace).await {
                 Ok(_) => return Ok(()),
@@ -247,7 +231,7 @@ impl Registering<'_> {
             if Instant::now() > limit {
                 return Err(RegistrationError::Other(format!("{what} is still being deleted")));
             }
-            sleep(POLL_INTERVAL).await;
+            sleep(REGISTRATION_POLL_INTERVAL).await;
         }
     }
 
@@ -278,7 +262,7 @@ impl Registering<'_> {
     async fn probe(&self, number: usize) -> Result<Option<String>, RegistrationError> {
         let name = PROBE.api_service();
         self.create(&self.api_service(PROBE, &route::service_name(number))).await?;
-        let reached = self.reach(PROBE, Instant::now() + PROBE_LIMIT).await;
+        let reached = self.reach(PROBE, Instant::now() + ROUTE_TIMEOUT).await;
         let apis: Api<APIService> = Api::all(self.client.clone());
         let deleted = apis.delete(&name, &at_once()).await;
         deleted.map_err(|error| refused(&format!("APIService {name}"), &error))?;
@@ -345,7 +329,7 @@ impl Registering<'_> {
                     let why = it.message.unwrap_or_default();
                     let since = *failing.get_or_insert_with(Instant::now);
                     let tried = it.reason.as_deref() == Some("FailedDiscoveryCheck");
-                    let over = tried && since.elapsed() > FAILURE_LIMIT;
+                    let over = tried && since.elapsed() > REGISTRATION_FAILURE_TIMEOUT;
                     if over
                         || ["unsupported service type", "cannot route"]
                             .iter()
@@ -360,7 +344,7 @@ impl Registering<'_> {
             if Instant::now() > limit {
                 return Err(why);
             }
-            sleep(POLL_INTERVAL).await;
+            sleep(REGISTRATION_POLL_INTERVAL).await;
         }
     }
 
@@ -393,7 +377,7 @@ async fn update(
             Err(Error::Api(status)) if status.code == 409 && attempts < RETRIES => attempts += 1,
             Err(error) => return Err(format!("APIService {name}: {error}")),
         }
-        sleep(POLL_INTERVAL).await;
+        sleep(REGISTRATION_POLL_INTERVAL).await;
     }
 }
 
@@ -522,7 +506,7 @@ async fn remove_namespace(client: &Client, of: &Owner) -> Result<Option<String>,
         Err(error) => return Err(failed(error)),
         Ok(_) => {}
     }
-    let limit = Instant::now() + DELETION_LIMIT;
+    let limit = Instant::now() + METRICS_NAMESPACE_TIMEOUT;
     while let Some(existing) = namespaces.get_opt(NAMESPACE).await.map_err(failed)? {
         if Instant::now() > limit {
             let conditions =
@@ -531,7 +515,7 @@ async fn remove_namespace(client: &Client, of: &Owner) -> Result<Option<String>,
             let why = why.and_then(|it| it.message).map_or(String::new(), |why| format!(": {why}"));
             return Ok(Some(format!("namespace {NAMESPACE} is still being deleted{why}")));
         }
-        sleep(POLL_INTERVAL).await;
+        sleep(REGISTRATION_POLL_INTERVAL).await;
     }
     Ok(Some(format!("namespace {NAMESPACE} is deleted")))
 }

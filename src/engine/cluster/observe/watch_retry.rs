@@ -14,23 +14,20 @@ use kube::runtime::watcher::{self, Event, watcher};
 use serde::de::DeserializeOwned;
 
 use crate::engine::cluster::observe::dispatch::Dispatcher;
-
-/// The time before a failed watch is restarted. It has to be short: kube's default backoff (0.8 s
-/// to 30 s) is longer than the time after which a missing status write counts as a divergence.
-const RETRY_INTERVAL: Duration = Duration::from_millis(200);
+use crate::engine::cluster::timeouts::WATCH_RETRY_INTERVAL;
 
 /// The number of refusals (three seconds) after which a watch counts as refused. Permissions that
 /// were just granted take a moment to become effective.
 const MAX_REFUSALS: u32 = 15;
 
-/// Retries forever at [`RETRY_INTERVAL`].
+/// Retries forever at [`WATCH_RETRY_INTERVAL`].
 struct ConstantBackoff;
 
 impl Iterator for ConstantBackoff {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        Some(RETRY_INTERVAL)
+        Some(WATCH_RETRY_INTERVAL)
     }
 }
 

@@ -4,6 +4,7 @@
 //! sums are kept: upstream uses its sets only for sums and counts. Addition wraps, as in Go.
 
 use std::cmp::Ordering;
+use std::ptr;
 use std::sync::Arc;
 
 use super::query::Grouping;
@@ -56,7 +57,7 @@ impl Sample for PodMetrics {
 
     #[inline]
     fn reports_as(&self, other: &PodMetrics) -> bool {
-        Arc::ptr_eq(&self.containers, &other.containers)
+        ptr::eq(self.containers.as_ptr(), other.containers.as_ptr())
     }
 
     fn value(&self, resource: &str, container: Option<&str>) -> Option<i64> {
@@ -151,7 +152,10 @@ impl<'a, M: Sample> Grouping<'a, '_, M> {
             let mut found = None;
             // Metrics whose names precede this pod's belong to pods that are not listed.
             while let Some((metric, rest)) = metrics.split_first() {
-                let order = metric.name().cmp(&pod.name);
+                let order = match Arc::ptr_eq(metric.name(), &pod.name) {
+                    true => Ordering::Equal,
+                    false => metric.name().cmp(&pod.name),
+                };
                 if order == Ordering::Greater {
                     break;
                 }
@@ -221,7 +225,7 @@ impl<'a, M: Sample> Grouping<'a, '_, M> {
         for (pod, metric) in pods.iter().zip(metrics) {
             let same = Arc::ptr_eq(&pod.labels, &first.labels)
                 && Arc::ptr_eq(&pod.spec, &first.spec)
-                && Arc::ptr_eq(metric.name(), &pod.name)
+                && ptr::eq(metric.name().as_ptr(), pod.name.as_ptr())
                 && Arc::ptr_eq(metric.labels(), reported.labels())
                 && metric.reports_as(reported);
             if !same {
