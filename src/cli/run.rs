@@ -245,6 +245,8 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     plan.traces = fixtures.traces();
     plan.program = args.program.clone();
     plan.checkout = checkout;
+    plan.releases_are_default =
+        args.releases.named().is_none() && plan.checkout.is_none() && existing.is_none();
     plan.shard = args.part.shard;
     plan.time_limit = args.time_limit.unwrap_or(plan.time_limit);
     plan.replay_args = replay_args(args);

@@ -23,8 +23,8 @@ status=$?
 exit $status
 "#;
 
-/// A shell that runs a script with its standard input open. It has a process group of its own, which
-/// does not receive Ctrl-C.
+/// A shell that runs a script with its standard input open. It has a process group of its own,
+/// which does not receive Ctrl-C.
 pub(crate) fn shell<A: AsRef<OsStr>>(script: &str, args: impl IntoIterator<Item = A>) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", script, "guard"]).args(args).process_group(0);

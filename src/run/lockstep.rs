@@ -286,11 +286,7 @@ impl<'a> Lockstep<'a> {
 
     /// The note for a scenario whose expectations are all for other releases.
     fn unchecked(&self, release: &str) -> Option<String> {
-        let expect = &self.scenario.expect;
-        let on: Release = release.parse().ok()?;
-        let is_checked = self.scenario.releases.contains(on)
-            && expect.iter().any(|expected| expected.releases.contains(on));
-        (!expect.is_empty() && !is_checked).then(|| {
+        self.scenario.all_expectations_are_for_others(release.parse().ok()?).then(|| {
             format!("no expectation is checked: all of them are for releases other than {release}")
         })
     }

@@ -34,6 +34,10 @@ pub struct Plan {
     pub engine: EngineChoice,
     /// The releases: every scenario runs on each of them, from the oldest to the newest.
     pub releases: Releases,
+    /// The releases are a default. Scenarios whose expectations are all for other releases are then
+    /// skipped: without its expectations, a scenario could conform and show nothing of what its
+    /// author wants to know.
+    pub releases_are_default: bool,
     /// The number of scenarios that run at a time, at least 1.
     pub jobs: usize,
     /// Known disagreements.
@@ -116,6 +120,15 @@ pub enum Compared {
 pub(super) struct ReleasePlan {
     pub(super) release: Release,
     pub(super) scenarios: Vec<Arc<Scenario>>,
+    /// The scenarios that are skipped: see [`Plan::releases_are_default`].
+    pub(super) for_other_releases: Vec<Arc<Scenario>>,
+}
+
+impl ReleasePlan {
+    /// The number of runs, including the skipped ones.
+    fn runs(&self) -> usize {
+        self.scenarios.len() + self.for_other_releases.len()
+    }
 }
 
 impl Plan {
@@ -127,6 +140,7 @@ impl Plan {
             scenarios,
             engine,
             releases,
+            releases_are_default: false,
             jobs: if engine.is_wall_clock() { DEFAULT_CLUSTER_JOBS } else { 1 },
             known: Vec::new(),
             traces: Traces::Embedded,
@@ -148,16 +162,19 @@ impl Plan {
         let parts = shard.split_runs(releases.len(), self.scenarios.len());
         let part = |(release, indices): (Release, Vec<usize>)| {
             let scenarios = indices.into_iter().filter_map(|index| self.scenarios.get(index));
-            ReleasePlan { release, scenarios: scenarios.cloned().collect() }
+            let (for_other_releases, scenarios) = scenarios.cloned().partition(|scenario| {
+                self.releases_are_default && scenario.all_expectations_are_for_others(release)
+            });
+            ReleasePlan { release, scenarios, for_other_releases }
         };
         let parts = releases.into_iter().zip(parts).map(part);
-        parts.filter(|part| self.shard.is_none() || !part.scenarios.is_empty()).collect()
+        parts.filter(|part| self.shard.is_none() || part.runs() > 0).collect()
     }
 
     /// The number of scenarios to run, on all releases together.
     #[must_use]
     pub fn runs(&self) -> usize {
-        self.parts().iter().map(|part| part.scenarios.len()).sum()
+        self.parts().iter().map(ReleasePlan::runs).sum()
     }
 
     /// An identifier that all shards of a plan share, and other plans do not: a hash of the

@@ -3,9 +3,10 @@
 use std::time::Instant;
 
 use super::executor::Executor;
+use super::lockstep::unfinished;
 use super::plan::{Plan, ReleasePlan};
 use super::record::Record;
-use super::{Event, Summary, virtual_time};
+use super::{Event, Summary, Verdict, virtual_time};
 use crate::engine::EngineError;
 
 /// Runs all scenarios of a plan and reports events to `sink`.
@@ -21,7 +22,18 @@ pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, Engi
     with_executor(plan, &parts, |executor| {
         for part in &parts {
             let Some(engine) = executor.prepare(part, &mut record)? else { break };
-            record.start(engine.name(), engine.note());
+            let name = engine.name();
+            record.start(name.clone(), engine.note());
+            for scenario in &part.for_other_releases {
+                let mut outcome = unfinished(scenario, &name, part.release);
+                let why = format!(
+                    "all its expectations are for releases other than {}: name one of them with \
+                     --release",
+                    part.release
+                );
+                outcome.verdict = Verdict::Skipped { why };
+                record.finished(outcome);
+            }
             // The first preparation of an engine is not part of the run.
             let begin = Instant::now();
             engine.run(part, &mut record)?;

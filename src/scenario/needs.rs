@@ -40,6 +40,14 @@ impl Scenario {
         gates
     }
 
+    /// Returns true if the scenario has expectations, and all of them are for other releases.
+    #[must_use]
+    pub fn all_expectations_are_for_others(&self, release: Release) -> bool {
+        let applies = self.releases.contains(release)
+            && self.expect.iter().any(|expected| expected.releases.contains(release));
+        !self.expect.is_empty() && !applies
+    }
+
     /// The reason why a release does not support the scenario, if it does not.
     #[must_use]
     pub fn unsupported_on(&self, release: Release) -> Option<String> {

@@ -157,3 +157,22 @@ fn a_filtered_list_states_the_total() {
     let first = support::id_of(&support::fixtures()[0]);
     assert_eq!(last(&[&first]), format!("1 of {all} scenarios in fixtures/"));
 }
+
+#[test]
+fn a_scenario_with_expectations_for_other_releases_only_is_not_green_by_default() {
+    let expect = "expect:\n  - {releases: \"<=1.30\", at: 0s, replicas: 77}\n";
+    let (folder, file) = folder(expect);
+    let run = |arguments: &[&str], code: i32| {
+        let all = ["run", "--engine", "model", "--format", "json", text(&file)];
+        let mut command = kube_lockstep(&all);
+        let lines = json(&command.args(arguments).current_dir(folder.path()).assert().code(code));
+        lines[0].clone()
+    };
+    let skipped = run(&[], 4);
+    assert_eq!(skipped["verdict"], "skipped", "{skipped}");
+    let why = skipped["why"].as_str().expect("a reason");
+    assert!(why.contains("name one of them with --release"), "{why}");
+    // A named release runs the scenario, whether its expectations apply or not.
+    assert_eq!(run(&["--release", "1.37"], 0)["verdict"], "conforms");
+    assert_eq!(run(&["--release", "1.30"], 1)["verdict"], "diverges");
+}

@@ -66,8 +66,8 @@ exec 3<&-
 wait "$command"
 "#;
 
-/// Removes files and folders once. It does not repeat this, because another process may create files
-/// with the same names.
+/// Removes files and folders once. It does not repeat this, because another process may create
+/// files with the same names.
 pub(crate) const REMOVE_FILES: &str = r#"cat >/dev/null; rm -rf -- "$@""#;
 
 /// A shell that cleans up when this process exits, for whatever reason, or drops the guard.
