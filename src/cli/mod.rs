@@ -22,6 +22,7 @@ mod predict;
 mod prune;
 mod releases;
 mod report;
+mod reports;
 mod run;
 mod schema;
 mod upstreams;

@@ -93,7 +93,7 @@ fn location(outcome: &Outcome, line: usize) -> String {
 }
 
 /// The command that replays the scenario, with the folder of its fixtures if necessary.
-fn replay_command(outcome: &Outcome, run: Option<&Setting>) -> String {
+pub(super) fn replay_command(outcome: &Outcome, run: Option<&Setting>) -> String {
     let setting = Setting {
         engine: outcome.engine.clone(),
         release: outcome.release.clone(),
