@@ -101,7 +101,10 @@ fn headline(outcome: &Outcome) -> String {
         Verdict::Unexpected => unmet(),
         Verdict::Inconclusive { why, .. } | Verdict::Skipped { why } => why.clone(),
         Verdict::Diverges(divergence) => {
-            let position = format!("tick {}, t={}", divergence.tick, divergence.at);
+            let position = match outcome::is_api_answer(divergence) {
+                true => format!("the API server's answer, t={}", divergence.at),
+                false => format!("tick {}, t={}", divergence.tick, divergence.at),
+            };
             let Some(first) = divergence.fields.first() else { return position };
             let more = match divergence.fields.len() - 1 {
                 0 => String::new(),

@@ -408,11 +408,7 @@ pub fn run_watched(
 }
 
 /// The outcome of a scenario before it is run.
-pub(super) fn unfinished(
-    scenario: &Arc<Scenario>,
-    name: &Arc<str>,
-    release: Release,
-) -> Outcome {
+pub(super) fn unfinished(scenario: &Arc<Scenario>, name: &Arc<str>, release: Release) -> Outcome {
     Outcome {
         path: scenario.path.clone(),
         line: scenario.line,

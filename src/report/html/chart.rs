@@ -146,7 +146,8 @@ fn replicas(timeline: &Timeline<'_>, axis: TimeAxis, grid: &str) -> Markup {
         @if let Some(limits) = limits_text(&all, scale.max) { span.k.lim { (limits) } }
     };
     let about = format!("Replicas. {}", words::changes(&all.spec));
-    Lane { caption, about, scale, label: whole, lines, overlay: divergence(timeline, axis) }.draw(grid)
+    Lane { caption, about, scale, label: whole, lines, overlay: divergence(timeline, axis) }
+        .draw(grid)
 }
 
 /// A label for a whole number.
@@ -154,16 +155,20 @@ fn whole(value: f64) -> String {
     format!("{value:.0}")
 }
 
-/// The mark of the tick that diverges.
+/// The mark of the tick that diverges, with both values if it is about the desired replicas.
 fn divergence(timeline: &Timeline<'_>, axis: TimeAxis) -> Markup {
-    let at = timeline.divergence.map(|divergence| axis.percent(divergence.at));
+    let Some(divergence) = timeline.divergence else { return html! {} };
+    let desired = divergence.fields.iter().find(|field| field.field == "status.desiredReplicas");
+    let text = desired.map_or_else(
+        || "diverges".to_owned(),
+        |field| format!("model {}, {} {}", field.model, timeline.engine, field.upstream),
+    );
+    let at = axis.percent(divergence.at);
     html! {
-        @if let Some(at) = at {
-            @if at < 70.0 {
-                span.flag style=(format!("left:{at:.2}%")) { "diverges" }
-            } @else {
-                span.flag.r style=(format!("right:{:.2}%", 100.0 - at)) { "diverges" }
-            }
+        @if at < 55.0 {
+            span.flag style=(format!("left:{at:.2}%")) { (text) }
+        } @else {
+            span.flag.r style=(format!("right:{:.2}%", 100.0 - at)) { (text) }
         }
     }
 }

@@ -70,9 +70,9 @@ impl<W: Write> Html<W> {
 
     fn write(&mut self, summary: Option<&Summary>) -> io::Result<()> {
         let stale = summary.map(|summary| summary.stale_known.as_slice()).unwrap_or_default();
-        let stale = stale.iter().map(|entry| {
-            format!("{entry} no longer disagrees; remove it from divergences.yaml")
-        });
+        let stale = stale
+            .iter()
+            .map(|entry| format!("{entry} no longer disagrees; remove it from divergences.yaml"));
         let missing = summary.map(|summary| summary.missing.as_slice()).unwrap_or_default();
         let missing = missing.iter().map(|part| format!("missing: {part}"));
         self.notes.extend(stale.chain(missing));
@@ -117,7 +117,12 @@ impl<W: Write> Report for Html<W> {
 
 /// A page for a run of the model alone.
 #[must_use]
-pub fn prediction(scenario: &Scenario, run: &FreeRun, unmet: &[Unmet], note: Option<&str>) -> String {
+pub fn prediction(
+    scenario: &Scenario,
+    run: &FreeRun,
+    unmet: &[Unmet],
+    note: Option<&str>,
+) -> String {
     let mut templates = Templates::default();
     let section = Section::of_model(scenario, run, unmet, &mut templates);
     let notes: Vec<String> = note.map(str::to_owned).into_iter().collect();

@@ -86,7 +86,9 @@ pub(super) fn area(bars: impl IntoIterator<Item = Bar>) -> String {
     let mut joined: Vec<Bar> = Vec::new();
     for bar in bars.into_iter().filter(|bar| bar.bottom - bar.top > 0.01) {
         match joined.last_mut() {
-            Some(last) if last.to == bar.from && (last.top, last.bottom) == (bar.top, bar.bottom) => {
+            Some(last)
+                if last.to == bar.from && (last.top, last.bottom) == (bar.top, bar.bottom) =>
+            {
                 last.to = bar.to;
             }
             _ => joined.push(bar),

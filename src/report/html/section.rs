@@ -127,15 +127,15 @@ impl Section {
 
 /// `1.30–1.37`, for consecutive releases.
 fn ranges(releases: &[String]) -> String {
-    let minor = |release: &String| {
-        release.strip_prefix("1.").and_then(|minor| minor.parse::<u32>().ok())
-    };
+    let minor =
+        |release: &String| release.strip_prefix("1.").and_then(|minor| minor.parse::<u32>().ok());
     let mut groups: Vec<Vec<&String>> = Vec::new();
     for release in releases {
         match groups.last_mut() {
             Some(group)
                 if group.last().and_then(|last| minor(last)).map(|last| last + 1)
-                    == minor(release) && minor(release).is_some() =>
+                    == minor(release)
+                    && minor(release).is_some() =>
             {
                 group.push(release);
             }
@@ -189,7 +189,13 @@ fn diverges(outcome: &Outcome, divergence: &Divergence) -> Markup {
     let why = outcome::reason(outcome, divergence);
     html! {
         div.div {
-            p { b { "Diverges at tick " (divergence.tick) ", t=" (divergence.at) } }
+            p { b {
+                @if outcome::is_api_answer(divergence) {
+                    "The API server's answer differs, t=" (divergence.at)
+                } @else {
+                    "Diverges at tick " (divergence.tick) ", t=" (divergence.at)
+                }
+            } }
             div.wide { table {
                 thead { tr { th { "field" } th { "model" } th { (outcome.engine) } } }
                 tbody {

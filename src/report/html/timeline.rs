@@ -18,6 +18,8 @@ pub(super) struct Run<'a> {
     pub(super) ticks: Vec<Tick<'a>>,
     /// The first tick that diverges, if any.
     pub(super) divergence: Option<&'a Divergence>,
+    /// The name of the engine.
+    engine: &'a str,
 }
 
 /// A tick: what was observed, and why the model predicted what it predicted.
@@ -48,7 +50,8 @@ impl<'a> Run<'a> {
             Verdict::Diverges(divergence) => Some(divergence),
             _ => None,
         };
-        (!ticks.is_empty()).then_some(Run { scenario, ticks, divergence })
+        let engine = &*outcome.engine;
+        (!ticks.is_empty()).then_some(Run { scenario, ticks, divergence, engine })
     }
 
     /// A run of the model alone; `None` if it has no tick.
@@ -59,7 +62,8 @@ impl<'a> Run<'a> {
             derivation: Some(&tick.derivation),
         });
         let ticks: Vec<Tick<'a>> = ticks.collect();
-        (!ticks.is_empty()).then_some(Run { scenario, ticks, divergence: None })
+        let engine = &*run.trace.engine;
+        (!ticks.is_empty()).then_some(Run { scenario, ticks, divergence: None, engine })
     }
 
     /// The timeline of each HPA that was reconciled, in the order of the scenario.
@@ -74,8 +78,8 @@ impl<'a> Run<'a> {
             let own = self.ticks.iter().filter(|tick| tick.observation.hpa == **name);
             let ticks: Vec<Tick<'a>> = own.copied().collect();
             let hpa = ticks.first()?.observation.hpa.clone();
-            let (scenario, divergence) = (self.scenario, self.divergence);
-            Some(Timeline { scenario, hpa, ticks, divergence })
+            let Run { scenario, divergence, engine, .. } = *self;
+            Some(Timeline { scenario, hpa, ticks, divergence, engine })
         };
         names.iter().filter_map(of).collect()
     }
@@ -93,6 +97,8 @@ pub(super) struct Timeline<'a> {
     pub(super) hpa: Arc<str>,
     pub(super) ticks: Vec<Tick<'a>>,
     pub(super) divergence: Option<&'a Divergence>,
+    /// The name of the engine.
+    pub(super) engine: &'a str,
 }
 
 /// A value from a time on; `None` if there is none.
@@ -290,13 +296,6 @@ impl Tick<'_> {
     fn desired(&self) -> Option<i32> {
         self.observation.status_write().map(|write| write.status.desired_replicas)
     }
-
-    /// The replicas that the model desires, if the controller wrote others.
-    fn otherwise_desired(&self) -> Option<i32> {
-        let model = self.derivation.filter(|derivation| derivation.error.is_none())?;
-        let desired = self.desired()?;
-        (model.desired_replicas != desired).then_some(model.desired_replicas)
-    }
 }
 
 impl Replicas {
@@ -321,7 +320,10 @@ impl Replicas {
             push(&mut self.desired, at, desired);
         }
         if let Some(derivation) = tick.derivation.filter(|it| it.current_replicas.is_some()) {
-            self.model.push((at, tick.otherwise_desired().map(f64::from)));
+            let model = derivation.desired_replicas;
+            let written = self.desired.last().and_then(|(_, desired)| *desired);
+            let differs = derivation.error.is_none() && written != Some(f64::from(model));
+            self.model.push((at, Some(f64::from(model)).filter(|_| differs)));
             push(&mut self.min, at, derivation.min_replicas);
             push(&mut self.max, at, derivation.max_replicas);
         }

@@ -25,7 +25,8 @@ pub(super) fn changes(values: &[Value]) -> String {
     }
     let more = changes.len().saturating_sub(CHANGES);
     changes.truncate(CHANGES);
-    let more = if more > 0 { format!(", and {}", counted(more, "more change")) } else { String::new() };
+    let more =
+        if more > 0 { format!(", and {}", counted(more, "more change")) } else { String::new() };
     format!("From {first:.0}: {}{more}", changes.join(", "))
 }
 
@@ -81,7 +82,8 @@ pub(super) struct ByteUnit {
 
 /// The largest unit that a number of bytes reaches.
 pub(super) fn byte_unit(bytes: f64) -> ByteUnit {
-    const UNITS: [(&str, i64); 4] = [("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)];
+    const UNITS: [(&str, i64); 4] =
+        [("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)];
     let unit = UNITS.into_iter().find(|(_, size)| bytes >= *size as f64);
     unit.map_or(ByteUnit { name: "", size: 1.0 }, |(name, size)| ByteUnit {
         name,
