@@ -29,6 +29,7 @@ fn main() -> ExitCode {
     suite.test("twenty_scenarios_take_at_most_300_kB", small);
     suite.test("the_same_result_on_two_releases_is_shown_once", releases);
     suite.test("a_divergence_is_marked_with_both_values", divergence);
+    suite.test("changes_between_releases_have_both_timelines", changes);
     suite.test("texts_of_a_scenario_are_not_markup", markup);
     suite.test("a_long_run_has_a_limited_size", long);
     let browser =
@@ -78,9 +79,11 @@ fn parse(text: &str) -> Result<Document<'_>, Failed> {
         let name = node.tag_name().name();
         assert!(!matches!(name, "link" | "img" | "iframe" | "object" | "image" | "use"), "{name}");
         for attribute in node.attributes() {
+            // A link loads nothing by itself.
+            let is_link = name == "a" && attribute.name() == "href";
             let (name, value) = (attribute.name(), attribute.value());
             assert!(
-                !matches!(name, "src" | "href" | "srcset" | "action" | "data"),
+                is_link || !matches!(name, "src" | "href" | "srcset" | "action" | "data"),
                 "{name}={value}"
             );
             assert!(!name.starts_with("on"), "{name}");
@@ -247,6 +250,22 @@ fn divergence() -> Result<(), Failed> {
     assert!(text(section).contains(why), "{}", text(section));
     let data: Value = serde_json::from_str(&text(with_class(section, "ticks")[0]))?;
     assert_eq!((&data["k"][tick - 1][4], &data["k"][tick][4]), (&"d".into(), &"p".into()));
+    Ok(())
+}
+
+fn changes() -> Result<(), Failed> {
+    let arguments = ["diff", "closed-loop", "--from", "1.36", "--to", "1.37"];
+    let page = page(&arguments, "--html", "")?;
+    let document = parse(&page.text)?;
+    let sections = sections(&document);
+    assert_eq!(sections.len(), 10);
+    for section in sections {
+        assert_eq!(section.attribute("data-v"), Some("changed"));
+        let figures = with_class(section, "fig");
+        assert_eq!(figures.len(), 2, "one timeline for each release");
+        figures.into_iter().try_for_each(check_figure)?;
+        assert!(text(section).contains("Since 1.37: "), "{}", text(section));
+    }
     Ok(())
 }
 

@@ -16,12 +16,15 @@ mod words;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use section::Section;
 use ticks::Templates;
 
-use super::Report;
+use super::change::Between;
+use super::{Report, counted};
 use crate::expect::Unmet;
+use crate::run::change::Changed;
 use crate::run::{Event, FreeRun, Setting, Summary};
 use crate::scenario::Scenario;
 
@@ -79,8 +82,7 @@ impl<W: Write> Html<W> {
         let setting = self.setting.clone().unwrap_or_default();
         let text = page::page(page::Contents {
             title: "Conformance run",
-            engine: &setting.engine,
-            release: &setting.release,
+            subject: &format!("{} {}", setting.engine, setting.release),
             notes: &self.notes,
             sections: std::mem::take(&mut self.sections),
             templates: &self.templates,
@@ -128,10 +130,34 @@ pub fn prediction(
     let notes: Vec<String> = note.map(str::to_owned).into_iter().collect();
     page::page(page::Contents {
         title: "Prediction",
-        engine: "model",
-        release: &run.trace.release,
+        subject: &format!("the model of {}", run.trace.release),
         notes: &notes,
         sections: vec![section],
+        templates: &templates,
+    })
+}
+
+/// A page for the changes between two releases. `same` is the number of scenarios that did not
+/// change; `skipped` are the ids of those that were not compared, with the reasons.
+#[must_use]
+pub fn changes(
+    between: Between,
+    found: &[(Arc<Scenario>, Changed)],
+    same: usize,
+    skipped: &[(String, String)],
+) -> String {
+    let mut templates = Templates::default();
+    let sections = found
+        .iter()
+        .map(|(scenario, changed)| Section::of_change(scenario, between, changed, &mut templates));
+    let sections: Vec<Section> = sections.collect();
+    let mut notes = vec![format!("{} unchanged", counted(same, "more scenario"))];
+    notes.extend(skipped.iter().map(|(id, why)| format!("not compared: {id}: {why}")));
+    page::page(page::Contents {
+        title: "Changes between releases",
+        subject: &format!("{} and {}", between.from, between.to),
+        notes: &notes,
+        sections,
         templates: &templates,
     })
 }

@@ -4,18 +4,21 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, PreEscaped, html};
 
-use super::section::{Section, VERDICTS};
+use super::section::{FAILURES, Section, VERDICTS};
 use super::ticks::Templates;
 use crate::report::{counted, thousands};
 
 /// With at most this many scenarios, all of them are open.
 const MOST_OPEN: usize = 20;
 
+/// The maximum number of notes that are not folded.
+const MOST_NOTES: usize = 3;
+
 /// The contents of a page.
 pub(super) struct Contents<'a> {
     pub(super) title: &'a str,
-    pub(super) engine: &'a str,
-    pub(super) release: &'a str,
+    /// The engine and the releases: `upstream 1.37`.
+    pub(super) subject: &'a str,
     pub(super) notes: &'a [String],
     pub(super) sections: Vec<Section>,
     pub(super) templates: &'a Templates,
@@ -29,12 +32,12 @@ pub(super) fn page(mut contents: Contents<'_>) -> String {
     let all_open = sections.len() <= MOST_OPEN;
     let several = sections.iter().any(|it| it.releases != sections[0].releases)
         || sections.iter().any(|section| section.releases.len() > 1);
-    let is_open = |section: &Section| all_open || section.rank() < 3;
+    let is_open = |section: &Section| all_open || section.rank() < FAILURES;
     let body = html! {
         header {
             h1 { (contents.title) }
             p.sub { "kube-lockstep " (env!("CARGO_PKG_VERSION")) ", " (subject(&contents)) }
-            @for note in contents.notes { p.note { (note) } }
+            (notes(contents.notes))
         }
         @if sections.len() > 1 { (filters(sections)) }
         main {
@@ -65,12 +68,26 @@ pub(super) fn page(mut contents: Contents<'_>) -> String {
 
 /// `332 scenarios on upstream 1.37`.
 fn subject(contents: &Contents<'_>) -> String {
-    let Contents { sections, engine, release, .. } = contents;
+    let Contents { sections, subject, .. } = contents;
     match sections.as_slice() {
-        [only] if only.releases.len() == 1 => format!("{} on {engine} {release}", only.id),
+        [only] if only.releases.len() == 1 => format!("{} on {subject}", only.id),
         _ => {
             let runs = sections.iter().map(|section| section.releases.len()).sum();
-            format!("{} on {engine} {release}", counted(runs, "scenario"))
+            format!("{} on {subject}", counted(runs, "scenario"))
+        }
+    }
+}
+
+/// The notes on the whole page. Many of them are folded.
+fn notes(notes: &[String]) -> Markup {
+    let (first, more) = notes.split_at(notes.len().min(MOST_NOTES));
+    html! {
+        @for note in first { p.note { (note) } }
+        @if !more.is_empty() {
+            details.notes {
+                summary { (counted(more.len(), "more note")) }
+                @for note in more { p.note { (note) } }
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! One scenario of a page: its verdict, its divergence, and its timelines.
 
+use std::sync::Arc;
+
 use maud::{Markup, html};
 
 use super::ticks::Templates;
@@ -7,8 +9,10 @@ use super::timeline::{Run, Timeline};
 use super::{chart, ticks};
 use crate::compare::Divergence;
 use crate::expect::Unmet;
+use crate::report::change::Between;
 use crate::report::{counted, outcome};
-use crate::run::{FreeRun, Outcome, Setting, Verdict};
+use crate::run::change::Changed;
+use crate::run::{FreeRun, Outcome, Setting, Verdict, free_run};
 use crate::scenario::Scenario;
 
 /// A scenario of a page. The same result on several releases is shown once.
@@ -25,8 +29,20 @@ pub(super) struct Section {
 }
 
 /// The verdicts, the worst first.
-pub(super) const VERDICTS: [&str; 7] =
-    ["diverges", "unexpected", "unmet", "inconclusive", "skipped", "predicted", "conforms"];
+pub(super) const VERDICTS: [&str; 9] = [
+    "diverges",
+    "unexpected",
+    "unmet",
+    "unexplained",
+    "inconclusive",
+    "skipped",
+    "changed",
+    "predicted",
+    "conforms",
+];
+
+/// The number of verdicts that are failures, whose sections are open.
+pub(super) const FAILURES: usize = 4;
 
 impl Section {
     /// The section of an outcome.
@@ -83,6 +99,40 @@ impl Section {
             verdict: if unmet.is_empty() { "predicted" } else { "unmet" },
             releases: vec![free.trace.release.clone()],
             spark: spark(run.as_ref()),
+            body: body.into_string(),
+        }
+    }
+
+    /// The section of a change between two releases: what changed, why, and the timelines of the
+    /// model on both.
+    pub(super) fn of_change(
+        scenario: &Arc<Scenario>,
+        between: Between,
+        changed: &Changed,
+        templates: &mut Templates,
+    ) -> Section {
+        let runs = [between.from, between.to].map(|release| free_run(scenario, release));
+        let runs = [0, 1].map(|index| {
+            Run::of_model(scenario, &runs[index]).map(|run| {
+                let body = figures(Some(&run), templates);
+                (body, spark(Some(&run)))
+            })
+        });
+        let body = html! {
+            p.facts { (scenario.path) ":" (scenario.line) }
+            (changed_fields(between, changed))
+            @for (release, run) in [between.from, between.to].iter().zip(&runs) {
+                @if let Some((figures, _)) = run { h2 { "Model of " (release) } (figures) }
+            }
+        };
+        let verdict = if changed.rows.is_empty() { "unexplained" } else { "changed" };
+        let [_, newer] = runs;
+        Section {
+            id: scenario.id.clone(),
+            requirement: scenario.requirement.clone(),
+            verdict,
+            releases: vec![between.to.to_string()],
+            spark: newer.map(|(_, spark)| spark).unwrap_or_default(),
             body: body.into_string(),
         }
     }
@@ -211,6 +261,37 @@ fn diverges(outcome: &Outcome, divergence: &Divergence) -> Markup {
             @if !why.is_empty() { p { b { "Why the model said so: " } (why) } }
             @if outcome.poisoned > 0 {
                 p.hint { (counted(outcome.poisoned, "later tick")) " not compared" }
+            }
+        }
+    }
+}
+
+/// The fields of the first tick that changed, and the rows of the model that explain them.
+fn changed_fields(between: Between, changed: &Changed) -> Markup {
+    let first = &changed.first;
+    html! {
+        div.div.explained[!changed.rows.is_empty()] {
+            p { b { "Changed at tick " (first.tick) ", t=" (first.at) } }
+            div.wide { table {
+                thead { tr { th { "field" } th { (between.from) } th { (between.to) } } }
+                tbody {
+                    @for field in &first.fields {
+                        tr {
+                            th scope="row" { (field.field) }
+                            td.m data-side=(between.from) { (field.model) }
+                            td.e data-side=(between.to) { (field.upstream) }
+                        }
+                    }
+                }
+            } }
+            @for row in &changed.rows {
+                p {
+                    b { "Since " (row.since) ": " } (row.what)
+                    @for link in row.links() { " " a href=(link) { (link) } }
+                }
+            }
+            @if changed.rows.is_empty() {
+                p { "No row of the model explains this change." }
             }
         }
     }
