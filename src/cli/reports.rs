@@ -1,5 +1,5 @@
-//! `--report`: reports in files, in addition to the one on standard output. All of them read the same
-//! events.
+//! `--report`: reports in files, in addition to the one on standard output. All of them read the
+//! same events.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};

@@ -1,8 +1,8 @@
 //! A run as JUnit's XML, which most CI systems read: one suite for each release, one test case for
 //! each scenario.
 //!
-//! Divergences and unmet expectations are failures, scenarios without a verdict are errors. The file
-//! has only the attributes that all schemas of the format know.
+//! Divergences and unmet expectations are failures, scenarios without a verdict are errors. The
+//! files follow the schema of Jenkins.
 
 use std::io::{self, Write};
 

@@ -307,7 +307,10 @@ fn limits(limits: &[Limited], axis: TimeAxis) -> Markup {
     }
     html! {
         div.lane {
-            div.cap { b { "Limited by" } span.hint { "why the replicas do not follow the metrics" } }
+            div.cap {
+                b { "Limited by" }
+                span.hint { "why the replicas do not follow the metrics" }
+            }
             div.strip {
                 @for limit in limits {
                     @let (from, to) = (axis.percent(limit.from), axis.percent(limit.to));
@@ -370,9 +373,8 @@ fn time(labels: &[Label]) -> Markup {
             @for (index, label) in labels.iter().enumerate() {
                 @let edge = if label.percent > 96.0 { "r" } else if index == 0 { "f" } else { "m" };
                 @let every = if index % 2 == 1 { "odd" } else { "even" };
-                span class=(format!("{edge} {every}")) style=(format!("left:{:.2}%", label.percent)) {
-                    (label.text)
-                }
+                @let style = format!("left:{:.2}%", label.percent);
+                span.(edge).(every) style=(style) { (label.text) }
             }
         }
     }
