@@ -71,7 +71,7 @@
 //! | [`fuzz`] | generated scenarios, and shrinking | `model`, `scenario`, `world` |
 //! | [`engine`] | the engines that run scenarios | `model`, `scenario`, `world`, `trace`, `compare::Scope` |
 //! | [`run`] | runs, verdicts and events | `model`, `scenario`, `world`, `trace`, `compare`, `expect`, `fuzz`, `engine` |
-//! | [`report`] | reports as text and JSON | `model`, `trace`, `compare`, `expect`, `run`, `scenario`, `fuzz` |
+//! | [`report`] | reports as text, JSON, pages, and in the formats of CI systems | `model`, `trace`, `compare`, `expect`, `run`, `scenario`, `fuzz` |
 //! | [`cli`] | the command, one file per subcommand | everything |
 //!
 //! The modules from [`model`] to [`fuzz`] are the *pure half*: no files, no clock, no processes.

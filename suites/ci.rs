@@ -1,6 +1,6 @@
-//! The files of `ci/` for other machines: the scripts of the nightly workflow and of the indexed
-//! Job run unchanged, on engines that do not require Go, and their results are merged. The suite
-//! also runs `ci/resolve`, which adds a release.
+//! The files for other machines: the scripts of the nightly workflow, of the action and of the
+//! indexed Job run unchanged, on engines that do not require Go. The suite also runs `ci/resolve`,
+//! which adds a release, and the scripts of a release of this program.
 //!
 //! The scripts require bash and jq; without them, the tests are reported as ignored.
 
@@ -24,12 +24,16 @@ fn main() -> ExitCode {
     let mut suite = Suite::new("ci");
     let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
     let programs = suite.require_that("bash and jq", || has("bash") && has("jq"));
+    let bash = suite.require_that("bash", || has("bash"));
     suite.test_with(&programs, "the_nightly_workflow_runs", |()| nightly_workflow_runs());
+    suite.test_with(&bash, "the_action_runs_and_reports", |()| action());
+    suite.test_with(&bash, "the_action_installs_a_released_program", |()| action_installs());
+    suite.test_with(&bash, "the_krew_manifest_names_the_archives", |()| krew());
+    suite.test("every_workflow_is_complete", workflows);
     let no_types = !cfg!(feature = "clusters");
     suite.test_unless(no_types, "the_job_is_a_valid_manifest", manifest);
     suite.test("the_pods_of_the_job_share_the_run", pods);
     suite.test("control_planes_have_the_versions_of_the_engines", control_planes);
-    let bash = suite.require_that("bash", || has("bash"));
     suite.test_with(&bash, "record_runs_the_live_suite_for_the_named_fixtures", |()| record());
     // The build fills Go's module cache.
     let upstream = suite.upstream(Release::NEWEST);
@@ -131,8 +135,9 @@ fn control_planes() -> Result<(), Failed> {
     Ok(())
 }
 
-fn yaml(name: &str) -> Result<Value, Failed> {
-    let text = fs::read_to_string(support::repository().join("ci").join(name))?;
+/// A file in YAML, by its path in the repository.
+fn yaml(path: &str) -> Result<Value, Failed> {
+    let text = fs::read_to_string(support::repository().join(path))?;
     Ok(serde_yaml::from_str(&text)?)
 }
 
@@ -233,7 +238,7 @@ type Steps = Vec<(String, Output)>;
 
 impl NightlyWorkflow {
     fn new() -> Result<NightlyWorkflow, Failed> {
-        let workflow = yaml("nightly.yaml")?;
+        let workflow = yaml(".github/workflows/nightly.yaml")?;
         assert_eq!(workflow["defaults"]["run"]["shell"], "bash");
         Ok(NightlyWorkflow { workflow, machine: Machine::new()? })
     }
@@ -312,7 +317,177 @@ fn nightly_workflow_runs() -> Result<(), Failed> {
         let last = text.lines().last().ok_or(file)?;
         assert!(last.starts_with(r#"{"summary":"#) && !last.contains("\"missing\":["), "{last}");
     }
+    for file in ["run.html", "run.xml"] {
+        assert!(fs::read_to_string(nightly.machine.path(file))?.contains(&releases[1]), "{file}");
+    }
     missing_results_fail(&nightly, releases, &clusters[0])
+}
+
+/// The steps of the action, on a machine where the repository is the action.
+fn action_steps(machine: &Machine, values: &[(&str, &str)]) -> Result<Steps, Failed> {
+    let action = yaml("action.yml")?;
+    let defaults = action["inputs"].as_object().ok_or("inputs")?.iter().map(|(name, input)| {
+        assert!(input["description"].is_string(), "{name} has no description");
+        (format!("inputs.{name}"), input["default"].as_str().unwrap_or_default().to_owned())
+    });
+    let defaults: Vec<(String, String)> = defaults.collect();
+    let root = support::repository().to_string_lossy().into_owned();
+    let mut all = values.to_vec();
+    all.push(("github.action_path", &root));
+    all.extend(defaults.iter().map(|(name, value)| (&**name, &**value)));
+    let steps = action["runs"]["steps"].as_array().ok_or("steps")?;
+    assert!(steps.iter().all(|step| step["run"].is_null() || step["shell"] == "bash"));
+    let outputs = scripts(&action["runs"], &all)?.into_iter().map(|(name, script, mut env)| {
+        env.insert("RUNNER_TEMP".to_owned(), machine.path("temp").to_string_lossy().into());
+        env.insert("GITHUB_PATH".to_owned(), machine.path("paths").to_string_lossy().into());
+        let summary = machine.path("summary.md").to_string_lossy().into();
+        env.insert("GITHUB_STEP_SUMMARY".to_owned(), summary);
+        env.insert("GITHUB_WORKSPACE".to_owned(), machine.path("").to_string_lossy().into());
+        env.extend(values.iter().filter_map(|(name, value)| {
+            Some((name.strip_prefix("env.")?.to_owned(), (*value).to_owned()))
+        }));
+        let output = machine.run(BASH, &script, &env)?;
+        Ok((name, output))
+    });
+    outputs.collect()
+}
+
+/// A scenario whose expectation is not met, in the folder `hpa` of a machine.
+fn unmet_scenario(machine: &Machine) -> Result<(), Failed> {
+    let fixture = support::repository().join("fixtures/tolerance/upper-edge-is-inclusive.yaml");
+    let text = fs::read_to_string(fixture)?;
+    let (text, _) = text.split_once("\nexpect:").ok_or("expectations")?;
+    fs::create_dir_all(machine.path("hpa"))?;
+    let expect = "expect:\n  - {tick: 1, replicas: 99}\n";
+    Ok(fs::write(machine.path("hpa/mine.yaml"), format!("{text}\n{expect}"))?)
+}
+
+fn action() -> Result<(), Failed> {
+    let machine = Machine::new()?;
+    // The installation builds the program in the folder of the action.
+    let target = machine.path("target").to_string_lossy().into_owned();
+    let cargo = format!(
+        "[ \"$*\" = 'build --release --locked' ] && mkdir -p {target}/release && cp {} \
+         {target}/release/kube-lockstep\n",
+        machine.path("path/kube-lockstep").display()
+    );
+    machine.program("path/cargo", &cargo)?;
+    unmet_scenario(&machine)?;
+    let values = [
+        ("env.CARGO_TARGET_DIR", &*target),
+        ("inputs.scenarios", "hpa"),
+        ("inputs.engine", "model"),
+        ("inputs.reports", "reports"),
+    ];
+    let steps = action_steps(&machine, &values)?;
+    let [(_, install), (_, run)] = steps.as_slice() else { return Err("two steps".into()) };
+    assert!(install.status.success(), "{}", text_of(&install.stderr));
+    assert!(text_of(&install.stdout).starts_with("kube-lockstep "));
+    let bin = fs::read_to_string(machine.path("paths"))?;
+    assert!(Path::new(bin.trim()).join("kube-lockstep").exists(), "{bin}");
+    let shown = text_of(&run.stdout) + &text_of(&run.stderr);
+    assert_eq!(run.status.code(), Some(1), "{shown}");
+    assert!(shown.contains("::error file=hpa/mine.yaml,line="), "{shown}");
+    assert_eq!(fs::read_to_string(machine.path("output"))?, "exit-code=1\n");
+    for file in ["reports/report.html", "reports/results.xml", "reports/results.md", "summary.md"] {
+        let text = fs::read_to_string(machine.path(file))?;
+        assert!(text.contains("expected 99"), "{file}: {text}");
+    }
+    Ok(())
+}
+
+/// A release in a folder stands in for the release on the web; its checksum must match.
+fn action_installs() -> Result<(), Failed> {
+    let machine = Machine::new()?;
+    let version = env!("CARGO_PKG_VERSION");
+    let name = match (std::env::consts::OS, std::env::consts::ARCH) {
+        ("macos", arch) => format!("kube-lockstep-{version}-{arch}-apple-darwin"),
+        (_, arch) => format!("kube-lockstep-{version}-{arch}-unknown-linux-musl"),
+    };
+    let pack = format!(
+        "mkdir -p web/v{version} {name}\ncp path/kube-lockstep {name}/\n\
+         tar -czf web/v{version}/{name}.tar.gz {name}\ncd web/v{version}\n\
+         if command -v sha256sum; then sha256sum {name}.tar.gz; else shasum -a 256 \
+         {name}.tar.gz; fi | tail -n 1 > {name}.tar.gz.sha256\n"
+    );
+    let packed = machine.run(BASH, &pack, &Variables::new())?;
+    assert!(packed.status.success(), "{}", text_of(&packed.stderr));
+    unmet_scenario(&machine)?;
+    let base = format!("file://{}", machine.path("web").display());
+    let tag = format!("v{version}");
+    let values = [("env.BASE", &*base), ("inputs.version", &tag), ("inputs.engine", "model")];
+    let install = |machine: &Machine| -> Result<Output, Failed> {
+        let steps = action_steps(machine, &values)?;
+        Ok(steps.into_iter().next().ok_or("a step")?.1)
+    };
+    let output = install(&machine)?;
+    assert!(output.status.success(), "{}", text_of(&output.stderr));
+    assert_eq!(text_of(&output.stdout).trim(), format!("kube-lockstep {version}"));
+    let sum = machine.path(&format!("web/v{version}/{name}.tar.gz.sha256"));
+    let right = fs::read_to_string(&sum)?;
+    let (first, rest) = right.split_at(1);
+    fs::write(&sum, format!("{}{rest}", if first == "0" { "1" } else { "0" }))?;
+    let output = install(&machine)?;
+    assert!(!output.status.success(), "a wrong checksum is an error");
+    Ok(())
+}
+
+/// The checksums of the archives are those of their files.
+fn krew() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let version = env!("CARGO_PKG_VERSION");
+    let workflow = yaml(".github/workflows/release.yaml")?;
+    let matrix = &workflow["jobs"]["build"]["strategy"]["matrix"]["include"];
+    let targets: Vec<&str> =
+        matrix.as_array().ok_or("targets")?.iter().filter_map(|it| it["target"].as_str()).collect();
+    assert!(targets.len() >= 4, "{targets:?}");
+    for (index, target) in targets.iter().enumerate() {
+        let name = format!("kube-lockstep-{version}-{target}.tar.gz");
+        let sum = format!("{index}{:063}  {name}\n", 0);
+        fs::write(folder.path().join(format!("{name}.sha256")), sum)?;
+    }
+    let script = support::repository().join("ci/release/krew");
+    let output = Command::new(script).arg(folder.path()).output()?;
+    assert!(output.status.success(), "{}", text_of(&output.stderr));
+    let manifest: Value = serde_yaml::from_str(&text_of(&output.stdout))?;
+    assert_eq!(manifest["metadata"]["name"], "lockstep");
+    assert_eq!(manifest["spec"]["version"], format!("v{version}"));
+    let platforms = manifest["spec"]["platforms"].as_array().ok_or("platforms")?;
+    assert_eq!(platforms.len(), targets.len());
+    for platform in platforms {
+        let uri = platform["uri"].as_str().ok_or("a URI")?;
+        let index = targets.iter().position(|target| uri.ends_with(&format!("-{target}.tar.gz")));
+        let index = index.ok_or_else(|| format!("{uri} is not built"))?;
+        assert_eq!(platform["sha256"], format!("{index}{:063}", 0), "{uri}");
+        assert_eq!(platform["bin"], "kubectl-lockstep");
+    }
+    Ok(())
+}
+
+/// Each script that a workflow names exists, and each workflow limits its permissions and times.
+fn workflows() -> Result<(), Failed> {
+    let folder = support::repository().join(".github/workflows");
+    let mut names = BTreeSet::new();
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let workflow = yaml(&format!(".github/workflows/{name}"))?;
+        assert_eq!(workflow["permissions"]["contents"], "read", "{name}");
+        for (job, content) in workflow["jobs"].as_object().ok_or("jobs")? {
+            assert!(content["timeout-minutes"].is_u64(), "{name}: {job} has no time limit");
+            for step in content["steps"].as_array().ok_or("steps")? {
+                let script = step["run"].as_str().unwrap_or_default();
+                assert!(!script.contains("${{"), "{name}: {script}");
+                for word in script.split(|c: char| !(c.is_alphanumeric() || "/-.".contains(c))) {
+                    let exists = support::repository().join(word).exists();
+                    assert!(exists || !word.starts_with("ci/"), "{name}: {word} is missing");
+                }
+            }
+        }
+        names.insert(name);
+    }
+    let expected = ["nightly.yaml", "pull-request.yaml", "release.yaml"];
+    assert_eq!(names, expected.map(str::to_owned).into());
+    Ok(())
 }
 
 /// The report fails if a job left no results or was killed.
@@ -340,7 +515,7 @@ fn missing_results_fail(
 /// Deserializing drops fields that the API's types do not have.
 #[cfg(feature = "clusters")]
 fn manifest() -> Result<(), Failed> {
-    let written = yaml("job.yaml")?;
+    let written = yaml("ci/job.yaml")?;
     let job: Job = serde_json::from_value(written.clone())?;
     let read = serde_json::to_value(&job)?;
     assert_eq!(read, written, "a field is unknown or misspelled");
@@ -361,7 +536,7 @@ fn manifest() -> Result<(), Failed> {
 }
 
 fn pods() -> Result<(), Failed> {
-    let job = yaml("job.yaml")?;
+    let job = yaml("ci/job.yaml")?;
     let spec = &job["spec"];
     let pod = &spec["template"]["spec"];
     let [container] = pod["containers"].as_array().ok_or("containers")?.as_slice() else {

@@ -11,7 +11,11 @@ use kube_lockstep::model::observation::{
 };
 use kube_lockstep::model::time::Time;
 use kube_lockstep::report::Report;
+use kube_lockstep::report::github::{Folders, Github};
+use kube_lockstep::report::html::Html;
 use kube_lockstep::report::json::Json;
+use kube_lockstep::report::junit::Junit;
+use kube_lockstep::report::markdown::Markdown;
 use kube_lockstep::report::terminal::{Layout, Terminal};
 use kube_lockstep::run::{Event, KnownHit, Outcome, Setting, Summary, Verdict};
 
@@ -335,4 +339,153 @@ fn the_json_summary_has_exactly_these_keys() {
         json.lines().last().unwrap_or_default(),
         @r#"{"summary":{"version":"0.1.0","engine":"upstream","release":"1.37","scenarios":3,"conforms":0,"diverges":1,"unmet":1,"inconclusive":0,"skipped":1,"ticks":9,"seconds":0.812}}"#
     );
+}
+
+/// Passes the events to a report, and returns the report.
+fn reported<R: Report>(mut report: R, events: &[Event]) -> R {
+    for event in events {
+        report.event(event).expect("a vector can be written to");
+    }
+    report
+}
+
+fn utf8(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).expect("reports are UTF-8")
+}
+
+/// An element of the JUnit schema that Jenkins uses: its attributes, the required ones first, and
+/// the elements that it may contain.
+struct Element {
+    name: &'static str,
+    required: &'static [&'static str],
+    optional: &'static [&'static str],
+    children: &'static [&'static str],
+}
+
+const RESULTS: &[&str] = &["skipped", "error", "failure", "system-out", "system-err"];
+const SCHEMA: [Element; 6] = [
+    Element {
+        name: "testsuites",
+        required: &[],
+        optional: &["name", "time", "tests", "failures", "errors"],
+        children: &["testsuite"],
+    },
+    Element {
+        name: "testsuite",
+        required: &["name", "tests", "failures", "errors"],
+        optional: &["group", "time", "skipped", "timestamp", "hostname", "id", "package"],
+        children: &["properties", "testcase", "system-out", "system-err"],
+    },
+    Element {
+        name: "testcase",
+        required: &["name"],
+        optional: &["time", "classname", "group"],
+        children: RESULTS,
+    },
+    Element { name: "failure", required: &[], optional: &["type", "message"], children: &[] },
+    Element { name: "error", required: &[], optional: &["type", "message"], children: &[] },
+    Element { name: "skipped", required: &[], optional: &["type", "message"], children: &[] },
+];
+
+/// Checks a file against the schema, and that the figures of suites are those of their test cases.
+fn check_junit(text: &str) {
+    let document = roxmltree::Document::parse(text).expect("it is XML");
+    assert_eq!(document.root_element().tag_name().name(), "testsuites");
+    for node in document.descendants().filter(roxmltree::Node::is_element) {
+        let name = node.tag_name().name();
+        let schema = SCHEMA.iter().find(|element| element.name == name);
+        let schema = schema.unwrap_or_else(|| panic!("the schema has no {name}"));
+        for required in schema.required {
+            assert!(node.attribute(*required).is_some(), "{name} has no {required}");
+        }
+        for attribute in node.attributes() {
+            let attribute = attribute.name();
+            let all = [schema.required, schema.optional].concat();
+            assert!(all.contains(&attribute), "the schema has no {attribute} of {name}");
+        }
+        for child in node.children().filter(roxmltree::Node::is_element) {
+            let child = child.tag_name().name();
+            assert!(schema.children.contains(&child), "the schema has no {child} in {name}");
+        }
+        if matches!(name, "testsuite" | "testsuites") {
+            let count = |of: &str| {
+                let all = node.descendants().filter(|it| it.tag_name().name() == of);
+                all.count().to_string()
+            };
+            for (figure, of) in
+                [("tests", "testcase"), ("failures", "failure"), ("errors", "error")]
+            {
+                assert_eq!(node.attribute(figure), Some(&*count(of)), "{figure} of {name}");
+            }
+            let time = node.attribute("time").unwrap_or_default();
+            assert!(time.parse::<f64>().is_ok_and(|time| time >= 0.0), "{time:?}");
+        }
+    }
+}
+
+#[test]
+fn junit_output_follows_the_schema_of_jenkins() {
+    let text = utf8(reported(Junit::new(Vec::new()), &all()).into_inner());
+    check_junit(&text);
+    insta::assert_snapshot!(text);
+}
+
+/// A check that accepts everything would prove nothing.
+#[test]
+#[should_panic(expected = "the schema has no flavor of testcase")]
+fn an_unknown_attribute_does_not_follow_the_schema() {
+    check_junit(
+        "<testsuites tests='1' failures='0' errors='0' time='0'><testsuite name='a' tests='1' \
+         failures='0' errors='0' time='0'><testcase name='b' flavor='c'/></testsuite></testsuites>",
+    );
+}
+
+#[test]
+fn junit_output_without_scenarios_follows_the_schema() {
+    check_junit(&utf8(
+        reported(Junit::new(Vec::new()), &events(Vec::new(), &[], None)).into_inner(),
+    ));
+}
+
+#[test]
+fn markdown_output_has_the_figures_and_each_scenario_that_does_not_conform() {
+    insta::assert_snapshot!(utf8(reported(Markdown::new(Vec::new()), &all()).into_inner()));
+}
+
+#[test]
+fn github_output_has_an_annotation_for_each_problem_and_a_job_summary() {
+    let report = Github::new(Vec::new(), Some(Vec::new()), Folders::default());
+    let (out, summary) = reported(report, &all()).into_inner();
+    insta::assert_snapshot!(utf8(out));
+    let markdown = utf8(reported(Markdown::new(Vec::new()), &all()).into_inner());
+    assert_eq!(summary.map(utf8), Some(markdown));
+}
+
+/// A run that was interrupted has no summary; its reports contain what was done.
+#[test]
+fn reports_of_a_run_that_did_not_finish_say_so() {
+    let mut events = all();
+    events.pop();
+    let why = "interrupted: 8 of 9 scenarios were done";
+    let cut_off =
+        |report: &mut dyn Report| report.cut_off(why).expect("a vector can be written to");
+    let mut junit = reported(Junit::new(Vec::new()), &events);
+    cut_off(&mut junit);
+    let junit = utf8(junit.into_inner());
+    check_junit(&junit);
+    assert!(junit.contains(&format!("<error message=\"{why}\" type=\"incomplete\"/>")), "{junit}");
+    let mut markdown = reported(Markdown::new(Vec::new()), &events);
+    cut_off(&mut markdown);
+    let markdown = utf8(markdown.into_inner());
+    assert!(markdown.contains(&format!("**The run did not finish:** {why}")), "{markdown}");
+    assert!(markdown.contains("| all | 8 | 2 | 3 | 1 | 1 | 1 |"), "{markdown}");
+    let mut github =
+        reported(Github::new(Vec::new(), None::<Vec<u8>>, Folders::default()), &events);
+    cut_off(&mut github);
+    let github = utf8(github.into_inner().0);
+    assert!(github.contains(&format!("::the run did not finish: {why}\n")), "{github}");
+    let mut html = reported(Html::new(Vec::new()), &events);
+    cut_off(&mut html);
+    let html = utf8(html.into_inner());
+    assert!(html.contains(&format!("the run did not finish: {why}")) && html.contains("</html>"));
 }

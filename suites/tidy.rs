@@ -55,7 +55,7 @@ const MODULES: &[Module] = &[
     ),
     module(
         "report",
-        "reports as text and JSON",
+        "reports as text, JSON, pages, and in the formats of CI systems",
         &["model", "trace", "compare", "expect", "run", "scenario", "fuzz"],
     ),
     module("facade", "", &["model", "scenario", "expect", "engine", "run", "report"]),

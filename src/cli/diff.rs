@@ -1,7 +1,8 @@
 //! `kube-lockstep diff` and `bisect`: the changes between releases, and the release of each change.
 
 use std::fmt::Write as _;
-use std::io;
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -11,11 +12,12 @@ use super::exit;
 use super::failure::Failure;
 use super::fixtures::Fixtures;
 use super::output::{columns, show, unless_closed};
+use super::reports::ReportFile;
 use super::run::parse_all;
 use super::upstreams::{Behavior, Upstreams};
 use crate::model::rules::{Change, Release};
 use crate::report::change::Between;
-use crate::report::{self, change};
+use crate::report::{self, change, html};
 use crate::run::change::{Changed, TraceOn, changed};
 use crate::scenario::Scenario;
 
@@ -44,6 +46,9 @@ pub(super) struct Args {
     /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    /// Also write the changes as a page with the timelines of both releases
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     #[command(flatten)]
     source: Source,
 }
@@ -135,6 +140,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let (from, to) = (args.from, args.to);
     in_order(from, to)?;
     let between = Between { from, to };
+    let page = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let scenarios = parse_all(&fixtures.select(&args.names)?)?;
     let mut upstreams = Upstreams::new(fixtures.traces());
@@ -178,6 +184,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             show(&text)?;
         }
         Format::Markdown => show(&change::markdown(between, &found, same, &skipped))?,
+    }
+    if let Some(mut page) = page {
+        page.write_all(html::changes(between, &found, same, &skipped).as_bytes())?;
     }
     Ok(code(unexplained > 0, unknown, found.len() + same))
 }

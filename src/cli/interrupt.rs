@@ -14,7 +14,11 @@ use signal_hook::low_level::emulate_default_handler;
 use tokio_util::sync::CancellationToken;
 
 /// Waits for Ctrl-C during a run. The returned counter is the number of finished scenarios.
-pub(super) fn listen(scenarios: usize) -> io::Result<Arc<AtomicUsize>> {
+/// `complete` completes the reports; its argument is the reason.
+pub(super) fn listen(
+    scenarios: usize,
+    complete: impl Fn(&str) + Send + 'static,
+) -> io::Result<Arc<AtomicUsize>> {
     let done = Arc::new(AtomicUsize::new(0));
     let count = done.clone();
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
@@ -22,7 +26,9 @@ pub(super) fn listen(scenarios: usize) -> io::Result<Arc<AtomicUsize>> {
         for signal in signals.forever() {
             let done = count.load(Ordering::Relaxed);
             let were = if scenarios == 1 { "scenario was" } else { "scenarios were" };
-            print_line(&format!("interrupted: {done} of {scenarios} {were} done"));
+            let text = format!("interrupted: {done} of {scenarios} {were} done");
+            print_line(&text);
+            complete(&text);
             // Returns only if the signal has no default action.
             let _ = emulate_default_handler(signal);
         }
@@ -88,7 +94,7 @@ fn once(signals: &[i32], first_time: impl Fn(i32) + Send + 'static) -> io::Resul
 }
 
 /// Prints a separate line.
-fn print_line(text: &str) {
+pub(super) fn print_line(text: &str) {
     // On a terminal, the line may contain progress.
     let clear = if io::stderr().is_terminal() { "\r\u{1b}[K" } else { "" };
     // If this can't be written, there is no other way to report it.

@@ -22,6 +22,7 @@ mod predict;
 mod prune;
 mod releases;
 mod report;
+mod reports;
 mod run;
 mod schema;
 mod upstreams;
@@ -60,7 +61,7 @@ enum Command {
     /// `unexpected` (they agree, but an expectation in the scenario is not met; the summary counts
     /// it as `unmet`), `inconclusive` (the engine failed, or a difference may be due to chance) or
     /// `skipped`.
-    Run(run::Args),
+    Run(Box<run::Args>),
     /// Predict what an HPA will do: a table of ticks with reasons
     ///
     /// Runs only the model, without an engine or a cluster: the model's decisions drive the

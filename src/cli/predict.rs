@@ -1,12 +1,14 @@
 //! `kube-lockstep predict`.
 
-use std::io;
+use std::io::{self, Write};
+use std::path::PathBuf;
 
 use super::args::{Format, OneRelease, Source};
 use super::exit;
 use super::fixtures::Fixtures;
 use super::output::{columns, show, unless_closed};
-use crate::report::{json, table};
+use super::reports::ReportFile;
+use crate::report::{html, json, table};
 use crate::{Predict, Prediction};
 
 const HELP: &str = "\
@@ -28,6 +30,9 @@ pub(super) struct Args {
     /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    /// Also write the prediction as a page with charts and the derivation of each tick
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     #[command(flatten)]
     source: Source,
 }
@@ -36,6 +41,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let scenario = fixtures.one(&args.name)?.parse()?;
     let release = args.release.release;
+    let html = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
     let prediction = Predict::new(scenario.clone()).release(release).run();
     let applies = prediction.is_supported();
     let Prediction { run, unmet, .. } = &prediction;
@@ -58,6 +64,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             let skipped = scenario.unsupported_on(release);
             unless_closed(json::free_run(&mut io::stdout(), run, unmet, skipped.as_deref()))?;
         }
+    }
+    if let Some(mut file) = html {
+        let note = (!applies).then(|| table::other_release_text(&scenario, release));
+        let page = html::prediction(&scenario, run, unmet, note.as_deref());
+        file.write_all(page.as_bytes())?;
     }
     if let Some(why) = &run.undetermined {
         anyhow::bail!("{}: {why}", scenario.path);

@@ -9,6 +9,7 @@ use clap::Subcommand;
 use super::args::Format;
 use super::failure::Failure;
 use super::output::{columns, show, unless_closed};
+use super::reports::{ReportArg, Reports};
 use super::{exit, run};
 use crate::model::rules::Releases;
 use crate::report::json::{self, Json};
@@ -45,6 +46,9 @@ struct MergeArgs {
     /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    /// Also write a report, as with `run`. Results have no timelines, so pages have no charts
+    #[arg(long = "report", value_name = "KIND[=FILE]")]
+    reports: Vec<ReportArg>,
     /// Also list scenarios that conform
     #[arg(short, long)]
     verbose: bool,
@@ -102,20 +106,26 @@ fn merge_runs(args: &MergeArgs, texts: &[(String, String)]) -> anyhow::Result<u8
     let parts = parts.collect::<Result<Vec<_>, _>>().map_err(not_results)?;
     let merged = merge::merge(parts, args.release.as_ref(), VERSION);
     let (events, summary) = merged.map_err(Failure::from)?;
-    let mut report: Box<dyn Report> = match args.format {
+    let console: Box<dyn Report + Send> = match args.format {
         Format::Json => Box::new(Json::new(io::stdout())),
         Format::Text => {
             let layout = Layout { columns: columns(), verbose: args.verbose, progress: false };
             Box::new(Terminal::new(anstream::stdout(), layout))
         }
     };
+    let mut reports = Reports::open(console, &args.reports, args.format)?;
     for event in &events {
-        unless_closed(report.event(event))?;
+        unless_closed(reports.console.event(event))?;
+        reports.files.event(event)?;
     }
     Ok(run::code(&summary))
 }
 
 fn merge_fuzz(args: &MergeArgs, texts: &[(String, String)]) -> anyhow::Result<u8> {
+    if !args.reports.is_empty() {
+        let what = "--report can't be combined with results of `fuzz`";
+        return Err(Failure::usage(what).hint("use --format").into());
+    }
     let (empty, texts): (Vec<_>, Vec<_>) =
         texts.iter().partition(|(_, text)| text.trim().is_empty());
     let empty: Vec<String> = empty.into_iter().map(|(file, _)| file.clone()).collect();

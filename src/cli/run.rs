@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write as _};
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
@@ -17,7 +17,8 @@ use super::existing::ExistingClusterArgs;
 use super::failure::Failure;
 use super::fixtures::{Fixture, Fixtures};
 use super::interrupt::Ending;
-use super::output::{PreparationLog, columns};
+use super::output::{PreparationLog, columns, unless_closed};
+use super::reports::{ReportArg, Reports};
 use super::{exit, interrupt};
 use crate::engine::custom::{CommandError, Controller};
 use crate::engine::options::ExistingCluster;
@@ -50,6 +51,10 @@ pub(super) struct Args {
     /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    /// Also write a report: `html=FILE`, `junit=FILE`, `markdown=FILE`, or `github` for annotations
+    /// and the job summary of GitHub Actions. May be given several times
+    #[arg(long = "report", value_name = "KIND[=FILE]")]
+    reports: Vec<ReportArg>,
     /// How many scenarios to run in parallel [default: one per core; 72 on real clusters, where
     /// scenarios mostly wait]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
@@ -198,7 +203,7 @@ impl ValueEnum for EngineChoice {
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let plan = plan(args)?;
     let out = anstream::stdout();
-    let mut report: Box<dyn Report> = match args.format {
+    let console: Box<dyn Report + Send> = match args.format {
         Format::Json => Box::new(Json::new(io::stdout())),
         Format::Text => {
             let progress = io::stdout().is_terminal() && io::stderr().is_terminal();
@@ -206,7 +211,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             Box::new(Terminal::new(out, layout))
         }
     };
-    let summary = run_and_report(&plan, report.as_mut())?;
+    let mut reports = Reports::open(console, &args.reports, args.format)?;
+    let summary = run_and_report(&plan, &mut reports)?;
     Ok(match code(&summary) {
         // Other shards may have scenarios to run.
         exit::NOTHING if plan.shard.is_some() => exit::CONFORMS,
@@ -318,20 +324,45 @@ fn interrupted(cluster: &ExistingCluster) -> String {
     )
 }
 
-/// Runs the plan and passes every event to the report. After a closed pipe, the run continues for
-/// its verdict; any other write error ends the run.
-fn run_and_report(plan: &Plan, report: &mut dyn Report) -> anyhow::Result<Summary> {
-    let quiet = !io::stderr().is_terminal();
-    let mut preparing = PreparationLog::default();
-    let mut broken: Option<io::Error> = None;
+/// Runs the plan and passes every event to the reports. After a closed pipe, the run continues for
+/// its verdict; any other write error ends the run. Reports in files are written in any case.
+fn run_and_report(plan: &Plan, reports: &mut Reports) -> anyhow::Result<Summary> {
     // All objects on an existing cluster are removed before the program ends.
     let ending = plan.cluster.existing.as_ref();
     let ending = ending.map(|cluster| Ending::listen(&plan.stop, &interrupted(cluster)));
     let ending = ending.transpose()?;
     let done = match ending {
         Some(_) => Arc::default(),
-        None => interrupt::listen(plan.runs())?,
+        None => {
+            let files = reports.files.clone();
+            interrupt::listen(plan.runs(), move |why| {
+                if let Err(error) = files.cut_off(why) {
+                    interrupt::print_line(&error.to_string());
+                }
+            })?
+        }
     };
+    let summary = run_all_and_report(plan, reports, &done);
+    let written = match &summary {
+        Ok(_) => Ok(()),
+        Err(error) => reports.files.cut_off(&error.to_string()),
+    };
+    if let Some(ending) = ending {
+        ending.end_by_signal();
+    }
+    let summary = summary?;
+    written?;
+    Ok(summary)
+}
+
+fn run_all_and_report(
+    plan: &Plan,
+    reports: &mut Reports,
+    done: &AtomicUsize,
+) -> anyhow::Result<Summary> {
+    let quiet = !io::stderr().is_terminal();
+    let mut preparing = PreparationLog::default();
+    let (mut closed, mut broken) = (false, None);
     let summary = run_all(plan, &mut |event| {
         if let Event::Preparing { what, fraction } = &event
             && quiet
@@ -341,21 +372,17 @@ fn run_and_report(plan: &Plan, report: &mut dyn Report) -> anyhow::Result<Summar
         if matches!(event, Event::Finished(_)) {
             done.fetch_add(1, Ordering::Relaxed);
         }
-        if broken.is_none()
-            && let Err(error) = report.event(&event)
-        {
-            if error.kind() != io::ErrorKind::BrokenPipe {
-                plan.stop.cancel();
-            }
-            broken = Some(error);
+        let shown = if closed { Ok(()) } else { reports.console.event(&event) };
+        closed |= shown.is_err();
+        let shown = unless_closed(shown);
+        if let Err(error) = shown.and(reports.files.event(&event)) {
+            plan.stop.cancel();
+            broken = broken.take().or(Some(error));
         }
     });
-    if let Some(ending) = ending {
-        ending.end_by_signal();
-    }
     match broken {
-        Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(summary.map_err(Failure::from)?),
+        Some(error) => Err(error.into()),
+        None => Ok(summary.map_err(Failure::from)?),
     }
 }
 

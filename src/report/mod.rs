@@ -1,4 +1,4 @@
-//! Reports of runs: events in, text or JSON out.
+//! Reports of runs: events in; text, JSON, pages and the formats of CI systems out.
 //!
 //! A [`Report`] reads only the events of [`crate::run`]; [`table`] and [`explain`] show free runs
 //! of the model. These modules format results; they do not decide verdicts or exit codes, and do
@@ -10,8 +10,16 @@ mod difference;
 pub mod explain;
 pub mod fuzz;
 pub mod fuzz_results;
+#[cfg(feature = "cli")]
+pub mod github;
+#[cfg(feature = "cli")]
+pub mod html;
 pub mod json;
+#[cfg(feature = "cli")]
+pub mod junit;
 mod layout;
+#[cfg(feature = "cli")]
+pub mod markdown;
 mod outcome;
 pub mod results;
 #[doc(hidden)]
@@ -23,6 +31,8 @@ pub mod terminal;
 use std::io;
 
 use crate::model::time::Span;
+#[cfg(feature = "cli")]
+use crate::run::Verdict;
 use crate::run::{Event, Outcome, Setting, shell_word};
 
 /// A report on a run in progress.
@@ -32,6 +42,15 @@ pub trait Report {
     /// # Errors
     /// If writing fails, for example because the pipe is closed.
     fn event(&mut self, event: &Event) -> io::Result<()>;
+
+    /// Completes the report of a run that did not reach its end, for instance because it was
+    /// interrupted. No event follows.
+    ///
+    /// # Errors
+    /// If writing fails.
+    fn cut_off(&mut self, _why: &str) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The full report of one scenario; `None` if it conforms.
@@ -70,6 +89,40 @@ fn replay(id: &str, setting: &Setting) -> String {
         command.push_str(&format!(" --time-limit {limit}"));
     }
     command
+}
+
+/// What is wrong with an outcome, in one line: the first field that differs, the first unmet
+/// expectation, or the reason why there is no verdict.
+#[cfg(feature = "cli")]
+fn headline(outcome: &Outcome) -> String {
+    let unmet = || outcome.unmet.first().map(|unmet| unmet.what.clone()).unwrap_or_default();
+    match &outcome.verdict {
+        Verdict::Conforms => String::new(),
+        Verdict::Unexpected => unmet(),
+        Verdict::Inconclusive { why, .. } | Verdict::Skipped { why } => why.clone(),
+        Verdict::Diverges(divergence) => {
+            let position = match outcome::is_api_answer(divergence) {
+                true => format!("the API server's answer, t={}", divergence.at),
+                false => format!("tick {}, t={}", divergence.tick, divergence.at),
+            };
+            let Some(first) = divergence.fields.first() else { return position };
+            let more = match divergence.fields.len() - 1 {
+                0 => String::new(),
+                more => format!(", and {}", counted(more, "more field")),
+            };
+            let engine = &outcome.engine;
+            format!(
+                "{position}: {}: model {} | {engine} {}{more}",
+                first.field, first.model, first.upstream
+            )
+        }
+    }
+}
+
+/// Text without colors.
+#[cfg(feature = "cli")]
+fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
 }
 
 /// `1,234,567`.

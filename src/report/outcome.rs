@@ -93,7 +93,7 @@ fn location(outcome: &Outcome, line: usize) -> String {
 }
 
 /// The command that replays the scenario, with the folder of its fixtures if necessary.
-fn replay_command(outcome: &Outcome, run: Option<&Setting>) -> String {
+pub(super) fn replay_command(outcome: &Outcome, run: Option<&Setting>) -> String {
     let setting = Setting {
         engine: outcome.engine.clone(),
         release: outcome.release.clone(),
@@ -148,7 +148,7 @@ fn paint_lines(style: Style, text: &str) -> String {
 }
 
 /// Returns true if only the API server's answers to users differ, not the ticks.
-fn is_api_answer(divergence: &Divergence) -> bool {
+pub(super) fn is_api_answer(divergence: &Divergence) -> bool {
     let is_api_field = |field: &str| {
         matches!(field, "api" | "spec" | "metadata.generation") || field.starts_with("api.")
     };

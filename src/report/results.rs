@@ -148,6 +148,8 @@ fn outcome(line: ScenarioLine) -> Result<Outcome, String> {
         // Results do not contain the trace.
         trace: Trace::default(),
         why: reasons,
+        derivations: Vec::new(),
+        scenario: None,
         unmet: line.unmet,
         notes: line.notes,
         ambiguous_ticks: line.boundaries,

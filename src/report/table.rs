@@ -10,7 +10,8 @@ use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use super::{chart, counted, outcome};
 use crate::expect::{ExternalScale, Unmet};
 use crate::model::api::{Condition, HpaStatus};
-use crate::model::derivation::{MetricDerivation, PodCounts, Source, Target};
+use crate::model::derivation::{Derivation, MetricDerivation, PodCounts, Source, Target};
+use crate::model::observation::Observation;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::rules::Release;
 use crate::model::time::{Span, Time};
@@ -100,7 +101,14 @@ pub(super) fn heading(scenario: &Scenario, release: &str, columns: usize) -> Str
 /// A note that the scenario does not apply to this release.
 #[must_use]
 pub fn other_release(scenario: &Scenario, release: Release, columns: usize) -> String {
-    let text = match scenario.unsupported_on(release) {
+    let note = hanging("note: ", &other_release_text(scenario, release), 0, columns);
+    note.replacen("note:", &paint(WARN, "note:"), 1)
+}
+
+/// The text of [`other_release`].
+#[must_use]
+pub fn other_release_text(scenario: &Scenario, release: Release) -> String {
+    match scenario.unsupported_on(release) {
         Some(why) => format!(
             "{why}: `run` skips this scenario. The prediction below applies the model's rules \
              anyway; the expectations are not checked"
@@ -110,9 +118,7 @@ pub fn other_release(scenario: &Scenario, release: Release, columns: usize) -> S
              checked",
             scenario.releases
         ),
-    };
-    let note = hanging("note: ", &text, 0, columns);
-    note.replacen("note:", &paint(WARN, "note:"), 1)
+    }
 }
 
 /// The table of the ticks.
@@ -253,8 +259,8 @@ fn row(tick: &FreeTick, before: Option<&HpaStatus>, metrics: usize) -> Row {
     } else {
         tick.replicas_after.to_string()
     });
-    let changed = changed_conditions(tick, before);
-    cells.push(why(tick, &changed));
+    let changed = changed_conditions(observation, before);
+    cells.push(why(observation, derivation, &changed));
     let failed = observation.errors().next().is_some();
     let style = match (rescaled, failed) {
         (_, true) => BAD,
@@ -340,8 +346,11 @@ fn groups(pods: PodCounts) -> [u32; 3] {
 }
 
 /// The limit that applied, the pods that do not count, the events, and the changed conditions.
-fn why(tick: &FreeTick, changed: &[String]) -> String {
-    let (observation, derivation) = (&tick.observation, &tick.derivation);
+pub(super) fn why(
+    observation: &Observation,
+    derivation: &Derivation,
+    changed: &[String],
+) -> String {
     let mut parts: Vec<String> = Vec::new();
     // The text omits the time, which would make every row different.
     parts.extend(derivation.held_by_window().map(|held| format!("stabilization holds {held}")));
@@ -374,8 +383,11 @@ fn why(tick: &FreeTick, changed: &[String]) -> String {
 
 /// Conditions whose status or reason changed since the previous tick: `ScalingLimited=True
 /// (TooManyReplicas)`. For the first tick, only unusual conditions.
-fn changed_conditions(tick: &FreeTick, before: Option<&HpaStatus>) -> Vec<String> {
-    let Some(write) = tick.observation.status_write() else { return Vec::new() };
+pub(super) fn changed_conditions(
+    observation: &Observation,
+    before: Option<&HpaStatus>,
+) -> Vec<String> {
+    let Some(write) = observation.status_write() else { return Vec::new() };
     let mut changed = Vec::new();
     for condition in &write.status.conditions {
         let known = before.and_then(|status| same_type(&status.conditions, condition));

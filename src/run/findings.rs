@@ -4,6 +4,7 @@ use super::Note;
 use super::predicted::Predicted;
 use crate::compare::{self, Divergence, FieldDifference, KnownDisagreement};
 use crate::expect::ExternalScale;
+use crate::model::derivation::Derivation;
 use crate::model::time::Time;
 use crate::trace::{Stepped, Trace};
 
@@ -11,6 +12,7 @@ use crate::trace::{Stepped, Trace};
 pub(super) struct Findings<'k> {
     pub(super) trace: Trace,
     pub(super) why: Vec<String>,
+    pub(super) derivations: Vec<Option<Derivation>>,
     pub(super) known: Vec<&'k KnownDisagreement>,
     pub(super) hits: Vec<&'k KnownDisagreement>,
     pub(super) divergence: Option<Divergence>,
@@ -28,6 +30,7 @@ impl<'k> Findings<'k> {
         Findings {
             trace,
             why: Vec::new(),
+            derivations: Vec::new(),
             known,
             hits: Vec::new(),
             divergence: None,
@@ -59,6 +62,7 @@ impl<'k> Findings<'k> {
     pub(super) fn take_back(&mut self) {
         self.trace.ticks.pop();
         self.why.pop();
+        self.derivations.pop();
         self.compared = self.compared.saturating_sub(1);
     }
 
@@ -101,6 +105,7 @@ impl<'k> Findings<'k> {
             if seen.is_some() {
                 let why = decision.map(|decision| decision.derivation.summary());
                 self.why.push(why.unwrap_or_default());
+                self.derivations.push(decision.map(|decision| decision.derivation.clone()));
             }
         }
         self.trace.extend(stepped);

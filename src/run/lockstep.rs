@@ -404,7 +404,7 @@ pub fn run_watched(
 }
 
 /// The outcome of a scenario before it is run.
-pub(super) fn unfinished(scenario: &Scenario, name: &Arc<str>, release: Release) -> Outcome {
+pub(super) fn unfinished(scenario: &Arc<Scenario>, name: &Arc<str>, release: Release) -> Outcome {
     Outcome {
         path: scenario.path.clone(),
         line: scenario.line,
@@ -412,6 +412,7 @@ pub(super) fn unfinished(scenario: &Scenario, name: &Arc<str>, release: Release)
         engine: name.clone(),
         release: release.to_string(),
         trace: trace_of(scenario, name, &release.to_string()),
+        scenario: Some(scenario.clone()),
         ..Outcome::new(&*scenario.id, Verdict::Conforms)
     }
 }
@@ -428,7 +429,7 @@ pub(super) fn inconclusive(error: EngineError) -> Verdict {
 
 pub(super) fn conclude(
     outcome: &mut Outcome,
-    scenario: &Scenario,
+    scenario: &Arc<Scenario>,
     release: Release,
     findings: Findings<'_>,
 ) {
@@ -473,6 +474,9 @@ pub(super) fn conclude(
     };
     outcome.trace = findings.trace;
     outcome.why = findings.why;
+    outcome.derivations = findings.derivations;
+    // On a cluster, it is faster than written.
+    outcome.scenario = Some(scenario.clone());
     outcome.notes = findings.notes;
 }
 

@@ -47,7 +47,9 @@ pub use crate::engine::registry::EngineChoice;
 
 use crate::compare::{Divergence, KnownDisagreement};
 use crate::expect::Unmet;
+use crate::model::derivation::Derivation;
 use crate::model::rules::Release;
+use crate::scenario::Scenario;
 use crate::trace::Trace;
 
 /// The verdict on one scenario that ran on one engine.
@@ -72,6 +74,20 @@ pub enum Verdict {
         /// The reason.
         why: String,
     },
+}
+
+impl Verdict {
+    /// The name in reports: `conforms`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Verdict::Conforms => "conforms",
+            Verdict::Diverges(_) => "diverges",
+            Verdict::Unexpected => "unexpected",
+            Verdict::Inconclusive { .. } => "inconclusive",
+            Verdict::Skipped { .. } => "skipped",
+        }
+    }
 }
 
 /// A known disagreement, from `divergences.yaml`, that was met.
@@ -129,6 +145,11 @@ pub struct Outcome {
     pub trace: Trace,
     /// For each tick of the trace, the reason for the model's prediction, in one line.
     pub why: Vec<String>,
+    /// For each tick of the trace, the derivation of the model's prediction, if the model predicted
+    /// the tick. Empty in results that were read from a file.
+    pub derivations: Vec<Option<Derivation>>,
+    /// The scenario; `None` in results that were read from a file.
+    pub scenario: Option<Arc<Scenario>>,
     /// Expectations that the observations do not meet.
     pub unmet: Vec<Unmet>,
     /// Parts of the scenario that are probably mistakes.
@@ -161,6 +182,8 @@ impl Outcome {
             poisoned: 0,
             trace: Trace::default(),
             why: Vec::new(),
+            derivations: Vec::new(),
+            scenario: None,
             unmet: Vec::new(),
             notes: Vec::new(),
             ambiguous_ticks: 0,

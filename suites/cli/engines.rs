@@ -199,8 +199,11 @@ fn an_interrupted_run_is_reported_and_stops_its_engine(#[case] name: &str, #[cas
             std::thread::sleep(Duration::from_millis(10));
         }
     };
+    let page = folder.path().join("report.html");
+    let report = format!("html={}", text(&page));
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_kube-lockstep"))
-        .args(["run", "--jobs", "1", "--program", text(&engine), text(&file), text(&second)])
+        .args(["run", "--jobs", "1", "--report", &report])
+        .args(["--program", text(&engine), text(&file), text(&second)])
         .current_dir(support::repository())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -219,6 +222,9 @@ fn an_interrupted_run_is_reported_and_stops_its_engine(#[case] name: &str, #[cas
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(errors, "interrupted: 1 of 2 scenarios were done\n");
     wait_for("ended");
+    let page = fs::read_to_string(page).expect("the report is written");
+    assert!(page.contains("the run did not finish: interrupted: 1 of 2"), "{page}");
+    assert!(page.contains("class=\"badge inconclusive\"") && page.ends_with("</html>"), "{page}");
 }
 
 #[test]

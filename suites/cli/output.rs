@@ -2,6 +2,8 @@
 
 use kube_lockstep::model::rules::Release;
 
+use std::fs;
+
 use super::{folder, json, kube_lockstep, repository_with_a_trace, stderr, stdout, support, text};
 
 #[test]
@@ -118,4 +120,59 @@ fn the_columns_flag_sets_the_table_width() {
     assert!((130..=140).contains(&widest(Some("140"))));
     assert!(widest(Some("70")) <= 70);
     assert_eq!(widest(Some("wide")), widest(None));
+}
+
+/// All reports of a run have the same events; a wrong file is an error before the run.
+#[test]
+fn a_run_writes_several_reports() {
+    let (folder, file) = folder("expect:\n  - {tick: 1, replicas: 5}\n");
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("old.html"), "x".repeat(1 << 20)).expect("a file can be written");
+    let [html, junit, markdown] =
+        [("html", "old.html"), ("junit", "results.xml"), ("markdown", "results.md")]
+            .map(|(kind, name)| format!("{kind}={}", text(&path(name))));
+    let mut command = kube_lockstep(&["run", "--engine", "model", text(&file), "--format", "json"]);
+    command.args(["--report", &html, "--report", &junit, "--report", &markdown]);
+    command.args(["--report", "github"]).env("GITHUB_STEP_SUMMARY", path("summary.md"));
+    fs::write(path("summary.md"), "before\n").expect("a file can be written");
+    let assert = command.env("GITHUB_WORKSPACE", folder.path()).assert().code(1);
+    assert_eq!(json(&assert).len(), 2, "standard output has JSON only");
+    let line = fs::read_to_string(&file).expect("the scenario");
+    let line = line.lines().position(|line| line.contains("tick: 1")).expect("a line") + 1;
+    let name = file.file_name().and_then(|name| name.to_str()).expect("a name");
+    let annotation = format!("::error file={name},line={line},title=unexpected 1.37");
+    assert!(stderr(&assert).starts_with(&annotation), "{}", stderr(&assert));
+    let read = |name: &str| fs::read_to_string(path(name)).expect("a report");
+    assert!(read("old.html").starts_with("<!DOCTYPE html>") && read("old.html").len() < 100_000);
+    let what = "tick 1 (t=0s): replicas: expected 5, was 4";
+    for name in ["old.html", "results.xml", "results.md", "summary.md"] {
+        assert!(read(name).contains(what), "{name}: {}", read(name));
+    }
+    assert!(read("summary.md").starts_with("before\n# Conformance run on model 1.37\n"));
+    assert_eq!(read("summary.md").strip_prefix("before\n"), Some(&*read("results.md")));
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_an_error_before_the_run() {
+    let (folder, file) = folder("");
+    let inside = text(&folder.path().join("missing/x.xml")).to_owned();
+    for (report, expected) in [
+        (format!("junit={inside}"), "can't be written: No such file or directory"),
+        (format!("html={}", text(folder.path())), "can't be written: Is a directory"),
+        ("html".to_owned(), "the file is missing: html=FILE"),
+        ("html=".to_owned(), "the file is missing: html=FILE"),
+        ("github=x".to_owned(), "github has no file"),
+        ("pdf=x".to_owned(), "expected html=FILE, junit=FILE, markdown=FILE or github"),
+    ] {
+        let assert = kube_lockstep(&["run", text(&file), "--report", &report]).assert().code(2);
+        assert_eq!(stdout(&assert), "", "{report}");
+        assert!(stderr(&assert).contains(expected), "{report}: {}", stderr(&assert));
+    }
+    let twice = ["run", text(&file), "--report", "html=/dev/null", "--report", "junit=/dev/null"];
+    let assert = kube_lockstep(&twice).assert().code(2);
+    let expected = "--report junit=/dev/null: there is another report in this file";
+    assert!(stderr(&assert).contains(expected), "{}", stderr(&assert));
+    let assert = kube_lockstep(&["predict", text(&file), "--html", &inside]).assert().code(2);
+    assert_eq!(stdout(&assert), "");
+    assert!(stderr(&assert).contains("--html: "), "{}", stderr(&assert));
 }

@@ -1,0 +1,242 @@
+//! `--report`: reports in files, in addition to the one on standard output. All of them read the
+//! same events.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+use super::args::Format;
+use super::failure::Failure;
+use crate::report::Report;
+use crate::report::github::{Folders, Github};
+use crate::report::html::Html;
+use crate::report::junit::Junit;
+use crate::report::markdown::Markdown;
+use crate::run::Event;
+
+/// A report, as named on the command line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum ReportArg {
+    /// A report in a file.
+    File(Kind, PathBuf),
+    /// Annotations, and the job summary of GitHub Actions.
+    Github,
+}
+
+/// The format of a report in a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    Html,
+    Junit,
+    Markdown,
+}
+
+/// The formats of files, by name.
+const KINDS: [(&str, Kind); 3] =
+    [("html", Kind::Html), ("junit", Kind::Junit), ("markdown", Kind::Markdown)];
+
+/// The name of the report for GitHub Actions.
+const GITHUB: &str = "github";
+
+impl FromStr for ReportArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ReportArg, String> {
+        let (name, path) = match text.split_once('=') {
+            Some((name, path)) => (name, Some(path)),
+            None => (text, None),
+        };
+        if name == GITHUB {
+            let no_file = "github has no file: it writes annotations and the job summary";
+            return if path.is_none() { Ok(ReportArg::Github) } else { Err(no_file.to_owned()) };
+        }
+        let Some((_, kind)) = KINDS.into_iter().find(|(known, _)| *known == name) else {
+            let names = KINDS.map(|(name, _)| format!("{name}=FILE")).join(", ");
+            return Err(format!("expected {names} or {GITHUB}"));
+        };
+        match path {
+            Some(path) if !path.is_empty() => Ok(ReportArg::File(kind, path.into())),
+            _ => Err(format!("the file is missing: {name}=FILE")),
+        }
+    }
+}
+
+/// A file that is opened before the run, so that a wrong path is an error at the start. Its old
+/// contents are kept until the report is written.
+#[derive(Debug)]
+pub(super) struct ReportFile {
+    path: PathBuf,
+    file: File,
+    /// Whether the old contents were removed, or are to be kept.
+    is_emptied: bool,
+}
+
+impl ReportFile {
+    /// Opens a file for a report. `flag` names it in errors.
+    pub(super) fn open(flag: &str, path: &Path) -> Result<ReportFile, Failure> {
+        ReportFile::open_with(OpenOptions::new().write(true).truncate(false), flag, path)
+    }
+
+    /// Opens a file to which a report is added.
+    fn append(flag: &str, path: &Path) -> Result<ReportFile, Failure> {
+        let file = ReportFile::open_with(OpenOptions::new().append(true), flag, path)?;
+        Ok(ReportFile { is_emptied: true, ..file })
+    }
+
+    fn open_with(
+        options: &mut OpenOptions,
+        flag: &str,
+        path: &Path,
+    ) -> Result<ReportFile, Failure> {
+        let opened = options.create(true).open(path);
+        let file = opened.map_err(|error| {
+            let what = format!("{flag}: {} can't be written: {error}", path.display());
+            Failure::usage(what).hint("name a file in an existing folder that you can write to")
+        })?;
+        Ok(ReportFile { path: path.to_owned(), file, is_emptied: false })
+    }
+
+    fn named(&self, error: io::Error) -> io::Error {
+        io::Error::other(format!("{} can't be written: {error}", self.path.display()))
+    }
+}
+
+impl Write for ReportFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !std::mem::replace(&mut self.is_emptied, true)
+            && self.file.metadata().is_ok_and(|it| it.is_file())
+        {
+            let emptied = self.file.set_len(0).and_then(|()| self.file.rewind());
+            emptied.map_err(|error| self.named(error))?;
+        }
+        self.file.write(bytes).map_err(|error| self.named(error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush().map_err(|error| self.named(error))
+    }
+}
+
+/// All reports of a run.
+pub(super) struct Reports {
+    /// The report on standard output.
+    pub(super) console: Box<dyn Report + Send>,
+    pub(super) files: ReportFiles,
+}
+
+/// The reports in files. A signal completes them from another thread.
+#[derive(Clone)]
+pub(super) struct ReportFiles(Arc<Mutex<Inner>>);
+
+struct Inner {
+    reports: Vec<Box<dyn Report + Send>>,
+    is_complete: bool,
+}
+
+/// How long a signal waits for a report that is being written.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Reports {
+    /// Opens the files of the reports. `format` is the format of the report on standard output.
+    pub(super) fn open(
+        console: Box<dyn Report + Send>,
+        named: &[ReportArg],
+        format: Format,
+    ) -> Result<Reports, Failure> {
+        let mut reports: Vec<Box<dyn Report + Send>> = Vec::new();
+        for (index, report) in named.iter().enumerate() {
+            if named[..index].iter().any(|other| other.is_same_file(report)) {
+                let what = format!("--report {report}: there is another report in this file");
+                return Err(Failure::usage(what).hint("give each report a file of its own"));
+            }
+            reports.push(report.open(format)?);
+        }
+        let files = ReportFiles(Arc::new(Mutex::new(Inner { reports, is_complete: false })));
+        Ok(Reports { console, files })
+    }
+}
+
+impl ReportFiles {
+    /// Passes an event to all reports, and returns the first error.
+    pub(super) fn event(&self, event: &Event) -> io::Result<()> {
+        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.is_complete |= matches!(event, Event::Ended(_));
+        inner.each(|report| report.event(event))
+    }
+
+    /// Completes the reports of a run that did not reach its end.
+    pub(super) fn cut_off(&self, why: &str) -> io::Result<()> {
+        let begin = Instant::now();
+        let mut inner = loop {
+            match self.0.try_lock() {
+                Ok(inner) => break inner,
+                Err(TryLockError::Poisoned(error)) => break error.into_inner(),
+                // The reader of a pipe may have stopped.
+                Err(TryLockError::WouldBlock) if begin.elapsed() > PATIENCE => return Ok(()),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(10)),
+            }
+        };
+        match std::mem::replace(&mut inner.is_complete, true) {
+            true => Ok(()),
+            false => inner.each(|report| report.cut_off(why)),
+        }
+    }
+}
+
+impl Inner {
+    /// Does the same to all reports, and returns the first error.
+    fn each(&mut self, act: impl Fn(&mut dyn Report) -> io::Result<()>) -> io::Result<()> {
+        let results: Vec<_> = self.reports.iter_mut().map(|report| act(&mut **report)).collect();
+        results.into_iter().collect()
+    }
+}
+
+impl fmt::Display for ReportArg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ReportArg::File(kind, path) = self else { return f.write_str(GITHUB) };
+        let name = KINDS.iter().find(|(_, it)| it == kind).map_or("", |(name, _)| *name);
+        write!(f, "{name}={}", path.display())
+    }
+}
+
+impl ReportArg {
+    fn is_same_file(&self, other: &ReportArg) -> bool {
+        match (self, other) {
+            (ReportArg::File(_, one), ReportArg::File(_, other)) => one == other,
+            (one, other) => one == other,
+        }
+    }
+
+    fn open(&self, format: Format) -> Result<Box<dyn Report + Send>, Failure> {
+        let flag = format!("--report {self}");
+        Ok(match self {
+            ReportArg::Github => github(&flag, format)?,
+            ReportArg::File(kind, path) => {
+                let file = ReportFile::open(&flag, path)?;
+                match kind {
+                    Kind::Html => Box::new(Html::new(file)),
+                    Kind::Junit => Box::new(Junit::new(file)),
+                    Kind::Markdown => Box::new(Markdown::new(file)),
+                }
+            }
+        })
+    }
+}
+
+/// The report for GitHub Actions, which reads annotations from both outputs of a step.
+fn github(flag: &str, format: Format) -> Result<Box<dyn Report + Send>, Failure> {
+    let path = |name: &str| std::env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
+    let summary = path("GITHUB_STEP_SUMMARY");
+    let summary = summary.map(|path| ReportFile::append(flag, &path)).transpose()?;
+    let current = std::env::current_dir().unwrap_or_default();
+    let folders = Folders { workspace: path("GITHUB_WORKSPACE"), current };
+    Ok(match format {
+        Format::Text => Box::new(Github::new(io::stdout(), summary, folders)),
+        // Standard output contains only JSON.
+        Format::Json => Box::new(Github::new(io::stderr(), summary, folders)),
+    })
+}

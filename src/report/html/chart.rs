@@ -1,0 +1,381 @@
+//! The charts of a timeline, one below the other over a common axis of time.
+//!
+//! Lines are SVG that is stretched to the width of the page; all text is HTML on top of it, so that
+//! it has the same size on every screen.
+
+use std::fmt::Write as _;
+
+use maud::{Markup, html};
+
+use super::path::{self, Bar, Point};
+use super::scale::{Label, TimeAxis, ValueAxis, WIDTH};
+use super::timeline::{Limited, Metric, Pods, Replicas, Timeline, Unit, Value, unit};
+use super::words;
+use crate::model::derivation::PodCounts;
+use crate::model::observation::EventType;
+use crate::model::time::Time;
+
+const REPLICAS_HEIGHT: f64 = 132.0;
+const METRIC_HEIGHT: f64 = 84.0;
+const PODS_HEIGHT: f64 = 56.0;
+
+/// With more ticks, single values have no dots.
+const MOST_DOTS: usize = 40;
+
+/// All charts of a timeline.
+pub(super) fn all(timeline: &Timeline<'_>) -> Markup {
+    let axis = TimeAxis::until(timeline.end());
+    let labels = axis.labels();
+    let grid = &grid(&labels);
+    html! {
+        (replicas(timeline, axis, grid))
+        @for metric in timeline.metrics() { (self::metric(&metric, axis, grid)) }
+        (pods(&timeline.pods(), axis, grid))
+        (limits(&timeline.limits(), axis))
+        (events(timeline, axis))
+        (super::actions::lane(timeline, axis))
+        (time(&labels))
+    }
+}
+
+/// The replicas of the summary of a scenario, as one small line.
+pub(super) fn sparkline(timeline: &Timeline<'_>) -> Markup {
+    let axis = TimeAxis::until(timeline.end());
+    let spec = timeline.replicas().spec;
+    let values = ValueAxis::up_to(largest([&spec]), 24.0, 2, true);
+    html! {
+        svg.spark viewBox="0 0 1000 24" preserveAspectRatio="none" aria-hidden="true" {
+            path.l.spec d=(line(&spec, axis, &values)) {}
+        }
+    }
+}
+
+/// Vertical lines at the labels of the axis of time; each chart fills in its height.
+fn grid(labels: &[Label]) -> String {
+    let inner = labels.iter().filter(|label| label.percent > 0.0 && label.percent < 100.0);
+    let mut path = String::new();
+    for label in inner {
+        let _ = write!(path, "M{:.0} 0v{{}}", label.percent / 100.0 * WIDTH);
+    }
+    path
+}
+
+fn points(values: &[Value], axis: TimeAxis, scale: &ValueAxis) -> Vec<Point> {
+    let point = |(at, value): &Value| Point { x: axis.x(*at), y: value.map(|it| scale.y(it)) };
+    values.iter().map(point).collect()
+}
+
+fn line(values: &[Value], axis: TimeAxis, scale: &ValueAxis) -> String {
+    path::steps(&points(values, axis, scale))
+}
+
+fn largest<const N: usize>(series: [&[Value]; N]) -> f64 {
+    let values = series.into_iter().flatten().filter_map(|(_, value)| *value);
+    values.fold(0.0, f64::max)
+}
+
+/// A chart with its caption and the labels of its values.
+struct Lane {
+    caption: Markup,
+    /// The content of the chart for screen readers.
+    about: String,
+    scale: ValueAxis,
+    /// The labels of the values.
+    label: fn(f64) -> String,
+    lines: Markup,
+    /// Text over the lines.
+    overlay: Markup,
+}
+
+impl Lane {
+    fn draw(&self, grid: &str) -> Markup {
+        let height = self.scale.height;
+        let view = format!("0 0 1000 {height:.0}");
+        let mut rows = String::new();
+        for value in self.scale.values() {
+            let _ = write!(rows, "M0 {:.1}H1000", self.scale.y(value));
+        }
+        rows.push_str(&grid.replace("{}", &format!("{height:.0}")));
+        html! {
+            div.lane {
+                div.cap { (self.caption) }
+                div.plot style=(format!("height:{height:.0}px")) {
+                    svg viewBox=(view) preserveAspectRatio="none" role="img"
+                        aria-label=(self.about) {
+                        path.g d=(rows) {}
+                        (self.lines)
+                    }
+                    (self.overlay)
+                    @for value in self.scale.values() {
+                        @let top = self.scale.y(value) / height * 100.0;
+                        span.y style=(format!("top:{top:.1}%")) { ((self.label)(value)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn replicas(timeline: &Timeline<'_>, axis: TimeAxis, grid: &str) -> Markup {
+    let all = timeline.replicas();
+    let seen = largest([&all.spec, &all.status, &all.desired, &all.model]);
+    // A limit that is far away would flatten everything below it.
+    let is_near = |(_, value): &&Value| value.is_some_and(|limit| limit <= seen * 2.0 + 2.0);
+    let near: Vec<Value> = all.max.iter().filter(is_near).copied().collect();
+    let top = largest([&near, &all.min]).max(seen);
+    let scale = ValueAxis::up_to(top, REPLICAS_HEIGHT, 4, true);
+    let is_inside = |value: &f64| *value <= scale.max;
+    let max: Vec<Value> =
+        all.max.iter().map(|(at, value)| (*at, value.filter(is_inside))).collect();
+    let draw = |values: &[Value]| line(values, axis, &scale);
+    let lines = html! {
+        path.l.lim d=(draw(&all.min)) {}
+        path.l.lim d=(draw(&max)) {}
+        path.l.desired d=(draw(&all.desired)) {}
+        path.l.status d=(draw(&all.status)) {}
+        path.l.spec d=(draw(&all.spec)) {}
+        @if !all.model.is_empty() { path.l.model d=(draw(&all.model)) {} }
+    };
+    let caption = html! {
+        b { "Replicas" }
+        @if timeline.scenario.has_several_hpas() { " of " (timeline.hpa) }
+        span.k.spec { "spec" }
+        @if !all.status.is_empty() { span.k.status { "status" } }
+        @if !all.desired.is_empty() { span.k.desired { "desired" } }
+        @if !all.model.is_empty() { span.k.model { "desired by the model" } }
+        @if let Some(limits) = limits_text(&all, scale.max) { span.k.lim { (limits) } }
+    };
+    let about = format!("Replicas. {}", words::changes(&all.spec));
+    Lane { caption, about, scale, label: whole, lines, overlay: divergence(timeline, axis) }
+        .draw(grid)
+}
+
+/// A label for a whole number.
+fn whole(value: f64) -> String {
+    format!("{value:.0}")
+}
+
+/// The mark of the tick that diverges, with both values if it is about the desired replicas.
+fn divergence(timeline: &Timeline<'_>, axis: TimeAxis) -> Markup {
+    let Some(divergence) = timeline.divergence else { return html! {} };
+    let desired = divergence.fields.iter().find(|field| field.field == "status.desiredReplicas");
+    let text = desired.map_or_else(
+        || "diverges".to_owned(),
+        |field| format!("model {}, {} {}", field.model, timeline.engine, field.upstream),
+    );
+    let at = axis.percent(divergence.at);
+    html! {
+        @if at < 55.0 {
+            span.flag style=(format!("left:{at:.2}%")) { (text) }
+        } @else {
+            span.flag.r style=(format!("right:{:.2}%", 100.0 - at)) { (text) }
+        }
+    }
+}
+
+/// `min 1, max 10`, as in force at the end.
+fn limits_text(all: &Replicas, top: f64) -> Option<String> {
+    let last = |values: &[Value]| values.last().and_then(|(_, value)| *value);
+    let (min, max) = (last(&all.min)?, last(&all.max)?);
+    let hidden = if max <= top { "" } else { " (above the chart)" };
+    Some(format!("min {min:.0}, max {max:.0}{hidden}"))
+}
+
+fn metric(metric: &Metric<'_>, axis: TimeAxis, grid: &str) -> Markup {
+    let most = largest([&metric.values]);
+    let top = metric_top(metric);
+    let scale = value_axis(metric, top);
+    let target = line(&metric.target, axis, &scale);
+    let known = metric.values.iter().filter_map(|(at, value)| Some((*at, (*value)?)));
+    let dots = path::dots(known.map(|(at, value)| (axis.x(at), scale.y(value))));
+    let failures = metric.failures.iter().map(|at| (axis.x(*at), scale.height - 4.0));
+    let lines = html! {
+        path.band d=(band(metric, axis, &scale)) {}
+        path.l.target d=(target) {}
+        path.l.value d=(line(&metric.values, axis, &scale)) {}
+        @if metric.values.len() <= MOST_DOTS { path.dot.value d=(dots) {} }
+        @if !metric.failures.is_empty() { path.dot.bad d=(path::dots(failures)) {} }
+    };
+    let text = |value: f64| words::value(metric.like, value);
+    let edges = [&metric.target, &metric.lower, &metric.upper].map(|values| last(values));
+    let caption = html! {
+        b { (metric.like.title()) }
+        span.k.value { (words::unit(metric.like)) }
+        @if let [Some(target), Some(lower), Some(upper)] = edges {
+            span.k.target { "target " (text(target)) }
+            span.k.band { "tolerance " (text(lower)) " to " (text(upper)) }
+        }
+        @if most > scale.max { span.hint { "peak " (text(most)) ", above the chart" } }
+        @if !metric.failures.is_empty() { span.k.bad { "metric failed" } }
+    };
+    let about = words::about_metric(metric);
+    let label: fn(f64) -> String = match (unit(metric.like), is_memory(metric)) {
+        (Unit::Percent, _) => |value| format!("{value:.0}%"),
+        (_, true) => words::bytes,
+        (_, false) => words::milli,
+    };
+    Lane { caption, about, scale, label, lines, overlay: html! {} }.draw(grid)
+}
+
+/// The largest value to show. A short peak far above the target would flatten all other values.
+fn metric_top(metric: &Metric<'_>) -> f64 {
+    let mut values: Vec<f64> = metric.values.iter().filter_map(|(_, value)| *value).collect();
+    values.sort_by(f64::total_cmp);
+    let most = values.last().copied().unwrap_or(0.0);
+    let usual = values.get(values.len() * 9 / 10).copied().unwrap_or(0.0);
+    let near = usual.max(largest([&metric.upper]) * 1.5);
+    if most > near * 2.5 { near } else { most.max(largest([&metric.upper])) }
+}
+
+fn last(values: &[Value]) -> Option<f64> {
+    values.last().and_then(|(_, value)| *value)
+}
+
+fn is_memory(metric: &Metric<'_>) -> bool {
+    words::is_memory(metric.like)
+}
+
+/// An axis with labels at round numbers in the unit of the labels.
+fn value_axis(metric: &Metric<'_>, largest: f64) -> ValueAxis {
+    let scale = ValueAxis::up_to(largest, METRIC_HEIGHT, 3, unit(metric.like) == Unit::Percent);
+    if !is_memory(metric) {
+        return scale;
+    }
+    let size = words::byte_unit(largest / 1000.0).size * 1000.0;
+    let in_units = ValueAxis::up_to(largest / size, METRIC_HEIGHT, 3, false);
+    in_units.times(size)
+}
+
+/// The tolerance around the target.
+fn band(metric: &Metric<'_>, axis: TimeAxis, scale: &ValueAxis) -> String {
+    let edges = metric.lower.iter().zip(&metric.upper);
+    let ends = metric.lower.iter().skip(1).map(|(at, _)| *at).chain([axis.end]);
+    let bars = edges.zip(ends).filter_map(|(((at, lower), (_, upper)), end)| {
+        let (from, to) = (axis.x(*at), axis.x(end));
+        Some(Bar { from, to, top: scale.y((*upper)?), bottom: scale.y((*lower)?) })
+    });
+    path::area(bars)
+}
+
+/// The groups of pods, from the bottom to the top of their chart: class and name.
+const GROUPS: [(&str, &str); 4] = [
+    ("ready", "counted"),
+    ("unready", "unready"),
+    ("missing", "without metrics"),
+    ("gone", "failed or terminating"),
+];
+
+fn group(counts: PodCounts, index: usize) -> u32 {
+    [counts.ready, counts.unready, counts.missing, counts.ignored][index]
+}
+
+fn pods(pods: &[Pods], axis: TimeAxis, grid: &str) -> Markup {
+    let total = |pods: &Pods, groups: usize| -> f64 {
+        (0..groups).map(|index| f64::from(group(pods.counts, index))).sum()
+    };
+    let most = pods.iter().map(|pods| total(pods, GROUPS.len())).fold(0.0, f64::max);
+    if most == 0.0 {
+        return html! {};
+    }
+    let scale = ValueAxis::up_to(most, PODS_HEIGHT, 2, true);
+    let stacked = |index: usize| {
+        path::area(pods.iter().map(|pods| Bar {
+            from: axis.x(pods.from),
+            to: axis.x(pods.to),
+            top: scale.y(total(pods, index + 1)),
+            bottom: scale.y(total(pods, index)),
+        }))
+    };
+    let seen = |index: &usize| pods.iter().any(|pods| group(pods.counts, *index) > 0);
+    let shown: Vec<usize> = (0..GROUPS.len()).filter(seen).collect();
+    let lines = html! {
+        @for index in &shown { path.a.(GROUPS[*index].0) d=(stacked(*index)) {} }
+    };
+    let caption = html! {
+        b { "Pods" }
+        @for index in &shown { span.k.a.(GROUPS[*index].0) { (GROUPS[*index].1) } }
+    };
+    let names: Vec<&str> = shown.iter().map(|index| GROUPS[*index].1).collect();
+    let about = format!("Pods by group: {}; at most {most:.0} pods", names.join(", "));
+    Lane { caption, about, scale, label: whole, lines, overlay: html! {} }.draw(grid)
+}
+
+/// The intervals in which a window, a policy or a limit decided.
+fn limits(limits: &[Limited], axis: TimeAxis) -> Markup {
+    if limits.is_empty() {
+        return html! {};
+    }
+    html! {
+        div.lane {
+            div.cap {
+                b { "Limited by" }
+                span.hint { "why the replicas do not follow the metrics" }
+            }
+            div.strip {
+                @for limit in limits {
+                    @let (from, to) = (axis.percent(limit.from), axis.percent(limit.to));
+                    @let title = words::limited(limit);
+                    @let style = format!("left:{from:.2}%;width:{:.2}%", to - from);
+                    span.seg.(class(limit.by)) title=(title) style=(style) { i { (limit.by) } }
+                }
+            }
+        }
+    }
+}
+
+/// The kind of a limit, which has a color of its own.
+fn class(by: &str) -> &'static str {
+    match by {
+        "stabilization" | "forbidden window" => "window",
+        "max" | "min" => "bound",
+        "tolerance" => "tol",
+        "missing or unready pods" => "pods",
+        by if by.starts_with("scale-") => "rate",
+        _ => "fail",
+    }
+}
+
+/// The events that the controller recorded.
+fn events(timeline: &Timeline<'_>, axis: TimeAxis) -> Markup {
+    let of = |type_: EventType| {
+        let ticks = timeline.ticks.iter().map(|tick| tick.observation);
+        let with = ticks.filter(move |tick| tick.events().any(|event| event.type_ == type_));
+        with.map(|tick| tick.at).collect::<Vec<Time>>()
+    };
+    let (normal, warning) = (of(EventType::Normal), of(EventType::Warning));
+    if normal.is_empty() && warning.is_empty() {
+        return html! {};
+    }
+    let dots = |times: &[Time]| path::dots(times.iter().map(|at| (axis.x(*at), 8.0)));
+    let about = format!("Events: {} normal, {} warnings", normal.len(), warning.len());
+    html! {
+        div.lane {
+            div.cap {
+                b { "Events of the controller" }
+                @if !normal.is_empty() { span.k.ev { "normal" } }
+                @if !warning.is_empty() { span.k.bad { "warning" } }
+            }
+            div.plot style="height:16px" {
+                svg viewBox="0 0 1000 16" preserveAspectRatio="none" role="img" aria-label=(about) {
+                    path.g d="M0 8H1000" {}
+                    @if !normal.is_empty() { path.dot.ev d=(dots(&normal)) {} }
+                    @if !warning.is_empty() { path.dot.bad d=(dots(&warning)) {} }
+                }
+            }
+        }
+    }
+}
+
+/// The axis of time.
+fn time(labels: &[Label]) -> Markup {
+    html! {
+        div.time aria-hidden="true" {
+            @for (index, label) in labels.iter().enumerate() {
+                @let edge = if label.percent > 96.0 { "r" } else if index == 0 { "f" } else { "m" };
+                @let every = if index % 2 == 1 { "odd" } else { "even" };
+                @let style = format!("left:{:.2}%", label.percent);
+                span.(edge).(every) style=(style) { (label.text) }
+            }
+        }
+    }
+}

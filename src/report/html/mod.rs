@@ -1,0 +1,163 @@
+//! A run as one HTML page: a list of scenarios with filters, and the timeline of each scenario.
+//!
+//! The page loads nothing, is valid as HTML and as XML, and works without a network. The charts are
+//! drawn here; the script of the page (`page.js`) only filters the list and shows the derivation of
+//! the selected tick.
+
+mod actions;
+mod chart;
+mod page;
+mod path;
+mod scale;
+mod section;
+mod ticks;
+mod timeline;
+mod words;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use section::Section;
+use ticks::Templates;
+
+use super::change::Between;
+use super::{Report, counted};
+use crate::expect::Unmet;
+use crate::run::change::Changed;
+use crate::run::{Event, FreeRun, Setting, Summary};
+use crate::scenario::Scenario;
+
+/// The report as a page. It is written at the end of the run.
+#[derive(Debug)]
+pub struct Html<W> {
+    out: W,
+    setting: Option<Setting>,
+    /// Notes on the whole run.
+    notes: Vec<String>,
+    sections: Vec<Section>,
+    templates: Templates,
+    /// The sections of each scenario, by their indices.
+    by_id: BTreeMap<String, Vec<usize>>,
+}
+
+impl<W: Write> Html<W> {
+    /// Creates a report that writes to `out`.
+    pub fn new(out: W) -> Html<W> {
+        Html {
+            out,
+            setting: None,
+            notes: Vec::new(),
+            sections: Vec::new(),
+            templates: Templates::default(),
+            by_id: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the writer.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
+    fn add(&mut self, section: Section) {
+        let known = self.by_id.entry(section.id.clone()).or_default();
+        let same = known.iter().copied().find(|index| self.sections[*index].is_same(&section));
+        match same {
+            Some(index) => self.sections[index].releases.extend(section.releases),
+            None => {
+                known.push(self.sections.len());
+                self.sections.push(section);
+            }
+        }
+    }
+
+    fn write(&mut self, summary: Option<&Summary>) -> io::Result<()> {
+        let stale = summary.map(|summary| summary.stale_known.as_slice()).unwrap_or_default();
+        let stale = stale
+            .iter()
+            .map(|entry| format!("{entry} no longer disagrees; remove it from divergences.yaml"));
+        let missing = summary.map(|summary| summary.missing.as_slice()).unwrap_or_default();
+        let missing = missing.iter().map(|part| format!("missing: {part}"));
+        self.notes.extend(stale.chain(missing));
+        let setting = self.setting.clone().unwrap_or_default();
+        let text = page::page(page::Contents {
+            title: "Conformance run",
+            subject: &format!("{} {}", setting.engine, setting.release),
+            notes: &self.notes,
+            sections: std::mem::take(&mut self.sections),
+            templates: &self.templates,
+        });
+        self.out.write_all(text.as_bytes())?;
+        self.out.flush()
+    }
+}
+
+impl<W: Write> Report for Html<W> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        match event {
+            Event::Preparing { .. } => Ok(()),
+            Event::Started { setting, note, .. } => {
+                self.setting = Some(setting.clone());
+                self.notes.extend(note.clone());
+                Ok(())
+            }
+            Event::Finished(outcome) => {
+                let setting = self.setting.as_ref();
+                let section = Section::of_outcome(outcome, setting, &mut self.templates);
+                self.add(section);
+                Ok(())
+            }
+            Event::Ended(summary) => self.write(Some(summary)),
+        }
+    }
+
+    fn cut_off(&mut self, why: &str) -> io::Result<()> {
+        self.notes.push(format!("the run did not finish: {why}"));
+        self.write(None)
+    }
+}
+
+/// A page for a run of the model alone.
+#[must_use]
+pub fn prediction(
+    scenario: &Scenario,
+    run: &FreeRun,
+    unmet: &[Unmet],
+    note: Option<&str>,
+) -> String {
+    let mut templates = Templates::default();
+    let section = Section::of_model(scenario, run, unmet, &mut templates);
+    let notes: Vec<String> = note.map(str::to_owned).into_iter().collect();
+    page::page(page::Contents {
+        title: "Prediction",
+        subject: &format!("the model of {}", run.trace.release),
+        notes: &notes,
+        sections: vec![section],
+        templates: &templates,
+    })
+}
+
+/// A page for the changes between two releases. `same` is the number of scenarios that did not
+/// change; `skipped` are the ids of those that were not compared, with the reasons.
+#[must_use]
+pub fn changes(
+    between: Between,
+    found: &[(Arc<Scenario>, Changed)],
+    same: usize,
+    skipped: &[(String, String)],
+) -> String {
+    let mut templates = Templates::default();
+    let sections = found
+        .iter()
+        .map(|(scenario, changed)| Section::of_change(scenario, between, changed, &mut templates));
+    let sections: Vec<Section> = sections.collect();
+    let mut notes = vec![format!("{} unchanged", counted(same, "more scenario"))];
+    notes.extend(skipped.iter().map(|(id, why)| format!("not compared: {id}: {why}")));
+    page::page(page::Contents {
+        title: "Changes between releases",
+        subject: &format!("{} and {}", between.from, between.to),
+        notes: &notes,
+        sections,
+        templates: &templates,
+    })
+}

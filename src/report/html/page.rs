@@ -1,0 +1,142 @@
+//! The page around the scenarios: head, figures, filters, style and script.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, PreEscaped, html};
+
+use super::section::{FAILURES, Section, VERDICTS};
+use super::ticks::Templates;
+use crate::report::{counted, thousands};
+
+/// With at most this many scenarios, all of them are open.
+const MOST_OPEN: usize = 20;
+
+/// The maximum number of notes that are not folded.
+const MOST_NOTES: usize = 3;
+
+/// The contents of a page.
+pub(super) struct Contents<'a> {
+    pub(super) title: &'a str,
+    /// The engine and the releases: `upstream 1.37`.
+    pub(super) subject: &'a str,
+    pub(super) notes: &'a [String],
+    pub(super) sections: Vec<Section>,
+    pub(super) templates: &'a Templates,
+}
+
+/// A whole page, which is valid as HTML and as XML.
+pub(super) fn page(mut contents: Contents<'_>) -> String {
+    // The sort is stable: otherwise in the order of the run.
+    contents.sections.sort_by_key(Section::rank);
+    let sections = &contents.sections;
+    let all_open = sections.len() <= MOST_OPEN;
+    let several = sections.iter().any(|it| it.releases != sections[0].releases)
+        || sections.iter().any(|section| section.releases.len() > 1);
+    let is_open = |section: &Section| all_open || section.rank() < FAILURES;
+    let body = html! {
+        header {
+            h1 { (contents.title) }
+            p.sub { "kube-lockstep " (env!("CARGO_PKG_VERSION")) ", " (subject(&contents)) }
+            (notes(contents.notes))
+        }
+        @if sections.len() > 1 { (filters(sections)) }
+        main {
+            @for section in sections { (section.html(is_open(section), several)) }
+            p.none hidden="hidden" { "No scenario matches the filters." }
+        }
+        (contents.templates.html())
+    };
+    let style = concat!("/*<![CDATA[*/\n", include_str!("page.css"), "/*]]>*/");
+    let script = concat!("//<![CDATA[\n", include_str!("page.js"), "//]]>\n");
+    let title = format!("{}: {}", contents.title, subject(&contents));
+    let head = html! {
+        (PreEscaped(r#"<meta charset="utf-8"/>"#))
+        (PreEscaped(r#"<meta name="viewport" content="width=device-width, initial-scale=1"/>"#))
+        (PreEscaped(r#"<meta name="color-scheme" content="light dark"/>"#))
+        title { (title) }
+        style { (PreEscaped(style)) }
+    };
+    let page = html! {
+        (PreEscaped("<!DOCTYPE html>\n"))
+        html lang="en" xmlns="http://www.w3.org/1999/xhtml" {
+            head { (head) }
+            body { (body) script { (PreEscaped(script)) } }
+        }
+    };
+    page.into_string()
+}
+
+/// `332 scenarios on upstream 1.37`.
+fn subject(contents: &Contents<'_>) -> String {
+    let Contents { sections, subject, .. } = contents;
+    match sections.as_slice() {
+        [only] if only.releases.len() == 1 => format!("{} on {subject}", only.id),
+        _ => {
+            let runs = sections.iter().map(|section| section.releases.len()).sum();
+            format!("{} on {subject}", counted(runs, "scenario"))
+        }
+    }
+}
+
+/// The notes on the whole page. Many of them are folded.
+fn notes(notes: &[String]) -> Markup {
+    let (first, more) = notes.split_at(notes.len().min(MOST_NOTES));
+    html! {
+        @for note in first { p.note { (note) } }
+        @if !more.is_empty() {
+            details.notes {
+                summary { (counted(more.len(), "more note")) }
+                @for note in more { p.note { (note) } }
+            }
+        }
+    }
+}
+
+fn filters(sections: &[Section]) -> Markup {
+    let mut verdicts: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut areas: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut releases: Vec<&String> = Vec::new();
+    for section in sections {
+        *verdicts.entry(section.rank()).or_default() += section.releases.len();
+        *areas.entry(section.area()).or_default() += 1;
+        for release in &section.releases {
+            if !releases.contains(&release) {
+                releases.push(release);
+            }
+        }
+    }
+    html! {
+        form.filters role="search" aria-label="Scenarios" {
+            div.verdicts role="group" aria-label="Verdicts" {
+                @for (rank, count) in &verdicts {
+                    @let name = VERDICTS.get(*rank).copied().unwrap_or_default();
+                    button.badge.(name) type="button" data-verdict=(name)
+                        aria-pressed="true" { (name) " " b { (thousands(*count)) } }
+                }
+            }
+            label { span { "Search" } (PreEscaped(SEARCH)) }
+            (select("area", "Area", areas.keys().copied().filter(|area| !area.is_empty())))
+            @if releases.len() > 1 {
+                (select("release", "Release", releases.iter().map(|release| release.as_str())))
+            }
+            button.all type="button" data-all="open" { "Open all" }
+            button.all type="button" data-all="close" { "Close all" }
+            span.count role="status" {}
+        }
+    }
+}
+
+const SEARCH: &str =
+    r#"<input type="search" name="text" placeholder="id or requirement" autocomplete="off"/>"#;
+
+fn select<'a>(name: &str, label: &str, values: impl Iterator<Item = &'a str>) -> Markup {
+    html! {
+        label {
+            span { (label) }
+            select name=(name) {
+                option value="" { "all" }
+                @for value in values { option value=(value) { (value) } }
+            }
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! One scenario of a page: its verdict, its divergence, and its timelines.
+
+use std::sync::Arc;
+
+use maud::{Markup, html};
+
+use super::ticks::Templates;
+use super::timeline::{Run, Timeline};
+use super::{chart, ticks};
+use crate::compare::Divergence;
+use crate::expect::Unmet;
+use crate::report::change::Between;
+use crate::report::{counted, outcome};
+use crate::run::change::Changed;
+use crate::run::{FreeRun, Outcome, Setting, Verdict, free_run};
+use crate::scenario::Scenario;
+
+/// A scenario of a page. The same result on several releases is shown once.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Section {
+    pub(super) id: String,
+    pub(super) requirement: String,
+    pub(super) verdict: &'static str,
+    /// The releases with this result, in the order of the run.
+    pub(super) releases: Vec<String>,
+    /// The small chart of the replicas.
+    spark: String,
+    body: String,
+}
+
+/// The verdicts, the worst first.
+pub(super) const VERDICTS: [&str; 9] = [
+    "diverges",
+    "unexpected",
+    "unmet",
+    "unexplained",
+    "inconclusive",
+    "skipped",
+    "changed",
+    "predicted",
+    "conforms",
+];
+
+/// The number of verdicts that are failures, whose sections are open.
+pub(super) const FAILURES: usize = 4;
+
+impl Section {
+    /// The section of an outcome.
+    pub(super) fn of_outcome(
+        outcome: &Outcome,
+        setting: Option<&Setting>,
+        templates: &mut Templates,
+    ) -> Section {
+        let run = Run::of_outcome(outcome);
+        let body = html! {
+            (facts(outcome, run.as_ref(), setting))
+            (verdict(outcome))
+            (unmet(&outcome.path, &outcome.unmet))
+            @for known in &outcome.known {
+                p.note { b { "Known disagreement: " } (known.reason) " (" (known.field) ")" }
+            }
+            @for note in &outcome.notes {
+                p.note { b { "Note: " } (outcome.path) ":" (note.line) ": " (note.what) }
+            }
+            (figures(run.as_ref(), templates))
+        };
+        Section {
+            id: outcome.id.clone(),
+            requirement: outcome.requirement.clone(),
+            verdict: outcome.verdict.name(),
+            releases: vec![outcome.release.clone()],
+            spark: spark(run.as_ref()),
+            body: body.into_string(),
+        }
+    }
+
+    /// The section of a run of the model alone.
+    pub(super) fn of_model(
+        scenario: &Scenario,
+        free: &FreeRun,
+        unmet: &[Unmet],
+        templates: &mut Templates,
+    ) -> Section {
+        let run = Run::of_model(scenario, free);
+        let body = html! {
+            p.facts { (scenario.path) (figures_of(run.as_ref())) }
+            (self::unmet(&scenario.path, unmet))
+            @if let Some(why) = &free.undetermined {
+                p.note { b { "The run ends early: " } (why) }
+            }
+            @for note in &free.notes {
+                p.note { b { "Note: " } (scenario.path) ":" (note.line) ": " (note.what) }
+            }
+            (figures(run.as_ref(), templates))
+        };
+        Section {
+            id: scenario.id.clone(),
+            requirement: scenario.requirement.clone(),
+            verdict: if unmet.is_empty() { "predicted" } else { "unmet" },
+            releases: vec![free.trace.release.clone()],
+            spark: spark(run.as_ref()),
+            body: body.into_string(),
+        }
+    }
+
+    /// The section of a change between two releases: what changed, why, and the timelines of the
+    /// model on both.
+    pub(super) fn of_change(
+        scenario: &Arc<Scenario>,
+        between: Between,
+        changed: &Changed,
+        templates: &mut Templates,
+    ) -> Section {
+        let runs = [between.from, between.to].map(|release| free_run(scenario, release));
+        let runs = [0, 1].map(|index| {
+            Run::of_model(scenario, &runs[index]).map(|run| {
+                let body = figures(Some(&run), templates);
+                (body, spark(Some(&run)))
+            })
+        });
+        let body = html! {
+            p.facts { (scenario.path) ":" (scenario.line) }
+            (changed_fields(between, changed))
+            @for (release, run) in [between.from, between.to].iter().zip(&runs) {
+                @if let Some((figures, _)) = run { h2 { "Model of " (release) } (figures) }
+            }
+        };
+        let verdict = if changed.rows.is_empty() { "unexplained" } else { "changed" };
+        let [_, newer] = runs;
+        Section {
+            id: scenario.id.clone(),
+            requirement: scenario.requirement.clone(),
+            verdict,
+            releases: vec![between.to.to_string()],
+            spark: newer.map(|(_, spark)| spark).unwrap_or_default(),
+            body: body.into_string(),
+        }
+    }
+
+    /// Returns true if the sections differ by their releases only.
+    pub(super) fn is_same(&self, other: &Section) -> bool {
+        (&self.id, self.verdict, &self.body) == (&other.id, other.verdict, &other.body)
+    }
+
+    /// The folder of the scenario.
+    pub(super) fn area(&self) -> &str {
+        self.id.rsplit_once('/').map_or("", |(area, _)| area)
+    }
+
+    /// The place in the order of the page.
+    pub(super) fn rank(&self) -> usize {
+        VERDICTS.iter().position(|verdict| *verdict == self.verdict).unwrap_or(VERDICTS.len())
+    }
+
+    /// The section as HTML. `shows_releases`: the run has several.
+    pub(super) fn html(&self, is_open: bool, shows_releases: bool) -> Markup {
+        let area = self.area();
+        let name = self.id.strip_prefix(area).unwrap_or(&self.id);
+        let anchor = format!("{}@{}", self.id, self.releases.join(","));
+        html! {
+            details.s id=(anchor) data-v=(self.verdict) data-a=(area)
+                data-r=(self.releases.join(" ")) open=[is_open.then_some("open")] {
+                summary {
+                    span.badge.(self.verdict) { (self.verdict) }
+                    span.name {
+                        span.area { (area) } (name)
+                        @if shows_releases { span.rel { (ranges(&self.releases)) } }
+                    }
+                    (maud::PreEscaped(&self.spark))
+                    span.req { (self.requirement) }
+                }
+                div.body { (maud::PreEscaped(&self.body)) }
+            }
+        }
+    }
+}
+
+/// `1.30–1.37`, for consecutive releases.
+fn ranges(releases: &[String]) -> String {
+    let minor =
+        |release: &String| release.strip_prefix("1.").and_then(|minor| minor.parse::<u32>().ok());
+    let mut groups: Vec<Vec<&String>> = Vec::new();
+    for release in releases {
+        match groups.last_mut() {
+            Some(group)
+                if group.last().and_then(|last| minor(last)).map(|last| last + 1)
+                    == minor(release)
+                    && minor(release).is_some() =>
+            {
+                group.push(release);
+            }
+            _ => groups.push(vec![release]),
+        }
+    }
+    let text = |group: &Vec<&String>| match group.as_slice() {
+        [only] => (*only).clone(),
+        [first, .., last] => format!("{first}–{last}"),
+        [] => String::new(),
+    };
+    groups.iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+/// File, figures, and the command that repeats the run. Without the release, which may differ.
+fn facts(outcome: &Outcome, run: Option<&Run<'_>>, setting: Option<&Setting>) -> Markup {
+    let is_failure = !matches!(outcome.verdict, Verdict::Conforms | Verdict::Skipped { .. });
+    html! {
+        p.facts { (outcome.path) ":" (outcome.line) (figures_of(run)) }
+        @if is_failure {
+            p.facts { "Replay: " code { (outcome::replay_command(outcome, setting)) } }
+        }
+    }
+}
+
+fn figures_of(run: Option<&Run<'_>>) -> String {
+    let Some(run) = run else { return String::new() };
+    let ticks = counted(run.ticks.len(), "tick");
+    format!(" · {ticks} · {} of replicas", counted(run.rescales(), "change"))
+}
+
+fn verdict(outcome: &Outcome) -> Markup {
+    match &outcome.verdict {
+        Verdict::Diverges(divergence) => diverges(outcome, divergence),
+        Verdict::Inconclusive { why, output } => html! {
+            p.note { b { "No verdict: " } (why) }
+            @if !output.is_empty() { pre { (printable(output)) } }
+        },
+        Verdict::Skipped { why } => html! { p.note { b { "Skipped: " } (why) } },
+        Verdict::Conforms | Verdict::Unexpected => html! {},
+    }
+}
+
+/// Text without control characters, which XML does not allow.
+fn printable(text: &str) -> String {
+    let visible = |c: char| if c.is_control() && c != '\n' { '.' } else { c };
+    text.trim_end().replace('\t', "    ").chars().map(visible).collect()
+}
+
+fn diverges(outcome: &Outcome, divergence: &Divergence) -> Markup {
+    let why = outcome::reason(outcome, divergence);
+    html! {
+        div.div {
+            p { b {
+                @if outcome::is_api_answer(divergence) {
+                    "The API server's answer differs, t=" (divergence.at)
+                } @else {
+                    "Diverges at tick " (divergence.tick) ", t=" (divergence.at)
+                }
+            } }
+            div.wide { table {
+                thead { tr { th { "field" } th { "model" } th { (outcome.engine) } } }
+                tbody {
+                    @for field in &divergence.fields {
+                        tr {
+                            th scope="row" { (field.field) }
+                            td.m data-side="model" { (field.model) }
+                            td.e data-side=(outcome.engine) { (field.upstream) }
+                        }
+                    }
+                }
+            } }
+            @if !why.is_empty() { p { b { "Why the model said so: " } (why) } }
+            @if outcome.poisoned > 0 {
+                p.hint { (counted(outcome.poisoned, "later tick")) " not compared" }
+            }
+        }
+    }
+}
+
+/// The fields of the first tick that changed, and the rows of the model that explain them.
+fn changed_fields(between: Between, changed: &Changed) -> Markup {
+    let first = &changed.first;
+    html! {
+        div.div.explained[!changed.rows.is_empty()] {
+            p { b { "Changed at tick " (first.tick) ", t=" (first.at) } }
+            div.wide { table {
+                thead { tr { th { "field" } th { (between.from) } th { (between.to) } } }
+                tbody {
+                    @for field in &first.fields {
+                        tr {
+                            th scope="row" { (field.field) }
+                            td.m data-side=(between.from) { (field.model) }
+                            td.e data-side=(between.to) { (field.upstream) }
+                        }
+                    }
+                }
+            } }
+            @for row in &changed.rows {
+                p {
+                    b { "Since " (row.since) ": " } (row.what)
+                    @for link in row.links() { " " a href=(link) { (link) } }
+                }
+            }
+            @if changed.rows.is_empty() {
+                p { "No row of the model explains this change." }
+            }
+        }
+    }
+}
+
+fn unmet(path: &str, unmet: &[Unmet]) -> Markup {
+    html! {
+        @if !unmet.is_empty() {
+            div.div {
+                p { b { (counted(unmet.len(), "unmet expectation")) } }
+                ul { @for unmet in unmet { li { (path) ":" (unmet.line) ": " (unmet.what) } } }
+            }
+        }
+    }
+}
+
+fn spark(run: Option<&Run<'_>>) -> String {
+    let timelines = run.map(Run::timelines).unwrap_or_default();
+    timelines.first().map(|timeline| chart::sparkline(timeline).into_string()).unwrap_or_default()
+}
+
+fn figures(run: Option<&Run<'_>>, templates: &mut Templates) -> Markup {
+    let timelines = run.map(Run::timelines).unwrap_or_default();
+    html! { @for timeline in &timelines { (figure(timeline, templates)) } }
+}
+
+/// The charts of one HPA, and the panel for its ticks.
+fn figure(timeline: &Timeline<'_>, templates: &mut Templates) -> Markup {
+    let axis = super::scale::TimeAxis::until(timeline.end());
+    let at = timeline.divergence.map(|divergence| axis.percent(divergence.at));
+    let label = format!("Timeline of {}; arrow keys select a tick", timeline.hpa);
+    html! {
+        div.fig {
+            div.charts role="slider" tabindex="0" aria-label=(label) aria-valuenow="0" {
+                (chart::all(timeline))
+                @if let Some(at) = at {
+                    div.dvg style=(format!("--p:{:.4}", at / 100.0)) {}
+                }
+                div.cur {}
+            }
+            (ticks::panel(timeline, templates))
+        }
+    }
+}

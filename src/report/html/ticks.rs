@@ -1,0 +1,220 @@
+//! The ticks of a timeline for the panel below its charts, as JSON in the page: the script shows
+//! the derivation of the selected tick. Each text is stored once for a timeline, and texts that
+//! differ by their numbers share a template of the page.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, PreEscaped, html};
+use serde::Serialize;
+
+use super::scale::TimeAxis;
+use super::timeline::{Tick, Timeline};
+use crate::model::api::HpaStatus;
+use crate::report::table;
+
+/// The maximum number of ticks. In longer runs, ticks in which nothing changes are left out.
+const MOST: usize = 500;
+
+/// The data of one timeline.
+#[derive(Serialize)]
+struct Data {
+    /// The texts: the index of the template, and the numbers, separated by spaces.
+    s: Vec<String>,
+    /// The ticks.
+    k: Vec<Row>,
+    /// The number of ticks that were left out.
+    #[serde(skip_serializing_if = "is_zero")]
+    more: usize,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+/// A tick: its place in percent, number, time, replicas, kind, and the indices of its texts: the
+/// summary, the steps of the derivation, and the writes and events.
+#[derive(Serialize)]
+struct Row(f64, usize, String, String, &'static str, usize, Vec<usize>, Vec<usize>);
+
+/// The place of a number in a template.
+const NUMBER: char = '¤';
+
+/// Different texts, each with an index.
+#[derive(Debug, Default)]
+struct Distinct {
+    all: Vec<String>,
+    index: BTreeMap<String, usize>,
+}
+
+impl Distinct {
+    fn add(&mut self, text: &str) -> usize {
+        if let Some(index) = self.index.get(text) {
+            return *index;
+        }
+        let index = self.all.len();
+        self.all.push(text.to_owned());
+        self.index.insert(text.to_owned(), index);
+        index
+    }
+}
+
+/// The templates of a page: texts with [`NUMBER`] in the place of each number.
+#[derive(Debug, Default)]
+pub(super) struct Templates(Distinct);
+
+impl Templates {
+    /// The templates as JSON in the page.
+    pub(super) fn html(&self) -> Markup {
+        json("templates", &self.0.all)
+    }
+}
+
+struct Texts<'a> {
+    templates: &'a mut Templates,
+    texts: Distinct,
+}
+
+impl Texts<'_> {
+    fn add(&mut self, text: &str) -> usize {
+        let (template, numbers) = split(text);
+        let template = self.templates.0.add(&template);
+        self.texts.add(&format!("{template}{numbers}"))
+    }
+}
+
+/// The template of a text, and its numbers, each after a space.
+fn split(text: &str) -> (String, String) {
+    let (mut template, mut numbers) = (String::new(), String::new());
+    if text.contains(NUMBER) {
+        return (text.to_owned(), numbers);
+    }
+    let mut in_number = false;
+    for c in text.chars() {
+        match (c.is_ascii_digit(), in_number) {
+            (true, true) => numbers.push(c),
+            (true, false) => {
+                template.push(NUMBER);
+                numbers.push(' ');
+                numbers.push(c);
+            }
+            (false, _) => template.push(c),
+        }
+        in_number = c.is_ascii_digit();
+    }
+    (template, numbers)
+}
+
+/// The panel and its data.
+pub(super) fn panel(timeline: &Timeline<'_>, templates: &mut Templates) -> Markup {
+    html! {
+        div.panel {}
+        (json("ticks", &data(timeline, templates)))
+    }
+}
+
+fn json(class: &str, value: &impl Serialize) -> Markup {
+    let text = serde_json::to_string(value).unwrap_or_default();
+    // Neither HTML nor XML sees a tag or an entity in it.
+    let text = text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
+    html! { script.(class) type="application/json" { (PreEscaped(text)) } }
+}
+
+fn data(timeline: &Timeline<'_>, templates: &mut Templates) -> Data {
+    let axis = TimeAxis::until(timeline.end());
+    let divergent = timeline.divergent_tick();
+    let mut texts = Texts { templates, texts: Distinct::default() };
+    let mut rows = Vec::new();
+    let mut before: Option<&HpaStatus> = None;
+    let kept = kept(timeline);
+    for (index, tick) in timeline.ticks.iter().enumerate() {
+        let changed = table::changed_conditions(tick.observation, before);
+        before = tick.observation.status_write().map(|write| &write.status).or(before);
+        if !kept[index] {
+            continue;
+        }
+        let kind = match divergent {
+            Some(divergent) if index == divergent => "d",
+            Some(divergent) if index > divergent => "p",
+            _ if tick.observation.scaled_to().is_some() => "r",
+            _ => "",
+        };
+        let place = (axis.percent(tick.observation.at) * 100.0).round() / 100.0;
+        rows.push(Row(
+            place,
+            tick.number,
+            tick.observation.at.to_string(),
+            replicas(tick),
+            kind,
+            texts.add(&summary(tick, &changed)),
+            steps(tick).into_iter().map(|text| texts.add(&text)).collect(),
+            writes(tick, &changed).into_iter().map(|text| texts.add(&text)).collect(),
+        ));
+    }
+    let more = timeline.ticks.len() - rows.len();
+    Data { s: texts.texts.all, k: rows, more }
+}
+
+/// Whether each tick is part of the data.
+fn kept(timeline: &Timeline<'_>) -> Vec<bool> {
+    let ticks = &timeline.ticks;
+    if ticks.len() <= MOST {
+        return vec![true; ticks.len()];
+    }
+    let every = ticks.len().div_ceil(MOST / 2);
+    let mut eventful = 0;
+    let divergent = timeline.divergent_tick();
+    let keep = ticks.iter().enumerate().map(|(index, tick)| {
+        let has_event = tick.observation.events().next().is_some();
+        let has_event = has_event && eventful < MOST / 2;
+        eventful += usize::from(has_event);
+        has_event || index.is_multiple_of(every) || Some(index) == divergent
+    });
+    keep.collect()
+}
+
+/// `4 → 7`, or `7`.
+fn replicas(tick: &Tick<'_>) -> String {
+    match tick.change() {
+        Some((before, after)) if before != after => format!("{before} → {after}"),
+        Some((_, after)) => after.to_string(),
+        None => String::new(),
+    }
+}
+
+fn summary(tick: &Tick<'_>, changed: &[String]) -> String {
+    match tick.derivation {
+        Some(derivation) => table::why(tick.observation, derivation, changed),
+        None => "the model predicted no reconcile at this time".to_owned(),
+    }
+}
+
+fn steps(tick: &Tick<'_>) -> Vec<String> {
+    tick.derivation.map(|derivation| derivation.explain()).unwrap_or_default()
+}
+
+/// Refused writes, events, errors and changed conditions.
+fn writes(tick: &Tick<'_>, changed: &[String]) -> Vec<String> {
+    let observation = tick.observation;
+    let refused = observation.scale_writes().filter_map(|write| {
+        let error = write.error.as_ref()?;
+        Some(format!("scale to {} refused: {error}", write.replicas))
+    });
+    let events = observation.events().map(ToString::to_string);
+    let errors = observation.errors().map(|error| format!("error: {error}"));
+    refused.chain(events).chain(errors).chain(changed.iter().cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_that_differ_by_their_numbers_share_a_template() {
+        let mut templates = Templates::default();
+        let mut texts = Texts { templates: &mut templates, texts: Distinct::default() };
+        let indices = ["7 of 10", "3 of 10", "7 of 10", "none", "¤ 5"].map(|text| texts.add(text));
+        assert_eq!(indices, [0, 1, 0, 2, 3]);
+        assert_eq!(texts.templates.0.all, ["¤ of ¤", "none", "¤ 5"]);
+        assert_eq!(texts.texts.all, ["0 7 10", "0 3 10", "1", "2"]);
+    }
+}

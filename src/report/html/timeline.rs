@@ -1,0 +1,390 @@
+//! The data of a timeline: the ticks of one HPA with the reasons of the model, and the series of
+//! replicas, metrics and pods that its charts show.
+
+use std::sync::Arc;
+
+use crate::compare::Divergence;
+use crate::model::derivation::{Derivation, MetricDerivation, PodCounts, Target};
+use crate::model::observation::{ControllerAction, Observation, ScaleReplicas};
+use crate::model::time::Time;
+use crate::run::{FreeRun, Outcome, Verdict};
+use crate::scenario::Scenario;
+use crate::scenario::resolved::{Action, TimelineEvent};
+
+/// A run of a scenario, for reports.
+#[derive(Debug)]
+pub(super) struct Run<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) ticks: Vec<Tick<'a>>,
+    /// The first tick that diverges, if any.
+    pub(super) divergence: Option<&'a Divergence>,
+    /// The name of the engine.
+    engine: &'a str,
+}
+
+/// A tick: what was observed, and why the model predicted what it predicted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tick<'a> {
+    /// The number in the run, from 1.
+    pub(super) number: usize,
+    pub(super) observation: &'a Observation,
+    /// `None` if the model did not predict the tick.
+    pub(super) derivation: Option<&'a Derivation>,
+}
+
+impl<'a> Run<'a> {
+    /// The run of an engine; `None` if the outcome has no scenario or no tick.
+    pub(super) fn of_outcome(outcome: &'a Outcome) -> Option<Run<'a>> {
+        let scenario = outcome.scenario.as_deref()?;
+        let derivations = outcome.derivations.iter().map(Option::as_ref);
+        let derivations = derivations.chain(std::iter::repeat(None));
+        let ticks = outcome.trace.ticks.iter().zip(derivations).enumerate();
+        let ticks: Vec<Tick<'a>> = ticks
+            .map(|(index, (observation, derivation))| Tick {
+                number: index + 1,
+                observation,
+                derivation,
+            })
+            .collect();
+        let divergence = match &outcome.verdict {
+            Verdict::Diverges(divergence) => Some(divergence),
+            _ => None,
+        };
+        let engine = &*outcome.engine;
+        (!ticks.is_empty()).then_some(Run { scenario, ticks, divergence, engine })
+    }
+
+    /// A run of the model alone; `None` if it has no tick.
+    pub(super) fn of_model(scenario: &'a Scenario, run: &'a FreeRun) -> Option<Run<'a>> {
+        let ticks = run.ticks.iter().enumerate().map(|(index, tick)| Tick {
+            number: index + 1,
+            observation: &tick.observation,
+            derivation: Some(&tick.derivation),
+        });
+        let ticks: Vec<Tick<'a>> = ticks.collect();
+        let engine = &*run.trace.engine;
+        (!ticks.is_empty()).then_some(Run { scenario, ticks, divergence: None, engine })
+    }
+
+    /// The timeline of each HPA that was reconciled, in the order of the scenario.
+    pub(super) fn timelines(&self) -> Vec<Timeline<'a>> {
+        let mut names: Vec<&Arc<str>> = self.scenario.hpas.iter().map(|hpa| &hpa.name).collect();
+        for tick in &self.ticks {
+            if !names.contains(&&tick.observation.hpa) {
+                names.push(&tick.observation.hpa);
+            }
+        }
+        let of = |name: &&Arc<str>| {
+            let own = self.ticks.iter().filter(|tick| tick.observation.hpa == **name);
+            let ticks: Vec<Tick<'a>> = own.copied().collect();
+            let hpa = ticks.first()?.observation.hpa.clone();
+            let Run { scenario, divergence, engine, .. } = *self;
+            Some(Timeline { scenario, hpa, ticks, divergence, engine })
+        };
+        names.iter().filter_map(of).collect()
+    }
+
+    /// The number of ticks in which the controller changed the replicas.
+    pub(super) fn rescales(&self) -> usize {
+        self.ticks.iter().filter(|tick| tick.observation.scaled_to().is_some()).count()
+    }
+}
+
+/// The timeline of one HPA.
+#[derive(Debug)]
+pub(super) struct Timeline<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) hpa: Arc<str>,
+    pub(super) ticks: Vec<Tick<'a>>,
+    pub(super) divergence: Option<&'a Divergence>,
+    /// The name of the engine.
+    pub(super) engine: &'a str,
+}
+
+/// A value from a time on; `None` if there is none.
+pub(super) type Value = (Time, Option<f64>);
+
+/// The replicas over time.
+#[derive(Debug, Default)]
+pub(super) struct Replicas {
+    /// `spec.replicas` of the target.
+    pub(super) spec: Vec<Value>,
+    /// `status.replicas` of the target, as the controller read it.
+    pub(super) status: Vec<Value>,
+    /// `status.desiredReplicas` of the HPA.
+    pub(super) desired: Vec<Value>,
+    /// The model's desired replicas where the controller wrote others. Empty if they agree.
+    pub(super) model: Vec<Value>,
+    /// The lower limit.
+    pub(super) min: Vec<Value>,
+    /// The upper limit.
+    pub(super) max: Vec<Value>,
+}
+
+/// One metric over time, in the unit of its target.
+#[derive(Debug)]
+pub(super) struct Metric<'a> {
+    /// Name, unit and target.
+    pub(super) like: &'a MetricDerivation,
+    pub(super) values: Vec<Value>,
+    pub(super) target: Vec<Value>,
+    /// The edges of the tolerance around the target.
+    pub(super) lower: Vec<Value>,
+    pub(super) upper: Vec<Value>,
+    /// The times at which the metric failed.
+    pub(super) failures: Vec<Time>,
+}
+
+/// An interval of ticks in which the same limit decided.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Limited {
+    pub(super) from: Time,
+    pub(super) to: Time,
+    /// The limit, for users.
+    pub(super) by: &'static str,
+    pub(super) ticks: usize,
+}
+
+/// The pods of a tick, as the controller counted them.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Pods {
+    pub(super) from: Time,
+    pub(super) to: Time,
+    pub(super) counts: PodCounts,
+}
+
+impl<'a> Timeline<'a> {
+    /// The end: that of the scenario, or of the last tick if it is later.
+    pub(super) fn end(&self) -> Time {
+        let last = self.ticks.iter().map(|tick| tick.observation.end()).max();
+        last.unwrap_or(Time::ZERO).max(self.scenario.until)
+    }
+
+    /// The index of the tick that diverges, if it belongs to this HPA.
+    pub(super) fn divergent_tick(&self) -> Option<usize> {
+        let divergence = self.divergence?;
+        self.ticks.iter().position(|tick| tick.number == divergence.tick)
+    }
+
+    /// The events of the scenario that concern this HPA.
+    pub(super) fn actions(&self) -> impl Iterator<Item = &'a TimelineEvent> {
+        let scenario = self.scenario;
+        let hpa = self.hpa.clone();
+        let target = scenario.hpas.iter().find(|it| it.name == hpa).map_or(0, |it| it.target);
+        scenario.timeline.iter().filter(move |event| match event.action {
+            Action::EditHpa(_) | Action::DeleteHpa(_) | Action::CreateHpa(_) => {
+                scenario.hpa_of(event).is_some_and(|name| *name == hpa)
+            }
+            Action::Scale(_) => scenario.target_of(event) == target,
+            _ => true,
+        })
+    }
+
+    /// Each tick with the time of the next one, or with the end.
+    pub(super) fn intervals(&self) -> impl Iterator<Item = (&Tick<'a>, Time)> {
+        let starts = self.ticks.iter().skip(1).map(|tick| tick.observation.at);
+        self.ticks.iter().zip(starts.chain([self.end()]))
+    }
+
+    /// The replicas over time.
+    pub(super) fn replicas(&self) -> Replicas {
+        let mut all = Replicas::default();
+        let target = self.scenario.hpas.iter().find(|hpa| hpa.name == self.hpa);
+        let target = target.map_or(0, |hpa| hpa.target);
+        let initial = self.scenario.targets().nth(target).map(|target| target.replicas);
+        all.spec.extend(initial.map(|replicas| (Time::ZERO, Some(f64::from(replicas)))));
+        let mut scales = self.actions().filter_map(|event| match event.action {
+            Action::Scale(replicas) => Some((event.at, Some(f64::from(replicas)))),
+            _ => None,
+        });
+        let mut scale = scales.next();
+        for tick in &self.ticks {
+            let at = tick.observation.at;
+            while let Some(value) = scale.filter(|(when, _)| *when <= at) {
+                all.spec.push(value);
+                scale = scales.next();
+            }
+            all.add(tick);
+        }
+        all.spec.extend(scale.into_iter().chain(scales));
+        if all.model.iter().all(|(_, value)| value.is_none()) {
+            all.model.clear();
+        }
+        all
+    }
+
+    /// The metrics, in the order of the HPA's spec. A metric that an edit changes to another one is
+    /// another metric.
+    pub(super) fn metrics(&self) -> Vec<Metric<'a>> {
+        let mut metrics: Vec<Metric<'a>> = Vec::new();
+        for tick in &self.ticks {
+            let at = tick.observation.at;
+            let seen = tick.derivation.map(|it| it.metrics.as_slice()).unwrap_or_default();
+            for like in seen {
+                let same = |metric: &Metric<'_>| {
+                    (&metric.like.name, &metric.like.source) == (&like.name, &like.source)
+                        && unit(metric.like) == unit(like)
+                };
+                let index = metrics.iter().position(same).unwrap_or_else(|| {
+                    metrics.push(Metric::new(like));
+                    metrics.len() - 1
+                });
+                metrics[index].add(at, like);
+            }
+            for metric in metrics.iter_mut().filter(|metric| metric.last() != Some(at)) {
+                metric.values.push((at, None));
+            }
+        }
+        metrics
+    }
+
+    /// The pods as the controller counted them, for the metric with the largest proposal.
+    pub(super) fn pods(&self) -> Vec<Pods> {
+        let counted = self.intervals().filter_map(|(tick, to)| {
+            let derivation = tick.derivation?;
+            let metric = derivation.metrics.get(derivation.winner.unwrap_or(0))?;
+            let counts = metric.pods;
+            let from = tick.observation.at;
+            (counts != PodCounts::default()).then_some(Pods { from, to, counts })
+        });
+        counted.collect()
+    }
+
+    /// The intervals in which the replicas do not follow the metrics, and why.
+    pub(super) fn limits(&self) -> Vec<Limited> {
+        let mut limits: Vec<Limited> = Vec::new();
+        let mut before = None;
+        for (tick, to) in self.intervals() {
+            let by = tick.derivation.and_then(|derivation| {
+                let window = derivation.held_by_window().map(|_| "stabilization");
+                derivation.limited_by().or(window)
+            });
+            match (by, limits.last_mut()) {
+                (Some(_), Some(last)) if by == before => {
+                    last.to = to;
+                    last.ticks += 1;
+                }
+                (Some(by), _) => {
+                    limits.push(Limited { from: tick.observation.at, to, by, ticks: 1 });
+                }
+                (None, _) => {}
+            }
+            before = by;
+        }
+        limits
+    }
+}
+
+impl Tick<'_> {
+    /// The replicas that the controller read from the scale.
+    fn read(&self) -> Option<ScaleReplicas> {
+        self.observation.reads().find_map(|read| match read {
+            ControllerAction::GetScale { answer, .. } => answer.as_ref().ok().copied(),
+            _ => None,
+        })
+    }
+
+    /// `spec.replicas` before the tick, and after it.
+    pub(super) fn change(&self) -> Option<(i32, i32)> {
+        let before = self.read().map(|read| read.replicas);
+        let status = self.observation.status_write().map(|write| &write.status);
+        let before = before.or_else(|| status?.current_replicas)?;
+        Some((before, self.observation.scaled_to().unwrap_or(before)))
+    }
+
+    /// The desired replicas in the status that the controller wrote.
+    fn desired(&self) -> Option<i32> {
+        self.observation.status_write().map(|write| write.status.desired_replicas)
+    }
+}
+
+impl Replicas {
+    fn add(&mut self, tick: &Tick<'_>) {
+        let at = tick.observation.at;
+        let push = |values: &mut Vec<Value>, at: Time, value: i32| {
+            values.push((at, Some(f64::from(value))));
+        };
+        if let Some(read) = tick.read() {
+            push(&mut self.status, at, read.status_replicas);
+        }
+        if let Some((before, after)) = tick.change() {
+            // A change by a user that the scenario does not name is first seen here.
+            if self.spec.last().is_none_or(|(_, last)| *last != Some(f64::from(before))) {
+                push(&mut self.spec, at, before);
+            }
+            if after != before {
+                push(&mut self.spec, tick.observation.end(), after);
+            }
+        }
+        if let Some(desired) = tick.desired() {
+            push(&mut self.desired, at, desired);
+        }
+        if let Some(derivation) = tick.derivation.filter(|it| it.current_replicas.is_some()) {
+            let model = derivation.desired_replicas;
+            let written = self.desired.last().and_then(|(_, desired)| *desired);
+            let differs = derivation.error.is_none() && written != Some(f64::from(model));
+            self.model.push((at, Some(f64::from(model)).filter(|_| differs)));
+            push(&mut self.min, at, derivation.min_replicas);
+            push(&mut self.max, at, derivation.max_replicas);
+        }
+    }
+}
+
+/// The unit of a metric's target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Unit {
+    /// Percent of the request.
+    Percent,
+    /// Thousandths, averaged over the pods.
+    Average,
+    /// Thousandths in total.
+    Total,
+}
+
+/// The unit of a metric.
+pub(super) fn unit(metric: &MetricDerivation) -> Unit {
+    match metric.target {
+        Target::Utilization(_) => Unit::Percent,
+        Target::AverageValue(_) => Unit::Average,
+        Target::Value(_) | Target::None => Unit::Total,
+    }
+}
+
+impl<'a> Metric<'a> {
+    fn new(like: &'a MetricDerivation) -> Metric<'a> {
+        Metric {
+            like,
+            values: Vec::new(),
+            target: Vec::new(),
+            lower: Vec::new(),
+            upper: Vec::new(),
+            failures: Vec::new(),
+        }
+    }
+
+    fn last(&self) -> Option<Time> {
+        self.values.last().map(|(at, _)| *at)
+    }
+
+    fn add(&mut self, at: Time, metric: &MetricDerivation) {
+        let usage = metric.usage.filter(|_| metric.error.is_none());
+        let value = usage.map(|usage| match metric.target {
+            Target::Utilization(_) => usage.utilization.map_or(0.0, f64::from),
+            Target::AverageValue(_) => usage.average as f64,
+            Target::Value(_) | Target::None => usage.total as f64,
+        });
+        self.values.push((at, value));
+        if value.is_none() {
+            self.failures.push(at);
+        }
+        let target = match metric.target {
+            Target::Utilization(percent) => Some(f64::from(percent)),
+            Target::AverageValue(milli) | Target::Value(milli) => Some(milli as f64),
+            Target::None => None,
+        };
+        let (down, up) = metric.tolerances;
+        self.target.push((at, target));
+        self.lower.push((at, target.map(|target| target * (1.0 - down))));
+        self.upper.push((at, target.map(|target| target * (1.0 + up))));
+    }
+}

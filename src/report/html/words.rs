@@ -1,0 +1,104 @@
+//! Values and series of charts as text: labels, captions, and descriptions for screen readers.
+
+use super::timeline::{Limited, Metric, Unit, Value, unit as unit_of};
+use crate::model::derivation::{MetricDerivation, Source};
+use crate::model::quantity::{Format, Quantity};
+use crate::report::{counted, table};
+
+/// The maximum number of changes in a description.
+const CHANGES: usize = 12;
+
+/// `from 1: 4 at 0s, 7 at 15s`.
+pub(super) fn changes(values: &[Value]) -> String {
+    let mut known = values.iter().filter_map(|(at, value)| Some((at, (*value)?)));
+    let Some((_, first)) = known.next() else { return String::new() };
+    let mut before = first;
+    let mut changes: Vec<String> = Vec::new();
+    for (at, value) in known {
+        if value != before {
+            changes.push(format!("{value:.0} at {at}"));
+            before = value;
+        }
+    }
+    if changes.is_empty() {
+        return format!("{first:.0} throughout");
+    }
+    let more = changes.len().saturating_sub(CHANGES);
+    changes.truncate(CHANGES);
+    let more =
+        if more > 0 { format!(", and {}", counted(more, "more change")) } else { String::new() };
+    format!("From {first:.0}: {}{more}", changes.join(", "))
+}
+
+/// `cpu: from 0% to 305%; target 50%`.
+pub(super) fn about_metric(metric: &Metric<'_>) -> String {
+    let values = || metric.values.iter().filter_map(|(_, value)| *value);
+    let text = |value: f64| self::value(metric.like, value);
+    let range = match (values().reduce(f64::min), values().reduce(f64::max)) {
+        (Some(least), Some(most)) => format!("from {} to {}", text(least), text(most)),
+        _ => "no value".to_owned(),
+    };
+    let target = metric.target.last().and_then(|(_, target)| *target);
+    let target = target.map(|target| format!("; target {}", text(target))).unwrap_or_default();
+    format!("{}: {range}{target}", metric.like.title())
+}
+
+/// The unit of a metric's values, for captions.
+pub(super) fn unit(metric: &MetricDerivation) -> &'static str {
+    match unit_of(metric) {
+        Unit::Percent => "percent of the request",
+        Unit::Average => "average over the pods",
+        Unit::Total => "value",
+    }
+}
+
+/// A value in the unit of the metric.
+pub(super) fn value(metric: &MetricDerivation, value: f64) -> String {
+    match unit_of(metric) {
+        Unit::Percent => {
+            let text = format!("{value:.1}");
+            format!("{}%", text.strip_suffix(".0").unwrap_or(&text))
+        }
+        Unit::Average | Unit::Total => table::amount(metric, value.round() as i64),
+    }
+}
+
+/// Returns true if values are bytes.
+pub(super) fn is_memory(metric: &MetricDerivation) -> bool {
+    let is_resource = matches!(metric.source, Source::Resource | Source::ContainerResource(_));
+    is_resource && &*metric.name == "memory" && unit_of(metric) != Unit::Percent
+}
+
+/// A label for thousandths.
+pub(super) fn milli(value: f64) -> String {
+    Quantity::from_milli(value.round() as i64, Format::DecimalSI).to_string()
+}
+
+/// A binary unit.
+pub(super) struct ByteUnit {
+    name: &'static str,
+    pub(super) size: f64,
+}
+
+/// The largest unit that a number of bytes reaches.
+pub(super) fn byte_unit(bytes: f64) -> ByteUnit {
+    const UNITS: [(&str, i64); 4] =
+        [("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)];
+    let unit = UNITS.into_iter().find(|(_, size)| bytes >= *size as f64);
+    unit.map_or(ByteUnit { name: "", size: 1.0 }, |(name, size)| ByteUnit {
+        name,
+        size: size as f64,
+    })
+}
+
+/// A label for thousandths of a byte.
+pub(super) fn bytes(milli: f64) -> String {
+    let unit = byte_unit(milli / 1000.0);
+    let text = format!("{:.1}", milli / 1000.0 / unit.size);
+    format!("{}{}", text.strip_suffix(".0").unwrap_or(&text), unit.name)
+}
+
+/// `stabilization, 18 ticks from 10m15s`.
+pub(super) fn limited(limit: &Limited) -> String {
+    format!("{}: {} from {}", limit.by, counted(limit.ticks, "tick"), limit.from)
+}

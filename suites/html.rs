@@ -1,0 +1,329 @@
+//! The pages of `run --report html=FILE` and `predict --html FILE`: every scenario has its section
+//! and its charts, nothing is loaded from elsewhere, and the sizes are limited. In a browser, if
+//! there is one, the script shows the derivation of a tick.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Output};
+use std::sync::Arc;
+
+use kube_lockstep::compare::{Divergence, FieldDifference};
+use kube_lockstep::model::rules::Release;
+use kube_lockstep::report::Report as _;
+use kube_lockstep::report::html::Html;
+use kube_lockstep::run::{Event, Outcome, Setting, Summary, Verdict, free_run};
+use libtest_mimic::Failed;
+use roxmltree::{Document, Node, ParsingOptions};
+use serde_json::Value;
+use support::trials::Suite;
+
+/// The names of Chromium and its relatives.
+const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
+
+fn main() -> ExitCode {
+    let mut suite = Suite::new("html");
+    suite.test("every_fixture_has_a_section", every_fixture_has_a_section);
+    suite.test("twenty_scenarios_take_at_most_300_kB", small);
+    suite.test("the_same_result_on_two_releases_is_shown_once", releases);
+    suite.test("a_divergence_is_marked_with_both_values", divergence);
+    suite.test("changes_between_releases_have_both_timelines", changes);
+    suite.test("texts_of_a_scenario_are_not_markup", markup);
+    suite.test("a_long_run_has_a_limited_size", long);
+    let browser =
+        || BROWSERS.iter().find(|name| Command::new(name).arg("--version").output().is_ok());
+    let has_browser = suite.require_that("Chromium", || browser().is_some());
+    suite.test_with(&has_browser, "a_browser_shows_the_derivation_of_a_tick", move |()| {
+        in_a_browser(browser().copied().unwrap_or_default())
+    });
+    suite.run()
+}
+
+fn kube_lockstep(arguments: &[&str]) -> Result<Output, Failed> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kube-lockstep"));
+    Ok(command.current_dir(support::repository()).args(arguments).output()?)
+}
+
+/// A page, in a folder of its own.
+struct Page {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+    text: String,
+}
+
+/// The page of a run on recorded traces.
+fn run(arguments: &[&str]) -> Result<Page, Failed> {
+    page(&[&["run", "--engine", "recorded"], arguments].concat(), "--report", "html=")
+}
+
+fn page(arguments: &[&str], flag: &str, kind: &str) -> Result<Page, Failed> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("page.html");
+    let report = format!("{kind}{}", path.display());
+    let output = kube_lockstep(&[arguments, &[flag, &report]].concat())?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if output.status.code().is_none_or(|code| code > 1) {
+        return Err(format!("{:?}: {errors}", output.status).into());
+    }
+    let text = fs::read_to_string(&path)?;
+    Ok(Page { _folder: folder, path, text })
+}
+
+/// The page as XML, after checking that it loads nothing.
+fn parse(text: &str) -> Result<Document<'_>, Failed> {
+    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
+    let document = Document::parse_with_options(text, options)?;
+    for node in document.descendants().filter(Node::is_element) {
+        let name = node.tag_name().name();
+        assert!(!matches!(name, "link" | "img" | "iframe" | "object" | "image" | "use"), "{name}");
+        for attribute in node.attributes() {
+            // A link loads nothing by itself.
+            let is_link = name == "a" && attribute.name() == "href";
+            let (name, value) = (attribute.name(), attribute.value());
+            assert!(
+                is_link || !matches!(name, "src" | "href" | "srcset" | "action" | "data"),
+                "{name}={value}"
+            );
+            assert!(!name.starts_with("on"), "{name}");
+            assert!(!value.contains("url("), "{name}={value}");
+        }
+        let code = node.text().unwrap_or_default();
+        if matches!(name, "style" | "script") && node.attribute("type").is_none() {
+            for word in ["url(", "@import", "import(", "fetch(", "XMLHttpRequest", "http"] {
+                assert!(!code.contains(word), "{name} contains {word}");
+            }
+        }
+    }
+    Ok(document)
+}
+
+fn sections<'a, 'i>(document: &'a Document<'i>) -> Vec<Node<'a, 'i>> {
+    document
+        .descendants()
+        .filter(|node| node.has_tag_name(HTML("details")))
+        .filter(is_section)
+        .collect()
+}
+
+fn is_section(node: &Node<'_, '_>) -> bool {
+    node.attribute("class") == Some("s")
+}
+
+#[expect(non_snake_case, reason = "it stands for the namespace")]
+fn HTML(name: &str) -> (&str, &str) {
+    ("http://www.w3.org/1999/xhtml", name)
+}
+
+fn with_class<'a, 'i>(node: Node<'a, 'i>, class: &str) -> Vec<Node<'a, 'i>> {
+    let has = |it: &Node<'_, '_>| {
+        it.attribute("class").is_some_and(|classes| classes.split(' ').any(|it| it == class))
+    };
+    node.descendants().filter(has).collect()
+}
+
+fn text(node: Node<'_, '_>) -> String {
+    node.descendants().filter_map(|it| it.text().filter(|_| it.is_text())).collect()
+}
+
+fn every_fixture_has_a_section() -> Result<(), Failed> {
+    let page = run(&[])?;
+    let document = parse(&page.text)?;
+    let sections = sections(&document);
+    let ids: BTreeSet<String> = sections
+        .iter()
+        .map(|section| text(with_class(*section, "name")[0]).trim_end_matches("1.37").to_owned())
+        .collect();
+    let fixtures: BTreeSet<String> =
+        support::fixtures().iter().map(|path| support::id_of(path)).collect();
+    assert_eq!(ids, fixtures);
+    for section in &sections {
+        let id = section.attribute("id").unwrap_or_default();
+        let figures = with_class(*section, "fig");
+        match section.attribute("data-v") {
+            Some("conforms") => assert!(!figures.is_empty(), "{id} has no chart"),
+            Some("skipped") => assert!(text(*section).contains("Skipped: "), "{id}"),
+            other => return Err(format!("{id}: {other:?}").into()),
+        }
+        for figure in figures {
+            check_figure(figure).map_err(|why| format!("{id}: {why}"))?;
+        }
+    }
+    let kib = page.text.len() >> 10;
+    assert!(kib <= 2600, "{kib} KiB for {} scenarios", sections.len());
+    Ok(())
+}
+
+/// A figure has the line of the replicas, an axis of time, and the data of its ticks.
+fn check_figure(figure: Node<'_, '_>) -> Result<(), String> {
+    let line = with_class(figure, "spec").into_iter().find_map(|node| node.attribute("d"));
+    let line = line.ok_or("no line of spec.replicas")?;
+    if !line.starts_with("M0 ") || !line.ends_with("H1000") {
+        return Err(format!("the line does not reach both ends: {line}"));
+    }
+    let times = with_class(figure, "time");
+    let labels = times.first().ok_or("no axis of time")?.children().filter(Node::is_element);
+    let labels = labels.count();
+    if !(2..=9).contains(&labels) {
+        return Err(format!("{labels} labels of time"));
+    }
+    let data = with_class(figure, "ticks").into_iter().next().ok_or("no ticks")?;
+    let data: Value = serde_json::from_str(&text(data)).map_err(|error| error.to_string())?;
+    let ticks = data["k"].as_array().ok_or("no ticks")?;
+    let texts = data["s"].as_array().ok_or("no texts")?.len() as u64;
+    for tick in ticks {
+        let steps = tick[6].as_array().ok_or("no steps")?;
+        if steps.is_empty() || steps.iter().any(|step| step.as_u64().is_none_or(|it| it >= texts)) {
+            return Err(format!("wrong steps: {tick}"));
+        }
+    }
+    Ok(())
+}
+
+/// The scenarios with the most ticks: no other twenty of two folders are larger.
+fn small() -> Result<(), Failed> {
+    let page = run(&["closed-loop", "conditions", "utilization/*"])?;
+    let document = parse(&page.text)?;
+    let count = sections(&document).len();
+    assert!(count >= 20, "{count}");
+    assert!(page.text.len() <= 300_000, "{} bytes for {count} scenarios", page.text.len());
+    let one = self::page(&["predict", FIRST], "--html", "")?;
+    parse(&one.text)?;
+    assert!(one.text.len() <= 60_000, "{} bytes for one scenario", one.text.len());
+    Ok(())
+}
+
+/// The scenario of the README.
+const FIRST: &str = "closed-loop/docs-walkthrough-php-apache";
+
+fn releases() -> Result<(), Failed> {
+    let page = run(&["closed-loop", "--release", "1.34,1.35"])?;
+    let document = parse(&page.text)?;
+    let sections = sections(&document);
+    let own = |section: &&Node<'_, '_>| section.attribute("data-r") == Some("1.34 1.35");
+    assert_eq!(sections.len(), 10, "each scenario has one section");
+    assert_eq!(sections.iter().filter(own).count(), 10);
+    assert!(page.text.contains("<span class=\"rel\">1.34–1.35</span>"));
+    Ok(())
+}
+
+fn divergence() -> Result<(), Failed> {
+    let path = support::repository().join(format!("fixtures/{FIRST}.yaml"));
+    let scenario = support::load(&path);
+    let run = free_run(&scenario, Release::NEWEST);
+    let tick = 41;
+    let at = run.ticks[tick - 1].observation.at;
+    let field = |field: &str, model: &str, upstream: &str| FieldDifference {
+        field: field.to_owned(),
+        model: model.to_owned(),
+        upstream: upstream.to_owned(),
+    };
+    let fields = vec![field("status.desiredReplicas", "7", "3"), field("events[0]", "<none>", "&")];
+    let mut outcome = Outcome::new(FIRST, Verdict::Diverges(Divergence { tick, at, fields }));
+    outcome.engine = "upstream".into();
+    outcome.release = "1.37".to_owned();
+    outcome.why = run.ticks.iter().map(|tick| tick.derivation.summary()).collect();
+    outcome.derivations = run.ticks.iter().map(|tick| Some(tick.derivation.clone())).collect();
+    outcome.trace = run.trace;
+    outcome.scenario = Some(Arc::clone(&scenario));
+    let mut report = Html::new(Vec::new());
+    let (setting, scenarios) = (Setting::default(), 1);
+    report.event(&Event::Started { scenarios, setting, note: None })?;
+    report.event(&Event::Finished(Box::new(outcome)))?;
+    report.event(&Event::Ended(Summary::default()))?;
+    let page = String::from_utf8(report.into_inner())?;
+    let document = parse(&page)?;
+    let section = sections(&document)[0];
+    assert_eq!(section.attribute("data-v"), Some("diverges"));
+    assert_eq!(section.attribute("open"), Some("open"));
+    let flags: Vec<String> = with_class(section, "flag").into_iter().map(text).collect();
+    assert_eq!(flags, ["model 7, upstream 3"]);
+    let line = with_class(section, "dvg")[0].attribute("style").unwrap_or_default();
+    // 10 of 16 minutes.
+    assert_eq!(line, "--p:0.6250");
+    let table = text(with_class(section, "wide")[0]);
+    for value in ["status.desiredReplicas73", "events[0]<none>&", "modelupstream"] {
+        assert!(table.contains(value), "{value}: {table}");
+    }
+    let why = "Why the model said so: resource cpu 0% of 50%";
+    assert!(text(section).contains(why), "{}", text(section));
+    let data: Value = serde_json::from_str(&text(with_class(section, "ticks")[0]))?;
+    assert_eq!((&data["k"][tick - 1][4], &data["k"][tick][4]), (&"d".into(), &"p".into()));
+    Ok(())
+}
+
+fn changes() -> Result<(), Failed> {
+    let arguments = ["diff", "closed-loop", "--from", "1.36", "--to", "1.37"];
+    let page = page(&arguments, "--html", "")?;
+    let document = parse(&page.text)?;
+    let sections = sections(&document);
+    assert_eq!(sections.len(), 10);
+    for section in sections {
+        assert_eq!(section.attribute("data-v"), Some("changed"));
+        let figures = with_class(section, "fig");
+        assert_eq!(figures.len(), 2, "one timeline for each release");
+        figures.into_iter().try_for_each(check_figure)?;
+        assert!(text(section).contains("Since 1.37: "), "{}", text(section));
+    }
+    Ok(())
+}
+
+/// A scenario file in a folder of its own.
+fn file(folder: &Path, from: &str, to: &str) -> Result<String, Failed> {
+    let text = fs::read_to_string(support::repository().join(format!("fixtures/{FIRST}.yaml")))?;
+    let changed = text.replace(from, to);
+    assert_ne!(text, changed, "{from:?} is not in the fixture");
+    let path = folder.join("mine.yaml");
+    fs::write(&path, changed)?;
+    Ok(path.to_string_lossy().into_owned())
+}
+
+fn markup() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let old = ">-\n  With a load of 305% of one pod's request and a target of 50%, php-apache scales up \
+               to 7 replicas,\n  and back to 1 without load.";
+    let file = file(folder.path(), old, "'</script><b>]]>&amp; \"x\" <!--'")?;
+    let page = page(&["predict", &file], "--html", "")?;
+    let document = parse(&page.text)?;
+    let section = sections(&document)[0];
+    assert_eq!(text(with_class(section, "req")[0]), "</script><b>]]>&amp; \"x\" <!--");
+    assert!(with_class(section, "fig").len() == 1);
+    Ok(())
+}
+
+fn long() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let file = file(folder.path(), "until: 16m", "until: 240h")?;
+    let page = page(&["predict", &file], "--html", "")?;
+    let document = parse(&page.text)?;
+    let data: Value = serde_json::from_str(&text(with_class(document.root(), "ticks")[0]))?;
+    let (shown, more) = (data["k"].as_array().map_or(0, Vec::len), data["more"].as_u64());
+    assert!((200..=500).contains(&shown), "{shown}");
+    assert_eq!(more.map(|more| more as usize + shown), Some(240 * 60 * 4 + 1));
+    assert!(page.text.len() <= 150_000, "{} bytes", page.text.len());
+    Ok(())
+}
+
+/// The page after its script ran: the panel of each open scenario shows a tick.
+fn in_a_browser(browser: &str) -> Result<(), Failed> {
+    let page = page(&["predict", FIRST], "--html", "")?;
+    let profile = tempfile::tempdir()?;
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(format!("file://{}", page.path.display()))
+        .output()?;
+    let dom = String::from_utf8(output.stdout)?;
+    let panel = dom.split_once("class=\"panel\">").map(|(_, panel)| panel).ok_or("no panel")?;
+    let panel = panel.split_once("</ol>").map(|(panel, _)| panel).ok_or_else(|| dom.clone())?;
+    let explained = kube_lockstep(&["explain", FIRST, "--tick", "1"])?;
+    let explained = String::from_utf8(explained.stdout)?;
+    for part in ["tick 1", "t=0s", "replicas 1 → 4", "<li>The target has 1 replicas; 1 to 10 are"]
+    {
+        assert!(panel.contains(part), "{part}: {panel}");
+    }
+    assert!(explained.contains("The target has 1 replicas; 1 to 10 are allowed."), "{explained}");
+    assert!(panel.contains("They use 610m of the requested 200m: 305%"), "{panel}");
+    Ok(())
+}
