@@ -7,6 +7,7 @@
 
 pub mod api;
 pub mod as_text;
+pub(crate) mod content_hash;
 pub mod derivation;
 pub mod flags;
 pub mod hpa;
