@@ -15,4 +15,5 @@ pub mod observation;
 pub mod quantity;
 pub mod rules;
 pub mod selector;
+pub mod series;
 pub mod time;

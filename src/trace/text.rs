@@ -14,7 +14,7 @@ use super::{ApiAnswer, Trace};
 use crate::model::api::{Condition, HpaStatus};
 use crate::model::as_text;
 use crate::model::content_hash::content_hash;
-use crate::model::observation::Observation;
+use crate::model::observation::{ControllerAction, Observation};
 use crate::model::time::Span;
 
 /// A line after the header.
@@ -25,7 +25,7 @@ enum Line {
     Api(ApiAnswer),
     /// A reconcile.
     Reconcile(Observation),
-    /// The previous reconcile is repeated without its writes.
+    /// The previous reconcile is repeated without its writes and new values of gauges.
     Repeat {
         times: usize,
         #[serde(with = "as_text")]
@@ -95,8 +95,7 @@ fn lines(trace: &Trace) -> Vec<Line> {
     }
 }
 
-/// The number of these reconciles that only repeat the previous one without its writes, and their
-/// interval.
+/// The number of these reconciles that only repeat the previous one, and their interval.
 fn repeats(ticks: &[Observation], before: &Observation) -> Option<(usize, Span)> {
     let every = ticks.first()?.at - before.at;
     let mut at = before.at;
@@ -161,7 +160,7 @@ fn read_line(trace: &mut Trace, conditions: &mut Conditions, line: Line) -> Resu
         }
         Line::Repeat { times, every } => {
             let mut tick = trace.ticks.last().ok_or("there is no reconcile to repeat")?.clone();
-            tick.retain(|action| !action.is_write());
+            tick.retain(ControllerAction::can_be_repeated);
             for _ in 0..times {
                 tick.at = tick.at + every;
                 trace.ticks.push(tick.clone());
