@@ -35,6 +35,7 @@ fn main() -> ExitCode {
     suite.test("the_pods_of_the_job_share_the_run", pods);
     suite.test("control_planes_have_the_versions_of_the_engines", control_planes);
     suite.test_with(&bash, "record_runs_the_live_suite_for_the_named_fixtures", |()| record());
+    suite.test_with(&programs, "a_changed_trace_fails", |()| changed_traces_fail());
     // The build fills Go's module cache.
     let upstream = suite.upstream(Release::NEWEST);
     suite.test_with(&upstream, "one_command_adds_a_release", |_| newest_release_resolves());
@@ -81,6 +82,51 @@ fn record() -> Result<(), Failed> {
         assert!(text_of(&output.stderr).contains(error), "{}", text_of(&output.stderr));
     }
     Ok(())
+}
+
+/// `ci/verify-recorded` calls cargo, for which programs stand in that record different traces.
+fn changed_traces_fail() -> Result<(), Failed> {
+    let header = |body: &str, versions: &[&str], sources: &str| {
+        let build = |version: &&str| format!(r#"{{"version":"{version}","sources":"{sources}"}}"#);
+        let builds: Vec<String> = versions.iter().map(build).collect();
+        let builds = builds.join(",");
+        format!(
+            r#"{{"scenario":"zero/one","hash":"1","body":"{body}","engine":"upstream","builds":[{builds}]}}"#
+        )
+    };
+    let (old, new) = ("zero/one/v1.36.trace", "zero/one/v1.37.trace");
+    let both =
+        [(old, header("a", &["v1.35.4", "v1.36.3"], "a")), (new, header("b", &["v1.37.2"], "a"))];
+    let check = |recorded: &[(&str, String)]| -> Result<Output, Failed> {
+        let machine = Machine::new()?;
+        machine.copy_scripts_of_recording(&both)?;
+        let mut stand_in =
+            "rm -r suites/recorded/zero\nmkdir -p suites/recorded/zero/one\n".to_owned();
+        for (path, text) in recorded {
+            stand_in += &format!("echo '{text}' > suites/recorded/{path}\n");
+        }
+        machine.program("path/cargo", &stand_in)?;
+        machine.run(BASH, "ci/verify-recorded", &Variables::new())
+    };
+    let expect = |recorded: &[(&str, String)], changed: &[&str]| -> Result<(), Failed> {
+        let output = check(recorded)?;
+        let (shown, errors) = (text_of(&output.stdout), text_of(&output.stderr));
+        assert_eq!(output.status.success(), changed.is_empty(), "{shown}{errors}");
+        let lines: Vec<&str> = shown.lines().filter(|line| line.starts_with("zero/")).collect();
+        assert_eq!(lines, changed, "{shown}{errors}");
+        Ok(())
+    };
+    expect(&both, &[])?;
+    // Another build of a release, with the same traces.
+    expect(&[both[0].clone(), (new, header("b", &["v1.37.3"], "c"))], &[])?;
+    expect(&[both[0].clone(), (new, header("c", &["v1.37.2"], "a"))], &["zero/one 1.37"])?;
+    expect(&[both[0].clone()], &["zero/one 1.37"])?;
+    // The bodies of both files are the same, but 1.36 now behaves like 1.37.
+    let moved = [
+        ("zero/one/v1.35.trace", header("a", &["v1.35.4"], "a")),
+        (new, header("b", &["v1.36.3", "v1.37.2"], "a")),
+    ];
+    expect(&moved, &["zero/one 1.36"])
 }
 
 fn text_of(output: &[u8]) -> String {
@@ -160,7 +206,7 @@ impl Machine {
         );
         machine.program("path/kube-lockstep", &stand_in)?;
         // The jobs run control planes, which require the feature.
-        let cargo = "case \"$*\" in *'--features clusters'*) ;; *) exit 1;; esac\n\
+        let cargo = "case \"$*\" in 'test '*) exit 0;; *'--features clusters'*) ;; *) exit 1;; esac\n\
              mkdir -p target/release && cp path/kube-lockstep target/release/\n";
         machine.program("path/cargo", cargo)?;
         Ok(machine)
@@ -173,6 +219,20 @@ impl Machine {
     fn program(&self, name: &str, script: &str) -> Result<(), Failed> {
         fs::write(self.path(name), format!("#!/bin/sh\n{script}"))?;
         Ok(fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755))?)
+    }
+
+    /// Copies `ci/record` and `ci/verify-recorded`, and writes recorded traces.
+    fn copy_scripts_of_recording(&self, traces: &[(&str, String)]) -> Result<(), Failed> {
+        fs::create_dir_all(self.path("ci"))?;
+        for script in ["ci/record", "ci/verify-recorded"] {
+            fs::copy(support::repository().join(script), self.path(script))?;
+        }
+        for (path, text) in traces {
+            let path = self.path("suites/recorded").join(path);
+            fs::create_dir_all(path.parent().ok_or("a folder")?)?;
+            fs::write(path, format!("{text}\n"))?;
+        }
+        self.program("path/git", "exit 0\n")
     }
 
     fn run(&self, shell: &[&str], script: &str, env: &Variables) -> Result<Output, Failed> {
@@ -240,7 +300,10 @@ impl NightlyWorkflow {
     fn new() -> Result<NightlyWorkflow, Failed> {
         let workflow = yaml(".github/workflows/nightly.yaml")?;
         assert_eq!(workflow["defaults"]["run"]["shell"], "bash");
-        Ok(NightlyWorkflow { workflow, machine: Machine::new()? })
+        let machine = Machine::new()?;
+        let header = r#"{"scenario":"a/b","hash":"1","body":"2","builds":[{"version":"v1.37.2"}]}"#;
+        machine.copy_scripts_of_recording(&[("a/b/v1.37.trace", header.to_owned())])?;
+        Ok(NightlyWorkflow { workflow, machine })
     }
 
     /// Runs all steps of a job, even after a failed step.

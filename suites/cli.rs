@@ -22,9 +22,10 @@ use std::sync::Arc;
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
-use kube_lockstep::model::rules::{Release, Releases};
+use kube_lockstep::model::rules::Release;
 use kube_lockstep::run::free_run;
 use kube_lockstep::scenario::{self, Scenario};
+use kube_lockstep::trace::header::Build;
 use kube_lockstep::trace::{Trace, text};
 use serde_json::Value;
 
@@ -118,8 +119,9 @@ fn repository_with_a_trace(change: fn(&mut Trace)) -> (tempfile::TempDir, String
     let scenario = Arc::new(Scenario { id: "doubles".to_owned(), ..scenario });
     let mut trace = free_run(&scenario, Release::NEWEST).trace;
     change(&mut trace);
-    let newest = Releases::only(Release::NEWEST);
-    let recorded = text::write(&trace, &newest).expect("a trace can be written");
+    let version = "v1.37.2".parse().expect("it is a version");
+    let build = Build { version, sources: "0123456789abcdef".to_owned() };
+    let recorded = text::write(&trace, &[build]).expect("a trace can be written");
     fs::write(traces.join("v1.37.trace"), recorded).expect("a file can be written");
     let fixtures = text(&fixtures).to_owned();
     (root, fixtures)

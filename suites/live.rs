@@ -13,8 +13,10 @@ use std::sync::Mutex;
 use kube_lockstep::engine::Engine as _;
 use kube_lockstep::engine::recorded;
 use kube_lockstep::engine::upstream::Upstream;
+use kube_lockstep::engine::upstream::build::{self, Artifact};
 use kube_lockstep::model::rules::Release;
 use kube_lockstep::run::{Verdict, run_one};
+use kube_lockstep::trace::header::Build;
 use libtest_mimic::Failed;
 use support::recording::{self, Mode};
 use support::trials::{self, Suite};
@@ -27,16 +29,30 @@ const RELEASES: &str = "KUBE_LOCKSTEP_RELEASES";
 
 fn main() -> ExitCode {
     let mut suite = Suite::new("live");
-    let mut programs = suite.upstreams(trials::releases(RELEASES).iter().rev());
+    let programs = suite.upstreams(trials::releases(RELEASES).iter().rev());
+    let mut programs = programs.map(|programs| {
+        programs.into_iter().map(|(release, program)| (build_of(release), program)).collect()
+    });
     if Mode::get() == Mode::Record {
         programs = programs.required();
     }
     for path in support::fixtures() {
-        suite.test_with(&programs, support::id_of(&path), move |programs| {
-            programs.into_iter().try_for_each(|(release, program)| live(&path, release, program))
+        suite.test_with(&programs, support::id_of(&path), move |programs: Programs| {
+            programs.into_iter().try_for_each(|(build, program)| live(&path, &build, program))
         });
     }
     suite.run()
+}
+
+type Programs = Vec<(Build, PathBuf)>;
+
+/// The build of a release that the suite runs.
+fn build_of(release: Release) -> Build {
+    let version = build::version(Artifact::Host, release).expect("a release with an engine");
+    Build {
+        version: version.parse().expect("a patch release"),
+        sources: build::sources_hash(Artifact::Host, release),
+    }
 }
 
 /// Takes an engine of the release that is not in use.
@@ -46,8 +62,9 @@ fn idle(release: Release) -> Result<Option<Upstream>, Failed> {
     Ok(found.map(|index| idle.swap_remove(index)))
 }
 
-fn live(path: &std::path::Path, release: Release, program: PathBuf) -> Result<(), Failed> {
+fn live(path: &std::path::Path, build: &Build, program: PathBuf) -> Result<(), Failed> {
     let scenario = support::load(path);
+    let release = build.version.release;
     let mut engine = match idle(release)? {
         Some(engine) => engine,
         None => Upstream::new(program, release),
@@ -61,7 +78,7 @@ fn live(path: &std::path::Path, release: Release, program: PathBuf) -> Result<()
         let has_trace = !outcome.trace.ticks.is_empty() || !outcome.trace.api.is_empty();
         let trace = has_trace.then_some(&outcome.trace);
         let folder = support::repository().join(recorded::FOLDER);
-        recording::compare(&folder, &scenario, release, trace, Mode::get())?;
+        recording::compare(&folder, &scenario, build, trace, Mode::get())?;
     }
     support::still_disagrees(&outcome, &known)?;
     match outcome.verdict {

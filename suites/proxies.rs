@@ -1,6 +1,7 @@
 //! A proxy between the harness and the real upstream controller alters one aspect of what the
 //! controller did: each alteration is a divergence, in the field that it concerns. This shows that
-//! the harness observes the order of actions, their number, namespaces, API versions and bodies.
+//! the harness observes the order of actions, their number, namespaces, API versions and bodies, and
+//! the controller's own metrics.
 //!
 //! The program of the suite is also the proxy: as `proxies --proxy NAME ENGINE`, it forwards the
 //! engine protocol, and alters the log of each answer. Requires Go.
@@ -69,6 +70,29 @@ const ALTERATIONS: &[Alteration] = &[
         name: "another_version_of_the_hpa",
         alter: |log| change(log, "updateStatus", "apiVersion", &json!("autoscaling/v1")),
         field: "status: apiVersion of the request",
+    },
+    Alteration {
+        name: "a_dropped_increment_of_a_controller_metric",
+        alter: |log| log.retain(|entry| !is_series(entry, "reconciliations_total")),
+        field: "metric reconciliations_total{action=scale_up,error=none}",
+    },
+    Alteration {
+        name: "another_increase_of_a_controller_metric",
+        alter: |log| change_series(log, "metric_computation_total", "increase", &json!(2)),
+        field: "metric metric_computation_total{action=scale_up,error=none,metric_type=Resource}",
+    },
+    Alteration {
+        name: "another_value_of_a_controller_metric",
+        alter: |log| change_series(log, "desired_replicas", "value", &json!(1)),
+        field: "metric desired_replicas{hpa_name=web,namespace=default}",
+    },
+    Alteration {
+        name: "other_labels_of_a_controller_metric",
+        alter: |log| {
+            let other = json!("reconciliations_total{action=scale_down,error=none}");
+            change_series(log, "reconciliations_total", "series", &other);
+        },
+        field: "metric reconciliations_total{action=scale_down,error=none}",
     },
 ];
 
@@ -173,5 +197,17 @@ fn in_another_namespace(log: &mut [Value], action: &str) {
 fn change(log: &mut [Value], action: &str, field: &str, value: &Value) {
     for entry in log.iter_mut().filter(|entry| is(entry, action)) {
         entry[action][field] = value.clone();
+    }
+}
+
+/// Returns true if an entry is a change of a series of this metric.
+fn is_series(entry: &Value, metric: &str) -> bool {
+    let series = entry.pointer("/controllerMetric/series").and_then(Value::as_str);
+    series.is_some_and(|series| series.split('{').next() == Some(metric))
+}
+
+fn change_series(log: &mut [Value], metric: &str, field: &str, value: &Value) {
+    for entry in log.iter_mut().filter(|entry| is_series(entry, metric)) {
+        entry["controllerMetric"][field] = value.clone();
     }
 }

@@ -10,11 +10,13 @@ use std::path::{Path, PathBuf};
 
 use kube_lockstep::compare::KnownDisagreement;
 use kube_lockstep::engine::recorded::{self, Recorded, Recording, Traces};
+use kube_lockstep::engine::upstream::build::{self, Artifact};
 use kube_lockstep::model::rules::Release;
 use kube_lockstep::model::time::Span;
 use kube_lockstep::run::{KnownHit, Verdict, free_run, run_one};
 use kube_lockstep::scenario::Scenario;
 use kube_lockstep::trace::Trace;
+use kube_lockstep::trace::header::Build;
 use rstest::rstest;
 use support::recording::{self, Mode};
 
@@ -65,11 +67,16 @@ fn each_recorded_file_is_a_trace_of_a_fixture() {
             assert_eq!((&header.scenario, header.engine.as_str()), (&id, "upstream"));
             let path = recording.path();
             assert!(files.remove(&path), "{path} has the wrong name");
-            for release in header.releases.iter() {
+            for Build { version, sources } in &header.builds {
+                let release = version.release;
                 assert!(releases.insert(release), "two traces of {id} are for {release}");
+                let built = build::version(Artifact::Host, release);
+                assert_eq!(Some(version.to_string()), built, "{path}; run `ci/record {id}`");
+                assert_eq!(sources.len(), 16, "{path}");
             }
-            let (_, body) = recording.text.split_once('\n').expect("a header is a line");
+            let body = recording.body();
             assert!(bodies.insert(body), "{path} is the same as another trace of {id}");
+            recording.trace().unwrap_or_else(|why| panic!("{why}"));
         }
     }
     assert!(files.is_empty(), "not traces of fixtures; remove them: {files:#?}");
@@ -95,13 +102,16 @@ fn compare_or_record(
     trace: Option<&Trace>,
     mode: Mode,
 ) -> Result<Vec<String>, String> {
-    let release = release.parse().expect("it is a release");
-    recording::compare(folder, scenario, release, trace, mode)?;
+    // Another build of the same release may be compared.
+    let sources = if mode == Mode::Record { "0123456789abcdef" } else { "fedcba9876543210" };
+    let version = format!("v{release}.1").parse().expect("it is a version");
+    let build = Build { version, sources: sources.to_owned() };
+    recording::compare(folder, scenario, &build, trace, mode)?;
     let mut files = BTreeSet::new();
     collect(folder, folder, &mut files);
     let recordings = Traces::Folder(folder.to_owned()).read(&scenario.id)?;
     assert_eq!(files, recordings.iter().map(Recording::path).collect());
-    Ok(recordings.iter().map(|it| it.header.releases.to_string()).collect())
+    Ok(recordings.iter().map(|it| it.header.releases().to_string()).collect())
 }
 
 #[test]
@@ -200,6 +210,28 @@ fn a_trace_that_goes_on_after_the_scenario_is_damaged() {
             Verdict::Inconclusive { why, .. } => assert!(why.contains(left), "{why}"),
             verdict => panic!("{verdict:?}"),
         }
+    }
+}
+
+#[test]
+fn a_trace_that_was_edited_is_rejected() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let scenario = support::load(&support::fixtures().swap_remove(0));
+    let trace = free_run(&scenario, Release::NEWEST).trace;
+    compare_or_record(folder.path(), &scenario, "1.37", Some(&trace), Mode::Record)
+        .expect("it can be recorded");
+    let file = folder.path().join(&scenario.id).join("v1.37.trace");
+    let text = std::fs::read_to_string(&file).expect("a file");
+    let edited = text.replacen(r#""desiredReplicas":"#, r#""desiredReplicas":1"#, 1);
+    assert_ne!(edited, text);
+    std::fs::write(&file, edited).expect("the file can be written");
+    let mut engine = Recorded::new(Release::NEWEST, Traces::Folder(folder.path().to_owned()));
+    match run_one(&scenario, &mut engine, &[]).verdict {
+        Verdict::Inconclusive { why, .. } => {
+            assert!(why.contains("v1.37.trace: line 1: the trace was changed"), "{why}");
+            assert!(why.contains(&format!("`ci/record {}`", scenario.id)), "{why}");
+        }
+        verdict => panic!("{verdict:?}"),
     }
 }
 

@@ -86,7 +86,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
 }
 
 fn recorded_on(recordings: &[Recording], release: Release) -> Option<&Recording> {
-    recordings.iter().find(|recording| recording.header.releases.contains(release))
+    recordings.iter().find(|recording| recording.header.build_of(release).is_some())
 }
 
 fn text(rows: &[Row]) -> String {

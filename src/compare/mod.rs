@@ -7,6 +7,7 @@ mod known;
 
 pub use known::{Known, KnownDisagreement};
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
 
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,8 @@ pub struct Scope {
     pub order: bool,
     /// The bodies of writes, apart from the values that are stored, and the API versions.
     pub bodies: bool,
+    /// The controller's own Prometheus metrics.
+    pub controller_metrics: bool,
 }
 
 impl Scope {
@@ -50,6 +53,7 @@ impl Scope {
         messages: true,
         order: true,
         bodies: true,
+        controller_metrics: true,
     };
 
     /// The intersection of two scopes.
@@ -64,6 +68,7 @@ impl Scope {
             messages: self.messages && other.messages,
             order: self.order && other.order,
             bodies: self.bodies && other.bodies,
+            controller_metrics: self.controller_metrics && other.controller_metrics,
         }
     }
 
@@ -79,6 +84,7 @@ impl Scope {
             ControllerAction::UpdateStatus(_) => self.status,
             ControllerAction::Event(_) => self.events,
             ControllerAction::Error { .. } => self.errors,
+            ControllerAction::ControllerMetric(_) => self.controller_metrics,
             ControllerAction::Reconcile { .. } | ControllerAction::Reconciled { .. } => false,
         }
     }
@@ -138,6 +144,9 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
     }
     if scope.bodies {
         bodies(&mut differences, model, seen);
+    }
+    if scope.controller_metrics && model.controller_metrics().ne(seen.controller_metrics()) {
+        controller_metrics(&mut differences, model, seen);
     }
     if scope.order && differences.found.is_empty() {
         order(&mut differences, model, seen, scope);
@@ -286,6 +295,34 @@ fn scale_writes(
     let shown = |write| ShownScaleWrite { write, named };
     let (model, seen) = (model.scale_writes().map(shown), seen.scale_writes().map(shown));
     differences.list("scale.spec.replicas", model, seen);
+}
+
+/// Compares the changes of the controller's own metrics, by series.
+fn controller_metrics(differences: &mut Differences, model: &Observation, seen: &Observation) {
+    let changes = |tick: &Observation, series: &str| -> Vec<String> {
+        let changes = tick.controller_metrics().filter(|change| change.series.as_str() == series);
+        changes.map(|change| change.change.to_string()).collect()
+    };
+    let all = model.controller_metrics().chain(seen.controller_metrics());
+    let names: BTreeSet<&str> = all.map(|change| change.series.as_str()).collect();
+    let before = differences.found.len();
+    for series in names {
+        let (one, other) = (changes(model, series), changes(seen, series));
+        if one != other {
+            let shown = |changes: &[String]| match changes {
+                [] => NONE.to_owned(),
+                changes => changes.join(", "),
+            };
+            differences.field(&format!("metric {series}"), &shown(&one), &shown(&other));
+        }
+    }
+    if differences.found.len() == before {
+        let order = |tick: &Observation| -> String {
+            let names = tick.controller_metrics().map(|change| change.series.as_str());
+            names.collect::<Vec<_>>().join(", ")
+        };
+        differences.field("metrics", &order(model), &order(seen));
+    }
 }
 
 /// Compares the order of actions of different kinds. The actions of each kind are equal.

@@ -4,7 +4,7 @@
 //! header names them; on other releases, the scenario is not recorded.
 //!
 //! A trace belongs to the scenario at the time of recording. If the scenario has changed since, the
-//! trace is stale, and the engine reports an error.
+//! trace is stale, and the engine reports an error. The same applies to a trace that has changed.
 
 use std::borrow::Cow;
 use std::io::ErrorKind;
@@ -16,7 +16,8 @@ use super::{Engine, EngineError, Session, Step};
 use crate::model::rules::Release;
 use crate::model::time::Time;
 use crate::scenario::Scenario;
-use crate::trace::text::{self, Header};
+use crate::trace::header::Header;
+use crate::trace::text;
 use crate::trace::{Stepped, Trace};
 
 /// The engine's name.
@@ -43,7 +44,7 @@ pub enum Traces {
 /// A recorded trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Recording {
-    /// The first line, which names the releases.
+    /// The first line, which names the builds of upstream.
     pub header: Header,
     /// The complete text.
     pub text: Cow<'static, str>,
@@ -60,10 +61,16 @@ impl Recording {
         Ok(Recording { header, text })
     }
 
+    /// The lines below the header.
+    #[must_use]
+    pub fn body(&self) -> &str {
+        text::body(&self.text)
+    }
+
     /// The trace.
     ///
     /// # Errors
-    /// If the text is not a recorded trace.
+    /// If the text is not a recorded trace, or has changed since it was recorded.
     pub fn trace(&self) -> Result<Trace, String> {
         text::read(&self.text).map_err(|error| format!("{}: {error}", self.path()))
     }
@@ -71,7 +78,7 @@ impl Recording {
     /// Its path below the folder of recorded traces: `tolerance/upper-edge/v1.37.trace`.
     #[must_use]
     pub fn path(&self) -> String {
-        let newest = self.header.releases.newest().unwrap_or(Release::NEWEST);
+        let newest = self.header.newest().map_or(Release::NEWEST, |newest| newest.release);
         format!("{}/v{newest}.{EXTENSION}", self.header.scenario)
     }
 }
@@ -83,7 +90,7 @@ impl Traces {
     /// If the traces of the scenario can't be read.
     pub fn find(&self, id: &str, release: Release) -> Result<Option<Recording>, String> {
         let mut recordings = self.read(id)?.into_iter();
-        Ok(recordings.find(|recording| recording.header.releases.contains(release)))
+        Ok(recordings.find(|recording| recording.header.build_of(release).is_some()))
     }
 
     /// All recorded traces of a scenario, oldest release first.
@@ -99,7 +106,7 @@ impl Traces {
             Recording::new(text).map_err(|error| format!("{}: {error}", path.display()))
         };
         let mut recordings = files.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        recordings.sort_by_key(|recording| recording.header.releases.newest());
+        recordings.sort_by_key(|recording| recording.header.newest());
         Ok(recordings)
     }
 }
@@ -170,7 +177,7 @@ impl Engine for Recorded {
         let recordings = self.traces.read(&scenario.id).ok()?;
         let mut headers = recordings.iter().map(|recording| &recording.header);
         let is_recorded = headers.clone().any(|header| header.hash == scenario.hash);
-        let is_recorded_here = headers.any(|header| header.releases.contains(self.release));
+        let is_recorded_here = headers.any(|header| header.build_of(self.release).is_some());
         (is_recorded && !is_recorded_here).then(|| format!("not recorded on {}", self.release))
     }
 

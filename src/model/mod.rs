@@ -7,6 +7,7 @@
 
 pub mod api;
 pub mod as_text;
+pub(crate) mod content_hash;
 pub mod derivation;
 pub mod flags;
 pub mod hpa;
@@ -14,4 +15,5 @@ pub mod observation;
 pub mod quantity;
 pub mod rules;
 pub mod selector;
+pub mod series;
 pub mod time;

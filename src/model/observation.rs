@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::api::{HpaSpec, HpaStatus, Text};
 use super::as_text;
+use super::series::{Amount, SeriesChange};
 use super::time::{Span, Time};
 
 /// All observable actions of one reconcile ("tick") of one HPA.
@@ -121,6 +122,9 @@ pub enum ControllerAction {
         /// The error.
         message: Text,
     },
+    /// A change of the controller's own Prometheus metrics, after the reconcile. The changes are in
+    /// order of their series.
+    ControllerMetric(SeriesChange),
     /// Only in logs: the actions that follow belong to the reconcile of this HPA.
     Reconcile {
         /// The HPA's name.
@@ -332,6 +336,7 @@ impl ControllerAction {
             ControllerAction::UpdateStatus(_) => "updateStatus",
             ControllerAction::Event(_) => "event",
             ControllerAction::Error { .. } => "error",
+            ControllerAction::ControllerMetric(_) => "controllerMetric",
             ControllerAction::Reconcile { .. } => "reconcile",
             ControllerAction::Reconciled { .. } => "reconciled",
         }
@@ -356,6 +361,7 @@ impl ControllerAction {
             | ControllerAction::UpdateStatus(_)
             | ControllerAction::Event(_)
             | ControllerAction::Error { .. }
+            | ControllerAction::ControllerMetric(_)
             | ControllerAction::Reconcile { .. }
             | ControllerAction::Reconciled { .. } => false,
         }
@@ -365,6 +371,17 @@ impl ControllerAction {
     #[must_use]
     pub fn is_write(&self) -> bool {
         matches!(self, ControllerAction::UpdateScale(_) | ControllerAction::UpdateStatus(_))
+    }
+
+    /// Returns true if the next reconcile takes the same action if nothing changes: it is neither a
+    /// write nor the new value of a gauge.
+    #[must_use]
+    pub fn can_be_repeated(&self) -> bool {
+        let is_new_value = |change: &SeriesChange| matches!(change.change, Amount::Value(_));
+        match self {
+            ControllerAction::ControllerMetric(change) => !is_new_value(change),
+            action => !action.is_write(),
+        }
     }
 
     /// The error message, if the request was rejected.
@@ -380,6 +397,7 @@ impl ControllerAction {
             ControllerAction::UpdateStatus(write) => write.error.as_ref(),
             ControllerAction::Event(_)
             | ControllerAction::Error { .. }
+            | ControllerAction::ControllerMetric(_)
             | ControllerAction::Reconcile { .. }
             | ControllerAction::Reconciled { .. } => None,
         }
@@ -520,10 +538,20 @@ impl Observation {
         })
     }
 
-    /// Returns true if it has the actions of another reconcile, but none of its writes.
+    /// Changes of the controller's own metrics, in order of their series.
+    pub fn controller_metrics(&self) -> impl Iterator<Item = &SeriesChange> + Clone {
+        self.actions().filter_map(|action| match action {
+            ControllerAction::ControllerMetric(change) => Some(change),
+            _ => None,
+        })
+    }
+
+    /// Returns true if it has the actions of another reconcile that [can be
+    /// repeated](ControllerAction::can_be_repeated), and no other actions.
     #[must_use]
     pub fn repeats(&self, other: &Observation) -> bool {
-        self.actions.iter().eq(other.actions.iter().filter(|entry| !entry.action.is_write()))
+        let others = other.actions.iter().filter(|entry| entry.action.can_be_repeated());
+        self.actions.iter().eq(others)
     }
 
     /// Empties the observation, but keeps its memory.
@@ -600,6 +628,7 @@ impl fmt::Display for ControllerAction {
             }
             ControllerAction::Event(event) => event.fmt(f),
             ControllerAction::Error { message } => write!(f, "error: {message}"),
+            ControllerAction::ControllerMetric(change) => write!(f, "metric {change}"),
             ControllerAction::Reconcile { hpa } => write!(f, "reconcile of {hpa}"),
             ControllerAction::Reconciled { hpa } => write!(f, "end of the reconcile of {hpa}"),
         }

@@ -1,4 +1,5 @@
-//! One tick in full: the controller's input, each step of the decision, and its writes.
+//! One tick in full: the controller's input, each step of the decision, its writes, and the changes
+//! of its own metrics.
 
 use std::fmt::Write as _;
 
@@ -45,6 +46,12 @@ pub fn tick(
     let _ = writeln!(out, "  {}", decision(tick));
     section(&mut out, "Written");
     out.push_str(&writes(tick, before, columns));
+    if tick.observation.controller_metrics().next().is_some() {
+        section(&mut out, "Prometheus metrics");
+        for change in tick.observation.controller_metrics() {
+            let _ = writeln!(out, "  {change}");
+        }
+    }
     Some(out)
 }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::resolved::Scenario;
 use super::to_raw;
+use crate::model::content_hash::content_hash;
 
 /// Fields that do not affect a run: texts for users, and conditions that are checked afterwards.
 const NOT_HASHED: [&str; 5] = ["requirement", "upstream", "covers", "releases", "expect"];
@@ -26,7 +27,7 @@ pub(super) fn of(scenario: &Scenario) -> String {
     }
     let mut text = String::new();
     canonical(&value, &mut text);
-    format!("{:016x}", fnv1a(text.as_bytes()))
+    content_hash(&text)
 }
 
 /// JSON with sorted keys and without spaces.
@@ -60,23 +61,9 @@ fn canonical(value: &Value, out: &mut String) {
     }
 }
 
-/// FNV-1a, 64 bits.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn fnv1a_matches_its_published_values() {
-        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
-        assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
-        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
-    }
 
     #[test]
     fn canonical_json_is_sorted() {

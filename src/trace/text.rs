@@ -9,27 +9,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::header::{Build, Header};
 use super::{ApiAnswer, Trace};
 use crate::model::api::{Condition, HpaStatus};
 use crate::model::as_text;
-use crate::model::observation::Observation;
-use crate::model::rules::Releases;
+use crate::model::content_hash::content_hash;
+use crate::model::observation::{ControllerAction, Observation};
 use crate::model::time::Span;
-
-/// The first line.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Header {
-    /// The scenario's id.
-    pub scenario: String,
-    /// The scenario's content hash.
-    pub hash: String,
-    /// The engine.
-    pub engine: String,
-    /// The releases on which the engine was recorded with this trace.
-    #[serde(with = "as_text")]
-    pub releases: Releases,
-}
 
 /// A line after the header.
 #[derive(Serialize, Deserialize)]
@@ -39,7 +25,7 @@ enum Line {
     Api(ApiAnswer),
     /// A reconcile.
     Reconcile(Observation),
-    /// The previous reconcile is repeated without its writes.
+    /// The previous reconcile is repeated without its writes and new values of gauges.
     Repeat {
         times: usize,
         #[serde(with = "as_text")]
@@ -60,23 +46,24 @@ pub struct TextError {
     pub what: String,
 }
 
-/// Writes a trace in its recorded form, for the releases on which it was recorded.
+/// Writes a trace in its recorded form, for the builds that were recorded with it.
 ///
 /// # Errors
 /// If a value cannot be written as JSON, for example a time beyond the year 9999.
-pub fn write(trace: &Trace, releases: &Releases) -> Result<String, serde_json::Error> {
+pub fn write(trace: &Trace, builds: &[Build]) -> Result<String, serde_json::Error> {
+    let mut body = String::new();
+    for line in lines(trace) {
+        body.push_str(&serde_json::to_string(&line)?);
+        body.push('\n');
+    }
     let header = Header {
         scenario: trace.scenario.clone(),
         hash: trace.hash.clone(),
+        body: content_hash(&body),
         engine: trace.engine.clone(),
-        releases: releases.clone(),
+        builds: builds.to_vec(),
     };
-    let mut text = serde_json::to_string(&header)? + "\n";
-    for line in lines(trace) {
-        text.push_str(&serde_json::to_string(&line)?);
-        text.push('\n');
-    }
-    Ok(text)
+    Ok(format!("{}\n{body}", serde_json::to_string(&header)?))
 }
 
 fn lines(trace: &Trace) -> Vec<Line> {
@@ -108,8 +95,7 @@ fn lines(trace: &Trace) -> Vec<Line> {
     }
 }
 
-/// The number of these reconciles that only repeat the previous one without its writes, and their
-/// interval.
+/// The number of these reconciles that only repeat the previous one, and their interval.
 fn repeats(ticks: &[Observation], before: &Observation) -> Option<(usize, Span)> {
     let every = ticks.first()?.at - before.at;
     let mut at = before.at;
@@ -130,13 +116,29 @@ pub fn read_header(text: &str) -> Result<Header, TextError> {
     serde_json::from_str(first).map_err(|error| TextError { line: 1, what: error.to_string() })
 }
 
+/// The lines below the header.
+#[must_use]
+pub fn body(text: &str) -> &str {
+    text.split_once('\n').map_or("", |(_, body)| body)
+}
+
 /// Reads a trace from its recorded form. Its release is the newest one on which it was recorded.
 ///
 /// # Errors
-/// If the text is not in the form that [`write()`] writes.
+/// If the text is not in the form that [`write()`] writes, or was changed after it was written.
 pub fn read(text: &str) -> Result<Trace, TextError> {
-    let Header { scenario, hash, engine, releases } = read_header(text)?;
-    let release = releases.newest().map(|newest| newest.to_string()).unwrap_or_default();
+    let header = read_header(text)?;
+    let found = content_hash(body(text));
+    if found != header.body {
+        let what = format!(
+            "the trace was changed after it was recorded: the hash of its body is {found}, and its \
+             header says {}; record it again with `ci/record {}` (requires Go)",
+            header.body, header.scenario
+        );
+        return Err(TextError { line: 1, what });
+    }
+    let release = header.newest().map(|newest| newest.to_string()).unwrap_or_default();
+    let Header { scenario, hash, engine, .. } = header;
     let mut trace = Trace { release, engine, scenario, hash, ..Trace::default() };
     let mut conditions = Conditions::default();
     for (index, line) in text.lines().enumerate().skip(1) {
@@ -158,7 +160,7 @@ fn read_line(trace: &mut Trace, conditions: &mut Conditions, line: Line) -> Resu
         }
         Line::Repeat { times, every } => {
             let mut tick = trace.ticks.last().ok_or("there is no reconcile to repeat")?.clone();
-            tick.retain(|action| !action.is_write());
+            tick.retain(ControllerAction::can_be_repeated);
             for _ in 0..times {
                 tick.at = tick.at + every;
                 trace.ticks.push(tick.clone());

@@ -11,7 +11,6 @@ use crate::model::observation::{
     StatusWrite,
 };
 use crate::model::quantity::Quantity;
-use crate::model::rules::Release;
 use crate::model::time::Time;
 use crate::trace::ApiOutcome;
 
@@ -19,14 +18,28 @@ fn quantity(text: &str) -> Option<Quantity> {
     Some(Quantity::parse(text).unwrap())
 }
 
+/// Builds of these versions.
+fn builds(versions: &[&str]) -> Vec<Build> {
+    let build = |version: &&str| Build {
+        version: version.parse().unwrap(),
+        sources: "0123456789abcdef".to_owned(),
+    };
+    versions.iter().map(build).collect()
+}
+
 /// Writes a trace, reads it again, and returns the lines below the header.
 fn round_trip(trace: &Trace) -> Vec<String> {
-    let releases: Releases = "1.30-1.37".parse().unwrap();
-    let text = write(trace, &releases).unwrap();
-    assert_eq!(read_header(&text).unwrap().releases, releases);
-    let release = "1.37".to_owned();
+    let text = write(trace, &builds(&["v1.9.11", "v1.36.3", "v1.37.2"])).unwrap();
+    assert_eq!(read_header(&text).unwrap().releases().to_string(), "1.9, 1.36 - 1.37");
+    let release = "v1.37.2".to_owned();
     assert_eq!(read(&text).unwrap(), Trace { release, ..trace.clone() }, "{text}");
     text.lines().skip(1).map(str::to_owned).collect()
+}
+
+/// A text whose header has the hash of its body.
+fn with_hash(text: &str) -> String {
+    let header = Header { body: content_hash(body(text)), ..read_header(text).unwrap() };
+    format!("{}\n{}", serde_json::to_string(&header).unwrap(), body(text))
 }
 
 /// A trace with all kinds of queries and of metric statuses.
@@ -102,9 +115,10 @@ fn all_kinds_of_metrics_can_be_written_and_read() {
         r#"{"podsMetric":{"metric":"rps","selector":"app=web","metricSelector":"","items":3}}"#;
     let [line] = lines.as_slice() else { panic!("{lines:#?}") };
     assert!(line.contains(query), "{line}");
-    let text = write(&everything(), &Releases::only(Release::NEWEST)).unwrap();
-    let both = text.replace(query, &query.replace("3}", r#"3,"error":"x"}"#));
-    assert!(both != text && read(&both).is_err());
+    let text = write(&everything(), &[]).unwrap();
+    let both = with_hash(&text.replace(query, &query.replace("3}", r#"3,"error":"x"}"#)));
+    let error = read(&both).unwrap_err().to_string();
+    assert!(both != text && error.starts_with("line 2: "), "{error}");
 }
 
 #[test]
@@ -235,13 +249,36 @@ fn equal_reconciles_at_equal_intervals_are_counted() {
 
 #[test]
 fn an_error_names_its_line() {
-    let text = write(&everything(), &Releases::only(Release::NEWEST)).unwrap();
-    let wrong = format!("{text}{{\"reconcile\":{{\"at\":\"1 hour\"}}}}\n");
+    let text = write(&everything(), &[]).unwrap();
+    let wrong = with_hash(&format!("{text}{{\"reconcile\":{{\"at\":\"1 hour\"}}}}\n"));
     let error = read(&wrong).unwrap_err().to_string();
     assert!(error.starts_with("line 3: \"1 hour\": "), "{error}");
     assert!(read("").unwrap_err().to_string().starts_with("line 1: "));
     let nothing_before =
         text.lines().next().unwrap().to_owned() + "\n{\"repeat\":{\"times\":1,\"every\":\"15s\"}}";
-    let error = read(&nothing_before).unwrap_err().to_string();
+    let error = read(&with_hash(&nothing_before)).unwrap_err().to_string();
     assert_eq!(error, "line 2: there is no reconcile to repeat");
+}
+
+#[test]
+fn a_changed_body_is_an_error() {
+    let trace = Trace { scenario: "zero/one".to_owned(), ..everything() };
+    let text = write(&trace, &builds(&["v1.37.2"])).unwrap();
+    let header = read_header(&text).unwrap();
+    for changed in [
+        text.replace(r#""items":3"#, r#""items":4"#),
+        text.lines().next().unwrap().to_owned() + "\n",
+        text.clone() + &text.lines().nth(1).unwrap().replace("0s", "15s") + "\n",
+    ] {
+        assert_ne!(changed, text);
+        let error = read(&changed).unwrap_err().to_string();
+        let begin = "line 1: the trace was changed after it was recorded: the hash of its body is ";
+        assert!(error.starts_with(begin) && error.contains(&header.body), "{error}");
+        assert!(error.contains("`ci/record zero/one`"), "{error}");
+    }
+    // The builds can change alone: further releases may have the same trace.
+    let build = builds(&["v1.36.3"]).swap_remove(0);
+    let further = Header { builds: vec![build], ..header };
+    let text = format!("{}\n{}", serde_json::to_string(&further).unwrap(), body(&text));
+    assert_eq!(read(&text).unwrap(), Trace { release: "v1.36.3".to_owned(), ..trace });
 }

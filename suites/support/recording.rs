@@ -7,8 +7,9 @@ use std::fs;
 use std::path::Path;
 
 use kube_lockstep::engine::recorded::{Recording, Traces};
-use kube_lockstep::model::rules::{Release, Releases};
+use kube_lockstep::model::rules::Release;
 use kube_lockstep::scenario::Scenario;
+use kube_lockstep::trace::header::Build;
 use kube_lockstep::trace::{Trace, text};
 use similar::TextDiff;
 
@@ -31,20 +32,24 @@ impl Mode {
     }
 }
 
-/// Compares what upstream did in a scenario on a release with the recorded traces of the scenario,
-/// or records it. There is no trace if the release does not support the scenario.
+/// Compares what a build of upstream did in a scenario with the recorded traces of the scenario, or
+/// records it. There is no trace if the release does not support the scenario.
 ///
 /// # Errors
 /// Returns the difference and how to record it, or an error if files can't be read or written.
 pub fn compare(
     folder: &Path,
     scenario: &Scenario,
-    release: Release,
+    build: &Build,
     trace: Option<&Trace>,
     mode: Mode,
 ) -> Result<(), String> {
     let present = Traces::Folder(folder.to_owned()).read(&scenario.id)?;
-    let wanted = wanted(&present, scenario, release, trace)?;
+    let release = build.version.release;
+    // A trace is as recorded even if it was recorded with another build of the release.
+    let recorded = present.iter().find_map(|it| it.header.build_of(release));
+    let build = recorded.filter(|_| mode == Mode::Compare).unwrap_or(build);
+    let wanted = wanted(&present, scenario, build, trace)?;
     if wanted == present {
         return Ok(());
     }
@@ -64,51 +69,48 @@ pub fn compare(
 fn wanted(
     present: &[Recording],
     scenario: &Scenario,
-    release: Release,
+    build: &Build,
     trace: Option<&Trace>,
 ) -> Result<Vec<Recording>, String> {
-    let mut releases: BTreeMap<Release, &Recording> = BTreeMap::new();
+    let mut builds: BTreeMap<Release, (&Build, &Recording)> = BTreeMap::new();
     for recording in present.iter().filter(|it| it.header.hash == scenario.hash) {
-        releases.extend(recording.header.releases.iter().map(|release| (release, recording)));
+        let all = recording.header.builds.iter();
+        builds.extend(all.map(|build| (build.version.release, (build, recording))));
     }
-    let new = trace.map(|trace| recorded(trace, release)).transpose()?;
+    let new = trace.map(|trace| recorded(trace, build)).transpose()?;
     match &new {
-        Some(new) => releases.insert(release, new),
-        None => releases.remove(&release),
+        Some(new) => builds.insert(build.version.release, (build, new)),
+        None => builds.remove(&build.version.release),
     };
     // Releases with the same trace share a file.
-    let mut shared: BTreeMap<&str, (Vec<Release>, &Recording)> = BTreeMap::new();
-    for (release, recording) in releases {
-        let (releases, _) = shared.entry(body(recording)).or_insert((Vec::new(), recording));
-        releases.push(release);
+    let mut shared: BTreeMap<&str, (Vec<Build>, &Recording)> = BTreeMap::new();
+    for (build, recording) in builds.into_values() {
+        let (builds, _) = shared.entry(recording.body()).or_insert((Vec::new(), recording));
+        builds.push(build.clone());
     }
     let mut wanted = Vec::new();
-    for (body, (releases, recording)) in shared {
+    for (body, (builds, recording)) in shared {
         let mut header = recording.header.clone();
-        header.releases = releases.into_iter().collect();
+        header.builds = builds;
         let header = serde_json::to_string(&header).map_err(|error| error.to_string())?;
         wanted.push(Recording::new(format!("{header}\n{body}"))?);
     }
-    wanted.sort_by_key(|recording| recording.header.releases.newest());
+    wanted.sort_by_key(|recording| recording.header.newest());
     Ok(wanted)
 }
 
 /// A trace in its recorded form, which must be complete.
-fn recorded(trace: &Trace, release: Release) -> Result<Recording, String> {
-    let text = text::write(trace, &Releases::only(release)).map_err(|error| error.to_string())?;
+fn recorded(trace: &Trace, build: &Build) -> Result<Recording, String> {
+    let builds = std::slice::from_ref(build);
+    let text = text::write(trace, builds).map_err(|error| error.to_string())?;
     let recording = Recording::new(text)?;
     let read = Trace { release: trace.release.clone(), ..recording.trace()? };
     if read == *trace { Ok(recording) } else { Err(format!("it is read as {read:#?}")) }
 }
 
-/// Everything below the header.
-fn body(recording: &Recording) -> &str {
-    recording.text.split_once('\n').map_or("", |(_, body)| body)
-}
-
 fn difference(present: &[Recording], wanted: &[Recording], release: Release) -> String {
     let on = |recordings: &[Recording]| {
-        recordings.iter().find(|it| it.header.releases.contains(release)).cloned()
+        recordings.iter().find(|it| it.header.build_of(release).is_some()).cloned()
     };
     match (on(present), on(wanted)) {
         (None, _) => "not recorded".to_owned(),
@@ -116,10 +118,10 @@ fn difference(present: &[Recording], wanted: &[Recording], release: Release) -> 
         (Some(old), Some(new)) if old.header.hash != new.header.hash => {
             format!("{} was recorded before the scenario changed", old.path())
         }
-        (Some(old), Some(new)) if body(&old) == body(&new) => {
+        (Some(old), Some(new)) if old.body() == new.body() => {
             "its folder contains other files than `ci/record` writes".to_owned()
         }
-        (Some(old), Some(new)) => TextDiff::from_lines(body(&old), body(&new))
+        (Some(old), Some(new)) => TextDiff::from_lines(old.body(), new.body())
             .unified_diff()
             .context_radius(0)
             .header(&format!("recorded {}", old.path()), "upstream")

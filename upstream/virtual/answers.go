@@ -121,6 +121,12 @@ func appendEntry(b []byte, e *entry) ([]byte, error) {
 		b = appendString(append(b, `,"message":`...), e.message)
 	case reconcileError:
 		b = appendString(append(b, `,"error":{"message":`...), e.message)
+	case metricIncrease:
+		b = appendString(append(b, `,"controllerMetric":{"series":`...), e.metric)
+		b = strconv.AppendFloat(append(b, `,"increase":`...), e.amount, 'f', -1, 64)
+	case metricValue:
+		b = appendString(append(b, `,"controllerMetric":{"series":`...), e.metric)
+		b = strconv.AppendFloat(append(b, `,"value":`...), e.amount, 'f', -1, 64)
 	case reconcile:
 		b = appendString(append(b, `,"reconcile":{"hpa":`...), e.name)
 	case reconciled:

@@ -43,6 +43,8 @@ func startController(
 	if t != nil {
 		t.takeOver(controller)
 	}
+	ownSeries.start()
+	c.observed.paused = nil
 	var running sync.WaitGroup
 	running.Go(func() { hpas.Run(ctx.Done()) })
 	running.Go(func() { pods.Run(ctx.Done()) })

@@ -1,7 +1,9 @@
 package virtual
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"sync"
@@ -21,8 +23,10 @@ const (
 	updateScale
 	updateStatus
 	reconcileError
-	reconcile  // a reconcile begins; reported if there are several HPAs
-	reconciled // the reconcile ends
+	metricIncrease // of a counter among the controller's own metrics
+	metricValue    // of a gauge among them
+	reconcile      // a reconcile begins; reported if there are several HPAs
+	reconciled     // the reconcile ends
 	event
 )
 
@@ -38,8 +42,10 @@ type entry struct {
 	resource              string // of a scale; the kind of a described object
 	name                  string // of the target, the HPA or a described object
 	selector              string // of a query of metrics; of a scale that is written
-	// of a query of a custom or an external metric; the value of an object's
+	// of a query of a custom or an external metric; the value of an object's. Of the controller's own
+	// metrics: the series and its value or increase
 	metric, metricSelector, value string
+	amount                        float64
 	// replicas, or the number of items
 	replicas, statusReplicas int32
 	status                   *shownStatus
@@ -56,6 +62,11 @@ type observed struct {
 	epoch   time.Time
 	entries []entry
 	events  int
+	// Whether there are entries since the controller's metrics were last read, and whether time has
+	// passed between them; and, if workers are serialized, the changes of metrics by reconciles in
+	// progress.
+	unread, waited bool
+	paused         map[string][]entry
 }
 
 func (o *observed) record(e entry) {
@@ -64,8 +75,59 @@ func (o *observed) record(e entry) {
 	if e.kind == event {
 		o.events++
 	}
+	if e.kind == getScale && o.unread && !o.byTurns {
+		// A reconcile that preceded this one has ended.
+		o.recordSeries()
+	}
+	later := len(o.entries) > 0 && o.entries[len(o.entries)-1].at != e.at
+	o.waited = o.unread && (o.waited || later)
 	o.entries = append(o.entries, e)
+	o.unread = true
 	o.mu.Unlock()
+}
+
+// recordSeries records the changes of the controller's own metrics in a reconcile that has ended. A
+// reconcile in progress also reads the scale, after a failed update.
+func (o *observed) recordSeries() {
+	if !ownSeries.ended() || len(o.entries) == 0 {
+		return
+	}
+	o.unread = false
+	at := o.entries[len(o.entries)-1].at
+	for _, e := range ownSeries.changes(o.waited) {
+		e.at = at
+		o.entries = append(o.entries, e)
+	}
+}
+
+// pauseSeries is called before the reconcile of an HPA waits, if workers are serialized.
+func (o *observed) pauseSeries(hpa string) {
+	ownSeries.collect()
+	if increases := ownSeries.increases(true); len(increases) > 0 {
+		if o.paused == nil {
+			o.paused = map[string][]entry{}
+		}
+		o.paused[hpa] = append(o.paused[hpa], increases...)
+	}
+}
+
+// recordSeriesOf records the changes of the controller's own metrics in the reconcile of an HPA that
+// has ended, if workers are serialized.
+func (o *observed) recordSeriesOf(hpa string) {
+	if !ownSeries.ended() {
+		return
+	}
+	changes := append(o.paused[hpa], ownSeries.changes(true)...)
+	delete(o.paused, hpa)
+	slices.SortStableFunc(changes, func(a, b entry) int { return cmp.Compare(a.metric, b.metric) })
+	for i, e := range changes {
+		if i > 0 && changes[i-1].metric == e.metric {
+			before := &o.entries[len(o.entries)-1]
+			before.amount = math.Round((before.amount+e.amount)*1e9) / 1e9
+		} else {
+			o.record(e)
+		}
+	}
 }
 
 // settled is called when all goroutines are blocked. Scheduling decides randomly whether an event
@@ -75,6 +137,9 @@ func (o *observed) record(e entry) {
 func (o *observed) settled(from int) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.unread && !o.byTurns {
+		o.recordSeries()
+	}
 	if o.events > 0 && !o.byTurns {
 		slices.SortStableFunc(o.entries[from:], func(a, b entry) int {
 			switch {

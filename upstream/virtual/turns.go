@@ -132,6 +132,7 @@ func (t *turns) begin(hpa string, conflict bool) {
 // sleep lets time pass in the middle of a reconcile. Other reconciles proceed meanwhile.
 func (t *turns) sleep(span time.Duration) {
 	hpa, conflict := t.hpa, t.conflict
+	t.observed.pauseSeries(hpa)
 	t.setActive(false)
 	time.Sleep(span)
 	<-t.ask(hpa, true)
@@ -166,6 +167,7 @@ func (c *cluster) awaitMetrics() {
 
 func (t *turns) Done(key queueKey) {
 	t.setActive(false)
+	t.observed.recordSeriesOf(hpaOf(key))
 	t.observed.record(entry{kind: reconciled, name: hpaOf(key)})
 	t.rateLimitingQueue.Done(key)
 }

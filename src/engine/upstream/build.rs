@@ -166,9 +166,16 @@ fn program(cache: &Path, artifact: Artifact, release: Release, go: &Go) -> PathB
 
 /// The prefix of the name of the engine, without the version of Go.
 fn name(artifact: Artifact, release: Release) -> String {
+    format!("{}-v{release}-{}", artifact.name(), sources_hash(artifact, release))
+}
+
+/// The hash of the sources of a release's program: the Go files, and the versions and checksums of
+/// all modules. It identifies the program, whatever version of Go compiles it.
+#[must_use]
+pub fn sources_hash(artifact: Artifact, release: Release) -> String {
     let mut hash = Sha256::new();
     hash_folder(&SOURCES, artifact, release, &mut hash);
-    format!("{}-v{release}-{}", artifact.name(), hex(&hash.finalize()))
+    hex(&hash.finalize())
 }
 
 fn hash_folder(folder: &Dir<'_>, artifact: Artifact, release: Release, hash: &mut Sha256) {

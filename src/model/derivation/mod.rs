@@ -89,6 +89,8 @@ pub struct MetricDerivation {
     pub proposal: Option<i32>,
     /// The reason if the metric failed.
     pub error: Option<Text>,
+    /// The time spent waiting for slow responses.
+    pub took: Span,
 }
 
 /// The source of a metric.

@@ -36,6 +36,11 @@ impl HpaSelectorStore {
         self.selectors.remove(key);
     }
 
+    /// The number of registered HPAs.
+    pub(crate) fn len(&self) -> usize {
+        self.selectors.len()
+    }
+
     /// The keys of the registered HPAs, sorted.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Arc<str>> {
         self.selectors.keys()

@@ -495,6 +495,12 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         27,
+        "Prometheus metrics count and time reconciles and the computations of metrics",
+        source!("v1.27.0", "pkg/controller/podautoscaler/monitor/metrics.go"),
+        |rules| rules.controller_metrics.has_counters = true,
+    ),
+    change(
+        27,
         "a reconcile that continues with some of the metrics ends with the error of the others",
         source!("v1.27.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| rules.metrics.partial_failure_is_returned = true,
@@ -642,6 +648,12 @@ pub const CHANGES: &[Change] = &[
         "feature gate HPAConfigurableTolerance is on by default",
         "https://github.com/kubernetes/kubernetes/pull/133128",
         |rules| rules.gate(Gate::HpaConfigurableTolerance, GateRule::Default(true)),
+    ),
+    change(
+        35,
+        "Prometheus metrics show the number of HPAs, and the desired replicas of each",
+        source!("v1.35.0", "pkg/controller/podautoscaler/monitor/metrics.go"),
+        |rules| rules.controller_metrics.has_gauges = true,
     ),
     change(
         36,

@@ -5,6 +5,7 @@
 
 mod admission;
 mod changes;
+mod controller_metrics;
 mod metrics;
 mod normalization;
 mod pods;
@@ -16,6 +17,7 @@ mod texts;
 
 pub use admission::{AdmissionRules, InvalidQuantities, MaxReplicasError};
 pub use changes::{CHANGES, Change};
+pub use controller_metrics::ControllerMetricRules;
 pub use metrics::{MetricErrors, MetricRules, MetricsFrom, ObjectAverage, Within};
 pub use normalization::{BehaviorWindows, LimitOrder, NormalizationRules, Windows};
 pub use pods::{PodRules, Unready};
@@ -51,6 +53,8 @@ pub struct Rules {
     pub normalization: NormalizationRules,
     /// The rules by which the status and the events of an HPA are written.
     pub status: StatusRules,
+    /// The controller's own Prometheus metrics.
+    pub controller_metrics: ControllerMetricRules,
     /// The wording of errors and messages.
     pub texts: TextRules,
 }
@@ -135,6 +139,7 @@ impl Rules {
             pods: PodRules::OLDEST,
             normalization: NormalizationRules::OLDEST,
             status: StatusRules::OLDEST,
+            controller_metrics: ControllerMetricRules::OLDEST,
             texts: TextRules::OLDEST,
         };
         for flag in [

@@ -20,7 +20,13 @@ use crate::scenario::resolved::BUILT_IN;
 /// The controller's error log can't be observed, because it is not in the API. Events are written
 /// later: they are compared at the end of a scenario.
 pub(crate) const OBSERVABILITY: Observability = Observability {
-    scope: Scope { events: false, errors: false, bodies: false, ..Scope::ALL },
+    scope: Scope {
+        events: false,
+        errors: false,
+        bodies: false,
+        controller_metrics: false,
+        ..Scope::ALL
+    },
     uncertainty: AUDIT_LOG_UNCERTAINTY,
     linger: Span::ZERO,
     events: AUDIT_LOG_EVENT_DELAY,

@@ -35,6 +35,7 @@ pub(crate) const OBSERVABILITY: Observability = Observability {
         errors: false,
         order: false,
         bodies: false,
+        controller_metrics: false,
         ..Scope::ALL
     },
     uncertainty: WATCH_UNCERTAINTY,

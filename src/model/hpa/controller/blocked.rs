@@ -76,6 +76,7 @@ impl Controller {
             return WorkItemResult::Blocked;
         }
         *self.memory(&key) = memory;
+        self.record_own_metrics(&key, &result, &mut decision);
         let end = result.end;
         if self.requeues(result.succeeded) {
             self.add_rate_limited(key.clone(), end);

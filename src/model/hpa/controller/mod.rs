@@ -1,9 +1,12 @@
 //! The HPA controller: its queue, its memory, and the processing of a queued HPA.
 
 mod blocked;
+mod own_metrics;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use own_metrics::{Ended, Gauges};
 
 use super::decision::Decision;
 use super::input::Input;
@@ -33,6 +36,7 @@ pub struct Controller {
     pub(crate) selectors: HpaSelectorStore,
     /// Blocked reconciles, each with its own worker.
     pub(crate) blocked: Vec<BlockedReconcile>,
+    gauges: Gauges,
 }
 
 impl Controller {
@@ -48,6 +52,7 @@ impl Controller {
             memory: BTreeMap::new(),
             selectors: HpaSelectorStore::default(),
             blocked: Vec::new(),
+            gauges: Gauges::default(),
         }
     }
 
@@ -170,6 +175,7 @@ impl Controller {
         let selectors = &mut self.selectors;
         let item = WorkItem { key: &key, hpa, input, later: &[], memory, selectors, decision };
         let result = Reconcile::run(&self.config, item);
+        self.record_own_metrics(&key, &result, decision);
         // A resync during the reconcile has queued the key already.
         let end = result.end;
         let resync = Some(self.resync.after(input.now)).filter(|resync| *resync < end);
@@ -194,6 +200,17 @@ impl Controller {
         let (key, hpa) = (&*blocked.key, &blocked.hpa);
         let item = WorkItem { key, hpa, input, later, memory, selectors, decision };
         Reconcile::run(&self.config, item)
+    }
+
+    /// Adds the changes of the controller's own metrics to a reconcile that has ended.
+    pub(crate) fn record_own_metrics(
+        &mut self,
+        key: &Arc<str>,
+        result: &ReconcileResult,
+        decision: &mut Decision,
+    ) {
+        let ended = Ended { key, result, known_hpas: self.selectors.len() };
+        own_metrics::record(&self.config, &mut self.gauges, decision, &ended);
     }
 
     /// The memory of an HPA.

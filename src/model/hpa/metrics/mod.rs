@@ -25,6 +25,7 @@ use crate::model::flags::Gate;
 use crate::model::observation::EventType;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::rules::{MetricErrors, TextRules};
+use crate::model::time::Span;
 
 /// The usage of pods and the proposal for it.
 struct ResourceUsage {
@@ -51,7 +52,13 @@ impl Reconcile<'_> {
         let mut invalid_metrics_count = 0;
         let mut first: Option<MetricFailure> = None;
         for (index, spec) in specs.iter().enumerate() {
-            match self.compute_replicas_for_metric(spec, &scaling) {
+            let began = self.now;
+            let proposal = self.compute_replicas_for_metric(spec, &scaling);
+            let took = self.now - began;
+            if let Some(metric) = self.metric() {
+                metric.took = took;
+            }
+            match proposal {
                 Ok(proposal) => {
                     if computed.replicas == 0 || proposal > computed.replicas {
                         computed.replicas = proposal;
@@ -305,6 +312,7 @@ impl Reconcile<'_> {
             within: tolerances.within,
             proposal: None,
             error: None,
+            took: Span::ZERO,
         });
     }
 

@@ -69,6 +69,18 @@ pub(crate) struct Reconcile<'a> {
     pub(crate) derivation: &'a mut Derivation,
     /// The time of the first item in the last response of a metrics API.
     pub(crate) metric_timestamp: Option<Time>,
+    monitored: Monitored,
+}
+
+/// The part of the controller's own Prometheus metrics that no other result shows.
+#[derive(Clone, Copy)]
+pub(crate) struct Monitored {
+    /// The current replicas in the stored status, with which each proposal is compared.
+    pub(crate) status_replicas: i32,
+    /// Whether the error is one of the HPA's spec.
+    pub(crate) has_invalid_target: bool,
+    /// The desired replicas, if the reconcile got that far.
+    pub(crate) desired_replicas: Option<i32>,
 }
 
 /// The result of all metrics.
@@ -88,6 +100,7 @@ pub(crate) struct ReconcileResult {
     /// The time at its end.
     pub(crate) end: Time,
     pub(crate) succeeded: bool,
+    pub(crate) monitored: Monitored,
     /// The end of the first wait whose input is not known yet. If present, the decision is not
     /// final.
     pub(crate) blocked_until: Option<Time>,
@@ -127,6 +140,11 @@ impl<'a> Reconcile<'a> {
             observation,
             derivation,
             metric_timestamp: None,
+            monitored: Monitored {
+                status_replicas: hpa.status.current_replicas.unwrap_or(0),
+                has_invalid_target: false,
+                desired_replicas: None,
+            },
         };
         let result = reconcile.reconcile_autoscaler();
         let succeeded = result.is_ok();
@@ -135,7 +153,8 @@ impl<'a> Reconcile<'a> {
         }
         reconcile.observation.took = reconcile.now - input.now;
         *end = reconcile.now;
-        ReconcileResult { end: *end, succeeded, blocked_until: reconcile.blocked_until }
+        let Reconcile { monitored, blocked_until, .. } = reconcile;
+        ReconcileResult { end: *end, succeeded, monitored, blocked_until }
     }
 
     /// Advances the clock. After the wait the controller sees the next input; if that is not known
@@ -211,6 +230,7 @@ impl<'a> Reconcile<'a> {
         self.derivation.desired_replicas = desired.replicas;
         self.derivation.rescaled = desired.rescale;
         self.set_status(current_replicas, desired.replicas, desired.rescale);
+        self.monitored.desired_replicas = Some(desired.replicas);
         self.update_status_if_needed()?;
         desired.error.map_or(Ok(()), Err)
     }
@@ -224,6 +244,7 @@ impl<'a> Reconcile<'a> {
         let version = self.hpa.spec.scale_target_ref.api_version.as_deref().unwrap_or_default();
         if mapped && let Err(error) = parse_group_version(version) {
             let text = format!("invalid API version in scale target reference: {error}");
+            self.monitored.has_invalid_target = true;
             return Err(self.failed_get_scale(error.into(), text));
         }
         if let Some(error) = self.input.mapping_error {

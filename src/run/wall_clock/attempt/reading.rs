@@ -167,6 +167,7 @@ impl Names<'_> {
                 separate(event);
             }
             ControllerAction::Error { .. }
+            | ControllerAction::ControllerMetric(_)
             | ControllerAction::Reconcile { .. }
             | ControllerAction::Reconciled { .. } => {}
         }

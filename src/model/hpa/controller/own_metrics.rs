@@ -1,0 +1,192 @@
+//! The controller's own Prometheus metrics.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::model::derivation::{MetricDerivation, Source};
+use crate::model::hpa::decision::Decision;
+use crate::model::hpa::reconcile::{ControllerConfig, ReconcileResult};
+use crate::model::observation::ControllerAction;
+use crate::model::series::SeriesChange;
+use crate::model::time::Span;
+
+/// The gauges as they were last observed: after a reconcile.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gauges {
+    hpas: usize,
+    /// By the key of the HPA. Upstream keeps them when an HPA is deleted.
+    desired_replicas: BTreeMap<Arc<str>, i32>,
+}
+
+const OUTCOMES: usize = 4;
+const TYPES: usize = 5;
+
+/// The series of a counter of computations: by the labels `action` and `error`, and by the label
+/// `metric_type`, in alphabetical order.
+type ComputationSeries = [[&'static str; TYPES]; OUTCOMES];
+
+macro_rules! computations {
+    ($name:literal) => {
+        [
+            computations!($name, "action=none,error=internal"),
+            computations!($name, "action=none,error=none"),
+            computations!($name, "action=scale_down,error=none"),
+            computations!($name, "action=scale_up,error=none"),
+        ]
+    };
+    ($name:literal, $outcome:literal) => {
+        [
+            concat!($name, "{", $outcome, ",metric_type=ContainerResource}"),
+            concat!($name, "{", $outcome, ",metric_type=External}"),
+            concat!($name, "{", $outcome, ",metric_type=Object}"),
+            concat!($name, "{", $outcome, ",metric_type=Pods}"),
+            concat!($name, "{", $outcome, ",metric_type=Resource}"),
+        ]
+    };
+}
+
+const COMPUTATIONS: ComputationSeries = computations!("metric_computation_total");
+const COMPUTATION_SECONDS: ComputationSeries =
+    computations!("metric_computation_duration_seconds_sum");
+
+/// The series of a counter of reconciles: by the label `action`, and by the label `error`.
+macro_rules! reconciliations {
+    ($name:literal) => {
+        [
+            reconciliations!($name, "none"),
+            reconciliations!($name, "scale_down"),
+            reconciliations!($name, "scale_up"),
+        ]
+    };
+    ($name:literal, $action:literal) => {
+        [
+            concat!($name, "{action=", $action, ",error=internal}"),
+            concat!($name, "{action=", $action, ",error=none}"),
+            concat!($name, "{action=", $action, ",error=spec}"),
+        ]
+    };
+}
+
+const RECONCILIATIONS: [[&str; 3]; 3] = reconciliations!("reconciliations_total");
+const RECONCILIATION_SECONDS: [[&str; 3]; 3] =
+    reconciliations!("reconciliation_duration_seconds_sum");
+
+/// A reconcile that has ended.
+pub(super) struct Ended<'a> {
+    pub(super) key: &'a Arc<str>,
+    pub(super) result: &'a ReconcileResult,
+    /// The number of HPAs that the controller knows.
+    pub(super) known_hpas: usize,
+}
+
+/// Adds the changes of the controller's own metrics to a reconcile, in order of their names.
+///
+/// Upstream: podautoscaler/monitor, and its calls in horizontal.go
+pub(super) fn record(
+    config: &ControllerConfig,
+    gauges: &mut Gauges,
+    decision: &mut Decision,
+    ended: &Ended<'_>,
+) {
+    let rules = config.rules.controller_metrics;
+    // The durations are not predictable on a wall clock, where no engine observes the metrics.
+    if !rules.has_counters || config.wall_clock {
+        return;
+    }
+    let Ended { key, result, known_hpas } = *ended;
+    let Decision { observation, derivation, .. } = decision;
+    let mut push = |change| observation.push(ControllerAction::ControllerMetric(change));
+    if let Some(replicas) = result.monitored.desired_replicas.filter(|_| rules.has_gauges)
+        && gauges.desired_replicas.get(key) != Some(&replicas)
+    {
+        gauges.desired_replicas.insert(key.clone(), replicas);
+        let (namespace, name) = key.split_once('/').unwrap_or(("", key));
+        let series = format!("desired_replicas{{hpa_name={name},namespace={namespace}}}");
+        push(SeriesChange::value(series, f64::from(replicas)));
+    }
+    record_computations(&derivation.metrics, result.monitored.status_replicas, &mut push);
+    if rules.has_gauges && gauges.hpas != known_hpas {
+        gauges.hpas = known_hpas;
+        push(SeriesChange::value("num_horizontal_pod_autoscalers", known_hpas as f64));
+    }
+    let action = match derivation.current_replicas.filter(|_| derivation.rescaled) {
+        None => 0,
+        Some(current) if derivation.desired_replicas > current => 2,
+        Some(_) => 1,
+    };
+    let error = match () {
+        () if result.monitored.has_invalid_target => 2,
+        () if result.succeeded => 1,
+        () => 0,
+    };
+    let took = observation.took;
+    let mut push = |change| observation.push(ControllerAction::ControllerMetric(change));
+    if took > Span::ZERO {
+        push(SeriesChange::increase(RECONCILIATION_SECONDS[action][error], seconds(took)));
+    }
+    push(SeriesChange::increase(RECONCILIATIONS[action][error], 1.0));
+}
+
+/// `status_replicas` are the replicas in the stored status of the HPA.
+fn record_computations(
+    metrics: &[MetricDerivation],
+    status_replicas: i32,
+    push: &mut impl FnMut(SeriesChange),
+) {
+    let mut counts = [[0_u32; TYPES]; OUTCOMES];
+    for metric in metrics {
+        let [outcome, type_] = computation(metric, status_replicas);
+        counts[outcome][type_] += 1;
+    }
+    if metrics.iter().any(|metric| metric.took > Span::ZERO) {
+        record_durations(metrics, status_replicas, push);
+    }
+    for (series, count) in COMPUTATIONS.iter().flatten().zip(counts.iter().flatten()) {
+        if *count > 0 {
+            push(SeriesChange::increase(*series, f64::from(*count)));
+        }
+    }
+}
+
+#[cold]
+fn record_durations(
+    metrics: &[MetricDerivation],
+    status_replicas: i32,
+    push: &mut impl FnMut(SeriesChange),
+) {
+    let mut times = [[0_i64; TYPES]; OUTCOMES];
+    for metric in metrics {
+        let [outcome, type_] = computation(metric, status_replicas);
+        times[outcome][type_] += metric.took.0;
+    }
+    for (series, time) in COMPUTATION_SECONDS.iter().flatten().zip(times.into_iter().flatten()) {
+        if time > 0 {
+            push(SeriesChange::increase(*series, seconds(Span(time))));
+        }
+    }
+}
+
+/// The labels of a computation, as indexes of [`ComputationSeries`].
+///
+/// Upstream: horizontal.go, computeReplicasForMetric
+fn computation(metric: &MetricDerivation, status_replicas: i32) -> [usize; 2] {
+    let outcome = match metric.proposal.filter(|_| metric.error.is_none()) {
+        None => 0,
+        Some(proposal) if proposal < status_replicas => 2,
+        Some(proposal) if proposal > status_replicas => 3,
+        Some(_) => 1,
+    };
+    let type_ = match metric.source {
+        Source::ContainerResource(_) => 0,
+        Source::External => 1,
+        Source::Object(_) => 2,
+        Source::Pods => 3,
+        Source::Resource => 4,
+    };
+    [outcome, type_]
+}
+
+/// The number that is nearest to a time in seconds.
+fn seconds(time: Span) -> f64 {
+    time.0 as f64 / 1e9
+}

@@ -1,0 +1,99 @@
+//! The first line of a recorded trace: the scenario, the builds of upstream that wrote the trace, and
+//! the hash of the lines below.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::as_text;
+use crate::model::rules::{Release, Releases};
+
+/// The first line.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// The scenario's id.
+    pub scenario: String,
+    /// The scenario's content hash.
+    pub hash: String,
+    /// The hash of the lines below the header.
+    pub body: String,
+    /// The engine.
+    pub engine: String,
+    /// The builds of the engine that were recorded with this trace, oldest release first.
+    pub builds: Vec<Build>,
+}
+
+impl Header {
+    /// The build of a release, if the trace was recorded on it.
+    #[must_use]
+    pub fn build_of(&self, release: Release) -> Option<&Build> {
+        self.builds.iter().find(|build| build.version.release == release)
+    }
+
+    /// The releases on which the trace was recorded.
+    #[must_use]
+    pub fn releases(&self) -> Releases {
+        self.builds.iter().map(|build| build.version.release).collect()
+    }
+
+    /// The newest version with which the trace was recorded, if any.
+    #[must_use]
+    pub fn newest(&self) -> Option<Version> {
+        self.builds.iter().map(|build| build.version).max()
+    }
+}
+
+/// A build of an engine.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Build {
+    /// The version of Kubernetes.
+    #[serde(with = "as_text")]
+    pub version: Version,
+    /// The hash of the engine's sources, the versions of all modules included. It does not depend
+    /// on the version of Go.
+    pub sources: String,
+}
+
+/// A patch release of Kubernetes: `v1.36.3`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Version {
+    /// `1.36` in `v1.36.3`.
+    pub release: Release,
+    /// `3` in `v1.36.3`.
+    pub patch: u32,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "v{}.{}", self.release, self.patch)
+    }
+}
+
+impl FromStr for Version {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Version, String> {
+        let release: Release = text.parse().map_err(|error| format!("{error}"))?;
+        let patch = text.strip_prefix(&format!("v{release}.")).and_then(|it| it.parse().ok());
+        let patch = patch.ok_or("expected a patch release such as v1.37.0")?;
+        Ok(Version { release, patch })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_has_a_patch_release() {
+        let version: Version = "v1.9.11".parse().expect("it is a version");
+        assert_eq!((version.release.minor, version.patch), (9, 11));
+        assert_eq!(version.to_string(), "v1.9.11");
+        assert!("v1.10.0".parse::<Version>().expect("it is a version") > version);
+        for wrong in ["1.9.11", "v1.9", "v1.9.", "v1.9.x", "v1.9.1.1", ""] {
+            assert!(wrong.parse::<Version>().is_err(), "{wrong}");
+        }
+    }
+}
