@@ -8,6 +8,8 @@ mod engines;
 mod fuzzing;
 #[path = "cli/hard_inputs.rs"]
 mod hard_inputs;
+#[path = "cli/manifests.rs"]
+mod manifests;
 #[path = "cli/output.rs"]
 mod output;
 #[path = "cli/selection.rs"]

@@ -19,6 +19,7 @@ mod workload;
 
 use self::cursor::{At, Problems};
 use self::hpa::Hpas;
+pub(super) use self::hpa::{SingleHpa, single_hpa};
 use self::reach::Reach;
 use self::timeline::ResolveContext;
 pub(super) use self::versions::served;
@@ -149,7 +150,9 @@ fn check_kind(root: &Node) -> Result<(), Problem> {
             let what = format!("expected {field} `{wanted}`, found {}", value.describe());
             let hint = match found.as_str() {
                 Some("HorizontalPodAutoscaler" | "autoscaling/v2") => {
-                    Some("a manifest belongs under `hpa:`".to_owned())
+                    let hint = "a manifest belongs under `hpa:`; `kube-lockstep predict -f FILE` \
+                                reads manifests";
+                    Some(hint.to_owned())
                 }
                 Some(found) => suggest(found, [wanted]).filter(|hint| hint.starts_with("did")),
                 None => None,
