@@ -291,7 +291,7 @@ impl Fixture {
         match &self.text {
             Text::OnDisk(path) => {
                 let path = path.parent().unwrap_or(Path::new("")).join(name);
-                text_file::read(&path).map_err(|error| error.to_string())
+                text_file::read_named(&path).map_err(|error| error.to_string())
             }
             Text::Embedded(_) => {
                 let folder = Path::new(&self.id).parent().unwrap_or(Path::new(""));

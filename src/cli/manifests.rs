@@ -31,6 +31,11 @@ Loads:
   cpu=total:ramp(0s:2,10m:8)     a straight line from 2 to 8 in 10 minutes
   cpu=total:sine(mean=4,amplitude=2,period=1h)
                                  a wave from 2 to 6; `offset` is a time at which it rises through 4
+  cpu=total:csv(FILE)            recorded values: a CSV file with the columns time and value; also
+                                 prometheus(FILE), a saved answer to a range query, and
+                                 openMetrics(FILE). Options follow the file: time=COLUMN,
+                                 value=COLUMN, unit=1m, hold=5m, start=TIME, by=LABEL (one series
+                                 for each pod), sum (add up the series), LABEL=VALUE
   cpu/app=300m                   the usage of one container of each pod
   requests_per_second=120        a metric of type Pods, Object or External, by its name
   'queue{queue=orders}=30'       the series with these labels";
@@ -98,7 +103,8 @@ impl ManifestArgs {
             until: self.until,
             examples,
         };
-        let Drafts { list, ignored } = draft(&self.read()?, &options).map_err(failure)?;
+        let Drafts { list, ignored } =
+            draft(&self.read()?, &options, &read_load).map_err(failure)?;
         note_ignored(&ignored);
         Ok(list)
     }
@@ -146,8 +152,7 @@ pub(super) fn scenarios(
 
 /// Reads a draft as a scenario.
 pub(super) fn parse(draft: &Draft) -> Result<Arc<Scenario>, Failure> {
-    let no_files = |_: &str| Err("a draft refers to no file".to_owned());
-    let scenario = scenario::parse(&draft.file, &draft.to_yaml(), &no_files).map_err(|error| {
+    let scenario = scenario::parse(&draft.file, &draft.to_yaml(), &read_load).map_err(|error| {
         let what: Vec<String> = error.problems.into_iter().map(|problem| problem.what).collect();
         Failure::usage(format!("{}: HPA {}: {}", draft.file, draft.name, what.join("; ")))
             .hint("`kube-lockstep init` with the same options writes the scenario, to be edited")
@@ -196,6 +201,11 @@ fn note_ignored(ignored: &[String]) {
     let text = format!("{} ignored: {names}\n", paint(WARN, "note:"));
     // A note that can't be written is ignored.
     let _ = anstream::stderr().write_all(text.as_bytes());
+}
+
+/// Reads the file of a recorded load, relative to the current folder.
+fn read_load(name: &str) -> Result<String, String> {
+    text_file::read_named(Path::new(name)).map_err(|error| error.to_string())
 }
 
 fn file(path: &Path, lenient: bool) -> Result<ManifestFile, Failure> {

@@ -91,7 +91,6 @@ impl PredictHpa {
     pub fn run(self) -> Result<Prediction, scenario::Error> {
         let draft = self.draft()?;
         let text = draft.to_yaml();
-        let no_files = |_: &str| Err("a draft refers to no file".to_owned());
         let scenario = scenario::parse(ARGUMENTS, &text, &no_files);
         let scenario = scenario.map_err(|error| quote_lines(error, &text))?;
         Ok(Predict::new(scenario).release(self.release).run())
@@ -105,7 +104,7 @@ impl PredictHpa {
         }
         let (name, text) = (MANIFEST.to_owned(), self.manifest.clone());
         let file = ManifestFile { name, text, lenient: false };
-        let drafts = draft(&[file], &options).map_err(|error| match error {
+        let drafts = draft(&[file], &options, &no_files).map_err(|error| match error {
             DraftError::Invalid(error) => error,
             DraftError::Options { what, .. } => invalid(MANIFEST, what),
         })?;
@@ -114,6 +113,10 @@ impl PredictHpa {
         let only = list.next().filter(|_| count == 1);
         only.ok_or_else(|| invalid(MANIFEST, format!("expected one HPA, found {count}")))
     }
+}
+
+fn no_files(_: &str) -> Result<String, String> {
+    Err("there is no other file".to_owned())
 }
 
 /// An error without a position of its own.

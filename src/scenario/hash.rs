@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::resolved::Scenario;
+use super::resolved::{RecordedSample, Scenario};
 use super::to_raw;
 
 /// Fields that do not affect a run: texts for users, and conditions that are checked afterwards.
@@ -26,6 +26,11 @@ pub(super) fn of(scenario: &Scenario) -> String {
     }
     let mut text = String::new();
     canonical(&value, &mut text);
+    for recorded in scenario.metrics.recorded() {
+        for RecordedSample { at, milli } in recorded.samples.iter() {
+            text.push_str(&format!("{}:{milli:?};", at.0));
+        }
+    }
     format!("{:016x}", fnv1a(text.as_bytes()))
 }
 

@@ -28,6 +28,8 @@ mod node;
 mod other_pods;
 mod podset;
 mod raw;
+mod recorded;
+mod recording;
 mod releases;
 mod resolve;
 pub mod resolved;

@@ -6,11 +6,20 @@ use std::str::FromStr;
 use serde_json::{Value, json};
 
 use crate::model::time::{Span, Time};
-use crate::scenario::text::{Amount as PositiveQuantity, AnyQuantity, Form, PositiveDuration};
+use crate::scenario::recorded::{Recorded, RecordedSource};
+use crate::scenario::recording::RecordingError;
+use crate::scenario::resolve::{Reader, recorded_length};
+use crate::scenario::text::{
+    Amount as PositiveQuantity, AnyQuantity, Duration, Form, PositiveDuration,
+};
+
+/// The time that a prediction lasts after the last change of a load.
+pub(super) const AFTER_THE_LAST_CHANGE: Span = Span::from_secs(600);
 
 /// The forms of a value, for messages.
 const FORMS: &str = "a quantity such as 300m, a percentage of the request such as 60%, \
-                     steps(0s:2,5m:8), ramp(0s:2,10m:8) or sine(mean=4,amplitude=2,period=10m)";
+                     steps(0s:2,5m:8), ramp(0s:2,10m:8), sine(mean=4,amplitude=2,period=10m), \
+                     csv(FILE), prometheus(FILE) or openMetrics(FILE)";
 
 /// The name of a metric, and the part of it that a load or a request is for:
 /// `cpu`, `cpu/CONTAINER`, `queue{queue=orders}`.
@@ -39,6 +48,7 @@ pub(super) enum Shape {
     Steps(Vec<Change>),
     Ramp(Vec<Change>),
     Sine { mean: Amount, amplitude: Amount, period: Span, offset: Span },
+    Recorded(Box<Recorded>),
 }
 
 /// A value from a time on.
@@ -72,15 +82,18 @@ impl Load {
         Load { subject, total: true, shape: Shape::Steps(steps.into_iter().map(change).collect()) }
     }
 
-    /// The time at which the load no longer changes, or has repeated itself.
-    pub(super) fn end(&self) -> Span {
-        match &self.shape {
-            Shape::Constant(_) => Span::ZERO,
+    /// The end of a prediction that shows the load: ten minutes after its last change, after two
+    /// waves, or at the end of the recording.
+    pub(super) fn end(&self, read: Reader<'_>) -> Result<Span, RecordingError> {
+        let after = |span: Span| Span(span.0.saturating_add(AFTER_THE_LAST_CHANGE.0));
+        Ok(match &self.shape {
+            Shape::Constant(_) => AFTER_THE_LAST_CHANGE,
             Shape::Steps(changes) | Shape::Ramp(changes) => {
-                changes.last().map_or(Span::ZERO, |change| change.at.since_start())
+                after(changes.last().map_or(Span::ZERO, |change| change.at.since_start()))
             }
-            Shape::Sine { period, .. } => Span(period.0.saturating_mul(2)),
-        }
+            Shape::Sine { period, .. } => after(Span(period.0.saturating_mul(2))),
+            Shape::Recorded(recorded) => recorded_length(recorded, read)?,
+        })
     }
 
     /// Returns true if the load depends on the request of the pods.
@@ -92,6 +105,7 @@ impl Load {
                 changes.iter().any(|change| relative(&change.amount))
             }
             Shape::Sine { mean, amplitude, .. } => relative(mean) || relative(amplitude),
+            Shape::Recorded(_) => false,
         }
     }
 
@@ -120,6 +134,7 @@ impl Load {
                 }
                 json!({ "sine": sine })
             }
+            Shape::Recorded(recorded) => json!(recorded),
         }
     }
 }
@@ -168,8 +183,7 @@ impl FromStr for RequestOption {
         if !subject.is_resource() {
             return Err(format!("{}: expected cpu or memory", subject.name));
         }
-        PositiveQuantity::read(value)
-            .map_err(|malformed| described(malformed.what, malformed.hint))?;
+        read_form::<PositiveQuantity>(value)?;
         Ok(RequestOption { subject, quantity: value.to_owned() })
     }
 }
@@ -228,6 +242,9 @@ fn shape(text: &str) -> Result<Shape, String> {
         "steps" => changes(arguments).map(Shape::Steps),
         "ramp" => changes(arguments).map(Shape::Ramp),
         "sine" => sine(arguments),
+        "csv" => recorded(RecordedSource::Csv, arguments),
+        "prometheus" => recorded(RecordedSource::Prometheus, arguments),
+        "openMetrics" => recorded(RecordedSource::OpenMetrics, arguments),
         _ => Err(format!("{name}(…) is unknown: expected {FORMS}")),
     }
 }
@@ -274,9 +291,40 @@ fn sine(text: &str) -> Result<Shape, String> {
     Ok(Shape::Sine {
         mean: amount(field("mean")?)?,
         amplitude: amount(field("amplitude")?)?,
-        period: PositiveDuration::read(period).map_err(|it| described(it.what, it.hint))?,
+        period: read_form::<PositiveDuration>(period)?,
         offset: fields.get("offset").map_or(Ok(Span::ZERO), |offset| span(offset))?,
     })
+}
+
+/// Reads `FILE,time=COLUMN,value=COLUMN,unit=1m,…`. Other names are labels of the series.
+fn recorded(source: fn(String) -> RecordedSource, text: &str) -> Result<Shape, String> {
+    let mut parts = text.split(',').map(str::trim);
+    let file = parts.next().filter(|file| !file.is_empty()).ok_or("the file is missing")?;
+    let mut recorded = Recorded::new(source(file.to_owned()));
+    for part in parts {
+        if part == "sum" {
+            recorded.sum = true;
+            continue;
+        }
+        let (name, value) = part
+            .split_once('=')
+            .ok_or_else(|| format!("{part}: expected NAME=VALUE, for example value=cores"))?;
+        let text = || Some(value.to_owned());
+        match name {
+            "time" => recorded.time = text(),
+            "value" => recorded.value = text(),
+            "by" => recorded.by = text(),
+            "start" => recorded.start = text(),
+            "unit" => recorded.unit = Some(read_form::<AnyQuantity>(value)?),
+            "hold" => recorded.hold = Some(read_form::<PositiveDuration>(value)?),
+            label => drop(recorded.series.insert(label.to_owned(), value.to_owned())),
+        }
+    }
+    Ok(Shape::Recorded(Box::new(recorded)))
+}
+
+fn read_form<F: Form>(text: &str) -> Result<F::Value, String> {
+    F::read(text).map_err(|malformed| described(malformed.what, malformed.hint))
 }
 
 fn amount(text: &str) -> Result<Amount, String> {
@@ -294,8 +342,7 @@ fn amount(text: &str) -> Result<Amount, String> {
 }
 
 fn span(text: &str) -> Result<Span, String> {
-    use crate::scenario::text::Duration;
-    Duration::read(text).map_err(|malformed| described(malformed.what, malformed.hint))
+    read_form::<Duration>(text)
 }
 
 fn described(what: String, hint: Option<String>) -> String {
@@ -305,6 +352,25 @@ fn described(what: String, hint: Option<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_are_recorded_signals() {
+        let text = "cpu=total:csv(a.csv,time=t,value=cores,unit=1m,hold=1m,sum,pod=web-0)";
+        assert_eq!(
+            signal(text),
+            "total {\"csv\":\"a.csv\",\"time\":\"t\",\"value\":\"cores\",\"series\":{\"pod\":\
+             \"web-0\"},\"sum\":true,\"unit\":\"1m\",\"hold\":\"1m\"}"
+        );
+        assert_eq!(signal("rps=openMetrics(a.txt)"), r#"pod {"openMetrics":"a.txt"}"#);
+        for (text, expected) in [
+            ("cpu=csv()", "the file is missing"),
+            ("cpu=csv(a.csv,cores)", "cores: expected NAME=VALUE"),
+            ("cpu=prometheus(a.json,unit=x)", "expected a quantity"),
+        ] {
+            let error = text.parse::<Load>().expect_err(text);
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
 
     fn signal(text: &str) -> String {
         let load: Load = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use self::load::AFTER_THE_LAST_CHANGE;
 pub use self::load::{Load, RequestOption};
 pub use self::objects::ManifestFile;
 use self::objects::{Object, Objects, without_server_fields};
@@ -20,14 +21,12 @@ use self::usage::Usage;
 use super::defaults::APP;
 use super::error::{Error, suggest};
 use super::kinds::{API_VERSION, BUILT_IN};
-use super::resolve::{SingleHpa, single_hpa};
+use super::recording::RecordingError;
+use super::resolve::{Reader, SingleHpa, single_hpa};
 use super::write;
 use crate::model::api::{MetricSpec, Requests};
 use crate::model::quantity::Quantity;
 use crate::model::time::Span;
-
-/// The time that a prediction lasts after the last change of a load.
-const AFTER_THE_LAST_CHANGE: Span = Span::from_secs(600);
 
 /// What a user says in addition to the manifests.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +41,7 @@ pub struct DraftOptions {
     pub replicas: Option<i32>,
     /// The time from the creation of a pod until it is ready.
     pub startup: Option<Span>,
-    /// The end. None: ten minutes after the last change of a load.
+    /// The end. None: ten minutes after the last change of a load, or the end of a recording.
     pub until: Option<Span>,
     /// Whether the draft contains examples in place of missing values, to be edited.
     pub examples: bool,
@@ -107,11 +106,17 @@ impl Draft {
     }
 }
 
-/// Drafts a scenario for each selected HPA. HPAs of the same target share a scenario.
+/// Drafts a scenario for each selected HPA. HPAs of the same target share a scenario. `read` reads
+/// the files of recorded loads.
 ///
 /// # Errors
 /// If a manifest is invalid, there is no such HPA, or no HPA scales on the metric of a load.
-pub fn draft(files: &[ManifestFile], options: &DraftOptions) -> Result<Drafts, DraftError> {
+pub fn draft(
+    files: &[ManifestFile],
+    options: &DraftOptions,
+    read: &dyn Fn(&str) -> Result<String, String>,
+) -> Result<Drafts, DraftError> {
+    let options = &DraftOptions { until: Some(end(options, read)?), ..options.clone() };
     let objects = Objects::read(files)?;
     let mut hpas = Vec::new();
     for object in select(&objects.hpas, files, options.hpa.as_deref())? {
@@ -288,7 +293,7 @@ fn of_group(
         line: first.object.node.line,
         notes,
         missing,
-        fields: fields_of(group, workload, metrics, end(options)),
+        fields: fields_of(group, workload, metrics, options.until.unwrap_or_default()),
         used_loads,
     })
 }
@@ -338,9 +343,19 @@ fn startup(pods: &Pods, options: &DraftOptions, notes: &mut Vec<String>) -> Opti
     Some(*delay)
 }
 
-fn end(options: &DraftOptions) -> Span {
-    let last = options.loads.iter().map(Load::end).max().unwrap_or(Span::ZERO);
-    options.until.unwrap_or(Span(last.0.saturating_add(AFTER_THE_LAST_CHANGE.0)))
+fn end(options: &DraftOptions, read: Reader<'_>) -> Result<Span, DraftError> {
+    if let Some(until) = options.until {
+        return Ok(until);
+    }
+    let mut last = Span::ZERO;
+    for load in &options.loads {
+        let end = load.end(read).map_err(|error| {
+            let RecordingError { what, hint } = error;
+            DraftError::Options { what, hint }
+        })?;
+        last = last.max(end);
+    }
+    Ok(if last > Span::ZERO { last } else { AFTER_THE_LAST_CHANGE })
 }
 
 /// Checks that the containers of loads and requests exist, if the manifest of the target is known.

@@ -33,6 +33,10 @@ spec:
         readinessProbe: {httpGet: {path: /, port: 80}, initialDelaySeconds: 20}
 ";
 
+fn no_files(_: &str) -> Result<String, String> {
+    Err("there is no other file".to_owned())
+}
+
 fn file(text: &str) -> ManifestFile {
     ManifestFile { name: "web.yaml".to_owned(), text: text.to_owned(), lenient: false }
 }
@@ -44,12 +48,12 @@ fn options(loads: &[&str]) -> DraftOptions {
 
 fn drafts(texts: &[&str], options: &DraftOptions) -> Drafts {
     let files: Vec<ManifestFile> = texts.iter().map(|text| file(text)).collect();
-    draft(&files, options).unwrap_or_else(|error| panic!("{error}"))
+    draft(&files, options, &no_files).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn error(texts: &[&str], options: &DraftOptions) -> String {
     let files: Vec<ManifestFile> = texts.iter().map(|text| file(text)).collect();
-    match draft(&files, options) {
+    match draft(&files, options, &no_files) {
         Err(DraftError::Options { what, hint }) => format!("{what}; {}", hint.unwrap_or_default()),
         Err(error) => error.to_string(),
         Ok(_) => panic!("the manifests are valid"),
@@ -149,7 +153,7 @@ fn several_hpas_are_drafted_one_by_one_and_those_of_one_target_together() {
     assert_eq!(scenario(&drafts.list[0]).hpas.len(), 2);
     let only = DraftOptions { hpa: Some("api".to_owned()), ..options(&["cpu=300m"]) };
     let files: Vec<ManifestFile> = all.iter().map(|text| file(text)).collect();
-    assert_eq!(draft(&files, &only).expect("valid manifests").list.len(), 1);
+    assert_eq!(draft(&files, &only, &no_files).expect("valid manifests").list.len(), 1);
     let unknown = DraftOptions { hpa: Some("wbe".to_owned()), ..options(&[]) };
     assert_eq!(error(&all, &unknown), "there is no HPA wbe; did you mean `web`?");
 }
