@@ -46,7 +46,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
 }
 
 fn from_manifests(args: &Args) -> Result<String, Failure> {
-    let drafts = args.manifests.drafts(args.hpa.as_deref(), true)?;
+    let mut manifests = args.manifests.clone();
+    let folder = args.output.as_deref().and_then(Path::parent);
+    if folder.is_some_and(|folder| !folder.as_os_str().is_empty()) {
+        manifests.make_paths_absolute();
+    }
+    let drafts = manifests.drafts(args.hpa.as_deref(), true)?;
     let [draft] = drafts.as_slice() else {
         let names: Vec<&str> = drafts.iter().map(|draft| &*draft.name).collect();
         let what = format!("the manifests contain {} HPAs: {}", names.len(), names.join(", "));

@@ -41,7 +41,7 @@ Loads:
   'queue{queue=orders}=30'       the series with these labels";
 
 /// Manifests in place of a scenario, and what they leave open.
-#[derive(clap::Args, Debug, Default)]
+#[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Manifests in place of a scenario")]
 pub(super) struct ManifestArgs {
     /// Manifests of HPAs and their targets: files, folders, or `-` for standard input; as for
@@ -107,6 +107,16 @@ impl ManifestArgs {
             draft(&self.read()?, &options, &read_load).map_err(failure)?;
         note_ignored(&ignored);
         Ok(list)
+    }
+
+    /// Makes the paths of recorded loads absolute, for a scenario in another folder.
+    pub(super) fn make_paths_absolute(&mut self) {
+        for path in self.load.iter_mut().filter_map(Load::path_mut) {
+            // A file that does not exist gives an error when it is read.
+            if let Ok(absolute) = fs::canonicalize(&*path) {
+                *path = absolute.display().to_string();
+            }
+        }
     }
 
     /// The scenarios of the manifests.

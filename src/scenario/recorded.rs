@@ -68,6 +68,15 @@ pub struct RecordedSample {
 }
 
 impl RecordedSource {
+    /// The path of the file, mutable.
+    pub(super) fn path_mut(&mut self) -> &mut String {
+        match self {
+            RecordedSource::Csv(path)
+            | RecordedSource::Prometheus(path)
+            | RecordedSource::OpenMetrics(path) => path,
+        }
+    }
+
     /// The path of the file, relative to the scenario.
     #[must_use]
     pub fn path(&self) -> &str {

@@ -162,6 +162,33 @@ fn the_template_of_init_is_a_scenario() {
 }
 
 #[test]
+fn a_recorded_load_is_predicted_to_its_end() {
+    let load = "cpu=total:csv(examples/php-apache/load.csv,value=cores)";
+    let predict =
+        |arguments: &[&str]| stdout(&kube_lockstep(&["predict"]).args(arguments).assert().code(0));
+    let of_manifests = predict(&["-f", PHP_APACHE, "--load", load]);
+    assert!(of_manifests.contains("\n241 ticks, 14 changes of replicas"), "{of_manifests}");
+    let gap = "load.csv: no sample from 40m to 41m";
+    assert!(of_manifests.contains(gap), "{of_manifests}");
+    // A scenario in another folder finds the file.
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("recorded.yaml");
+    let init = ["init", "-f", PHP_APACHE, "--load", load, "-o", text(&file)];
+    kube_lockstep(&init).assert().code(0);
+    assert!(predict(&[text(&file)]).contains("\n241 ticks, 14 changes of replicas"));
+    for (load, expected) in [
+        ("cpu=csv(no-such-file.csv)", "the path is relative to the current folder"),
+        (
+            "cpu=csv(examples/php-apache/load.csv)",
+            "set `value` to one of cores, requests_per_second",
+        ),
+    ] {
+        let run = kube_lockstep(&["predict", "-f", PHP_APACHE, "--load", load]).assert().code(2);
+        assert!(stderr(&run).contains(expected), "{expected}\n{}", stderr(&run));
+    }
+}
+
+#[test]
 fn several_scenarios_are_predicted_in_order() {
     let (folder, first) = super::folder("expect:\n  - {tick: 1, replicas: 4}\n");
     let second = folder.path().join("second.yaml");

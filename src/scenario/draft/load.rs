@@ -96,6 +96,14 @@ impl Load {
         })
     }
 
+    /// The path of the recorded load, to be changed. None: it is not recorded.
+    pub fn path_mut(&mut self) -> Option<&mut String> {
+        match &mut self.shape {
+            Shape::Recorded(recorded) => Some(recorded.source.path_mut()),
+            _ => None,
+        }
+    }
+
     /// Returns true if the load depends on the request of the pods.
     pub(super) fn is_relative(&self) -> bool {
         let relative = |amount: &Amount| matches!(amount, Amount::Percent(_));

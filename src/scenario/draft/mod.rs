@@ -351,6 +351,7 @@ fn end(options: &DraftOptions, read: Reader<'_>) -> Result<Span, DraftError> {
     for load in &options.loads {
         let end = load.end(read).map_err(|error| {
             let RecordingError { what, hint } = error;
+            let hint = hint.map(|hint| hint.replace("to the scenario", "to the current folder"));
             DraftError::Options { what, hint }
         })?;
         last = last.max(end);

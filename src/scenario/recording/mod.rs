@@ -179,9 +179,10 @@ impl Window {
             let at = Time(raw.at.since(self.start));
             let milli = (raw.value * self.factor).round();
             // The conversion saturates.
-            push(at, raw.value.is_finite().then_some(milli as i64));
+            let has_value = raw.value.is_finite();
+            push(at, has_value.then_some(milli as i64));
             let next = series.samples.get(index + 1).map(|next| Time(next.at.since(self.start)));
-            if next.is_none_or(|next| next - at > self.hold) {
+            if has_value && next.is_none_or(|next| next - at > self.hold) {
                 push(at + self.hold, None);
             }
         }
