@@ -2,6 +2,8 @@
 
 #[path = "cli/building.rs"]
 mod building;
+#[path = "cli/compare.rs"]
+mod compare;
 #[path = "cli/engines.rs"]
 mod engines;
 #[path = "cli/fuzzing.rs"]

@@ -287,7 +287,7 @@ impl Fixture {
     }
 
     /// A file that the scenario names, relative to its own folder.
-    fn read_beside(&self, name: &str) -> Result<String, String> {
+    pub(super) fn read_beside(&self, name: &str) -> Result<String, String> {
         match &self.text {
             Text::OnDisk(path) => {
                 let path = path.parent().unwrap_or(Path::new("")).join(name);

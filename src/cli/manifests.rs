@@ -75,7 +75,7 @@ fn duration(text: &str) -> Result<Span, String> {
 impl ManifestArgs {
     /// Fails if options for manifests are given with a scenario, which has its own values. clap
     /// does not check `requires` if the required argument conflicts with a given one.
-    fn check_unused(&self) -> Result<(), Failure> {
+    pub(super) fn check_unused(&self) -> Result<(), Failure> {
         let given = [
             ("--load", !self.load.is_empty()),
             ("--request", !self.request.is_empty()),
@@ -214,7 +214,7 @@ fn note_ignored(ignored: &[String]) {
 }
 
 /// Reads the file of a recorded load, relative to the current folder.
-fn read_load(name: &str) -> Result<String, String> {
+pub(super) fn read_load(name: &str) -> Result<String, String> {
     text_file::read_named(Path::new(name)).map_err(|error| error.to_string())
 }
 

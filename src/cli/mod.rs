@@ -5,6 +5,7 @@
 
 mod args;
 mod cluster;
+mod compare;
 mod completions;
 mod diff;
 mod doctor;
@@ -71,6 +72,12 @@ enum Command {
     /// With `--filename`, the scenario is made from manifests: each HPA is predicted with its
     /// target, on the loads of `--load`. HPAs of the same target are predicted together.
     Predict(predict::Args),
+    /// Compare settings of an HPA on the same load: a table of costs, missing capacity and changes
+    ///
+    /// The first row is the HPA as it is. Each `--set` adds a row with other values of its fields.
+    /// Several scenarios, or the HPAs of several manifests, are compared as well, on one or several
+    /// releases.
+    Compare(compare::Args),
     /// Write a scenario file from manifests, or a template, to be edited
     ///
     /// With `--filename`, the scenario is the one that `predict` would run with the same options;
@@ -150,6 +157,7 @@ pub fn main() -> ExitCode {
     let done = match cli.command {
         Command::Run(args) => run::run(&args),
         Command::Predict(args) => predict::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Init(args) => init::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Explain(args) => explain::run(&args),

@@ -5,7 +5,6 @@
 //! process can remove the objects of a dead process. The original spec of a foreign APIService is
 //! kept in an annotation, and restored.
 
-
 use axum::http::Request;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Namespace;
