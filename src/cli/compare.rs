@@ -145,10 +145,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     Ok(exit::CONFORMS)
 }
 
+/// Reads a file that a scenario names.
+type ReadFile = Box<dyn Fn(&str) -> Result<String, String>>;
+
 /// A scenario, with a way to read the files that it names.
 struct Subject {
     scenario: Arc<Scenario>,
-    read: Box<dyn Fn(&str) -> Result<String, String>>,
+    read: ReadFile,
 }
 
 impl Subject {
