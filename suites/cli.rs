@@ -2,12 +2,16 @@
 
 #[path = "cli/building.rs"]
 mod building;
+#[path = "cli/compare.rs"]
+mod compare;
 #[path = "cli/engines.rs"]
 mod engines;
 #[path = "cli/fuzzing.rs"]
 mod fuzzing;
 #[path = "cli/hard_inputs.rs"]
 mod hard_inputs;
+#[path = "cli/manifests.rs"]
+mod manifests;
 #[path = "cli/output.rs"]
 mod output;
 #[path = "cli/selection.rs"]

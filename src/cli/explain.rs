@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::args::{ReleaseOrCheckoutArgs, Source};
 use super::exit;
 use super::failure::Failure;
-use super::fixtures::Fixtures;
+use super::manifests::{self, ManifestArgs};
 use super::output::{PreparationLog, columns, show};
 use crate::engine::upstream::Upstream;
 use crate::engine::upstream::checkout::Checkout;
@@ -25,25 +25,35 @@ Exit codes:
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
-#[command(after_help = HELP)]
+#[command(after_help = format!("{}\n\n{HELP}", manifests::LOAD_HELP))]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["name", "filename"]))]
 #[command(group = clap::ArgGroup::new("which").required(true))]
 pub(super) struct Args {
     /// A scenario: a file, or the id of a fixture
     #[arg(value_name = "FILE")]
-    name: String,
+    name: Option<String>,
     /// The number of the tick, from 1; with --hpa, among the ticks of that HPA
     #[arg(long, value_name = "N", group = "which")]
     tick: Option<usize>,
     /// The last tick at or before this time since the start of the scenario, for example 4m30s
     #[arg(long, value_name = "TIME", group = "which", value_parser = time)]
     at: Option<Span>,
-    /// The name of the HPA, if there are several
+    /// The name of the HPA, if there are several: NAME, or NAMESPACE/NAME of manifests
     #[arg(long, value_name = "NAME")]
     hpa: Option<String>,
     #[command(flatten)]
     release: ReleaseOrCheckoutArgs,
     #[command(flatten)]
     source: Source,
+    #[command(flatten)]
+    manifests: ManifestArgs,
+}
+
+impl Args {
+    /// The name of the HPA, without a namespace.
+    fn hpa_name(&self) -> Option<&str> {
+        self.hpa.as_deref().map(|hpa| hpa.rsplit('/').next().unwrap_or(hpa))
+    }
 }
 
 /// Parses a time. A number without a unit can mean a time or a tick, so the error explains both.
@@ -57,13 +67,12 @@ fn time(text: &str) -> Result<Span, String> {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
-    let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
-    let scenario = fixtures.one(&args.name)?.parse()?;
+    let scenario = scenario(args)?;
     let checkout = args.release.local.open(false, false)?;
     let release = args.release.release(checkout.as_ref());
     let run = free_run(&scenario, release);
-    if let Some(hpa) = &args.hpa
-        && !scenario.hpas.iter().any(|known| *known.name == **hpa)
+    if let Some(hpa) = args.hpa_name()
+        && !scenario.hpas.iter().any(|known| *known.name == *hpa)
     {
         let known: Vec<&str> = scenario.hpas.iter().map(|hpa| &*hpa.name).collect();
         let hint = format!("the HPAs are {}", known.join(", "));
@@ -79,6 +88,21 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         show(&compare_checkout(&checkout, &scenario, release, index + 1)?)?;
     }
     Ok(exit::CONFORMS)
+}
+
+/// The scenario of the file, or of the manifests of one HPA.
+fn scenario(args: &Args) -> Result<Arc<Scenario>, Failure> {
+    let fixtures = args.source.fixtures.as_deref();
+    let names: Vec<String> = args.name.iter().cloned().collect();
+    let mut found = manifests::scenarios(&names, &args.manifests, args.hpa.as_deref(), fixtures)?;
+    match found.as_slice() {
+        [_] => Ok(found.remove(0)),
+        several => {
+            let names: Vec<&str> = several.iter().map(|scenario| &*scenario.id).collect();
+            let what = format!("the manifests contain {} HPAs: {}", names.len(), names.join(", "));
+            Err(Failure::usage(what).hint("select one of them with --hpa"))
+        }
+    }
 }
 
 /// The result of a checkout up to the tick, as text.
@@ -110,13 +134,12 @@ fn compare_checkout(
 /// The index of the selected tick among all ticks.
 fn index(args: &Args, run: &FreeRun) -> Result<usize, Failure> {
     let matches_hpa =
-        |tick: &FreeTick| args.hpa.as_ref().is_none_or(|hpa| *tick.observation.hpa == **hpa);
+        |tick: &FreeTick| args.hpa_name().is_none_or(|hpa| *tick.observation.hpa == *hpa);
     let ticks: Vec<(usize, Time)> = (run.ticks.iter().enumerate())
         .filter(|(_, tick)| matches_hpa(tick))
         .map(|(index, tick)| (index, tick.observation.at))
         .collect();
-    let subject =
-        args.hpa.as_ref().map_or("the scenario".to_owned(), |hpa| format!("the HPA {hpa}"));
+    let subject = args.hpa_name().map_or("the scenario".to_owned(), |hpa| format!("the HPA {hpa}"));
     let cut = run.undetermined.as_ref().map(|why| format!(": it can't continue: {why}"));
     let cut = cut.unwrap_or_default();
     let Some((_, end)) = ticks.last() else {

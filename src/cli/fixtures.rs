@@ -287,11 +287,11 @@ impl Fixture {
     }
 
     /// A file that the scenario names, relative to its own folder.
-    fn read_beside(&self, name: &str) -> Result<String, String> {
+    pub(super) fn read_beside(&self, name: &str) -> Result<String, String> {
         match &self.text {
             Text::OnDisk(path) => {
                 let path = path.parent().unwrap_or(Path::new("")).join(name);
-                text_file::read(&path).map_err(|error| error.to_string())
+                text_file::read_named(&path).map_err(|error| error.to_string())
             }
             Text::Embedded(_) => {
                 let folder = Path::new(&self.id).parent().unwrap_or(Path::new(""));

@@ -5,6 +5,7 @@
 
 mod args;
 mod cluster;
+mod compare;
 mod completions;
 mod diff;
 mod doctor;
@@ -14,8 +15,10 @@ mod explain;
 mod failure;
 mod fixtures;
 mod fuzz;
+mod init;
 mod interrupt;
 mod list;
+mod manifests;
 mod metrics_server;
 mod output;
 mod predict;
@@ -66,7 +69,22 @@ enum Command {
     ///
     /// Runs only the model, without an engine or a cluster: the model's decisions drive the
     /// scenario. Exits with 1 if an expectation of the scenario is not met.
+    ///
+    /// With `--filename`, the scenario is made from manifests: each HPA is predicted with its
+    /// target, on the loads of `--load`. HPAs of the same target are predicted together.
     Predict(predict::Args),
+    /// Compare settings of an HPA on the same load: a table of costs, missing capacity and changes
+    ///
+    /// The first row is the HPA as it is. Each `--set` adds a row with other values of its fields.
+    /// Several scenarios, or the HPAs of several manifests, are compared as well, on one or several
+    /// releases.
+    Compare(compare::Args),
+    /// Write a scenario file from manifests, or a template, to be edited
+    ///
+    /// With `--filename`, the scenario is the one that `predict` would run with the same options;
+    /// examples take the place of missing values, and comments name them. Without it, writes a
+    /// template with comments.
+    Init(init::Args),
     /// Search for differences between the model and upstream in generated scenarios
     ///
     /// Generates scenarios from a seed, with ratios, ages and replicas at the edges of the
@@ -140,6 +158,8 @@ pub fn main() -> ExitCode {
     let done = match cli.command {
         Command::Run(args) => run::run(&args),
         Command::Predict(args) => predict::run(&args),
+        Command::Compare(args) => compare::run(&args),
+        Command::Init(args) => init::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Diff(args) => diff::run(&args),

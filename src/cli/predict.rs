@@ -2,29 +2,35 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::args::{Format, OneRelease, Source};
 use super::exit;
-use super::fixtures::Fixtures;
+use super::failure::Failure;
+use super::manifests::{self, ManifestArgs};
 use super::output::{columns, show, unless_closed};
 use super::reports::ReportFile;
+use crate::model::rules::Release;
 use crate::report::{html, json, table};
+use crate::scenario::Scenario;
 use crate::{Predict, Prediction};
 
 const HELP: &str = "\
 Exit codes:
   0    all expectations are met, or there are none
   1    an expectation is not met
-  2    an invalid command line, or an invalid scenario
+  2    an invalid command line, scenario or manifest, or a value that the prediction requires is
+       missing
   3    the scenario can't be run to its end, because its outcome is not deterministic";
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
-#[command(after_help = HELP)]
+#[command(after_help = format!("{}\n\n{HELP}", manifests::LOAD_HELP))]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["names", "filename"]))]
 pub(super) struct Args {
-    /// A scenario: a file, or the id of a fixture
+    /// Scenarios: files, or ids of fixtures
     #[arg(value_name = "FILE")]
-    name: String,
+    names: Vec<String>,
     #[command(flatten)]
     release: OneRelease,
     /// The output format
@@ -35,13 +41,41 @@ pub(super) struct Args {
     html: Option<PathBuf>,
     #[command(flatten)]
     source: Source,
+    /// Only this HPA of the manifests: NAME or NAMESPACE/NAME
+    #[arg(long, value_name = "NAME", requires = "filename")]
+    hpa: Option<String>,
+    #[command(flatten)]
+    manifests: ManifestArgs,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
-    let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
-    let scenario = fixtures.one(&args.name)?.parse()?;
-    let release = args.release.release;
-    let html = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
+    let fixtures = args.source.fixtures.as_deref();
+    let scenarios =
+        manifests::scenarios(&args.names, &args.manifests, args.hpa.as_deref(), fixtures)?;
+    if args.html.is_some() && scenarios.len() > 1 {
+        let what = format!("--html writes one prediction, and these are {}", scenarios.len());
+        let hint = "name one scenario, or select one HPA with --hpa";
+        return Err(Failure::usage(what).hint(hint).into());
+    }
+    let mut html = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
+    let mut code = exit::CONFORMS;
+    for (index, scenario) in scenarios.iter().enumerate() {
+        if index > 0 && args.format == Format::Text {
+            show("\n")?;
+        }
+        code = code.max(predict(args, scenario, scenarios.len() > 1, html.take())?);
+    }
+    Ok(code)
+}
+
+/// Predicts a scenario, and returns the exit code.
+fn predict(
+    args: &Args,
+    scenario: &Arc<Scenario>,
+    several: bool,
+    html: Option<ReportFile>,
+) -> anyhow::Result<u8> {
+    let release: Release = args.release.release;
     let prediction = Predict::new(scenario.clone()).release(release).run();
     let applies = prediction.is_supported();
     let Prediction { run, unmet, .. } = &prediction;
@@ -50,9 +84,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         Format::Text => {
             let mut text = String::new();
             if !applies {
-                text.push_str(&table::other_release(&scenario, release, columns()));
+                text.push_str(&table::other_release(scenario, release, columns()));
             }
-            text.push_str(&table::free_run(&scenario, run, &release.to_string(), columns()));
+            text.push_str(&table::free_run(scenario, run, &release.to_string(), columns()));
             if whole {
                 let here = scenario.expect.iter().filter(|it| it.releases.contains(release));
                 let expected = if applies { here.count() } else { 0 };
@@ -62,12 +96,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         }
         Format::Json => {
             let skipped = scenario.unsupported_on(release);
-            unless_closed(json::free_run(&mut io::stdout(), run, unmet, skipped.as_deref()))?;
+            let id = several.then_some(&*scenario.id);
+            let summary = json::FreeRunSummary { id, unmet, skipped: skipped.as_deref() };
+            unless_closed(json::free_run(&mut io::stdout(), run, &summary))?;
         }
     }
     if let Some(mut file) = html {
-        let note = (!applies).then(|| table::other_release_text(&scenario, release));
-        let page = html::prediction(&scenario, run, unmet, note.as_deref());
+        let note = (!applies).then(|| table::other_release_text(scenario, release));
+        let page = html::prediction(scenario, run, unmet, note.as_deref());
         file.write_all(page.as_bytes())?;
     }
     if let Some(why) = &run.undetermined {

@@ -1,15 +1,13 @@
 //! A prediction from the manifest of an HPA, without a scenario file.
 
-use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 use super::{Predict, Prediction};
 use crate::model::rules::Release;
-use crate::model::time::Span;
-use crate::scenario::{self, API_VERSION};
+use crate::model::time::{Span, Time};
+use crate::scenario::draft::{Draft, DraftError, DraftOptions, Load, ManifestFile, draft};
+use crate::scenario::{self, Problem};
 
 /// The name of the manifest in errors.
 const MANIFEST: &str = "the manifest";
@@ -21,34 +19,44 @@ const ARGUMENTS: &str = "the arguments";
 #[must_use = "nothing is run before `run` is called"]
 pub struct PredictHpa {
     manifest: String,
-    replicas: i32,
-    requests: BTreeMap<String, String>,
-    loads: Vec<Value>,
-    until: Duration,
+    options: DraftOptions,
+    /// The requests of each pod, as `RESOURCE` and quantity.
+    requests: Vec<Request>,
     release: Release,
+}
+
+/// The request of each pod for a resource.
+#[derive(Clone, Debug)]
+struct Request {
+    resource: String,
+    quantity: String,
 }
 
 impl PredictHpa {
     pub(super) fn new(manifest: &str) -> PredictHpa {
         PredictHpa {
             manifest: manifest.to_owned(),
-            replicas: 1,
-            requests: BTreeMap::from([("cpu".to_owned(), "1".to_owned())]),
-            loads: Vec::new(),
-            until: Duration::from_secs(600),
+            options: DraftOptions {
+                replicas: Some(1),
+                until: Some(Span::from_secs(600)),
+                ..DraftOptions::default()
+            },
+            requests: vec![Request { resource: "cpu".to_owned(), quantity: "1".to_owned() }],
             release: Release::NEWEST,
         }
     }
 
     /// Sets the replicas of the workload at the start (default: 1).
     pub fn replicas(mut self, replicas: i32) -> PredictHpa {
-        self.replicas = replicas;
+        self.options.replicas = Some(replicas);
         self
     }
 
     /// The request of each pod for a resource, as a quantity (default: one CPU).
     pub fn request(mut self, resource: &str, quantity: impl Display) -> PredictHpa {
-        self.requests.insert(resource.to_owned(), quantity.to_string());
+        self.requests.retain(|request| request.resource != resource);
+        let (resource, quantity) = (resource.to_owned(), quantity.to_string());
+        self.requests.push(Request { resource, quantity });
         self
     }
 
@@ -59,16 +67,14 @@ impl PredictHpa {
         resource: &str,
         steps: impl IntoIterator<Item = (Duration, Q)>,
     ) -> PredictHpa {
-        let step =
-            |(at, value): (Duration, Q)| json!({ "at": span(at), "value": value.to_string() });
-        let steps: Vec<Value> = steps.into_iter().map(step).collect();
-        self.loads.push(json!({ "name": resource, "load": { "steps": steps } }));
+        let step = |(at, value): (Duration, Q)| (Time::ZERO + span(at), value.to_string());
+        self.options.loads.push(Load::total_steps(resource, steps.into_iter().map(step)));
         self
     }
 
     /// Sets the end of the prediction (default: 10 minutes after the start).
     pub fn until(mut self, until: Duration) -> PredictHpa {
-        self.until = until;
+        self.options.until = Some(span(until));
         self
     }
 
@@ -83,42 +89,53 @@ impl PredictHpa {
     /// # Errors
     /// If the manifest is not a valid HPA, with line and column; or if a quantity can't be parsed.
     pub fn run(self) -> Result<Prediction, scenario::Error> {
-        let text = scenario::tree_to_yaml(&self.scenario());
-        let manifest = |_: &str| Ok(self.manifest.clone());
-        let scenario = scenario::parse(ARGUMENTS, &text, &manifest);
+        let draft = self.draft()?;
+        let text = draft.to_yaml();
+        let scenario = scenario::parse(ARGUMENTS, &text, &no_files);
         let scenario = scenario.map_err(|error| quote_lines(error, &text))?;
         Ok(Predict::new(scenario).release(self.release).run())
     }
 
-    /// The scenario, which refers to the manifest as a file of its own: errors in it have the line
-    /// and column of the manifest.
-    fn scenario(&self) -> Value {
-        json!({
-            "apiVersion": API_VERSION,
-            "kind": "Scenario",
-            "requirement": "A prediction.",
-            "hpa": { "file": MANIFEST },
-            "workload": {
-                "replicas": self.replicas,
-                "containers": [{ "name": "app", "requests": self.requests }],
-            },
-            "metrics": { "resource": self.loads },
-            "until": span(self.until),
-        })
+    fn draft(&self) -> Result<Draft, scenario::Error> {
+        let mut options = self.options.clone();
+        for Request { resource, quantity } in &self.requests {
+            let request = format!("{resource}={quantity}").parse();
+            options.requests.push(request.map_err(|why: String| invalid(ARGUMENTS, why))?);
+        }
+        let (name, text) = (MANIFEST.to_owned(), self.manifest.clone());
+        let file = ManifestFile { name, text, lenient: false };
+        let drafts = draft(&[file], &options, &no_files).map_err(|error| match error {
+            DraftError::Invalid(error) => error,
+            DraftError::Options { what, .. } => invalid(MANIFEST, what),
+        })?;
+        let count = drafts.list.len();
+        let mut list = drafts.list.into_iter();
+        let only = list.next().filter(|_| count == 1);
+        only.ok_or_else(|| invalid(MANIFEST, format!("expected one HPA, found {count}")))
     }
 }
 
-/// Quotes the lines of the scenario in errors outside the manifest, since nobody has seen them.
+fn no_files(_: &str) -> Result<String, String> {
+    Err("there is no other file".to_owned())
+}
+
+/// An error without a position of its own.
+fn invalid(path: &str, what: String) -> scenario::Error {
+    let problem = Problem { file: None, line: 1, column: 1, what, hint: None };
+    scenario::Error { path: path.to_owned(), problems: vec![problem] }
+}
+
+/// Quotes the lines of the scenario in errors, since nobody has seen them.
 fn quote_lines(mut error: scenario::Error, text: &str) -> scenario::Error {
-    for problem in error.problems.iter_mut().filter(|problem| problem.file.is_none()) {
+    for problem in &mut error.problems {
         let line = text.lines().nth(problem.line.saturating_sub(1)).unwrap_or_default();
         problem.what = format!("{}, in `{}`", problem.what, line.trim());
     }
     error
 }
 
-fn span(duration: Duration) -> String {
-    Span(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)).to_string()
+fn span(duration: Duration) -> Span {
+    Span(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]
@@ -164,10 +181,11 @@ spec:
         let error = Predict::hpa(HPA).request("cpu", "1 GB").run();
         let error = error.expect_err("no quantity").to_string();
         assert!(error.starts_with("the arguments:"), "{error}");
-        assert!(
-            error.contains(r#"in `containers: [{name: app, requests: {cpu: 1 GB}}]`"#),
-            "{error}"
-        );
+        assert!(error.contains(r#"found "1 GB""#), "{error}");
+        let error = Predict::hpa(HPA).load("cpu", [(Duration::ZERO, "fast")]).run();
+        let error = error.expect_err("no quantity").to_string();
+        assert!(error.starts_with("the arguments:"), "{error}");
+        assert!(error.contains("in `") && error.contains("fast"), "{error}");
     }
 
     #[test]

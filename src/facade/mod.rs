@@ -68,15 +68,20 @@ impl FromStr for Scenario {
 }
 
 impl Scenario {
-    /// Reads a scenario file. The path in `hpa.file` is relative to the folder of that file.
+    /// Reads a scenario file. The paths in it are relative to the folder of that file.
     ///
     /// # Errors
     /// If the file can't be read, or is not a valid scenario.
     pub fn read(path: impl AsRef<Path>) -> Result<Scenario, Error> {
         let path = path.as_ref();
-        let read = |path: &Path| text_file::read(path).map_err(|error| error.to_string());
-        let text = read(path).map_err(|why| Error::Io { path: path.to_owned(), why })?;
-        let read_other = |name: &str| read(&path.with_file_name(name));
+        let io = |why: text_file::TextFileError| Error::Io {
+            path: path.to_owned(),
+            why: why.to_string(),
+        };
+        let text = text_file::read(path).map_err(io)?;
+        let read_other = |name: &str| {
+            text_file::read_named(&path.with_file_name(name)).map_err(|error| error.to_string())
+        };
         Ok(scenario::parse(&path.to_string_lossy(), &text, &read_other)?)
     }
 }

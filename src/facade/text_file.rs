@@ -6,6 +6,8 @@ use std::path::Path;
 
 /// The largest file, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
+/// The largest file that a scenario names, in bytes: it may be a long recording.
+const MAX_BYTES_OF_RECORDING: u64 = 512 << 20;
 
 /// Why a text file can't be read.
 #[derive(Debug, thiserror::Error)]
@@ -16,9 +18,12 @@ pub(crate) enum TextFileError {
     /// A device, a pipe or a socket, which may have no end.
     #[error("it is not a regular file")]
     NotAFile,
-    /// The file is larger than [`MAX_BYTES`].
-    #[error("it is larger than {} MiB", MAX_BYTES >> 20)]
-    TooLarge,
+    /// The file is too large.
+    #[error("it is larger than {} MiB", most >> 20)]
+    TooLarge {
+        /// The largest size, in bytes.
+        most: u64,
+    },
     /// The file is not UTF-8.
     #[error("it is not UTF-8 text: line {line}, column {column} has the byte {byte:#04x}")]
     NotUtf8 {
@@ -49,6 +54,18 @@ impl TextFileError {
 /// # Errors
 /// If it is not a regular file, is not UTF-8, or is larger than [`MAX_BYTES`].
 pub(crate) fn read(path: &Path) -> Result<String, TextFileError> {
+    read_at_most(path, MAX_BYTES)
+}
+
+/// Reads a file that a scenario names: a manifest, or a recording.
+///
+/// # Errors
+/// If it is not a regular file, is not UTF-8, or is larger than [`MAX_BYTES_OF_RECORDING`].
+pub(crate) fn read_named(path: &Path) -> Result<String, TextFileError> {
+    read_at_most(path, MAX_BYTES_OF_RECORDING)
+}
+
+fn read_at_most(path: &Path, most: u64) -> Result<String, TextFileError> {
     // Opening a named pipe would wait for a writer.
     if !fs::metadata(path)?.is_file() {
         return Err(match path.is_dir() {
@@ -57,9 +74,9 @@ pub(crate) fn read(path: &Path) -> Result<String, TextFileError> {
         });
     }
     let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(TextFileError::TooLarge);
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(TextFileError::TooLarge { most });
     }
     String::from_utf8(bytes).map_err(|error| {
         let (valid, rest) = error.as_bytes().split_at(error.utf8_error().valid_up_to());

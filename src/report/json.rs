@@ -63,19 +63,29 @@ pub fn line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes a free run of the model: one line per tick, and the summary, which contains the reason if
-/// an engine would skip the scenario.
+/// The parts of a free run's summary that are not in the run.
+#[derive(Clone, Copy, Debug)]
+pub struct FreeRunSummary<'a> {
+    /// The scenario, if there are several.
+    pub id: Option<&'a str>,
+    /// The expectations that are not met.
+    pub unmet: &'a [Unmet],
+    /// Why an engine would skip the scenario.
+    pub skipped: Option<&'a str>,
+}
+
+/// Writes a free run of the model: one line per tick, and the summary.
 ///
 /// # Errors
 /// If writing fails.
-pub fn free_run(
-    out: &mut dyn Write,
-    run: &FreeRun,
-    unmet: &[Unmet],
-    skipped: Option<&str>,
-) -> io::Result<()> {
+pub fn free_run(out: &mut dyn Write, run: &FreeRun, about: &FreeRunSummary<'_>) -> io::Result<()> {
+    let FreeRunSummary { id, unmet, skipped } = *about;
     for (index, tick) in run.ticks.iter().enumerate() {
-        line(out, &tick_line(index + 1, tick))?;
+        let mut tick = tick_line(index + 1, tick);
+        if let Some(id) = id {
+            tick["scenario"] = json!(id);
+        }
+        line(out, &tick)?;
     }
     let rescales = run.ticks.iter().filter(|tick| tick.replicas_before != tick.replicas_after);
     let mut summary = json!({
@@ -85,6 +95,9 @@ pub fn free_run(
         "rescales": rescales.count(),
         "unmet": unmet,
     });
+    if let Some(id) = id {
+        summary["scenario"] = json!(id);
+    }
     if let Some(why) = skipped {
         summary["skipped"] = json!(why);
     }

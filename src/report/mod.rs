@@ -6,6 +6,7 @@
 
 pub mod change;
 pub mod chart;
+pub mod comparison;
 mod difference;
 pub mod explain;
 pub mod fuzz;

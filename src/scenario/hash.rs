@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::resolved::Scenario;
+use super::resolved::{RecordedSample, Scenario};
 use super::to_raw;
 use crate::model::content_hash::content_hash;
 
@@ -27,6 +27,11 @@ pub(super) fn of(scenario: &Scenario) -> String {
     }
     let mut text = String::new();
     canonical(&value, &mut text);
+    for recorded in scenario.metrics.recorded() {
+        for RecordedSample { at, milli } in recorded.samples.iter() {
+            text.push_str(&format!("{}:{milli:?};", at.0));
+        }
+    }
     content_hash(&text)
 }
 

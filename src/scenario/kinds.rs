@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::model::api::with_group;
 
 /// The `apiVersion` of scenarios.
-pub(crate) const API_VERSION: &str = "kube-lockstep.dev/v1alpha1";
+pub(super) const API_VERSION: &str = "kube-lockstep.dev/v1alpha1";
 
 /// A kind of objects, usually with a scale.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]

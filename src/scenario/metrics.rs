@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::entries::Entries;
 use super::podset::PodSet;
+use super::recorded::{Recorded, RecordedSource};
 use super::text::{
     Amount, AnyQuantity, As, Duration, Instant, PositiveDuration, SignalText, TextOrMap,
 };
@@ -38,6 +39,24 @@ pub struct Metrics {
     pub sampling: Sampling,
 }
 
+impl Metrics {
+    /// The recorded signals.
+    pub(super) fn recorded(&self) -> impl Iterator<Item = &Recorded> {
+        let of_resources = self.resources.iter().map(|it| (&it.source, &it.exceptions));
+        let of_pods = self.pods.iter().map(|it| (&it.source, &it.exceptions));
+        let of_sources = of_resources.chain(of_pods).flat_map(|(source, exceptions)| {
+            source.signals().chain(exceptions.iter().map(|exception| &exception.value))
+        });
+        let of_objects = self.objects.iter().flat_map(|it| it.all_series());
+        let of_externals = self.externals.iter().flat_map(|it| it.all_series());
+        let of_series = of_objects.chain(of_externals).map(|(_, signal)| signal);
+        of_sources.chain(of_series).filter_map(|signal| match signal {
+            Signal::Recorded(recorded) => Some(recorded),
+            _ => None,
+        })
+    }
+}
+
 /// For `skip_serializing_if`.
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
@@ -53,7 +72,8 @@ pub struct ResourceUsage {
     #[serde(flatten)]
     pub source: UsageSource,
     /// Pods with another value, by ordinal; later entries take precedence.
-    #[serde(rename = "pods", skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "pods", serialize_with = "write_exceptions")]
+    #[serde(skip_serializing_if = "has_no_written_exceptions")]
     pub exceptions: Vec<Exception>,
 }
 
@@ -122,6 +142,17 @@ pub enum UsageSource {
 }
 
 impl UsageSource {
+    /// The signals, one for each container with its own.
+    fn signals(&self) -> impl Iterator<Item = &Signal> {
+        let (only, containers) = match self {
+            UsageSource::PerPod(signal) | UsageSource::Load { total: signal, .. } => {
+                (Some(signal), &[][..])
+            }
+            UsageSource::PerContainer(containers) => (None, containers.0.as_slice()),
+        };
+        only.into_iter().chain(containers.iter().map(|(_, signal)| signal))
+    }
+
     /// Creates a source from fields. The validation requires exactly one of `per_pod` and `load`.
     fn new(per_pod: Option<Signal>, load: Option<Signal>, limit: Option<Quantity>) -> UsageSource {
         match load {
@@ -162,7 +193,8 @@ pub struct PodsMetric {
     #[serde(flatten)]
     pub source: UsageSource,
     /// Pods with another value, by ordinal; later entries take precedence.
-    #[serde(rename = "pods", skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "pods", serialize_with = "write_exceptions")]
+    #[serde(skip_serializing_if = "has_no_written_exceptions")]
     pub exceptions: Vec<Exception>,
 }
 
@@ -331,6 +363,30 @@ pub struct Exception {
     pub pods: PodSet,
     /// The value of each pod; for usage, the value of its first container.
     pub value: Signal,
+    /// Whether the exception is part of a recording by pod.
+    #[serde(skip)]
+    pub recorded: bool,
+}
+
+impl Exception {
+    /// An exception of the user.
+    #[must_use]
+    pub fn new(pods: PodSet, value: Signal) -> Exception {
+        Exception { pods, value, recorded: false }
+    }
+}
+
+/// For `skip_serializing_if`: exceptions of a recording are not written.
+fn has_no_written_exceptions(exceptions: &[Exception]) -> bool {
+    exceptions.iter().all(|exception| exception.recorded)
+}
+
+/// Writes the exceptions that are not part of a recording.
+fn write_exceptions<S: Serializer>(
+    exceptions: &[Exception],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(exceptions.iter().filter(|exception| !exception.recorded))
 }
 
 /// A value over time. Values are quantities; computed ones are rounded to a milli-unit (cpu, custom
@@ -345,6 +401,9 @@ pub enum Signal {
     Points(Vec<Point>),
     /// A wave.
     Sine(Sine),
+    /// A recorded series, which may have gaps.
+    #[serde(untagged)]
+    Recorded(Recorded),
     /// A constant value. The API returns the quantity as written.
     #[serde(untagged)]
     Constant(Quantity),
@@ -356,10 +415,22 @@ impl Signal {
     }
 }
 
-/// A value that changes: exactly one of these fields.
+/// A value that changes: exactly one of steps, points, sine, csv, prometheus and openMetrics. The
+/// other fields belong to the last three.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(extend("oneOf" = [
+    {"required": ["steps"], "maxProperties": 1},
+    {"required": ["points"], "maxProperties": 1},
+    {"required": ["sine"], "maxProperties": 1},
+    {"required": ["csv"]},
+    {"required": ["prometheus"], "not": {"anyOf": [
+        {"required": ["time"]}, {"required": ["value"]},
+    ]}},
+    {"required": ["openMetrics"], "not": {"anyOf": [
+        {"required": ["time"]}, {"required": ["value"]},
+    ]}},
+]))]
 struct SignalShape {
     /// Steps: each value holds from its time on, and the first one also before it.
     #[serde(default)]
@@ -371,16 +442,63 @@ struct SignalShape {
     points: Vec<Point>,
     /// A wave.
     sine: Option<Sine>,
+    /// A CSV file with a header, relative to the scenario.
+    csv: Option<String>,
+    /// A saved answer of Prometheus to a range query (`/api/v1/query_range`), relative to the
+    /// scenario.
+    prometheus: Option<String>,
+    /// A file in OpenMetrics text format, with time stamps, relative to the scenario.
+    open_metrics: Option<String>,
+    /// With `csv`: the column of times. Default: the first column.
+    time: Option<String>,
+    /// With `csv`: the column of values. Default: the only other column.
+    value: Option<String>,
+    /// With `perPod`: the label or column that names the pods. Each pod has its own series.
+    by: Option<String>,
+    /// The labels of the series, or the values of other columns. Default: all.
+    #[serde(default)]
+    series: BTreeMap<String, String>,
+    /// Add up the series. Default: there is only one.
+    #[serde(default)]
+    sum: bool,
+    /// The unit of the values, for instance 1m or 1Mi. Default 1.
+    #[serde(default, with = "As::<Option<AnyQuantity>>")]
+    unit: Option<Quantity>,
+    /// How long a value holds if no other follows. Default: one and a half times the usual
+    /// interval.
+    #[serde(default, with = "As::<Option<PositiveDuration>>")]
+    hold: Option<Span>,
+    /// The time stamp at t=0. Default: the first one of the file.
+    #[schemars(extend("examples" = ["2025-05-06T09:00:00Z"]))]
+    start: Option<String>,
+}
+
+impl SignalShape {
+    /// The file of a recorded signal.
+    fn source(&mut self) -> Option<RecordedSource> {
+        let csv = self.csv.take().map(RecordedSource::Csv);
+        let prometheus = self.prometheus.take().map(RecordedSource::Prometheus);
+        csv.or(prometheus).or(self.open_metrics.take().map(RecordedSource::OpenMetrics))
+    }
 }
 
 impl From<TextOrMap<SignalText, SignalShape>> for Signal {
     fn from(signal: TextOrMap<SignalText, SignalShape>) -> Signal {
         // The validation requires exactly one of the fields.
-        match signal {
-            TextOrMap::Text(quantity) => Signal::Constant(quantity),
-            TextOrMap::Map(SignalShape { sine: Some(sine), .. }) => Signal::Sine(sine),
-            TextOrMap::Map(SignalShape { steps, .. }) if !steps.is_empty() => Signal::Steps(steps),
-            TextOrMap::Map(SignalShape { points, .. }) => Signal::Points(points),
+        let mut shape = match signal {
+            TextOrMap::Text(quantity) => return Signal::Constant(quantity),
+            TextOrMap::Map(shape) => shape,
+        };
+        if let Some(source) = shape.source() {
+            let SignalShape { time, value, by, series, sum, unit, hold, start, .. } = shape;
+            let empty = Recorded::new(source);
+            let signal = Recorded { time, value, by, series, sum, unit, hold, start, ..empty };
+            return Signal::Recorded(signal);
+        }
+        match shape {
+            SignalShape { sine: Some(sine), .. } => Signal::Sine(sine),
+            SignalShape { steps, .. } if !steps.is_empty() => Signal::Steps(steps),
+            SignalShape { points, .. } => Signal::Points(points),
         }
     }
 }
@@ -394,7 +512,7 @@ impl JsonSchema for Signal {
         let map = generator.subschema_for::<SignalShape>();
         json_schema!({
             "description": "A value over time: a quantity that stays the same, or a map with \
-                            exactly one of steps, points and sine.",
+                            exactly one of steps, points, sine, csv, prometheus and openMetrics.",
             "anyOf": [scalar, map],
         })
     }

@@ -14,6 +14,7 @@ mod autoscaler;
 mod decode;
 mod defaults;
 mod deprecated;
+pub mod draft;
 mod entries;
 mod error;
 mod expectation;
@@ -27,6 +28,8 @@ mod node;
 mod other_pods;
 mod podset;
 mod raw;
+mod recorded;
+mod recording;
 mod releases;
 mod resolve;
 pub mod resolved;
@@ -46,8 +49,6 @@ mod tests;
 use serde_json::Value;
 
 pub use self::error::{Error, Problem};
-#[cfg(feature = "engines")]
-pub(crate) use self::kinds::API_VERSION;
 pub use self::podset::PodSetError;
 pub use self::releases::RangeError;
 pub use self::resolved::Scenario;

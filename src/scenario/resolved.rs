@@ -20,6 +20,7 @@ pub use super::metrics::{
 };
 pub use super::other_pods::{OtherPods, Readiness};
 pub use super::podset::PodSet;
+pub use super::recorded::{Recorded, RecordedSample, RecordedSource};
 pub use super::releases::ReleaseRange;
 pub use super::workload::{
     Container, OtherTarget, ScaleDownOrder, Startup, Termination, Workload, usual_plural,

@@ -215,6 +215,11 @@ impl Speed {
                 self.span(period);
                 self.span(offset);
             }
+            Signal::Recorded(recorded) => {
+                let mut samples = recorded.samples.to_vec();
+                samples.iter_mut().for_each(|sample| self.time(&mut sample.at));
+                recorded.samples = samples.into();
+            }
         }
     }
 }

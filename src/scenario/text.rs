@@ -411,7 +411,9 @@ impl Form for AnyQuantity {
 narrower_form! {
     /// The quantity of a constant signal. A map in its place is a signal that changes.
     SignalText: Quantity = AnyQuantity, "\0signal",
-    expected "a quantity such as 500m, or a map with steps, points or sine", or_map true,
+    expected "a quantity such as 500m, or a map with steps, points, sine, csv, prometheus or \
+              openMetrics",
+    or_map true,
     fallback "0",
     AnyQuantity::read
 }

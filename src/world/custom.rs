@@ -77,26 +77,28 @@ impl WorldSimulation {
         let timestamp = sampled.truncate_to_second();
         let window = whole_seconds(self.scenario.metrics.sampling.window);
         let common = common(&metric.source, sampled, self.serving);
-        let exceptions: Vec<Quantity> =
+        let exceptions: Vec<Option<Quantity>> =
             metric.exceptions.iter().map(|other| value(&other.value, sampled)).collect();
         let value_of = |(ordinal, pod): (&u32, &SimPod)| {
             let exception =
                 metric.exceptions.iter().rposition(|other| contains(&other.pods, *ordinal));
             let shared = matches!(metric.source, UsageSource::Load { .. });
+            // In a gap of a recorded signal, the pod has no value.
             let value = match exception {
-                Some(exception) => exceptions[exception].clone(),
-                None if shared && !pod.serving() => Grain::Signed.quantity(0),
-                None => common.clone(),
+                Some(exception) => exceptions[exception].clone()?,
+                None if shared && !pod.serving() && common.is_some() => Grain::Signed.quantity(0),
+                None => common.clone()?,
             };
             let template = self.templates.names[0].clone();
-            PodValue { pod: pod.name.clone(), template, value, timestamp, window: Some(window) }
+            let pod = pod.name.clone();
+            Some(PodValue { pod, template, value, timestamp, window: Some(window) })
         };
         let timeline = &self.scenario.timeline;
         let pods = self.pods.iter().filter(|(_, pod)| pod.has_value(&metric.name, timeline));
         PodsMetricChange {
             metric: metric.name.clone(),
             labels: metric.labels.clone(),
-            values: if silent { Vec::new() } else { pods.map(value_of).collect() },
+            values: if silent { Vec::new() } else { pods.filter_map(value_of).collect() },
             error,
         }
     }
@@ -112,10 +114,9 @@ impl WorldSimulation {
             return (Vec::new(), error);
         }
         let timestamp = sampled.truncate_to_second();
-        let series = series.map(|(labels, signal)| Series {
-            labels: labels.clone(),
-            value: value(signal, sampled),
-            timestamp,
+        let series = series.filter_map(|(labels, signal)| {
+            let value = value(signal, sampled)?;
+            Some(Series { labels: labels.clone(), value, timestamp })
         });
         (series.collect(), None)
     }
@@ -159,24 +160,25 @@ fn replace<T: Clone + PartialEq>(published: &mut Vec<T>, index: usize, new: &T) 
     true
 }
 
-/// The value of each pod that is not an exception and that receives a share of the load.
-fn common(source: &UsageSource, sampled: Time, serving: usize) -> Quantity {
+/// The value of each pod that is not an exception and that receives a share of the load. None:
+/// there is no sample.
+fn common(source: &UsageSource, sampled: Time, serving: usize) -> Option<Quantity> {
     match source {
         UsageSource::PerPod(signal) => value(signal, sampled),
         // A metric of pods has no containers.
-        UsageSource::PerContainer(_) => Grain::Signed.quantity(0),
+        UsageSource::PerContainer(_) => Some(Grain::Signed.quantity(0)),
         UsageSource::Load { total, limit } => {
-            let total = signal::milli(total, signal::read(total, sampled, Grain::Signed));
+            let total = signal::milli(total, signal::read(total, sampled, Grain::Signed))?;
             let share = Grain::Signed.share(total, serving);
             match limit {
-                Some(limit) if share > limit.milli() => limit.clone(),
-                _ => Grain::Signed.quantity(share),
+                Some(limit) if share > limit.milli() => Some(limit.clone()),
+                _ => Some(Grain::Signed.quantity(share)),
             }
         }
     }
 }
 
-fn value(signal: &Signal, sampled: Time) -> Quantity {
+fn value(signal: &Signal, sampled: Time) -> Option<Quantity> {
     signal::quantity(signal, signal::read(signal, sampled, Grain::Signed), Grain::Signed)
 }
 

@@ -382,12 +382,16 @@ fn new_sample(
         None => {
             let metrics = &query.simulation.scenario.metrics;
             let containers = usage.of_class(class, metrics).clone();
-            Some(PublishedSample { timestamp: None, containers })
+            // In a gap of a recorded signal, there is no sample.
+            (!containers.is_empty()).then_some(PublishedSample { timestamp: None, containers })
         }
-        Some(frozen) => Some(PublishedSample {
-            timestamp: (frozen.timestamp != query.timestamp).then_some(frozen.timestamp),
-            containers: without(frozen.containers.as_ref()?, &published.hidden),
-        }),
+        Some(frozen) => {
+            let containers = frozen.containers.as_ref().filter(|it| !it.is_empty())?;
+            Some(PublishedSample {
+                timestamp: (frozen.timestamp != query.timestamp).then_some(frozen.timestamp),
+                containers: without(containers, &published.hidden),
+            })
+        }
     }
 }
 

@@ -14,6 +14,15 @@ pub(super) enum Reading {
     Written(usize),
     /// A computed value in milli-units, rounded to the grain.
     Computed(i64),
+    /// There is no sample: a gap of a recorded signal.
+    Absent,
+}
+
+impl Reading {
+    /// Returns true if there is no sample.
+    pub(super) fn is_absent(self) -> bool {
+        self == Reading::Absent
+    }
 }
 
 /// The unit to which computed values are rounded.
@@ -56,6 +65,13 @@ impl Grain {
         if self != Grain::Signed && value < zero { zero } else { value }
     }
 
+    /// A value in milli-units rounded to the grain, halves up.
+    fn round(self, milli: i64) -> i64 {
+        let grain = self.milli();
+        let rounded = self.at_least(milli).saturating_add(grain / 2).div_euclid(grain);
+        rounded.saturating_mul(grain)
+    }
+
     /// An even share of a total, rounded down to the grain.
     pub(super) fn share(self, total_milli: i64, among: usize) -> i64 {
         let Ok(among) = i64::try_from(among) else {
@@ -83,24 +99,29 @@ pub(super) fn read(signal: &Signal, at: Time, grain: Grain) -> Reading {
         }
         Signal::Points(points) => read_points(points, at, grain),
         Signal::Sine(sine) => Reading::Computed(read_sine(sine, at, grain)),
-    }
-}
-
-/// The quantity of a reading of a signal.
-pub(super) fn quantity(signal: &Signal, reading: Reading, grain: Grain) -> Quantity {
-    match reading {
-        Reading::Computed(milli) => grain.quantity(milli),
-        Reading::Written(index) => {
-            written(signal, index).cloned().unwrap_or_else(|| grain.quantity(0))
+        Signal::Recorded(recorded) => {
+            recorded.at(at).map_or(Reading::Absent, |milli| Reading::Computed(grain.round(milli)))
         }
     }
 }
 
-/// The reading of a signal in milli-units.
-pub(super) fn milli(signal: &Signal, reading: Reading) -> i64 {
+/// The quantity of a reading of a signal. None: there is no sample.
+pub(super) fn quantity(signal: &Signal, reading: Reading, grain: Grain) -> Option<Quantity> {
     match reading {
-        Reading::Computed(milli) => milli,
-        Reading::Written(index) => written(signal, index).map_or(0, Quantity::milli),
+        Reading::Computed(milli) => Some(grain.quantity(milli)),
+        Reading::Written(index) => {
+            Some(written(signal, index).cloned().unwrap_or_else(|| grain.quantity(0)))
+        }
+        Reading::Absent => None,
+    }
+}
+
+/// The reading of a signal in milli-units. None: there is no sample.
+pub(super) fn milli(signal: &Signal, reading: Reading) -> Option<i64> {
+    match reading {
+        Reading::Computed(milli) => Some(milli),
+        Reading::Written(index) => Some(written(signal, index).map_or(0, Quantity::milli)),
+        Reading::Absent => None,
     }
 }
 
@@ -110,7 +131,7 @@ fn written(signal: &Signal, index: usize) -> Option<&Quantity> {
         Signal::Steps(values) | Signal::Points(values) => {
             values.get(index).map(|point| &point.value)
         }
-        Signal::Sine(_) => None,
+        Signal::Sine(_) | Signal::Recorded(_) => None,
     }
 }
 
@@ -168,7 +189,8 @@ mod tests {
     }
 
     fn at(signal: &Signal, seconds: i64, grain: Grain) -> String {
-        quantity(signal, read(signal, Time::from_secs(seconds), grain), grain).to_string()
+        let reading = read(signal, Time::from_secs(seconds), grain);
+        quantity(signal, reading, grain).map_or_else(|| "none".to_owned(), |it| it.to_string())
     }
 
     #[test]

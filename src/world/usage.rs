@@ -8,7 +8,9 @@ use super::signal::{self, Grain, Reading};
 use crate::model::api::ContainerMetrics;
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
-use crate::scenario::resolved::{Metrics, PodSet, Sampling, Scenario, Signal, UsageSource};
+use crate::scenario::resolved::{
+    Metrics, PodSet, ResourceUsage, Sampling, Scenario, Signal, UsageSource,
+};
 
 /// All usage of a scenario at one time.
 #[derive(Clone, Debug)]
@@ -205,7 +207,7 @@ fn hides_resource(hidden: &[Hidden], name: &str) -> bool {
     hidden.iter().any(|hidden| matches!(hidden, Hidden::Resource(other) if **other == *name))
 }
 
-/// The reading of a shared load; `Written` stands for the limit.
+/// The reading of a shared load; `Written` is the limit.
 fn share(
     total: &Signal,
     limit: Option<&Quantity>,
@@ -213,7 +215,9 @@ fn share(
     serving: usize,
     grain: Grain,
 ) -> Reading {
-    let total = signal::milli(total, signal::read(total, sampled, grain));
+    let Some(total) = signal::milli(total, signal::read(total, sampled, grain)) else {
+        return Reading::Absent;
+    };
     let share = grain.share(total, serving);
     if limit.is_some_and(|limit| share > limit.milli()) {
         Reading::Written(0)
@@ -228,58 +232,91 @@ fn inputs(key: &ClassKey, resources: &[Readings]) -> Vec<Reading> {
     for (source, readings) in key.sources.iter().zip(resources) {
         match source {
             Source::Common => inputs.extend(&readings.source),
-            Source::Idle => {}
+            // A gap of the load is a gap of all pods.
+            Source::Idle => inputs.extend(readings.source.iter().filter(|it| it.is_absent())),
             Source::Exception(index) => inputs.push(readings.exceptions[*index]),
         }
     }
     inputs
 }
 
+/// The containers of a pod with their usage. No containers: the pod has no sample, because its
+/// signals have a gap.
 fn build(
     key: &ClassKey,
     containers: &[Arc<str>],
     resources: &[Readings],
     metrics: &Metrics,
 ) -> Arc<[ContainerMetrics]> {
-    let usage_of = |position: usize, container: &Arc<str>| {
+    let mut built = Vec::with_capacity(containers.len());
+    let (mut has_values, mut has_gaps) = (false, false);
+    for (position, container) in containers.iter().enumerate() {
         let mut usage = Vec::with_capacity(resources.len());
-        if hides_container(&key.hidden, container) {
-            return usage;
-        }
-        for (index, (resource, readings)) in metrics.resources.iter().zip(resources).enumerate() {
+        let shown =
+            resources.iter().enumerate().filter(|_| !hides_container(&key.hidden, container));
+        for (index, readings) in shown {
+            let resource = &metrics.resources[index];
             if hides_resource(&key.hidden, &resource.name) {
                 continue;
             }
-            let grain = readings.grain;
-            let first = |signal: &Signal, reading| {
-                (position == 0).then(|| signal::quantity(signal, reading, grain))
-            };
-            let quantity = match (key.sources[index], &resource.source) {
-                (Source::Idle, _) => None,
-                (Source::Exception(exception), _) => {
-                    first(&resource.exceptions[exception].value, readings.exceptions[exception])
-                }
-                (Source::Common, UsageSource::PerPod(signal)) => first(signal, readings.source[0]),
-                (Source::Common, UsageSource::PerContainer(signals)) => signals
-                    .0
-                    .iter()
-                    .position(|(name, _)| name == container)
-                    .map(|at| signal::quantity(&signals.0[at].1, readings.source[at], grain)),
-                (Source::Common, UsageSource::Load { limit, .. }) => {
-                    (position == 0).then(|| match (readings.source[0], limit) {
-                        (Reading::Written(_), Some(limit)) => limit.clone(),
-                        (Reading::Written(_), None) => grain.quantity(0),
-                        (Reading::Computed(milli), _) => grain.quantity(milli),
-                    })
-                }
-            };
-            usage.push((resource.name.clone(), quantity.unwrap_or_else(|| grain.quantity(0))));
+            let container = UsedContainer { name: container, position };
+            match value(key.sources[index], resource, readings, container) {
+                Some(quantity) => usage.push((resource.name.clone(), quantity)),
+                None => has_gaps = true,
+            }
         }
-        usage
+        has_values |= !usage.is_empty();
+        built.push(ContainerMetrics { name: container.clone(), usage });
+    }
+    if has_gaps && !has_values {
+        built.clear();
+    }
+    built.into()
+}
+
+/// A container with usage.
+#[derive(Clone, Copy)]
+struct UsedContainer<'a> {
+    name: &'a Arc<str>,
+    /// The usage of a pod is in its first container.
+    position: usize,
+}
+
+/// The usage of a container. None: there is no sample.
+fn value(
+    source: Source,
+    resource: &ResourceUsage,
+    readings: &Readings,
+    container: UsedContainer<'_>,
+) -> Option<Quantity> {
+    let grain = readings.grain;
+    let first = |quantity: Quantity| {
+        if container.position == 0 { quantity } else { grain.quantity(0) }
     };
-    let built = containers.iter().enumerate().map(|(position, name)| ContainerMetrics {
-        name: name.clone(),
-        usage: usage_of(position, name),
-    });
-    built.collect()
+    match (source, &resource.source) {
+        (Source::Idle, _) => {
+            let is_gap = readings.source.first().is_some_and(|reading| reading.is_absent());
+            (!is_gap).then(|| grain.quantity(0))
+        }
+        (Source::Exception(exception), _) => {
+            let reading = readings.exceptions[exception];
+            signal::quantity(&resource.exceptions[exception].value, reading, grain).map(first)
+        }
+        (Source::Common, UsageSource::PerPod(signal)) => {
+            signal::quantity(signal, readings.source[0], grain).map(first)
+        }
+        (Source::Common, UsageSource::PerContainer(signals)) => {
+            let named = signals.0.iter().position(|(name, _)| name == container.name);
+            named.map_or_else(
+                || Some(grain.quantity(0)),
+                |at| signal::quantity(&signals.0[at].1, readings.source[at], grain),
+            )
+        }
+        (Source::Common, UsageSource::Load { limit, .. }) => match (readings.source[0], limit) {
+            (Reading::Absent, _) => None,
+            (Reading::Written(_), Some(limit)) => Some(first(limit.clone())),
+            (Reading::Written(_), None) => Some(grain.quantity(0)),
+            (Reading::Computed(milli), _) => Some(first(grain.quantity(milli))),
+        },
+    }
 }

@@ -115,7 +115,7 @@ pub(super) fn exceptions(draft: &mut Draft, aim: Aim) -> Vec<Exception> {
     let count = if draft.replicas == 0 { 0 } else { count };
     let mut exception = || {
         let pods = draft.pods();
-        Exception { pods, value: signal(draft, aim, 1, 1) }
+        Exception::new(pods, signal(draft, aim, 1, 1))
     };
     (0..count).map(|_| exception()).collect()
 }

@@ -10,7 +10,7 @@ use super::target::Target;
 use super::values::quantity;
 use super::versions::METRIC_TYPES;
 use super::{Reader, metadata, versions};
-use crate::model::api::HpaSpec;
+use crate::model::api::{HpaSpec, MetricSpec};
 use crate::model::flags::FeatureGates;
 use crate::model::hpa::{ApiServer, ApiVersion, drop_zero_totals, set_defaults, validate};
 use crate::model::rules::Rules;
@@ -188,6 +188,39 @@ impl Hpas {
             |hpa: Hpa| Some(Autoscaler { target: hpa.target_index, ..hpa.autoscaler? });
         self.list.into_iter().filter_map(autoscaler).collect()
     }
+}
+
+/// An HPA on its own, without a scenario.
+pub(in crate::scenario) struct SingleHpa {
+    pub(in crate::scenario) name: Arc<str>,
+    /// The manifest as it was written.
+    pub(in crate::scenario) manifest: Value,
+    pub(in crate::scenario) target: Target,
+    pub(in crate::scenario) min_replicas: i32,
+    pub(in crate::scenario) max_replicas: i32,
+    /// The metrics that it scales on, with defaults.
+    pub(in crate::scenario) metrics: Vec<MetricSpec>,
+}
+
+/// Checks a manifest on its own, with the feature gates of the newest release.
+pub(in crate::scenario) fn single_hpa(node: &Node) -> Result<SingleHpa, Vec<Problem>> {
+    let mut problems = Problems::new(Vec::new());
+    let at = At::root(node);
+    let gates = Rules::default().default_gates();
+    let hpa = versions::shape(at, &mut problems)
+        .and_then(|typed| manifest(at, &typed, &gates, &mut problems));
+    problems.into_result()?;
+    let without_a_message = || vec![at.problem("this manifest is not supported", None)];
+    let hpa = hpa.ok_or_else(without_a_message)?;
+    let autoscaler = hpa.autoscaler.ok_or_else(without_a_message)?;
+    Ok(SingleHpa {
+        name: hpa.name,
+        manifest: node.to_json(),
+        target: hpa.target,
+        min_replicas: autoscaler.spec.min_replicas.unwrap_or(1),
+        max_replicas: hpa.max_replicas,
+        metrics: hpa.asked.into_iter().map(Asked::into_metric).collect(),
+    })
 }
 
 /// Resolves the manifest, inline or from the file that `hpa.file` names.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::cursor::{At, Problems};
 use super::reach::{Reach, check_reach};
+use super::recordings::Recordings;
 use super::values::resource;
 use super::workload::known_container;
 use crate::model::time::Time;
@@ -23,10 +24,21 @@ pub(super) fn resolve(
     file: &ScenarioFile,
     at: At<'_>,
     reach: Option<Reach>,
+    recordings: &mut Recordings<'_>,
     problems: &mut Problems,
 ) -> Metrics {
     let context = Context { workload: &file.workload, reach, until: file.until };
     let mut metrics = file.metrics.clone();
+    let before = problems.len();
+    check(&mut metrics, &context, at, problems);
+    if problems.len() == before {
+        recordings.fill(&mut metrics, at, problems);
+    }
+    metrics
+}
+
+/// Checks the metrics, without the files of recorded signals.
+fn check(metrics: &mut Metrics, context: &Context<'_>, at: At<'_>, problems: &mut Problems) {
     for (index, usage) in metrics.resources.iter().enumerate() {
         let at = at.key("resource").index(index);
         resource(&usage.name, at.key("name"), problems);
@@ -59,7 +71,6 @@ pub(super) fn resolve(
             problems.hint(at, what, "write its series into one `series`");
         }
     }
-    metrics
 }
 
 impl Context<'_> {
@@ -102,7 +113,7 @@ impl Context<'_> {
     }
 
     fn check_exceptions(&self, exceptions: &[Exception], at: At<'_>, problems: &mut Problems) {
-        for (index, Exception { pods, value }) in exceptions.iter().enumerate() {
+        for (index, Exception { pods, value, .. }) in exceptions.iter().enumerate() {
             let at = at.index(index);
             check_reach(pods, self.reach, self.until, at.key("pods"), problems);
             check_signal(value, at.key("value"), problems);
@@ -125,13 +136,25 @@ fn check_signal(signal: &Signal, at: At<'_>, problems: &mut Problems) {
     if matches!(signal, Signal::Constant(_)) || !at.is_map() {
         return;
     }
-    let shapes = ["steps", "points", "sine"];
+    let shapes = ["steps", "points", "sine", "csv", "prometheus", "openMetrics"];
     match at.given(&shapes).as_slice() {
         [] => {
-            let what = "the signal is empty: expected exactly one of steps, points and sine";
+            let (last, others) = shapes.split_last().unwrap_or((&"", &[]));
+            let others = others.join(", ");
+            let what = format!("the signal is empty: expected exactly one of {others} and {last}");
             problems.plain(at, what);
         }
         &[name] => {
+            let of_files = ["by", "series", "sum", "unit", "hold", "start"];
+            let of_csv = ["time", "value"];
+            let is_file = matches!(signal, Signal::Recorded(_));
+            let wrong = of_files.into_iter().filter(|_| !is_file);
+            let wrong = wrong.chain(of_csv.into_iter().filter(|_| name != "csv"));
+            if let Some(field) = wrong.into_iter().find(|field| at.key(field).node().is_some()) {
+                let of =
+                    if of_csv.contains(&field) { "csv" } else { "csv, prometheus or openMetrics" };
+                problems.plain(at.key_position(field), format!("`{field}` requires {of}"));
+            }
             if let Signal::Steps(points) | Signal::Points(points) = signal {
                 check_points(points, at.key(name), problems);
             }

@@ -9,6 +9,7 @@ mod metadata;
 mod metrics;
 mod other_pods;
 mod reach;
+mod recordings;
 mod rolling_update;
 mod served;
 mod target;
@@ -19,7 +20,10 @@ mod workload;
 
 use self::cursor::{At, Problems};
 use self::hpa::Hpas;
+pub(super) use self::hpa::{SingleHpa, single_hpa};
 use self::reach::Reach;
+use self::recordings::Recordings;
+pub(super) use self::recordings::recorded_length;
 use self::timeline::ResolveContext;
 pub(super) use self::versions::served;
 use super::decode;
@@ -73,7 +77,8 @@ fn scenario(
     let known = hpas.as_ref().unwrap_or(&none);
     let reach = Reach::of(file, max_replicas, flags.sync_period);
     let before = problems.len();
-    let metrics = metrics::resolve(file, at.key("metrics"), reach, problems);
+    let mut recordings = Recordings::new(read, until);
+    let metrics = metrics::resolve(file, at.key("metrics"), reach, &mut recordings, problems);
     let metrics_are_sound = problems.len() == before;
     let context = ResolveContext {
         file,
@@ -87,6 +92,7 @@ fn scenario(
     let ticks = most_ticks(file, flags.sync_period, at, problems);
     let expect = expect::resolve(file, known, at.key("expect"), ticks, problems);
     let mut notes = known.notes();
+    notes.extend(recordings.into_notes());
     if let Some(hpas) = hpas.as_mut().filter(|_| metrics_are_sound) {
         let asked = hpas.asked();
         notes.extend(served::check(asked, &metrics, &file.workload, &expect, problems));
@@ -149,7 +155,9 @@ fn check_kind(root: &Node) -> Result<(), Problem> {
             let what = format!("expected {field} `{wanted}`, found {}", value.describe());
             let hint = match found.as_str() {
                 Some("HorizontalPodAutoscaler" | "autoscaling/v2") => {
-                    Some("a manifest belongs under `hpa:`".to_owned())
+                    let hint = "a manifest belongs under `hpa:`; `kube-lockstep predict -f FILE` \
+                                reads manifests";
+                    Some(hint.to_owned())
                 }
                 Some(found) => suggest(found, [wanted]).filter(|hint| hint.starts_with("did")),
                 None => None,

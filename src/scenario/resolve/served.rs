@@ -39,6 +39,11 @@ pub(super) fn asked(spec: &HpaSpec, at: At<'_>) -> Vec<Asked> {
 }
 
 impl Asked {
+    /// The metric.
+    pub(super) fn into_metric(self) -> MetricSpec {
+        self.metric
+    }
+
     /// Sets the file of the manifest, if it is not the scenario.
     pub(super) fn in_file(&mut self, file: &str) {
         self.place.file = Some(file.to_owned());

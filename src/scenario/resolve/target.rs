@@ -11,12 +11,12 @@ use crate::scenario::resolved::{BUILT_IN, OtherTarget, ScalableKind, usual_plura
 
 /// A target as its reference describes it.
 #[derive(Clone)]
-pub(super) struct Target {
-    pub(super) group: String,
+pub(in crate::scenario) struct Target {
+    pub(in crate::scenario) group: String,
     pub(super) version: String,
-    pub(super) kind: String,
+    pub(in crate::scenario) kind: String,
     pub(super) resource: String,
-    pub(super) name: Arc<str>,
+    pub(in crate::scenario) name: Arc<str>,
 }
 
 impl Target {

@@ -121,7 +121,7 @@ fn a_load_is_divided_among_the_ready_pods() {
     let mut run = Run::new(&scenario(3, |s| {
         let load = |total, limit| UsageSource::Load { total, limit };
         s.metrics.pods = vec![rps(load(steps(&[(0, "10"), (50, "-10")]), Some(q("4"))))];
-        s.metrics.pods[0].exceptions = vec![Exception { pods: pods(2, 2), value: constant("-7") }];
+        s.metrics.pods[0].exceptions = vec![Exception::new(pods(2, 2), constant("-7"))];
         s.schedule(15, Some(10), Action::PodsUnready(pods(0, 0)));
         s.schedule(30, Some(10), Action::PodsUnready(pods(0, 1)));
     }));

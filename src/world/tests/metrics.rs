@@ -20,7 +20,7 @@ fn constant(value: &str) -> Signal {
 }
 
 fn exception(pods: PodSet, value: &str) -> Exception {
-    Exception { pods, value: constant(value) }
+    Exception::new(pods, constant(value))
 }
 
 fn load(total: Signal, limit: Option<&str>) -> UsageSource {

@@ -68,10 +68,9 @@ fn the_ready_pods_share_the_load() {
 fn pods_are_numbered_in_order_of_creation() {
     let constant = |value: &str| Signal::Constant(q(value));
     let mut live = Live::new(1, |it| {
-        it.metrics.resources[0].exceptions =
-            vec![Exception { pods: pods(1, 1), value: constant("900m") }];
+        it.metrics.resources[0].exceptions = vec![Exception::new(pods(1, 1), constant("900m"))];
         let source = UsageSource::PerPod(constant("1"));
-        let exceptions = vec![Exception { pods: pods(2, 3), value: constant("7") }];
+        let exceptions = vec![Exception::new(pods(2, 3), constant("7"))];
         let labels = BTreeMap::new();
         it.metrics.pods = vec![PodsMetric { name: "jobs".into(), labels, source, exceptions }];
     });

@@ -66,7 +66,7 @@ fn signal() -> impl Strategy<Value = Signal> {
 }
 
 fn exception(value: impl Strategy<Value = Signal>) -> impl Strategy<Value = Exception> {
-    (pod_set(), value).prop_map(|(pods, value)| Exception { pods, value })
+    (pod_set(), value).prop_map(|(pods, value)| Exception::new(pods, value))
 }
 
 fn usage() -> impl Strategy<Value = ResourceUsage> {

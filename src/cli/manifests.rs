@@ -1,0 +1,257 @@
+//! Scenarios from manifests: `--filename`, `--load` and the options beside them, for all commands
+//! that predict.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Read, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::failure::Failure;
+use super::fixtures::Fixtures;
+use crate::facade::text_file;
+use crate::model::time::Span;
+use crate::report::style::{WARN, paint};
+use crate::scenario::draft::{
+    Draft, DraftError, DraftOptions, Drafts, Load, ManifestFile, RequestOption, draft,
+};
+use crate::scenario::{self, Scenario};
+
+/// The name of standard input in messages.
+const STDIN: &str = "<stdin>";
+/// The largest standard input, in bytes.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// The explanation of `--load` in the help.
+pub(super) const LOAD_HELP: &str = "\
+Loads:
+  cpu=300m                       each pod uses 300m; also cpu=60%, of the request of a pod
+  cpu=total:8                    8 in total, shared by the ready pods: more pods, less usage per pod
+  cpu=total:steps(0s:2,5m:8)     2 from the start, 8 after 5 minutes
+  cpu=total:ramp(0s:2,10m:8)     a straight line from 2 to 8 in 10 minutes
+  cpu=total:sine(mean=4,amplitude=2,period=1h)
+                                 a wave from 2 to 6; `offset` is a time at which it rises through 4
+  cpu=total:csv(FILE)            recorded values: a CSV file with the columns time and value; also
+                                 prometheus(FILE), a saved answer to a range query, and
+                                 openMetrics(FILE). Options follow the file: time=COLUMN,
+                                 value=COLUMN, unit=1m, hold=5m, start=TIME, by=LABEL (one series
+                                 for each pod), sum (add up the series), LABEL=VALUE
+  cpu/app=300m                   the usage of one container of each pod
+  requests_per_second=120        a metric of type Pods, Object or External, by its name
+  'queue{queue=orders}=30'       the series with these labels";
+
+/// Manifests in place of a scenario, and what they leave open.
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Manifests in place of a scenario")]
+pub(super) struct ManifestArgs {
+    /// Manifests of HPAs and their targets: files, folders, or `-` for standard input; as for
+    /// `kubectl apply`, or as `kubectl get -o yaml` prints them. Objects of other kinds are ignored
+    #[arg(short = 'f', long, value_name = "FILE")]
+    pub(super) filename: Vec<PathBuf>,
+    /// The load of a metric, as NAME=VALUE or NAME=total:VALUE; see below
+    #[arg(long, value_name = "LOAD", requires = "filename")]
+    load: Vec<Load>,
+    /// The request of each pod, in place of those in the manifest: cpu=500m, or cpu/CONTAINER=500m
+    #[arg(long, value_name = "REQUEST", requires = "filename")]
+    request: Vec<RequestOption>,
+    /// The replicas at the start [default: those of the target]
+    #[arg(long, value_name = "N", requires = "filename")]
+    #[arg(value_parser = clap::value_parser!(i32).range(0..))]
+    replicas: Option<i32>,
+    /// How long a new pod takes to become ready [default: the initialDelaySeconds of its probes]
+    #[arg(long, value_name = "DURATION", requires = "filename", value_parser = duration)]
+    startup: Option<Span>,
+    /// The end of the prediction [default: 10 minutes after the last change of a load]
+    #[arg(long, value_name = "DURATION", requires = "filename", value_parser = duration)]
+    until: Option<Span>,
+}
+
+/// Parses a duration that is not negative.
+fn duration(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse().map_err(|error| format!("{error}"))?;
+    if span < Span::ZERO { Err("the value can't be negative".to_owned()) } else { Ok(span) }
+}
+
+impl ManifestArgs {
+    /// Fails if options for manifests are given with a scenario, which has its own values. clap
+    /// does not check `requires` if the required argument conflicts with a given one.
+    pub(super) fn check_unused(&self) -> Result<(), Failure> {
+        let given = [
+            ("--load", !self.load.is_empty()),
+            ("--request", !self.request.is_empty()),
+            ("--replicas", self.replicas.is_some()),
+            ("--startup", self.startup.is_some()),
+            ("--until", self.until.is_some()),
+        ];
+        match given.into_iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((flag, _)) => {
+                let what = format!("{flag} requires manifests, which --filename (-f) names");
+                Err(Failure::usage(what).hint("a scenario file contains this value: edit it"))
+            }
+        }
+    }
+
+    /// The drafts of scenarios. Objects that are ignored are named in a note on standard error.
+    pub(super) fn drafts(&self, hpa: Option<&str>, examples: bool) -> Result<Vec<Draft>, Failure> {
+        let options = DraftOptions {
+            hpa: hpa.map(str::to_owned),
+            loads: self.load.clone(),
+            requests: self.request.clone(),
+            replicas: self.replicas,
+            startup: self.startup,
+            until: self.until,
+            examples,
+        };
+        let Drafts { list, ignored } =
+            draft(&self.read()?, &options, &read_load).map_err(failure)?;
+        note_ignored(&ignored);
+        Ok(list)
+    }
+
+    /// Makes the paths of recorded loads absolute, for a scenario in another folder.
+    pub(super) fn make_paths_absolute(&mut self) {
+        for path in self.load.iter_mut().filter_map(Load::path_mut) {
+            // A file that does not exist gives an error when it is read.
+            if let Ok(absolute) = fs::canonicalize(&*path) {
+                *path = absolute.display().to_string();
+            }
+        }
+    }
+
+    /// The scenarios of the manifests.
+    pub(super) fn scenarios(&self, hpa: Option<&str>) -> Result<Vec<Arc<Scenario>>, Failure> {
+        let drafts = self.drafts(hpa, false)?;
+        require_all_values(&drafts)?;
+        drafts.iter().map(parse).collect()
+    }
+
+    fn read(&self) -> Result<Vec<ManifestFile>, Failure> {
+        let mut files = Vec::new();
+        let mut seen = BTreeSet::new();
+        for path in &self.filename {
+            if !seen.insert(path) {
+                continue;
+            }
+            if path == Path::new("-") {
+                files.push(standard_input()?);
+            } else if path.is_dir() {
+                files.extend(folder(path)?);
+            } else {
+                files.push(file(path, false)?);
+            }
+        }
+        Ok(files)
+    }
+}
+
+/// The scenarios that a command names: files or ids, or manifests.
+pub(super) fn scenarios(
+    names: &[String],
+    manifests: &ManifestArgs,
+    hpa: Option<&str>,
+    fixtures: Option<&Path>,
+) -> Result<Vec<Arc<Scenario>>, Failure> {
+    if !manifests.filename.is_empty() {
+        return manifests.scenarios(hpa);
+    }
+    manifests.check_unused()?;
+    let fixtures = Fixtures::find(fixtures)?;
+    names.iter().map(|name| fixtures.one(name)?.parse()).collect()
+}
+
+/// Reads a draft as a scenario.
+pub(super) fn parse(draft: &Draft) -> Result<Arc<Scenario>, Failure> {
+    let scenario = scenario::parse(&draft.file, &draft.to_yaml(), &read_load).map_err(|error| {
+        let what: Vec<String> = error.problems.into_iter().map(|problem| problem.what).collect();
+        Failure::usage(format!("{}: HPA {}: {}", draft.file, draft.name, what.join("; ")))
+            .hint("`kube-lockstep init` with the same options writes the scenario, to be edited")
+    })?;
+    let notes = draft.notes.iter().cloned().chain(scenario.notes.iter().cloned()).collect();
+    Ok(Arc::new(Scenario { id: draft.name.clone(), line: draft.line, notes, ..scenario }))
+}
+
+/// Fails if a prediction depends on a value that is missing.
+fn require_all_values(drafts: &[Draft]) -> Result<(), Failure> {
+    let mut missing: Vec<String> = Vec::new();
+    for draft in drafts {
+        for it in &draft.missing {
+            missing.push(format!("  HPA {}: {}\n    add {}", draft.name, it.what, it.flag));
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let what = format!("the prediction requires more than the manifests\n{}", missing.join("\n"));
+    let hint = match drafts.len() {
+        1 => "`kube-lockstep init -f …` writes a scenario with examples of these values",
+        _ => "--hpa NAME selects one of the HPAs",
+    };
+    Err(Failure::usage(what).hint(hint))
+}
+
+fn failure(error: DraftError) -> Failure {
+    match error {
+        DraftError::Invalid(error) => Failure::usage(error.to_string()),
+        DraftError::Options { what, hint: Some(hint) } => Failure::usage(what).hint(hint),
+        DraftError::Options { what, hint: None } => Failure::usage(what),
+    }
+}
+
+/// Names the ignored objects on standard error.
+fn note_ignored(ignored: &[String]) {
+    const MOST: usize = 8;
+    if ignored.is_empty() {
+        return;
+    }
+    let mut names = ignored.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
+    if let Some(more) = ignored.len().checked_sub(MOST).filter(|more| *more > 0) {
+        names.push_str(&format!(" and {more} more"));
+    }
+    let text = format!("{} ignored: {names}\n", paint(WARN, "note:"));
+    // A note that can't be written is ignored.
+    let _ = anstream::stderr().write_all(text.as_bytes());
+}
+
+/// Reads the file of a recorded load, relative to the current folder.
+pub(super) fn read_load(name: &str) -> Result<String, String> {
+    text_file::read_named(Path::new(name)).map_err(|error| error.to_string())
+}
+
+fn file(path: &Path, lenient: bool) -> Result<ManifestFile, Failure> {
+    let name = path.display().to_string();
+    let text = text_file::read(path).map_err(|error| Failure::usage(error.in_file(&name)))?;
+    Ok(ManifestFile { name, text, lenient })
+}
+
+/// The manifests of a folder, without the folders in it, as with kubectl.
+fn folder(path: &Path) -> Result<Vec<ManifestFile>, Failure> {
+    let failed = |error: io::Error| Failure::usage(format!("{}: {error}", path.display()));
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(path).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        if path.is_file() && matches!(extension, Some("yaml" | "yml" | "json")) {
+            paths.push(path);
+        }
+    }
+    if paths.is_empty() {
+        let what = format!("{} contains no files *.yaml, *.yml or *.json", path.display());
+        return Err(Failure::usage(what));
+    }
+    paths.sort();
+    paths.iter().map(|path| file(path, true)).collect()
+}
+
+fn standard_input() -> Result<ManifestFile, Failure> {
+    let mut bytes = Vec::new();
+    let read = io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Failure::usage(format!("{STDIN}: {error}")))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        let what = format!("{STDIN}: it is larger than {} MiB", MAX_BYTES >> 20);
+        return Err(Failure::usage(what));
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|error| Failure::usage(format!("{STDIN}: it is not UTF-8 text: {error}")))?;
+    Ok(ManifestFile { name: STDIN.to_owned(), text, lenient: false })
+}

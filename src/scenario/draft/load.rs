@@ -1,0 +1,464 @@
+//! Loads in the short form of a command line: `cpu=300m`, `cpu=total:steps(0s:2,5m:8)`.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use serde_json::{Value, json};
+
+use crate::model::time::{Span, Time};
+use crate::scenario::recorded::{Recorded, RecordedSource};
+use crate::scenario::recording::RecordingError;
+use crate::scenario::resolve::{Reader, recorded_length};
+use crate::scenario::text::{
+    Amount as PositiveQuantity, AnyQuantity, Duration, Form, PositiveDuration,
+};
+
+/// The time that a prediction lasts after the last change of a load.
+pub(super) const AFTER_THE_LAST_CHANGE: Span = Span::from_secs(600);
+
+/// The forms of a value, for messages.
+const FORMS: &str = "a quantity such as 300m, a percentage of the request such as 60%, \
+                     steps(0s:2,5m:8), ramp(0s:2,10m:8), sine(mean=4,amplitude=2,period=10m), \
+                     csv(FILE), prometheus(FILE) or openMetrics(FILE)";
+
+/// The name of a metric, and the part of it that a load or a request is for:
+/// `cpu`, `cpu/CONTAINER`, `queue{queue=orders}`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Subject {
+    pub(super) name: String,
+    /// The container, for cpu and memory.
+    pub(super) container: Option<String>,
+    /// The labels of the series. Empty: all series of the metric.
+    pub(super) labels: BTreeMap<String, String>,
+}
+
+/// The values of a metric over time, for all HPAs that scale on it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Load {
+    pub(super) subject: Subject,
+    /// The pods share the value; otherwise each pod has it.
+    pub(super) total: bool,
+    pub(super) shape: Shape,
+}
+
+/// How a load changes.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Shape {
+    Constant(Amount),
+    Steps(Vec<Change>),
+    Ramp(Vec<Change>),
+    Sine { mean: Amount, amplitude: Amount, period: Span, offset: Span },
+    Recorded(Box<Recorded>),
+}
+
+/// A value from a time on.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Change {
+    pub(super) at: Time,
+    pub(super) amount: Amount,
+}
+
+/// A quantity, or a percentage of the request of a pod.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Amount {
+    Quantity(String),
+    Percent(f64),
+}
+
+/// The request of each pod for a resource: `cpu=500m`, or of a container: `cpu/app=500m`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RequestOption {
+    pub(super) subject: Subject,
+    pub(super) quantity: String,
+}
+
+impl Load {
+    /// The total of a resource: quantities, each from a time on. They are not checked.
+    #[must_use]
+    pub fn total_steps(resource: &str, steps: impl IntoIterator<Item = (Time, String)>) -> Load {
+        let change = |(at, value)| Change { at, amount: Amount::Quantity(value) };
+        let subject =
+            Subject { name: resource.to_owned(), container: None, labels: BTreeMap::new() };
+        Load { subject, total: true, shape: Shape::Steps(steps.into_iter().map(change).collect()) }
+    }
+
+    /// The end of a prediction that shows the load: ten minutes after its last change, after two
+    /// waves, or at the end of the recording.
+    pub(super) fn end(&self, read: Reader<'_>) -> Result<Span, RecordingError> {
+        let after = |span: Span| Span(span.0.saturating_add(AFTER_THE_LAST_CHANGE.0));
+        Ok(match &self.shape {
+            Shape::Constant(_) => AFTER_THE_LAST_CHANGE,
+            Shape::Steps(changes) | Shape::Ramp(changes) => {
+                after(changes.last().map_or(Span::ZERO, |change| change.at.since_start()))
+            }
+            Shape::Sine { period, .. } => after(Span(period.0.saturating_mul(2))),
+            Shape::Recorded(recorded) => recorded_length(recorded, read)?,
+        })
+    }
+
+    /// The path of the recorded load, to be changed. None: it is not recorded.
+    pub fn path_mut(&mut self) -> Option<&mut String> {
+        match &mut self.shape {
+            Shape::Recorded(recorded) => Some(recorded.source.path_mut()),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the load depends on the request of the pods.
+    pub(super) fn is_relative(&self) -> bool {
+        let relative = |amount: &Amount| matches!(amount, Amount::Percent(_));
+        match &self.shape {
+            Shape::Constant(amount) => relative(amount),
+            Shape::Steps(changes) | Shape::Ramp(changes) => {
+                changes.iter().any(|change| relative(&change.amount))
+            }
+            Shape::Sine { mean, amplitude, .. } => relative(mean) || relative(amplitude),
+            Shape::Recorded(_) => false,
+        }
+    }
+
+    /// The signal in the form of scenarios. `request` is the request of a pod in milli-units.
+    pub(super) fn signal(&self, request: i64) -> Value {
+        let value = |amount: &Amount| amount.value(request);
+        let points = |changes: &[Change]| -> Vec<Value> {
+            let point = |change: &Change| {
+                let at = change.at.since_start().to_string();
+                json!({ "at": at, "value": value(&change.amount) })
+            };
+            changes.iter().map(point).collect()
+        };
+        match &self.shape {
+            Shape::Constant(amount) => value(amount).into(),
+            Shape::Steps(changes) => json!({ "steps": points(changes) }),
+            Shape::Ramp(changes) => json!({ "points": points(changes) }),
+            Shape::Sine { mean, amplitude, period, offset } => {
+                let mut sine = json!({
+                    "mean": value(mean),
+                    "amplitude": value(amplitude),
+                    "period": period.to_string(),
+                });
+                if *offset != Span::ZERO {
+                    sine["offset"] = offset.to_string().into();
+                }
+                json!({ "sine": sine })
+            }
+            Shape::Recorded(recorded) => json!(recorded),
+        }
+    }
+}
+
+impl Amount {
+    fn value(&self, request: i64) -> String {
+        match self {
+            Amount::Quantity(text) => text.clone(),
+            Amount::Percent(percent) => {
+                format!("{}m", (request as f64 * percent / 100.0).round() as i64)
+            }
+        }
+    }
+}
+
+impl FromStr for Load {
+    type Err = String;
+
+    /// Reads `NAME=VALUE` or `NAME=total:VALUE`.
+    fn from_str(text: &str) -> Result<Load, String> {
+        let (subject, value) = assignment(text, "cpu=300m")?;
+        let (total, value) = match value.strip_prefix("total:") {
+            Some(value) => (true, value),
+            None => (false, value),
+        };
+        let load = Load { subject, total, shape: shape(value)? };
+        if total && load.is_relative() {
+            return Err(format!(
+                "{value}: a percentage is of the request of one pod, so it can't be a total: leave \
+                 out `total:`, or write an amount"
+            ));
+        }
+        if load.is_relative() && !load.subject.is_resource() {
+            return Err(format!("{value}: only cpu and memory have requests: write an amount"));
+        }
+        Ok(load)
+    }
+}
+
+impl FromStr for RequestOption {
+    type Err = String;
+
+    /// Reads `RESOURCE=QUANTITY` or `RESOURCE/CONTAINER=QUANTITY`.
+    fn from_str(text: &str) -> Result<RequestOption, String> {
+        let (subject, value) = assignment(text, "cpu=500m")?;
+        if !subject.is_resource() {
+            return Err(format!("{}: expected cpu or memory", subject.name));
+        }
+        read_form::<PositiveQuantity>(value)?;
+        Ok(RequestOption { subject, quantity: value.to_owned() })
+    }
+}
+
+impl Subject {
+    pub(super) fn is_resource(&self) -> bool {
+        matches!(&*self.name, "cpu" | "memory")
+    }
+}
+
+/// Splits `NAME=VALUE`, `NAME/CONTAINER=VALUE` or `NAME{LABEL=VALUE,…}=VALUE`.
+fn assignment<'t>(text: &'t str, example: &str) -> Result<(Subject, &'t str), String> {
+    let expected = || format!("expected NAME=VALUE, for example {example}");
+    let labelled = text.find('{').filter(|brace| *brace < text.find('=').unwrap_or(text.len()));
+    let (name, labels, value) = match labelled {
+        Some(open) => {
+            let close = open + text[open..].find('}').ok_or("a `}` is missing after the labels")?;
+            let value = text[close + 1..].strip_prefix('=').ok_or_else(expected)?;
+            (&text[..open], label_values(&text[open + 1..close])?, value)
+        }
+        None => {
+            let (name, value) = text.split_once('=').ok_or_else(expected)?;
+            (name, BTreeMap::new(), value)
+        }
+    };
+    if name.is_empty() || value.is_empty() {
+        return Err(expected());
+    }
+    let (name, container) = match name.split_once('/') {
+        Some((resource @ ("cpu" | "memory"), container)) if !container.is_empty() => {
+            (resource, Some(container.to_owned()))
+        }
+        _ => (name, None),
+    };
+    Ok((Subject { name: name.to_owned(), container, labels }, value))
+}
+
+fn label_values(text: &str) -> Result<BTreeMap<String, String>, String> {
+    let label = |part: &str| {
+        let (key, value) = part
+            .split_once('=')
+            .ok_or_else(|| format!("{part}: expected LABEL=VALUE, for example queue=orders"))?;
+        Ok((key.trim().to_owned(), value.trim().trim_matches('"').to_owned()))
+    };
+    text.split(',').map(label).collect()
+}
+
+fn shape(text: &str) -> Result<Shape, String> {
+    let Some((name, arguments)) = text.split_once('(') else {
+        return amount(text).map(Shape::Constant);
+    };
+    let Some(arguments) = arguments.strip_suffix(')') else {
+        return Err(format!("{text}: a `)` is missing at the end"));
+    };
+    match name {
+        "steps" => changes(arguments).map(Shape::Steps),
+        "ramp" => changes(arguments).map(Shape::Ramp),
+        "sine" => sine(arguments),
+        "csv" => recorded(RecordedSource::Csv, arguments),
+        "prometheus" => recorded(RecordedSource::Prometheus, arguments),
+        "openMetrics" => recorded(RecordedSource::OpenMetrics, arguments),
+        _ => Err(format!("{name}(…) is unknown: expected {FORMS}")),
+    }
+}
+
+/// Reads `0s:2,5m:8`.
+fn changes(text: &str) -> Result<Vec<Change>, String> {
+    let change = |part: &str| {
+        let (at, value) = part
+            .split_once(':')
+            .ok_or_else(|| format!("{part}: expected TIME:VALUE, for example 5m:8"))?;
+        let at = Time::ZERO + span(at.trim())?;
+        Ok(Change { at, amount: amount(value.trim())? })
+    };
+    let changes: Vec<Change> = text.split(',').map(change).collect::<Result<_, String>>()?;
+    match changes.windows(2).find(|pair| pair[1].at <= pair[0].at) {
+        Some(pair) => {
+            let (last, time) = (pair[0].at, pair[1].at);
+            Err(format!("{time} is not after {last}, the previous time"))
+        }
+        None => Ok(changes),
+    }
+}
+
+fn sine(text: &str) -> Result<Shape, String> {
+    const EXAMPLE: &str = "for example sine(mean=4,amplitude=2,period=10m)";
+    let mut fields: BTreeMap<&str, &str> = BTreeMap::new();
+    for part in text.split(',') {
+        let (name, value) = part
+            .split_once('=')
+            .ok_or_else(|| format!("{part}: expected NAME=VALUE, {EXAMPLE}"))?;
+        let name = name.trim();
+        if !matches!(name, "mean" | "amplitude" | "period" | "offset") {
+            return Err(format!(
+                "{name} is unknown: a sine has mean, amplitude, period and offset"
+            ));
+        }
+        fields.insert(name, value.trim());
+    }
+    let field = |name: &str| {
+        let given = fields.get(name).copied();
+        given.ok_or_else(|| format!("the {name} of the sine is missing, {EXAMPLE}"))
+    };
+    let period = field("period")?;
+    Ok(Shape::Sine {
+        mean: amount(field("mean")?)?,
+        amplitude: amount(field("amplitude")?)?,
+        period: read_form::<PositiveDuration>(period)?,
+        offset: fields.get("offset").map_or(Ok(Span::ZERO), |offset| span(offset))?,
+    })
+}
+
+/// Reads `FILE,time=COLUMN,value=COLUMN,unit=1m,…`. Other names are labels of the series.
+fn recorded(source: fn(String) -> RecordedSource, text: &str) -> Result<Shape, String> {
+    let mut parts = text.split(',').map(str::trim);
+    let file = parts.next().filter(|file| !file.is_empty()).ok_or("the file is missing")?;
+    let mut recorded = Recorded::new(source(file.to_owned()));
+    for part in parts {
+        if part == "sum" {
+            recorded.sum = true;
+            continue;
+        }
+        let (name, value) = part
+            .split_once('=')
+            .ok_or_else(|| format!("{part}: expected NAME=VALUE, for example value=cores"))?;
+        let text = || Some(value.to_owned());
+        match name {
+            "time" => recorded.time = text(),
+            "value" => recorded.value = text(),
+            "by" => recorded.by = text(),
+            "start" => recorded.start = text(),
+            "unit" => recorded.unit = Some(read_form::<AnyQuantity>(value)?),
+            "hold" => recorded.hold = Some(read_form::<PositiveDuration>(value)?),
+            label => drop(recorded.series.insert(label.to_owned(), value.to_owned())),
+        }
+    }
+    Ok(Shape::Recorded(Box::new(recorded)))
+}
+
+fn read_form<F: Form>(text: &str) -> Result<F::Value, String> {
+    F::read(text).map_err(|malformed| described(malformed.what, malformed.hint))
+}
+
+fn amount(text: &str) -> Result<Amount, String> {
+    if let Some(percent) = text.strip_suffix('%') {
+        let percent = percent.parse().ok().filter(|it: &f64| it.is_finite() && *it >= 0.0);
+        return percent.map(Amount::Percent).ok_or_else(|| format!("{text}: expected {FORMS}"));
+    }
+    match AnyQuantity::read(text) {
+        Ok(_) => Ok(Amount::Quantity(text.to_owned())),
+        Err(malformed) => Err(malformed
+            .hint
+            .filter(|hint| hint.starts_with("did you mean"))
+            .map_or_else(|| format!("{text}: expected {FORMS}"), |hint| format!("{text}: {hint}"))),
+    }
+}
+
+fn span(text: &str) -> Result<Span, String> {
+    read_form::<Duration>(text)
+}
+
+fn described(what: String, hint: Option<String>) -> String {
+    hint.map_or_else(|| what.clone(), |hint| format!("{what}: {hint}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_recorded_signals() {
+        let text = "cpu=total:csv(a.csv,time=t,value=cores,unit=1m,hold=1m,sum,pod=web-0)";
+        assert_eq!(
+            signal(text),
+            "total {\"csv\":\"a.csv\",\"time\":\"t\",\"value\":\"cores\",\"series\":{\"pod\":\
+             \"web-0\"},\"sum\":true,\"unit\":\"1m\",\"hold\":\"1m\"}"
+        );
+        assert_eq!(signal("rps=openMetrics(a.txt)"), r#"pod {"openMetrics":"a.txt"}"#);
+        for (text, expected) in [
+            ("cpu=csv()", "the file is missing"),
+            ("cpu=csv(a.csv,cores)", "cores: expected NAME=VALUE"),
+            ("cpu=prometheus(a.json,unit=x)", "expected a quantity"),
+        ] {
+            let error = text.parse::<Load>().expect_err(text);
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    fn signal(text: &str) -> String {
+        let load: Load = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+        format!("{} {}", if load.total { "total" } else { "pod" }, load.signal(500))
+    }
+
+    #[test]
+    fn each_form_becomes_a_signal() {
+        for (text, expected) in [
+            ("cpu=300m", r#"pod "300m""#),
+            ("cpu=60%", r#"pod "300m""#),
+            ("cpu=total:8", r#"total "8""#),
+            (
+                "cpu=total:steps(0s:2, 5m:8)",
+                r#"total {"steps":[{"at":"0s","value":"2"},{"at":"5m","value":"8"}]}"#,
+            ),
+            (
+                "rps=ramp(0s:10,1m:50)",
+                r#"pod {"points":[{"at":"0s","value":"10"},{"at":"1m","value":"50"}]}"#,
+            ),
+            (
+                "cpu=sine(mean=50%,amplitude=100m,period=10m,offset=30s)",
+                "pod {\"sine\":{\"mean\":\"250m\",\"amplitude\":\"100m\",\"period\":\"10m\",\
+                 \"offset\":\"30s\"}}",
+            ),
+        ] {
+            assert_eq!(signal(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_have_containers_and_labels() {
+        let subject = |text: &str| text.parse::<Load>().expect("a load").subject;
+        let app = subject("cpu/app=1");
+        assert_eq!((&*app.name, app.container.as_deref()), ("cpu", Some("app")));
+        let queue = subject("queue/length{queue=orders,zone=\"a\"}=30");
+        assert_eq!(queue.name, "queue/length");
+        let labels = [("queue", "orders"), ("zone", "a")];
+        assert_eq!(queue.labels, labels.map(|(k, v)| (k.to_owned(), v.to_owned())).into());
+    }
+
+    #[test]
+    fn malformed_loads_have_a_message() {
+        for (text, expected) in [
+            ("cpu", "expected NAME=VALUE, for example cpu=300m"),
+            ("=3", "expected NAME=VALUE, for example cpu=300m"),
+            ("cpu=3 GB", "did you mean 3G, or 3Gi?"),
+            ("cpu=fast", "fast: expected a quantity such as 300m"),
+            ("cpu=total:60%", "leave out `total:`"),
+            ("rps=60%", "only cpu and memory have requests"),
+            ("cpu=steps(0s:1", "a `)` is missing"),
+            ("cpu=steps(1)", "expected TIME:VALUE"),
+            ("cpu=steps(5m:1,1m:2)", "1m is not after 5m, the previous time"),
+            ("cpu=steps(5:1)", "did you mean 5s?"),
+            ("cpu=wave(1)", "wave(…) is unknown"),
+            ("cpu=sine(mean=1,period=1m)", "the amplitude of the sine is missing"),
+            ("cpu=sine(1,2)", "expected NAME=VALUE"),
+            ("cpu=sine(mean=1,amplitud=2)", "amplitud is unknown"),
+            ("queue{a=b=3", "a `}` is missing"),
+            ("queue{a}=3", "a: expected LABEL=VALUE"),
+        ] {
+            let error = text.parse::<Load>().expect_err(text);
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn requests_are_quantities_of_resources() {
+        let request: RequestOption = "cpu/app=500m".parse().expect("a request");
+        assert_eq!(
+            (request.subject.container.as_deref(), &*request.quantity),
+            (Some("app"), "500m")
+        );
+        for (text, expected) in [
+            ("gpu=1", "gpu: expected cpu or memory"),
+            ("cpu=-1", "-1 is negative"),
+            ("cpu", "NAME"),
+        ] {
+            let error = text.parse::<RequestOption>().expect_err(text);
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+}

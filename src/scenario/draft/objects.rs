@@ -1,0 +1,173 @@
+//! The objects in manifests: the HPAs, and all others, among which are their targets.
+
+use crate::scenario::error::{Error, Problem};
+use crate::scenario::node::{Kind, Node};
+use crate::scenario::yaml;
+
+/// A file with manifests.
+#[derive(Clone, Debug)]
+pub struct ManifestFile {
+    /// The file as the user named it, for messages.
+    pub name: String,
+    /// Its text: YAML or JSON, any number of documents.
+    pub text: String,
+    /// Whether a document that is not an object of the Kubernetes API is ignored, as in a folder.
+    pub lenient: bool,
+}
+
+/// An object of the Kubernetes API in a file.
+#[derive(Clone, Debug)]
+pub(super) struct Object {
+    pub(super) file: String,
+    pub(super) node: Node,
+}
+
+/// The objects of all files.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Objects {
+    pub(super) hpas: Vec<Object>,
+    pub(super) others: Vec<Object>,
+}
+
+impl Object {
+    /// The text of a field; empty if it is absent.
+    fn text(&self, path: &[&str]) -> String {
+        let found =
+            path.iter().try_fold(&self.node, |node, name| node.entry(name).map(|(_, value)| value));
+        match found.map(|node| &node.kind) {
+            Some(Kind::Scalar { text, .. }) => text.clone(),
+            _ => String::new(),
+        }
+    }
+
+    pub(super) fn kind(&self) -> String {
+        self.text(&["kind"])
+    }
+
+    /// The API group; empty for core.
+    pub(super) fn group(&self) -> String {
+        let version = self.text(&["apiVersion"]);
+        version.split_once('/').map_or_else(String::new, |(group, _)| group.to_owned())
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.text(&["metadata", "name"])
+    }
+
+    /// The namespace. None: the manifest leaves it open.
+    pub(super) fn namespace(&self) -> Option<String> {
+        Some(self.text(&["metadata", "namespace"])).filter(|namespace| !namespace.is_empty())
+    }
+
+    pub(super) fn problems(&self, mut problems: Vec<Problem>) -> Error {
+        for problem in &mut problems {
+            problem.file = None;
+        }
+        Error { path: self.file.clone(), problems }
+    }
+}
+
+impl Objects {
+    /// Reads all objects.
+    pub(super) fn read(files: &[ManifestFile]) -> Result<Objects, Error> {
+        let mut objects = Objects::default();
+        for file in files {
+            let failed = |problem| Error { path: file.name.clone(), problems: vec![problem] };
+            let documents = yaml::documents(&file.text)
+                .map_err(|problem| failed(with_template_hint(problem, &file.text)))?;
+            for document in documents {
+                objects.add(document, file).map_err(failed)?;
+            }
+        }
+        Ok(objects)
+    }
+
+    /// Adds an object, or the items of a list.
+    fn add(&mut self, node: Node, file: &ManifestFile) -> Result<(), Problem> {
+        if node.is_null() {
+            return Ok(());
+        }
+        let object = Object { file: file.name.clone(), node };
+        let kind = object.kind();
+        if kind.is_empty() || object.text(&["apiVersion"]).is_empty() {
+            return if file.lenient { Ok(()) } else { Err(not_an_object(&object.node)) };
+        }
+        if object.text(&["apiVersion"]).starts_with("kube-lockstep.dev/") {
+            if file.lenient {
+                return Ok(());
+            }
+            let hint = "scenario files are named without --filename";
+            return Err(problem(&object.node, "a scenario is not a manifest", hint));
+        }
+        match object.node.kind {
+            Kind::Map(entries) if kind == "List" => {
+                for (key, value) in entries {
+                    if let (Kind::List(items), "items") = (value.kind, &*key.text) {
+                        items.into_iter().try_for_each(|item| self.add(item, file))?;
+                    }
+                }
+            }
+            _ if kind == "HorizontalPodAutoscaler" => self.hpas.push(object),
+            _ => self.others.push(object),
+        }
+        Ok(())
+    }
+}
+
+fn problem(node: &Node, what: &str, hint: &str) -> Problem {
+    let (line, column) = (node.line, node.column);
+    Problem { file: None, line, column, what: what.to_owned(), hint: Some(hint.to_owned()) }
+}
+
+fn not_an_object(node: &Node) -> Problem {
+    let what = "expected an object of the Kubernetes API, with apiVersion and kind";
+    problem(node, what, "for example the output of `kubectl get hpa,deployment -o yaml`")
+}
+
+/// Adds a hint to an error in the template of a Helm chart, which is not YAML.
+fn with_template_hint(mut problem: Problem, text: &str) -> Problem {
+    if text.contains("{{") {
+        let hint = "this looks like a template: `helm template CHART | kube-lockstep predict -f -`";
+        problem.hint = Some(hint.to_owned());
+    }
+    problem
+}
+
+/// Removes what an API server adds to an object, and what it ignores on creation.
+pub(super) fn without_server_fields(node: &mut Node) {
+    const SET_BY_THE_SERVER: [&str; 11] = [
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "finalizers",
+        "generateName",
+        "generation",
+        "managedFields",
+        "ownerReferences",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    ];
+    const NOT_CONFIGURED: [&str; 3] = [
+        "kubectl.kubernetes.io/last-applied-configuration",
+        "autoscaling.alpha.kubernetes.io/conditions",
+        "autoscaling.alpha.kubernetes.io/current-metrics",
+    ];
+    remove(node, &["status"]);
+    if let Some(metadata) = node.entry_mut("metadata") {
+        remove(metadata, &SET_BY_THE_SERVER);
+        if let Some(annotations) = metadata.entry_mut("annotations") {
+            remove(annotations, &NOT_CONFIGURED);
+        }
+        let is_empty = |node: &Node| matches!(&node.kind, Kind::Map(it) if it.is_empty());
+        if let Kind::Map(entries) = &mut metadata.kind {
+            entries.retain(|(key, value)| key.text != "annotations" || !is_empty(value));
+        }
+    }
+}
+
+fn remove(node: &mut Node, names: &[&str]) {
+    if let Kind::Map(entries) = &mut node.kind {
+        entries.retain(|(key, _)| !names.contains(&&*key.text));
+    }
+}

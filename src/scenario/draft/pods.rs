@@ -1,0 +1,282 @@
+//! The parts of a scale target's manifest that matter to its HPA: replicas, labels and selector,
+//! requests and limits of the containers, and when a new pod can become ready.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::objects::Object;
+use crate::model::api::{LabelSelector, Requests};
+use crate::model::selector::Selector;
+use crate::model::time::Span;
+use crate::scenario::decode::{Nulls, decode};
+use crate::scenario::error::Error;
+use crate::scenario::node::Node;
+use crate::scenario::text::{Amount, As, ByName};
+
+/// A scale target. Other fields of the manifest are ignored.
+#[derive(Deserialize, Default)]
+#[serde(default, expecting = "an object (a map)")]
+struct TargetFields {
+    spec: Option<SpecFields>,
+    status: Option<StatusFields>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, expecting = "a spec (a map)")]
+struct SpecFields {
+    replicas: Option<i32>,
+    template: Option<TemplateFields>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, expecting = "a status (a map)")]
+struct StatusFields {
+    replicas: Option<i32>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, expecting = "the template of a pod (a map)")]
+struct TemplateFields {
+    metadata: Option<TemplateMetadata>,
+    spec: Option<PodFields>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, expecting = "metadata (a map)")]
+struct TemplateMetadata {
+    labels: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default, expecting = "the spec of a pod (a map)")]
+struct PodFields {
+    containers: Option<Vec<ContainerFields>>,
+    init_containers: Option<Vec<ContainerFields>>,
+    resources: Option<ResourceFields>,
+    #[serde(with = "As::<ByName<Amount>>")]
+    overhead: Requests,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", expecting = "a container (a map)")]
+struct ContainerFields {
+    name: Arc<str>,
+    #[serde(default)]
+    resources: Option<ResourceFields>,
+    #[serde(default)]
+    readiness_probe: Option<ProbeFields>,
+    #[serde(default)]
+    startup_probe: Option<ProbeFields>,
+    #[serde(default)]
+    restart_policy: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, expecting = "resources (a map)")]
+struct ResourceFields {
+    #[serde(with = "As::<ByName<Amount>>")]
+    requests: Requests,
+    #[serde(with = "As::<ByName<Amount>>")]
+    limits: Requests,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default, expecting = "a probe (a map)")]
+struct ProbeFields {
+    initial_delay_seconds: Option<u32>,
+}
+
+/// What a manifest says about a target and its pods.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pods {
+    pub(super) replicas: Option<i32>,
+    pub(super) labels: BTreeMap<String, String>,
+    /// The selector as text. None: all labels.
+    pub(super) selector: Option<String>,
+    pub(super) containers: Vec<PodContainer>,
+    pub(super) init_containers: Vec<PodContainer>,
+    /// Requests of the pod as a whole.
+    pub(super) requests: Requests,
+    pub(super) overhead: Requests,
+    /// The earliest time after its start at which the probes can let a pod become ready, and the
+    /// field and the container that set it.
+    pub(super) delay: Option<(Span, String)>,
+}
+
+/// A container of a pod.
+#[derive(Clone, Debug)]
+pub(super) struct PodContainer {
+    pub(super) name: Arc<str>,
+    /// Requests of cpu and memory. Where only a limit is set, the API server copies it.
+    pub(super) requests: Requests,
+    pub(super) limits: Requests,
+    /// An init container that runs as long as the pod.
+    pub(super) sidecar: bool,
+}
+
+impl Pods {
+    /// Reads the manifest of a target.
+    pub(super) fn read(object: &Object) -> Result<Pods, Error> {
+        let failed = |problem| object.problems(vec![problem]);
+        let fields: TargetFields = decode(&object.node, Nulls::Absent).map_err(failed)?;
+        let spec = fields.spec.unwrap_or_default();
+        let template = spec.template.unwrap_or_default();
+        let labels = template.metadata.and_then(|metadata| metadata.labels).unwrap_or_default();
+        let pod = template.spec.unwrap_or_default();
+        let replicas = spec.replicas.or_else(|| fields.status.and_then(|status| status.replicas));
+        let mut pods = Pods {
+            replicas,
+            selector: selector(object)?,
+            labels,
+            overhead: cpu_and_memory(pod.overhead),
+            ..Pods::default()
+        };
+        let resources = pod.resources.unwrap_or_default();
+        pods.requests = with_limits(resources.requests, &resources.limits);
+        for fields in pod.containers.unwrap_or_default() {
+            pods.add_delays(&fields);
+            pods.containers.push(container(fields));
+        }
+        pods.init_containers =
+            pod.init_containers.unwrap_or_default().into_iter().map(container).collect();
+        Ok(pods)
+    }
+
+    /// Considers the probes of a container: its pod is ready once all probes have succeeded.
+    fn add_delays(&mut self, fields: &ContainerFields) {
+        let probes =
+            [("startupProbe", &fields.startup_probe), ("readinessProbe", &fields.readiness_probe)];
+        for (name, probe) in probes {
+            let seconds = probe.as_ref().and_then(|probe| probe.initial_delay_seconds);
+            let delay = Span::from_secs(i64::from(seconds.unwrap_or(0)));
+            if delay > self.delay.as_ref().map_or(Span::ZERO, |(longest, _)| *longest) {
+                let source = format!("{name}.initialDelaySeconds of container {}", fields.name);
+                self.delay = Some((delay, source));
+            }
+        }
+    }
+
+    /// The containers that run as long as the pod.
+    pub(super) fn running(&self) -> impl Iterator<Item = &PodContainer> {
+        self.containers.iter().chain(self.init_containers.iter().filter(|init| init.sidecar))
+    }
+
+    /// The request of a pod in milli-units; or of one container.
+    pub(super) fn request(&self, resource: &str, container: Option<&str>) -> Option<i64> {
+        if let Some(of_pod) = self.requests.get(resource).filter(|_| container.is_none()) {
+            return Some(of_pod.milli());
+        }
+        let wanted = self.running().filter(|it| container.is_none_or(|name| *it.name == *name));
+        let requests: Vec<i64> =
+            wanted.filter_map(|it| it.requests.get(resource)).map(|it| it.milli()).collect();
+        (!requests.is_empty()).then(|| requests.iter().sum())
+    }
+
+    /// The most that a pod can use, in milli-units, if all its containers have a limit.
+    pub(super) fn limit(&self, resource: &str) -> Option<i64> {
+        let limits: Option<Vec<i64>> =
+            self.running().map(|it| Some(it.limits.get(resource)?.milli())).collect();
+        limits.filter(|limits| !limits.is_empty()).map(|limits| limits.iter().sum())
+    }
+
+    /// The fields of `workload` in a scenario, except for the replicas and the start-up.
+    pub(super) fn to_fields(&self, target: &str) -> Vec<(&'static str, Value)> {
+        let mut fields = Vec::new();
+        let containers: Vec<Value> = self.containers.iter().map(PodContainer::to_value).collect();
+        let init: Vec<Value> = self.init_containers.iter().map(PodContainer::to_value).collect();
+        fields.push(("containers", containers.into()));
+        if !init.is_empty() {
+            fields.push(("initContainers", init.into()));
+        }
+        if !self.requests.is_empty() {
+            fields.push(("resources", json!({ "requests": texts(&self.requests) })));
+        }
+        if !self.overhead.is_empty() {
+            fields.push(("overhead", texts(&self.overhead)));
+        }
+        let usual = BTreeMap::from([("app".to_owned(), target.to_owned())]);
+        if !self.labels.is_empty() && self.labels != usual {
+            fields.push(("labels", json!(self.labels)));
+        }
+        let labels = if self.labels.is_empty() { &usual } else { &self.labels };
+        let all: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        if let Some(selector) = self.selector.as_ref().filter(|text| **text != all.join(",")) {
+            fields.push(("selector", json!(selector)));
+        }
+        fields
+    }
+}
+
+impl PodContainer {
+    fn to_value(&self) -> Value {
+        let mut fields = json!({ "name": self.name });
+        if !self.requests.is_empty() {
+            fields["requests"] = texts(&self.requests);
+        }
+        if self.sidecar {
+            fields["restartPolicy"] = json!("Always");
+        }
+        fields
+    }
+}
+
+fn texts(requests: &Requests) -> Value {
+    let texts = requests.iter().map(|(name, quantity)| (name.to_string(), quantity.to_string()));
+    json!(texts.collect::<BTreeMap<_, _>>())
+}
+
+fn container(fields: ContainerFields) -> PodContainer {
+    let ResourceFields { requests, limits } = fields.resources.unwrap_or_default();
+    PodContainer {
+        name: fields.name,
+        requests: with_limits(requests, &limits),
+        limits: cpu_and_memory(limits),
+        sidecar: fields.restart_policy.as_deref() == Some("Always"),
+    }
+}
+
+/// Upstream: pkg/apis/core/v1/defaults.go, SetDefaults_Pod
+fn with_limits(mut requests: Requests, limits: &Requests) -> Requests {
+    for (name, limit) in limits {
+        requests.entry(name.clone()).or_insert_with(|| limit.clone());
+    }
+    cpu_and_memory(requests)
+}
+
+fn cpu_and_memory(mut requests: Requests) -> Requests {
+    requests.retain(|name, _| matches!(&**name, "cpu" | "memory"));
+    requests
+}
+
+/// The selector of a target as text, as in the status of its scale.
+fn selector(object: &Object) -> Result<Option<String>, Error> {
+    let failed = |problem| object.problems(vec![problem]);
+    let spec = object.node.entry("spec").map(|(_, spec)| spec);
+    let Some((_, node)) = spec.and_then(|spec| spec.entry("selector")) else { return Ok(None) };
+    if node.is_null() {
+        return Ok(None);
+    }
+    let is_plain = |node: &Node| {
+        node.entry("matchLabels").is_none() && node.entry("matchExpressions").is_none()
+    };
+    let selector = match is_plain(node) {
+        true => LabelSelector {
+            match_labels: decode(node, Nulls::Absent).map_err(failed)?,
+            match_expressions: Vec::new(),
+        },
+        false => decode(node, Nulls::Absent).map_err(failed)?,
+    };
+    match Selector::of_label_selector(Some(&selector)) {
+        Ok(selector) => Ok(Some(selector.to_string())),
+        Err(error) => Err(failed(crate::scenario::error::Problem {
+            file: None,
+            line: node.line,
+            column: node.column,
+            what: format!("not a valid selector: {error}"),
+            hint: None,
+        })),
+    }
+}

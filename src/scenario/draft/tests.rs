@@ -1,0 +1,220 @@
+//! Drafts of scenarios from manifests, and their errors.
+
+use super::*;
+use crate::scenario::{self, Scenario};
+
+const HPA: &str = "
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  minReplicas: 2
+  maxReplicas: 10
+  metrics:
+  - type: Resource
+    resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}
+";
+
+const DEPLOYMENT: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web, tier: front}}
+    spec:
+      containers:
+      - name: app
+        image: example.org/web
+        resources: {requests: {cpu: 500m}, limits: {cpu: '1', memory: 1Gi}}
+        readinessProbe: {httpGet: {path: /, port: 80}, initialDelaySeconds: 20}
+";
+
+fn no_files(_: &str) -> Result<String, String> {
+    Err("there is no other file".to_owned())
+}
+
+fn file(text: &str) -> ManifestFile {
+    ManifestFile { name: "web.yaml".to_owned(), text: text.to_owned(), lenient: false }
+}
+
+fn options(loads: &[&str]) -> DraftOptions {
+    let loads = loads.iter().map(|load| load.parse().expect("a load")).collect();
+    DraftOptions { loads, ..DraftOptions::default() }
+}
+
+fn drafts(texts: &[&str], options: &DraftOptions) -> Drafts {
+    let files: Vec<ManifestFile> = texts.iter().map(|text| file(text)).collect();
+    draft(&files, options, &no_files).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn error(texts: &[&str], options: &DraftOptions) -> String {
+    let files: Vec<ManifestFile> = texts.iter().map(|text| file(text)).collect();
+    match draft(&files, options, &no_files) {
+        Err(DraftError::Options { what, hint }) => format!("{what}; {}", hint.unwrap_or_default()),
+        Err(error) => error.to_string(),
+        Ok(_) => panic!("the manifests are valid"),
+    }
+}
+
+fn scenario(draft: &Draft) -> Scenario {
+    let none = |_: &str| Err("there is no other file".to_owned());
+    let text = draft.to_yaml();
+    scenario::parse("draft.yaml", &text, &none).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+#[test]
+fn a_draft_has_the_target_and_the_load() {
+    let drafts = drafts(&[HPA, DEPLOYMENT], &options(&["cpu=total:steps(0s:1,5m:2)"]));
+    let [draft] = drafts.list.as_slice() else { panic!("one draft") };
+    assert!(draft.missing.is_empty(), "{:?}", draft.missing);
+    let scenario = scenario(draft);
+    let workload = &scenario.workload;
+    assert_eq!((workload.replicas, &*workload.selector), (3, "app=web"));
+    assert_eq!(workload.labels["tier"], "front");
+    assert_eq!(workload.startup.ready, Some(Span::from_secs(20)));
+    // The API server copies the limit of memory, which has no request.
+    let requests = &workload.spec.containers[0].requests;
+    assert_eq!(requests["cpu"].to_string(), "500m");
+    assert_eq!(requests["memory"].to_string(), "1Gi");
+    assert_eq!(scenario.until.since_start(), Span::from_secs(900));
+    let text = draft.to_yaml();
+    assert!(text.contains("limit: \"1\""), "{text}");
+    assert!(draft.notes.iter().any(|note| note.contains("ready after 20s")), "{:?}", draft.notes);
+}
+
+#[test]
+fn lists_json_and_fields_of_the_server_are_accepted() {
+    let list = format!(
+        "apiVersion: v1\nkind: List\nitems:\n- {}\n- {{apiVersion: v1, kind: Service, metadata: \
+         {{name: front}}}}\n",
+        "{apiVersion: autoscaling/v1, kind: HorizontalPodAutoscaler, metadata: {name: web, uid: \
+         a-b, resourceVersion: '17', creationTimestamp: '2024-01-01T00:00:00Z', annotations: \
+         {kubectl.kubernetes.io/last-applied-configuration: x}}, spec: {maxReplicas: 5, \
+         scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}, status: \
+         {currentReplicas: 1, desiredReplicas: 1}}"
+    );
+    let drafts = drafts(&[&list, DEPLOYMENT], &options(&["cpu=60%"]));
+    assert_eq!(drafts.ignored, ["Service front"]);
+    let text = drafts.list[0].to_yaml();
+    assert!(text.contains("perPod: 300m") && !text.contains("resourceVersion"), "{text}");
+    scenario(&drafts.list[0]);
+}
+
+#[test]
+fn missing_values_are_named_with_their_flags() {
+    let flags = |texts: &[&str], options: &DraftOptions| -> Vec<String> {
+        let drafts = drafts(texts, options);
+        drafts.list[0].missing.iter().map(|it| format!("{}: {}", it.what, it.flag)).collect()
+    };
+    assert_eq!(
+        flags(&[HPA], &options(&[])),
+        [
+            "Deployment web, which the HPA scales, is not in the manifests: --filename with its \
+             manifest, or --replicas 3 (at the start)",
+            "container app requests no cpu, so the HPA can't calculate a utilization: --request \
+             cpu=500m",
+            "there is no load of cpu: --load cpu=300m (per pod) or --load cpu=total:8 (shared)",
+        ]
+    );
+    let request = vec!["cpu=1".parse().expect("a request")];
+    let given = DraftOptions { replicas: Some(2), requests: request, ..options(&["cpu=1"]) };
+    assert_eq!(flags(&[HPA], &given), [""; 0]);
+    let external = HPA.replace("resource: {name: cpu,", "external: {metric: {name: queue},");
+    let external = external.replace("Utilization, averageUtilization: 50", "Value, value: 30");
+    let external = external.replace("type: Resource", "type: External");
+    assert_eq!(
+        flags(&[&external, DEPLOYMENT], &options(&[])),
+        ["there is no load of queue: --load queue=30"]
+    );
+}
+
+#[test]
+fn examples_take_the_place_of_missing_values() {
+    let options = DraftOptions { examples: true, ..DraftOptions::default() };
+    let drafts = drafts(&[HPA], &options);
+    assert_eq!(drafts.list[0].missing.len(), 3);
+    let scenario = scenario(&drafts.list[0]);
+    assert_eq!(scenario.workload.spec.containers[0].requests["cpu"].to_string(), "1");
+    assert!(drafts.list[0].to_yaml().contains("perPod: 500m"), "{}", drafts.list[0].to_yaml());
+}
+
+#[test]
+fn several_hpas_are_drafted_one_by_one_and_those_of_one_target_together() {
+    let other = HPA.replace("name: web", "name: api");
+    let second = HPA.replace("metadata: {name: web}", "metadata: {name: second}");
+    let all = [HPA, &*other, &*second, DEPLOYMENT, &DEPLOYMENT.replace("name: web", "name: api")];
+    let drafts = drafts(&all, &options(&["cpu=300m"]));
+    let names: Vec<&str> = drafts.list.iter().map(|draft| &*draft.name).collect();
+    assert_eq!(names, ["web", "api"]);
+    assert_eq!(scenario(&drafts.list[0]).hpas.len(), 2);
+    let only = DraftOptions { hpa: Some("api".to_owned()), ..options(&["cpu=300m"]) };
+    let files: Vec<ManifestFile> = all.iter().map(|text| file(text)).collect();
+    assert_eq!(draft(&files, &only, &no_files).expect("valid manifests").list.len(), 1);
+    let unknown = DraftOptions { hpa: Some("wbe".to_owned()), ..options(&[]) };
+    assert_eq!(error(&all, &unknown), "there is no HPA wbe; did you mean `web`?");
+}
+
+#[test]
+fn usage_is_in_the_container_that_the_hpa_scales_on() {
+    let hpa = HPA
+        .replace("type: Resource", "type: ContainerResource")
+        .replace("resource: {name: cpu,", "containerResource: {name: cpu, container: mesh,");
+    let deployment =
+        DEPLOYMENT.to_owned() + "      - {name: mesh, resources: {requests: {cpu: 1}}}\n";
+    let text = |load: &str| {
+        let drafts = drafts(&[&hpa, &deployment], &options(&[load]));
+        scenario(&drafts.list[0]);
+        drafts.list[0].to_yaml()
+    };
+    assert!(text("cpu=60%").contains("containers: {mesh: 600m}"), "{}", text("cpu=60%"));
+    let shared = text("cpu=total:3");
+    let (mesh, app) = (shared.find("name: mesh"), shared.find("name: app"));
+    assert!(mesh < app, "the container with the usage is first: {shared}");
+}
+
+#[test]
+fn series_have_labels_that_the_selector_of_the_hpa_matches() {
+    let hpa = HPA
+        .replace("type: Resource", "type: External")
+        .replace(
+            "resource: {name: cpu,",
+            "external: {metric: {name: queue, selector: {matchLabels: {queue: orders}}},",
+        )
+        .replace("Utilization, averageUtilization: 50", "AverageValue, averageValue: 30");
+    let drafts = drafts(&[&hpa, DEPLOYMENT], &options(&["queue{queue=orders}=300"]));
+    let text = drafts.list[0].to_yaml();
+    assert!(text.contains("series: [{labels: {queue: orders}, value: \"300\"}]"), "{text}");
+    scenario(&drafts.list[0]);
+    let wrong = error(&[&hpa, DEPLOYMENT], &options(&["queue{queue=mail}=300"]));
+    assert!(wrong.starts_with("the labels of the load of queue match no metric"), "{wrong}");
+}
+
+#[test]
+fn errors_have_positions_in_the_manifests() {
+    let none = options(&["cpu=1"]);
+    for (hpa, deployment, expected) in [
+        (HPA.replace("maxReplicas", "maxReplica"), DEPLOYMENT.to_owned(), "web.yaml:8:3: unknown"),
+        (HPA.replace("minReplicas: 2", "minReplicas: 20"), String::new(), "web.yaml:8:"),
+        (HPA.to_owned(), DEPLOYMENT.replace("500m", "5 GB"), "web.yaml:14:37: expected a quantity"),
+        (HPA.to_owned(), DEPLOYMENT.replace("replicas: 3", "replicas: x"), "web.yaml:6:13: "),
+        ("a: {{ .Values.a }}\n".to_owned(), String::new(), "helm template"),
+        ("name: web\n".to_owned(), String::new(), "expected an object of the Kubernetes API"),
+        (String::new(), DEPLOYMENT.to_owned(), "there is no HorizontalPodAutoscaler in web.yaml"),
+        (
+            "apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenario\n".to_owned(),
+            String::new(),
+            "a scenario is not a manifest",
+        ),
+    ] {
+        let shown = error(&[&hpa, &deployment], &none);
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+    let unknown = error(&[HPA, DEPLOYMENT], &options(&["cpu/ap=1"]));
+    assert_eq!(unknown, "Deployment web has no container ap; did you mean `app`?");
+    let unused = error(&[HPA, DEPLOYMENT], &options(&["cpus=1"]));
+    assert_eq!(unused, "no HPA scales on cpus, which has a load; did you mean `cpu`?");
+}

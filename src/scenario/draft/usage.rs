@@ -1,0 +1,359 @@
+//! The metrics of a scenario from loads: each metric of the HPA gets the load of its name.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::Missing;
+use super::load::Load;
+use super::pods::Pods;
+use crate::model::api::{
+    ContainerResourceMetricSource, LabelSelector, MetricIdentifier, MetricSpec, MetricTarget,
+    ObjectMetricSource,
+};
+use crate::model::quantity::{Format, Quantity};
+
+/// Builds the metrics of a scenario.
+pub(super) struct Usage<'a> {
+    pub(super) loads: &'a [Load],
+    pub(super) pods: &'a mut Pods,
+    /// Whether a metric without a load has its target as its value, so that the user can edit it.
+    pub(super) examples: bool,
+    /// The indices of the loads of this scenario's metrics.
+    pub(super) used: Vec<usize>,
+    pub(super) missing: Vec<Missing>,
+    pub(super) notes: Vec<String>,
+    resource: Vec<Value>,
+    others: BTreeMap<&'static str, Vec<Value>>,
+}
+
+/// The value of a metric.
+struct Found {
+    signal: Value,
+    total: bool,
+}
+
+impl<'a> Usage<'a> {
+    pub(super) fn new(loads: &'a [Load], pods: &'a mut Pods, examples: bool) -> Usage<'a> {
+        Usage {
+            loads,
+            pods,
+            examples,
+            used: Vec::new(),
+            missing: Vec::new(),
+            notes: Vec::new(),
+            resource: Vec::new(),
+            others: BTreeMap::new(),
+        }
+    }
+
+    /// The field `metrics`.
+    pub(super) fn of(&mut self, metrics: &[MetricSpec]) -> Value {
+        for resource in ["cpu", "memory"] {
+            self.add_resource(resource, metrics);
+        }
+        for metric in metrics {
+            if let Some(source) = &metric.pods {
+                self.add_pods(&source.metric, &source.target);
+            } else if let Some(source) = &metric.object {
+                self.add_object(source);
+            } else if let Some(source) = &metric.external {
+                self.add_external(&source.metric, &source.target);
+            }
+        }
+        let mut fields = Map::new();
+        if !self.resource.is_empty() {
+            fields.insert("resource".to_owned(), std::mem::take(&mut self.resource).into());
+        }
+        for kind in ["pods", "object", "external"] {
+            if let Some(entries) = self.others.remove(kind) {
+                fields.insert(kind.to_owned(), entries.into());
+            }
+        }
+        fields.into()
+    }
+
+    /// Adds the usage of a resource, which several metrics may refer to.
+    fn add_resource(&mut self, resource: &str, metrics: &[MetricSpec]) {
+        let of_pod = metrics.iter().filter_map(|it| it.resource.as_ref());
+        let of_pod: Vec<&MetricTarget> =
+            of_pod.filter(|it| *it.name == *resource).map(|it| &it.target).collect();
+        let of_containers = metrics.iter().filter_map(|it| it.container_resource.as_ref());
+        let of_containers: Vec<&ContainerResourceMetricSource> =
+            of_containers.filter(|it| *it.name == *resource).collect();
+        let loads: Vec<usize> = (0..self.loads.len())
+            .filter(|index| self.loads[*index].subject.name == resource)
+            .collect();
+        let asked = !of_pod.is_empty() || !of_containers.is_empty();
+        if !asked {
+            return;
+        }
+        if of_pod.iter().any(|target| target.average_utilization.is_some()) {
+            self.check_requests(resource, None);
+        }
+        for source in &of_containers {
+            if source.target.average_utilization.is_some() {
+                self.check_requests(resource, Some(&source.container));
+            }
+        }
+        self.used.extend(&loads);
+        if loads.is_empty() {
+            self.missing_resource(resource, &of_pod, &of_containers);
+            return;
+        }
+        let only = match (loads.as_slice(), of_containers.as_slice()) {
+            ([only], [] | [_]) => Some(&self.loads[*only]),
+            _ => None,
+        };
+        // The usage of a pod is in its first container.
+        let named = only.and_then(|load| load.subject.container.clone());
+        let asked = of_containers.first().map(|source| source.container.to_string());
+        if let (Some(load), Some(total)) = (only, only.map(|load| load.total)) {
+            let container = named.or(asked);
+            if container.is_none() || total {
+                self.make_first(container.as_deref());
+                let entry = self.shared(resource, load);
+                self.resource.push(entry);
+                return;
+            }
+        }
+        self.add_containers(resource, &loads, &of_containers);
+    }
+
+    /// Usage in the first container.
+    fn shared(&mut self, resource: &str, load: &Load) -> Value {
+        let request = self.pods.request(resource, load.subject.container.as_deref());
+        self.check_relative(resource, load, request);
+        let signal = load.signal(request.unwrap_or(0));
+        if !load.total {
+            return json!({ "name": resource, "perPod": signal });
+        }
+        let mut entry = json!({ "name": resource, "load": signal });
+        // More memory than the limit would end the container, but cpu is throttled.
+        if let Some(limit) = self.pods.limit(resource).filter(|_| resource == "cpu") {
+            let limit = Quantity::from_milli(limit, Format::DecimalSI).to_string();
+            self.notes.push(format!("a pod uses at most its cpu limit, {limit}"));
+            entry["limit"] = json!(limit);
+        }
+        entry
+    }
+
+    /// Usage by container.
+    fn add_containers(
+        &mut self,
+        resource: &str,
+        loads: &[usize],
+        asked: &[&ContainerResourceMetricSource],
+    ) {
+        let mut containers = Map::new();
+        for index in loads {
+            let load = &self.loads[*index];
+            if load.total {
+                let (what, flag) = (
+                    format!("a total of {resource} can't be combined with loads of containers"),
+                    format!("--load {resource}/CONTAINER=300m for each container"),
+                );
+                self.missing.push(Missing { what, flag });
+                continue;
+            }
+            let first = asked.first().map(|source| &*source.container);
+            let first = first.or_else(|| self.pods.containers.first().map(|it| &*it.name));
+            let name = load.subject.container.as_deref().or(first).unwrap_or("app").to_owned();
+            let request = self.pods.request(resource, Some(&name));
+            self.check_relative(resource, load, request);
+            containers.insert(name, load.signal(request.unwrap_or(0)));
+        }
+        for source in asked.iter().filter(|it| !containers.contains_key(&*it.container)) {
+            let container = &source.container;
+            let what = format!("there is no load of {resource} of container {container}");
+            self.missing
+                .push(Missing { what, flag: format!("--load {resource}/{container}=300m") });
+        }
+        if !containers.is_empty() {
+            self.resource.push(json!({ "name": resource, "containers": containers }));
+        }
+    }
+
+    /// Moves a container to the front: it has the usage of the pod.
+    fn make_first(&mut self, name: Option<&str>) {
+        let containers = &mut self.pods.containers;
+        if let Some(index) = containers.iter().position(|it| Some(&*it.name) == name) {
+            let container = containers.remove(index);
+            containers.insert(0, container);
+        }
+    }
+
+    /// The utilization is the usage in percent of the request, which each container needs.
+    fn check_requests(&mut self, resource: &str, of: Option<&str>) {
+        if self.pods.requests.contains_key(resource) && of.is_none() {
+            return;
+        }
+        let wanted = self.pods.running().filter(|it| of.is_none_or(|name| *it.name == *name));
+        let without: Vec<String> = wanted
+            .filter(|it| !it.requests.contains_key(resource))
+            .map(|it| it.name.to_string())
+            .collect();
+        for name in without {
+            let what = format!(
+                "container {name} requests no {resource}, so the HPA can't calculate a utilization"
+            );
+            let value = if resource == "cpu" { "500m" } else { "512Mi" };
+            let flag = match self.pods.containers.len() {
+                1 => format!("--request {resource}={value}"),
+                _ => format!("--request {resource}/{name}={value}"),
+            };
+            self.missing.push(Missing { what, flag });
+        }
+    }
+
+    fn check_relative(&mut self, resource: &str, load: &Load, request: Option<i64>) {
+        if load.is_relative() && request.is_none() {
+            let what = format!("the load of {resource} is in percent, but the pods request none");
+            self.missing.push(Missing { what, flag: format!("--request {resource}=500m") });
+        }
+    }
+
+    fn missing_resource(
+        &mut self,
+        resource: &str,
+        of_pod: &[&MetricTarget],
+        of_containers: &[&ContainerResourceMetricSource],
+    ) {
+        let what = format!("there is no load of {resource}");
+        let (value, total) = if resource == "cpu" { ("300m", "8") } else { ("200Mi", "8Gi") };
+        let flag = match of_containers.first().filter(|_| of_pod.is_empty()) {
+            Some(source) => format!("--load {resource}/{}={value} (per pod)", source.container),
+            None => format!(
+                "--load {resource}={value} (per pod) or --load {resource}=total:{total} (shared)"
+            ),
+        };
+        self.missing.push(Missing { what, flag });
+        if !self.examples {
+            return;
+        }
+        if let Some(source) = of_containers.first().filter(|_| of_pod.is_empty()) {
+            self.make_first(Some(&source.container));
+        }
+        let container = of_containers.first().map(|source| &*source.container);
+        let target = of_pod.first().copied().or(of_containers.first().map(|it| &it.target));
+        let request = self.pods.request(resource, container);
+        let value = target.map_or_else(|| value.to_owned(), |target| at_target(target, request));
+        self.resource.push(json!({ "name": resource, "perPod": value }));
+    }
+
+    /// The load of a metric; an example if there is none.
+    fn find(
+        &mut self,
+        metric: &MetricIdentifier,
+        target: &MetricTarget,
+        form: &str,
+    ) -> Option<Found> {
+        let labels = required_labels(metric.selector.as_ref());
+        let matches = |load: &Load| {
+            let of_metric = *load.subject.name == *metric.name;
+            of_metric && (load.subject.labels.is_empty() || load.subject.labels == labels)
+        };
+        // A load with labels takes precedence.
+        let found = (0..self.loads.len())
+            .filter(|index| matches(&self.loads[*index]))
+            .max_by_key(|index| !self.loads[*index].subject.labels.is_empty());
+        if let Some(index) = found {
+            self.used.push(index);
+            let load = &self.loads[index];
+            return Some(Found { signal: load.signal(0), total: load.total });
+        }
+        let name = &metric.name;
+        let what = format!("there is no load of {name}");
+        self.missing.push(Missing { what, flag: form.replace("NAME", name) });
+        let example = || Found { signal: at_target(target, None).into(), total: false };
+        self.examples.then(example)
+    }
+
+    fn add_pods(&mut self, metric: &MetricIdentifier, target: &MetricTarget) {
+        let form = "--load NAME=100 (per pod) or --load NAME=total:1k (shared)";
+        let Some(Found { signal, total }) = self.find(metric, target, form) else { return };
+        let mut entry = json!({ "name": metric.name });
+        let labels = required_labels(metric.selector.as_ref());
+        if !labels.is_empty() {
+            entry["labels"] = json!(labels);
+        }
+        entry[if total { "load" } else { "perPod" }] = signal;
+        self.push("pods", entry);
+    }
+
+    fn add_object(&mut self, source: &ObjectMetricSource) {
+        let form = "--load NAME=2k";
+        let Some(found) = self.find(&source.metric, &source.target, form) else { return };
+        let object = &source.described_object;
+        let mut described = json!({ "kind": object.kind, "name": object.name });
+        if let Some(version) = object.api_version.as_ref().filter(|it| it.contains('/')) {
+            described["apiVersion"] = json!(version);
+        }
+        let entry = json!({ "name": source.metric.name, "object": described });
+        self.push("object", with_value(entry, &source.metric, found));
+    }
+
+    fn add_external(&mut self, metric: &MetricIdentifier, target: &MetricTarget) {
+        let Some(found) = self.find(metric, target, "--load NAME=30") else { return };
+        let entry = with_value(json!({ "name": metric.name }), metric, found);
+        let others = self.others.entry("external").or_default();
+        // One metric, selected by different labels.
+        let same = others.iter_mut().find(|other| other["name"] == entry["name"]);
+        match same.and_then(|other| other.get_mut("series")).and_then(Value::as_array_mut) {
+            Some(series) => {
+                let new = entry["series"].as_array().cloned().unwrap_or_default();
+                series
+                    .extend(new.into_iter().filter(|it| !series.contains(it)).collect::<Vec<_>>());
+            }
+            None => self.push("external", entry),
+        }
+    }
+
+    fn push(&mut self, kind: &'static str, entry: Value) {
+        let entries = self.others.entry(kind).or_default();
+        let same =
+            |other: &Value| other["name"] == entry["name"] && other["object"] == entry["object"];
+        if !entries.iter().any(same) {
+            entries.push(entry);
+        }
+    }
+}
+
+/// Adds the value of the series that the selector matches.
+fn with_value(mut entry: Value, metric: &MetricIdentifier, found: Found) -> Value {
+    let labels = required_labels(metric.selector.as_ref());
+    if labels.is_empty() {
+        entry["value"] = found.signal;
+    } else {
+        entry["series"] = json!([{ "labels": labels, "value": found.signal }]);
+    }
+    entry
+}
+
+/// The value at which an HPA does nothing.
+fn at_target(target: &MetricTarget, request: Option<i64>) -> String {
+    if let Some(percent) = target.average_utilization {
+        let request = request.unwrap_or(1000);
+        return Quantity::from_milli(request / 100 * i64::from(percent), Format::DecimalSI)
+            .to_string();
+    }
+    let value = target.average_value.as_ref().or(target.value.as_ref());
+    value.map_or_else(|| "0".to_owned(), ToString::to_string)
+}
+
+/// Labels that a selector matches, if they are simple to find.
+pub(super) fn required_labels(selector: Option<&LabelSelector>) -> BTreeMap<String, String> {
+    let Some(selector) = selector else { return BTreeMap::new() };
+    let mut labels = selector.match_labels.clone();
+    for requirement in &selector.match_expressions {
+        let value = match requirement.operator.as_str() {
+            "In" => requirement.values.first().cloned(),
+            "Exists" => Some("any".to_owned()),
+            _ => None,
+        };
+        if let Some(value) = value {
+            labels.entry(requirement.key.clone()).or_insert(value);
+        }
+    }
+    labels
+}

@@ -1,0 +1,343 @@
+//! Recorded series of values: reads the files of [`Recorded`] signals, selects and combines series,
+//! and shifts their times.
+//!
+//! OpenMetrics text is read here: the maintained parsers either have a copyleft license or do not
+//! know the time stamps of OpenMetrics.
+
+mod csv;
+mod open_metrics;
+mod prometheus;
+mod timestamp;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use self::timestamp::Timestamp;
+use super::error::suggest;
+use super::recorded::{Recorded, RecordedSample, RecordedSource};
+use crate::model::time::{Span, Time};
+
+/// The most samples of a file.
+const MOST_SAMPLES: usize = 20_000_000;
+
+/// The most labels of a series that a message lists.
+const MOST_LISTED: usize = 5;
+
+/// Why a file gives no signal.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct RecordingError {
+    pub(super) what: String,
+    pub(super) hint: Option<String>,
+}
+
+impl RecordingError {
+    pub(super) fn new(what: impl Into<String>) -> RecordingError {
+        RecordingError { what: what.into(), hint: None }
+    }
+
+    pub(super) fn hint(self, hint: impl Into<String>) -> RecordingError {
+        RecordingError { hint: Some(hint.into()), ..self }
+    }
+}
+
+/// A series as it was recorded.
+#[derive(Clone, Debug, Default)]
+struct Series {
+    labels: BTreeMap<String, String>,
+    /// Sorted by time.
+    samples: Vec<Raw>,
+}
+
+/// A sample as it was recorded. NaN stands for no value.
+#[derive(Clone, Copy, Debug)]
+struct Raw {
+    at: Timestamp,
+    value: f64,
+}
+
+/// The selected series of a file.
+#[derive(Clone, Debug)]
+pub(super) struct Recording {
+    /// One signal, or one of each pod: see `by`.
+    series: Vec<Series>,
+    /// The first time stamp of the file.
+    first: Timestamp,
+    last: Timestamp,
+    path: String,
+}
+
+/// The signals of a recording.
+pub(super) struct Signals {
+    /// The signal; of several pods, their mean.
+    pub(super) common: Arc<[RecordedSample]>,
+    /// The signals of the pods, in their order. Empty unless the recording is by pod.
+    pub(super) pods: Vec<Arc<[RecordedSample]>>,
+    /// A note on times without samples.
+    pub(super) note: Option<String>,
+}
+
+impl Recording {
+    /// Reads the text of a file.
+    pub(super) fn read(recorded: &Recorded, text: &str) -> Result<Recording, RecordingError> {
+        let path = recorded.source.path().to_owned();
+        let within = |error: RecordingError| RecordingError {
+            what: format!("{path}{}", error.what),
+            hint: error.hint,
+        };
+        let all = match recorded.source {
+            RecordedSource::Csv(_) => csv::read(recorded, text),
+            RecordedSource::Prometheus(_) => prometheus::read(text),
+            RecordedSource::OpenMetrics(_) => open_metrics::read(text),
+        };
+        let mut all = all.map_err(within)?;
+        if all.iter().map(|series| series.samples.len()).sum::<usize>() > MOST_SAMPLES {
+            return Err(within(RecordingError::new(format!(": more than {MOST_SAMPLES} samples"))));
+        }
+        for series in &mut all {
+            series.samples.sort_by_key(|sample| sample.at);
+        }
+        let firsts = all.iter().filter_map(|series| series.samples.first().map(|raw| raw.at));
+        let lasts = all.iter().filter_map(|series| series.samples.last().map(|raw| raw.at));
+        let (Some(first), Some(last)) = (firsts.min(), lasts.max()) else {
+            return Err(within(RecordingError::new(" contains no samples")));
+        };
+        let series = select(recorded, all).map_err(within)?;
+        Ok(Recording { series, first, last, path })
+    }
+
+    /// The time from the start to the last sample.
+    pub(super) fn length(&self, recorded: &Recorded) -> Result<Span, RecordingError> {
+        Ok(Span(self.last.since(self.start(recorded)?).max(0)))
+    }
+
+    fn start(&self, recorded: &Recorded) -> Result<Timestamp, RecordingError> {
+        let Some(text) = &recorded.start else { return Ok(self.first) };
+        Timestamp::parse(text).ok_or_else(|| {
+            let what = format!("start: expected a time, found {text:?}");
+            RecordingError::new(what).hint(timestamp::EXAMPLE)
+        })
+    }
+
+    /// The signals from t=0 to `until`.
+    pub(super) fn signals(
+        mut self,
+        recorded: &Recorded,
+        until: Time,
+    ) -> Result<Signals, RecordingError> {
+        let start = self.start(recorded)?;
+        let window = Window {
+            start,
+            until,
+            // The values are converted to milli-units.
+            factor: recorded.unit.as_ref().map_or(1000.0, |unit| unit.milli() as f64),
+            hold: recorded.hold.unwrap_or_else(|| usual_hold(&self.series)),
+        };
+        let pods: Vec<Arc<[RecordedSample]>> = match &recorded.by {
+            None => Vec::new(),
+            Some(_) => self.series.iter().map(|series| window.samples(series)).collect(),
+        };
+        let common = match self.series.len() {
+            1 => self.series.remove(0),
+            _ => combine(&self.series, |sum, count| sum / f64::from(count)),
+        };
+        let common = window.samples(&common);
+        if !common.iter().any(|sample| sample.milli.is_some()) {
+            let what = format!(
+                "{} has no sample between t=0s and t={until}: its samples are from {} to {}",
+                self.path, self.first, self.last
+            );
+            let hint = format!("t=0s is {start}: set `start`, or leave it out");
+            return Err(RecordingError::new(what).hint(hint));
+        }
+        let note = note_on_gaps(&common, until, &self.path);
+        Ok(Signals { common, pods, note })
+    }
+}
+
+/// The part of a recording that a scenario uses.
+struct Window {
+    start: Timestamp,
+    until: Time,
+    factor: f64,
+    hold: Span,
+}
+
+impl Window {
+    fn samples(&self, series: &Series) -> Arc<[RecordedSample]> {
+        let mut samples: Vec<RecordedSample> = Vec::with_capacity(series.samples.len() + 1);
+        let mut push = |at: Time, milli: Option<i64>| {
+            if at > self.until {
+                return;
+            }
+            // Only the last sample before the start matters.
+            if at <= Time::ZERO {
+                samples.clear();
+            }
+            samples.push(RecordedSample { at, milli });
+        };
+        for (index, raw) in series.samples.iter().enumerate() {
+            let at = Time(raw.at.since(self.start));
+            let milli = (raw.value * self.factor).round();
+            // The conversion saturates.
+            let has_value = raw.value.is_finite();
+            push(at, has_value.then_some(milli as i64));
+            let next = series.samples.get(index + 1).map(|next| Time(next.at.since(self.start)));
+            if has_value && next.is_none_or(|next| next - at > self.hold) {
+                push(at + self.hold, None);
+            }
+        }
+        samples.into()
+    }
+}
+
+/// One and a half times the median interval between two samples of a series. A single sample holds
+/// for five minutes, as in Prometheus.
+fn usual_hold(series: &[Series]) -> Span {
+    let intervals = series.iter().flat_map(|series| series.samples.windows(2));
+    let mut intervals: Vec<i64> = intervals
+        .map(|pair| pair[1].at.since(pair[0].at))
+        .filter(|interval| *interval > 0)
+        .collect();
+    if intervals.is_empty() {
+        return Span::from_mins(5);
+    }
+    let middle = intervals.len() / 2;
+    let (_, median, _) = intervals.select_nth_unstable(middle);
+    Span(median.saturating_add(*median / 2))
+}
+
+/// Selects the series with the labels of the signal: one, or one of each pod.
+fn select(recorded: &Recorded, all: Vec<Series>) -> Result<Vec<Series>, RecordingError> {
+    let wanted = &recorded.series;
+    let labels: Vec<BTreeMap<String, String>> =
+        all.iter().take(MOST_LISTED).map(|series| series.labels.clone()).collect();
+    let matches =
+        |series: &Series| wanted.iter().all(|(name, value)| series.labels.get(name) == Some(value));
+    let found: Vec<Series> = all.into_iter().filter(matches).collect();
+    if found.is_empty() {
+        let what = format!(" has no series with the labels {}", shown(wanted));
+        let known: Vec<String> = labels.iter().map(shown).collect();
+        return Err(RecordingError::new(what).hint(format!("it has {}", known.join(", "))));
+    }
+    refuse_counters(&found)?;
+    match &recorded.by {
+        Some(by) => of_pods(recorded, by, found),
+        None => one(recorded, found).map(|only| vec![only]),
+    }
+}
+
+/// Refuses counters, whose values only increase: an HPA scales on their rate.
+fn refuse_counters(series: &[Series]) -> Result<(), RecordingError> {
+    let names = series.iter().filter_map(|series| series.labels.get("__name__"));
+    match names.into_iter().find(|name| name.ends_with("_total")) {
+        None => Ok(()),
+        Some(name) => {
+            let what = format!(": {name} is a counter, whose values only increase");
+            Err(RecordingError::new(what).hint(format!("query its rate: rate({name}[2m])")))
+        }
+    }
+}
+
+/// One series, or the sum of several.
+fn one(recorded: &Recorded, mut found: Vec<Series>) -> Result<Series, RecordingError> {
+    if found.len() == 1 {
+        return Ok(found.remove(0));
+    }
+    if recorded.sum {
+        return Ok(combine(&found, |sum, _| sum));
+    }
+    let known: Vec<String> = found.iter().take(MOST_LISTED).map(|it| shown(&it.labels)).collect();
+    let more = if found.len() > MOST_LISTED { ", …" } else { "" };
+    let what = format!(" has {} series: {}{more}", found.len(), known.join(", "));
+    let hint = "select one with `series: {LABEL: VALUE}`, or add them up with `sum: true`";
+    Err(RecordingError::new(what).hint(hint))
+}
+
+/// The series of each pod, in the order in which they begin, then by name.
+fn of_pods(
+    recorded: &Recorded,
+    by: &str,
+    found: Vec<Series>,
+) -> Result<Vec<Series>, RecordingError> {
+    let mut pods: BTreeMap<String, Vec<Series>> = BTreeMap::new();
+    for series in found {
+        let Some(pod) = series.labels.get(by) else {
+            let what = format!(" has a series without the label `{by}`: {}", shown(&series.labels));
+            let hint = suggest(by, series.labels.keys().map(String::as_str));
+            return Err(RecordingError { what, hint });
+        };
+        pods.entry(pod.clone()).or_default().push(series);
+    }
+    let mut pods: Vec<(Option<Timestamp>, String, Series)> = pods
+        .into_iter()
+        .map(|(pod, series)| {
+            let series = one(recorded, series)?;
+            Ok((series.samples.first().map(|raw| raw.at), natural(&pod), series))
+        })
+        .collect::<Result<_, RecordingError>>()?;
+    pods.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
+    Ok(pods.into_iter().map(|(_, _, series)| series).collect())
+}
+
+/// A name whose numbers sort by value: `web-2` before `web-10`.
+fn natural(name: &str) -> String {
+    let mut sortable = String::new();
+    let mut digits = String::new();
+    for c in name.chars().chain(['\0']) {
+        if c.is_ascii_digit() {
+            digits.push(c);
+            continue;
+        }
+        if !digits.is_empty() {
+            sortable.push_str(&format!("{digits:0>20}"));
+            digits.clear();
+        }
+        sortable.push(c);
+    }
+    sortable
+}
+
+/// Combines series: at each time stamp, of the values that exist.
+fn combine(series: &[Series], value: impl Fn(f64, u32) -> f64) -> Series {
+    let mut all: Vec<Raw> =
+        series.iter().flat_map(|series| series.samples.iter().copied()).collect();
+    all.sort_by_key(|raw| raw.at);
+    let same_time = |one: &Raw, other: &Raw| one.at == other.at;
+    let combined = all.chunk_by(same_time).map(|group| {
+        let values = group.iter().map(|raw| raw.value).filter(|value| value.is_finite());
+        let (sum, count) = values.fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
+        let value = if count == 0 { f64::NAN } else { value(sum, count) };
+        Raw { at: group[0].at, value }
+    });
+    Series { labels: BTreeMap::new(), samples: combined.collect() }
+}
+
+/// `{pod: web-0, container: app}`.
+fn shown(labels: &BTreeMap<String, String>) -> String {
+    let labels: Vec<String> =
+        labels.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    format!("{{{}}}", labels.join(", "))
+}
+
+fn note_on_gaps(samples: &[RecordedSample], until: Time, path: &str) -> Option<String> {
+    let mut gaps = Vec::new();
+    if let Some(first) = samples.first().filter(|first| first.at > Time::ZERO) {
+        gaps.push((Time::ZERO, first.at));
+    }
+    for (index, sample) in samples.iter().enumerate() {
+        let end = samples.get(index + 1).map_or(until, |next| next.at);
+        if sample.milli.is_none() && end > Time::ZERO.max(sample.at) {
+            gaps.push((sample.at.max(Time::ZERO), end));
+        }
+    }
+    let (from, to) = gaps.first()?;
+    let more = match gaps.len() {
+        1 => String::new(),
+        2 => ", and in one more interval".to_owned(),
+        several => format!(", and in {} more intervals", several - 1),
+    };
+    Some(format!("{path}: no sample from {from} to {to}{more}; `hold` sets how long a value holds"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! Saved answers of Prometheus' HTTP API to a range query, and the output of
+//! `promtool query range -o json`.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::timestamp::Timestamp;
+use super::{Raw, RecordingError, Series};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer<'t> {
+    status: Option<String>,
+    error: Option<String>,
+    error_type: Option<String>,
+    #[serde(borrow)]
+    data: Option<Data<'t>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Data<'t> {
+    result_type: String,
+    #[serde(borrow)]
+    result: &'t RawValue,
+}
+
+#[derive(Deserialize)]
+struct Result_<'t> {
+    #[serde(default)]
+    metric: BTreeMap<String, String>,
+    #[serde(borrow, default)]
+    values: Vec<(f64, &'t str)>,
+    #[serde(default)]
+    histograms: Option<serde::de::IgnoredAny>,
+}
+
+/// Reads all series.
+pub(super) fn read(text: &str) -> Result<Vec<Series>, RecordingError> {
+    let matrix = if text.trim_start().starts_with('[') { text } else { matrix(text)? };
+    let results: Vec<Result_<'_>> = serde_json::from_str(matrix).map_err(|error| {
+        RecordingError::new(format!(": the result of the query can't be read: {error}"))
+    })?;
+    results.into_iter().map(series).collect()
+}
+
+/// The result of a successful range query.
+fn matrix(text: &str) -> Result<&str, RecordingError> {
+    let query = "save the answer of /api/v1/query_range";
+    let answer: Answer<'_> = serde_json::from_str(text).map_err(|error| {
+        let what = format!(":{}:{}: not an answer of Prometheus", error.line(), error.column());
+        RecordingError::new(format!("{what}: {error}")).hint(query)
+    })?;
+    if answer.status.as_deref() == Some("error") {
+        let kind = answer.error_type.unwrap_or_else(|| "error".to_owned());
+        let error = answer.error.unwrap_or_default();
+        let what = format!(": Prometheus did not answer the query: {kind}: {error}");
+        return Err(RecordingError::new(what));
+    }
+    let Some(data) = answer.data else {
+        return Err(
+            RecordingError::new(": not an answer of Prometheus: it has no `data`").hint(query)
+        );
+    };
+    if data.result_type != "matrix" {
+        let what = format!(": expected the result of a range query, found a {}", data.result_type);
+        return Err(RecordingError::new(what).hint(query));
+    }
+    Ok(data.result.get())
+}
+
+fn series(result: Result_<'_>) -> Result<Series, RecordingError> {
+    let Result_ { metric, values, histograms } = result;
+    if values.is_empty() && histograms.is_some() {
+        let what = ": a native histogram has no single value";
+        return Err(RecordingError::new(what).hint("query one, for example histogram_avg(…)"));
+    }
+    let raw = |(at, value): (f64, &str)| {
+        let found = Timestamp::of_unix(at).zip(value.parse().ok());
+        let malformed = || {
+            RecordingError::new(format!(": expected [TIME, \"VALUE\"], found [{at}, {value:?}]"))
+        };
+        found.map(|(at, value)| Raw { at, value }).ok_or_else(malformed)
+    };
+    let samples = values.into_iter().map(raw).collect::<Result<_, _>>()?;
+    Ok(Series { labels: metric, samples })
+}

@@ -1,0 +1,219 @@
+//! Recordings in each format, and their errors.
+
+use super::*;
+
+fn csv(text: &str) -> Recorded {
+    let [time, value] = ["time", "value"].map(|name| Some(name.to_owned()));
+    let named = text.starts_with("time,value");
+    let empty = Recorded::new(RecordedSource::Csv("load.csv".to_owned()));
+    if named { Recorded { time, value, ..empty } } else { empty }
+}
+
+fn prometheus() -> Recorded {
+    Recorded::new(RecordedSource::Prometheus("load.json".to_owned()))
+}
+
+fn open_metrics() -> Recorded {
+    Recorded::new(RecordedSource::OpenMetrics("load.txt".to_owned()))
+}
+
+fn signals(recorded: &Recorded, text: &str) -> Signals {
+    let read =
+        Recording::read(recorded, text).and_then(|it| it.signals(recorded, Time::from_secs(3600)));
+    read.unwrap_or_else(|error| panic!("{error:?}"))
+}
+
+/// `0s:1000 30s:- …`: the times and values in milli-units.
+fn shown_samples(samples: &[RecordedSample]) -> String {
+    let sample = |sample: &RecordedSample| {
+        let value = sample.milli.map_or_else(|| "-".to_owned(), |milli| milli.to_string());
+        format!("{}:{value}", sample.at)
+    };
+    samples.iter().map(sample).collect::<Vec<_>>().join(" ")
+}
+
+fn common(recorded: &Recorded, text: &str) -> String {
+    shown_samples(&signals(recorded, text).common)
+}
+
+fn error(recorded: &Recorded, text: &str) -> String {
+    let read = Recording::read(recorded, text);
+    let read = read.and_then(|it| it.signals(recorded, Time::from_secs(3600)).map(drop));
+    let RecordingError { what, hint } = read.expect_err("the recording is invalid");
+    format!("{what}; {}", hint.unwrap_or_default())
+}
+
+fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+#[test]
+fn times_are_shifted_so_that_the_first_is_zero() {
+    for text in [
+        "time,value\n2025-05-06T09:00:00Z,1\n2025-05-06T09:00:30Z,2\n",
+        "time,value\n2025-05-06T11:00:00+02:00,1\n2025-05-06T11:00:30+02:00,2\n",
+        "time,value\n2025-05-06 09:00:00,1\n2025-05-06 09:00:30,2\n",
+        "time,value\n1746522000,1000m\n1746522030,2\n",
+        "time,value\n1746522000000,1\n1746522030000,2\n",
+        "time;value\n30;2\n0;1\n",
+        "\u{feff}time,value\r\n\"0\",\"1\"\r\n30, 2\r\n",
+    ] {
+        assert_eq!(common(&csv(text), text), "0s:1000 30s:2000 1m15s:-", "{text}");
+    }
+}
+
+#[test]
+fn a_start_selects_a_part() {
+    let text =
+        "time,value\n2025-05-06T09:00:00Z,1\n2025-05-06T09:00:30Z,2\n2025-05-06T09:01:00Z,3\n";
+    let start = Some("2025-05-06T09:00:45Z".to_owned());
+    let part = Recorded { start, ..csv(text) };
+    assert_eq!(common(&part, text), "-15s:2000 15s:3000 1m:-");
+    let start = Some("2025-05-07".to_owned());
+    let later = error(&Recorded { start, ..csv(text) }, text);
+    assert!(later.starts_with("load.csv has no sample between t=0s and t=1h: its samples are"));
+    assert!(later.contains("from 2025-05-06T09:00:00Z to 2025-05-06T09:01:00Z"), "{later}");
+    let wrong = error(&Recorded { start: Some("noon".to_owned()), ..csv(text) }, text);
+    assert!(wrong.starts_with("start: expected a time, found \"noon\""), "{wrong}");
+}
+
+#[test]
+fn empty_fields_and_missing_rows_are_gaps() {
+    let text = "time,value\n0,1\n15,\n30,3\n45,4\n120,5\n135,6\n";
+    let all = "0s:1000 15s:- 30s:3000 45s:4000 1m7.5s:- 2m:5000 2m15s:6000 2m37.5s:-";
+    assert_eq!(common(&csv(text), text), all);
+    let note = signals(&csv(text), text).note.expect("a note");
+    assert!(note.starts_with("load.csv: no sample from 15s to 30s, and in 2 more intervals"));
+    let held = Recorded { hold: Some(Span::from_mins(2)), ..csv(text) };
+    let all = "0s:1000 15s:- 30s:3000 45s:4000 2m:5000 2m15s:6000 4m15s:-";
+    assert_eq!(common(&held, text), all);
+}
+
+#[test]
+fn rows_are_selected_and_divided_by_columns() {
+    let text = "time,pod,zone,cores\n0,web-2,a,2\n0,web-10,a,4\n15,web-2,a,2\n15,web-10,a,5\n\
+                15,web-1,a,3\n0,web-2,b,9\n";
+    let zone =
+        Recorded { value: Some("cores".to_owned()), series: labels(&[("zone", "a")]), ..csv("") };
+    let by = Recorded { by: Some("pod".to_owned()), ..zone.clone() };
+    let Signals { common: mean, pods, .. } = signals(&by, text);
+    let pods: Vec<String> = pods.iter().map(|samples| shown_samples(samples)).collect();
+    // In the order in which they begin, then by number.
+    assert_eq!(pods, ["0s:2000 15s:2000 37.5s:-", "0s:4000 15s:5000 37.5s:-", "15s:3000 37.5s:-",]);
+    assert_eq!(shown_samples(&mean), "0s:3000 15s:3333 37.5s:-");
+    let sum = Recorded { sum: true, ..zone.clone() };
+    assert_eq!(common(&sum, text), "0s:6000 15s:10000 37.5s:-");
+    assert!(error(&zone, text).contains("load.csv has two rows of 1970-01-01T00:00:00Z; if the"));
+}
+
+#[test]
+fn values_have_a_unit() {
+    let text = "time,value\n0,250\n";
+    let unit = crate::model::quantity::Quantity::parse("1m").ok();
+    assert_eq!(common(&Recorded { unit, ..csv(text) }, text), "0s:250 5m:-");
+}
+
+#[test]
+fn invalid_csv_has_a_message() {
+    for (text, expected) in [
+        ("", "load.csv: expected at least two columns, found 0; the first line names"),
+        ("time\n0\n", "load.csv: expected at least two columns, found 1; "),
+        ("t,a,b\n0,1,2\n", "load.csv has several columns, and `value` names none of them; set"),
+        ("time,value\n", "load.csv contains no samples; "),
+        ("time,value\nnoon,1\n", "load.csv:2: expected a time, found \"noon\"; for example 2025"),
+        ("time,value\n0,1\n15,fast\n", "load.csv:3: expected a number or a quantity, found \"fast"),
+        ("time,value\n0,1,2\n", "load.csv:2: expected 2 fields as in the header, found 3; "),
+        ("time,value\n0,\n15,\n", "load.csv has no sample between t=0s and t=1h"),
+    ] {
+        let shown = error(&csv(text), text);
+        assert!(shown.starts_with(expected), "{text}: {shown}");
+    }
+    let text = "time,value\n0,1\n";
+    let column = Recorded { value: Some("valeu".to_owned()), ..csv(text) };
+    assert_eq!(error(&column, text), "load.csv has no column `valeu`; did you mean `value`?");
+    let series = Recorded { series: labels(&[("value", "7")]), time: None, ..csv(text) };
+    assert!(error(&series, text).starts_with("load.csv contains no samples"), "no row matches");
+}
+
+const MATRIX: &str = r#"{"status":"success","data":{"resultType":"matrix","result":[
+    {"metric":{"pod":"web-0"},"values":[[1746522000,"0.25"],[1746522015,"NaN"]]},
+    {"metric":{"pod":"web-1"},"values":[[1746522000.5,"0.5"],[1746522015.5,"1"]]}]}}"#;
+
+#[test]
+fn answers_of_prometheus_are_read() {
+    let one = Recorded { series: labels(&[("pod", "web-1")]), ..prometheus() };
+    assert_eq!(common(&one, MATRIX), "500ms:500 15.5s:1000 38s:-");
+    let by = Recorded { by: Some("pod".to_owned()), ..prometheus() };
+    assert_eq!(signals(&by, MATRIX).pods.len(), 2);
+    let array = r#"[{"metric":{},"values":[[0,"2"]]}]"#;
+    assert_eq!(common(&prometheus(), array), "0s:2000 5m:-");
+}
+
+#[test]
+fn wrong_answers_of_prometheus_have_a_message() {
+    let matrix = |result: &str| {
+        format!(r#"{{"status":"success","data":{{"resultType":"matrix","result":{result}}}}}"#)
+    };
+    for (text, expected) in [
+        ("cpu 1".to_owned(), "load.json:1:1: not an answer of Prometheus: "),
+        (
+            r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#.to_owned(),
+            "load.json: Prometheus did not answer the query: bad_data: parse error; ",
+        ),
+        (
+            r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#.to_owned(),
+            "load.json: expected the result of a range query, found a vector; save the answer",
+        ),
+        (r#"{"status":"success"}"#.to_owned(), "load.json: not an answer of Prometheus: it has"),
+        (matrix("[]"), "load.json contains no samples; "),
+        (matrix(r#"[{"metric":{},"values":[[0,"x"]]}]"#), "load.json: expected [TIME, \"VALUE\"]"),
+        (matrix(r#"[{"metric":{},"histograms":[]}]"#), "load.json: a native histogram has no"),
+        (
+            matrix(r#"[{"metric":{"__name__":"http_requests_total"},"values":[[0,"1"]]}]"#),
+            "load.json: http_requests_total is a counter, whose values only increase; query its",
+        ),
+    ] {
+        let shown = error(&prometheus(), &text);
+        assert!(shown.starts_with(expected), "{text}: {shown}");
+    }
+    let several = error(&prometheus(), MATRIX);
+    let expected = "load.json has 2 series: {pod: web-0}, {pod: web-1}; select one with `series:";
+    assert!(several.starts_with(expected), "{several}");
+    let none = Recorded { series: labels(&[("pod", "web-7")]), ..prometheus() };
+    assert_eq!(
+        error(&none, MATRIX),
+        "load.json has no series with the labels {pod: web-7}; it has {pod: web-0}, {pod: web-1}"
+    );
+    let by = Recorded { by: Some("pods".to_owned()), ..prometheus() };
+    let expected = "load.json has a series without the label `pods`: {pod: web-0}; did you mean";
+    assert!(error(&by, MATRIX).starts_with(expected), "{}", error(&by, MATRIX));
+}
+
+#[test]
+fn open_metrics_text_is_read() {
+    let text = "# TYPE queue gauge\n# HELP queue Messages\nqueue{name=\"a}b\\\"c\"} 3 1746522000\n\
+                queue{name=\"a}b\\\"c\"} 5 1746522060 # {trace=\"x\"} 1\n\
+                queue{name=\"other\"} 7 1746522000\n# EOF\n";
+    let one = Recorded { series: labels(&[("name", "a}b\"c")]), ..open_metrics() };
+    assert_eq!(common(&one, text), "0s:3000 1m:5000 2m30s:-");
+    let sum = Recorded { sum: true, ..open_metrics() };
+    assert_eq!(common(&sum, text), "0s:10000 1m:5000 2m30s:-");
+    // Prometheus' text format has milliseconds.
+    assert_eq!(common(&open_metrics(), "up 1 1746522000000\n"), "0s:1000 5m:-");
+}
+
+#[test]
+fn invalid_open_metrics_text_has_a_message() {
+    for (text, expected) in [
+        ("queue 3\n", "load.txt:1: a sample of a recording requires a time stamp; "),
+        ("# x\nqueue{a=\"b\" 3 0\n", "load.txt:2: a `}` is missing; "),
+        ("queue x 0\n", "load.txt:1: the value is not a number; "),
+        ("queue 1 noon\n", "load.txt:1: the time stamp is not a Unix time; "),
+        ("queue{a=b} 1 0\n", "load.txt:1: expected LABEL=\"VALUE\"; "),
+        ("queue 1 0 0\n", "load.txt:1: expected NAME VALUE TIME; "),
+        ("# EOF\n", "load.txt contains no samples; "),
+    ] {
+        let shown = error(&open_metrics(), text);
+        assert!(shown.starts_with(expected), "{text}: {shown}");
+    }
+}

@@ -1,0 +1,53 @@
+//! The time stamps of recordings.
+
+use std::fmt;
+
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+
+/// Examples for messages.
+pub(super) const EXAMPLE: &str =
+    "for example 2025-05-06T09:00:00Z, 2025-05-06T11:00:00+02:00, or a Unix time in seconds";
+
+/// Numbers from here on are milliseconds: in seconds, this is the year 5138.
+const MILLISECONDS: f64 = 1e11;
+
+/// A time in nanoseconds since 1970.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Timestamp(i64);
+
+impl Timestamp {
+    /// Reads RFC 3339, a date and time in UTC, or a Unix time in seconds or milliseconds.
+    pub(super) fn parse(text: &str) -> Option<Timestamp> {
+        if let Ok(number) = text.parse::<f64>() {
+            return Timestamp::of_unix(number);
+        }
+        if let Ok(timestamp) = text.parse::<jiff::Timestamp>() {
+            return i64::try_from(timestamp.as_nanosecond()).ok().map(Timestamp);
+        }
+        let utc = text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok()?;
+        i64::try_from(utc.timestamp().as_nanosecond()).ok().map(Timestamp)
+    }
+
+    /// A Unix time in seconds or milliseconds.
+    pub(super) fn of_unix(number: f64) -> Option<Timestamp> {
+        let seconds = if number.abs() >= MILLISECONDS { number / 1000.0 } else { number };
+        // Microseconds, because a float has no more digits for present times.
+        let micros = (seconds * 1e6).round();
+        (micros.abs() < 9e15).then(|| Timestamp(micros as i64 * 1000))
+    }
+
+    /// The nanoseconds since another time.
+    pub(super) fn since(self, other: Timestamp) -> i64 {
+        self.0.saturating_sub(other.0)
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_nanosecond(i128::from(self.0)) {
+            Ok(timestamp) => timestamp.fmt(f),
+            Err(_) => write!(f, "{}ns", self.0),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Fills the recorded signals of a scenario from their files.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Reader;
+use super::cursor::{At, Problems};
+use crate::model::time::{Span, Time};
+use crate::scenario::recorded::{Recorded, RecordedSample};
+use crate::scenario::recording::{Recording, RecordingError, Signals};
+use crate::scenario::resolved::{Exception, Metrics, PodSet, Series, Signal, UsageSource};
+
+/// The files of recorded signals, each of which is read once.
+pub(super) struct Recordings<'a> {
+    read: Reader<'a>,
+    texts: BTreeMap<String, Arc<str>>,
+    until: Time,
+    notes: Vec<String>,
+}
+
+impl<'a> Recordings<'a> {
+    pub(super) fn new(read: Reader<'a>, until: Time) -> Recordings<'a> {
+        Recordings { read, texts: BTreeMap::new(), until, notes: Vec::new() }
+    }
+
+    /// Notes on times without samples, one for each file.
+    pub(super) fn into_notes(self) -> Vec<String> {
+        self.notes
+    }
+
+    /// Fills all signals.
+    pub(super) fn fill(&mut self, metrics: &mut Metrics, at: At<'_>, problems: &mut Problems) {
+        for (index, usage) in metrics.resources.iter_mut().enumerate() {
+            let at = at.key("resource").index(index);
+            self.exceptions(&mut usage.exceptions, at.key("pods"), problems);
+            self.source(&mut usage.source, &mut usage.exceptions, at, problems);
+        }
+        for (index, metric) in metrics.pods.iter_mut().enumerate() {
+            let at = at.key("pods").index(index);
+            self.exceptions(&mut metric.exceptions, at.key("pods"), problems);
+            self.source(&mut metric.source, &mut metric.exceptions, at, problems);
+        }
+        for (index, metric) in metrics.objects.iter_mut().enumerate() {
+            let at = at.key("object").index(index);
+            self.value_or_series(metric.value.as_mut(), &mut metric.series, at, problems);
+        }
+        for (index, metric) in metrics.externals.iter_mut().enumerate() {
+            let at = at.key("external").index(index);
+            self.value_or_series(metric.value.as_mut(), &mut metric.series, at, problems);
+        }
+    }
+
+    fn source(
+        &mut self,
+        source: &mut UsageSource,
+        exceptions: &mut Vec<Exception>,
+        at: At<'_>,
+        problems: &mut Problems,
+    ) {
+        match source {
+            UsageSource::PerPod(signal) => {
+                let pods = self.signal(signal, true, at.key("perPod"), problems);
+                // Exceptions of the user follow, and take precedence.
+                exceptions.splice(0..0, pods);
+            }
+            UsageSource::Load { total, .. } => {
+                self.signal(total, false, at.key("load"), problems);
+            }
+            UsageSource::PerContainer(containers) => {
+                for (name, signal) in &mut containers.0 {
+                    self.signal(signal, false, at.key("containers").key(name), problems);
+                }
+            }
+        }
+    }
+
+    fn exceptions(&mut self, list: &mut [Exception], at: At<'_>, problems: &mut Problems) {
+        for (index, exception) in list.iter_mut().enumerate() {
+            self.signal(&mut exception.value, false, at.index(index).key("value"), problems);
+        }
+    }
+
+    fn value_or_series(
+        &mut self,
+        value: Option<&mut Signal>,
+        series: &mut [Series],
+        at: At<'_>,
+        problems: &mut Problems,
+    ) {
+        // A single series without labels has become a value.
+        if let Some(value) = value {
+            let here = at.key("value");
+            let here = if here.node().is_some() { here } else { at.key("series").index(0) };
+            self.signal(value, false, here, problems);
+        }
+        for (index, series) in series.iter_mut().enumerate() {
+            let at = at.key("series").index(index).key("value");
+            self.signal(&mut series.value, false, at, problems);
+        }
+    }
+
+    /// Fills a signal. Returns the signals of the pods, if it has one of each.
+    fn signal(
+        &mut self,
+        signal: &mut Signal,
+        may_be_by_pod: bool,
+        at: At<'_>,
+        problems: &mut Problems,
+    ) -> Vec<Exception> {
+        let Signal::Recorded(recorded) = signal else { return Vec::new() };
+        if recorded.by.is_some() && !may_be_by_pod {
+            let hint = "to add up the series of the pods, use `sum: true`";
+            problems.hint(at.key_position("by"), "`by` requires `perPod`", hint);
+            return Vec::new();
+        }
+        let found = self
+            .text(recorded)
+            .and_then(|text| Recording::read(recorded, &text)?.signals(recorded, self.until));
+        let Signals { common, pods, note } = match found {
+            Ok(signals) => signals,
+            Err(RecordingError { what, hint }) => {
+                problems.add(at.problem(what, hint));
+                return Vec::new();
+            }
+        };
+        self.notes.extend(note.filter(|note| !self.notes.contains(note)));
+        let exception = |(ordinal, samples): (u32, Arc<[RecordedSample]>)| Exception {
+            pods: PodSet::Ordinals(vec![(ordinal, ordinal)]),
+            value: Signal::Recorded(Recorded { samples, ..recorded.clone() }),
+            recorded: true,
+        };
+        let exceptions = (0..).zip(pods).map(exception).collect();
+        recorded.samples = common;
+        exceptions
+    }
+
+    fn text(&mut self, recorded: &Recorded) -> Result<Arc<str>, RecordingError> {
+        let path = recorded.source.path();
+        if let Some(text) = self.texts.get(path) {
+            return Ok(text.clone());
+        }
+        let text: Arc<str> = read(self.read, path)?.into();
+        self.texts.insert(path.to_owned(), text.clone());
+        Ok(text)
+    }
+}
+
+fn read(reader: Reader<'_>, path: &str) -> Result<String, RecordingError> {
+    reader(path).map_err(|why| {
+        let what = format!("{path} can't be read: {why}");
+        RecordingError::new(what).hint("the path is relative to the scenario")
+    })
+}
+
+/// The time from the start of a recording to its last sample.
+pub(in crate::scenario) fn recorded_length(
+    recorded: &Recorded,
+    reader: Reader<'_>,
+) -> Result<Span, RecordingError> {
+    let text = read(reader, recorded.source.path())?;
+    Recording::read(recorded, &text)?.length(recorded)
+}

@@ -1,0 +1,203 @@
+//! Predictions from manifests, and the scenarios that `init` writes.
+
+use std::fs;
+
+use super::{json, kube_lockstep, stderr, stdout, text};
+
+const PHP_APACHE: &str = "examples/php-apache";
+const LOAD: [&str; 2] = ["--load", "cpu=total:steps(0s:100m,2m:2)"];
+
+#[test]
+fn manifests_and_a_load_are_enough_for_a_prediction() {
+    let run = kube_lockstep(&["predict", "-f", PHP_APACHE]).args(LOAD).assert().code(0);
+    let shown = stdout(&run);
+    for part in [
+        "php-apache  on the model of 1.37\nHPA php-apache scales Deployment php-apache from 1 to 10",
+        " 1 → 4     scale-up limit",
+        "10 at the end, 1 to 10 overall\n",
+        "note: examples/php-apache/hpa.yaml:2: new pods are ready after 10s",
+    ] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    assert_eq!(stderr(&run), "note: ignored: Service php-apache\n");
+}
+
+#[test]
+fn files_and_standard_input_give_the_same_prediction() {
+    let file = |name: &str| format!("{PHP_APACHE}/{name}.yaml");
+    let read = |name: &str| fs::read_to_string(file(name)).expect("an example can be read");
+    let both = format!("{}---\n{}", read("hpa"), read("deployment"));
+    let input = kube_lockstep(&["predict", "-f", "-", "--format", "json"])
+        .args(LOAD)
+        .write_stdin(both)
+        .assert()
+        .code(0);
+    let files = ["predict", "-f", &file("deployment"), "-f", &file("hpa"), "--format", "json"];
+    let files = kube_lockstep(&files).args(LOAD).assert().code(0);
+    let without_notes = |mut lines: Vec<serde_json::Value>| {
+        let summary = lines.last_mut().expect("a summary");
+        summary["summary"]["notes"].take();
+        lines
+    };
+    assert_eq!(without_notes(json(&input)), without_notes(json(&files)));
+}
+
+#[test]
+fn the_output_of_kubectl_gives_replicas_and_labels() {
+    let file = "examples/orders/worker.yaml";
+    let load = "queue_messages_ready{queue=worker_tasks}=ramp(0s:120,10m:900)";
+    let run = kube_lockstep(&["predict", "-f", file, "--load", load]).assert().code(0);
+    let shown = stdout(&run);
+    assert!(shown.starts_with("orders/worker  on the model"), "{shown}");
+    assert!(shown.contains("30 at the end, 4 to 30 overall"), "{shown}");
+}
+
+#[test]
+fn missing_values_are_asked_for_with_their_flags() {
+    let hpa = format!("{PHP_APACHE}/hpa.yaml");
+    let run = kube_lockstep(&["predict", "-f", &hpa]).assert().code(2);
+    let errors = stderr(&run);
+    for part in [
+        "  HPA php-apache: Deployment php-apache, which the HPA scales, is not in the manifests\n",
+        "    add --request cpu=500m\n",
+        "    add --load cpu=300m (per pod) or --load cpu=total:8 (shared)\n",
+        "hint: `kube-lockstep init -f …`",
+    ] {
+        assert!(errors.contains(part), "{part}\n{errors}");
+    }
+    let all = ["--replicas", "2", "--request", "cpu=200m", "--load", "cpu=60%"];
+    let run = kube_lockstep(&["predict", "-f", &hpa]).args(all).assert().code(0);
+    assert!(stdout(&run).contains("60%/50%"), "{}", stdout(&run));
+}
+
+#[test]
+fn wrong_options_and_manifests_exit_with_2() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let broken = folder.path().join("broken.yaml");
+    let hpa = fs::read_to_string(format!("{PHP_APACHE}/hpa.yaml")).expect("an example");
+    fs::write(&broken, hpa.replace("maxReplicas", "maxReplica")).expect("a file can be written");
+    let empty = tempfile::tempdir().expect("a folder can be made");
+    for (arguments, expected) in [
+        (&["-f", text(&broken)][..], "broken.yaml:12:3: unknown field `maxReplica`"),
+        (&["-f", text(empty.path())], "contains no files *.yaml"),
+        (&["-f", "no/such/file.yaml"], "no/such/file.yaml: "),
+        (&["-f", PHP_APACHE, "--hpa", "php-apach"], "did you mean `php-apache`?"),
+        (&["-f", PHP_APACHE, "--load", "cpus=1"], "no HPA scales on cpus"),
+        (&["-f", PHP_APACHE, "--load", "cpu=fast"], "fast: expected a quantity"),
+        (&["-f", PHP_APACHE, "--until=-5m"], "the value can't be negative"),
+        (&["-f", PHP_APACHE, "scenario.yaml"], "cannot be used with"),
+        (&["--load", "cpu=1", "scenario.yaml"], "--filename"),
+        (&[], "--filename"),
+        (&["examples/php-apache/hpa.yaml"], "`kube-lockstep predict -f FILE` reads manifests"),
+    ] {
+        let run = kube_lockstep(&["predict"]).args(arguments).assert().code(2);
+        assert!(stderr(&run).contains(expected), "{expected}\n{}", stderr(&run));
+        assert_eq!(stdout(&run), "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn one_tick_of_manifests_is_explained() {
+    let options = ["explain", "-f", PHP_APACHE, "--load", "cpu=100m", "--tick", "2"];
+    let shown = stdout(&kube_lockstep(&options).assert().code(0));
+    assert!(shown.contains("tick 2 of 41") && shown.contains("usage 100m of 200m"), "{shown}");
+}
+
+#[test]
+fn init_writes_a_scenario_that_predicts_the_same() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("mine.yaml");
+    let init = ["init", "-f", PHP_APACHE, "-o", text(&file)];
+    let run = kube_lockstep(&init).args(LOAD).assert().code(0);
+    assert_eq!(stdout(&run), "");
+    let ticks = |arguments: &[&str]| {
+        let run = kube_lockstep(&["predict", "--format", "json"]).args(arguments).assert().code(0);
+        let mut lines = json(&run);
+        lines.pop();
+        lines
+    };
+    let of_manifests = ticks(&["-f", PHP_APACHE, LOAD[0], LOAD[1]]);
+    assert_eq!(ticks(&[text(&file)]), of_manifests);
+    // An existing file is kept.
+    let before = fs::read_to_string(&file).expect("the file can be read");
+    let run = kube_lockstep(&["init", "-o", text(&file)]).assert().code(2);
+    assert!(stderr(&run).contains("mine.yaml exists, and is not overwritten"), "{}", stderr(&run));
+    assert_eq!(fs::read_to_string(&file).expect("the file can be read"), before);
+    let run = kube_lockstep(&["init", "-o", "no/such/folder/file.yaml"]).assert().code(3);
+    assert!(stderr(&run).contains("no/such/folder/file.yaml: "), "{}", stderr(&run));
+}
+
+#[test]
+fn init_writes_examples_in_place_of_missing_values() {
+    let hpa = format!("{PHP_APACHE}/hpa.yaml");
+    let shown = stdout(&kube_lockstep(&["init", "-f", &hpa]).assert().code(0));
+    for part in [
+        "# Replace the example: there is no load of cpu\n",
+        "containers: [{name: app, requests: {cpu: \"1\"}}]\n",
+        "resource: [{name: cpu, perPod: 500m}]\n",
+    ] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+}
+
+#[test]
+fn the_template_of_init_is_a_scenario() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("template.yaml");
+    let template = stdout(&kube_lockstep(&["init"]).assert().code(0));
+    // The commented parts are valid as well.
+    let uncommented: Vec<String> = template
+        .lines()
+        .map(|line| match line.strip_prefix("# ") {
+            Some(part) if part.starts_with(['t', 'e', ' ']) => part.to_owned(),
+            _ => line.to_owned(),
+        })
+        .collect();
+    fs::write(&file, uncommented.join("\n")).expect("a file can be written");
+    let shown = stdout(&kube_lockstep(&["predict", text(&file)]).assert().code(0));
+    assert!(
+        shown.contains("metricsMissing") && shown.contains("2 expectations are met"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_recorded_load_is_predicted_to_its_end() {
+    let load = "cpu=total:csv(examples/php-apache/load.csv,value=cores)";
+    let predict =
+        |arguments: &[&str]| stdout(&kube_lockstep(&["predict"]).args(arguments).assert().code(0));
+    let of_manifests = predict(&["-f", PHP_APACHE, "--load", load]);
+    assert!(of_manifests.contains("\n241 ticks, 14 changes of replicas"), "{of_manifests}");
+    let gap = "load.csv: no sample from 40m to 41m";
+    assert!(of_manifests.contains(gap), "{of_manifests}");
+    // A scenario in another folder finds the file.
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("recorded.yaml");
+    let init = ["init", "-f", PHP_APACHE, "--load", load, "-o", text(&file)];
+    kube_lockstep(&init).assert().code(0);
+    assert!(predict(&[text(&file)]).contains("\n241 ticks, 14 changes of replicas"));
+    for (load, expected) in [
+        ("cpu=csv(no-such-file.csv)", "the path is relative to the current folder"),
+        (
+            "cpu=csv(examples/php-apache/load.csv)",
+            "set `value` to one of cores, requests_per_second",
+        ),
+    ] {
+        let run = kube_lockstep(&["predict", "-f", PHP_APACHE, "--load", load]).assert().code(2);
+        assert!(stderr(&run).contains(expected), "{expected}\n{}", stderr(&run));
+    }
+}
+
+#[test]
+fn several_scenarios_are_predicted_in_order() {
+    let (folder, first) = super::folder("expect:\n  - {tick: 1, replicas: 4}\n");
+    let second = folder.path().join("second.yaml");
+    fs::copy(&first, &second).expect("a file can be copied");
+    let run = kube_lockstep(&["predict", text(&second), text(&first)]).assert().code(0);
+    let shown = stdout(&run);
+    assert!(shown.find("second.yaml  on") < shown.find("doubles.yaml  on"), "{shown}");
+    let options = ["predict", "--format", "json", text(&first), text(&second)];
+    let lines = json(&kube_lockstep(&options).assert().code(0));
+    assert_eq!(lines[0]["scenario"], text(&first));
+    assert_eq!(lines.last().expect("a summary")["summary"]["scenario"], text(&second));
+}
