@@ -15,3 +15,4 @@ pub mod quantity;
 pub mod rules;
 pub mod selector;
 pub mod time;
+pub mod vpa;

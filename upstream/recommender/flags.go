@@ -1,0 +1,38 @@
+package recommender
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/pflag"
+	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/features"
+	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender/config"
+)
+
+// parseFlags lets upstream register and parse the recommender's flags, as its main function does.
+// Upstream uses global sets of flags, so they are replaced for the call.
+func parseFlags(flags map[string]string) (parsed *config.RecommenderConfig, err error) {
+	args, goFlags, pFlags := os.Args, flag.CommandLine, pflag.CommandLine
+	defer func() { os.Args, flag.CommandLine, pflag.CommandLine = args, goFlags, pFlags }()
+	flag.CommandLine = flag.NewFlagSet("recommender", flag.ContinueOnError)
+	flag.CommandLine.SetOutput(io.Discard)
+	pflag.CommandLine = pflag.NewFlagSet("recommender", pflag.ContinueOnError)
+	pflag.CommandLine.SetOutput(io.Discard)
+	os.Args = []string{"recommender"}
+	for name, value := range flags {
+		os.Args = append(os.Args, fmt.Sprintf("--%s=%s", name, value))
+	}
+	// Gates are global: the defaults of this scenario replace the values of the last one.
+	if _, set := flags["feature-gates"]; !set {
+		for name := range features.MutableFeatureGate.GetAll() {
+			if err := features.MutableFeatureGate.OverrideDefault(name, false); err != nil {
+				return nil, err
+			}
+		}
+	}
+	parsed = config.InitRecommenderFlags()
+	// Upstream ignores the error, because its own set of flags ends the process.
+	return parsed, pflag.CommandLine.Parse(os.Args[1:])
+}
