@@ -21,16 +21,11 @@ func parseFlags(flags map[string]string) (parsed *config.RecommenderConfig, err 
 	pflag.CommandLine = pflag.NewFlagSet("recommender", pflag.ContinueOnError)
 	pflag.CommandLine.SetOutput(io.Discard)
 	os.Args = []string{"recommender"}
+	// Gates are global: the default replaces the value of the last scenario. The recommender reads no
+	// other gate.
+	os.Args = append(os.Args, fmt.Sprintf("--feature-gates=%s=false", features.PerVPAConfig))
 	for name, value := range flags {
 		os.Args = append(os.Args, fmt.Sprintf("--%s=%s", name, value))
-	}
-	// Gates are global: the defaults of this scenario replace the values of the last one.
-	if _, set := flags["feature-gates"]; !set {
-		for name := range features.MutableFeatureGate.GetAll() {
-			if err := features.MutableFeatureGate.OverrideDefault(name, false); err != nil {
-				return nil, err
-			}
-		}
 	}
 	parsed = config.InitRecommenderFlags()
 	// Upstream ignores the error, because its own set of flags ends the process.

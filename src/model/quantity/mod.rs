@@ -130,6 +130,14 @@ impl Quantity {
         Quantity::parse_once(text)
     }
 
+    /// Parses a quantity that is printed exactly as it was written, to compare texts.
+    ///
+    /// # Errors
+    /// If the text is not a quantity.
+    pub fn parse_verbatim(text: &str) -> Result<Quantity, QuantityError> {
+        Ok(Quantity { text: Some(text.into()), ..Quantity::parse_once(text)? })
+    }
+
     /// Prints the quantity and parses it again, as the API does. A quantity without a binary suffix
     /// is then in decimal units, and a huge quantity may have another value.
     #[must_use]

@@ -200,6 +200,14 @@ mod stored {
         });
         quantities.collect::<Result<_, _>>().map(Some)
     }
+
+    /// Reads a quantity that keeps its text.
+    pub(super) fn verbatim<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Quantity>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Quantity::parse_verbatim(&text).map(Some).map_err(D::Error::custom)
+    }
 }
 
 /// The status of a VPA.
@@ -249,10 +257,18 @@ pub struct ContainerRecommendation {
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct ResourceList {
     /// CPU in cores.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "stored::verbatim"
+    )]
     pub cpu: Option<Quantity>,
     /// Memory in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "stored::verbatim"
+    )]
     pub memory: Option<Quantity>,
 }
 
