@@ -8,7 +8,7 @@ use std::fmt;
 
 use crate::model::vpa::{
     CheckpointStatus, ContainerRecommendation, HistogramCheckpoint, LogLine, ObjectName,
-    ResourceList, Run, Tolerance, VpaStatus, Write,
+    ResourceList, Run, VpaStatus, Write,
 };
 
 /// A difference of two runs.
@@ -117,7 +117,11 @@ struct Differences(Vec<RunDifference>);
 impl Differences {
     fn add(&mut self, field: &str, model: &str, observed: &str) {
         let field = field.to_owned();
-        self.0.push(RunDifference { field, model: model.to_owned(), observed: observed.to_owned() });
+        self.0.push(RunDifference {
+            field,
+            model: model.to_owned(),
+            observed: observed.to_owned(),
+        });
     }
 
     fn value(&mut self, field: &str, model: &impl fmt::Debug, observed: &impl fmt::Debug) {
@@ -133,11 +137,11 @@ impl Differences {
                 self.status(vpa, ours, theirs);
             }
             (
-                Write::Checkpoint { checkpoint: ours, tolerance, .. },
+                Write::Checkpoint { checkpoint: ours, memory_tolerance, .. },
                 Write::Checkpoint { checkpoint: theirs, .. },
             ) => {
                 self.value(&format!("{} spec", ours.metadata), &ours.spec, &theirs.spec);
-                self.checkpoint(&ours.metadata, &ours.status, &theirs.status, *tolerance);
+                self.checkpoint(&ours.metadata, &ours.status, &theirs.status, *memory_tolerance);
             }
             _ => {}
         }
@@ -197,7 +201,7 @@ impl Differences {
         name: &ObjectName,
         ours: &CheckpointStatus,
         theirs: &CheckpointStatus,
-        tolerance: Tolerance,
+        memory_tolerance: f64,
     ) {
         let scalars = |it: &CheckpointStatus| {
             let version = it.version.clone();
@@ -210,8 +214,8 @@ impl Differences {
             )
         };
         self.value(&format!("{name} status"), &scalars(ours), &scalars(theirs));
-        self.histogram(name, "cpuHistogram", [&ours.cpu, &theirs.cpu], tolerance.cpu);
-        self.histogram(name, "memoryHistogram", [&ours.memory, &theirs.memory], tolerance.memory);
+        self.histogram(name, "cpuHistogram", [&ours.cpu, &theirs.cpu], 0.0);
+        self.histogram(name, "memoryHistogram", [&ours.memory, &theirs.memory], memory_tolerance);
     }
 
     fn histogram(
@@ -245,18 +249,17 @@ impl Differences {
     }
 }
 
-/// Returns true if two histograms differ only by the order of additions.
+/// Returns true if two histograms differ only by the order of subtractions. Weights are relative to
+/// the largest one: if that is of the size of the tolerance, all weights are rounding errors.
 fn is_close(ours: &HistogramCheckpoint, theirs: &HistogramCheckpoint, tolerance: f64) -> bool {
-    let is_close = (ours.total - theirs.total).abs() <= tolerance;
-    // Weights are relative to the largest one. If that is of the size of the tolerance, all weights
-    // are rounding errors.
-    let (ours_at, theirs_at) = (weights(ours), weights(theirs));
-    let sum = ours_at.iter().map(|weight| i64::from(*weight)).sum::<i64>().max(1) as f64;
-    let of_one = ours.total.min(theirs.total) / sum;
-    let apart = 1.0 + 10_000.0 * tolerance / (of_one * 10_000.0).max(f64::MIN_POSITIVE);
-    let pairs = ours_at.iter().zip(&theirs_at);
-    let mut pairs = pairs.map(|(ours, theirs)| f64::from(ours.abs_diff(*theirs)));
-    ours.reference == theirs.reference && is_close && pairs.all(|difference| difference <= apart)
+    let (our_weights, their_weights) = (weights(ours), weights(theirs));
+    let sum: u64 = our_weights.iter().map(|weight| u64::from(*weight)).sum();
+    let unit = ours.total.min(theirs.total) / sum.max(1) as f64;
+    let pairs = our_weights.iter().zip(&their_weights);
+    let mut apart = pairs.map(|(ours, theirs)| f64::from(ours.abs_diff(*theirs)));
+    ours.reference == theirs.reference
+        && (ours.total - theirs.total).abs() <= tolerance
+        && apart.all(|apart| (apart - 1.0) * unit <= tolerance)
 }
 
 fn weights(histogram: &HistogramCheckpoint) -> [u32; crate::model::vpa::BUCKETS] {

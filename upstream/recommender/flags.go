@@ -20,7 +20,8 @@ func parseFlags(flags map[string]string) (parsed *config.RecommenderConfig, err 
 	flag.CommandLine.SetOutput(io.Discard)
 	pflag.CommandLine = pflag.NewFlagSet("recommender", pflag.ContinueOnError)
 	pflag.CommandLine.SetOutput(io.Discard)
-	os.Args = []string{"recommender"}
+	// Messages of higher verbosity are not recorded.
+	os.Args = []string{"recommender", "--v=0"}
 	// Gates are global: the default replaces the value of the last scenario. The recommender reads no
 	// other gate.
 	os.Args = append(os.Args, fmt.Sprintf("--feature-gates=%s=false", features.PerVPAConfig))

@@ -36,6 +36,7 @@ type session struct {
 
 // openSession lets time pass until the start, and starts the recommender.
 func openSession(q *openRequest) (*session, error) {
+	log := listen()
 	parsed, err := parseFlags(q.Flags)
 	if err != nil {
 		return nil, err
@@ -44,7 +45,7 @@ func openSession(q *openRequest) (*session, error) {
 		return nil, fmt.Errorf("recommender-interval must be positive")
 	}
 	s := &session{
-		config: parsed, cluster: newCluster(q.History), log: listen(), epoch: time.Unix(q.Start, 0),
+		config: parsed, cluster: newCluster(q.History), log: log, epoch: time.Unix(q.Start, 0),
 	}
 	wait := time.Until(s.epoch)
 	if wait < 0 {

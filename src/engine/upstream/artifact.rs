@@ -86,10 +86,8 @@ impl Artifact {
 
     /// Returns true if it is built from this folder of the sources.
     pub(super) fn includes(self, folder: &Path) -> bool {
-        let owners = [
-            ("controlplane", Artifact::ControlPlane),
-            ("recommender", Artifact::Recommender),
-        ];
+        let owners =
+            [("controlplane", Artifact::ControlPlane), ("recommender", Artifact::Recommender)];
         let owner = owners.into_iter().find(|(owned, _)| folder.starts_with(owned));
         owner.map_or(Artifact::Host, |(_, owner)| owner) == self
     }
@@ -114,7 +112,8 @@ pub fn supported(artifact: Artifact) -> impl DoubleEndedIterator<Item = Release>
     minors.into_iter().map(|minor| Release { minor })
 }
 
-/// The version of upstream that is built for a release: `v1.36.3`. `None` if the release is unknown.
+/// The version of upstream that is built for a release: `v1.36.3`. `None` if the release is
+/// unknown.
 #[must_use]
 pub fn version(artifact: Artifact, release: Release) -> Option<String> {
     let text = SOURCES.get_file(artifact.mod_file(release))?.contents_utf8()?;

@@ -204,9 +204,9 @@ fn container_policy(dice: &mut Dice, container: &str) -> ContainerPolicy {
         list
     };
     let lists: [&[&str]; 4] = [&[], &["cpu"], &["memory"], &["cpu", "memory"]];
-    let controlled = dice.percent(20).then(|| {
-        dice.pick(&lists).iter().map(|name| (*name).to_owned()).collect::<Vec<String>>()
-    });
+    let controlled = dice
+        .percent(20)
+        .then(|| dice.pick(&lists).iter().map(|name| (*name).to_owned()).collect::<Vec<String>>());
     let quantity = |dice: &mut Dice, values: &[&str]| {
         let text = dice.percent(20).then(|| dice.pick(values));
         text.and_then(|text| Quantity::parse_stored(text).ok())

@@ -52,8 +52,8 @@ pub struct VpaRules {
     pub removed_pods: RemovedPods,
 }
 
-/// The time from which the age of an OOM kill is counted. It is too old if it happened more than one
-/// memory aggregation interval before that time.
+/// The time from which the age of an OOM kill is counted. It is too old if it happened more than
+/// one memory aggregation interval before that time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OldestOom {
     /// The end of the present memory aggregation interval.
@@ -100,14 +100,19 @@ pub const VPA_CHANGES: &[VpaChange] = &[
     },
 ];
 
+/// The rules of the newest release.
+impl Default for VpaRules {
+    fn default() -> VpaRules {
+        VpaRules::of(VpaRelease::NEWEST)
+    }
+}
+
 impl VpaRules {
     /// The rules of a release.
     #[must_use]
     pub fn of(release: VpaRelease) -> VpaRules {
-        let mut rules = VpaRules {
-            oldest_oom: OldestOom::WindowEnd,
-            removed_pods: RemovedPods::BeforeSamples,
-        };
+        let mut rules =
+            VpaRules { oldest_oom: OldestOom::WindowEnd, removed_pods: RemovedPods::BeforeSamples };
         let changes = VPA_CHANGES.iter().filter(|change| change.since <= release);
         changes.for_each(|change| (change.apply)(&mut rules));
         rules

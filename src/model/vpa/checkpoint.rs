@@ -49,7 +49,10 @@ pub(super) mod api_time {
     ///
     /// # Errors
     /// If the serializer fails.
-    pub(crate) fn serialize<S: Serializer>(time: &GoTime, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(
+        time: &GoTime,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         match time.is_zero() {
             true => serializer.serialize_none(),
             false => serializer.collect_str(time),
@@ -60,7 +63,9 @@ pub(super) mod api_time {
     ///
     /// # Errors
     /// If the text is not a timestamp.
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<GoTime, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<GoTime, D::Error> {
         let timestamp = Option::<Timestamp>::deserialize(deserializer)?;
         Ok(timestamp.map_or(GoTime::ZERO, GoTime::from_timestamp))
     }

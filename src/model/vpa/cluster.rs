@@ -10,6 +10,7 @@ use super::api::{ObjectName, ResourcePolicy, TargetRef, VerticalPodAutoscaler, V
 use super::container::{Container, OomError};
 use super::flags::RecommenderFlags;
 use super::float::Amount;
+use super::histogram::Histogram;
 use super::pod::{Labels, ObservedOom, Phase, Pod};
 use super::recommendation::Containers;
 use super::time::GoTime;
@@ -77,7 +78,7 @@ pub(super) struct ClusterState {
     keys: BTreeMap<AggregateKey, AggregateId>,
     /// How often `keys` or the labels of a pod have changed.
     changes: u64,
-    aggregates: Vec<Box<Aggregate>>,
+    aggregates: Vec<Aggregate>,
 }
 
 /// A pod or container that the recommender does not know; the text is upstream's.
@@ -210,7 +211,7 @@ impl ClusterState {
             return *id;
         }
         let id = self.aggregates.len();
-        let mut aggregate = Box::new(Aggregate::new(context.flags, context.now));
+        let mut aggregate = Aggregate::new(context.flags, context.now);
         for (name, vpa) in &mut self.vpas {
             if name.namespace == key.namespace && vpa.selector.matches(labels.map()) {
                 vpa.aggregates.insert(key.clone(), id);
@@ -384,8 +385,8 @@ impl ClusterState {
         }
     }
 
-    /// The samples of a VPA by the name of the container: those of all its aggregates, then those of
-    /// checkpoints. Merging can change the reference times of the merged histograms.
+    /// The samples of a VPA by the name of the container: those of all its aggregates, then those
+    /// of checkpoints. Merging can change the reference times of the merged histograms.
     ///
     /// Upstream merges the aggregates in a random order; here they are sorted by labels.
     ///
@@ -395,17 +396,15 @@ impl ClusterState {
         let Some(state) = self.vpas.get_mut(vpa) else { return merged };
         for (key, id) in &state.aggregates {
             let aggregate = &mut self.aggregates[*id];
-            match merged.containers.last_mut() {
-                Some((name, into)) if *name == key.container => into.merge(aggregate),
-                _ => {
-                    let mut into = Box::new(Aggregate::new(context.flags, context.now));
-                    into.merge(aggregate);
-                    merged.containers.push((key.container.clone(), into));
-                    merged.order.push(MergeOrder::default());
-                }
+            if merged.containers.last().is_none_or(|(name, _)| *name != key.container) {
+                let into = Box::new(Aggregate::new(context.flags, context.now));
+                merged.containers.push((key.container.clone(), into));
+                merged.order.push(MergeOrder::default());
             }
-            if let Some(order) = merged.order.last_mut() {
+            let (into, order) = (merged.containers.last_mut(), merged.order.last_mut());
+            if let (Some((_, into)), Some(order)) = (into, order) {
                 order.merge(aggregate);
+                into.merge(aggregate);
             }
         }
         for (name, aggregate) in &mut state.from_checkpoints {
@@ -540,45 +539,43 @@ pub(super) struct Merged {
 }
 
 /// How far upstream's random order of additions and subtractions can affect the weights of a
-/// container. The sum of two numbers does not depend on their order; the sum of three does.
+/// container.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct MergeOrder {
     cpu: HistogramOrder,
     memory: HistogramOrder,
     /// The end of the interval of the first subtracted memory peak.
     subtracted: Option<GoTime>,
-    /// The memory weights from which peaks of intervals with several ends were subtracted.
-    subtracted_from: f64,
+    /// The total weight of memory before the first subtraction.
+    total: f64,
+    /// Whether peaks with several weights were subtracted.
+    has_several_weights: bool,
 }
 
+/// The merged histograms of a container. The result depends on their order if their reference times
+/// differ, even those of empty histograms: the first one decides which others are moved for good.
+/// It also depends on the order of more than two additions.
 #[derive(Clone, Copy, Default, Debug)]
 struct HistogramOrder {
     merged: usize,
+    with_samples: usize,
     reference: GoTime,
-    total: f64,
     matters: bool,
 }
 
 impl HistogramOrder {
-    fn merge(&mut self, histogram: &super::histogram::Histogram) {
-        if histogram.is_empty() && histogram.total() == 0.0 {
-            return;
-        }
+    fn merge(&mut self, histogram: &Histogram) {
         let reference = histogram.reference();
-        self.matters |= self.merged > 1 || (self.merged > 0 && reference != self.reference);
+        self.matters |= self.merged > 0 && reference != self.reference;
         self.reference = reference;
         self.merged += 1;
-        self.total += histogram.total();
-    }
-
-    /// The largest difference of a weight.
-    fn tolerance(&self) -> f64 {
-        if self.matters { self.total * RELATIVE } else { 0.0 }
+        self.with_samples += usize::from(histogram.total() != 0.0);
+        self.matters |= self.with_samples > 2;
     }
 }
 
-/// A multiple of the rounding error of a few additions.
-const RELATIVE: f64 = 1e-13;
+/// A multiple of the rounding error of a few subtractions, relative to the total.
+const ROUNDING_ERROR: f64 = 1e-13;
 
 impl MergeOrder {
     fn merge(&mut self, aggregate: &Aggregate) {
@@ -586,25 +583,24 @@ impl MergeOrder {
         self.memory.merge(&aggregate.memory);
     }
 
+    /// Returns true if upstream's result is random.
+    pub(super) fn matters(&self) -> bool {
+        self.cpu.matters || self.memory.matters
+    }
+
+    /// Equal weights can be subtracted in any order; others cannot.
     fn subtract(&mut self, from: &Aggregate, end: GoTime) {
         match self.subtracted {
             None => {
                 self.subtracted = Some(end);
-                self.memory.total = self.memory.total.max(from.memory.total());
+                self.total = from.memory.total();
             }
-            // Equal weights can be subtracted in any order.
-            Some(first) if first == end => {}
-            Some(_) => self.subtracted_from = self.memory.total,
+            Some(first) => self.has_several_weights |= first != end,
         }
     }
 
-    /// The largest difference of a weight in the CPU histogram.
-    pub(super) fn cpu_tolerance(&self) -> f64 {
-        self.cpu.tolerance()
-    }
-
-    /// The largest difference of a weight in the memory histogram.
+    /// The largest difference of a weight in the memory histogram of a checkpoint.
     pub(super) fn memory_tolerance(&self) -> f64 {
-        self.memory.tolerance().max(self.subtracted_from * RELATIVE)
+        if self.has_several_weights { self.total * ROUNDING_ERROR } else { 0.0 }
     }
 }

@@ -60,7 +60,12 @@ impl Container {
     }
 
     /// Adds an accepted memory sample.
-    pub(super) fn add_memory_sample(&mut self, aggregate: &mut Aggregate, usage: Amount, at: GoTime) {
+    pub(super) fn add_memory_sample(
+        &mut self,
+        aggregate: &mut Aggregate,
+        usage: Amount,
+        at: GoTime,
+    ) {
         if self.is_new_peak(aggregate, usage, at) {
             self.add_peak(aggregate, usage);
             self.memory_peak = usage;

@@ -188,9 +188,7 @@ impl RecommenderFlags {
             "pod-recommendation-min-cpu-millicores" => {
                 float(&mut self.pod_recommendation_min_cpu_millicores)
             }
-            "pod-recommendation-min-memory-mb" => {
-                float(&mut self.pod_recommendation_min_memory_mb)
-            }
+            "pod-recommendation-min-memory-mb" => float(&mut self.pod_recommendation_min_memory_mb),
             "target-cpu-percentile" => float(&mut self.target_cpu_percentile),
             "recommendation-lower-bound-cpu-percentile" => {
                 float(&mut self.recommendation_lower_bound_cpu_percentile)
@@ -221,9 +219,7 @@ impl RecommenderFlags {
             Ok(())
         };
         Some(match name {
-            "memory-aggregation-interval" => {
-                positive(value, &mut self.memory_aggregation_interval)
-            }
+            "memory-aggregation-interval" => positive(value, &mut self.memory_aggregation_interval),
             "memory-aggregation-interval-count" => {
                 parse(value, &mut self.memory_aggregation_interval_count)
             }

@@ -5,27 +5,29 @@
 //!
 //! Upstream: Go, package math; vertical-pod-autoscaler, `pkg/recommender/model/types.go`
 
+use std::f64::consts::FRAC_1_SQRT_2;
+
 /// CPU in millicores or memory in bytes.
 pub type Amount = i64;
 
 /// The largest amount. Upstream: types.go, MaxResourceAmount
 pub(super) const MAX_AMOUNT: Amount = 100_000_000_000_000;
 
-const LN2_HI: f64 = 6.931_471_803_691_238_164_90e-01;
-const LN2_LO: f64 = 1.908_214_929_270_587_700_02e-10;
+const LN2_HI: f64 = 6.931_471_803_691_238e-1;
+const LN2_LO: f64 = 1.908_214_929_270_587_7e-10;
 
 /// The natural logarithm of a positive finite number. Upstream: math, Log
 #[must_use]
 pub(super) fn ln(x: f64) -> f64 {
-    const L1: f64 = 6.666_666_666_666_735_130e-01;
-    const L2: f64 = 3.999_999_999_940_941_908e-01;
-    const L3: f64 = 2.857_142_874_366_239_149e-01;
-    const L4: f64 = 2.222_219_843_214_978_396e-01;
-    const L5: f64 = 1.818_357_216_161_805_012e-01;
-    const L6: f64 = 1.531_383_769_920_937_332e-01;
-    const L7: f64 = 1.479_819_860_511_658_591e-01;
+    const L1: f64 = 6.666_666_666_666_735e-1;
+    const L2: f64 = 3.999_999_999_940_942e-1;
+    const L3: f64 = 2.857_142_874_366_239e-1;
+    const L4: f64 = 2.222_219_843_214_978_4e-1;
+    const L5: f64 = 1.818_357_216_161_805e-1;
+    const L6: f64 = 1.531_383_769_920_937_3e-1;
+    const L7: f64 = 1.479_819_860_511_658_6e-1;
     let (mut mantissa, mut exponent) = frexp(x);
-    if mantissa < 7.071_067_811_865_475_244_01e-01 {
+    if mantissa < FRAC_1_SQRT_2 {
         mantissa *= 2.0;
         exponent -= 1;
     }
@@ -44,12 +46,12 @@ pub(super) fn ln(x: f64) -> f64 {
 /// 2 to the power of `x`. Upstream: math, Exp2
 #[must_use]
 pub(super) fn exp2(x: f64) -> f64 {
-    const P1: f64 = 1.666_666_666_666_666_574_15e-01;
-    const P2: f64 = -2.777_777_777_701_559_338_42e-03;
-    const P3: f64 = 6.613_756_321_437_934_361_17e-05;
-    const P4: f64 = -1.653_390_220_546_525_153_90e-06;
-    const P5: f64 = 4.138_136_797_057_238_460_39e-08;
-    if x > 1.023_999_999_999_999_9e+03 {
+    const P1: f64 = 1.666_666_666_666_666_6e-1;
+    const P2: f64 = -2.777_777_777_701_559_3e-3;
+    const P3: f64 = 6.613_756_321_437_934e-05;
+    const P4: f64 = -1.653_390_220_546_525_2e-06;
+    const P5: f64 = 4.138_136_797_057_238_5e-08;
+    if x > 1_023.999_999_999_999_9 {
         return f64::INFINITY;
     }
     if x < -1.0740e+03 {
@@ -128,7 +130,8 @@ fn frexp(x: f64) -> (f64, i32) {
     };
     let bits = normal.to_bits();
     let exponent = ((bits >> MANTISSA_BITS) & EXPONENT_MASK) as i32;
-    let fraction = (bits & !(EXPONENT_MASK << MANTISSA_BITS)) | ((BIAS as u64 - 1) << MANTISSA_BITS);
+    let fraction =
+        (bits & !(EXPONENT_MASK << MANTISSA_BITS)) | ((BIAS as u64 - 1) << MANTISSA_BITS);
     (f64::from_bits(fraction), exponent - BIAS + 1 + shift)
 }
 

@@ -255,7 +255,10 @@ impl Histogram {
     /// Upstream: histogram.go, LoadFromCheckpoint
     pub(super) fn load(&mut self, checkpoint: &HistogramCheckpoint) -> Result<(), String> {
         if checkpoint.total < 0.0 {
-            return Err(format!("cannot load checkpoint with negative weight {}", checkpoint.total));
+            return Err(format!(
+                "cannot load checkpoint with negative weight {}",
+                checkpoint.total
+            ));
         }
         let mut sum = 0_i64;
         for BucketWeight { bucket, weight } in &checkpoint.weights {

@@ -4,8 +4,8 @@
 //! the checkpoints from the objects of the cluster ([`Objects`]). All numbers have the same bits as
 //! upstream's on amd64. The model has no clock: the time is an input.
 //!
-//! Where upstream adds numbers in a random order, the last bits of weights in checkpoints are not
-//! determined; [`Tolerance`] says how far they can differ.
+//! Upstream merges the histograms of pods with different labels in a random order. If the result
+//! depends on the order, [`Run::is_undetermined`] is set.
 
 mod aggregate;
 mod api;
@@ -41,8 +41,6 @@ pub use objects::{Objects, PodMetrics, Target};
 pub use pod::{
     ContainerState, ContainerStatus, Labels, ObservedOom, Phase, Pod, PodContainer, Terminated,
 };
-pub use recommender::{
-    HistorySample, LogLine, PodHistory, Recommender, Run, Tolerance, Write,
-};
+pub use recommender::{HistorySample, LogLine, PodHistory, Recommender, Run, Write};
 pub use session::{ClusterChange, RunAt, Session, Start, Stepped};
 pub use time::GoTime;

@@ -12,7 +12,7 @@ use super::api::{
     Checkpoint, CheckpointSpec, ObjectName, Recommendation, VerticalPodAutoscaler, VpaCondition,
     VpaStatus,
 };
-use super::cluster::{ClusterState, ContainerUsage, Context, Merged, VpaState};
+use super::cluster::{ClusterState, ContainerUsage, Context, MergeOrder, Merged, VpaState};
 use super::estimator::{Bound, Estimation, Minimum, Resource, estimate};
 use super::flags::RecommenderFlags;
 use super::objects::{Objects, Target};
@@ -45,21 +45,12 @@ pub enum Write {
         checkpoint: Checkpoint,
         /// Whether it is created.
         is_new: bool,
-        /// How far its weights depend on the order of additions, which is random upstream.
-        tolerance: Tolerance,
+        /// How far the weights of memory depend on upstream's random order of subtractions. Zero
+        /// if the order does not matter.
+        memory_tolerance: f64,
     },
     /// A checkpoint without a VPA is deleted.
     DeleteCheckpoint(ObjectName),
-}
-
-/// The largest differences of weights that upstream's random order of additions can cause. Zero if
-/// the order does not matter.
-#[derive(Clone, Copy, PartialEq, Default, Debug)]
-pub struct Tolerance {
-    /// In the CPU histogram.
-    pub cpu: f64,
-    /// In the memory histogram.
-    pub memory: f64,
 }
 
 /// A message that the recommender logs, with the error.
@@ -85,6 +76,9 @@ pub struct Run {
     pub writes: Vec<Write>,
     /// The logged errors.
     pub log: Vec<LogLine>,
+    /// Whether the result of this run, and of all later ones, depends on the order in which
+    /// upstream merges histograms, which is random.
+    pub is_undetermined: bool,
 }
 
 /// A running recommender.
@@ -161,8 +155,8 @@ impl Recommender {
             return Err(format!("cannot load checkpoint to missing VPA object {vpa}"));
         };
         let loaded = Aggregate::load(&checkpoint.status, &self.flags, now);
-        let aggregate = loaded
-            .map_err(|why| format!("cannot load checkpoint for VPA {vpa}. Reason: {why}"))?;
+        let aggregate =
+            loaded.map_err(|why| format!("cannot load checkpoint for VPA {vpa}. Reason: {why}"))?;
         let container = checkpoint.spec.container_name.clone();
         state.from_checkpoints.insert(container, Box::new(aggregate));
         Ok(())
@@ -208,6 +202,7 @@ impl Recommender {
         for (name, vpa) in &objects.vpas {
             if self.state.vpas.contains_key(name) {
                 let mut containers = self.containers_of(name, now);
+                run.is_undetermined |= containers.order.iter().any(MergeOrder::matters);
                 run.writes.extend(self.update_vpa(vpa, &containers, now, &mut run.log));
                 self.state.subtract_present_peaks(name, &mut containers, now);
                 merged.push((name, containers));
@@ -234,7 +229,11 @@ impl Recommender {
 
     /// How each amount of the present recommendation of a VPA was derived, by container. Containers
     /// whose recommendations are switched off are included.
-    pub fn explain(&mut self, vpa: &ObjectName, now: GoTime) -> BTreeMap<Arc<str>, Vec<Estimation>> {
+    pub fn explain(
+        &mut self,
+        vpa: &ObjectName,
+        now: GoTime,
+    ) -> BTreeMap<Arc<str>, Vec<Estimation>> {
         let merged = self.containers_of(vpa, now);
         let minimum = Minimum::of_pod(&self.flags, merged.containers.len());
         let containers = merged.containers.iter().map(|(name, aggregate)| {
@@ -284,9 +283,8 @@ impl Recommender {
             }
             state.conditions.remove("ConfigDeprecated");
         }
-        let is_gone = |name: &ObjectName| {
-            objects.vpas.get(name).is_none_or(|vpa| !self.handles(vpa))
-        };
+        let is_gone =
+            |name: &ObjectName| objects.vpas.get(name).is_none_or(|vpa| !self.handles(vpa));
         let gone: Vec<ObjectName> =
             self.state.vpas.keys().filter(|name| is_gone(name)).cloned().collect();
         for name in gone {
@@ -392,9 +390,8 @@ impl Recommender {
             );
             let is_new = existing.is_none();
             let checkpoint = Checkpoint { metadata, spec, status: aggregate.save(now) };
-            let tolerance =
-                Tolerance { cpu: order.cpu_tolerance(), memory: order.memory_tolerance() };
-            writes.push(Write::Checkpoint { checkpoint, is_new, tolerance });
+            let memory_tolerance = order.memory_tolerance();
+            writes.push(Write::Checkpoint { checkpoint, is_new, memory_tolerance });
         }
     }
 

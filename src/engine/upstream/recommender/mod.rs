@@ -1,7 +1,7 @@
 //! The real, unmodified recommender of a release of the Vertical Pod Autoscaler, in virtual time.
 //!
-//! A small Go program (`upstream/recommender`) hosts it. It is built and cached like the host of the
-//! HPA controller, and runs in the same kind of process.
+//! A small Go program (`upstream/recommender`) hosts it. It is built and cached like the host of
+//! the HPA controller, and runs in the same kind of process.
 
 mod wire;
 

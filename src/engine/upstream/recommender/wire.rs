@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::model::time::Time;
 use crate::model::vpa::{
     Checkpoint, CheckpointSpec, CheckpointStatus, ClusterChange, ContainerState, ContainerStatus,
-    GoTime, LogLine, ObjectName, ObservedOom, Pod, PodHistory, PodMetrics, Run, RunAt, Start,
-    Stepped, Target, Terminated, Tolerance, VpaStatus, Write,
+    LogLine, ObjectName, ObservedOom, Pod, PodHistory, PodMetrics, Run, RunAt, Start, Stepped,
+    Target, Terminated, VpaStatus, Write,
 };
 
 /// The version of the protocol that this program speaks.
@@ -88,7 +88,10 @@ impl SteppedJson {
         for run in self.runs {
             let writes = run.writes.into_iter().map(|write| write.into_write(spec_of));
             let writes = writes.collect::<Result<_, String>>()?;
-            runs.push(RunAt { at: run.at, run: Run { writes, log: log_lines(run.log) } });
+            runs.push(RunAt {
+                at: run.at,
+                run: Run { writes, log: log_lines(run.log), is_undetermined: false },
+            });
         }
         Ok(Stepped { runs, log: log_lines(self.log) })
     }
@@ -110,7 +113,7 @@ impl WriteJson {
                 let spec = spec_of.get(&name).cloned();
                 let spec = spec.ok_or_else(|| format!("it wrote the unknown checkpoint {name}"))?;
                 let checkpoint = Checkpoint { metadata: name, spec, status };
-                Ok(Write::Checkpoint { checkpoint, is_new, tolerance: Tolerance::default() })
+                Ok(Write::Checkpoint { checkpoint, is_new, memory_tolerance: 0.0 })
             }
             (None, None) if self.deleted => Ok(Write::DeleteCheckpoint(name)),
             _ => Err(format!("it wrote {name} without a known content")),
@@ -254,7 +257,8 @@ fn pod(pod: &Pod) -> Value {
 
 fn status(status: &ContainerStatus) -> Value {
     let terminated = |it: &Terminated| {
-        json!({ "terminated": { "reason": it.reason, "finishedAt": time(it.finished_at) } })
+        let finished_at = it.finished_at.to_string();
+        json!({ "terminated": { "reason": it.reason, "finishedAt": finished_at } })
     };
     let state = match &status.state {
         ContainerState::Waiting => json!({ "waiting": {} }),
@@ -271,8 +275,4 @@ fn status(status: &ContainerStatus) -> Value {
         value["resources"] = json!({ "requests": { "memory": memory.to_string() } });
     }
     value
-}
-
-fn time(time: GoTime) -> String {
-    time.to_string()
 }
