@@ -98,10 +98,8 @@ fn pod_name(index: i64) -> ObjectName {
 }
 
 fn pod(index: i64) -> Pod {
-    let containers = CONTAINERS.iter().map(|name| PodContainer {
-        name: (*name).into(),
-        memory_request: 0,
-    });
+    let containers =
+        CONTAINERS.iter().map(|name| PodContainer { name: (*name).into(), memory_request: 0 });
     Pod {
         name: pod_name(index),
         labels: Labels::new(BTreeMap::from([("app".to_owned(), "web".to_owned())])),

@@ -53,6 +53,8 @@ fn main() -> ExitCode {
         });
         let name = format!("{release}_agrees_with_the_model");
         suite.test_with(&program, name, move |program| agrees(&program, release));
+        let name = format!("{release}_is_random_where_the_model_says_so");
+        suite.test_with(&program, name, move |program| is_random(&program, release));
         let name = format!("{release}_rejects_the_rules_of_another_release");
         suite.test_with(&program, name, move |program| rejects_other_rules(&program, release));
     }
@@ -295,4 +297,43 @@ fn rejects_other_rules(program: &Path, release: VpaRelease) -> Result<(), Failed
         assert!(found, "no script depends on {name}");
     }
     Ok(())
+}
+
+/// The answers of the real recommender to all steps of a script.
+fn answers(script: &Script, host: &mut Upstream) -> Result<Vec<Stepped>, Failed> {
+    host.open(script)?;
+    let mut answers = Vec::new();
+    for step in 0..script.steps.len() {
+        host.send(script, step)?;
+        answers.push(host.receive()?);
+    }
+    host.close()?;
+    Ok(answers)
+}
+
+/// Returns true if the model says that the result of a script is random.
+fn is_undetermined(script: &Script, rules: VpaRules) -> bool {
+    let (mut session, _) = Session::open(&script.start, rules);
+    script.steps.iter().any(|step| {
+        let stepped = session.step(&step.changes, step.until);
+        stepped.runs.iter().any(|run| run.run.is_undetermined)
+    })
+}
+
+/// In some script whose result the model does not determine, identical runs of upstream differ.
+fn is_random(program: &Path, release: VpaRelease) -> Result<(), Failed> {
+    let rules = VpaRules::of(release);
+    let mut host = Upstream(RecommenderHost::start(program, release)?);
+    let scripts = (0..300).map(|index| script(12, index, RUNS_OF_A_SCRIPT));
+    for script in scripts.filter(|script| is_undetermined(script, rules)) {
+        let first = answers(&script, &mut host)?;
+        for _ in 0..10 {
+            let again = answers(&script, &mut host)?;
+            let mut pairs = first.iter().zip(&again);
+            if pairs.any(|(first, again)| difference(first, again, Time::ZERO).is_some()) {
+                return Ok(());
+            }
+        }
+    }
+    Err("all runs of upstream were equal".into())
 }

@@ -2,6 +2,7 @@
 //!
 //! Upstream: `pkg/apis/autoscaling.k8s.io/v1/types.go`
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -286,18 +287,18 @@ impl ResourceList {
 pub struct VpaCondition {
     /// `RecommendationProvided`, `NoPodsMatched`, ….
     #[serde(rename = "type")]
-    pub kind: String,
+    pub kind: Cow<'static, str>,
     /// `True` or `False`.
-    pub status: String,
+    pub status: Cow<'static, str>,
     /// The time of the last change of the status.
     #[serde(default, with = "super::checkpoint::api_time")]
     pub last_transition_time: super::time::GoTime,
     /// The reason.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub reason: String,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub reason: Cow<'static, str>,
     /// The message.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub message: String,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub message: Cow<'static, str>,
 }
 
 /// A VerticalPodAutoscalerCheckpoint.

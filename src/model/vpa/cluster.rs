@@ -64,7 +64,8 @@ pub(super) struct VpaState {
     aggregates: BTreeMap<AggregateKey, AggregateId>,
     /// The samples of checkpoints, by the name of the container.
     pub(super) from_checkpoints: BTreeMap<Arc<str>, Box<Aggregate>>,
-    pub(super) conditions: BTreeMap<String, VpaCondition>,
+    /// Sorted by type.
+    pub(super) conditions: Vec<VpaCondition>,
     pub(super) pod_count: i64,
     /// The time at which the recommendation was first missing, or last reported as missing.
     pub(super) missing_since: Option<GoTime>,
@@ -337,7 +338,10 @@ impl ClusterState {
         let existing = self.vpas.get(name);
         // Upstream compares texts: the text of a selector that matches nothing is empty, like that
         // of a selector that matches everything.
-        if existing.is_some_and(|existing| existing.selector.to_string() != selector.to_string()) {
+        let is_other = |existing: &VpaState| {
+            existing.selector != selector && existing.selector.to_string() != selector.to_string()
+        };
+        if existing.is_some_and(is_other) {
             self.vpas.remove(name);
         }
         if !self.vpas.contains_key(name) {
@@ -348,8 +352,10 @@ impl ClusterState {
         if state.target_ref != vpa.spec.target_ref {
             state.target_ref = vpa.spec.target_ref.clone();
         }
-        let conditions = vpa.status.conditions.iter();
-        state.conditions = conditions.map(|it| (it.kind.clone(), it.clone())).collect();
+        if state.conditions != vpa.status.conditions {
+            state.conditions.clone_from(&vpa.status.conditions);
+            state.conditions.sort_by(|a, b| a.kind.cmp(&b.kind));
+        }
         if state.policy != vpa.spec.resource_policy {
             state.policy.clone_from(&vpa.spec.resource_policy);
         }
@@ -378,7 +384,7 @@ impl ClusterState {
             policy: None,
             target_ref: vpa.spec.target_ref.clone(),
             from_checkpoints: BTreeMap::new(),
-            conditions: BTreeMap::new(),
+            conditions: Vec::new(),
             pod_count: pods as i64,
             missing_since: None,
             selector,

@@ -4,6 +4,16 @@
 //! the checkpoints from the objects of the cluster ([`Objects`]). All numbers have the same bits as
 //! upstream's on amd64. The model has no clock: the time is an input.
 //!
+//! ```
+//! use kube_lockstep::model::rules::{VpaRelease, VpaRules};
+//! use kube_lockstep::model::time::Time;
+//! use kube_lockstep::model::vpa::{Session, Start};
+//!
+//! let (mut session, _log) = Session::open(&Start::default(), VpaRules::of(VpaRelease::NEWEST));
+//! let stepped = session.step(&[], Time::from_secs(60));
+//! assert_eq!(stepped.runs.len(), 1);
+//! ```
+//!
 //! Upstream merges the histograms of pods with different labels in a random order. If the result
 //! depends on the order, [`Run::is_undetermined`] is set.
 

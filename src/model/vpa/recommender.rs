@@ -277,11 +277,11 @@ impl Recommender {
             let Some(state) = self.state.vpas.get_mut(&vpa.metadata.name) else { continue };
             match unsupported {
                 Some(message) => {
-                    set_condition(state, "ConfigUnsupported", Status::True, "", &message, now);
+                    set_condition(state, UNSUPPORTED, Status::True, "", message.into(), now);
                 }
-                None => drop(state.conditions.remove("ConfigUnsupported")),
+                None => remove_condition(state, UNSUPPORTED),
             }
-            state.conditions.remove("ConfigDeprecated");
+            remove_condition(state, "ConfigDeprecated");
         }
         let is_gone =
             |name: &ObjectName| objects.vpas.get(name).is_none_or(|vpa| !self.handles(vpa));
@@ -357,7 +357,7 @@ impl Recommender {
         }
         let status = VpaStatus {
             recommendation: Some(recommendation),
-            conditions: state.conditions.values().cloned().collect(),
+            conditions: state.conditions.clone(),
             observed_generation: Some(vpa.metadata.generation),
         };
         (status != vpa.status).then(|| Write::Status { vpa: name.clone(), status })
@@ -373,8 +373,8 @@ impl Recommender {
         writes: &mut Vec<Write>,
     ) {
         let state = self.state.vpas.get(vpa);
-        let is_fetching = state.and_then(|state| state.conditions.get("FetchingHistory"));
-        if is_fetching.is_some_and(|condition| condition.status == "True") {
+        let mut conditions = state.into_iter().flat_map(|state| &state.conditions);
+        if conditions.any(|it| it.kind == "FetchingHistory" && it.status == "True") {
             return;
         }
         for ((container, aggregate), order) in merged.containers.iter().zip(&merged.order) {
@@ -465,26 +465,39 @@ enum Status {
     False,
 }
 
+const UNSUPPORTED: &str = "ConfigUnsupported";
+
 /// Sets a condition. The time changes only with the status. Upstream: vpaConditionsMap.Set
 fn set_condition(
     vpa: &mut VpaState,
-    kind: &str,
+    kind: &'static str,
     status: Status,
-    reason: &str,
-    message: &str,
+    reason: &'static str,
+    message: Cow<'static, str>,
     now: GoTime,
 ) {
     let status = if status == Status::True { "True" } else { "False" };
-    let old = vpa.conditions.get(kind).filter(|old| old.status == status);
-    let since = old.map_or(now.truncate_to_second(), |old| old.last_transition_time);
-    let condition = VpaCondition {
-        kind: kind.to_owned(),
-        status: status.to_owned(),
-        last_transition_time: since,
-        reason: reason.to_owned(),
-        message: message.to_owned(),
+    let mut condition = VpaCondition {
+        kind: Cow::Borrowed(kind),
+        status: Cow::Borrowed(status),
+        last_transition_time: now.truncate_to_second(),
+        reason: Cow::Borrowed(reason),
+        message,
     };
-    vpa.conditions.insert(kind.to_owned(), condition);
+    match vpa.conditions.binary_search_by(|it| (*it.kind).cmp(kind)) {
+        Ok(index) => {
+            let old = &mut vpa.conditions[index];
+            if old.status == condition.status {
+                condition.last_transition_time = old.last_transition_time;
+            }
+            *old = condition;
+        }
+        Err(index) => vpa.conditions.insert(index, condition),
+    }
+}
+
+fn remove_condition(vpa: &mut VpaState, kind: &str) {
+    vpa.conditions.retain(|condition| condition.kind != kind);
 }
 
 /// Upstream: vpa.go, updateConditionsLocked
@@ -495,14 +508,14 @@ fn update_conditions(vpa: &mut VpaState, recommendation: &Recommendation, now: G
         false => (NO_PODS, "No pods match this VPA object"),
     };
     if reason.is_empty() {
-        vpa.conditions.remove(NO_PODS);
+        remove_condition(vpa, NO_PODS);
     } else {
-        set_condition(vpa, NO_PODS, Status::True, reason, message, now);
+        set_condition(vpa, NO_PODS, Status::True, reason, message.into(), now);
     }
     const PROVIDED: &str = "RecommendationProvided";
     match recommendation.container_recommendations.is_empty() {
-        true => set_condition(vpa, PROVIDED, Status::False, reason, message, now),
-        false => set_condition(vpa, PROVIDED, Status::True, "", "", now),
+        true => set_condition(vpa, PROVIDED, Status::False, reason, message.into(), now),
+        false => set_condition(vpa, PROVIDED, Status::True, "", "".into(), now),
     }
 }
 
