@@ -128,7 +128,7 @@ fn steps() -> Vec<[ClusterChange; 1]> {
                 containers: containers.collect(),
             }
         });
-        [ClusterChange::SetMetrics(Ok(items.collect()))]
+        [ClusterChange::SetMetrics(Ok(items.collect::<Vec<_>>().into()))]
     };
     (1..=MINUTES).map(usage).collect()
 }

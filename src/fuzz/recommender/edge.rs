@@ -157,7 +157,7 @@ fn checkpoint(generator: &mut Generator, changes: &mut Vec<ClusterChange>) {
     if generator.dice.percent(40) {
         return changes.push(ClusterChange::DeleteCheckpoint(name));
     }
-    let version = generator.dice.pick(&["v3", "v2"]).to_owned();
+    let version = generator.dice.pick(&["v3", "v2"]).into();
     changes.push(ClusterChange::SetCheckpoint(Checkpoint {
         metadata: name,
         spec: CheckpointSpec { vpa_object_name: vpa.into(), container_name: "c0".into() },

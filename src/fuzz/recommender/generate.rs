@@ -132,7 +132,7 @@ impl Generator {
         let metrics = if self.dice.percent(self.edges / 3) {
             Err("the metrics API is unavailable".to_owned())
         } else {
-            Ok(self.metrics(until))
+            Ok(self.metrics(until).into())
         };
         changes.push(ClusterChange::SetMetrics(metrics));
         self.now = until;

@@ -83,7 +83,7 @@ fn used_containers(script: &Script) -> BTreeSet<(ObjectName, Arc<str>)> {
         ClusterChange::SetMetrics(Ok(items)) => Some(items),
         _ => None,
     });
-    let used = items.flatten().flat_map(|item| {
+    let used = items.flat_map(|items| &**items).flat_map(|item| {
         item.containers.iter().map(|usage| (item.pod.clone(), usage.container.clone()))
     });
     used.collect()
@@ -92,7 +92,7 @@ fn used_containers(script: &Script) -> BTreeSet<(ObjectName, Arc<str>)> {
 fn remove_usage(script: &mut Script, pod: &ObjectName, container: &str) -> bool {
     for change in script.steps.iter_mut().flat_map(|step| &mut step.changes) {
         if let ClusterChange::SetMetrics(Ok(items)) = change {
-            for item in items.iter_mut().filter(|item| item.pod == *pod) {
+            for item in Arc::make_mut(items).iter_mut().filter(|item| item.pod == *pod) {
                 item.containers.retain(|usage| &*usage.container != container);
             }
         }

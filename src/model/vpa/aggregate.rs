@@ -70,6 +70,15 @@ impl Aggregate {
         }
     }
 
+    /// Removes all samples. The settings and the time of the creation have no meaning afterwards.
+    pub(super) fn clear(&mut self) {
+        self.cpu.clear();
+        self.memory.clear();
+        self.first_sample = GoTime::ZERO;
+        self.last_sample = GoTime::ZERO;
+        self.count = 0;
+    }
+
     /// Upstream: addCPUSample
     pub(super) fn add_cpu_sample(&mut self, usage: Amount, at: GoTime) {
         self.cpu.add(cores(usage), CPU_WEIGHT, at);
@@ -139,7 +148,7 @@ impl Aggregate {
     pub(super) fn save(&self, now: GoTime) -> CheckpointStatus {
         CheckpointStatus {
             last_update_time: now.truncate_to_second(),
-            version: VERSION.to_owned(),
+            version: VERSION.into(),
             cpu: self.cpu.save(),
             memory: self.memory.save(),
             first_sample_start: self.first_sample.truncate_to_second(),

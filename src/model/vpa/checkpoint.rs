@@ -1,5 +1,6 @@
 //! The content of a checkpoint, in the JSON form of the API.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::de::{Deserializer, Error as _};
@@ -20,7 +21,7 @@ pub struct CheckpointStatus {
     #[serde(with = "api_time")]
     pub last_update_time: GoTime,
     /// The version of the format.
-    pub version: String,
+    pub version: Cow<'static, str>,
     /// The CPU histogram.
     #[serde(rename = "cpuHistogram")]
     pub cpu: HistogramCheckpoint,

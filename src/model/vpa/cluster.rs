@@ -80,6 +80,8 @@ pub(super) struct ClusterState {
     /// How often `keys` or the labels of a pod have changed.
     changes: u64,
     aggregates: Vec<Aggregate>,
+    /// Aggregates of earlier merges, which are used again.
+    spare: Containers,
 }
 
 /// A pod or container that the recommender does not know; the text is upstream's.
@@ -93,7 +95,13 @@ impl ClusterState {
             keys: BTreeMap::new(),
             changes: 0,
             aggregates: Vec::new(),
+            spare: Vec::new(),
         }
+    }
+
+    /// Keeps the aggregates of a merge for the next one.
+    pub(super) fn recycle(&mut self, merged: Merged) {
+        self.spare.extend(merged.containers);
     }
 
     /// The names of the tracked pods.
@@ -400,11 +408,18 @@ impl ClusterState {
     pub(super) fn containers_of(&mut self, vpa: &ObjectName, context: Context<'_>) -> Merged {
         let mut merged = Merged::default();
         let Some(state) = self.vpas.get_mut(vpa) else { return merged };
+        let spare = &mut self.spare;
+        let mut empty = || match spare.pop() {
+            Some((_, mut aggregate)) => {
+                aggregate.clear();
+                aggregate
+            }
+            None => Box::new(Aggregate::new(context.flags, context.now)),
+        };
         for (key, id) in &state.aggregates {
             let aggregate = &mut self.aggregates[*id];
             if merged.containers.last().is_none_or(|(name, _)| *name != key.container) {
-                let into = Box::new(Aggregate::new(context.flags, context.now));
-                merged.containers.push((key.container.clone(), into));
+                merged.containers.push((key.container.clone(), empty()));
                 merged.order.push(MergeOrder::default());
             }
             let (into, order) = (merged.containers.last_mut(), merged.order.last_mut());
@@ -416,8 +431,7 @@ impl ClusterState {
         for (name, aggregate) in &mut state.from_checkpoints {
             let found = merged.containers.binary_search_by(|(other, _)| other.cmp(name));
             let index = found.unwrap_or_else(|index| {
-                let into = Box::new(Aggregate::new(context.flags, context.now));
-                merged.containers.insert(index, (name.clone(), into));
+                merged.containers.insert(index, (name.clone(), empty()));
                 merged.order.insert(index, MergeOrder::default());
                 index
             });

@@ -102,7 +102,8 @@ pub(super) fn estimate(
 ) -> Estimation {
     let histogram = histogram(aggregate, resource);
     let percentile = percentile(flags, resource, bound);
-    let end = histogram.percentile(percentile);
+    let bucket = histogram.percentile_bucket(percentile);
+    let end = bucket.map_or(0.0, |bucket| histogram.end(bucket));
     let (base, minimum, interval) = match resource {
         Resource::Cpu => (millicores(end), minimum.cpu, flags.confidence_interval_cpu),
         Resource::Memory => (amount(end), minimum.memory, flags.confidence_interval_memory),
@@ -122,7 +123,7 @@ pub(super) fn estimate(
         resource,
         bound,
         percentile,
-        bucket: histogram.percentile_bucket(percentile),
+        bucket,
         base,
         with_margin,
         confidence,

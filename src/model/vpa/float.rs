@@ -161,7 +161,10 @@ pub(super) fn ldexp(fraction: f64, exponent: i32) -> f64 {
 /// Rounds half up, also for negative numbers. Upstream: decaying_histogram.go, round
 #[must_use]
 pub(super) fn round(x: f64) -> i64 {
-    (x + 0.5).floor() as i64
+    let shifted = x + 0.5;
+    let truncated = shifted as i64;
+    // The floor of the number, without a call.
+    if truncated as f64 > shifted { truncated - 1 } else { truncated }
 }
 
 /// Truncates a number to an amount. Numbers above the maximum become the maximum, negative ones

@@ -135,6 +135,15 @@ impl Histogram {
         Histogram { scheme, half_life, reference, weights, total: 0.0, min: LAST, max: 0 }
     }
 
+    /// Removes all samples and sets the reference time to zero.
+    pub(super) fn clear(&mut self) {
+        self.weights.fill(0.0);
+        self.reference = GoTime::ZERO;
+        self.total = 0.0;
+        self.min = LAST;
+        self.max = 0;
+    }
+
     /// Returns true if no bucket has a weight.
     #[must_use]
     pub(super) fn is_empty(&self) -> bool {
@@ -197,12 +206,14 @@ impl Histogram {
     /// The end of the bucket that contains a percentile (0 to 1), or 0 if the histogram is empty.
     ///
     /// Upstream: histogram.go, Percentile
-    #[must_use]
+    #[cfg(test)]
     pub(super) fn percentile(&self, percentile: f64) -> f64 {
-        match self.percentile_bucket(percentile) {
-            Some(bucket) => self.scheme.start(bucket + 1),
-            None => 0.0,
-        }
+        self.percentile_bucket(percentile).map_or(0.0, |bucket| self.end(bucket))
+    }
+
+    /// The end of a bucket; the start of the last one, which has no end.
+    pub(super) fn end(&self, bucket: usize) -> f64 {
+        self.scheme.start(bucket + 1)
     }
 
     /// The bucket that contains a percentile (0 to 1); `None` if the histogram is empty.

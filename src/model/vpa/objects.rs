@@ -22,7 +22,7 @@ pub struct Objects {
     /// The objects to which VPAs refer.
     pub targets: Vec<Target>,
     /// The response of the resource metrics API: usage, or an error.
-    pub metrics: Result<Vec<PodMetrics>, String>,
+    pub metrics: Result<Arc<Vec<PodMetrics>>, String>,
 }
 
 /// An object to which a VPA can refer.
@@ -66,7 +66,7 @@ impl Default for Objects {
             checkpoints: BTreeMap::new(),
             pods: BTreeMap::new(),
             targets: Vec::new(),
-            metrics: Ok(Vec::new()),
+            metrics: Ok(Arc::default()),
         }
     }
 }

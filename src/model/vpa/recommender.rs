@@ -217,6 +217,9 @@ impl Recommender {
                 self.collect_checkpoints(objects, &mut run.writes);
             }
         }
+        for (_, containers) in merged {
+            self.state.recycle(containers);
+        }
         if self.last_gc.is_none_or(|last| now.since(last) >= GC_INTERVAL) {
             self.last_gc = Some(now);
             self.state.collect_garbage(now, |vpa, reference| {
@@ -243,7 +246,9 @@ impl Recommender {
             });
             (name.clone(), estimations.collect())
         });
-        containers.collect()
+        let explained = containers.collect();
+        self.state.recycle(merged);
+        explained
     }
 
     fn containers_of(&mut self, vpa: &ObjectName, now: GoTime) -> Merged {

@@ -1,5 +1,7 @@
 //! A recommender in a cluster that changes over time: the model's counterpart of an engine.
 
+use std::sync::Arc;
+
 use super::api::{Checkpoint, ObjectName, VerticalPodAutoscaler};
 use super::flags::RecommenderFlags;
 use super::objects::{Objects, PodMetrics, Target};
@@ -31,7 +33,7 @@ pub enum ClusterChange {
     /// A pod is evicted because the memory of its node is exhausted.
     Evict(ObservedOom),
     /// Replaces the response of the resource metrics API.
-    SetMetrics(Result<Vec<PodMetrics>, String>),
+    SetMetrics(Result<Arc<Vec<PodMetrics>>, String>),
     /// Replaces the recommender with a new one, whose first run is one interval later.
     Restart,
 }

@@ -70,11 +70,12 @@ fn usage(minute: i64, containers: &[&str], cpu: i64, memory: i64) -> ClusterChan
         cpu: Some(cpu),
         memory: Some(memory),
     });
-    ClusterChange::SetMetrics(Ok(vec![PodMetrics {
+    let items = vec![PodMetrics {
         pod: ObjectName::new("ns", "web-0"),
         timestamp: GoTime::from_unix(START).plus(Span::from_mins(minute)),
         containers: containers.collect(),
-    }]))
+    }];
+    ClusterChange::SetMetrics(Ok(items.into()))
 }
 
 /// Runs with constant usage for some minutes. Returns the last status as JSON.
@@ -222,7 +223,7 @@ fn a_restart_continues_from_the_checkpoint() {
     let checkpoint = &session.objects().checkpoints[&ObjectName::new("ns", "web-a")].status;
     assert_eq!((checkpoint.total_samples_count, &*checkpoint.version), (10, "v3"));
     assert_eq!((checkpoint.cpu.weights.len(), checkpoint.memory.weights.len()), (1, 0));
-    let changes = [ClusterChange::Restart, ClusterChange::SetMetrics(Ok(Vec::new()))];
+    let changes = [ClusterChange::Restart, ClusterChange::SetMetrics(Ok(Vec::new().into()))];
     let stepped = session.step(&changes, Time::from_secs(660));
     let Some(Write::Status { status, .. }) = stepped.runs[0].run.writes.first() else {
         panic!("{stepped:#?}");
