@@ -55,6 +55,43 @@ enum Link {
     Direct(AggregateId),
 }
 
+impl Link {
+    /// The aggregate, if it is known after this number of changes of the keys.
+    fn known(self, changes: u64) -> Option<AggregateId> {
+        match self {
+            Link::Direct(id) => Some(id),
+            Link::ByKey { known } => known.filter(|(_, at)| *at == changes).map(|(id, _)| id),
+        }
+    }
+}
+
+/// The samples of a container that are not discarded.
+struct Samples {
+    cpu: Option<Amount>,
+    memory: Option<Amount>,
+    /// The number of samples that are discarded.
+    discarded: usize,
+}
+
+impl Samples {
+    fn accepted(usage: &ContainerUsage, state: &Container, at: GoTime) -> Samples {
+        let cpu = usage.cpu.filter(|cpu| state.accepts_cpu(*cpu, at).is_ok());
+        let memory = usage.memory.filter(|memory| state.accepts_memory(*memory, at).is_ok());
+        let count = |option: Option<Amount>| usize::from(option.is_some());
+        let discarded = count(usage.cpu) + count(usage.memory) - count(cpu) - count(memory);
+        Samples { cpu, memory, discarded }
+    }
+
+    fn add(&self, state: &mut Container, aggregate: &mut Aggregate, at: GoTime) {
+        if let Some(cpu) = self.cpu {
+            state.add_cpu_sample(aggregate, cpu, at);
+        }
+        if let Some(memory) = self.memory {
+            state.add_memory_sample(aggregate, memory, at);
+        }
+    }
+}
+
 /// A VPA.
 #[derive(Debug)]
 pub(super) struct VpaState {
@@ -244,10 +281,9 @@ impl ClusterState {
     ) -> Option<(&mut Container, &mut Aggregate)> {
         let changes = self.changes;
         let state = self.pods.get(pod)?;
-        let id = match state.containers.get(container)?.aggregate {
-            Link::Direct(id) => id,
-            Link::ByKey { known: Some((id, at)) } if at == changes => id,
-            Link::ByKey { .. } => {
+        let id = match state.containers.get(container)?.aggregate.known(changes) {
+            Some(id) => id,
+            None => {
                 let labels = state.labels.clone();
                 self.find_or_create(pod, container, &labels, context)
             }
@@ -260,7 +296,8 @@ impl ClusterState {
         Some((&mut found.state, &mut self.aggregates[id]))
     }
 
-    /// Adds the usage of a container. Returns the number of samples that were discarded.
+    /// Adds the usage of a container, unless it is an init container. Returns the number of samples
+    /// that were discarded.
     ///
     /// Upstream: AddSample, for CPU and for memory
     pub(super) fn add_usage(
@@ -270,36 +307,28 @@ impl ClusterState {
         at: GoTime,
         context: Context<'_>,
     ) -> Result<usize, KeyError> {
-        let Some(state) = self.pods.get(pod) else {
+        let Some(state) = self.pods.get_mut(pod) else {
             return Err(KeyError(format!("KeyError: {{{} {}}}", pod.namespace, pod.name)));
         };
         let container = &usage.container;
-        let Some(ContainerOfPod { state, .. }) = state.containers.get(container) else {
+        if state.init_containers.contains(container) {
+            return Ok(0);
+        }
+        let Some(ContainerOfPod { state, aggregate }) = state.containers.get_mut(container) else {
             let ObjectName { namespace, name } = pod;
             return Err(KeyError(format!("KeyError: {{{{{namespace} {name}}} {container}}}")));
         };
-        let cpu = usage.cpu.map(|cpu| state.accepts_cpu(cpu, at).map(|()| cpu));
-        let memory = usage.memory.map(|memory| state.accepts_memory(memory, at).map(|()| memory));
-        let is_discarded = [matches!(cpu, Some(Err(_))), matches!(memory, Some(Err(_)))];
-        let (cpu, memory) = (cpu.and_then(Result::ok), memory.and_then(Result::ok));
-        if cpu.is_some() || memory.is_some() {
-            let Some((container, aggregate)) = self.resolve(pod, container, context) else {
-                return Ok(0);
-            };
-            if let Some(cpu) = cpu {
-                container.add_cpu_sample(aggregate, cpu, at);
-            }
-            if let Some(memory) = memory {
-                container.add_memory_sample(aggregate, memory, at);
+        let samples = Samples::accepted(usage, state, at);
+        match aggregate.known(self.changes) {
+            _ if samples.cpu.is_none() && samples.memory.is_none() => {}
+            Some(id) => samples.add(state, &mut self.aggregates[id], at),
+            None => {
+                if let Some((state, aggregate)) = self.resolve(pod, container, context) {
+                    samples.add(state, aggregate, at);
+                }
             }
         }
-        Ok(is_discarded.into_iter().filter(|discarded| *discarded).count())
-    }
-
-    /// Returns true if a container is an init container of a tracked pod.
-    pub(super) fn is_init_container(&self, pod: &ObjectName, container: &str) -> bool {
-        let pod = self.pods.get(pod);
-        pod.is_some_and(|pod| pod.init_containers.iter().any(|name| &**name == container))
+        Ok(samples.discarded)
     }
 
     /// Records an OOM kill. Upstream: RecordOOM

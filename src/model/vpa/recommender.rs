@@ -323,9 +323,6 @@ impl Recommender {
         };
         for item in items {
             for usage in &item.containers {
-                if self.state.is_init_container(&item.pod, &usage.container) {
-                    continue;
-                }
                 let result = self.state.add_usage(&item.pod, usage, item.timestamp, context);
                 if result.is_err() && self.flags.memory_saver {
                     continue;
