@@ -62,7 +62,7 @@
 //!
 //! | module | purpose | may use |
 //! |---|---|---|
-//! | [`model`] | the reference model of the HPA: pure, deterministic, fast | no other module |
+//! | [`model`] | the reference models of the HPA and of the VPA's recommender: pure, deterministic, fast | no other module |
 //! | [`scenario`] | scenario files: parsing, validation, writing | `model`, `compare` |
 //! | [`world`] | pods, workloads and metrics over time | `model`, `scenario`, `trace` |
 //! | [`trace`] | observations of a controller; their JSON and recorded forms | `model` |

@@ -36,7 +36,11 @@ const fn module(
 
 /// The modules; each one follows the modules that it may use.
 const MODULES: &[Module] = &[
-    module("model", "the reference model of the HPA: pure, deterministic, fast", &[]),
+    module(
+        "model",
+        "the reference models of the HPA and of the VPA's recommender: pure, deterministic, fast",
+        &[],
+    ),
     module("scenario", "scenario files: parsing, validation, writing", &["model", "compare"]),
     module("world", "pods, workloads and metrics over time", &["model", "scenario", "trace"]),
     module("trace", "observations of a controller; their JSON and recorded forms", &["model"]),

@@ -4,6 +4,7 @@
 //! observe; it does not change how the others are compared.
 
 mod known;
+pub mod recommender;
 
 pub use known::{Known, KnownDisagreement};
 

@@ -10,6 +10,7 @@ mod area;
 mod coverage;
 mod dice;
 mod generate;
+pub mod recommender;
 mod shrink;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! The reference model of the HorizontalPodAutoscaler controller, as pure code.
+//! The reference model of the HorizontalPodAutoscaler controller, as pure code. [`vpa`] is the
+//! model of the recommender of the Vertical Pod Autoscaler.
 //!
 //! From the objects and metrics that the controller reads, [`hpa::Controller::sync`] predicts all
 //! observable results of a reconcile, with their derivation. The model has no clock, no
@@ -17,3 +18,4 @@ pub mod rules;
 pub mod selector;
 pub mod series;
 pub mod time;
+pub mod vpa;

@@ -26,10 +26,14 @@ pub enum Artifact {
     Host,
     /// etcd, kube-apiserver and kube-controller-manager in one program.
     ControlPlane,
+    /// The host of the recommender of the Vertical Pod Autoscaler in virtual time. Its releases are
+    /// those of the Vertical Pod Autoscaler, not of Kubernetes.
+    Recommender,
 }
 
 impl Artifact {
-    pub(super) const ALL: [Artifact; 2] = [Artifact::Host, Artifact::ControlPlane];
+    pub(super) const ALL: [Artifact; 3] =
+        [Artifact::Host, Artifact::ControlPlane, Artifact::Recommender];
 
     /// The name.
     #[must_use]
@@ -37,6 +41,7 @@ impl Artifact {
         match self {
             Artifact::Host => NAME,
             Artifact::ControlPlane => "controlplane",
+            Artifact::Recommender => "recommender",
         }
     }
 
@@ -45,6 +50,7 @@ impl Artifact {
         match self {
             Artifact::Host => HOST,
             Artifact::ControlPlane => "./controlplane",
+            Artifact::Recommender => "./recommender",
         }
     }
 
@@ -53,6 +59,7 @@ impl Artifact {
         match self {
             Artifact::Host => "versions",
             Artifact::ControlPlane => "controlplane/versions",
+            Artifact::Recommender => "recommender/versions",
         }
     }
 
@@ -61,9 +68,28 @@ impl Artifact {
         format!("{}/v{release}.mod", self.mod_files())
     }
 
+    /// The module whose version is the version of the program.
+    fn module(self) -> &'static str {
+        match self {
+            Artifact::Host | Artifact::ControlPlane => "k8s.io/kubernetes",
+            Artifact::Recommender => "k8s.io/autoscaler/vertical-pod-autoscaler",
+        }
+    }
+
+    /// The prefix and the oldest minor release of the build tags.
+    pub(super) fn tags(self) -> (&'static str, u32) {
+        match self {
+            Artifact::Host | Artifact::ControlPlane => ("k", 6),
+            Artifact::Recommender => ("vpa", 7),
+        }
+    }
+
     /// Returns true if it is built from this folder of the sources.
     pub(super) fn includes(self, folder: &Path) -> bool {
-        folder.starts_with("controlplane") == (self == Artifact::ControlPlane)
+        let owners =
+            [("controlplane", Artifact::ControlPlane), ("recommender", Artifact::Recommender)];
+        let owner = owners.into_iter().find(|(owned, _)| folder.starts_with(owned));
+        owner.map_or(Artifact::Host, |(_, owner)| owner) == self
     }
 }
 
@@ -86,15 +112,16 @@ pub fn supported(artifact: Artifact) -> impl DoubleEndedIterator<Item = Release>
     minors.into_iter().map(|minor| Release { minor })
 }
 
-/// The version of Kubernetes that is built for a release: `v1.36.3`. `None` if the release is
+/// The version of upstream that is built for a release: `v1.36.3`. `None` if the release is
 /// unknown.
 #[must_use]
 pub fn version(artifact: Artifact, release: Release) -> Option<String> {
     let text = SOURCES.get_file(artifact.mod_file(release))?.contents_utf8()?;
-    let module = text.lines().find_map(|line| {
-        line.trim_start_matches("require").trim().strip_prefix("k8s.io/kubernetes ")
+    let version = text.lines().find_map(|line| {
+        let module = line.trim_start_matches("require").trim();
+        module.strip_prefix(artifact.module())?.strip_prefix(' ')
     });
-    module.and_then(|version| version.split_whitespace().next()).map(str::to_owned)
+    version.and_then(|version| version.split_whitespace().next()).map(str::to_owned)
 }
 
 /// A hash as it is written in names.

@@ -131,6 +131,7 @@ pub fn ensure(
         let name = match artifact {
             Artifact::Host => NAME,
             Artifact::ControlPlane => "embedded",
+            Artifact::Recommender => artifact.name(),
         };
         return Err(EngineError::Unavailable {
             engine: name.into(),
@@ -138,9 +139,10 @@ pub fn ensure(
             hint: match artifact {
                 Artifact::Host => "`kube-lockstep doctor` lists the releases".to_owned(),
                 Artifact::ControlPlane => {
-                    let releases: Vec<String> =
-                        supported(artifact).map(|release| release.to_string()).collect();
-                    format!("the releases with a control plane are {}", releases.join(", "))
+                    format!("the releases with a control plane are {}", list_of(artifact))
+                }
+                Artifact::Recommender => {
+                    format!("the releases of the recommender are {}", list_of(artifact))
                 }
             },
         });
@@ -155,6 +157,12 @@ pub fn ensure(
         build(&cache, &program, artifact, release, stop, progress)?;
     }
     Ok(program)
+}
+
+/// The releases that can be built, as text.
+fn list_of(artifact: Artifact) -> String {
+    let releases: Vec<String> = supported(artifact).map(|release| release.to_string()).collect();
+    releases.join(", ")
 }
 
 fn program(cache: &Path, artifact: Artifact, release: Release, go: &Go) -> PathBuf {
@@ -228,7 +236,7 @@ fn build(
         name: NAME,
         sources: scratch.path(),
         scratch: scratch.path(),
-        flags: flags(&artifact.mod_file(release), release, builds, "readonly"),
+        flags: flags(artifact, &artifact.mod_file(release), release, builds, "readonly"),
         target: artifact.package(),
         stop,
     };
@@ -243,6 +251,7 @@ fn build(
             let version = version(artifact, release).unwrap_or_default();
             compile_control_plane(&build, &label, &version, &output, progress)?;
         }
+        Artifact::Recommender => compile(&build, &label, &output, progress)?,
     }
     cache::install(&output, program)
         .map_err(|error| failed("the engine can't be installed", &error))
@@ -252,8 +261,17 @@ const OUTPUT: &str = "engine";
 
 /// The flags that the commands of a build share: the mod file, the tags of all releases up to the
 /// release whose Go API is used, and the share of the cores.
-pub(super) fn flags(modfile: &str, api: Release, builds: usize, mode: &str) -> Vec<String> {
-    let tags = (6..=api.minor).map(|minor| format!("k1.{minor}")).collect::<Vec<_>>().join(",");
+pub(super) fn flags(
+    artifact: Artifact,
+    modfile: &str,
+    api: Release,
+    builds: usize,
+    mode: &str,
+) -> Vec<String> {
+    let (prefix, oldest) = artifact.tags();
+    let tags: Vec<String> =
+        (oldest..=api.minor).map(|minor| format!("{prefix}1.{minor}")).collect();
+    let tags = tags.join(",");
     vec![
         format!("-mod={mode}"),
         format!("-modfile={modfile}"),

@@ -172,7 +172,7 @@ impl Checkout {
     }
 
     fn flags(&self, mode: &str) -> Vec<String> {
-        flags(MOD, self.api, builds_at_a_time(), mode)
+        flags(Artifact::Host, MOD, self.api, builds_at_a_time(), mode)
     }
 
     /// Writes the sources of the host, and the mod file, to the folder of the checkout. Returns the

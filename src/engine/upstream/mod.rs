@@ -11,6 +11,7 @@ mod cache;
 pub mod checkout;
 mod go;
 mod process;
+pub mod recommender;
 mod staging;
 mod v2beta1;
 

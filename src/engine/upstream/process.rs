@@ -110,10 +110,10 @@ impl Process {
     }
 
     /// Waits for the next answer and parses it.
-    pub(super) fn receive_as(
+    pub(super) fn receive_as<T>(
         &mut self,
-        read: impl Fn(&[u8]) -> Result<Answer, String>,
-    ) -> Result<Answer, EngineError> {
+        read: impl Fn(&[u8]) -> Result<T, String>,
+    ) -> Result<T, EngineError> {
         let deadline = Instant::now() + self.limit;
         loop {
             if let Some(end) = self.line_end() {

@@ -114,6 +114,30 @@ impl Quantity {
         Quantity { milli, amount: Amount::Int { value: milli, scale: MILLI }, format, text: None }
     }
 
+    /// A quantity from whole units, as the recommender of the VPA writes memory.
+    ///
+    /// Upstream: quantity.go, NewQuantity
+    #[must_use]
+    pub fn from_units(units: i64, format: Format) -> Quantity {
+        Quantity::new(Amount::Int { value: units, scale: 0 }, format, None)
+    }
+
+    /// Parses a quantity of a custom resource: the API server stores its text unchanged.
+    ///
+    /// # Errors
+    /// If the text is not a quantity.
+    pub fn parse_stored(text: &str) -> Result<Quantity, QuantityError> {
+        Quantity::parse_once(text)
+    }
+
+    /// Parses a quantity that is printed exactly as it was written, to compare texts.
+    ///
+    /// # Errors
+    /// If the text is not a quantity.
+    pub fn parse_verbatim(text: &str) -> Result<Quantity, QuantityError> {
+        Ok(Quantity { text: Some(text.into()), ..Quantity::parse_once(text)? })
+    }
+
     /// Prints the quantity and parses it again, as the API does. A quantity without a binary suffix
     /// is then in decimal units, and a huge quantity may have another value.
     #[must_use]
@@ -127,6 +151,14 @@ impl Quantity {
     #[must_use]
     pub fn milli(&self) -> i64 {
         self.milli
+    }
+
+    /// The value in whole units, rounded and overflowing as upstream does.
+    ///
+    /// Upstream: quantity.go, Quantity.Value
+    #[must_use]
+    pub fn value(&self) -> i64 {
+        value_at(&self.amount, 0)
     }
 
     /// The value as a float, as the controller reads tolerances: mantissa times a power of ten.
@@ -261,7 +293,7 @@ impl Quantity {
     }
 
     fn new(amount: Amount, format: Format, text: Option<Arc<str>>) -> Quantity {
-        Quantity { milli: milli_value(&amount), amount, format, text }
+        Quantity { milli: value_at(&amount, MILLI), amount, format, text }
     }
 
     pub(in crate::model) fn to_dec(&self) -> Dec {
@@ -397,13 +429,14 @@ fn parse_slowly(
     Ok(Quantity::new(Amount::Dec(Arc::new(dec)), format, None))
 }
 
-fn milli_value(amount: &Amount) -> i64 {
+/// The value in units of `10^unit`. Upstream: quantity.go, Quantity.ScaledValue
+fn value_at(amount: &Amount, unit: i32) -> i64 {
     match amount {
-        Amount::Int { value, scale } if *scale < MILLI => {
-            negative_scale_int64(*value, MILLI.wrapping_sub(*scale))
+        Amount::Int { value, scale } if *scale < unit => {
+            negative_scale_int64(*value, unit.wrapping_sub(*scale))
         }
-        Amount::Int { value, scale } => positive_scale_int64(*value, scale.wrapping_sub(MILLI)),
-        Amount::Dec(dec) => scaled_value(dec),
+        Amount::Int { value, scale } => positive_scale_int64(*value, scale.wrapping_sub(unit)),
+        Amount::Dec(dec) => scaled_value(dec, unit),
     }
 }
 
@@ -448,9 +481,11 @@ fn positive_scale_int64(base: i64, scale: i32) -> i64 {
     if base == i64::MIN { 0 } else { base.wrapping_mul(factor) }
 }
 
-/// The milli-value of a big decimal: rounded up, wrapping. Upstream: scale_int.go, scaledValue
-fn scaled_value(dec: &Dec) -> i64 {
-    let dif = dec.scale.wrapping_add(MILLI);
+/// The value of a big decimal in units of `10^unit`: rounded up, wrapping.
+///
+/// Upstream: scale_int.go, scaledValue
+fn scaled_value(dec: &Dec, unit: i32) -> i64 {
+    let dif = dec.scale.wrapping_add(unit);
     if dif <= 0 {
         return dec.unscaled_i64().wrapping_mul(power_of_ten(dif.unsigned_abs()));
     }
@@ -467,7 +502,7 @@ fn scaled_value(dec: &Dec) -> i64 {
     if dec.unscaled > &unscaled * &divisor {
         unscaled += 1;
     }
-    Dec { unscaled, scale: -MILLI }.unscaled_i64()
+    Dec { unscaled, scale: unit.wrapping_neg() }.unscaled_i64()
 }
 
 /// `int64(math.Pow10(n))` on amd64.

@@ -14,6 +14,7 @@ mod release;
 mod scale;
 mod status;
 mod texts;
+mod vpa;
 
 pub use admission::{AdmissionRules, InvalidQuantities, MaxReplicasError};
 pub use changes::{CHANGES, Change};
@@ -26,6 +27,7 @@ pub use release::{Release, ReleaseError, Releases};
 pub use scale::{AtZero, MissingScale, ScaleRules};
 pub use status::StatusRules;
 pub use texts::{AmbiguousHpas, MissingRequest, ObjectError, TextRules};
+pub use vpa::{OldestOom, RemovedPods, VPA_CHANGES, VpaChange, VpaRelease, VpaRules};
 
 use super::flags::{FeatureGates, Flag, Flags, Gate, GateRule};
 use super::time::Span;

@@ -1,0 +1,189 @@
+//! Unusual changes of a generated script: OOM kills, pods that come and go, edits, restarts.
+
+use super::generate::Generator;
+use super::plan::{NAMESPACE, oom_killed};
+use crate::model::time::Span;
+use crate::model::vpa::{
+    Checkpoint, CheckpointSpec, CheckpointStatus, ClusterChange, ContainerState, HistorySample,
+    ObjectName, ObservedOom, OomKill, Phase, PodHistory,
+};
+
+/// Adds one or two unusual changes.
+pub(super) fn add(generator: &mut Generator, changes: &mut Vec<ClusterChange>) {
+    let workload = generator.dice.below(generator.workloads.len() as u64) as usize;
+    match generator.dice.below(16) {
+        0..=3 => oom(generator, workload, changes),
+        4 => terminated(generator, workload, changes),
+        5 => evict(generator, workload, changes),
+        6 | 7 => replace_pod(generator, workload, changes),
+        8 => relabel(generator, workload, changes),
+        9 => phase(generator, workload, changes),
+        10 | 11 => edit(generator, workload, changes),
+        12 => target(generator, workload, changes),
+        13 => vpa(generator, workload, changes),
+        14 => checkpoint(generator, changes),
+        _ => changes.push(ClusterChange::Restart),
+    }
+}
+
+/// The index of a random pod of a workload.
+fn any_pod(generator: &mut Generator, workload: usize) -> Option<usize> {
+    let pods = generator.workloads[workload].pods.len() as u64;
+    (pods > 0).then(|| generator.dice.below(pods) as usize)
+}
+
+/// A container is killed and restarted between two updates of the pod.
+fn oom(generator: &mut Generator, workload: usize, changes: &mut Vec<ClusterChange>) {
+    let Some(index) = any_pod(generator, workload) else { return };
+    let age = generator.dice.weighted(&[(5, 5), (2, 600), (1, 90_000), (1, 400_000)]);
+    let at = generator.now().plus(Span::from_secs(-generator.dice.between(0, age)));
+    let request = generator.dice.pick(&[None, Some(0), Some(300 << 20), Some(9 << 30)]);
+    let workload = &mut generator.workloads[workload];
+    workload.pods[index].restarts += 1;
+    let mut pod = workload.pod(&workload.pods[index]);
+    let container = generator.dice.below(pod.statuses.len() as u64) as usize;
+    for (position, status) in pod.statuses.iter_mut().enumerate() {
+        status.memory_request = request;
+        if position == container {
+            status.last_terminated = Some(oom_killed(at));
+        }
+    }
+    changes.push(ClusterChange::SetPod(pod));
+}
+
+/// A container is killed, which an update shows, and restarted, which another update shows.
+fn terminated(generator: &mut Generator, workload: usize, changes: &mut Vec<ClusterChange>) {
+    let Some(index) = any_pod(generator, workload) else { return };
+    let at = generator.now();
+    let workload = &mut generator.workloads[workload];
+    let mut pod = workload.pod(&workload.pods[index]);
+    for status in &mut pod.statuses {
+        status.state = ContainerState::Terminated(oom_killed(at));
+    }
+    changes.push(ClusterChange::SetPod(pod));
+    if generator.dice.percent(50) {
+        workload.pods[index].restarts += 1;
+        let mut pod = workload.pod(&workload.pods[index]);
+        for status in &mut pod.statuses {
+            status.last_terminated = Some(oom_killed(at));
+        }
+        changes.push(ClusterChange::SetPod(pod));
+    }
+}
+
+fn evict(generator: &mut Generator, workload: usize, changes: &mut Vec<ClusterChange>) {
+    let Some(index) = any_pod(generator, workload) else { return };
+    let requested = generator.dice.between(1 << 20, 1 << 31);
+    let at = generator.now();
+    let workload = &generator.workloads[workload];
+    let oom = ObservedOom {
+        pod: workload.pods[index].name.clone(),
+        container: workload.containers[0].clone(),
+        kill: OomKill { at, requested },
+    };
+    changes.push(ClusterChange::Evict(oom));
+}
+
+/// A pod is deleted, after an OOM kill of one of its containers or without; another one may follow.
+fn replace_pod(generator: &mut Generator, workload: usize, changes: &mut Vec<ClusterChange>) {
+    let number = generator.pods;
+    generator.pods += 1;
+    let mut track = 0;
+    if let Some(index) = any_pod(generator, workload) {
+        if generator.dice.percent(30) {
+            evict(generator, workload, changes);
+        }
+        let pod = generator.workloads[workload].pods.remove(index);
+        track = pod.track;
+        changes.push(ClusterChange::DeletePod(pod.name));
+    }
+    if generator.dice.percent(75) {
+        let workload = &mut generator.workloads[workload];
+        let index = workload.add_pod(number, track);
+        changes.push(ClusterChange::SetPod(workload.pod(&workload.pods[index])));
+    }
+}
+
+fn relabel(generator: &mut Generator, workload: usize, changes: &mut Vec<ClusterChange>) {
+    let Some(index) = any_pod(generator, workload) else { return };
+    let workload = &mut generator.workloads[workload];
+    if workload.has_tracks {
+        workload.pods[index].track ^= 1;
+    }
+    changes.push(ClusterChange::SetPod(workload.pod(&workload.pods[index])));
+}
+
+fn phase(generator: &mut Generator, workload: usize, changes: &mut Vec<ClusterChange>) {
+    let Some(index) = any_pod(generator, workload) else { return };
+    let workload = &generator.workloads[workload];
+    let mut pod = workload.pod(&workload.pods[index]);
+    pod.phase = generator.dice.pick(&[Phase::Succeeded, Phase::Failed, Phase::Unknown]);
+    if generator.dice.percent(30) {
+        pod.init_containers = vec![workload.containers[0].clone()];
+    }
+    changes.push(ClusterChange::SetPod(pod));
+}
+
+fn edit(generator: &mut Generator, workload: usize, changes: &mut Vec<ClusterChange>) {
+    generator.generation += 1;
+    let vpa = generator.workloads[workload].vpa(&mut generator.dice, generator.generation);
+    changes.push(ClusterChange::SetVpa(vpa));
+}
+
+fn target(generator: &mut Generator, workload: usize, changes: &mut Vec<ClusterChange>) {
+    let mut target = generator.workloads[workload].target();
+    match generator.dice.below(6) {
+        0 => return changes.push(ClusterChange::DeleteTarget(target)),
+        1 => target.has_parent = true,
+        2 => target.error = Some("it is not scalable".to_owned()),
+        _ => {}
+    }
+    changes.push(ClusterChange::SetTarget(target));
+}
+
+/// A VPA is deleted, or created again.
+fn vpa(generator: &mut Generator, workload: usize, changes: &mut Vec<ClusterChange>) {
+    let name = ObjectName::new(NAMESPACE, generator.workloads[workload].name.clone());
+    changes.push(ClusterChange::DeleteVpa(name));
+    if generator.dice.percent(70) {
+        edit(generator, workload, changes);
+    }
+}
+
+/// A checkpoint without a VPA, or with a version that is not supported; or one is deleted.
+fn checkpoint(generator: &mut Generator, changes: &mut Vec<ClusterChange>) {
+    let vpa = generator.dice.pick(&["app0", "app1", "gone"]);
+    let name = ObjectName::new(NAMESPACE, format!("{vpa}-c0"));
+    if generator.dice.percent(40) {
+        return changes.push(ClusterChange::DeleteCheckpoint(name));
+    }
+    let version = generator.dice.pick(&["v3", "v2"]).into();
+    changes.push(ClusterChange::SetCheckpoint(Checkpoint {
+        metadata: name,
+        spec: CheckpointSpec { vpa_object_name: vpa.into(), container_name: "c0".into() },
+        status: CheckpointStatus { version, ..CheckpointStatus::default() },
+    }));
+}
+
+impl Generator {
+    /// A history of one pod for each set of labels: upstream reads several pods in a random order.
+    pub(super) fn history(&mut self) -> Vec<PodHistory> {
+        let mut history = Vec::new();
+        let start = self.now();
+        let pods = self.workloads.iter().flat_map(|workload| {
+            let tracks = if workload.has_tracks { 2 } else { 1 };
+            workload.pods.iter().take(tracks).map(|pod| workload.pod(pod)).collect::<Vec<_>>()
+        });
+        for pod in pods.collect::<Vec<_>>() {
+            let mut samples = Vec::new();
+            for hour in 0..self.dice.between(1, 48) {
+                let at = start.plus(Span::from_mins(60 * (hour - 48)));
+                for container in &pod.containers {
+                    samples.push(HistorySample { at, usage: self.usage(&container.name) });
+                }
+            }
+            history.push(PodHistory { pod: pod.name, labels: pod.labels, samples });
+        }
+        history
+    }
+}

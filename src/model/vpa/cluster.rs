@@ -1,0 +1,655 @@
+//! The recommender's state: pods, VPAs and aggregated samples, with the links between them.
+//!
+//! Upstream: `pkg/recommender/model/{cluster,vpa}.go`
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::aggregate::Aggregate;
+use super::api::{ObjectName, ResourcePolicy, TargetRef, VerticalPodAutoscaler, VpaCondition};
+use super::container::{Container, OomError};
+use super::flags::RecommenderFlags;
+use super::float::Amount;
+use super::histogram::Histogram;
+use super::pod::{Labels, ObservedOom, Phase, Pod};
+use super::recommendation::Containers;
+use super::time::GoTime;
+use crate::model::rules::VpaRules;
+use crate::model::selector::Selector;
+
+/// The containers that share an aggregate: those with the same name in pods with the same labels.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct AggregateKey {
+    namespace: Arc<str>,
+    container: Arc<str>,
+    labels: Arc<str>,
+}
+
+/// The index of an aggregate, which stays valid after the aggregate was deleted.
+type AggregateId = usize;
+
+/// A pod with the state of its containers.
+#[derive(Debug)]
+struct PodState {
+    labels: Labels,
+    phase: Phase,
+    containers: BTreeMap<Arc<str>, ContainerOfPod>,
+    init_containers: Vec<Arc<str>>,
+    /// The object that was loaded last: loading it again has no effect.
+    object: Option<Arc<Pod>>,
+}
+
+#[derive(Debug)]
+struct ContainerOfPod {
+    state: Container,
+    aggregate: Link,
+}
+
+/// The link of a container to its aggregate.
+#[derive(Clone, Copy, Debug)]
+enum Link {
+    /// By its key, which is resolved when it is used. `known` is the last result and the number of
+    /// changes of the keys before it.
+    ByKey { known: Option<(AggregateId, u64)> },
+    /// To an aggregate that may be deleted: the labels of the pod have changed.
+    Direct(AggregateId),
+}
+
+impl Link {
+    /// The aggregate, if it is known after this number of changes of the keys.
+    fn known(self, changes: u64) -> Option<AggregateId> {
+        match self {
+            Link::Direct(id) => Some(id),
+            Link::ByKey { known } => known.filter(|(_, at)| *at == changes).map(|(id, _)| id),
+        }
+    }
+}
+
+/// The samples of a container that are not discarded.
+struct Samples {
+    cpu: Option<Amount>,
+    memory: Option<Amount>,
+    /// The number of samples that are discarded.
+    discarded: usize,
+}
+
+impl Samples {
+    fn accepted(usage: &ContainerUsage, state: &Container, at: GoTime) -> Samples {
+        let cpu = usage.cpu.filter(|cpu| state.accepts_cpu(*cpu, at).is_ok());
+        let memory = usage.memory.filter(|memory| state.accepts_memory(*memory, at).is_ok());
+        let count = |option: Option<Amount>| usize::from(option.is_some());
+        let discarded = count(usage.cpu) + count(usage.memory) - count(cpu) - count(memory);
+        Samples { cpu, memory, discarded }
+    }
+
+    fn add(&self, state: &mut Container, aggregate: &mut Aggregate, at: GoTime) {
+        if let Some(cpu) = self.cpu {
+            state.add_cpu_sample(aggregate, cpu, at);
+        }
+        if let Some(memory) = self.memory {
+            state.add_memory_sample(aggregate, memory, at);
+        }
+    }
+}
+
+/// A VPA.
+#[derive(Debug)]
+pub(super) struct VpaState {
+    pub(super) selector: Selector,
+    policy: Option<ResourcePolicy>,
+    pub(super) target_ref: TargetRef,
+    aggregates: BTreeMap<AggregateKey, AggregateId>,
+    /// The samples of checkpoints, by the name of the container.
+    pub(super) from_checkpoints: BTreeMap<Arc<str>, Box<Aggregate>>,
+    /// Sorted by type.
+    pub(super) conditions: Vec<VpaCondition>,
+    pub(super) pod_count: i64,
+    /// The time at which the recommendation was first missing, or last reported as missing.
+    pub(super) missing_since: Option<GoTime>,
+}
+
+/// The state of the recommender.
+#[derive(Debug)]
+pub(super) struct ClusterState {
+    pods: BTreeMap<ObjectName, PodState>,
+    pub(super) vpas: BTreeMap<ObjectName, VpaState>,
+    keys: BTreeMap<AggregateKey, AggregateId>,
+    /// How often `keys` or the labels of a pod have changed.
+    changes: u64,
+    aggregates: Vec<Aggregate>,
+    /// Aggregates of earlier merges, which are used again.
+    spare: Containers,
+}
+
+/// A pod or container that the recommender does not know; the text is upstream's.
+pub(super) struct KeyError(pub(super) String);
+
+impl ClusterState {
+    pub(super) fn new() -> ClusterState {
+        ClusterState {
+            pods: BTreeMap::new(),
+            vpas: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            changes: 0,
+            aggregates: Vec::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// Keeps the aggregates of a merge for the next one.
+    pub(super) fn recycle(&mut self, merged: Merged) {
+        self.spare.extend(merged.containers);
+    }
+
+    /// The names of the tracked pods.
+    pub(super) fn pod_names(&self) -> impl Iterator<Item = &ObjectName> {
+        self.pods.keys()
+    }
+
+    /// Loads a pod. Upstream: AddOrUpdatePod, AddOrUpdateContainer and SetInitContainers
+    pub(super) fn load_pod(&mut self, pod: &Arc<Pod>, context: Context<'_>) {
+        let loaded = self.pods.get(&pod.name).and_then(|state| state.object.as_ref());
+        if loaded.is_some_and(|loaded| Arc::ptr_eq(loaded, pod)) {
+            return;
+        }
+        let containers = pod.containers.iter().map(|container| &container.name);
+        self.add_pod(&pod.name, &pod.labels, pod.phase, containers, context);
+        if let Some(state) = self.pods.get_mut(&pod.name) {
+            state.init_containers.clone_from(&pod.init_containers);
+            state.object = Some(pod.clone());
+        }
+    }
+
+    /// Adds a pod and its containers, or updates them.
+    pub(super) fn add_pod<'c>(
+        &mut self,
+        name: &ObjectName,
+        labels: &Labels,
+        phase: Phase,
+        containers: impl Iterator<Item = &'c Arc<str>>,
+        context: Context<'_>,
+    ) {
+        let old = self.pods.get(name).map(|pod| pod.labels.clone());
+        match old {
+            Some(old) if old.text() == labels.text() => {}
+            Some(old) => {
+                self.count_pod(name, &old, -1);
+                self.relabel(name, labels, context);
+                self.count_pod(name, labels, 1);
+            }
+            None => {
+                self.pods.insert(
+                    name.clone(),
+                    PodState {
+                        labels: labels.clone(),
+                        phase,
+                        containers: BTreeMap::new(),
+                        init_containers: Vec::new(),
+                        object: None,
+                    },
+                );
+                self.count_pod(name, labels, 1);
+            }
+        }
+        for container in containers {
+            let Some(pod) = self.pods.get(name) else { return };
+            if !pod.containers.contains_key(container) {
+                self.find_or_create(name, container, labels, context);
+                let state = ContainerOfPod {
+                    state: Container::default(),
+                    aggregate: Link::ByKey { known: None },
+                };
+                if let Some(pod) = self.pods.get_mut(name) {
+                    pod.containers.insert(container.clone(), state);
+                }
+            }
+        }
+        if let Some(pod) = self.pods.get_mut(name) {
+            pod.phase = phase;
+        }
+    }
+
+    /// Links the containers of a pod to the aggregates of its new labels.
+    fn relabel(&mut self, name: &ObjectName, labels: &Labels, context: Context<'_>) {
+        self.changes += 1;
+        let Some(pod) = self.pods.get_mut(name) else { return };
+        pod.labels = labels.clone();
+        let containers: Vec<Arc<str>> = pod.containers.keys().cloned().collect();
+        for container in containers {
+            let aggregate = self.find_or_create(name, &container, labels, context);
+            let pod = self.pods.get_mut(name);
+            if let Some(state) = pod.and_then(|pod| pod.containers.get_mut(&container)) {
+                state.aggregate = Link::Direct(aggregate);
+            }
+        }
+    }
+
+    /// Adds to the number of pods of each VPA that selects a pod.
+    fn count_pod(&mut self, pod: &ObjectName, labels: &Labels, add: i64) {
+        for (name, vpa) in &mut self.vpas {
+            if name.namespace == pod.namespace && vpa.selector.matches(labels.map()) {
+                vpa.pod_count += add;
+            }
+        }
+    }
+
+    /// Forgets a pod. Upstream: DeletePod
+    pub(super) fn delete_pod(&mut self, name: &ObjectName) {
+        if let Some(pod) = self.pods.remove(name) {
+            self.count_pod(name, &pod.labels, -1);
+        }
+    }
+
+    /// Upstream: findOrCreateAggregateContainerState
+    fn find_or_create(
+        &mut self,
+        pod: &ObjectName,
+        container: &Arc<str>,
+        labels: &Labels,
+        context: Context<'_>,
+    ) -> AggregateId {
+        let key = AggregateKey {
+            namespace: pod.namespace.clone(),
+            container: container.clone(),
+            labels: labels.text().clone(),
+        };
+        if let Some(id) = self.keys.get(&key) {
+            return *id;
+        }
+        let id = self.aggregates.len();
+        let mut aggregate = Aggregate::new(context.flags, context.now);
+        for (name, vpa) in &mut self.vpas {
+            if name.namespace == key.namespace && vpa.selector.matches(labels.map()) {
+                vpa.aggregates.insert(key.clone(), id);
+                let policy = vpa.policy.as_ref();
+                let policy = policy.and_then(|policy| policy.of_container(container));
+                aggregate.update_from_policy(policy, context.flags);
+            }
+        }
+        self.aggregates.push(aggregate);
+        self.keys.insert(key, id);
+        self.changes += 1;
+        id
+    }
+
+    /// A container and its aggregate, which is created if it was deleted.
+    fn resolve(
+        &mut self,
+        pod: &ObjectName,
+        container: &Arc<str>,
+        context: Context<'_>,
+    ) -> Option<(&mut Container, &mut Aggregate)> {
+        let changes = self.changes;
+        let state = self.pods.get(pod)?;
+        let id = match state.containers.get(container)?.aggregate.known(changes) {
+            Some(id) => id,
+            None => {
+                let labels = state.labels.clone();
+                self.find_or_create(pod, container, &labels, context)
+            }
+        };
+        let changes = self.changes;
+        let found = self.pods.get_mut(pod)?.containers.get_mut(container)?;
+        if let Link::ByKey { known } = &mut found.aggregate {
+            *known = Some((id, changes));
+        }
+        Some((&mut found.state, &mut self.aggregates[id]))
+    }
+
+    /// Adds the usage of a container, unless it is an init container. Returns the number of samples
+    /// that were discarded.
+    ///
+    /// Upstream: AddSample, for CPU and for memory
+    pub(super) fn add_usage(
+        &mut self,
+        pod: &ObjectName,
+        usage: &ContainerUsage,
+        at: GoTime,
+        context: Context<'_>,
+    ) -> Result<usize, KeyError> {
+        let Some(state) = self.pods.get_mut(pod) else {
+            return Err(KeyError(format!("KeyError: {{{} {}}}", pod.namespace, pod.name)));
+        };
+        let container = &usage.container;
+        if state.init_containers.contains(container) {
+            return Ok(0);
+        }
+        let Some(ContainerOfPod { state, aggregate }) = state.containers.get_mut(container) else {
+            let ObjectName { namespace, name } = pod;
+            return Err(KeyError(format!("KeyError: {{{{{namespace} {name}}} {container}}}")));
+        };
+        let samples = Samples::accepted(usage, state, at);
+        match aggregate.known(self.changes) {
+            _ if samples.cpu.is_none() && samples.memory.is_none() => {}
+            Some(id) => samples.add(state, &mut self.aggregates[id], at),
+            None => {
+                if let Some((state, aggregate)) = self.resolve(pod, container, context) {
+                    samples.add(state, aggregate, at);
+                }
+            }
+        }
+        Ok(samples.discarded)
+    }
+
+    /// Records an OOM kill. Upstream: RecordOOM
+    pub(super) fn record_oom(
+        &mut self,
+        oom: &ObservedOom,
+        rules: &VpaRules,
+        context: Context<'_>,
+    ) -> Result<(), KeyError> {
+        let ObjectName { namespace, name } = &oom.pod;
+        let container = &oom.container;
+        let Some(pod) = self.pods.get(&oom.pod) else {
+            return Err(KeyError(format!("KeyError: {{{namespace} {name}}}")));
+        };
+        if !pod.containers.contains_key(container) {
+            return Err(KeyError(format!("KeyError: {container}")));
+        }
+        let Some((state, aggregate)) = self.resolve(&oom.pod, container, context) else {
+            return Ok(());
+        };
+        state.record_oom(aggregate, rules, &oom.kill).map_err(|error| {
+            let why = match error {
+                OomError::TooOld => {
+                    let at = oom.kill.at.go_text();
+                    format!("OOM event will be discarded - it is too old ({at})")
+                }
+                OomError::Invalid => "adding OOM sample failed".to_owned(),
+            };
+            KeyError(format!(
+                "error while recording OOM for {{{{{namespace} {name}}} {container}}}, \
+                 Reason: {why}"
+            ))
+        })
+    }
+
+    /// Loads a VPA with the selector of its target. Upstream: AddOrUpdateVpa
+    pub(super) fn load_vpa(
+        &mut self,
+        vpa: &VerticalPodAutoscaler,
+        selector: Selector,
+        context: Context<'_>,
+    ) {
+        let name = &vpa.metadata.name;
+        let existing = self.vpas.get(name);
+        // Upstream compares texts: the text of a selector that matches nothing is empty, like that
+        // of a selector that matches everything.
+        let is_other = |existing: &VpaState| {
+            existing.selector != selector && existing.selector.to_string() != selector.to_string()
+        };
+        if existing.is_some_and(is_other) {
+            self.vpas.remove(name);
+        }
+        if !self.vpas.contains_key(name) {
+            let state = self.new_vpa(vpa, selector);
+            self.vpas.insert(name.clone(), state);
+        }
+        let Some(state) = self.vpas.get_mut(name) else { return };
+        if state.target_ref != vpa.spec.target_ref {
+            state.target_ref = vpa.spec.target_ref.clone();
+        }
+        if state.conditions != vpa.status.conditions {
+            state.conditions.clone_from(&vpa.status.conditions);
+            state.conditions.sort_by(|a, b| a.kind.cmp(&b.kind));
+        }
+        if state.policy != vpa.spec.resource_policy {
+            state.policy.clone_from(&vpa.spec.resource_policy);
+        }
+        if context.flags.per_vpa_config {
+            for (key, id) in &state.aggregates {
+                let policy = state.policy.as_ref();
+                let policy = policy.and_then(|policy| policy.of_container(&key.container));
+                self.aggregates[*id].update_from_policy(policy, context.flags);
+            }
+        }
+    }
+
+    fn new_vpa(&self, vpa: &VerticalPodAutoscaler, selector: Selector) -> VpaState {
+        let namespace = &vpa.metadata.name.namespace;
+        let selects = |in_namespace: &Arc<str>, labels: &Labels| {
+            in_namespace == namespace && selector.matches(labels.map())
+        };
+        let pods = self.pods.iter();
+        let pods = pods.filter(|(name, pod)| selects(&name.namespace, &pod.labels)).count();
+        let aggregates = self.keys.iter().filter(|(key, _)| {
+            let labels = labels_of_text(&key.labels);
+            key.namespace == *namespace && selector.matches(&labels)
+        });
+        VpaState {
+            aggregates: aggregates.map(|(key, id)| (key.clone(), *id)).collect(),
+            policy: None,
+            target_ref: vpa.spec.target_ref.clone(),
+            from_checkpoints: BTreeMap::new(),
+            conditions: Vec::new(),
+            pod_count: pods as i64,
+            missing_since: None,
+            selector,
+        }
+    }
+
+    /// The samples of a VPA by the name of the container: those of all its aggregates, then those
+    /// of checkpoints. Merging can change the reference times of the merged histograms.
+    ///
+    /// Upstream merges the aggregates in a random order; here they are sorted by labels.
+    ///
+    /// Upstream: vpa.go, AggregateStateByContainerName
+    pub(super) fn containers_of(&mut self, vpa: &ObjectName, context: Context<'_>) -> Merged {
+        let mut merged = Merged::default();
+        let Some(state) = self.vpas.get_mut(vpa) else { return merged };
+        let spare = &mut self.spare;
+        let mut empty = || match spare.pop() {
+            Some((_, mut aggregate)) => {
+                aggregate.clear();
+                aggregate
+            }
+            None => Box::new(Aggregate::new(context.flags, context.now)),
+        };
+        for (key, id) in &state.aggregates {
+            let aggregate = &mut self.aggregates[*id];
+            if merged.containers.last().is_none_or(|(name, _)| *name != key.container) {
+                merged.containers.push((key.container.clone(), empty()));
+                merged.order.push(MergeOrder::default());
+            }
+            let (into, order) = (merged.containers.last_mut(), merged.order.last_mut());
+            if let (Some((_, into)), Some(order)) = (into, order) {
+                order.merge(aggregate);
+                into.merge(aggregate);
+            }
+        }
+        for (name, aggregate) in &mut state.from_checkpoints {
+            let found = merged.containers.binary_search_by(|(other, _)| other.cmp(name));
+            let index = found.unwrap_or_else(|index| {
+                merged.containers.insert(index, (name.clone(), empty()));
+                merged.order.insert(index, MergeOrder::default());
+                index
+            });
+            merged.containers[index].1.merge(aggregate);
+        }
+        merged
+    }
+
+    /// Removes the memory peaks of intervals that have not ended.
+    ///
+    /// Upstream: checkpoint_writer.go, buildAggregateContainerStateMap
+    pub(super) fn subtract_present_peaks(
+        &self,
+        vpa: &ObjectName,
+        merged: &mut Merged,
+        now: GoTime,
+    ) {
+        let Some(state) = self.vpas.get(vpa) else { return };
+        let pods = self.pods.iter().filter(|(pod, _)| pod.namespace == vpa.namespace);
+        for (_, pod) in pods {
+            // A VPA uses all aggregates that it selects, unless they were deleted.
+            for (name, container) in &pod.containers {
+                let key = AggregateKey {
+                    namespace: vpa.namespace.clone(),
+                    container: name.clone(),
+                    labels: pod.labels.text().clone(),
+                };
+                let end = container.state.window_end();
+                if now >= end || !state.aggregates.contains_key(&key) {
+                    continue;
+                }
+                let found = merged.containers.binary_search_by(|(other, _)| other.cmp(name));
+                let Ok(index) = found else { continue };
+                merged.order[index].subtract(&merged.containers[index].1, end);
+                let peak = container.state.max_memory_peak();
+                merged.containers[index].1.memory.subtract(peak as f64, 1.0, end);
+            }
+        }
+    }
+
+    /// Deletes aggregates that are expired, or that have no samples and no contributing pod.
+    ///
+    /// Upstream: garbageCollectAggregateCollectionStates
+    pub(super) fn collect_garbage(
+        &mut self,
+        now: GoTime,
+        controller_exists: impl Fn(&ObjectName, &TargetRef) -> bool,
+    ) {
+        let contributes = |name: &ObjectName, pod: &PodState| {
+            let is_active = !matches!(pod.phase, Phase::Succeeded | Phase::Failed);
+            is_active || {
+                let vpa = self.vpas.iter().find(|(vpa, state)| {
+                    vpa.namespace == name.namespace && state.selector.matches(pod.labels.map())
+                });
+                vpa.is_some_and(|(vpa, state)| controller_exists(vpa, &state.target_ref))
+            }
+        };
+        let pods = self.pods.iter().filter(|(name, pod)| contributes(name, pod));
+        let contributing: std::collections::BTreeSet<AggregateKey> = pods
+            .flat_map(|(name, pod)| {
+                pod.containers.keys().map(|container| AggregateKey {
+                    namespace: name.namespace.clone(),
+                    container: container.clone(),
+                    labels: pod.labels.text().clone(),
+                })
+            })
+            .collect();
+        let aggregates = &self.aggregates;
+        let is_obsolete = |key: &AggregateKey, id: AggregateId| {
+            let aggregate = &aggregates[id];
+            let is_unused = !contributing.contains(key) && aggregate.is_empty();
+            is_unused || aggregate.is_expired(now)
+        };
+        let obsolete: Vec<AggregateKey> = self
+            .keys
+            .iter()
+            .filter(|(key, id)| is_obsolete(key, **id))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in &obsolete {
+            self.keys.remove(key);
+            self.changes += 1;
+            for vpa in self.vpas.values_mut() {
+                vpa.aggregates.remove(key);
+            }
+        }
+    }
+
+    /// Returns true if a VPA selects a pod. Upstream: cluster_feeder.go, matchesVPA
+    pub(super) fn is_selected(&self, pod: &Pod) -> bool {
+        self.vpas.iter().any(|(vpa, state)| {
+            vpa.namespace == pod.name.namespace && state.selector.matches(pod.labels.map())
+        })
+    }
+}
+
+fn labels_of_text(text: &str) -> BTreeMap<String, String> {
+    let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// The flags and the time of an operation.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) flags: &'a RecommenderFlags,
+    pub(super) now: GoTime,
+}
+
+/// The usage of a container.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ContainerUsage {
+    /// The name of the container.
+    pub container: Arc<str>,
+    /// In millicores. `None` only in histories: the metrics client turns missing values into 0.
+    pub cpu: Option<Amount>,
+    /// In bytes.
+    pub memory: Option<Amount>,
+}
+
+/// The samples of a VPA by container, and how far upstream's random order can affect them.
+#[derive(Default, Debug)]
+pub(super) struct Merged {
+    pub(super) containers: Containers,
+    pub(super) order: Vec<MergeOrder>,
+}
+
+/// How far upstream's random order of additions and subtractions can affect the weights of a
+/// container.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct MergeOrder {
+    cpu: HistogramOrder,
+    memory: HistogramOrder,
+    /// The end of the interval of the first subtracted memory peak.
+    subtracted: Option<GoTime>,
+    /// The total weight of memory before the first subtraction.
+    total: f64,
+    /// Whether peaks with several weights were subtracted.
+    has_several_weights: bool,
+}
+
+/// The merged histograms of a container. The result depends on their order if their reference times
+/// differ, even those of empty histograms: the first one decides which others are moved for good.
+/// It also depends on the order of more than two additions.
+#[derive(Clone, Copy, Default, Debug)]
+struct HistogramOrder {
+    merged: usize,
+    with_samples: usize,
+    reference: GoTime,
+    matters: bool,
+}
+
+impl HistogramOrder {
+    fn merge(&mut self, histogram: &Histogram) {
+        let reference = histogram.reference();
+        self.matters |= self.merged > 0 && reference != self.reference;
+        self.reference = reference;
+        self.merged += 1;
+        self.with_samples += usize::from(histogram.total() != 0.0);
+        self.matters |= self.with_samples > 2;
+    }
+}
+
+/// A multiple of the rounding error of a few subtractions, relative to the total.
+const ROUNDING_ERROR: f64 = 1e-13;
+
+impl MergeOrder {
+    fn merge(&mut self, aggregate: &Aggregate) {
+        self.cpu.merge(&aggregate.cpu);
+        self.memory.merge(&aggregate.memory);
+    }
+
+    /// Returns true if upstream's result is random.
+    pub(super) fn matters(&self) -> bool {
+        self.cpu.matters || self.memory.matters
+    }
+
+    /// Equal weights can be subtracted in any order; others cannot.
+    fn subtract(&mut self, from: &Aggregate, end: GoTime) {
+        match self.subtracted {
+            None => {
+                self.subtracted = Some(end);
+                self.total = from.memory.total();
+            }
+            Some(first) => self.has_several_weights |= first != end,
+        }
+    }
+
+    /// The largest difference of a weight in the memory histogram of a checkpoint.
+    pub(super) fn memory_tolerance(&self) -> f64 {
+        if self.has_several_weights { self.total * ROUNDING_ERROR } else { 0.0 }
+    }
+}

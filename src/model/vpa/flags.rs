@@ -1,0 +1,257 @@
+//! The flags of the recommender, under their upstream names.
+//!
+//! Upstream: `pkg/recommender/config/config.go`, `common/flags.go`
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::model::quantity::Quantity;
+use crate::model::time::Span;
+
+/// Flags of the recommender that have an effect on recommendations, conditions or checkpoints.
+/// `Default` gives upstream's defaults. Each field has the flag's name in snake case.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RecommenderFlags {
+    /// The name of the recommender.
+    pub recommender_name: String,
+    /// The time between two runs.
+    pub recommender_interval: Span,
+    /// The time between two deletions of checkpoints without a VPA.
+    pub checkpoints_gc_interval: Span,
+    /// Where the history is stored: `prometheus`, or in checkpoints.
+    pub storage: String,
+    /// Track only pods of VPAs.
+    pub memory_saver: bool,
+    /// The fraction of the usage that is added.
+    pub recommendation_margin_fraction: f64,
+    /// The smallest CPU recommendation for a pod, in millicores.
+    pub pod_recommendation_min_cpu_millicores: f64,
+    /// The smallest memory recommendation for a pod, in MiB.
+    pub pod_recommendation_min_memory_mb: f64,
+    /// The percentile of the CPU target.
+    pub target_cpu_percentile: f64,
+    /// The percentile of the CPU lower bound.
+    pub recommendation_lower_bound_cpu_percentile: f64,
+    /// The percentile of the CPU upper bound.
+    pub recommendation_upper_bound_cpu_percentile: f64,
+    /// The length of history with a CPU confidence of 1.
+    pub confidence_interval_cpu: Span,
+    /// The percentile of the memory target.
+    pub target_memory_percentile: f64,
+    /// The percentile of the memory lower bound.
+    pub recommendation_lower_bound_memory_percentile: f64,
+    /// The percentile of the memory upper bound.
+    pub recommendation_upper_bound_memory_percentile: f64,
+    /// The length of history with a memory confidence of 1.
+    pub confidence_interval_memory: Span,
+    /// Round memory to two decimals of its largest unit.
+    pub humanize_memory: bool,
+    /// Round CPU up to a multiple of this, in millicores.
+    pub round_cpu_millicores: i64,
+    /// Round memory up to a multiple of this, in bytes.
+    pub round_memory_bytes: i64,
+    /// The interval with one memory peak per container.
+    pub memory_aggregation_interval: Span,
+    /// The number of intervals after which samples expire.
+    pub memory_aggregation_interval_count: i64,
+    /// The half-life of memory samples.
+    pub memory_histogram_decay_half_life: Span,
+    /// The half-life of CPU samples.
+    pub cpu_histogram_decay_half_life: Span,
+    /// The factor of memory after an OOM kill.
+    pub oom_bump_up_ratio: f64,
+    /// The smallest increase of memory after an OOM kill, in bytes.
+    pub oom_min_bump_up_bytes: f64,
+    /// Round CPU up to whole cores for containers that an annotation of the VPA selects.
+    pub cpu_integer_post_processor_enabled: bool,
+    /// The largest CPU recommendation for a container without an own limit.
+    pub container_recommendation_max_allowed_cpu: Option<Quantity>,
+    /// The largest memory recommendation for a container without an own limit.
+    pub container_recommendation_max_allowed_memory: Option<Quantity>,
+    /// The only namespace, if set.
+    pub vpa_object_namespace: String,
+    /// Namespaces that are ignored, separated by commas.
+    pub ignored_vpa_object_namespaces: String,
+    /// The feature gate `PerVPAConfig`.
+    pub per_vpa_config: bool,
+}
+
+impl Default for RecommenderFlags {
+    fn default() -> RecommenderFlags {
+        let day = Span::from_mins(24 * 60);
+        RecommenderFlags {
+            recommender_name: "default".to_owned(),
+            recommender_interval: Span::from_mins(1),
+            checkpoints_gc_interval: Span::from_mins(10),
+            storage: String::new(),
+            memory_saver: false,
+            recommendation_margin_fraction: 0.15,
+            pod_recommendation_min_cpu_millicores: 25.0,
+            pod_recommendation_min_memory_mb: 250.0,
+            target_cpu_percentile: 0.9,
+            recommendation_lower_bound_cpu_percentile: 0.5,
+            recommendation_upper_bound_cpu_percentile: 0.95,
+            confidence_interval_cpu: day,
+            target_memory_percentile: 0.9,
+            recommendation_lower_bound_memory_percentile: 0.5,
+            recommendation_upper_bound_memory_percentile: 0.95,
+            confidence_interval_memory: day,
+            humanize_memory: false,
+            round_cpu_millicores: 1,
+            round_memory_bytes: 1,
+            memory_aggregation_interval: day,
+            memory_aggregation_interval_count: 8,
+            memory_histogram_decay_half_life: day,
+            cpu_histogram_decay_half_life: day,
+            oom_bump_up_ratio: 1.2,
+            oom_min_bump_up_bytes: 100.0 * 1024.0 * 1024.0,
+            cpu_integer_post_processor_enabled: false,
+            container_recommendation_max_allowed_cpu: None,
+            container_recommendation_max_allowed_memory: None,
+            vpa_object_namespace: String::new(),
+            ignored_vpa_object_namespaces: String::new(),
+            per_vpa_config: false,
+        }
+    }
+}
+
+/// A flag that does not exist, or has an invalid value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecommenderFlagError {
+    /// The name of the flag.
+    pub flag: String,
+    /// The problem.
+    pub why: String,
+}
+
+impl fmt::Display for RecommenderFlagError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.flag, self.why)
+    }
+}
+
+impl std::error::Error for RecommenderFlagError {}
+
+impl RecommenderFlags {
+    /// Returns true if checkpoints are read and written.
+    #[must_use]
+    pub fn uses_checkpoints(&self) -> bool {
+        self.storage != "prometheus"
+    }
+
+    /// Parses flags by their upstream names, without the leading dashes.
+    ///
+    /// # Errors
+    /// If a flag is unknown, its value can't be parsed, or upstream's behavior with the value is
+    /// undefined.
+    pub fn parse(values: &BTreeMap<String, String>) -> Result<Self, RecommenderFlagError> {
+        let mut flags = RecommenderFlags::default();
+        for (name, value) in values {
+            let set = flags.set_general(name, value);
+            let set = set.or_else(|| flags.set_estimation(name, value));
+            set.or_else(|| flags.set_aggregation(name, value))
+                .unwrap_or_else(|| Err("the recommender has no such flag".to_owned()))
+                .map_err(|why| RecommenderFlagError { flag: name.clone(), why })?;
+        }
+        Ok(flags)
+    }
+
+    fn set_general(&mut self, name: &str, value: &str) -> Option<Result<(), String>> {
+        let text = |field: &mut String| {
+            value.clone_into(field);
+            Ok(())
+        };
+        Some(match name {
+            "recommender-name" => text(&mut self.recommender_name),
+            "recommender-interval" => positive(value, &mut self.recommender_interval),
+            "checkpoints-gc-interval" => parse(value, &mut self.checkpoints_gc_interval),
+            "storage" => text(&mut self.storage),
+            "memory-saver" => parse(value, &mut self.memory_saver),
+            "vpa-object-namespace" => text(&mut self.vpa_object_namespace),
+            "ignored-vpa-object-namespaces" => text(&mut self.ignored_vpa_object_namespaces),
+            "feature-gates" => match value {
+                "PerVPAConfig=true" | "PerVPAConfig=false" => {
+                    self.per_vpa_config = value.ends_with("true");
+                    Ok(())
+                }
+                _ => Err("expected `PerVPAConfig=true` or `PerVPAConfig=false`".to_owned()),
+            },
+            _ => return None,
+        })
+    }
+
+    fn set_estimation(&mut self, name: &str, value: &str) -> Option<Result<(), String>> {
+        let float = |field: &mut f64| parse(value, field);
+        Some(match name {
+            "recommendation-margin-fraction" => float(&mut self.recommendation_margin_fraction),
+            "pod-recommendation-min-cpu-millicores" => {
+                float(&mut self.pod_recommendation_min_cpu_millicores)
+            }
+            "pod-recommendation-min-memory-mb" => float(&mut self.pod_recommendation_min_memory_mb),
+            "target-cpu-percentile" => float(&mut self.target_cpu_percentile),
+            "recommendation-lower-bound-cpu-percentile" => {
+                float(&mut self.recommendation_lower_bound_cpu_percentile)
+            }
+            "recommendation-upper-bound-cpu-percentile" => {
+                float(&mut self.recommendation_upper_bound_cpu_percentile)
+            }
+            "confidence-interval-cpu" => positive(value, &mut self.confidence_interval_cpu),
+            "target-memory-percentile" => float(&mut self.target_memory_percentile),
+            "recommendation-lower-bound-memory-percentile" => {
+                float(&mut self.recommendation_lower_bound_memory_percentile)
+            }
+            "recommendation-upper-bound-memory-percentile" => {
+                float(&mut self.recommendation_upper_bound_memory_percentile)
+            }
+            "confidence-interval-memory" => positive(value, &mut self.confidence_interval_memory),
+            "humanize-memory" => parse(value, &mut self.humanize_memory),
+            "round-cpu-millicores" => parse(value, &mut self.round_cpu_millicores),
+            "round-memory-bytes" => parse(value, &mut self.round_memory_bytes),
+            _ => return None,
+        })
+    }
+
+    fn set_aggregation(&mut self, name: &str, value: &str) -> Option<Result<(), String>> {
+        let quantity = |field: &mut Option<Quantity>| {
+            let quantity = Quantity::parse_stored(value).map_err(|error| error.to_string())?;
+            *field = Some(quantity).filter(|quantity| quantity.sign() != 0);
+            Ok(())
+        };
+        Some(match name {
+            "memory-aggregation-interval" => positive(value, &mut self.memory_aggregation_interval),
+            "memory-aggregation-interval-count" => {
+                parse(value, &mut self.memory_aggregation_interval_count)
+            }
+            "memory-histogram-decay-half-life" => {
+                positive(value, &mut self.memory_histogram_decay_half_life)
+            }
+            "cpu-histogram-decay-half-life" => {
+                positive(value, &mut self.cpu_histogram_decay_half_life)
+            }
+            "oom-bump-up-ratio" => parse(value, &mut self.oom_bump_up_ratio),
+            "oom-min-bump-up-bytes" => parse(value, &mut self.oom_min_bump_up_bytes),
+            "cpu-integer-post-processor-enabled" => {
+                parse(value, &mut self.cpu_integer_post_processor_enabled)
+            }
+            "container-recommendation-max-allowed-cpu" => {
+                quantity(&mut self.container_recommendation_max_allowed_cpu)
+            }
+            "container-recommendation-max-allowed-memory" => {
+                quantity(&mut self.container_recommendation_max_allowed_memory)
+            }
+            _ => return None,
+        })
+    }
+}
+
+fn parse<T: FromStr<Err: fmt::Display>>(value: &str, field: &mut T) -> Result<(), String> {
+    *field = value.parse().map_err(|error| format!("{value:?}: {error}"))?;
+    Ok(())
+}
+
+/// Parses a span with which upstream divides.
+fn positive(value: &str, field: &mut Span) -> Result<(), String> {
+    parse(value, field)?;
+    if field.0 > 0 { Ok(()) } else { Err(format!("{value:?}: must be positive")) }
+}

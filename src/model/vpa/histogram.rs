@@ -1,0 +1,348 @@
+//! Histograms with exponential buckets, whose weights decay.
+//!
+//! The weights of old samples are not changed: the weight of a new sample grows with the time since
+//! a reference time. Once a sample is more than 100 half-lives past it, the reference time is moved
+//! and all weights are scaled.
+//!
+//! Upstream: `pkg/recommender/util/{histogram,decaying_histogram,histogram_options}.go`
+
+use std::sync::LazyLock;
+
+use super::float::{exp2, ldexp, ln, pow, round};
+use super::time::GoTime;
+use crate::model::time::Span;
+
+/// The number of buckets of both schemes.
+pub const BUCKETS: usize = 176;
+const LAST: usize = BUCKETS - 1;
+
+/// The smallest weight of a bucket that is not empty. Upstream: aggregations_config.go, epsilon
+pub(super) const EPSILON: f64 = 0.001 * 0.1;
+
+/// Each bucket is wider than the previous one by this factor.
+const RATIO: f64 = 1.0 + 0.05;
+
+/// The largest weight of a bucket in a checkpoint.
+const MAX_CHECKPOINT_WEIGHT: f64 = 10_000.0;
+
+/// The number of half-lives after which the reference time is moved.
+const MAX_DECAY_EXPONENT: i128 = 100;
+
+static LN_RATIO: LazyLock<f64> = LazyLock::new(|| ln(RATIO));
+
+/// A bucketing scheme.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scheme {
+    /// Cores: the first bucket ends at 0.01.
+    Cpu,
+    /// Bytes: the first bucket ends at 10,000,000.
+    Memory,
+}
+
+static CPU_STARTS: LazyLock<[f64; BUCKETS]> = LazyLock::new(|| starts(Scheme::Cpu));
+static MEMORY_STARTS: LazyLock<[f64; BUCKETS]> = LazyLock::new(|| starts(Scheme::Memory));
+
+fn starts(scheme: Scheme) -> [f64; BUCKETS] {
+    std::array::from_fn(|bucket| match bucket {
+        0 => 0.0,
+        _ => scheme.first() * (pow(RATIO, bucket as i32) - 1.0) / (RATIO - 1.0),
+    })
+}
+
+impl Scheme {
+    /// The width of the first bucket.
+    const fn first(self) -> f64 {
+        match self {
+            Scheme::Cpu => 0.01,
+            Scheme::Memory => 1e7,
+        }
+    }
+
+    /// The bucket of a value. A bucket's own start usually belongs to the bucket before it, because
+    /// the quotient of logarithms is slightly too small.
+    ///
+    /// Upstream: histogram_options.go, exponentialHistogramOptions.FindBucket
+    #[must_use]
+    pub fn find(self, value: f64) -> usize {
+        if value < self.first() {
+            return 0;
+        }
+        let bucket = ln(value * (RATIO - 1.0) / self.first() + 1.0) / *LN_RATIO;
+        (bucket as usize).min(LAST)
+    }
+
+    /// The start of a bucket.
+    ///
+    /// Upstream: histogram_options.go, exponentialHistogramOptions.GetBucketStart
+    #[must_use]
+    pub fn start(self, bucket: usize) -> f64 {
+        let starts = match self {
+            Scheme::Cpu => &CPU_STARTS,
+            Scheme::Memory => &MEMORY_STARTS,
+        };
+        starts[bucket.min(LAST)]
+    }
+}
+
+/// A histogram in a checkpoint.
+#[derive(Clone, Default, Debug)]
+pub struct HistogramCheckpoint {
+    /// The reference time.
+    pub reference: GoTime,
+    /// Buckets with their weights, relative to the largest weight, in the order of the buckets.
+    pub weights: Vec<BucketWeight>,
+    /// The sum of the weights in the histogram.
+    pub total: f64,
+}
+
+/// The weight of one bucket in a checkpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BucketWeight {
+    /// The index of the bucket. It is invalid if it is not below [`BUCKETS`].
+    pub bucket: i64,
+    /// The weight; the largest one is 10,000.
+    pub weight: u32,
+}
+
+/// Compares total weights by their bits.
+impl PartialEq for HistogramCheckpoint {
+    fn eq(&self, other: &HistogramCheckpoint) -> bool {
+        self.reference == other.reference
+            && self.weights == other.weights
+            && self.total.to_bits() == other.total.to_bits()
+    }
+}
+
+/// A decaying histogram.
+#[derive(Clone, Debug)]
+pub(super) struct Histogram {
+    scheme: Scheme,
+    half_life: Span,
+    reference: GoTime,
+    weights: [f64; BUCKETS],
+    total: f64,
+    /// The first and last bucket that is not empty. A bucket outside may have a tiny weight.
+    min: usize,
+    max: usize,
+}
+
+impl Histogram {
+    /// An empty histogram.
+    #[must_use]
+    pub(super) fn new(scheme: Scheme, half_life: Span) -> Histogram {
+        let weights = [0.0; BUCKETS];
+        let reference = GoTime::ZERO;
+        Histogram { scheme, half_life, reference, weights, total: 0.0, min: LAST, max: 0 }
+    }
+
+    /// Removes all samples and sets the reference time to zero.
+    pub(super) fn clear(&mut self) {
+        self.weights.fill(0.0);
+        self.reference = GoTime::ZERO;
+        self.total = 0.0;
+        self.min = LAST;
+        self.max = 0;
+    }
+
+    /// Returns true if no bucket has a weight.
+    #[must_use]
+    pub(super) fn is_empty(&self) -> bool {
+        self.weights[self.min] < EPSILON
+    }
+
+    /// The reference time.
+    #[must_use]
+    pub(super) fn reference(&self) -> GoTime {
+        self.reference
+    }
+
+    /// The sum of all weights.
+    #[must_use]
+    pub(super) fn total(&self) -> f64 {
+        self.total
+    }
+
+    /// Adds a sample. Upstream: decaying_histogram.go, AddSample
+    pub(super) fn add(&mut self, value: f64, weight: f64, at: GoTime) {
+        let weight = weight * self.decay_factor(at);
+        let bucket = self.scheme.find(value);
+        self.weights[bucket] += weight;
+        self.total += weight;
+        if self.weights[bucket] >= EPSILON {
+            self.min = self.min.min(bucket);
+            self.max = self.max.max(bucket);
+        }
+    }
+
+    /// Removes a sample that was added before. Upstream: decaying_histogram.go, SubtractSample
+    pub(super) fn subtract(&mut self, value: f64, weight: f64, at: GoTime) {
+        let weight = weight * self.decay_factor(at);
+        let bucket = self.scheme.find(value);
+        self.total = safe_subtract(self.total, weight);
+        self.weights[bucket] = safe_subtract(self.weights[bucket], weight);
+        self.trim();
+    }
+
+    /// Adds all weights of another histogram. The reference time of both becomes the later one, so
+    /// the other histogram may change as well.
+    ///
+    /// Upstream: decaying_histogram.go, Merge
+    pub(super) fn merge(&mut self, other: &mut Histogram) {
+        if self.reference < other.reference {
+            self.shift(other.reference);
+        } else if other.reference < self.reference {
+            other.shift(self.reference);
+        }
+        if other.min <= other.max {
+            let range = other.min..=other.max;
+            let pairs = self.weights[range.clone()].iter_mut().zip(&other.weights[range]);
+            pairs.for_each(|(ours, theirs)| *ours += theirs);
+        }
+        self.total += other.total;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
+    /// The end of the bucket that contains a percentile (0 to 1), or 0 if the histogram is empty.
+    ///
+    /// Upstream: histogram.go, Percentile
+    #[cfg(test)]
+    pub(super) fn percentile(&self, percentile: f64) -> f64 {
+        self.percentile_bucket(percentile).map_or(0.0, |bucket| self.end(bucket))
+    }
+
+    /// The end of a bucket; the start of the last one, which has no end.
+    pub(super) fn end(&self, bucket: usize) -> f64 {
+        self.scheme.start(bucket + 1)
+    }
+
+    /// The bucket that contains a percentile (0 to 1); `None` if the histogram is empty.
+    #[must_use]
+    pub(super) fn percentile_bucket(&self, percentile: f64) -> Option<usize> {
+        if self.is_empty() {
+            return None;
+        }
+        let threshold = percentile * self.total;
+        let mut sum = 0.0;
+        let mut bucket = self.min;
+        while bucket < self.max {
+            sum += self.weights[bucket];
+            if sum >= threshold {
+                break;
+            }
+            bucket += 1;
+        }
+        Some(bucket)
+    }
+
+    /// The form of the histogram in a checkpoint.
+    ///
+    /// Upstream: histogram.go, SaveToChekpoint
+    #[must_use]
+    pub(super) fn save(&self) -> HistogramCheckpoint {
+        let mut weights = Vec::new();
+        if self.min <= self.max {
+            let range = &self.weights[self.min..=self.max];
+            let largest = range.iter().fold(0.0, |largest, weight| weight.max(largest));
+            let ratio = MAX_CHECKPOINT_WEIGHT / largest;
+            let scaled = range.iter().map(|weight| round(weight * ratio) as u32);
+            let scaled = (self.min..).zip(scaled).filter(|(_, weight)| *weight > 0);
+            weights.extend(
+                scaled.map(|(bucket, weight)| BucketWeight { bucket: bucket as i64, weight }),
+            );
+        }
+        HistogramCheckpoint {
+            reference: self.reference.truncate_to_second(),
+            weights,
+            total: self.total,
+        }
+    }
+
+    /// Adds the weights of a checkpoint, and takes over its reference time.
+    ///
+    /// # Errors
+    /// If the total weight is negative or a bucket does not exist; the messages are upstream's.
+    ///
+    /// Upstream: histogram.go, LoadFromCheckpoint
+    pub(super) fn load(&mut self, checkpoint: &HistogramCheckpoint) -> Result<(), String> {
+        if checkpoint.total < 0.0 {
+            return Err(format!(
+                "cannot load checkpoint with negative weight {}",
+                checkpoint.total
+            ));
+        }
+        let mut sum = 0_i64;
+        for BucketWeight { bucket, weight } in &checkpoint.weights {
+            sum += i64::from(*weight);
+            if *bucket >= BUCKETS as i64 {
+                return Err(format!(
+                    "checkpoint has bucket {bucket} that is exceeding histogram buckets {BUCKETS}"
+                ));
+            }
+            if *bucket < 0 {
+                return Err(format!("checkpoint has a negative bucket {bucket}"));
+            }
+        }
+        if sum != 0 {
+            let ratio = checkpoint.total / sum as f64;
+            for BucketWeight { bucket, weight } in &checkpoint.weights {
+                let bucket = *bucket as usize;
+                self.min = self.min.min(bucket);
+                self.max = self.max.max(bucket);
+                self.weights[bucket] += f64::from(*weight) * ratio;
+            }
+            self.total += checkpoint.total;
+            self.trim();
+        }
+        self.reference = checkpoint.reference;
+        Ok(())
+    }
+
+    /// Moves the reference time to the multiple of the half-life that is nearest to a time, and
+    /// scales all weights.
+    ///
+    /// Upstream: decaying_histogram.go, shiftReferenceTimestamp
+    fn shift(&mut self, to: GoTime) {
+        let to = to.round(self.half_life);
+        let difference = self.reference.since(to).0 as f64;
+        let exponent = round(difference / self.half_life.0 as f64);
+        let factor = ldexp(1.0, exponent.clamp(-5000, 5000) as i32);
+        if self.min <= self.max {
+            self.weights[self.min..=self.max].iter_mut().for_each(|weight| *weight *= factor);
+        }
+        self.total *= factor;
+        self.trim();
+        self.reference = to;
+    }
+
+    /// The factor of the weight of a sample: it doubles with each half-life after the reference
+    /// time.
+    ///
+    /// Upstream: decaying_histogram.go, decayFactor
+    fn decay_factor(&mut self, at: GoTime) -> f64 {
+        // Upstream multiplies in 64 bits.
+        let longest = i128::from(self.half_life.0) * MAX_DECAY_EXPONENT;
+        if at > self.reference.plus(Span(longest as i64)) {
+            self.shift(at);
+        }
+        exp2(at.since(self.reference).0 as f64 / self.half_life.0 as f64)
+    }
+
+    /// Moves the ends of the range to buckets that are not empty.
+    ///
+    /// Upstream: histogram.go, updateMinAndMaxBucket
+    fn trim(&mut self) {
+        while self.weights[self.min] < EPSILON && self.min < LAST {
+            self.min += 1;
+        }
+        while self.weights[self.max] < EPSILON && self.max > 0 {
+            self.max -= 1;
+        }
+    }
+}
+
+/// Upstream: histogram.go, safeSubtract
+fn safe_subtract(value: f64, subtracted: f64) -> f64 {
+    let rest = value - subtracted;
+    if rest < EPSILON { 0.0 } else { rest }
+}

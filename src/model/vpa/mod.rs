@@ -1,0 +1,56 @@
+//! The reference model of the recommender of the Vertical Pod Autoscaler (VPA).
+//!
+//! [`Recommender::run_once`] predicts all requests of a run, the logged errors and the content of
+//! the checkpoints from the objects of the cluster ([`Objects`]). All numbers have the same bits as
+//! upstream's on amd64. The model has no clock: the time is an input.
+//!
+//! ```
+//! use kube_lockstep::model::rules::{VpaRelease, VpaRules};
+//! use kube_lockstep::model::time::Time;
+//! use kube_lockstep::model::vpa::{Session, Start};
+//!
+//! let (mut session, _log) = Session::open(&Start::default(), VpaRules::of(VpaRelease::NEWEST));
+//! let stepped = session.step(&[], Time::from_secs(60));
+//! assert_eq!(stepped.runs.len(), 1);
+//! ```
+//!
+//! Upstream merges the histograms of pods with different labels in a random order. If the result
+//! depends on the order, [`Run::is_undetermined`] is set.
+
+mod aggregate;
+mod api;
+mod checkpoint;
+mod cluster;
+mod container;
+mod estimator;
+mod flags;
+mod float;
+mod histogram;
+mod objects;
+mod pod;
+mod recommendation;
+mod recommender;
+mod session;
+#[cfg(test)]
+mod tests;
+mod time;
+
+pub use api::{
+    Checkpoint, CheckpointSpec, ContainerPolicy, ContainerRecommendation, ObjectName,
+    Recommendation, RecommenderSelector, ResourceList, ResourcePolicy, ScalingMode, TargetRef,
+    UpdatePolicy, VerticalPodAutoscaler, VpaCondition, VpaMetadata, VpaSpec, VpaStatus,
+};
+pub use checkpoint::CheckpointStatus;
+pub use cluster::ContainerUsage;
+pub use container::OomKill;
+pub use estimator::{Bound, Confidence, Estimation, Resource};
+pub use flags::{RecommenderFlagError, RecommenderFlags};
+pub use float::Amount;
+pub use histogram::{BUCKETS, BucketWeight, HistogramCheckpoint, Scheme};
+pub use objects::{Objects, PodMetrics, Target};
+pub use pod::{
+    ContainerState, ContainerStatus, Labels, ObservedOom, Phase, Pod, PodContainer, Terminated,
+};
+pub use recommender::{HistorySample, LogLine, PodHistory, Recommender, Run, Write};
+pub use session::{ClusterChange, RunAt, Session, Start, Stepped};
+pub use time::GoTime;

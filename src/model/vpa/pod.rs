@@ -1,0 +1,194 @@
+//! Pods as the recommender sees them, and the observer that finds OOM kills in their updates.
+//!
+//! Upstream: `pkg/recommender/input/oom/observer.go`, `pkg/recommender/input/spec/spec_client.go`
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::api::ObjectName;
+use super::container::OomKill;
+use super::float::Amount;
+use super::time::GoTime;
+
+/// The labels of a pod, with the text by which they are compared.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Labels {
+    /// `a=b,c=d`, sorted.
+    text: Arc<str>,
+    labels: BTreeMap<String, String>,
+}
+
+impl Labels {
+    /// Labels from names and values.
+    #[must_use]
+    pub fn new(labels: BTreeMap<String, String>) -> Labels {
+        let pairs: Vec<String> =
+            labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        Labels { text: pairs.join(",").into(), labels }
+    }
+
+    /// The text of the labels: equal labels have equal texts.
+    #[must_use]
+    pub fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    /// The names and values.
+    #[must_use]
+    pub fn map(&self) -> &BTreeMap<String, String> {
+        &self.labels
+    }
+}
+
+/// The phase of a pod. Pending pods are not visible to the recommender.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// It runs.
+    Running,
+    /// All containers have succeeded.
+    Succeeded,
+    /// A container has failed.
+    Failed,
+    /// The phase is unknown.
+    Unknown,
+}
+
+impl Phase {
+    /// The name in the API.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Phase::Running => "Running",
+            Phase::Succeeded => "Succeeded",
+            Phase::Failed => "Failed",
+            Phase::Unknown => "Unknown",
+        }
+    }
+}
+
+/// A pod.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pod {
+    /// Namespace and name.
+    pub name: ObjectName,
+    /// The labels.
+    pub labels: Labels,
+    /// The phase.
+    pub phase: Phase,
+    /// The containers of the specification.
+    pub containers: Vec<PodContainer>,
+    /// The names of the init containers.
+    pub init_containers: Vec<Arc<str>>,
+    /// The statuses of the containers.
+    pub statuses: Vec<ContainerStatus>,
+}
+
+/// A container of a pod's specification.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PodContainer {
+    /// The name.
+    pub name: Arc<str>,
+    /// The requested memory in bytes; 0 without a request.
+    pub memory_request: Amount,
+}
+
+/// The status of a container.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ContainerStatus {
+    /// The name.
+    pub name: Arc<str>,
+    /// The number of restarts.
+    pub restart_count: i32,
+    /// The state.
+    pub state: ContainerState,
+    /// How the previous instance ended, if there was one.
+    pub last_terminated: Option<Terminated>,
+    /// The requested memory in effect, in bytes, if the status reports resources.
+    pub memory_request: Option<Amount>,
+}
+
+/// The state of a container.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ContainerState {
+    /// It waits.
+    Waiting,
+    /// It runs.
+    Running,
+    /// It has ended.
+    Terminated(Terminated),
+}
+
+/// The end of an instance of a container.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Terminated {
+    /// `OOMKilled`, `Error`, ….
+    pub reason: String,
+    /// The time of the end.
+    pub finished_at: GoTime,
+}
+
+impl Terminated {
+    fn is_oom(&self) -> bool {
+        self.reason == "OOMKilled"
+    }
+}
+
+impl Pod {
+    /// The requested memory of a container, preferably from its status.
+    ///
+    /// Upstream: pkg/utils/resources/resourcehelpers.go, ContainerRequestsAndLimits
+    fn memory_request(&self, container: &str) -> Amount {
+        let status = self.statuses.iter().find(|status| &*status.name == container);
+        let in_effect = status.and_then(|status| status.memory_request);
+        in_effect.unwrap_or_else(|| {
+            let spec = self.containers.iter().find(|it| &*it.name == container);
+            spec.map_or(0, |spec| spec.memory_request)
+        })
+    }
+}
+
+/// An OOM kill of a container of a pod.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ObservedOom {
+    /// The pod.
+    pub pod: ObjectName,
+    /// The container.
+    pub container: Arc<str>,
+    /// Time and memory.
+    pub kill: OomKill,
+}
+
+/// The OOM kills that an update of a pod shows.
+///
+/// Upstream: observer.go, OnUpdate
+#[must_use]
+pub(super) fn observe_update(old: &Pod, new: &Pod) -> Vec<ObservedOom> {
+    let mut found = Vec::new();
+    for status in &new.statuses {
+        let Some(before) = old.statuses.iter().find(|before| before.name == status.name) else {
+            continue;
+        };
+        let restarted = status.restart_count > before.restart_count;
+        let was_terminated = matches!(before.state, ContainerState::Terminated(_));
+        let (kill, pod) = match (&status.state, &status.last_terminated) {
+            (ContainerState::Terminated(now), _)
+                if now.is_oom() && (!was_terminated || restarted) =>
+            {
+                (now, new)
+            }
+            // The container was killed and restarted between two updates.
+            (ContainerState::Running, Some(last))
+                if before.state == ContainerState::Running && restarted && last.is_oom() =>
+            {
+                (last, old)
+            }
+            _ => continue,
+        };
+        found.push(ObservedOom {
+            pod: new.name.clone(),
+            container: status.name.clone(),
+            kill: OomKill { at: kill.finished_at, requested: pod.memory_request(&status.name) },
+        });
+    }
+    found
+}

@@ -1,0 +1,186 @@
+//! From estimates to the recommendation that is written: rounding and post-processors.
+//!
+//! Upstream: `pkg/recommender/model/types.go`, `pkg/recommender/routines/*_post_processor.go`,
+//! `pkg/utils/vpa/capping.go`
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::aggregate::Aggregate;
+use super::api::{
+    ContainerPolicy, ContainerRecommendation, Recommendation, ResourceList, ResourcePolicy,
+    ScalingMode, VerticalPodAutoscaler,
+};
+use super::estimator::{Bound, Minimum, Resource, estimate};
+use super::flags::RecommenderFlags;
+use super::float::Amount;
+use crate::model::quantity::{Format, Quantity};
+
+/// The aggregated samples of the containers of a VPA, sorted by name.
+pub(super) type Containers = Vec<(Arc<str>, Box<Aggregate>)>;
+
+/// The recommendation for the containers of a VPA.
+///
+/// Upstream: recommender.go, processVPAUpdate
+pub(super) fn recommend(
+    containers: &Containers,
+    vpa: &VerticalPodAutoscaler,
+    flags: &RecommenderFlags,
+) -> Recommendation {
+    let policy = vpa.spec.resource_policy.as_ref();
+    let is_on = |name: &str| {
+        let policy = policy.and_then(|policy| policy.of_container(name));
+        policy.and_then(|policy| policy.mode) != Some(ScalingMode::Off)
+    };
+    let count = containers.iter().filter(|(name, _)| is_on(name)).count();
+    let minimum = Minimum::of_pod(flags, count);
+    let recommended = containers.iter().filter(|(name, _)| is_on(name)).map(|(name, aggregate)| {
+        let list = |bound| resource_list(aggregate, policy, name, flags, minimum, bound);
+        let target = list(Bound::Target);
+        let mut container = ContainerRecommendation {
+            container_name: name.clone(),
+            lower_bound: list(Bound::Lower),
+            upper_bound: list(Bound::Upper),
+            uncapped_target: target.clone(),
+            target,
+        };
+        if flags.cpu_integer_post_processor_enabled && is_integer(name, &vpa.metadata.annotations) {
+            make_cpu_integer(&mut container);
+        }
+        cap(&mut container, policy, flags);
+        container
+    });
+    Recommendation { container_recommendations: recommended.collect() }
+}
+
+fn resource_list(
+    aggregate: &Aggregate,
+    policy: Option<&ResourcePolicy>,
+    container: &str,
+    flags: &RecommenderFlags,
+    minimum: Minimum,
+    bound: Bound,
+) -> ResourceList {
+    let policy = policy.and_then(|policy| policy.of_container(container));
+    let value = |resource: Resource| {
+        controls(policy, resource)
+            .then(|| estimate(aggregate, flags, minimum, resource, bound).amount)
+    };
+    ResourceList {
+        cpu: value(Resource::Cpu).map(|millicores| cpu_quantity(millicores, flags)),
+        memory: value(Resource::Memory).map(|bytes| memory_quantity(bytes, flags)),
+    }
+}
+
+/// Returns true if a policy includes a resource.
+fn controls(policy: Option<&ContainerPolicy>, resource: Resource) -> bool {
+    let controlled = policy.and_then(|policy| policy.controlled_resources.as_ref());
+    controlled.is_none_or(|names| names.iter().any(|name| name == resource.name()))
+}
+
+/// Upstream: ResourcesAsResourceList
+fn cpu_quantity(millicores: Amount, flags: &RecommenderFlags) -> Quantity {
+    let rounded = match flags.round_cpu_millicores {
+        1 => millicores,
+        scale => round_up_to_scale(millicores, scale),
+    };
+    Quantity::from_milli(rounded, Format::DecimalSI)
+}
+
+/// Upstream: ResourcesAsResourceList
+fn memory_quantity(bytes: Amount, flags: &RecommenderFlags) -> Quantity {
+    let rounded = match flags.round_memory_bytes {
+        1 => bytes,
+        scale => round_up_to_scale(bytes, scale),
+    };
+    let quantity = Quantity::from_units(rounded, Format::BinarySI);
+    if !flags.humanize_memory || rounded == 0 {
+        return quantity;
+    }
+    Quantity::parse_stored(&humanize(rounded)).unwrap_or(quantity)
+}
+
+/// Rounds up to a multiple. A scale that is not positive has no effect. Upstream: RoundUpToScale
+fn round_up_to_scale(value: Amount, scale: i64) -> Amount {
+    if value == 0 || scale <= 0 {
+        return value;
+    }
+    ((value as f64 / scale as f64).ceil() as i64).wrapping_mul(scale)
+}
+
+/// Memory in its largest unit with two decimals. Upstream: HumanizeMemoryQuantity
+fn humanize(bytes: Amount) -> String {
+    const UNITS: [(i64, &str); 4] =
+        [(1 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki")];
+    match UNITS.iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, suffix)) => format!("{:.2}{suffix}", bytes as f64 / *unit as f64),
+        None => bytes.to_string(),
+    }
+}
+
+/// Returns true if an annotation selects the container for the integer CPU post-processor.
+///
+/// Upstream: cpu_integer_post_processor.go
+fn is_integer(container: &str, annotations: &BTreeMap<String, String>) -> bool {
+    annotations.iter().any(|(name, value)| {
+        let selected = name
+            .strip_prefix("vpa-post-processor.kubernetes.io/")
+            .and_then(|name| name.strip_suffix("_integerCPU"));
+        value == "true" && selected == Some(container)
+    })
+}
+
+/// Rounds CPU up to whole cores, including the uncapped target.
+fn make_cpu_integer(container: &mut ContainerRecommendation) {
+    let lists = [
+        &mut container.target,
+        &mut container.lower_bound,
+        &mut container.upper_bound,
+        &mut container.uncapped_target,
+    ];
+    for cpu in lists.into_iter().filter_map(|list| list.cpu.as_mut()) {
+        let cores = cpu.milli().div_euclid(1000) + i64::from(cpu.milli().rem_euclid(1000) > 0);
+        *cpu = Quantity::from_units(cores, Format::DecimalSI);
+    }
+}
+
+/// Limits the target and the bounds by the policy of the container and by flags.
+///
+/// Upstream: capping.go, applyVPAPolicyForContainer
+fn cap(
+    container: &mut ContainerRecommendation,
+    policy: Option<&ResourcePolicy>,
+    flags: &RecommenderFlags,
+) {
+    let policy = policy.and_then(|policy| policy.of_container(&container.container_name));
+    let least = policy.and_then(|policy| policy.min_allowed.as_ref());
+    let most = policy.and_then(|policy| policy.max_allowed.as_ref());
+    let lists = [&mut container.target, &mut container.lower_bound, &mut container.upper_bound];
+    for list in lists {
+        let cpu = (&mut list.cpu, "cpu", &flags.container_recommendation_max_allowed_cpu);
+        let memory =
+            (&mut list.memory, "memory", &flags.container_recommendation_max_allowed_memory);
+        for (value, name, everywhere) in [cpu, memory] {
+            let Some(value) = value else { continue };
+            let bound = |list: Option<&BTreeMap<String, Quantity>>| {
+                list.and_then(|list| list.get(name)).cloned()
+            };
+            // A limit of zero in the policy disables the flag as well.
+            let most = bound(most).or_else(|| everywhere.clone());
+            limit(value, bound(least), Ordering::Less);
+            limit(value, most, Ordering::Greater);
+        }
+    }
+}
+
+/// Replaces a value that is on the given side of a bound. A bound of zero has no effect.
+///
+/// Upstream: capping.go, maybeCapToMin and maybeCapToMax
+fn limit(value: &mut Quantity, bound: Option<Quantity>, side: Ordering) {
+    if let Some(bound) = bound.filter(|bound| bound.sign() != 0)
+        && value.compare(&bound) == side
+    {
+        *value = bound;
+    }
+}

@@ -1,0 +1,538 @@
+//! The runs of the recommender: from the objects of the cluster to its requests.
+//!
+//! Upstream: `pkg/recommender/routines/recommender.go`, `pkg/recommender/input/cluster_feeder.go`,
+//! `pkg/recommender/checkpoint/checkpoint_writer.go`
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::aggregate::Aggregate;
+use super::api::{
+    Checkpoint, CheckpointSpec, ObjectName, Recommendation, VerticalPodAutoscaler, VpaCondition,
+    VpaStatus,
+};
+use super::cluster::{ClusterState, ContainerUsage, Context, MergeOrder, Merged, VpaState};
+use super::estimator::{Bound, Estimation, Minimum, Resource, estimate};
+use super::flags::RecommenderFlags;
+use super::objects::{Objects, Target};
+use super::pod::{Labels, ObservedOom, Phase};
+use super::recommendation::recommend;
+use super::time::GoTime;
+use crate::model::rules::{RemovedPods, VpaRules};
+use crate::model::selector::Selector;
+use crate::model::time::Span;
+
+/// The interval of the garbage collection of aggregated samples.
+const GC_INTERVAL: Span = Span::from_mins(60);
+
+/// The time after which a missing recommendation is reported.
+const MISSING_INTERVAL: Span = Span::from_mins(30);
+
+/// A request of the recommender that changes an object.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Write {
+    /// The status of a VPA is replaced.
+    Status {
+        /// The VPA.
+        vpa: ObjectName,
+        /// The new status.
+        status: VpaStatus,
+    },
+    /// A checkpoint is created or its status replaced.
+    Checkpoint {
+        /// The new checkpoint.
+        checkpoint: Checkpoint,
+        /// Whether it is created.
+        is_new: bool,
+        /// How far the weights of memory depend on upstream's random order of subtractions. Zero
+        /// if the order does not matter.
+        memory_tolerance: f64,
+    },
+    /// A checkpoint without a VPA is deleted.
+    DeleteCheckpoint(ObjectName),
+}
+
+/// A message that the recommender logs, with the error.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct LogLine {
+    /// The message.
+    pub message: Cow<'static, str>,
+    /// The error.
+    pub error: String,
+}
+
+impl LogLine {
+    fn new(message: &'static str, error: String) -> LogLine {
+        LogLine { message: Cow::Borrowed(message), error }
+    }
+}
+
+/// The result of a run.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Run {
+    /// The requests. Upstream's order of requests for different VPAs or containers is random; here
+    /// they are sorted.
+    pub writes: Vec<Write>,
+    /// The logged errors.
+    pub log: Vec<LogLine>,
+    /// Whether the result of this run, and of all later ones, depends on the order in which
+    /// upstream merges histograms, which is random.
+    pub is_undetermined: bool,
+}
+
+/// A running recommender.
+#[derive(Debug)]
+pub struct Recommender {
+    flags: RecommenderFlags,
+    rules: VpaRules,
+    state: ClusterState,
+    /// OOM kills that were observed since the last run.
+    ooms: Vec<ObservedOom>,
+    last_gc: Option<GoTime>,
+    last_checkpoint_gc: GoTime,
+}
+
+/// The usage of a container in a history.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HistorySample {
+    /// The time of the sample.
+    pub at: GoTime,
+    /// The container with its usage.
+    pub usage: ContainerUsage,
+}
+
+/// The history of a pod.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PodHistory {
+    /// The pod.
+    pub pod: ObjectName,
+    /// Its last labels.
+    pub labels: Labels,
+    /// The samples, oldest first.
+    pub samples: Vec<HistorySample>,
+}
+
+impl Recommender {
+    /// A recommender that starts now. Checkpoints or a history are read separately.
+    #[must_use]
+    pub fn new(flags: RecommenderFlags, rules: VpaRules, now: GoTime) -> Recommender {
+        Recommender {
+            flags,
+            rules,
+            state: ClusterState::new(),
+            ooms: Vec::new(),
+            last_gc: None,
+            last_checkpoint_gc: now,
+        }
+    }
+
+    /// Reads the checkpoints, as the recommender does when it starts. Returns the logged errors.
+    ///
+    /// Upstream: InitFromCheckpoints
+    pub fn init_from_checkpoints(&mut self, objects: &Objects, now: GoTime) -> Vec<LogLine> {
+        let mut log = Vec::new();
+        self.load_vpas(objects, now, &mut log);
+        let namespaces: BTreeSet<Arc<str>> =
+            self.state.vpas.keys().map(|vpa| vpa.namespace.clone()).collect();
+        let times = namespaces.iter().filter(|namespace| !self.is_ignored(namespace)).count();
+        // Upstream reads all checkpoints once for each namespace.
+        for _ in 0..times {
+            for checkpoint in objects.checkpoints.values() {
+                if let Err(error) = self.init_from_checkpoint(checkpoint, now) {
+                    log.push(LogLine::new("Error while loading checkpoint", error));
+                }
+            }
+        }
+        log
+    }
+
+    /// Upstream: setVpaCheckpoint
+    fn init_from_checkpoint(&mut self, checkpoint: &Checkpoint, now: GoTime) -> Result<(), String> {
+        let namespace = checkpoint.metadata.namespace.clone();
+        let vpa = ObjectName { namespace, name: checkpoint.spec.vpa_object_name.clone() };
+        let Some(state) = self.state.vpas.get_mut(&vpa) else {
+            return Err(format!("cannot load checkpoint to missing VPA object {vpa}"));
+        };
+        let loaded = Aggregate::load(&checkpoint.status, &self.flags, now);
+        let aggregate =
+            loaded.map_err(|why| format!("cannot load checkpoint for VPA {vpa}. Reason: {why}"))?;
+        let container = checkpoint.spec.container_name.clone();
+        state.from_checkpoints.insert(container, Box::new(aggregate));
+        Ok(())
+    }
+
+    /// Reads a history, as the recommender does when it starts without checkpoints. Returns the
+    /// logged errors.
+    ///
+    /// Upstream: InitFromHistoryProvider
+    pub fn init_from_history(&mut self, history: &[PodHistory], now: GoTime) -> Vec<LogLine> {
+        let context = Context { flags: &self.flags, now };
+        let mut log = Vec::new();
+        for PodHistory { pod, labels, samples } in history {
+            let containers = samples.iter().map(|sample| &sample.usage.container);
+            self.state.add_pod(pod, labels, Phase::Unknown, containers, context);
+            for HistorySample { at, usage } in samples {
+                let discarded = self.state.add_usage(pod, usage, *at, context);
+                let errors = discarded_errors(discarded);
+                log.extend(errors.map(|error| LogLine::new("Failed to add sample", error)));
+            }
+        }
+        log
+    }
+
+    /// Queues OOM kills, which the next run reads.
+    pub fn observe_ooms(&mut self, ooms: impl IntoIterator<Item = ObservedOom>) {
+        self.ooms.extend(ooms);
+    }
+
+    /// Runs once. Upstream: RunOnce
+    pub fn run_once(&mut self, objects: &Objects, now: GoTime) -> Run {
+        let mut run = Run::default();
+        self.load_vpas(objects, now, &mut run.log);
+        let removed = self.load_pods(objects, now);
+        if self.rules.removed_pods == RemovedPods::BeforeSamples {
+            removed.iter().for_each(|pod| self.state.delete_pod(pod));
+        }
+        self.load_metrics(objects, now, &mut run.log);
+        if self.rules.removed_pods == RemovedPods::AfterOoms {
+            removed.iter().for_each(|pod| self.state.delete_pod(pod));
+        }
+        let mut merged = Vec::new();
+        for (name, vpa) in &objects.vpas {
+            if self.state.vpas.contains_key(name) {
+                let mut containers = self.containers_of(name, now);
+                run.is_undetermined |= containers.order.iter().any(MergeOrder::matters);
+                run.writes.extend(self.update_vpa(vpa, &containers, now, &mut run.log));
+                self.state.subtract_present_peaks(name, &mut containers, now);
+                merged.push((name, containers));
+            }
+        }
+        if self.flags.uses_checkpoints() {
+            for (name, containers) in &merged {
+                self.store_checkpoints(name, containers, objects, now, &mut run.writes);
+            }
+            if now.since(self.last_checkpoint_gc) > self.flags.checkpoints_gc_interval {
+                self.last_checkpoint_gc = now;
+                self.collect_checkpoints(objects, &mut run.writes);
+            }
+        }
+        for (_, containers) in merged {
+            self.state.recycle(containers);
+        }
+        if self.last_gc.is_none_or(|last| now.since(last) >= GC_INTERVAL) {
+            self.last_gc = Some(now);
+            self.state.collect_garbage(now, |vpa, reference| {
+                let target = objects.target(&vpa.namespace, reference);
+                target.is_some_and(|target| target.error.is_none())
+            });
+        }
+        run
+    }
+
+    /// How each amount of the present recommendation of a VPA was derived, by container. Containers
+    /// whose recommendations are switched off are included.
+    pub fn explain(
+        &mut self,
+        vpa: &ObjectName,
+        now: GoTime,
+    ) -> BTreeMap<Arc<str>, Vec<Estimation>> {
+        let merged = self.containers_of(vpa, now);
+        let minimum = Minimum::of_pod(&self.flags, merged.containers.len());
+        let containers = merged.containers.iter().map(|(name, aggregate)| {
+            let estimations = [Resource::Cpu, Resource::Memory].into_iter().flat_map(|resource| {
+                let bounds = [Bound::Target, Bound::Lower, Bound::Upper];
+                bounds.map(|bound| estimate(aggregate, &self.flags, minimum, resource, bound))
+            });
+            (name.clone(), estimations.collect())
+        });
+        let explained = containers.collect();
+        self.state.recycle(merged);
+        explained
+    }
+
+    fn containers_of(&mut self, vpa: &ObjectName, now: GoTime) -> Merged {
+        self.state.containers_of(vpa, Context { flags: &self.flags, now })
+    }
+
+    /// Upstream: shouldIgnoreNamespace
+    fn is_ignored(&self, namespace: &str) -> bool {
+        let only = &self.flags.vpa_object_namespace;
+        let ignored = &self.flags.ignored_vpa_object_namespaces;
+        (!only.is_empty() && only != namespace) || ignored.split(',').any(|it| it == namespace)
+    }
+
+    /// Returns true if the recommender handles a VPA. Upstream: filterVPAs
+    fn handles(&self, vpa: &VerticalPodAutoscaler) -> bool {
+        let (name, recommenders) = (&self.flags.recommender_name, &vpa.spec.recommenders);
+        let is_default = name == "default" && recommenders.is_empty();
+        (is_default || recommenders.iter().any(|recommender| recommender.name == *name))
+            && !self.is_ignored(&vpa.metadata.name.namespace)
+    }
+
+    /// Upstream: LoadVPAs
+    fn load_vpas(&mut self, objects: &Objects, now: GoTime, log: &mut Vec<LogLine>) {
+        for vpa in objects.vpas.values() {
+            if !self.handles(vpa) {
+                continue;
+            }
+            let (selector, unsupported) = selector_of(vpa, objects, log);
+            let context = Context { flags: &self.flags, now };
+            self.state.load_vpa(vpa, selector, context);
+            let Some(state) = self.state.vpas.get_mut(&vpa.metadata.name) else { continue };
+            match unsupported {
+                Some(message) => {
+                    set_condition(state, UNSUPPORTED, Status::True, "", message.into(), now);
+                }
+                None => remove_condition(state, UNSUPPORTED),
+            }
+            remove_condition(state, "ConfigDeprecated");
+        }
+        let is_gone =
+            |name: &ObjectName| objects.vpas.get(name).is_none_or(|vpa| !self.handles(vpa));
+        let gone: Vec<ObjectName> =
+            self.state.vpas.keys().filter(|name| is_gone(name)).cloned().collect();
+        for name in gone {
+            self.state.vpas.remove(&name);
+        }
+    }
+
+    /// Loads the pods. Returns those that no longer exist. Upstream: LoadPods
+    fn load_pods(&mut self, objects: &Objects, now: GoTime) -> Vec<ObjectName> {
+        let context = Context { flags: &self.flags, now };
+        let tracked = self.state.pod_names();
+        let removed = tracked.filter(|name| !objects.pods.contains_key(name)).cloned().collect();
+        for pod in objects.pods.values() {
+            if !self.flags.memory_saver || self.state.is_selected(pod) {
+                self.state.load_pod(pod, context);
+            }
+        }
+        removed
+    }
+
+    /// Reads the usage of all containers, then the OOM kills. Upstream: LoadRealTimeMetrics
+    fn load_metrics(&mut self, objects: &Objects, now: GoTime, log: &mut Vec<LogLine>) {
+        let context = Context { flags: &self.flags, now };
+        let items = match &objects.metrics {
+            Ok(items) => items.as_slice(),
+            Err(error) => {
+                let message = "Cannot get ContainerMetricsSnapshot from MetricsClient";
+                log.push(LogLine::new(message, error.clone()));
+                &[]
+            }
+        };
+        for item in items {
+            for usage in &item.containers {
+                let result = self.state.add_usage(&item.pod, usage, item.timestamp, context);
+                if result.is_err() && self.flags.memory_saver {
+                    continue;
+                }
+                let errors = discarded_errors(result);
+                let message = "Error adding metric sample";
+                log.extend(errors.map(|error| LogLine::new(message, error)));
+            }
+        }
+        for oom in std::mem::take(&mut self.ooms) {
+            if let Err(error) = self.state.record_oom(&oom, &self.rules, context) {
+                log.push(LogLine::new("Failed to record OOM", error.0));
+            }
+        }
+    }
+
+    /// Calculates the status of a VPA. Returns a request if the status changes.
+    ///
+    /// Upstream: processVPAUpdate
+    fn update_vpa(
+        &mut self,
+        vpa: &VerticalPodAutoscaler,
+        merged: &Merged,
+        now: GoTime,
+        log: &mut Vec<LogLine>,
+    ) -> Option<Write> {
+        let recommendation = recommend(&merged.containers, vpa, &self.flags);
+        let name = &vpa.metadata.name;
+        let state = self.state.vpas.get_mut(name)?;
+        update_conditions(state, &recommendation, now);
+        if report_missing(state, &recommendation, now) {
+            let why = format!("VPA {name} is missing recommendation for more than 30m0s");
+            log.push(LogLine::new("", why));
+        }
+        let status = VpaStatus {
+            recommendation: Some(recommendation),
+            conditions: state.conditions.clone(),
+            observed_generation: Some(vpa.metadata.generation),
+        };
+        (status != vpa.status).then(|| Write::Status { vpa: name.clone(), status })
+    }
+
+    /// Upstream: processCheckpointUpdateForVPA
+    fn store_checkpoints(
+        &self,
+        vpa: &ObjectName,
+        merged: &Merged,
+        objects: &Objects,
+        now: GoTime,
+        writes: &mut Vec<Write>,
+    ) {
+        let state = self.state.vpas.get(vpa);
+        let mut conditions = state.into_iter().flat_map(|state| &state.conditions);
+        if conditions.any(|it| it.kind == "FetchingHistory" && it.status == "True") {
+            return;
+        }
+        for ((container, aggregate), order) in merged.containers.iter().zip(&merged.order) {
+            let name: Arc<str> = format!("{}-{container}", vpa.name).into();
+            let metadata = ObjectName { namespace: vpa.namespace.clone(), name };
+            let existing = objects.checkpoints.get(&metadata);
+            let spec = existing.map_or_else(
+                || CheckpointSpec {
+                    vpa_object_name: vpa.name.clone(),
+                    container_name: container.clone(),
+                },
+                |existing| existing.spec.clone(),
+            );
+            let is_new = existing.is_none();
+            let checkpoint = Checkpoint { metadata, spec, status: aggregate.save(now) };
+            let memory_tolerance = order.memory_tolerance();
+            writes.push(Write::Checkpoint { checkpoint, is_new, memory_tolerance });
+        }
+    }
+
+    /// Deletes checkpoints without a VPA. Upstream: GarbageCollectCheckpoints
+    fn collect_checkpoints(&self, objects: &Objects, writes: &mut Vec<Write>) {
+        for (name, checkpoint) in &objects.checkpoints {
+            let vpa = ObjectName {
+                namespace: name.namespace.clone(),
+                name: checkpoint.spec.vpa_object_name.clone(),
+            };
+            if !objects.vpas.contains_key(&vpa) && !self.is_ignored(&name.namespace) {
+                writes.push(Write::DeleteCheckpoint(name.clone()));
+            }
+        }
+    }
+}
+
+/// The errors of the discarded samples of a container.
+fn discarded_errors(
+    result: Result<usize, super::cluster::KeyError>,
+) -> impl Iterator<Item = String> {
+    let (error, count) = match result {
+        // Both resources of the container are unknown.
+        Err(error) => (error.0, 2),
+        Ok(count) => ("sample discarded (invalid or out of order)".to_owned(), count),
+    };
+    std::iter::repeat_n(error, count)
+}
+
+/// The selector of a VPA's target, or the reason why the target is not supported.
+///
+/// Upstream: getSelector
+fn selector_of(
+    vpa: &VerticalPodAutoscaler,
+    objects: &Objects,
+    log: &mut Vec<LogLine>,
+) -> (Selector, Option<String>) {
+    let reference = &vpa.spec.target_ref;
+    let namespace = &vpa.metadata.name.namespace;
+    let name = format!("{}.{}/{}", reference.api_version, reference.kind, reference.name);
+    match objects.target(namespace, reference) {
+        None => {
+            let error = format!("{} {namespace}/{} does not exist", reference.kind, reference.name);
+            let message = format!("Cannot read targetRef. Reason: {error}");
+            let logged = "Cannot get target selector from VPA's targetRef";
+            log.push(LogLine::new(logged, error));
+            (Selector::nothing(), Some(message))
+        }
+        Some(Target { error: Some(error), .. }) => {
+            let message = format!(
+                "Error checking if target {name} is a topmost well-known or scalable controller: \
+                 {error}"
+            );
+            (Selector::nothing(), Some(message))
+        }
+        Some(target) if target.has_parent => {
+            let message = format!(
+                "The target {name} has a parent controller but it should point to a topmost \
+                 well-known or scalable controller"
+            );
+            (Selector::nothing(), Some(message))
+        }
+        Some(target) => (target.selector.clone(), None),
+    }
+}
+
+/// The status of a condition.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Status {
+    True,
+    False,
+}
+
+const UNSUPPORTED: &str = "ConfigUnsupported";
+
+/// Sets a condition. The time changes only with the status. Upstream: vpaConditionsMap.Set
+fn set_condition(
+    vpa: &mut VpaState,
+    kind: &'static str,
+    status: Status,
+    reason: &'static str,
+    message: Cow<'static, str>,
+    now: GoTime,
+) {
+    let status = if status == Status::True { "True" } else { "False" };
+    let mut condition = VpaCondition {
+        kind: Cow::Borrowed(kind),
+        status: Cow::Borrowed(status),
+        last_transition_time: now.truncate_to_second(),
+        reason: Cow::Borrowed(reason),
+        message,
+    };
+    match vpa.conditions.binary_search_by(|it| (*it.kind).cmp(kind)) {
+        Ok(index) => {
+            let old = &mut vpa.conditions[index];
+            if old.status == condition.status {
+                condition.last_transition_time = old.last_transition_time;
+            }
+            *old = condition;
+        }
+        Err(index) => vpa.conditions.insert(index, condition),
+    }
+}
+
+fn remove_condition(vpa: &mut VpaState, kind: &str) {
+    vpa.conditions.retain(|condition| condition.kind != kind);
+}
+
+/// Upstream: vpa.go, updateConditionsLocked
+fn update_conditions(vpa: &mut VpaState, recommendation: &Recommendation, now: GoTime) {
+    const NO_PODS: &str = "NoPodsMatched";
+    let (reason, message) = match vpa.pod_count > 0 {
+        true => ("", ""),
+        false => (NO_PODS, "No pods match this VPA object"),
+    };
+    if reason.is_empty() {
+        remove_condition(vpa, NO_PODS);
+    } else {
+        set_condition(vpa, NO_PODS, Status::True, reason, message.into(), now);
+    }
+    const PROVIDED: &str = "RecommendationProvided";
+    match recommendation.container_recommendations.is_empty() {
+        true => set_condition(vpa, PROVIDED, Status::False, reason, message.into(), now),
+        false => set_condition(vpa, PROVIDED, Status::True, "", "".into(), now),
+    }
+}
+
+/// Returns true if the recommendation has been missing for so long that it is reported now.
+///
+/// Upstream: cluster.go, RecordRecommendation
+fn report_missing(vpa: &mut VpaState, recommendation: &Recommendation, now: GoTime) -> bool {
+    if !recommendation.container_recommendations.is_empty() {
+        vpa.missing_since = None;
+        return false;
+    }
+    let since = *vpa.missing_since.get_or_insert(now);
+    let is_late = since.plus(MISSING_INTERVAL) < now;
+    if is_late {
+        vpa.missing_since = Some(now);
+    }
+    is_late
+}

@@ -1,0 +1,6 @@
+//! Tests of the model of the recommender, with numbers that upstream's code has produced.
+
+mod containers;
+mod histograms;
+mod numbers;
+mod runs;

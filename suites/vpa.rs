@@ -1,0 +1,339 @@
+//! The recommender of the Vertical Pod Autoscaler: the model against the real recommender in virtual
+//! time, run by run, for scripts that are generated from a seed.
+//!
+//! Requires Go; without it, the tests on the real recommender are ignored. The environment variables
+//! KUBE_LOCKSTEP_VPA_RUNS, KUBE_LOCKSTEP_VPA_SEED and KUBE_LOCKSTEP_VPA_SCRIPT set the number of
+//! runs per release, the seed, and the index of the only script.
+
+mod support;
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use kube_lockstep::compare::recommender::{RunDifference, logs, runs};
+use kube_lockstep::engine::CancellationToken;
+use kube_lockstep::engine::upstream::recommender::{self, RecommenderHost};
+use kube_lockstep::fuzz::recommender::{Script, script, shrink};
+use kube_lockstep::model::rules::{OldestOom, VpaRelease, VpaRules};
+use kube_lockstep::model::time::Time;
+use kube_lockstep::model::vpa::{LogLine, Session, Stepped};
+use libtest_mimic::Failed;
+use support::trials::Suite;
+
+/// The number of runs per release in a test without settings.
+const RUNS: usize = 4_000;
+
+/// The number of runs of a script.
+const RUNS_OF_A_SCRIPT: usize = 400;
+
+/// The number of steps that are sent before the first answer is awaited.
+const AHEAD: usize = 16;
+
+fn main() -> ExitCode {
+    let mut suite = Suite::new("vpa");
+    suite.test("a_script_depends_only_on_seed_and_index", || {
+        assert_eq!(script(7, 3, 50), script(7, 3, 50));
+        assert_ne!(script(7, 3, 50).steps, script(7, 4, 50).steps);
+        Ok(())
+    });
+    suite.test("a_wrong_half_life_is_found_and_shrunk", || {
+        finds(&|script| script.start.flags.cpu_histogram_decay_half_life.0 += 3_600_000_000_000)
+    });
+    suite.test("a_wrong_percentile_is_found_and_shrunk", || {
+        finds(&|script| script.start.flags.target_memory_percentile -= 0.3)
+    });
+    suite.test("a_wrong_oom_bump_is_found_and_shrunk", || {
+        finds(&|script| script.start.flags.oom_min_bump_up_bytes += 1e8)
+    });
+    for release in VpaRelease::supported() {
+        let program = suite.require(&format!("the recommender of {release}"), || {
+            recommender::ensure(release, &CancellationToken::new(), &mut |_, _| {})
+        });
+        let name = format!("{release}_agrees_with_the_model");
+        suite.test_with(&program, name, move |program| agrees(&program, release));
+        let name = format!("{release}_is_random_where_the_model_says_so");
+        suite.test_with(&program, name, move |program| is_random(&program, release));
+        let name = format!("{release}_rejects_the_rules_of_another_release");
+        suite.test_with(&program, name, move |program| rejects_other_rules(&program, release));
+    }
+    suite.run()
+}
+
+/// The value of an environment variable.
+fn setting(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|error| panic!("{name}: {error}")))
+}
+
+/// A difference, with the time of the run.
+type Found = (Time, Vec<RunDifference>);
+
+/// The engine of a comparison.
+trait Other {
+    /// Returns the errors that the recommender logs while it starts.
+    fn open(&mut self, script: &Script) -> Result<Vec<LogLine>, Failed>;
+    fn send(&mut self, script: &Script, step: usize) -> Result<(), Failed>;
+    fn receive(&mut self) -> Result<Stepped, Failed>;
+    fn close(&mut self) -> Result<(), Failed>;
+}
+
+/// How long both sides took, and how many runs there were.
+#[derive(Default)]
+struct Speed {
+    /// The runs that were compared.
+    runs: usize,
+    /// The scripts that ended early because upstream's result is random.
+    undetermined: usize,
+    model: Duration,
+    total: Duration,
+}
+
+/// Plays a script with the model and another engine, up to the first difference. What the other
+/// engine writes is the input of the model's next run.
+fn play(
+    script: &Script,
+    rules: VpaRules,
+    other: &mut dyn Other,
+    speed: &mut Speed,
+) -> Result<Option<Found>, Failed> {
+    let began = Instant::now();
+    let (mut session, log) = Session::open(&script.start, rules);
+    let differences = logs(&log, &other.open(script)?);
+    let mut found = (!differences.is_empty()).then_some((Time::ZERO, differences));
+    let (mut sent, mut received) = (0, 0);
+    for (index, step) in script.steps.iter().enumerate() {
+        if found.is_some() {
+            break;
+        }
+        while sent < script.steps.len().min(index + AHEAD) {
+            other.send(script, sent)?;
+            sent += 1;
+        }
+        let observed = other.receive()?;
+        received += 1;
+        let before = Instant::now();
+        let predicted = session.step(&step.changes, step.until);
+        speed.model += before.elapsed();
+        if predicted.runs.iter().any(|run| run.run.is_undetermined) {
+            // Upstream's result is random from here on.
+            speed.undetermined += 1;
+            break;
+        }
+        speed.runs += predicted.runs.len();
+        found = difference(&predicted, &observed, step.until);
+        for write in observed.runs.iter().flat_map(|run| &run.run.writes) {
+            session.objects_mut().apply(write);
+        }
+    }
+    for _ in received..sent {
+        other.receive()?;
+    }
+    other.close()?;
+    speed.total += began.elapsed();
+    Ok(found)
+}
+
+fn difference(predicted: &Stepped, observed: &Stepped, until: Time) -> Option<Found> {
+    let differences = logs(&predicted.log, &observed.log);
+    if !differences.is_empty() {
+        return Some((until, differences));
+    }
+    let times = |stepped: &Stepped| stepped.runs.iter().map(|run| run.at).collect::<Vec<_>>();
+    let (ours, theirs) = (times(predicted), times(observed));
+    if ours != theirs {
+        let (model, observed) = (format!("{ours:?}"), format!("{theirs:?}"));
+        let field = "times of runs".to_owned();
+        return Some((until, vec![RunDifference { field, model, observed }]));
+    }
+    let mut pairs = predicted.runs.iter().zip(&observed.runs);
+    pairs.find_map(|(ours, theirs)| {
+        let differences = runs(&ours.run, &theirs.run);
+        (!differences.is_empty()).then_some((ours.at, differences))
+    })
+}
+
+/// The real recommender.
+struct Upstream(RecommenderHost);
+
+impl Other for Upstream {
+    fn open(&mut self, script: &Script) -> Result<Vec<LogLine>, Failed> {
+        Ok(self.0.open(&script.name, &script.start, &script.flags)?)
+    }
+
+    fn send(&mut self, script: &Script, step: usize) -> Result<(), Failed> {
+        let step = &script.steps[step];
+        Ok(self.0.send(&step.changes, step.until)?)
+    }
+
+    fn receive(&mut self) -> Result<Stepped, Failed> {
+        Ok(self.0.receive()?)
+    }
+
+    fn close(&mut self) -> Result<(), Failed> {
+        Ok(self.0.close()?)
+    }
+}
+
+/// A model with a fault in its flags.
+struct Faulty<'a> {
+    fault: &'a dyn Fn(&mut Script),
+    session: Option<Session>,
+    answers: VecDeque<Stepped>,
+}
+
+impl Other for Faulty<'_> {
+    fn open(&mut self, script: &Script) -> Result<Vec<LogLine>, Failed> {
+        let mut script = script.clone();
+        (self.fault)(&mut script);
+        let (session, log) = Session::open(&script.start, VpaRules::of(VpaRelease::NEWEST));
+        self.session = Some(session);
+        Ok(log)
+    }
+
+    fn send(&mut self, script: &Script, step: usize) -> Result<(), Failed> {
+        let step = &script.steps[step];
+        let session = self.session.as_mut().ok_or("no scenario is open")?;
+        self.answers.push_back(session.step(&step.changes, step.until));
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Stepped, Failed> {
+        Ok(self.answers.pop_front().ok_or("no step was sent")?)
+    }
+
+    fn close(&mut self) -> Result<(), Failed> {
+        Ok(())
+    }
+}
+
+/// A fault of the model is found by one of the first scripts, and remains in the shrunk one.
+fn finds(fault: &dyn Fn(&mut Script)) -> Result<(), Failed> {
+    let rules = VpaRules::of(VpaRelease::NEWEST);
+    let fails = |script: &Script| {
+        let mut faulty = Faulty { fault, session: None, answers: VecDeque::new() };
+        let found = play(script, rules, &mut faulty, &mut Speed::default());
+        found.is_ok_and(|found| found.is_some())
+    };
+    let scripts = (0..40).map(|index| script(1, index, 100));
+    let failing = scripts.into_iter().find(|script| fails(script)).ok_or("no script finds it")?;
+    let size = |script: &Script| {
+        script.steps.iter().map(|step| step.changes.len()).sum::<usize>() + script.flags.len()
+    };
+    let before = size(&failing);
+    let shrunk = shrink(failing, fails);
+    assert!(fails(&shrunk), "the shrunk script does not fail");
+    assert!(size(&shrunk) * 2 <= before, "{before} changes became {}", size(&shrunk));
+    Ok(())
+}
+
+/// The scripts of a test.
+fn scripts() -> impl Iterator<Item = Script> {
+    let runs = setting("KUBE_LOCKSTEP_VPA_RUNS").map_or(RUNS, |runs| runs as usize);
+    let seed = setting("KUBE_LOCKSTEP_VPA_SEED").unwrap_or(1);
+    let only = setting("KUBE_LOCKSTEP_VPA_SCRIPT");
+    let count = runs.div_ceil(RUNS_OF_A_SCRIPT) as u64;
+    let indexes = only.map_or(0..count, |index| index..index + 1);
+    indexes.map(move |index| script(seed, index, RUNS_OF_A_SCRIPT))
+}
+
+/// The model predicts every run of the real recommender.
+fn agrees(program: &Path, release: VpaRelease) -> Result<(), Failed> {
+    let rules = VpaRules::of(release);
+    let mut host = Upstream(RecommenderHost::start(program, release)?);
+    let mut speed = Speed::default();
+    for script in scripts() {
+        let found = play(&script, rules, &mut host, &mut speed);
+        let found = found.map_err(|error| format!("{}: {:?}", script.name, error.message()))?;
+        let Some((at, differences)) = found else { continue };
+        let shrunk = shrink(script.clone(), |script| {
+            let found = play(script, rules, &mut host, &mut Speed::default());
+            found.is_ok_and(|found| found.is_some())
+        });
+        let mut lines: Vec<String> = differences.iter().map(ToString::to_string).collect();
+        lines.truncate(10);
+        return Err(format!(
+            "{} of {release}, run at {at:?}:\n  {}\nshrunk:\n{shrunk:#?}",
+            script.name,
+            lines.join("\n  ")
+        )
+        .into());
+    }
+    let per_second = |time: Duration| speed.runs as f64 / time.as_secs_f64();
+    support::trials::say(
+        "vpa",
+        &format!(
+            "{release}: {} runs ({} scripts ended early), {:.0}/s in all, {:.0}/s of the model",
+            speed.runs,
+            speed.undetermined,
+            per_second(speed.total),
+            per_second(speed.model)
+        ),
+    );
+    Ok(())
+}
+
+/// The comparison notices each difference between releases: with the rules of another release, the
+/// model disagrees.
+fn rejects_other_rules(program: &Path, release: VpaRelease) -> Result<(), Failed> {
+    let (newest, oldest) = (VpaRules::of(VpaRelease::NEWEST), VpaRules::of(VpaRelease::OLDEST));
+    let own = VpaRules::of(release);
+    let other = if own.oldest_oom == OldestOom::WindowEnd { newest } else { oldest };
+    let wrong = [
+        ("oldest_oom", VpaRules { oldest_oom: other.oldest_oom, ..own }),
+        ("removed_pods", VpaRules { removed_pods: other.removed_pods, ..own }),
+    ];
+    let mut host = Upstream(RecommenderHost::start(program, release)?);
+    for (name, rules) in wrong {
+        let mut found = false;
+        for index in 0..60 {
+            let script = script(1, index, 100);
+            if play(&script, rules, &mut host, &mut Speed::default())?.is_some() {
+                found = true;
+                break;
+            }
+        }
+        assert!(found, "no script depends on {name}");
+    }
+    Ok(())
+}
+
+/// The answers of the real recommender to all steps of a script.
+fn answers(script: &Script, host: &mut Upstream) -> Result<Vec<Stepped>, Failed> {
+    host.open(script)?;
+    let mut answers = Vec::new();
+    for step in 0..script.steps.len() {
+        host.send(script, step)?;
+        answers.push(host.receive()?);
+    }
+    host.close()?;
+    Ok(answers)
+}
+
+/// Returns true if the model says that the result of a script is random.
+fn is_undetermined(script: &Script, rules: VpaRules) -> bool {
+    let (mut session, _) = Session::open(&script.start, rules);
+    script.steps.iter().any(|step| {
+        let stepped = session.step(&step.changes, step.until);
+        stepped.runs.iter().any(|run| run.run.is_undetermined)
+    })
+}
+
+/// In some script whose result the model does not determine, identical runs of upstream differ.
+fn is_random(program: &Path, release: VpaRelease) -> Result<(), Failed> {
+    let rules = VpaRules::of(release);
+    let mut host = Upstream(RecommenderHost::start(program, release)?);
+    let scripts = (0..300).map(|index| script(12, index, RUNS_OF_A_SCRIPT));
+    for script in scripts.filter(|script| is_undetermined(script, rules)) {
+        let first = answers(&script, &mut host)?;
+        for _ in 0..10 {
+            let again = answers(&script, &mut host)?;
+            let mut pairs = first.iter().zip(&again);
+            if pairs.any(|(first, again)| difference(first, again, Time::ZERO).is_some()) {
+                return Ok(());
+            }
+        }
+    }
+    Err("all runs of upstream were equal".into())
+}
