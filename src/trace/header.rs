@@ -1,5 +1,5 @@
-//! The first line of a recorded trace: the scenario, the builds of upstream that wrote the trace, and
-//! the hash of the lines below.
+//! The first line of a recorded trace: the scenario, the builds of upstream that wrote the trace,
+//! and the hash of the lines below.
 
 use std::fmt;
 use std::str::FromStr;
