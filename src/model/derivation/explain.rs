@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use super::{
     Branch, Derivation, Forbidden, HeldBy, Limits, MetricDerivation, Path, PolicyDerivation,
-    RateLimit, Stabilization,
+    RateLimit, Stabilization, count_of_pods,
 };
 use crate::model::api::{ScalingPolicyType, SelectPolicy};
 use crate::model::time::Span;
@@ -314,15 +314,14 @@ fn explain_policies(
         return;
     }
     for PolicyDerivation { policy, added, removed, period_start, proposed } in policies {
-        let unit = match policy.type_ {
-            ScalingPolicyType::Pods => "pods",
-            ScalingPolicyType::Percent => "percent",
+        let change = match policy.type_ {
+            ScalingPolicyType::Pods => count_of_pods(policy.value),
+            ScalingPolicyType::Percent => format!("{} percent", policy.value),
         };
         steps.push(format!(
-            "Policy: {} {unit} per {} s. In this period {added} pods were added and {removed} \
-             removed, so it began with {period_start}; scaling {direction} to {proposed} is \
-             allowed.",
-            policy.value, policy.period_seconds
+            "Policy: {change} per {} s. Pods in this period: {added} added, {removed} removed, so \
+             it began with {period_start}; scaling {direction} to {proposed} is allowed.",
+            policy.period_seconds
         ));
     }
     if policies.len() > 1 {

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::{Filled, MetricDerivation, Path, SecondRatio, Source, Target, Usage};
+use super::{Filled, MetricDerivation, Path, SecondRatio, Source, Target, Usage, count_of_pods};
 use crate::model::quantity::{Format, Quantity};
 use crate::model::rules::Within;
 
@@ -94,7 +94,7 @@ impl MetricDerivation {
     fn summarize_total(&self, usage: &Usage, text: &mut String) {
         match (usage.status_replicas, self.path) {
             (Some(replicas), _) => {
-                let _ = write!(text, ", {} over {replicas} pods", milli(usage.total));
+                let _ = write!(text, ", {} over {}", milli(usage.total), count_of_pods(replicas));
             }
             (None, Path::FromZero) => text.push_str(", from 0 replicas"),
             (None, Path::Ready) => {
@@ -128,9 +128,12 @@ impl MetricDerivation {
     fn explain_pods(&self, usage: &Usage, current: i32, proposal: i32, steps: &mut Vec<String>) {
         let (name, pods) = (self.title(), &self.pods);
         steps.push(format!(
-            "Metric {name}: {} pods are counted, {} are not ready, {} have no metric, {} have \
-             failed or are terminating.",
-            pods.ready, pods.unready, pods.missing, pods.ignored
+            "Metric {name}: {} counted, {} not ready, {} without a metric, {} failed or \
+             terminating.",
+            count_of_pods(pods.ready),
+            pods.unready,
+            pods.missing,
+            pods.ignored
         ));
         if self.source == Source::Pods {
             steps.push(
@@ -191,21 +194,22 @@ impl MetricDerivation {
                  change, {proposal}."
             ),
             (Path::CountReversed, Some(second)) => format!(
-                "That makes {} for {} pods, which is against the direction of the ratio with \
+                "That makes {} for {}, which is against the direction of the ratio with \
                  {current} replicas: {name} proposes no change, {proposal}.",
-                second.proposal, second.pods
+                second.proposal,
+                count_of_pods(second.pods)
             ),
             (_, Some(second)) => format!(
-                "That is outside the tolerance, {bounds}: {name} proposes {} × {} pods, \
+                "That is outside the tolerance, {bounds}: {name} proposes {} × {}, \
                  rounded up: {proposal}.",
                 Ratio(second.ratio),
-                second.pods
+                count_of_pods(second.pods)
             ),
             (_, None) => format!(
-                "That is outside the tolerance, {bounds}: {name} proposes {} × {} pods, \
+                "That is outside the tolerance, {bounds}: {name} proposes {} × {}, \
                  rounded up: {proposal}.",
                 Ratio(usage.ratio),
-                self.pods.ready
+                count_of_pods(self.pods.ready)
             ),
         }
     }
@@ -239,9 +243,9 @@ impl MetricDerivation {
             filled.push(format!("{} that are not ready as using nothing", self.pods.unready));
         }
         format!(
-            "As a precaution, more pods are counted: {}. The ratio of these {} pods is {}.",
+            "As a precaution, more pods are counted: {}. The ratio of {} is then {}.",
             filled.join(", "),
-            second.pods,
+            count_of_pods(second.pods),
             Ratio(second.ratio)
         )
     }
@@ -290,8 +294,9 @@ impl MetricDerivation {
             )
         } else {
             format!(
-                "Over {replicas} pods (status.replicas of the target, ready or not), that makes {} \
-                 each; the target is {wanted}. The ratio is {ratio}.",
+                "Over {} (status.replicas of the target, ready or not), that makes {} each; the \
+                 target is {wanted}. The ratio is {ratio}.",
+                count_of_pods(replicas),
                 milli(usage.average)
             )
         });

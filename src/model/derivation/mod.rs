@@ -7,11 +7,19 @@
 mod explain;
 mod explain_metric;
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use crate::model::api::{CrossVersionObjectReference, ScalingPolicy, SelectPolicy, Text};
 use crate::model::rules::Within;
 use crate::model::time::{Span, Time};
+
+/// `1 pod`, `2 pods`.
+fn count_of_pods(count: impl Display) -> String {
+    let count = count.to_string();
+    let plural = if count == "1" { "" } else { "s" };
+    format!("{count} pod{plural}")
+}
 
 /// The derivation of one decision.
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -166,8 +166,7 @@ fn a_derivation_explains_the_decision() {
         world.last().derivation.explain(),
         [
             "The target has 6 replicas; 1 to 100 are allowed.",
-            "Metric cpu: 6 pods are counted, 0 are not ready, 0 have no metric, 0 have failed or \
-             are terminating.",
+            "Metric cpu: 6 pods counted, 0 not ready, 0 without a metric, 0 failed or terminating.",
             "They use 2400m of the requested 6: 40%, rounded down; the target is 50%. The ratio \
              is 0.8.",
             "That is outside the tolerance, 0.9 to 1.1: cpu proposes 0.8 × 6 pods, rounded up: 5.",
