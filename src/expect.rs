@@ -7,6 +7,8 @@
 //! they apply to all up to it. The interval of a count is half-open: changes at t=0s and t=60s are
 //! not both within 1m.
 
+pub mod recommender;
+
 use std::fmt::{self, Display};
 use std::sync::Arc;
 

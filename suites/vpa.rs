@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use kube_lockstep::compare::recommender::{RunDifference, logs, runs};
 use kube_lockstep::engine::CancellationToken;
 use kube_lockstep::engine::upstream::recommender::{self, RecommenderHost};
-use kube_lockstep::fuzz::recommender::{Script, script, shrink};
+use kube_lockstep::fuzz::recommender::{script, shrink};
 use kube_lockstep::model::rules::{OldestOom, VpaRelease, VpaRules};
 use kube_lockstep::model::time::Time;
-use kube_lockstep::model::vpa::{LogLine, Session, Stepped};
+use kube_lockstep::model::vpa::{LogLine, Script, Session, Stepped};
 use libtest_mimic::Failed;
 use support::trials::Suite;
 

@@ -142,7 +142,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let between = Between { from, to };
     let page = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
-    let scenarios = parse_all(&fixtures.select(&args.names)?)?;
+    let scenarios = parse_all(&fixtures.select(&args.names)?)?.hpa;
     let mut upstreams = Upstreams::new(fixtures.traces());
     let mut found: Vec<(Arc<Scenario>, Changed)> = Vec::new();
     let mut skipped: Vec<(String, String)> = Vec::new();

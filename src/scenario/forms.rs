@@ -3,6 +3,7 @@
 use super::action::Share;
 use super::podset::PodSet;
 use super::releases::ReleaseRange;
+use super::vpa::{ExpectedAmount, VpaReleaseRange};
 use super::text::{
     Amount, AnyQuantity, Duration, DurationOrNever, End, Form, Instant, Malformed, NumberText,
     PositiveDuration, QuantityText, SignalText, Status,
@@ -26,7 +27,7 @@ impl FormCheck {
 
     /// The form with this name.
     pub(super) fn named(name: &str) -> Option<&'static FormCheck> {
-        static ALL: [FormCheck; 14] = [
+        static ALL: [FormCheck; 16] = [
             FormCheck::of::<Duration>(),
             FormCheck::of::<PositiveDuration>(),
             FormCheck::of::<DurationOrNever>(),
@@ -41,6 +42,8 @@ impl FormCheck {
             FormCheck::of::<ReleaseRange>(),
             FormCheck::of::<NumberText>(),
             FormCheck::of::<Status>(),
+            FormCheck::of::<VpaReleaseRange>(),
+            FormCheck::of::<ExpectedAmount>(),
         ];
         ALL.iter().find(|form| form.name == name)
     }

@@ -16,6 +16,7 @@ mod mirror;
 mod other_pods;
 mod pods;
 mod publish;
+pub mod recommender;
 mod rollout;
 mod signal;
 mod simulation;

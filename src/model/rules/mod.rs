@@ -4,6 +4,7 @@
 //! and its source.
 
 mod admission;
+mod any_release;
 mod changes;
 mod controller_metrics;
 mod metrics;
@@ -16,6 +17,7 @@ mod status;
 mod texts;
 mod vpa;
 
+pub use any_release::AnyRelease;
 pub use admission::{AdmissionRules, InvalidQuantities, MaxReplicasError};
 pub use changes::{CHANGES, Change};
 pub use controller_metrics::ControllerMetricRules;

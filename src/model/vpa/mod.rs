@@ -30,7 +30,9 @@ mod objects;
 mod pod;
 mod recommendation;
 mod recommender;
+mod script;
 mod session;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -52,5 +54,7 @@ pub use pod::{
     ContainerState, ContainerStatus, Labels, ObservedOom, Phase, Pod, PodContainer, Terminated,
 };
 pub use recommender::{HistorySample, LogLine, PodHistory, Recommender, Run, Write};
+pub use script::{Script, ScriptStep};
 pub use session::{ClusterChange, RunAt, Session, Start, Stepped};
+pub use snapshot::Snapshot;
 pub use time::GoTime;

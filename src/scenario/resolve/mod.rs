@@ -16,6 +16,7 @@ mod target;
 mod timeline;
 mod values;
 mod versions;
+mod vpa;
 mod workload;
 
 use self::cursor::{At, Problems};
@@ -26,6 +27,7 @@ use self::recordings::Recordings;
 pub(super) use self::recordings::recorded_length;
 use self::timeline::ResolveContext;
 pub(super) use self::versions::served;
+pub(super) use self::vpa::resolve as resolve_vpa;
 use super::decode;
 use super::decode::Decoded;
 use super::error::{Problem, suggest};
@@ -61,7 +63,7 @@ fn scenario(
     read: Reader<'_>,
     problems: &mut Problems,
 ) -> Option<Scenario> {
-    head(file, at, problems);
+    head(&file.requirement, file.upstream.as_deref(), at, problems);
     let (releases, until) = (file.releases, file.until);
     let (flags, gates, gate_overrides) = controller::resolve(file, at, releases, problems);
     let mut hpas = Hpas::resolve(file, at, read, &gates, problems);
@@ -168,12 +170,12 @@ fn check_kind(root: &Node) -> Result<(), Problem> {
     Ok(())
 }
 
-fn head(file: &ScenarioFile, at: At<'_>, problems: &mut Problems) {
-    if file.requirement.trim().is_empty() {
+fn head(requirement: &str, upstream: Option<&str>, at: At<'_>, problems: &mut Problems) {
+    if requirement.trim().is_empty() {
         let hint = "state the requirement in one sentence";
         problems.hint(at.key("requirement"), "the requirement is empty", hint);
     }
-    let Some(upstream) = &file.upstream else { return };
+    let Some(upstream) = upstream else { return };
     let link = ["https://", "http://"].iter().find_map(|scheme| upstream.strip_prefix(scheme));
     if link.is_none_or(|link| link.is_empty() || link.contains(char::is_whitespace)) {
         let what = format!("expected a link, found {}", super::node::shorten(upstream));

@@ -1,0 +1,123 @@
+//! Scenarios of the recommender of the Vertical Pod Autoscaler: files with `vpa` in place of `hpa`.
+//!
+//! `raw` has the types that serde reads, and `resolve::vpa` checks them. [`VpaScenario`] is the
+//! result.
+
+mod expectation;
+pub(super) mod manifest;
+pub(super) mod raw;
+mod releases;
+pub(super) mod timeline;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub(super) use self::expectation::ExpectedAmount;
+pub use self::expectation::{
+    AmountRange, ExpectedAmounts, ExpectedVpaCondition, VpaExpectation, VpaValue,
+};
+pub use self::raw::{History, VpaWorkload};
+pub use self::releases::VpaReleaseRange;
+pub(super) use self::timeline::VpaTimelineEvent;
+pub use self::timeline::{LateMetrics, OomKillOfPods, OomSeen, PodEviction, Relabel, VpaAction};
+use super::node::Node;
+use super::resolved::Metrics;
+use crate::model::rules::VpaRelease;
+use crate::model::time::{Span, Time};
+use crate::model::vpa::{
+    Checkpoint, GoTime, ObjectName, RecommenderFlags, TargetRef, VerticalPodAutoscaler,
+};
+
+/// A scenario of the recommender.
+#[derive(Clone, PartialEq, Debug)]
+pub struct VpaScenario {
+    /// The path below the fixtures without extension, or the file.
+    pub id: String,
+    /// The file, for messages.
+    pub path: String,
+    /// The line of the first VPA.
+    pub line: usize,
+    /// The requirement, in one sentence.
+    pub requirement: String,
+    /// A link to the source of the requirement; may be empty.
+    pub upstream: String,
+    /// The ids of the rules that the scenario shows.
+    pub covers: Vec<String>,
+    /// The releases that the requirement applies to.
+    pub releases: VpaReleaseRange,
+    /// The hash of everything that affects a run.
+    pub hash: String,
+    /// Notes on how the file was read.
+    pub notes: Vec<String>,
+    /// The time of t=0.
+    pub start: GoTime,
+    /// The flags that are set, by their upstream names.
+    pub flags: BTreeMap<String, String>,
+    /// All flags.
+    pub parsed_flags: RecommenderFlags,
+    /// The VPAs at the start, in the order of the file.
+    pub vpas: Vec<VerticalPodAutoscaler>,
+    /// The checkpoints at the start.
+    pub checkpoints: Vec<Checkpoint>,
+    /// The namespace of the workload.
+    pub namespace: Arc<str>,
+    /// The workload: the target of the first VPA.
+    pub target: TargetRef,
+    /// The pods of the workload.
+    pub workload: VpaWorkload,
+    /// The usage; only resources and sampling.
+    pub metrics: Metrics,
+    /// The samples before the start.
+    pub history: Option<History>,
+    /// The events, sorted by time.
+    pub timeline: Vec<VpaEvent>,
+    /// The end.
+    pub until: Time,
+    /// The expectations.
+    pub expect: Vec<VpaExpectation>,
+}
+
+/// An event of the timeline.
+#[derive(Clone, PartialEq, Debug)]
+pub struct VpaEvent {
+    /// The time since the start.
+    pub at: Time,
+    /// The duration; `None` means until the end of the scenario.
+    pub lasts: Option<Span>,
+    /// The action.
+    pub action: VpaAction,
+    /// Line in the file, from 1.
+    pub line: usize,
+}
+
+impl VpaEvent {
+    /// Returns true if an action with a duration is in effect.
+    #[must_use]
+    pub fn is_active(&self, at: Time) -> bool {
+        self.at <= at && self.lasts.is_none_or(|lasts| at < self.at + lasts)
+    }
+}
+
+impl VpaScenario {
+    /// The names of the VPAs at the start.
+    pub fn names(&self) -> impl Iterator<Item = &ObjectName> {
+        self.vpas.iter().map(|vpa| &vpa.metadata.name)
+    }
+
+    /// The reason why a release does not support the scenario, if it does not.
+    #[must_use]
+    pub fn unsupported_on(&self, release: VpaRelease) -> Option<String> {
+        let is_supported = self.releases.contains(release);
+        (!is_supported).then(|| format!("the scenario is for {}", self.releases))
+    }
+
+    /// The expectations that apply to a release.
+    pub fn expectations_on(&self, release: VpaRelease) -> impl Iterator<Item = &VpaExpectation> {
+        self.expect.iter().filter(move |expected| expected.releases.contains(release))
+    }
+}
+
+/// Returns true if the file is a scenario of the recommender.
+pub(super) fn is_vpa(root: &Node) -> bool {
+    root.entry("vpa").or(root.entry("vpas")).is_some()
+}
