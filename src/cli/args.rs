@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use super::failure::Failure;
 use crate::engine::upstream::build;
 use crate::engine::upstream::checkout::{Checkout, CheckoutError};
-use crate::model::rules::{Release, Releases, VpaRelease};
+use crate::model::rules::{AnyRelease, Release, Releases, VpaRelease};
 use crate::model::time::Span;
 use crate::run::Shard;
 
@@ -73,20 +73,59 @@ pub(super) struct OneRelease {
     pub(super) release: Release,
 }
 
+/// Parses a release of Kubernetes, or of the Vertical Pod Autoscaler.
+fn any_release(text: &str) -> Result<AnyRelease, String> {
+    if text.starts_with("vpa") { text.parse() } else { release(text).map(AnyRelease::Kubernetes) }
+}
+
+/// One release of Kubernetes or of the Vertical Pod Autoscaler.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(super) struct OneAnyRelease {
+    /// The release: of Kubernetes, or for a scenario of a VPA one such as vpa-1.8 [default: the
+    /// newest]
+    #[arg(long, value_name = "RELEASE", value_parser = any_release)]
+    pub(super) release: Option<AnyRelease>,
+}
+
+/// The release of Kubernetes, for a scenario of an HPA.
+pub(super) fn of_hpa(release: Option<AnyRelease>) -> Result<Option<Release>, Failure> {
+    match release {
+        None => Ok(None),
+        Some(AnyRelease::Kubernetes(release)) => Ok(Some(release)),
+        Some(AnyRelease::Vpa(release)) => {
+            let what = format!("{release} is a release of the VPA, and this is about an HPA");
+            Err(Failure::usage(what).hint("name a release of Kubernetes, such as 1.37"))
+        }
+    }
+}
+
+/// The release of the recommender, for a scenario of a VPA.
+pub(super) fn of_vpa(release: Option<AnyRelease>) -> Result<VpaRelease, Failure> {
+    match release {
+        None => Ok(VpaRelease::NEWEST),
+        Some(AnyRelease::Vpa(release)) => Ok(release),
+        Some(AnyRelease::Kubernetes(release)) => {
+            let what = format!("{release} is a release of Kubernetes, and this is about a VPA");
+            Err(Failure::usage(what).hint("name a release of the VPA, such as vpa-1.8"))
+        }
+    }
+}
+
 /// A release, or a checkout.
 #[derive(clap::Args, Debug)]
 pub(super) struct ReleaseOrCheckoutArgs {
-    /// The Kubernetes release [default: the newest, or the release of --upstream-path]
-    #[arg(long, value_name = "RELEASE", value_parser = release)]
-    pub(super) release: Option<Release>,
+    /// The release: of Kubernetes, or for VPAs one such as vpa-1.8 [default: the newest, or the
+    /// release of --upstream-path]
+    #[arg(long, value_name = "RELEASE", value_parser = any_release)]
+    pub(super) release: Option<AnyRelease>,
     #[command(flatten)]
     pub(super) local: CheckoutArgs,
 }
 
 impl ReleaseOrCheckoutArgs {
-    pub(super) fn release(&self, checkout: Option<&Checkout>) -> Release {
+    pub(super) fn release(&self, checkout: Option<&Checkout>) -> Result<Release, Failure> {
         let rules = || checkout.map_or(Release::NEWEST, |checkout| checkout.rules().0);
-        self.release.unwrap_or_else(rules)
+        Ok(of_hpa(self.release)?.unwrap_or_else(rules))
     }
 }
 

@@ -96,7 +96,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     }
     let (other, program) = (args.engine == EngineName::Model, args.program.is_some());
     let checkout = args.release.local.open(other, program)?;
-    let release = args.release.release(checkout.as_ref());
+    let release = args.release.release(checkout.as_ref())?;
     let stop = CancellationToken::new();
     let jobs = workers(args.jobs);
     let seed = args.seed.unwrap_or_else(random_seed);

@@ -22,6 +22,7 @@ mod layout;
 #[cfg(feature = "cli")]
 pub mod markdown;
 mod outcome;
+pub mod recommender;
 pub mod results;
 #[doc(hidden)]
 pub mod style;

@@ -3,7 +3,7 @@
 //! Recommendations do not change the pods, so the steps of a scenario are known in advance. What
 //! the engine writes is the input of the model's next run.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ use crate::expect::Unmet;
 use crate::model::rules::{VpaRelease, VpaRules};
 use crate::model::time::Time;
 use crate::model::vpa::{
-    Estimation, ObjectName, RunAt, ScriptStep, Session, Snapshot, Stepped,
+    Estimation, ObjectName, PodMetrics, RunAt, Samples, ScriptStep, Session, Snapshot, Stepped,
 };
 use crate::scenario::vpa::VpaScenario;
 use crate::trace::Trace;
@@ -43,7 +43,15 @@ pub struct RecommenderRun {
 }
 
 /// How the amounts of one VPA were derived, by container.
-pub type Derived = std::collections::BTreeMap<Arc<str>, Vec<Estimation>>;
+#[derive(Clone, Debug)]
+pub struct Derived {
+    /// The VPA.
+    pub vpa: ObjectName,
+    /// The samples that count.
+    pub samples: BTreeMap<Arc<str>, Samples>,
+    /// The estimation of each amount.
+    pub estimations: BTreeMap<Arc<str>, Vec<Estimation>>,
+}
 
 /// The result of a free run of the model.
 #[derive(Clone, Debug)]
@@ -51,9 +59,9 @@ pub struct FreeRecommenderRun {
     /// The state after each run.
     pub snapshots: Vec<Snapshot>,
     /// How the amounts of the run that was asked for were derived, by VPA.
-    pub derived: Vec<(ObjectName, Derived)>,
+    pub derived: Vec<Derived>,
     /// The usage that this run read.
-    pub usage: Vec<crate::model::vpa::PodMetrics>,
+    pub usage: Vec<PodMetrics>,
     /// The expectations that are not met.
     pub unmet: Vec<Unmet>,
     /// Why the scenario can't be run to its end, if it can't.
@@ -89,8 +97,9 @@ pub fn free_recommender_run(
                 free.usage = session.objects().metrics.clone().unwrap_or_default().to_vec();
                 let recommender = session.recommender();
                 let derived = names.into_iter().map(|vpa| {
-                    let derived = recommender.explain(&vpa, now);
-                    (vpa, derived)
+                    let samples = recommender.samples(&vpa, now);
+                    let estimations = recommender.explain(&vpa, now);
+                    Derived { vpa, samples, estimations }
                 });
                 free.derived = derived.collect();
             }

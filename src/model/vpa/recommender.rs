@@ -15,6 +15,7 @@ use super::api::{
 use super::cluster::{ClusterState, ContainerUsage, Context, MergeOrder, Merged, VpaState};
 use super::estimator::{Bound, Estimation, Minimum, Resource, estimate};
 use super::flags::RecommenderFlags;
+use super::histogram::BucketShare;
 use super::objects::{Objects, Target};
 use super::pod::{Labels, ObservedOom, Phase};
 use super::recommendation::recommend;
@@ -100,6 +101,21 @@ pub struct HistorySample {
     pub at: GoTime,
     /// The container with its usage.
     pub usage: ContainerUsage,
+}
+
+/// The samples of a container, as far as they still count.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Samples {
+    /// The number of CPU samples.
+    pub count: i64,
+    /// The time of the first CPU sample.
+    pub first: GoTime,
+    /// The time of the last CPU sample.
+    pub last: GoTime,
+    /// The buckets of CPU.
+    pub cpu: Vec<BucketShare>,
+    /// The buckets of memory peaks.
+    pub memory: Vec<BucketShare>,
 }
 
 /// The history of a pod.
@@ -249,6 +265,24 @@ impl Recommender {
         let explained = containers.collect();
         self.state.recycle(merged);
         explained
+    }
+
+    /// The samples from which the present recommendation of a VPA follows, by container.
+    pub fn samples(&mut self, vpa: &ObjectName, now: GoTime) -> BTreeMap<Arc<str>, Samples> {
+        let merged = self.containers_of(vpa, now);
+        let containers = merged.containers.iter().map(|(name, aggregate)| {
+            let samples = Samples {
+                count: aggregate.count,
+                first: aggregate.first_sample,
+                last: aggregate.last_sample,
+                cpu: aggregate.cpu.shares(),
+                memory: aggregate.memory.shares(),
+            };
+            (name.clone(), samples)
+        });
+        let samples = containers.collect();
+        self.state.recycle(merged);
+        samples
     }
 
     fn containers_of(&mut self, vpa: &ObjectName, now: GoTime) -> Merged {
