@@ -115,7 +115,7 @@ fn explain_vpa(args: &Args, scenario: &VpaScenario) -> anyhow::Result<u8> {
         let what = format!("{flag} does not apply to scenarios of VPAs");
         return Err(Failure::usage(what).hint(format!("leave out {flag}")).into());
     }
-    let run = free_recommender_run(scenario, release, None);
+    let run = free_recommender_run(scenario, release, &|_| false);
     let times: Vec<Time> = run.snapshots.iter().map(|snapshot| snapshot.at).collect();
     let index = match args.tick {
         Some(number) => number.checked_sub(1).filter(|index| *index < times.len()),
@@ -130,7 +130,7 @@ fn explain_vpa(args: &Args, scenario: &VpaScenario) -> anyhow::Result<u8> {
         let hint = format!("the scenario has {ticks} ticks{last}");
         return Err(Failure::usage("there is no such tick").hint(hint).into());
     };
-    let run = free_recommender_run(scenario, release, Some(index));
+    let run = free_recommender_run(scenario, release, &|number| number == index);
     show(&recommender::explain(scenario, &run, index, release, columns()))?;
     Ok(exit::CONFORMS)
 }

@@ -82,7 +82,7 @@ fn predict_vpa(args: &Args, scenario: &VpaScenario, several: bool) -> anyhow::Re
         let what = "--html does not support scenarios of VPAs";
         return Err(Failure::usage(what).hint("use --format json for other programs").into());
     }
-    let run = free_recommender_run(scenario, release, None);
+    let run = free_recommender_run(scenario, release, &|_| false);
     match args.format {
         Format::Text => {
             let mut text = recommender::free_run(scenario, &run, release, columns());

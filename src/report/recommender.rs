@@ -14,12 +14,13 @@ use super::{counted, outcome};
 use crate::expect::Unmet;
 use crate::model::quantity::Quantity;
 use crate::model::rules::VpaRelease;
+use crate::model::time::Time;
 use crate::model::vpa::{
     Bound, BucketShare, ContainerRecommendation, Estimation, Resource, ResourceList, Samples,
     Snapshot, VpaStatus,
 };
 use crate::run::Note;
-use crate::run::recommender::{Derived, FreeRecommenderRun};
+use crate::run::recommender::{Derived, ExplainedRun, FreeRecommenderRun};
 use crate::scenario::vpa::{VpaScenario, VpaValue};
 
 /// The relative change of a bound that is worth a row.
@@ -130,11 +131,22 @@ fn conditions(status: &VpaStatus) -> Vec<String> {
 
 fn table(run: &FreeRecommenderRun, vpa: &str, columns: usize) -> String {
     use Align::{Left, Right};
-    let mut table = Columns::new(&[Right, Left, Left, Left, Right, Right, Right, Right, Left]);
-    let header =
-        ["tick", "t", "container", "resource", "lower", "target", "upper", "uncapped", "status"];
-    table.row(header.map(str::to_owned).to_vec(), DIM);
     let none = VpaStatus::default();
+    // The uncapped target is shown if it differs from the target anywhere.
+    let is_capped = run.snapshots.iter().any(|snapshot| {
+        let amounts = amounts(snapshot.status(vpa).unwrap_or(&none));
+        amounts.iter().any(|it| it.texts[0] != it.texts[3])
+    });
+    let mut align = vec![Right, Left, Left, Left, Right, Right, Right];
+    let mut header = vec!["tick", "t", "container", "resource", "lower", "target", "upper"];
+    if is_capped {
+        align.push(Right);
+        header.push("uncapped");
+    }
+    align.push(Left);
+    header.push("status");
+    let mut table = Columns::new(&align);
+    table.row(header.into_iter().map(str::to_owned).collect(), DIM);
     let mut last: Option<Shown> = None;
     let mut folded: Option<(usize, &Snapshot)> = None;
     for (index, snapshot) in run.snapshots.iter().enumerate() {
@@ -152,7 +164,8 @@ fn table(run: &FreeRecommenderRun, vpa: &str, columns: usize) -> String {
         let changed = last.as_ref().is_none_or(|last| last.conditions != conditions);
         let mut notes = if changed { conditions } else { Vec::new() };
         notes.extend(snapshot.log.iter().map(|log| format!("{}: {}", log.message, log.error)));
-        rows(&mut table, index + 1, snapshot, &amounts, &notes.join("; "));
+        let at = (index + 1, snapshot.at);
+        rows(&mut table, at, &amounts, is_capped, &notes.join("; "));
         last = Some(now);
     }
     table.render(0, columns)
@@ -167,14 +180,14 @@ fn fold(table: &mut Columns, folded: Option<(usize, &Snapshot)>) {
 
 fn rows(
     table: &mut Columns,
-    number: usize,
-    snapshot: &Snapshot,
+    (number, at): (usize, Time),
     amounts: &[Amounts],
+    is_capped: bool,
     notes: &str,
 ) {
-    let mut head = vec![number.to_string(), snapshot.at.to_string()];
+    let mut head = vec![number.to_string(), at.to_string()];
     if amounts.is_empty() {
-        head.extend(std::iter::repeat_n(String::new(), 6));
+        head.extend(std::iter::repeat_n(String::new(), 5 + usize::from(is_capped)));
         head.push(notes.to_owned());
         return table.row(head, Style::new());
     }
@@ -189,7 +202,8 @@ fn rows(
         container = Some(&amounts.container);
         cells.push(amounts.resource.name().to_owned());
         let [target, lower, upper, uncapped] = amounts.texts.clone();
-        cells.extend([lower, target, upper, uncapped]);
+        cells.extend([lower, target, upper]);
+        cells.extend(is_capped.then_some(uncapped));
         cells.push(if index == 0 { notes.to_owned() } else { String::new() });
         table.row(cells, Style::new());
     }
@@ -270,12 +284,17 @@ pub fn explain(
     let Some(snapshot) = run.snapshots.get(index) else { return out };
     let number = index + 1;
     let _ = writeln!(out, "\ntick {number} of {}, t={}", run.snapshots.len(), snapshot.at);
-    out.push_str(&usage(run));
+    let Some(explained) = run.explained.get(&index) else { return out };
+    out.push_str(&usage(explained));
     for log in &snapshot.log {
         out.push_str(&hanging("log: ", &format!("{}: {}", log.message, log.error), 2, columns));
     }
+    for (name, samples) in &snapshot.checkpoints {
+        let samples = counted(usize::try_from(*samples).unwrap_or(0), "sample");
+        let _ = writeln!(out, "  checkpoint {name}: {samples}");
+    }
     let none = VpaStatus::default();
-    for Derived { vpa, samples, estimations } in &run.derived {
+    for Derived { vpa, samples, estimations } in &explained.derived {
         let status = snapshot.statuses.get(vpa).unwrap_or(&none);
         let _ = writeln!(out, "\n{}", paint(STRONG, &format!("VPA {}", vpa.name)));
         for condition in conditions(status) {
@@ -299,15 +318,20 @@ pub fn explain(
 }
 
 /// The usage that the run read.
-fn usage(run: &FreeRecommenderRun) -> String {
-    if run.usage.is_empty() {
-        return "  the metrics API returns no samples\n".to_owned();
-    }
+fn usage(run: &ExplainedRun) -> String {
+    let items = match &run.usage {
+        Ok(items) if items.is_empty() => {
+            return "  the metrics API returns no samples\n".to_owned();
+        }
+        Ok(items) => items,
+        Err(error) => return format!("  the metrics API fails: {error}\n"),
+    };
     let mut out = String::new();
-    for item in &run.usage {
+    for item in items.iter() {
         for container in &item.containers {
-            let cpu = container.cpu.map_or("none, which counts as 0".to_owned(), |it| format!("{it}m"));
-            let memory = container.memory.map_or("none, which counts as 0".to_owned(), |it| it.to_string());
+            let none = || "none, which counts as 0".to_owned();
+            let cpu = container.cpu.map_or_else(none, |it| format!("{it}m"));
+            let memory = container.memory.map_or_else(none, |it| it.to_string());
             let _ = writeln!(
                 out,
                 "  sample of {} {} at {}: cpu {cpu}, memory {memory}",
@@ -324,7 +348,8 @@ fn describe(samples: &Samples) -> String {
     match count {
         0 => out.push_str("    no cpu samples\n"),
         _ => {
-            let _ = writeln!(out, "    {} cpu samples from {first} to {last}", super::thousands(usize::try_from(*count).unwrap_or(0)));
+            let count = counted(usize::try_from(*count).unwrap_or(0), "cpu sample");
+            let _ = writeln!(out, "    {count} from {first} to {last}");
         }
     }
     for (resource, buckets) in [(Resource::Cpu, cpu), (Resource::Memory, memory)] {
@@ -336,12 +361,17 @@ fn describe(samples: &Samples) -> String {
             if index < skipped {
                 continue;
             }
+            let name = resource.name();
             if index == skipped && skipped > 0 {
                 let share = percent(below - bucket.share);
-                let _ = writeln!(out, "    {skipped} lower buckets of {}: {share}", resource.name());
+                let _ = writeln!(out, "    {skipped} lower buckets of {name}: {share}");
             }
-            let sum = if index == last { String::new() } else { format!(", {} up to here", percent(below)) };
-            let _ = writeln!(out, "    {}: {}{sum}", bucket_text(resource, bucket), percent(bucket.share));
+            let sum = match index == last {
+                true => String::new(),
+                false => format!(", {} up to here", percent(below)),
+            };
+            let (bucket, share) = (bucket_text(resource, bucket), percent(bucket.share));
+            let _ = writeln!(out, "    {bucket}: {share}{sum}");
         }
     }
     out

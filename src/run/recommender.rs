@@ -53,34 +53,40 @@ pub struct Derived {
     pub estimations: BTreeMap<Arc<str>, Vec<Estimation>>,
 }
 
+/// How the amounts of a run were derived.
+#[derive(Clone, Debug)]
+pub struct ExplainedRun {
+    /// The derivations, by VPA.
+    pub derived: Vec<Derived>,
+    /// The usage that the run read, or the error.
+    pub usage: Result<Arc<Vec<PodMetrics>>, String>,
+}
+
 /// The result of a free run of the model.
 #[derive(Clone, Debug)]
 pub struct FreeRecommenderRun {
     /// The state after each run.
     pub snapshots: Vec<Snapshot>,
-    /// How the amounts of the run that was asked for were derived, by VPA.
-    pub derived: Vec<Derived>,
-    /// The usage that this run read.
-    pub usage: Vec<PodMetrics>,
+    /// How the amounts of the runs that were asked for were derived, by index.
+    pub explained: BTreeMap<usize, ExplainedRun>,
     /// The expectations that are not met.
     pub unmet: Vec<Unmet>,
     /// Why the scenario can't be run to its end, if it can't.
     pub undetermined: Option<String>,
 }
 
-/// Runs the model alone. `explained` is the index of the run whose amounts are derived.
+/// Runs the model alone. `is_explained` selects runs, by index, whose amounts are derived.
 #[must_use]
 pub fn free_recommender_run(
     scenario: &VpaScenario,
     release: VpaRelease,
-    explained: Option<usize>,
+    is_explained: &dyn Fn(usize) -> bool,
 ) -> FreeRecommenderRun {
     let script = script(scenario);
     let (mut session, _) = Session::open(&script.start, VpaRules::of(release));
     let mut free = FreeRecommenderRun {
         snapshots: Vec::new(),
-        derived: Vec::new(),
-        usage: Vec::new(),
+        explained: BTreeMap::new(),
         unmet: Vec::new(),
         undetermined: None,
     };
@@ -91,22 +97,27 @@ pub fn free_recommender_run(
                 free.undetermined = Some(undetermined(run.at));
                 return free;
             }
+            let index = free.snapshots.len();
             free.snapshots.push(Snapshot::of(session.objects(), run));
-            if explained == Some(free.snapshots.len() - 1) {
-                let (names, now) = (names(&session), session.now());
-                free.usage = session.objects().metrics.clone().unwrap_or_default().to_vec();
-                let recommender = session.recommender();
-                let derived = names.into_iter().map(|vpa| {
-                    let samples = recommender.samples(&vpa, now);
-                    let estimations = recommender.explain(&vpa, now);
-                    Derived { vpa, samples, estimations }
-                });
-                free.derived = derived.collect();
+            if is_explained(index) {
+                free.explained.insert(index, explained(&mut session));
             }
         }
     }
     free.unmet = evaluate(scenario, release, &free.snapshots);
     free
+}
+
+fn explained(session: &mut Session) -> ExplainedRun {
+    let (names, now) = (names(session), session.now());
+    let usage = session.objects().metrics.clone();
+    let recommender = session.recommender();
+    let derived = names.into_iter().map(|vpa| {
+        let samples = recommender.samples(&vpa, now);
+        let estimations = recommender.explain(&vpa, now);
+        Derived { vpa, samples, estimations }
+    });
+    ExplainedRun { derived: derived.collect(), usage }
 }
 
 fn names(session: &Session) -> Vec<ObjectName> {

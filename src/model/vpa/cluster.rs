@@ -574,7 +574,7 @@ pub(super) struct Context<'a> {
 pub struct ContainerUsage {
     /// The name of the container.
     pub container: Arc<str>,
-    /// In millicores. `None` only in histories: the metrics client turns missing values into 0.
+    /// In millicores. `None` is no sample in a history, and 0 in the metrics API.
     pub cpu: Option<Amount>,
     /// In bytes.
     pub memory: Option<Amount>,

@@ -357,6 +357,19 @@ impl Recommender {
         };
         for item in items {
             for usage in &item.containers {
+                let filled;
+                let usage = match usage {
+                    ContainerUsage { cpu: Some(_), memory: Some(_), .. } => usage,
+                    // The metrics client turns missing values into 0.
+                    ContainerUsage { container, cpu, memory } => {
+                        filled = ContainerUsage {
+                            container: container.clone(),
+                            cpu: Some(cpu.unwrap_or(0)),
+                            memory: Some(memory.unwrap_or(0)),
+                        };
+                        &filled
+                    }
+                };
                 let result = self.state.add_usage(&item.pod, usage, item.timestamp, context);
                 if result.is_err() && self.flags.memory_saver {
                     continue;
