@@ -264,8 +264,11 @@ fn a_resolved_known_disagreement_fails() {
 
 #[test]
 fn each_known_disagreement_names_a_fixture() {
-    let ids: BTreeSet<String> =
-        support::fixtures().iter().chain(&support::vpa_fixtures()).map(|path| support::id_of(path)).collect();
+    let ids: BTreeSet<String> = support::fixtures()
+        .iter()
+        .chain(&support::vpa_fixtures())
+        .map(|path| support::id_of(path))
+        .collect();
     let known = support::known().into_iter();
     let unknown: Vec<String> =
         known.map(|known| known.scenario).filter(|id| !ids.contains(id)).collect();

@@ -134,9 +134,7 @@ fn conforms(
     match &outcome.verdict {
         Verdict::Conforms if outcome.ticks > 0 => Ok(outcome),
         Verdict::Skipped { .. } if !scenario.releases.contains(release) => Ok(outcome),
-        verdict => {
-            Err(format!("{release}: {verdict:#?}\nunmet: {:#?}", outcome.unmet).into())
-        }
+        verdict => Err(format!("{release}: {verdict:#?}\nunmet: {:#?}", outcome.unmet).into()),
     }
 }
 

@@ -74,7 +74,7 @@ pub(super) struct OneRelease {
 }
 
 /// Parses a release of Kubernetes, or of the Vertical Pod Autoscaler.
-fn any_release(text: &str) -> Result<AnyRelease, String> {
+pub(super) fn any_release(text: &str) -> Result<AnyRelease, String> {
     if text.starts_with("vpa") { text.parse() } else { release(text).map(AnyRelease::Kubernetes) }
 }
 

@@ -94,8 +94,7 @@ fn predict_vpa(args: &Args, scenario: &VpaScenario, several: bool) -> anyhow::Re
         }
         Format::Json => {
             let mut out = io::stdout();
-            let written =
-                recommender::free_run_json(&mut out, scenario, &run, release, several);
+            let written = recommender::free_run_json(&mut out, scenario, &run, release, several);
             unless_closed(written)?;
         }
     }

@@ -28,9 +28,7 @@ use crate::model::time::Span;
 use crate::report::Report;
 use crate::report::json::Json;
 use crate::report::terminal::{Layout, Terminal};
-use crate::run::{
-    Compared, CustomController, Event, Plan, RecommenderPlan, Summary, run_all,
-};
+use crate::run::{Compared, CustomController, Event, Plan, RecommenderPlan, Summary, run_all};
 use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
 
@@ -247,8 +245,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     let scenarios = scenarios(args, engine, &fixtures)?;
     let releases = args.releases.releases(checkout.as_ref())?;
     let mut plan = Plan::new(scenarios.hpa, engine, releases);
-    plan.recommender =
-        RecommenderPlan { scenarios: scenarios.vpa, releases: args.releases.vpa() };
+    plan.recommender = RecommenderPlan { scenarios: scenarios.vpa, releases: args.releases.vpa() };
     plan.jobs = match args.jobs {
         None if engine.is_wall_clock() => plan.jobs,
         jobs => workers(jobs),

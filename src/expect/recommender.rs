@@ -48,8 +48,7 @@ fn unmet(expected: &VpaExpectation, until: Time, runs: &[Snapshot]) -> Option<St
         Some(run) => wrong(run.1, expected).map(|wrong| format!("{}: {wrong}", name(run))),
         None => Some(format!("{missing}: {}", how_many(runs))),
     };
-    let none =
-        |from, to| format!("no tick between t={from} and t={to}: {}", how_many(runs));
+    let none = |from, to| format!("no tick between t={from} and t={to}: {}", how_many(runs));
     match expected.when(until) {
         When::Tick(number) => {
             let index = number.saturating_sub(1);

@@ -20,7 +20,7 @@ use crate::model::vpa::{
     Snapshot, VpaStatus,
 };
 use crate::run::Note;
-use crate::run::recommender::{Derived, ExplainedRun, FreeRecommenderRun};
+use crate::run::recommender::{Derived, ExplainedRun, FreeRecommenderRun, RecommenderRun};
 use crate::scenario::vpa::{VpaScenario, VpaValue};
 
 /// The relative change of a bound that is worth a row.
@@ -43,7 +43,7 @@ pub fn free_run(
         if scenario.vpas.len() > 1 {
             let _ = writeln!(out, "{}", paint(STRONG, &format!("VPA {}", name.name)));
         }
-        out.push_str(&table(run, &name.name, columns));
+        out.push_str(&table(&run.snapshots, &name.name, columns));
     }
     let runs = counted(run.snapshots.len(), "tick");
     let _ = writeln!(out, "\n{runs}; lower, target and upper are requests in the recommendation");
@@ -52,6 +52,17 @@ pub fn free_run(
         out.push_str(&outcome::note_line(&scenario.path, &note, columns));
     }
     out
+}
+
+/// The table of each VPA of a run, without colors.
+#[cfg(feature = "cli")]
+pub(super) fn tables(run: &RecommenderRun) -> Vec<(String, String)> {
+    const COLUMNS: usize = 120;
+    let tables = run.scenario.names().map(|vpa| {
+        let table = table(&run.snapshots, &vpa.name, COLUMNS);
+        (vpa.name.to_string(), super::plain(&table))
+    });
+    tables.collect()
 }
 
 fn heading(scenario: &VpaScenario, release: VpaRelease, columns: usize) -> String {
@@ -110,7 +121,11 @@ impl Shown {
             (it.container.clone(), it.resource, it.texts[0].clone(), it.texts[3].clone())
         };
         let bounds = amounts.iter().flat_map(|it| [it.values[1], it.values[2]]);
-        Shown { targets: amounts.iter().map(target).collect(), bounds: bounds.collect(), conditions }
+        Shown {
+            targets: amounts.iter().map(target).collect(),
+            bounds: bounds.collect(),
+            conditions,
+        }
     }
 
     /// Returns true if a later state is so similar that it has no row.
@@ -129,11 +144,11 @@ fn conditions(status: &VpaStatus) -> Vec<String> {
     texts.collect()
 }
 
-fn table(run: &FreeRecommenderRun, vpa: &str, columns: usize) -> String {
+fn table(snapshots: &[Snapshot], vpa: &str, columns: usize) -> String {
     use Align::{Left, Right};
     let none = VpaStatus::default();
     // The uncapped target is shown if it differs from the target anywhere.
-    let is_capped = run.snapshots.iter().any(|snapshot| {
+    let is_capped = snapshots.iter().any(|snapshot| {
         let amounts = amounts(snapshot.status(vpa).unwrap_or(&none));
         amounts.iter().any(|it| it.texts[0] != it.texts[3])
     });
@@ -149,12 +164,12 @@ fn table(run: &FreeRecommenderRun, vpa: &str, columns: usize) -> String {
     table.row(header.into_iter().map(str::to_owned).collect(), DIM);
     let mut last: Option<Shown> = None;
     let mut folded: Option<(usize, &Snapshot)> = None;
-    for (index, snapshot) in run.snapshots.iter().enumerate() {
+    for (index, snapshot) in snapshots.iter().enumerate() {
         let status = snapshot.status(vpa).unwrap_or(&none);
         let amounts = amounts(status);
         let conditions = conditions(status);
         let now = Shown::of(&amounts, conditions.clone());
-        let is_end = index + 1 == run.snapshots.len();
+        let is_end = index + 1 == snapshots.len();
         let is_same = last.as_ref().is_some_and(|last| last.covers(&now));
         if is_same && snapshot.log.is_empty() && !is_end {
             folded = Some((folded.map_or(1, |(count, _)| count + 1), snapshot));

@@ -17,11 +17,14 @@ mod panic;
 #[cfg(feature = "engines")]
 mod plan;
 mod predicted;
-#[cfg(feature = "engines")]
-mod record;
 pub mod recommender;
+pub mod recommender_change;
+#[cfg(feature = "engines")]
+pub mod recommender_fuzzing;
 #[cfg(feature = "engines")]
 mod recommender_parts;
+#[cfg(feature = "engines")]
+mod record;
 #[cfg(feature = "engines")]
 mod runner;
 mod shard;

@@ -16,12 +16,13 @@ use crate::compare::{FieldDifference, KnownDisagreement};
 use crate::engine::EngineError;
 #[cfg(feature = "engines")]
 use crate::engine::recommender::RecommenderEngine;
-use crate::expect::recommender::evaluate;
 use crate::expect::Unmet;
+use crate::expect::recommender::evaluate;
 use crate::model::rules::{VpaRelease, VpaRules};
 use crate::model::time::Time;
 use crate::model::vpa::{
-    Estimation, ObjectName, PodMetrics, RunAt, Samples, ScriptStep, Session, Snapshot, Stepped,
+    Bound, ClusterChange, Estimation, ObjectName, PodMetrics, RunAt, Samples, ScriptStep, Session,
+    Snapshot, Stepped,
 };
 use crate::scenario::vpa::VpaScenario;
 use crate::trace::Trace;
@@ -108,6 +109,22 @@ pub fn free_recommender_run(
     free
 }
 
+/// What the model predicts by any set of rules.
+#[must_use]
+pub fn predicted(scenario: &VpaScenario, rules: VpaRules) -> Vec<Entry> {
+    let script = script(scenario);
+    let (mut session, log) = Session::open(&script.start, rules);
+    let mut entries = vec![Entry::Start(log)];
+    for step in &script.steps {
+        let stepped = session.step(&step.changes, step.until);
+        if step.changes.contains(&ClusterChange::Restart) {
+            entries.push(Entry::Start(stepped.log));
+        }
+        entries.extend(stepped.runs.into_iter().map(Entry::Run));
+    }
+    entries
+}
+
 fn explained(session: &mut Session) -> ExplainedRun {
     let (names, now) = (names(session), session.now());
     let usage = session.objects().metrics.clone();
@@ -164,11 +181,8 @@ pub fn run_recommender(
         outcome.verdict = Verdict::Skipped { why };
         return outcome;
     }
-    let trace = Trace {
-        release: release.to_string(),
-        scenario: scenario.id.clone(),
-        ..Trace::default()
-    };
+    let trace =
+        Trace { release: release.to_string(), scenario: scenario.id.clone(), ..Trace::default() };
     let mut lockstep = Lockstep {
         findings: Findings::new(trace, known),
         snapshots: Vec::new(),
@@ -228,7 +242,7 @@ impl Lockstep<'_> {
             self.findings.undetermined = Some(undetermined(run.at));
             return;
         }
-        if step.changes.contains(&crate::model::vpa::ClusterChange::Restart) {
+        if step.changes.contains(&ClusterChange::Restart) {
             self.entries.push(Entry::Start(observed.log.clone()));
         }
         self.found(step.until, logs(&predicted.log, &observed.log));
@@ -327,9 +341,9 @@ fn explanation(session: &mut Session, differences: &[RunDifference]) -> String {
         for (container, estimations) in session.recommender().explain(&vpa, now) {
             for estimation in estimations {
                 let value = match estimation.bound {
-                    crate::model::vpa::Bound::Target => "target",
-                    crate::model::vpa::Bound::Lower => "lowerBound",
-                    crate::model::vpa::Bound::Upper => "upperBound",
+                    Bound::Target => "target",
+                    Bound::Lower => "lowerBound",
+                    Bound::Upper => "upperBound",
                 };
                 let field = format!("{value}.{} of {container}", estimation.resource.name());
                 let is_it = |it: &RunDifference| {

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use super::in_order::in_order;
 use super::plan::{Plan, RecommenderPart};
-use super::record::Record;
 use super::recommender::{run_recommender, unfinished};
+use super::record::Record;
 use super::{Outcome, Verdict};
 use crate::compare::KnownDisagreement;
 use crate::engine::EngineError;

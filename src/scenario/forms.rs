@@ -3,11 +3,11 @@
 use super::action::Share;
 use super::podset::PodSet;
 use super::releases::ReleaseRange;
-use super::vpa::{ExpectedAmount, VpaReleaseRange};
 use super::text::{
     Amount, AnyQuantity, Duration, DurationOrNever, End, Form, Instant, Malformed, NumberText,
     PositiveDuration, QuantityText, SignalText, Status,
 };
+use super::vpa::{ExpectedAmount, VpaReleaseRange};
 
 /// The part of a form that the decoder uses.
 pub(super) struct FormCheck {

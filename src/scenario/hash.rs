@@ -29,10 +29,7 @@ pub(super) fn of(scenario: &Scenario) -> String {
 }
 
 /// The hash of a normal form with its recorded signals.
-pub(super) fn of_value<'a>(
-    value: &Value,
-    recorded: impl Iterator<Item = &'a Recorded>,
-) -> String {
+pub(super) fn of_value<'a>(value: &Value, recorded: impl Iterator<Item = &'a Recorded>) -> String {
     let mut text = String::new();
     canonical(value, &mut text);
     for recorded in recorded {

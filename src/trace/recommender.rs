@@ -2,7 +2,7 @@
 //! line.
 //!
 //! An object is written as a merge patch of its previous content, which keeps the files small.
-//! Upstream's order of requests of one kind is random; they are sorted.
+//! Upstream's order of requests in one phase of a run is random; they are sorted.
 
 use std::collections::BTreeMap;
 
@@ -165,20 +165,18 @@ pub fn write(trace: &RecommenderTrace, builds: &[Build]) -> Result<String, serde
     Ok(format!("{}\n{text}", serde_json::to_string(&header)?))
 }
 
-/// The kinds of requests, and the objects.
+/// The phases of a run, and the objects.
 fn sort_key(write: &Write) -> (usize, &ObjectName) {
     match write {
         Write::Status { vpa, .. } => (0, vpa),
-        Write::Checkpoint { checkpoint, is_new, .. } => {
-            (1 + usize::from(*is_new), &checkpoint.metadata)
-        }
-        Write::DeleteCheckpoint(name) => (3, name),
+        Write::Checkpoint { checkpoint, .. } => (1, &checkpoint.metadata),
+        Write::DeleteCheckpoint(name) => (2, name),
     }
 }
 
 fn run_text(run: &RunAt, contents: &mut Contents) -> Result<RunText, serde_json::Error> {
     let mut sorted: Vec<&Write> = run.run.writes.iter().collect();
-    // Requests that are out of order stay so: only neighbors of one kind are sorted.
+    // Requests that are out of order stay so: only neighbors of one phase are sorted.
     sorted
         .chunk_by_mut(|a, b| sort_key(a).0 == sort_key(b).0)
         .for_each(|chunk| chunk.sort_by_key(|write| sort_key(write)));

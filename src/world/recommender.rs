@@ -22,6 +22,9 @@ use crate::scenario::vpa::{OomSeen, VpaAction, VpaEvent, VpaScenario};
 /// visible in it; a restart follows a run of the same time.
 #[must_use]
 pub fn script(scenario: &VpaScenario) -> Script {
+    if let Some(script) = &scenario.script {
+        return Script { name: scenario.id.clone(), ..script.clone() };
+    }
     let mut world = World::new(scenario);
     let objects = world.objects();
     let interval = scenario.parsed_flags.recommender_interval;
@@ -171,8 +174,7 @@ impl<'s> World<'s> {
         let workload = &self.scenario.workload;
         let mut labels = workload.pod_labels.clone();
         labels.extend(workload.labels.clone());
-        let container =
-            ContainerOfPod { restarts: 0, state: ContainerState::Running, last: None };
+        let container = ContainerOfPod { restarts: 0, state: ContainerState::Running, last: None };
         let containers = vec![container; workload.containers.len()];
         let labels = Labels::new(labels);
         let ordinal = self.next_ordinal;
@@ -409,7 +411,8 @@ impl<'s> World<'s> {
             };
             let cpu = amount("cpu");
             // Whole bytes, rounded up as by the recommender.
-            let memory = amount("memory").map(|milli| milli.div_euclid(1000) + i64::from(milli % 1000 != 0));
+            let memory =
+                amount("memory").map(|milli| milli.div_euclid(1000) + i64::from(milli % 1000 != 0));
             let container = container.name.clone();
             (cpu.is_some() || memory.is_some()).then_some(ContainerUsage { container, cpu, memory })
         });

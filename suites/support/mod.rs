@@ -51,7 +51,8 @@ pub fn parse_any(path: &Path) -> Result<AnyScenario, scenario::Error> {
 }
 
 /// A function that reads scenarios: path, text, and the reader of other files.
-type Parse<T> = fn(&str, &str, &dyn Fn(&str) -> Result<String, String>) -> Result<T, scenario::Error>;
+type Parse<T> =
+    fn(&str, &str, &dyn Fn(&str) -> Result<String, String>) -> Result<T, scenario::Error>;
 
 fn read_fixture<T>(path: &Path, parse: Parse<T>) -> Result<T, scenario::Error> {
     let text = std::fs::read_to_string(path).expect("a fixture can be read");

@@ -47,7 +47,13 @@ pub fn compare(
     mode: Mode,
 ) -> Result<(), String> {
     let recorded = |build: &Build| trace.map(|trace| recorded(trace, build)).transpose();
-    compare_recorded(folder, Subject { id: &scenario.id, hash: &scenario.hash }, build, &recorded, mode)
+    compare_recorded(
+        folder,
+        Subject { id: &scenario.id, hash: &scenario.hash },
+        build,
+        &recorded,
+        mode,
+    )
 }
 
 /// The same for a scenario of the VPA's recommender.
@@ -65,13 +71,20 @@ pub fn compare_recommender(
         let Some(trace) = trace else { return Ok(None) };
         let text = recommender::write(trace, std::slice::from_ref(build));
         let recording = Recording::new(text.map_err(|error| error.to_string())?)?;
-        let again = recommender::write(&recording.recommender_trace()?, std::slice::from_ref(build));
+        let again =
+            recommender::write(&recording.recommender_trace()?, std::slice::from_ref(build));
         match again.is_ok_and(|again| *again == *recording.text) {
             true => Ok(Some(recording)),
             false => Err(format!("it is read as {:#?}", recording.recommender_trace())),
         }
     };
-    compare_recorded(folder, Subject { id: &scenario.id, hash: &scenario.hash }, build, &recorded, mode)
+    compare_recorded(
+        folder,
+        Subject { id: &scenario.id, hash: &scenario.hash },
+        build,
+        &recorded,
+        mode,
+    )
 }
 
 /// The scenario of a trace.

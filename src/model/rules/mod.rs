@@ -17,8 +17,8 @@ mod status;
 mod texts;
 mod vpa;
 
-pub use any_release::AnyRelease;
 pub use admission::{AdmissionRules, InvalidQuantities, MaxReplicasError};
+pub use any_release::AnyRelease;
 pub use changes::{CHANGES, Change};
 pub use controller_metrics::ControllerMetricRules;
 pub use metrics::{MetricErrors, MetricRules, MetricsFrom, ObjectAverage, Within};

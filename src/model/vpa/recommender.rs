@@ -7,6 +7,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::aggregate::Aggregate;
 use super::api::{
     Checkpoint, CheckpointSpec, ObjectName, Recommendation, VerticalPodAutoscaler, VpaCondition,
@@ -95,9 +97,10 @@ pub struct Recommender {
 }
 
 /// The usage of a container in a history.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct HistorySample {
     /// The time of the sample.
+    #[serde(with = "super::checkpoint::api_time")]
     pub at: GoTime,
     /// The container with its usage.
     pub usage: ContainerUsage,
@@ -119,7 +122,7 @@ pub struct Samples {
 }
 
 /// The history of a pod.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PodHistory {
     /// The pod.
     pub pod: ObjectName,

@@ -28,9 +28,10 @@ impl Snapshot {
     pub fn of(objects: &Objects, run: &RunAt) -> Snapshot {
         let statuses = objects.vpas.iter();
         let statuses = statuses.map(|(name, vpa)| (name.clone(), vpa.status.clone()));
-        let checkpoints = objects.checkpoints.iter().map(|(name, checkpoint)| {
-            (name.name.clone(), checkpoint.status.total_samples_count)
-        });
+        let checkpoints = objects
+            .checkpoints
+            .iter()
+            .map(|(name, checkpoint)| (name.name.clone(), checkpoint.status.total_samples_count));
         Snapshot {
             at: run.at,
             statuses: statuses.collect(),

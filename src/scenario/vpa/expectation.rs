@@ -132,8 +132,7 @@ impl VpaValue {
 impl VpaExpectation {
     /// The expected amounts.
     pub fn amounts(&self) -> impl Iterator<Item = (VpaValue, &ExpectedAmounts)> {
-        let lists =
-            [&self.target, &self.lower_bound, &self.upper_bound, &self.uncapped_target];
+        let lists = [&self.target, &self.lower_bound, &self.upper_bound, &self.uncapped_target];
         let pairs = VpaValue::ALL.into_iter().zip(lists);
         pairs.filter_map(|(value, list)| Some((value, list.as_ref()?)))
     }

@@ -73,12 +73,14 @@ maps! {
         /// The limits of the recommendation, by container.
         resource_policy: VpaResourcePolicy,
         /// The recommender that handles the VPA. Default: the one with the name `default`.
+        #[schemars(length(max = 1))]
         recommenders: Vec<VpaRecommender>,
         /// More CPU while a pod starts. The recommender ignores it.
         startup_boost: Value,
     }
 
     /// How recommendations are applied.
+    #[schemars(extend("required" = ["updateMode"]))]
     VpaUpdatePolicy, "an update policy (a map)" {
         /// The mode.
         update_mode: UpdateMode,
@@ -108,6 +110,7 @@ maps! {
     }
 
     /// The policy of a container.
+    #[schemars(extend("required" = ["containerName"]))]
     VpaContainerPolicy, "a container policy (a map)" {
         /// The name of the container, or `*` for all others.
         container_name: String,
@@ -118,6 +121,7 @@ maps! {
         /// The largest recommendation.
         max_allowed: AllowedAmounts,
         /// The resources with a recommendation. Default: cpu and memory.
+        #[schemars(extend("items" = {"enum": ["cpu", "memory"]}))]
         controlled_resources: Vec<String>,
         /// Whether the admission controller sets limits as well. The recommender ignores it.
         controlled_values: ControlledValues,
@@ -149,7 +153,7 @@ maps! {
 #[serde(transparent)]
 pub(in crate::scenario) struct AllowedAmounts(
     #[serde(with = "As::<crate::scenario::text::ByName<AnyQuantity>>")]
-    pub(in crate::scenario) BTreeMap<Arc<str>, crate::model::quantity::Quantity>,
+    pub(in crate::scenario)  BTreeMap<Arc<str>, crate::model::quantity::Quantity>,
 );
 
 /// Declares sets of words.

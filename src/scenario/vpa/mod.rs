@@ -12,6 +12,8 @@ pub(super) mod timeline;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::json;
+
 pub(super) use self::expectation::ExpectedAmount;
 pub use self::expectation::{
     AmountRange, ExpectedAmounts, ExpectedVpaCondition, VpaExpectation, VpaValue,
@@ -25,7 +27,8 @@ use super::resolved::Metrics;
 use crate::model::rules::VpaRelease;
 use crate::model::time::{Span, Time};
 use crate::model::vpa::{
-    Checkpoint, GoTime, ObjectName, RecommenderFlags, TargetRef, VerticalPodAutoscaler,
+    Checkpoint, ClusterChange, GoTime, ObjectName, RecommenderFlags, Script, Start, TargetRef,
+    VerticalPodAutoscaler,
 };
 
 /// A scenario of the recommender.
@@ -75,6 +78,8 @@ pub struct VpaScenario {
     pub until: Time,
     /// The expectations.
     pub expect: Vec<VpaExpectation>,
+    /// The changes of the cluster, in place of workload, metrics and timeline.
+    pub script: Option<Script>,
 }
 
 /// An event of the timeline.
@@ -117,7 +122,87 @@ impl VpaScenario {
     }
 }
 
+/// Writes a script as a scenario file.
+///
+/// # Errors
+/// If a value can't be written as JSON.
+pub fn script_to_yaml(
+    script: &Script,
+    requirement: &str,
+    schema: &str,
+) -> Result<String, serde_json::Error> {
+    let fields = raw::ScriptFields {
+        objects: script.start.objects.clone(),
+        history: script.start.history.clone(),
+        steps: script.steps.clone(),
+    };
+    let until = script.steps.last().map_or(Time::ZERO, |step| step.until);
+    let value = json!({
+        "apiVersion": super::kinds::API_VERSION,
+        "kind": "Scenario",
+        "requirement": requirement,
+        "recommender": {
+            "start": script.start.at.to_string(),
+            "flags": script.flags,
+        },
+        "script": serde_json::to_value(fields)?,
+        "until": until.to_string(),
+    });
+    let text = value.as_object().map(super::write::document).unwrap_or_default();
+    Ok(format!("# yaml-language-server: $schema={schema}\n{text}"))
+}
+
+impl VpaScenario {
+    /// The scenario of a script, without a file.
+    #[must_use]
+    pub fn of_script(script: Script) -> VpaScenario {
+        let vpas: Vec<VerticalPodAutoscaler> =
+            script.start.objects.iter().filter_map(vpa_of).cloned().collect();
+        let until = script.steps.last().map_or(Time::ZERO, |step| step.until);
+        let Start { at, flags, .. } = &script.start;
+        VpaScenario {
+            id: script.name.clone(),
+            path: script.name.clone(),
+            line: 1,
+            requirement: String::new(),
+            upstream: String::new(),
+            covers: Vec::new(),
+            releases: VpaReleaseRange::default(),
+            hash: String::new(),
+            notes: Vec::new(),
+            start: *at,
+            flags: script.flags.clone(),
+            parsed_flags: flags.clone(),
+            checkpoints: Vec::new(),
+            namespace: vpas
+                .first()
+                .map(|vpa| vpa.metadata.name.namespace.clone())
+                .unwrap_or_default(),
+            target: vpas.first().map_or_else(
+                || TargetRef {
+                    api_version: String::new(),
+                    kind: String::new(),
+                    name: String::new(),
+                },
+                |vpa| vpa.spec.target_ref.clone(),
+            ),
+            vpas,
+            workload: VpaWorkload::default(),
+            metrics: Metrics::default(),
+            history: None,
+            timeline: Vec::new(),
+            until,
+            expect: Vec::new(),
+            script: Some(script),
+        }
+    }
+}
+
+fn vpa_of(change: &ClusterChange) -> Option<&VerticalPodAutoscaler> {
+    if let ClusterChange::SetVpa(vpa) = change { Some(vpa) } else { None }
+}
+
 /// Returns true if the file is a scenario of the recommender.
 pub(super) fn is_vpa(root: &Node) -> bool {
-    root.entry("vpa").or(root.entry("vpas")).is_some()
+    ["vpa", "vpas", "script"].into_iter().any(|name| root.entry(name).is_some())
 }

@@ -14,6 +14,7 @@ use super::manifest::VpaManifest;
 use super::releases::VpaReleaseRange;
 use super::timeline::VpaTimelineEvent;
 use crate::model::time::{Span, Time};
+use crate::model::vpa::{ClusterChange, PodHistory, ScriptStep};
 use crate::scenario::entries::Entries;
 use crate::scenario::kinds::API_VERSION;
 use crate::scenario::metrics::{ResourceUsage, Sampling, is_default};
@@ -25,7 +26,11 @@ use crate::scenario::workload::Container;
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a scenario (a map)")]
 #[schemars(
     rename = "VpaScenario",
-    extend("oneOf" = [{"required": ["vpa"]}, {"required": ["vpas"]}])
+    extend("oneOf" = [
+        {"required": ["vpa"]},
+        {"required": ["vpas"]},
+        {"required": ["script"]},
+    ])
 )]
 pub(in crate::scenario) struct VpaScenarioFile {
     /// `kube-lockstep.dev/v1alpha1`.
@@ -58,6 +63,11 @@ pub(in crate::scenario) struct VpaScenarioFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1))]
     pub(in crate::scenario) vpas: Vec<AnyVpa>,
+    /// In place of VPAs, workload, metrics and timeline: the changes of the cluster, as `fuzz` writes
+    /// them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("type" = "object"))]
+    pub(in crate::scenario) script: Option<Value>,
     /// VerticalPodAutoscalerCheckpoints that exist at the start: manifests, or `file`, the path of
     /// one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -80,6 +90,20 @@ pub(in crate::scenario) struct VpaScenarioFile {
     /// The expected behavior. Without expectations, model and recommender are only compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::scenario) expect: Vec<VpaExpectation>,
+}
+
+/// The changes of the cluster, step by step.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::scenario) struct ScriptFields {
+    /// The objects that exist at the start.
+    #[serde(default)]
+    pub(in crate::scenario) objects: Vec<ClusterChange>,
+    /// Samples before the start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::scenario) history: Vec<PodHistory>,
+    /// The steps.
+    pub(in crate::scenario) steps: Vec<ScriptStep>,
 }
 
 /// The recommender.

@@ -56,7 +56,8 @@ impl Form for VpaReleaseRange {
             release.parse::<VpaRelease>().map_err(|why| {
                 let prefixed = format!("vpa-{release}");
                 let meant = prefixed.parse::<VpaRelease>().ok();
-                let hint = meant.map(|_| format!("did you mean {}?", text.replace(release, &prefixed)));
+                let hint =
+                    meant.map(|_| format!("did you mean {}?", text.replace(release, &prefixed)));
                 Malformed { hint, ..malformed(why) }
             })
         };

@@ -78,11 +78,7 @@ pub(in crate::scenario) struct VpaTimelineEvent {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::scenario) target_deleted: Option<Empty>,
     /// The VPA is edited by a JSON merge patch, for instance `{spec: {recommenders: [{name: own}]}}`.
-    #[serde(
-        default,
-        deserialize_with = "patch",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "patch", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<BTreeMap<String, Value>>")]
     pub(in crate::scenario) edit_vpa: Option<Value>,
     /// The VPA is deleted.

@@ -47,8 +47,7 @@ pub(super) fn resolve(
             let what = format!("no expected value: set at least one of {}", WHATS.join(", "));
             problems.plain(at, what);
         }
-        let of_vpa =
-            given.iter().any(|name| !matches!(*name, "checkpoints" | "samples" | "log"));
+        let of_vpa = given.iter().any(|name| !matches!(*name, "checkpoints" | "samples" | "log"));
         if of_vpa || expectation.vpa.is_some() {
             let vpa = named(expectation.vpa.as_ref(), vpas, at, problems);
             expectation.vpa = vpa.map(|vpa| vpa.name().clone());
@@ -129,12 +128,11 @@ fn check_amounts(expectation: &VpaExpectation, at: At<'_>, problems: &mut Proble
 
 fn check_conditions(expectation: &VpaExpectation, at: At<'_>, problems: &mut Problems) {
     let types = expectation.conditions.iter().map(|condition| condition.type_.as_str());
-    let places = types.enumerate().map(|(index, type_)| {
-        (type_, at.key("conditions").index(index).key("type"))
-    });
+    let places = types
+        .enumerate()
+        .map(|(index, type_)| (type_, at.key("conditions").index(index).key("type")));
     let absent = expectation.no_conditions.iter().enumerate();
-    let absent =
-        absent.map(|(index, type_)| (type_.as_str(), at.key("noConditions").index(index)));
+    let absent = absent.map(|(index, type_)| (type_.as_str(), at.key("noConditions").index(index)));
     for (type_, at) in places.chain(absent) {
         if !CONDITIONS.contains(&type_) {
             let what = format!("unknown condition `{type_}`");

@@ -209,7 +209,8 @@ fn version_and_kind(kind: &str, at: At<'_>, problems: &mut Problems) {
         let found = node.to_json();
         if found.as_str() != Some(wanted) {
             let what = format!("expected {field} `{wanted}`, found {}", node.describe());
-            problems.add(value.problem(what, suggest(found.as_str().unwrap_or_default(), [wanted])));
+            problems
+                .add(value.problem(what, suggest(found.as_str().unwrap_or_default(), [wanted])));
         }
     }
 }
@@ -244,7 +245,8 @@ fn check_spec(spec: &VpaObjectSpec, at: At<'_>, gate: bool, problems: &mut Probl
     let target = at.key("targetRef");
     match &spec.target_ref {
         None => {
-            let hint = "for instance `targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}`";
+            let hint =
+                "for instance `targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}`";
             problems.hint(at, "missing field `targetRef`", hint);
         }
         Some(reference) => {
@@ -367,7 +369,10 @@ fn check_gated(policy: &VpaContainerPolicy, at: At<'_>, gate: bool, problems: &m
         }
     }
     let numbers = [
-        ("memoryAggregationIntervalSeconds", policy.memory_aggregation_interval_seconds.map(i64::from)),
+        (
+            "memoryAggregationIntervalSeconds",
+            policy.memory_aggregation_interval_seconds.map(i64::from),
+        ),
         ("memoryAggregationIntervalCount", policy.memory_aggregation_interval_count),
     ];
     for (field, number) in numbers {
@@ -410,7 +415,8 @@ fn checked_checkpoint(at: At<'_>, problems: &mut Problems) -> Option<Checkpoint>
         let Some(Kind::Map(entries)) = weights.node().map(|node| &node.kind) else { continue };
         for (key, _) in entries {
             if !key.text.parse::<usize>().is_ok_and(|bucket| bucket < BUCKETS) {
-                let what = format!("expected a bucket from 0 to {}, found {}", BUCKETS - 1, key.text);
+                let what =
+                    format!("expected a bucket from 0 to {}, found {}", BUCKETS - 1, key.text);
                 problems.plain(weights.key_position(&key.text), what);
             }
         }

@@ -15,14 +15,14 @@ use super::recordings::Recordings;
 use super::{Reader, check_kind, head, metrics};
 use crate::model::selector::{is_dns1123_label, is_label_key, is_label_value};
 use crate::model::time::{Span, Time};
-use crate::model::vpa::{GoTime, RecommenderFlags};
+use crate::model::vpa::{GoTime, RecommenderFlags, Script, Start};
 use crate::scenario::decode::{self, Decoded};
 use crate::scenario::error::{Problem, suggest};
 use crate::scenario::hash;
 use crate::scenario::node::Node;
 use crate::scenario::raw::Workload;
 use crate::scenario::resolved::{Container, Metrics, ResourceUsage, UsageSource};
-use crate::scenario::vpa::raw::{RecommenderSettings, VpaScenarioFile};
+use crate::scenario::vpa::raw::{RecommenderSettings, ScriptFields, VpaScenarioFile};
 use crate::scenario::vpa::{History, VpaScenario, VpaWorkload};
 
 /// The largest number of runs of the recommender: 100 days of one per minute.
@@ -65,6 +65,9 @@ fn scenario(
     problems: &mut Problems,
 ) -> Option<VpaScenario> {
     head(&file.requirement, file.upstream.as_deref(), at, problems);
+    if let Some(script) = &file.script {
+        return of_script(path, file, script, at, problems);
+    }
     let recommender = at.key("recommender");
     let start = start(&file.recommender, recommender.key("start"), problems);
     let (flags, parsed_flags) = flags(&file.recommender, recommender.key("flags"), problems);
@@ -120,9 +123,58 @@ fn scenario(
         timeline: events,
         until: file.until,
         expect,
+        script: None,
     };
     scenario.hash = hash_of(&scenario, file);
     Some(scenario)
+}
+
+/// Resolves a scenario that is given as a script.
+fn of_script(
+    path: &str,
+    file: &VpaScenarioFile,
+    script: &Value,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Option<VpaScenario> {
+    let others = ["vpa", "vpas", "checkpoints", "workload", "metrics", "history", "timeline"];
+    for name in at.given(&others) {
+        let what = format!("`{name}` can't be combined with `script`");
+        problems.plain(at.key_position(name), what);
+    }
+    let recommender = at.key("recommender");
+    let start = start(&file.recommender, recommender.key("start"), problems);
+    let (flags, parsed) = flags(&file.recommender, recommender.key("flags"), problems);
+    let fields = match serde_json::from_value::<ScriptFields>(script.clone()) {
+        Ok(fields) => fields,
+        Err(error) => {
+            problems.plain(at.key("script"), format!("the script can't be read: {error}"));
+            return None;
+        }
+    };
+    let end = fields.steps.last().map_or(Time::ZERO, |step| step.until);
+    if end != file.until {
+        let what = format!("expected {end}, the end of the last step, found {}", file.until);
+        problems.plain(at.key("until"), what);
+    }
+    if !fields.steps.is_sorted_by_key(|step| step.until) {
+        problems.plain(at.key("script").key("steps"), "the steps are not in the order of time");
+    }
+    check_runs(file, &parsed, at, problems);
+    let hashed = json!({ "start": start.unix(), "flags": flags, "script": script });
+    let ScriptFields { objects, history, steps } = fields;
+    let start = Start { at: start, flags: parsed, objects, history };
+    let script = Script { name: path.to_owned(), flags, start, steps };
+    Some(VpaScenario {
+        requirement: file.requirement.trim().to_owned(),
+        upstream: file.upstream.clone().unwrap_or_default(),
+        covers: file.covers.clone(),
+        releases: file.releases,
+        hash: hash::of_value(&hashed, std::iter::empty()),
+        line: at.key_position("script").line,
+        expect: file.expect.clone(),
+        ..VpaScenario::of_script(script)
+    })
 }
 
 /// The hash of everything that affects a run.
@@ -180,7 +232,8 @@ fn flags(
         match RecommenderFlags::parse(&BTreeMap::from([(name.to_owned(), text.clone())])) {
             Ok(_) => drop(flags.insert(name.to_owned(), text)),
             Err(_) if !RecommenderFlags::NAMES.contains(&name) => {
-                let what = format!("the recommender has no flag `{name}`, or it has no effect here");
+                let what =
+                    format!("the recommender has no flag `{name}`, or it has no effect here");
                 let hint = suggest(name, RecommenderFlags::NAMES);
                 problems.add(at.key_position(name).problem(what, hint));
             }
@@ -224,12 +277,7 @@ fn vpas(
     vpas
 }
 
-fn workload(
-    given: &VpaWorkload,
-    target: &str,
-    at: At<'_>,
-    problems: &mut Problems,
-) -> VpaWorkload {
+fn workload(given: &VpaWorkload, target: &str, at: At<'_>, problems: &mut Problems) -> VpaWorkload {
     let mut workload = given.clone();
     if workload.labels.is_empty() {
         workload.labels.insert("app".to_owned(), target.to_owned());
