@@ -25,8 +25,10 @@ use kube_lockstep::model::time::Time;
 use kube_lockstep::model::vpa::{LogLine, Script, Session, Stepped};
 use kube_lockstep::run::recommender::run_recommender;
 use kube_lockstep::run::{Outcome, Verdict};
-use kube_lockstep::scenario::vpa::VpaScenario;
+use kube_lockstep::scenario::vpa::{VpaScenario, script_to_yaml};
+use kube_lockstep::scenario::{AnyScenario, parse_any};
 use kube_lockstep::trace::header::Build;
+use kube_lockstep::world::recommender::script as recommender_script;
 use libtest_mimic::Failed;
 use support::recording::{self, Mode};
 use support::trials::Suite;
@@ -45,6 +47,19 @@ fn main() -> ExitCode {
     suite.test("a_script_depends_only_on_seed_and_index", || {
         assert_eq!(script(7, 3, 50), script(7, 3, 50));
         assert_ne!(script(7, 3, 50).steps, script(7, 4, 50).steps);
+        Ok(())
+    });
+    suite.test("a_saved_script_is_read_as_the_same_script", || {
+        for index in 0..4 {
+            let script = script(3, index, 30);
+            let text = script_to_yaml(&script, "It is read again.", "schema.json")?;
+            let read = parse_any("saved.yaml", &text, &|_| Err("no files".to_owned()));
+            let AnyScenario::Vpa(scenario) = read.map_err(|error| error.to_string())? else {
+                return Err("it is not a scenario of a VPA".into());
+            };
+            let name = "saved.yaml".to_owned();
+            assert_eq!(recommender_script(&scenario), Script { name, ..script });
+        }
         Ok(())
     });
     suite.test("a_wrong_half_life_is_found_and_shrunk", || {

@@ -60,7 +60,7 @@ pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
     match args.format {
         Format::Json => {
             for (scenario, changed) in &found {
-                unless_closed(json::line(&mut io::stdout(), &line(scenario, &releases, changed)))?;
+                unless_closed(json::line(&mut io::stdout(), &line(scenario, from, to, changed)))?;
             }
             let summary = json!({"summary": {
                 "from": releases.0,
@@ -124,7 +124,8 @@ fn behavior(
 
 fn line(
     scenario: &VpaScenario,
-    (from, to): &(String, String),
+    from: VpaRelease,
+    to: VpaRelease,
     changed: &RecommenderChanged,
 ) -> serde_json::Value {
     let fields = changed
@@ -138,8 +139,8 @@ fn line(
         .map(|row| json!({"since": row.since.to_string(), "what": row.what, "link": row.source}));
     json!({
         "id": scenario.id,
-        "from": from,
-        "to": to,
+        "from": from.to_string(),
+        "to": to.to_string(),
         "tick": changed.first.tick,
         "at": changed.first.at.to_string(),
         "fields": fields.collect::<Vec<_>>(),

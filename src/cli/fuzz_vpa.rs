@@ -64,7 +64,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             "version": version, "areas": ["vpa"],
         }}))?,
         false => show(&format!(
-            "fuzz: seed {}, release {release}, engine {engine}, kube-lockstep {version}, areas vpa\n",
+            "fuzz: seed {}, release {release}, engine {engine}, kube-lockstep {version}, areas \
+             vpa\n",
             plan.seed
         ))?,
     }
@@ -147,8 +148,8 @@ fn print_summary(summary: &RecommenderFuzzSummary, seed: u64, json: bool) -> io:
     }
     let rate = if seconds > 0.0 { ticks as f64 / seconds } else { 0.0 };
     show(&format!(
-        "{}, {} compared in {seconds:.1} s ({rate:.0} ticks/s): {}, {inconclusive} inconclusive; {} \
-         until upstream's result is random; seed {seed}\n",
+        "{}, {} compared in {seconds:.1} s ({rate:.0} ticks/s): {}, {inconclusive} inconclusive; \
+         {} until upstream's result is random; seed {seed}\n",
         counted(scripts, "scenario"),
         counted(ticks, "tick"),
         counted(divergences, "divergence"),

@@ -23,11 +23,11 @@ pub fn evaluate(scenario: &VpaScenario, release: VpaRelease, runs: &[Snapshot]) 
     unmet.collect()
 }
 
-/// A run with its number.
+/// A run with its index.
 type Run<'r> = (usize, &'r Snapshot);
 
-fn name((index, run): Run<'_>) -> String {
-    format!("tick {} (t={})", index + 1, run.at)
+fn name(run: Run<'_>) -> String {
+    format!("tick {} (t={})", run.0 + 1, run.1.at)
 }
 
 fn how_many(runs: &[Snapshot]) -> String {

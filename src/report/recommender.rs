@@ -1,5 +1,5 @@
-//! The prediction of a scenario of the VPA's recommender as a table, as JSON, and the explanation of
-//! one run.
+//! The prediction of a scenario of the VPA's recommender as a table and as JSON, and the
+//! explanation of one run.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -14,13 +14,12 @@ use super::{counted, outcome};
 use crate::expect::Unmet;
 use crate::model::quantity::Quantity;
 use crate::model::rules::VpaRelease;
-use crate::model::time::Time;
 use crate::model::vpa::{
     Bound, BucketShare, ContainerRecommendation, Estimation, Resource, ResourceList, Samples,
     Snapshot, VpaStatus,
 };
 use crate::run::Note;
-use crate::run::recommender::{Derived, ExplainedRun, FreeRecommenderRun, RecommenderRun};
+use crate::run::recommender::{Derived, ExplainedRun, FreeRecommenderRun, MODEL, RecommenderRun};
 use crate::scenario::vpa::{VpaScenario, VpaValue};
 
 /// The relative change of a bound that is worth a row.
@@ -179,8 +178,8 @@ fn table(snapshots: &[Snapshot], vpa: &str, columns: usize) -> String {
         let changed = last.as_ref().is_none_or(|last| last.conditions != conditions);
         let mut notes = if changed { conditions } else { Vec::new() };
         notes.extend(snapshot.log.iter().map(|log| format!("{}: {}", log.message, log.error)));
-        let at = (index + 1, snapshot.at);
-        rows(&mut table, at, &amounts, is_capped, &notes.join("; "));
+        let head = vec![(index + 1).to_string(), snapshot.at.to_string()];
+        rows(&mut table, head, &amounts, is_capped, &notes.join("; "));
         last = Some(now);
     }
     table.render(0, columns)
@@ -195,12 +194,11 @@ fn fold(table: &mut Columns, folded: Option<(usize, &Snapshot)>) {
 
 fn rows(
     table: &mut Columns,
-    (number, at): (usize, Time),
+    mut head: Vec<String>,
     amounts: &[Amounts],
     is_capped: bool,
     notes: &str,
 ) {
-    let mut head = vec![number.to_string(), at.to_string()];
     if amounts.is_empty() {
         head.extend(std::iter::repeat_n(String::new(), 5 + usize::from(is_capped)));
         head.push(notes.to_owned());
@@ -243,7 +241,7 @@ pub fn free_run_json(
         line(out, &tick)?;
     }
     let mut summary = json!({
-        "engine": crate::engine::model::NAME,
+        "engine": MODEL,
         "release": release.to_string(),
         "ticks": run.snapshots.len(),
         "unmet": run.unmet,

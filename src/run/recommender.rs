@@ -29,6 +29,9 @@ use crate::trace::Trace;
 use crate::trace::recommender::{Entry, RecommenderTrace};
 use crate::world::recommender::script;
 
+/// The name of the model in reports.
+pub const MODEL: &str = crate::engine::model::NAME;
+
 /// The number of steps that an engine gets ahead of its answers.
 const AHEAD: usize = 16;
 
@@ -143,8 +146,8 @@ fn names(session: &Session) -> Vec<ObjectName> {
 
 fn undetermined(at: Time) -> String {
     format!(
-        "the result of the run at {at} is random upstream: histograms of pods with different labels \
-         and different reference times are merged in a random order"
+        "the result of the run at {at} is random upstream: histograms of pods with different \
+         labels and different reference times are merged in a random order"
     )
 }
 

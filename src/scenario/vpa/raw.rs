@@ -42,8 +42,8 @@ pub(in crate::scenario) struct VpaScenarioFile {
     /// The requirement, in one sentence.
     #[schemars(length(min = 1))]
     pub(in crate::scenario) requirement: String,
-    /// The source of the requirement: a link to upstream's source or an issue. Optional for your own
-    /// scenarios.
+    /// The source of the requirement: a link to upstream's source or an issue. Optional for your
+    /// own scenarios.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^https?://"))]
     pub(in crate::scenario) upstream: Option<String>,
@@ -63,8 +63,8 @@ pub(in crate::scenario) struct VpaScenarioFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1))]
     pub(in crate::scenario) vpas: Vec<AnyVpa>,
-    /// In place of VPAs, workload, metrics and timeline: the changes of the cluster, as `fuzz` writes
-    /// them.
+    /// In place of VPAs, workload, metrics and timeline: the changes of the cluster, as `fuzz`
+    /// writes them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("type" = "object"))]
     pub(in crate::scenario) script: Option<Value>,
@@ -186,8 +186,8 @@ fn object<'de, D: Deserializer<'de>>(
 pub struct VpaWorkload {
     /// The number of pods at the start. Default 1.
     pub replicas: u32,
-    /// The labels of each pod, which are also the selector of the workload. Default: `app`, with the
-    /// name of the target.
+    /// The labels of each pod, which are also the selector of the workload. Default: `app`, with
+    /// the name of the target.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// Further labels of each pod, which the selector does not name.

@@ -23,7 +23,8 @@ pub(in crate::scenario) struct VpaTimelineEvent {
     /// The time since the start.
     #[serde(with = "As::<Instant>")]
     pub(in crate::scenario) at: Time,
-    /// The duration of a problem with metrics or the target. Default: until the end of the scenario.
+    /// The duration of a problem with metrics or the target. Default: until the end of the
+    /// scenario.
     #[serde(
         rename = "for",
         default,
@@ -34,8 +35,8 @@ pub(in crate::scenario) struct VpaTimelineEvent {
     /// The name of the VPA that is edited, deleted or created. Required if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::scenario) vpa: Option<Arc<str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     /// A container of pods is killed, because it uses more memory than its limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::scenario) oom_kill: Option<OomKillOfPods>,
     /// The kubelet evicts pods because the node has no memory left. The pods stay; `podsDeleted`
     /// removes them.
@@ -77,7 +78,7 @@ pub(in crate::scenario) struct VpaTimelineEvent {
     /// The workload itself is deleted; its pods stay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::scenario) target_deleted: Option<Empty>,
-    /// The VPA is edited by a JSON merge patch, for instance `{spec: {recommenders: [{name: own}]}}`.
+    /// The VPA is edited by a JSON merge patch, for instance `{spec: {recommenders: [{name: a}]}}`.
     #[serde(default, deserialize_with = "patch", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<BTreeMap<String, Value>>")]
     pub(in crate::scenario) edit_vpa: Option<Value>,

@@ -75,21 +75,13 @@ fn scenario(
     let target = vpas.first().map(|vpa| vpa.object.spec.target_ref.clone());
     let name = target.as_ref().map_or("", |target| &target.name);
     let workload = workload(&file.workload, name, at.key("workload"), problems);
-    let typed = typed_workload(&workload);
     let mut recordings = Recordings::new(read, file.until);
-    let sampling = file.metrics.sampling.clone();
-    let raw = Metrics { resources: file.metrics.resource.clone(), sampling, ..Metrics::default() };
-    let at_metrics = at.key("metrics");
-    let metrics = metrics::usage(raw, &typed, file.until, at_metrics, &mut recordings, problems);
-    check_usage(&metrics.resources, &workload, at_metrics.key("resource"), problems);
-    let history = history(file, &typed, at.key("history"), read, problems);
-    if let Some(history) = &history {
-        let at = at.key("history");
-        check_usage(&history.resource, &workload, at.key("resource"), problems);
-        if parsed_flags.uses_checkpoints() {
-            let hint = "add `storage: prometheus` to `recommender.flags`, or remove the history";
-            problems.hint(at, "the recommender reads checkpoints instead of a history", hint);
-        }
+    let metrics = usage(file, &workload, at.key("metrics"), &mut recordings, problems);
+    let history = history(file, &workload, at.key("history"), read, problems);
+    if history.is_some() && parsed_flags.uses_checkpoints() {
+        let hint = "add `storage: prometheus` to `recommender.flags`, or remove the history";
+        let what = "the recommender reads checkpoints instead of a history";
+        problems.hint(at.key("history"), what, hint);
     }
     check_runs(file, &parsed_flags, at, problems);
     let checkpoints: Vec<_> = (0..file.checkpoints.len())
@@ -127,6 +119,22 @@ fn scenario(
     };
     scenario.hash = hash_of(&scenario, file);
     Some(scenario)
+}
+
+/// Resolves the usage in metrics.k8s.io.
+fn usage(
+    file: &VpaScenarioFile,
+    workload: &VpaWorkload,
+    at: At<'_>,
+    recordings: &mut Recordings<'_>,
+    problems: &mut Problems,
+) -> Metrics {
+    let sampling = file.metrics.sampling.clone();
+    let raw = Metrics { resources: file.metrics.resource.clone(), sampling, ..Metrics::default() };
+    let typed = typed_workload(workload);
+    let metrics = metrics::usage(raw, &typed, file.until, at, recordings, problems);
+    check_usage(&metrics.resources, workload, at.key("resource"), problems);
+    metrics
 }
 
 /// Resolves a scenario that is given as a script.
@@ -337,7 +345,7 @@ fn check_usage(
 
 fn history(
     file: &VpaScenarioFile,
-    workload: &Workload,
+    workload: &VpaWorkload,
     at: At<'_>,
     read: Reader<'_>,
     problems: &mut Problems,
@@ -352,7 +360,9 @@ fn history(
     }
     let mut recordings = Recordings::new(read, end);
     let raw = Metrics { resources: history.resource, ..Metrics::default() };
-    let metrics = metrics::usage(raw, workload, end, at, &mut recordings, problems);
+    let typed = typed_workload(workload);
+    let metrics = metrics::usage(raw, &typed, end, at, &mut recordings, problems);
+    check_usage(&metrics.resources, workload, at.key("resource"), problems);
     history.resource = metrics.resources;
     Some(history)
 }
