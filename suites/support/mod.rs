@@ -94,6 +94,14 @@ pub fn fixtures() -> Vec<PathBuf> {
     fixtures_below(&repository().join("fixtures"))
 }
 
+/// All fixtures of both kinds, sorted by path.
+pub fn all_fixtures() -> Vec<PathBuf> {
+    let mut all = fixtures();
+    all.extend(vpa_fixtures());
+    all.sort();
+    all
+}
+
 fn fixtures_below(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_owned()];

@@ -35,6 +35,7 @@ use super::kinds::API_VERSION;
 use super::node::Node;
 use super::raw::ScenarioFile;
 use super::resolved::Scenario;
+use super::vpa::is_vpa;
 use crate::model::time::Span;
 
 /// Reads other files: `hpa.file`.
@@ -43,6 +44,11 @@ pub(super) type Reader<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 /// Resolves a file.
 pub(super) fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenario, Vec<Problem>> {
     check_kind(root).map_err(|problem| vec![problem])?;
+    if is_vpa(root) {
+        let what = "this is a scenario of a VPA, and one of an HPA is expected";
+        let hint = "`kube-lockstep run` and `predict` support both".to_owned();
+        return Err(vec![At::root(root).problem(what, Some(hint))]);
+    }
     let decoded = decode::decode_all(root, decode::Nulls::Refused);
     let Decoded { value: file, malformed } = decoded.map_err(|problem| vec![problem])?;
     let file: ScenarioFile = file;

@@ -203,6 +203,6 @@ fn vpa_of(change: &ClusterChange) -> Option<&VerticalPodAutoscaler> {
 }
 
 /// Returns true if the file is a scenario of the recommender.
-pub(super) fn is_vpa(root: &Node) -> bool {
+pub(in crate::scenario) fn is_vpa(root: &Node) -> bool {
     ["vpa", "vpas", "script"].into_iter().any(|name| root.entry(name).is_some())
 }
