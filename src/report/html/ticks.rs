@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
 
-use super::scale::TimeAxis;
 use super::timeline::{Tick, Timeline};
 use crate::model::api::HpaStatus;
+use crate::report::scale::TimeAxis;
 use crate::report::table;
 
 /// The maximum number of ticks. In longer runs, ticks in which nothing changes are left out.
