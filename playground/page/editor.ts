@@ -72,7 +72,6 @@ export class Editor {
           lintGutter(),
           autocompletion({ override: [(context) => this.complete(context)] }),
           describe,
-          EditorView.lineWrapping,
           changes,
         ],
       }),

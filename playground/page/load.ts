@@ -56,10 +56,18 @@ export function quantity(value: number): string {
   return Number.isInteger(rounded) ? String(rounded) : `${Math.round(rounded * 1000)}m`;
 }
 
-/** A duration in YAML: `90s`. */
+/** A duration as Kubernetes prints it: `6m15s`, `2h`. */
 export function time(seconds: number): string {
   const rounded = Math.round(seconds);
-  return rounded % 60 === 0 && rounded > 0 ? `${rounded / 60}m` : `${rounded}s`;
+  const parts: [number, string][] = [
+    [Math.floor(rounded / 3600), "h"], [Math.floor(rounded / 60) % 60, "m"], [rounded % 60, "s"],
+  ];
+  return parts.filter(([count]) => count > 0).map(([count, unit]) => `${count}${unit}`).join("") || "0s";
+}
+
+/** A value for people: `2.5`, `512Mi`. */
+function shown(value: number): string {
+  return value >= 16 * 2 ** 20 ? quantity(value) : String(Number(value.toPrecision(3)));
 }
 
 function list(name: string, values: [number, number][]): string {
@@ -195,7 +203,7 @@ export class Load {
     const rows = [0.25, 0.5, 0.75].map((part) => `M0 ${HEIGHT * part}H${WIDTH}`);
     this.grid.setAttribute("d", rows.join(""));
     const values = [1, 0.5, 0].map((part) => {
-      const label = make("span", { className: "y" }, quantity(this.top * part));
+      const label = make("span", { className: "y" }, shown(this.top * part));
       label.style.top = `${(1 - part) * 100}%`;
       return label;
     });
@@ -211,7 +219,7 @@ export class Load {
     const value = this.values()[this.column] ?? 0;
     const name = this.curve?.title ?? "no metric";
     this.area.setAttribute("aria-valuenow", String(this.column));
-    this.area.setAttribute("aria-valuetext", `${name}: ${quantity(value)} at ${time(this.start(this.column))}`);
+    this.area.setAttribute("aria-valuetext", `${name}: ${shown(value)} at ${time(this.start(this.column))}`);
   }
 
   /** The start of a column, in seconds. */

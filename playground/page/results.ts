@@ -2,6 +2,7 @@
 
 import { activate, type Ticks } from "made:figure";
 import { button, byId, make } from "./dom.ts";
+import { time } from "./load.ts";
 import type { Comparison, Figures, Prediction } from "./model.ts";
 
 /** A line of `kube-lockstep predict --format json`. */
@@ -273,13 +274,6 @@ interface FigureColumn {
   text(figures: Figures): string;
 }
 
-function span(seconds: number): string {
-  const rounded = Math.round(seconds);
-  const [minutes, rest] = [Math.floor(rounded / 60), rounded % 60];
-  if (minutes === 0) return `${rest}s`;
-  return rest === 0 ? `${minutes}m` : `${minutes}m${rest}s`;
-}
-
 /** The columns of `kube-lockstep compare`. */
 const FIGURES: FigureColumn[] = [
   {
@@ -295,12 +289,12 @@ const FIGURES: FigureColumn[] = [
   {
     title: "above target",
     help: "The time during which a metric is above its target, beyond the tolerance",
-    text: (it) => span(it.aboveTargetSeconds),
+    text: (it) => time(it.aboveTargetSeconds),
   },
   {
     title: "longest",
     help: "The longest time above the target without interruption: the time to recover",
-    text: (it) => span(it.longestAboveTargetSeconds),
+    text: (it) => time(it.longestAboveTargetSeconds),
   },
   {
     title: "changes",

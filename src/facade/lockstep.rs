@@ -94,13 +94,13 @@ impl FromStr for Engine {
 }
 
 /// An engine that is ready, and a note if it is not the preferred one.
-struct Ready {
+pub(super) struct Ready {
     engine: Box<dyn AnyEngine>,
     note: Option<String>,
 }
 
 impl Engine {
-    fn prepare(&self, release: Release) -> Result<Ready, EngineError> {
+    pub(super) fn prepare(&self, release: Release) -> Result<Ready, EngineError> {
         let prepare = |source: EngineSource| {
             let factory = source.prepare(release, &EngineLimits::default(), &mut |_, _| {})?;
             Ok(Ready { engine: factory.make(), note: None })
@@ -192,7 +192,7 @@ impl Lockstep {
 }
 
 impl Ready {
-    fn run(&mut self, scenario: &Arc<Scenario>) -> Report {
+    pub(super) fn run(&mut self, scenario: &Arc<Scenario>) -> Report {
         Report { outcome: run_one(scenario, &mut *self.engine, &[]), note: self.note.clone() }
     }
 }
