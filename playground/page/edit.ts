@@ -75,6 +75,13 @@ export function replaceBehavior(text: string, behavior: object | undefined): Cha
   return { from, to, insert: written(spec).replaceAll("\n", `\n${indent}`).replace(/[ ]+$/gm, "") };
 }
 
+/** The text of a node, without its indentation. */
+function asWritten(text: string, node: Node): string {
+  const { from, to } = rangeOf(text, node);
+  const indent = new RegExp(`^ {0,${columnOf(text, from)}}`, "gm");
+  return text.slice(from, to).replace(indent, "");
+}
+
 /** The manifests of the HPAs, as for `kubectl apply`. */
 export function manifests(text: string, read: (name: string) => string | undefined): string {
   const document = parsed(text);
@@ -83,7 +90,7 @@ export function manifests(text: string, read: (name: string) => string | undefin
   const texts = nodes.map((node) => {
     if (!isMap(node)) throw new CantChange("The scenario contains no HPA.");
     const file: unknown = node.get("file");
-    if (typeof file !== "string") return `${written(node)}\n`;
+    if (typeof file !== "string") return `${asWritten(text, node)}\n`;
     const found = read(file);
     if (found === undefined) throw new CantChange(`The file ${file} is not in the playground.`);
     return found.endsWith("\n") ? found : `${found}\n`;

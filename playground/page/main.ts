@@ -66,6 +66,7 @@ class Page {
     if (known) this.release.value = work.release;
     this.other.value = work.other;
     if (this.other.selectedIndex < 0) this.other.value = "";
+    this.results.reset();
     this.editor.text = work.text;
     this.showFiles();
     this.changed();

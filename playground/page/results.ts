@@ -94,6 +94,11 @@ export class Results {
     this.updateControls();
   }
 
+  /** Another scenario is opened: its first change of the replicas is selected. */
+  reset(): void {
+    this.selected = undefined;
+  }
+
   /** The scenario has errors: the timelines are those of its last valid text. */
   stale(): void {
     this.stop();

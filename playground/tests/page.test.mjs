@@ -37,7 +37,8 @@ async function open(fragment = "") {
   });
   page.on("request", (request) => {
     const url = request.url();
-    if (!url.startsWith(address) && !url.startsWith("blob:")) wrong.push(`request: ${url}`);
+    const isOwn = url.startsWith(address) || url.startsWith("blob:") || url.startsWith("data:");
+    if (!isOwn) wrong.push(`request: ${url}`);
   });
   await page.evaluateOnNewDocument(() => {
     window.copied = [];
@@ -135,12 +136,10 @@ option("fields are completed and described from the schema", async () => {
   await page.waitForSelector(".cm-completionInfo");
   assert.notEqual(await text(".cm-completionInfo"), "");
   await page.keyboard.press("Escape");
-  await type(template.replace("selectPolicy", "").replace("maxReplicas: 10", "maxReplicas: 10\n    behavior: {scaleDown: {selectPolicy: "));
-  await page.keyboard.down("Control");
-  await page.keyboard.press("End");
-  await page.keyboard.up("Control");
   await type("hpa:\n  spec:\n    behavior:\n      scaleDown:\n        selectPolicy: D");
   await page.waitForFunction(() => document.querySelector(".cm-completionLabel")?.textContent === "Disabled");
+  // The editor ignores keys for a moment, so that nobody accepts what they have not seen.
+  await new Promise((resolve) => setTimeout(resolve, 300));
   await page.keyboard.press("Enter");
   assert.match(await scenario(), /selectPolicy: Disabled$/);
   await type(template);
@@ -261,7 +260,7 @@ option("the manifest of the HPA is copied as written", async () => {
   await page.click("#copy-hpa");
   await page.waitForFunction(() => window.copied.length > 0);
   const [manifest] = await page.evaluate(() => window.copied);
-  assert.match(manifest, /^apiVersion: autoscaling\/v2\nkind: HorizontalPodAutoscaler\nmetadata:/);
+  assert.match(manifest, /^apiVersion: autoscaling\/v2\nkind: HorizontalPodAutoscaler\nmetadata: \{name: web\}\nspec:\n {2}scaleTargetRef/);
   assert.match(manifest, /averageUtilization: 60/);
   assert.doesNotMatch(manifest, /workload|metrics:\n {2}resource/);
 });
@@ -415,7 +414,7 @@ option("screenshots", async () => {
   mkdirSync(shots, { recursive: true });
   await openExample("docs-walkthrough-php-apache");
   for (const [name, width, height, scheme] of [
-    ["playground", 1400, 980, "light"],
+    ["playground", 1320, 900, "light"],
     ["playground-tablet", 820, 1100, "light"],
     ["playground-phone", 390, 844, "dark"],
   ]) {
