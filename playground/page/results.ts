@@ -87,9 +87,11 @@ export class Results {
     this.writeLog(lines);
     this.writeFigures(prediction, comparison, summary);
     const first = this.shown[0];
-    if (first && before !== undefined) {
-      const index = first.numbers.findLastIndex((number) => number <= before);
-      first.ticks.show(Math.max(0, index));
+    if (first) {
+      const index = first.numbers.findLastIndex((number) => number <= (before ?? -1));
+      if (before !== undefined) first.ticks.show(Math.max(0, index));
+      // The tick that a timeline selects at first is not followed yet.
+      this.follow(first.figure, first.ticks.selected());
     }
     this.updateControls();
   }
@@ -194,7 +196,8 @@ export class Results {
     const rows = kept.map((tick, index) => {
       const isChange = tick.replicasBefore !== tick.replicasAfter;
       const replicas = isChange ? `${tick.replicasBefore} → ${tick.replicasAfter}` : String(tick.replicasAfter);
-      const isNew = isChange || tick.why !== ticks[index - 1]?.why || tick.events.length > 0;
+      const isSame = withoutTimes(tick.why) === withoutTimes(ticks[index - 1]?.why ?? "");
+      const isNew = isChange || !isSame || tick.events.length > 0;
       const select = button(String(tick.tick), () => this.select(tick.tick));
       select.setAttribute("aria-label", `tick ${tick.tick} at ${tick.at}`);
       const row = make(
@@ -271,6 +274,11 @@ export class Results {
     const texts = notes.filter((note) => note !== "").map((note) => make("p", { className: "note" }, note));
     byId("notes").replaceChildren(...texts);
   }
+}
+
+/** A decision without the age of a recommendation, which changes with each tick. */
+function withoutTimes(why: string): string {
+  return why.replace(/t=[\w.]+, [\w.]+ old/g, "");
 }
 
 interface FigureColumn {

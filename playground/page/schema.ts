@@ -111,6 +111,8 @@ export class SchemaOfScenarios {
       const described = other.const === undefined ? { ...other, ...outer } : other;
       found.push(...this.alternatives(described, path, document));
     }
+    // A constant that differs everywhere is a mistake: then all alternatives are useful.
+    if (found.length === 0 && document) return this.alternatives(schema, path);
     return found;
   }
 

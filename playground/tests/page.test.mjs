@@ -293,6 +293,10 @@ option("the scenario and its ticks are downloaded", async () => {
 const selectedTick = async () => Number((await text("#log .selected td")).trim());
 
 option("ticks are stepped through, played and explained", async () => {
+  assert.equal(await selectedTick(), 9, "the first change of the replicas");
+  await openExample("docs-walkthrough-php-apache");
+  assert.equal(await selectedTick(), 1, "also of another scenario");
+  await openExample("template");
   await page.click("#first");
   assert.equal(await selectedTick(), 1);
   await page.click("#forward");
@@ -333,6 +337,7 @@ option("two releases are compared, and the change is explained", async () => {
   await page.click("#last");
   const cursors = await page.$$eval(".cur", (all) => all.map((it) => it.style.getPropertyValue("--p")));
   assert.equal(cursors[0], cursors[1], "both timelines show the same time");
+  assert.equal(await text(".panel .head b"), `tick ${await selectedTick()}`);
   await change(() => choose("other", "1.37"));
   assert.equal(await count("#timelines .fig"), 1);
   await change(() => choose("other", ""));

@@ -10,12 +10,15 @@ export const playground = dirname(dirname(fileURLToPath(import.meta.url)));
 export const repository = dirname(playground);
 export const read = (path) => readFileSync(join(repository, path), "utf8");
 
-/** The code of the page that calls the module. */
-const bundled = await build({
-  entryPoints: [join(playground, "page/instance.ts")], bundle: true, format: "esm", write: false,
-});
-const source = Buffer.from(bundled.outputFiles[0].contents).toString("base64");
-const { Instance } = await import(`data:text/javascript;base64,${source}`);
+/** A module of the page. */
+export async function bundled(name) {
+  const entryPoints = [join(playground, "page", name)];
+  const result = await build({ entryPoints, bundle: true, format: "esm", write: false });
+  const source = Buffer.from(result.outputFiles[0].contents).toString("base64");
+  return import(`data:text/javascript;base64,${source}`);
+}
+
+const { Instance } = await bundled("instance.ts");
 
 export const instance = () => Instance.create(readFileSync(join(playground, "dist/module.wasm")));
 
