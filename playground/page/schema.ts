@@ -80,13 +80,18 @@ export class SchemaOfScenarios {
 
   /** The schemas of a place: one for each alternative that fits the document. */
   private at(path: Path, document: Document): Schema[] {
-    let schemas = this.alternatives(this.root, [], document);
+    let schemas = this.fitting([this.root], [], document);
     path.forEach((step, index) => {
-      const here = path.slice(0, index + 1);
       const below = schemas.flatMap((schema) => this.child(schema, step));
-      schemas = below.flatMap((schema) => this.alternatives(schema, here, document));
+      schemas = this.fitting(below, path.slice(0, index + 1), document);
     });
     return schemas;
+  }
+
+  /** The alternatives that fit the document; all of them if none fits, which is a mistake. */
+  private fitting(schemas: Schema[], path: Path, document: Document): Schema[] {
+    const found = schemas.flatMap((schema) => this.alternatives(schema, path, document));
+    return found.length > 0 ? found : schemas.flatMap((schema) => this.alternatives(schema));
   }
 
   private child(schema: Schema, step: string | number): Schema[] {
@@ -111,8 +116,6 @@ export class SchemaOfScenarios {
       const described = other.const === undefined ? { ...other, ...outer } : other;
       found.push(...this.alternatives(described, path, document));
     }
-    // A constant that differs everywhere is a mistake: then all alternatives are useful.
-    if (found.length === 0 && document) return this.alternatives(schema, path);
     return found;
   }
 
