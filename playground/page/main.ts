@@ -194,7 +194,12 @@ class Page {
       const hints = hint ? [make("span", { className: "hint" }, `Hint: ${hint}`)] : [];
       return make("li", {}, ...start, what, ...hints);
     });
-    const list = items.length > 0 ? [make("ul", {}, ...items)] : [];
+    const list: Node[] = items.length > 0 ? [make("ul", {}, ...items)] : [];
+    const { text } = this.editor;
+    const isManifest = /^kind: *HorizontalPodAutoscaler\b/m.test(text) && !/^kind: *Scenario\b/m.test(text);
+    if (items.length > 0 && isManifest) {
+      list.push(button("Make a scenario of this manifest", () => void this.attempt(() => this.draft(text, []))));
+    }
     byId("problems").replaceChildren(...list);
   }
 
@@ -271,14 +276,7 @@ class Page {
   private askManifests(): void {
     dialogs.askManifests(async (text, load) => {
       try {
-        const draft = await this.model.draft(text, load);
-        const comments = [
-          ...draft.notes.map((note) => `# Note: ${note}\n`),
-          ...draft.examples.map((what) => `# Replace the example: ${what}\n`),
-        ];
-        this.open(comments.join("") + draft.text);
-        const others = draft.others.length > 0 ? ` Other HPAs are left out: ${draft.others.join(", ")}.` : "";
-        this.say(`The scenario is made from the manifests.${others}`);
+        await this.draft(text, load);
         return undefined;
       } catch (error) {
         if (!(error instanceof Refused)) throw error;
@@ -287,6 +285,18 @@ class Page {
         return error.problems.map(line).join("\n");
       }
     });
+  }
+
+  /** Opens a scenario from manifests. */
+  private async draft(text: string, load: string[]): Promise<void> {
+    const draft = await this.model.draft(text, load);
+    const comments = [
+      ...draft.notes.map((note) => `# Note: ${note}\n`),
+      ...draft.examples.map((what) => `# Replace the example: ${what}\n`),
+    ];
+    this.open(comments.join("") + draft.text);
+    const others = draft.others.length > 0 ? ` Other HPAs are left out: ${draft.others.join(", ")}.` : "";
+    this.say(`The scenario is made from the manifests.${others}`);
   }
 
   private pasteCsv(path: Path): void {

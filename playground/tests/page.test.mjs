@@ -220,13 +220,18 @@ option("a link contains the scenario, its files and the releases", async () => {
   await page.click("#share");
   await page.waitForFunction(() => window.copied.length > 0);
   const [link] = await page.evaluate(() => window.copied);
-  const before = [await scenario(), await text("#timelines"), await text("#files")];
+  const shown = async () => [
+    await scenario(), await text("#figures"), await text("#files"), await text("#timelines .div"),
+    ...await page.$$eval(".charts", (all) => all.map((it) => it.textContent)),
+  ];
+  const before = await shown();
+  assert.equal(before.length, 6, "two timelines");
   const fragment = new URL(link).hash;
   assert.ok(fragment.length < 4000, `${fragment.length} characters`);
   await context.close();
   context = await browser.createBrowserContext();
   await open(fragment);
-  assert.deepEqual([await scenario(), await text("#timelines"), await text("#files")], before);
+  assert.deepEqual(await shown(), before);
   const releases = await page.$$eval("#release, #other", (all) => all.map((it) => it.value));
   assert.deepEqual(releases, ["1.30", "1.20"]);
 });
@@ -360,6 +365,10 @@ option("examples of manifests and pasted manifests become scenarios", async () =
   await change(() => page.evaluate(() => [...document.querySelectorAll("#dialog button")].find((it) => it.textContent === "Make a scenario").click()));
   assert.match(await scenario(), /name: php-apache/);
   assert.match(await text("#message"), /^The scenario is made from the manifests\./);
+  await type(manifests);
+  await page.waitForSelector("#problems > button");
+  await change(() => page.click("#problems > button"));
+  assert.match(await scenario(), /^kind: Scenario$/m);
 });
 
 option("every example can be opened", async () => {
