@@ -142,6 +142,11 @@ impl Section {
         (&self.id, self.verdict, &self.body) == (&other.id, other.verdict, &other.body)
     }
 
+    /// The content below the summary, as HTML.
+    pub(super) fn into_body(self) -> String {
+        self.body
+    }
+
     /// The folder of the scenario.
     pub(super) fn area(&self) -> &str {
         self.id.rsplit_once('/').map_or("", |(area, _)| area)
