@@ -18,6 +18,7 @@ pub mod draft;
 mod entries;
 mod error;
 mod expectation;
+mod expected_metric;
 mod forms;
 mod hash;
 mod kinds;
