@@ -51,6 +51,7 @@ use serde_json::Value;
 
 pub use self::error::{Error, Problem};
 pub use self::podset::PodSetError;
+pub use self::recording::{AnswerOverview, RecordingError, check_answer};
 pub use self::releases::RangeError;
 pub use self::resolved::Scenario;
 pub use self::schema::schema;
