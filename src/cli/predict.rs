@@ -11,6 +11,7 @@ use super::manifests::{self, ManifestArgs};
 use super::output::{columns, show, unless_closed};
 use super::reports::ReportFile;
 use crate::model::rules::Release;
+use crate::report::unmet::UnmetOf;
 use crate::report::{csv, html, json, table};
 use crate::scenario::Scenario;
 use crate::{Predict, Prediction};
@@ -95,6 +96,7 @@ fn predict(
     let applies = prediction.is_supported();
     let Prediction { run, unmet, .. } = &prediction;
     let whole = run.undetermined.is_none();
+    let of = UnmetOf { id: &scenario.id, path: &scenario.path, release: &run.trace.release };
     match args.format {
         Format::Text => {
             let mut text = String::new();
@@ -105,14 +107,14 @@ fn predict(
             if whole {
                 let here = scenario.expect.iter().filter(|it| it.releases.contains(release));
                 let expected = if applies { here.count() } else { 0 };
-                text.push_str(&table::expectations(&scenario.path, expected, unmet, columns()));
+                text.push_str(&table::expectations(of, expected, unmet, columns()));
             }
             show(&text)?;
         }
         Format::Json => {
             let skipped = scenario.unsupported_on(release);
             let id = several.then_some(&*scenario.id);
-            let summary = json::FreeRunSummary { id, unmet, skipped: skipped.as_deref() };
+            let summary = json::FreeRunSummary { id, unmet, of, skipped: skipped.as_deref() };
             unless_closed(json::free_run(&mut io::stdout(), run, &summary))?;
         }
     }

@@ -132,6 +132,8 @@ impl Predict {
         let targets = ScaleTargets::of(&scenario);
         let unmet =
             expect::evaluate(expected, release, &run.trace.ticks, &targets, &run.external_scales);
+        let why = |index: usize| Some(run.ticks.get(index)?.derivation.summary());
+        let unmet = unmet.into_iter().map(|unmet| unmet.with_reason(why)).collect();
         Prediction { run, unmet, scenario, release }
     }
 }

@@ -33,6 +33,7 @@ pub mod style;
 pub mod table;
 #[cfg(feature = "cli")]
 pub mod terminal;
+pub mod unmet;
 
 use std::io;
 
