@@ -114,7 +114,7 @@ impl Rollout {
         let mut left = difference;
         for &index in &order {
             let desired = &mut self.replica_sets[index].desired;
-            // In 64 bits: with many pods, the product exceeds the 32 bits of `usize` on WebAssembly.
+            // In 64 bits: the product of many pods exceeds the 32 bits of `usize` on WebAssembly.
             let doubled = *desired as u64 * allowed as u64 * 2;
             let share = (doubled + before as u64) / (before as u64 * 2).max(1);
             let share = usize::try_from(share).unwrap_or(usize::MAX);
