@@ -68,6 +68,9 @@ pub struct Scenario {
     pub timeline: Vec<TimelineEvent>,
     /// The end of the scenario: the last reconcile at or before this time is included.
     pub until: Time,
+    /// Whether the requests that send events are observed. They always are, except that the fuzzer
+    /// saves their time in a part of its scenarios.
+    pub observes_sent_events: bool,
     /// The expectations.
     pub expect: Vec<Expectation>,
     /// The hash of everything that affects a run (not comments or `expect`): 16 hex digits.

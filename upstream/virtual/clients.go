@@ -1,10 +1,8 @@
 package virtual
 
 import (
-	"context"
 	"errors"
 	"net/http"
-	"runtime"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -112,26 +110,6 @@ func (p pods) list(text string) (*PodList, error) {
 		}
 	}
 	return list, nil
-}
-
-// events is an API that never answers. The controller's events are recorded earlier, by eventLogger.
-// The broadcaster then never compares an event with the previous ones, which it would do to merge
-// and limit events. Its goroutine ends with the controller.
-type events struct {
-	eventInterface
-	stopped <-chan struct{}
-}
-
-func (e events) CreateWithEventNamespace(*Event) (*Event, error) {
-	<-e.stopped
-	runtime.Goexit()
-	return nil, nil
-}
-
-func (e events) CreateWithEventNamespaceWithContext(
-	_ context.Context, event *Event,
-) (*Event, error) {
-	return e.CreateWithEventNamespace(event)
 }
 
 // readScale is a GET of the scale subresource of a resource.

@@ -24,6 +24,8 @@ type cluster struct {
 	custom       *customTable
 	faults       faults
 	turns        *turns // the queue of serialized workers, or nil
+	sentEvents   bool   // whether requests that write events are answered and observed
+	eventVersion int    // the resource version of the last event
 }
 
 // template holds the fields that the pods of one template share.

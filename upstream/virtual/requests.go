@@ -20,6 +20,7 @@ type openRequest struct {
 	targets             []target
 	withoutScale        []target // known kinds without a scale
 	turns               bool     // several reconciles may be due, or in progress, at the same time
+	sentEvents          bool     // requests that write events are observed
 }
 
 // flags are the flags of the kube-controller-manager that concern the HPA controller.
@@ -149,6 +150,8 @@ func (r *reader) open() *openRequest {
 			r.array(func() { q.withoutScale = append(q.withoutScale, r.target()) })
 		case "turns":
 			q.turns = r.bool()
+		case "sentEvents":
+			q.sentEvents = r.bool()
 		default:
 			r.unknown(key)
 		}

@@ -54,6 +54,7 @@ func openSession(q *openRequest) (*session, error) {
 		gatesBack: gatesBack,
 		byTurns:   q.turns,
 	}
+	s.cluster.sentEvents = q.sentEvents
 	for _, kind := range q.withoutScale {
 		s.cluster.withoutScale[schema.GroupResource{Group: kind.group, Resource: kind.resource}] = true
 	}

@@ -128,6 +128,8 @@ struct Open<'a> {
     without_scale: Vec<ScalableKind<'a>>,
     /// Whether several reconciles can be due or in progress at once.
     turns: bool,
+    /// Whether the requests that send events are observed.
+    sent_events: bool,
 }
 
 #[derive(Serialize)]
@@ -148,6 +150,7 @@ impl<'a> Open<'a> {
             targets: scenario.kinds(),
             without_scale: scenario.kinds_without_scale(),
             turns: scenario.may_interleave(),
+            sent_events: scenario.observes_sent_events,
         }
     }
 }

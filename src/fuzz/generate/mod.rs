@@ -73,6 +73,7 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
         metrics,
         timeline,
         until: draft.until(),
+        observes_sent_events: true,
         expect: Vec::new(),
         hash: String::new(),
         line: 1,

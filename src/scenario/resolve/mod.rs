@@ -117,6 +117,7 @@ fn scenario(
         metrics,
         timeline,
         until,
+        observes_sent_events: true,
         expect,
         hash: String::new(),
         line: at.key_position(if file.hpa.is_some() { "hpa" } else { "hpas" }).line,
