@@ -243,3 +243,139 @@ impl KeptMessages {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::rules::{EventLimit, Release, Rules};
+
+    fn decision(at: Time, messages: &[&str]) -> Decision {
+        let event = |message: &&str| Event {
+            hpa: "web".into(),
+            type_: EventType::Warning,
+            reason: "FailedGetScale".into(),
+            message: (*message).to_owned().into(),
+        };
+        let events = messages.iter().map(|message| ControllerAction::Event(event(message)));
+        Decision {
+            observation: Observation::new(at, "web".into(), events),
+            event_times: vec![at; messages.len()],
+            ..Decision::default()
+        }
+    }
+
+    fn texts(observation: &Observation) -> Vec<String> {
+        let sent = observation.sent_events();
+        sent.map(|sent| format!("{} {} {}", sent.verb, sent.count, sent.event.message)).collect()
+    }
+
+    fn unlimited() -> EventCorrelator {
+        let rules = EventRules { limit: EventLimit::Unlimited, ..Rules::default().events };
+        EventCorrelator::new(rules)
+    }
+
+    /// A correlator that has combined an event: it has forgotten one of ten messages.
+    fn combining() -> EventCorrelator {
+        let mut correlator = unlimited();
+        let messages = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
+        let sent = correlator.send(&decision(Time::ZERO, &messages), None);
+        assert_eq!(texts(&sent)[8..], ["create 1 8", "create 1 (combined from similar events): 9"]);
+        correlator
+    }
+
+    /// What was observed in place of a prediction.
+    fn observed(verb: EventVerb, count: u32, message: &str) -> Observation {
+        let tick = decision(Time::ZERO, &[message]);
+        let event = tick.observation.events().next().unwrap().clone();
+        let sent = ControllerAction::SendEvent(SentEvent { verb, event, count });
+        Observation::new(Time::ZERO, "web".into(), [sent])
+    }
+
+    #[test]
+    fn either_outcome_is_accepted_if_it_is_left_to_chance() {
+        let combined = format!("{COMBINED}3");
+        for (count, message) in [(2, "3"), (2, &*combined)] {
+            let mut correlator = combining();
+            let seen = observed(EventVerb::Patch, count, message);
+            let sent = correlator.send(&decision(Time::ZERO, &["3"]), Some(&seen));
+            assert_eq!(texts(&sent), texts(&seen));
+        }
+        let mut correlator = combining();
+        let seen = observed(EventVerb::Patch, 3, "3");
+        let sent = correlator.send(&decision(Time::ZERO, &["3"]), Some(&seen));
+        assert_eq!(texts(&sent), ["patch 2 3"], "this count is impossible");
+    }
+
+    #[test]
+    fn certain_outcomes_are_not_left_to_the_observation() {
+        let mut correlator = combining();
+        // A new message is certainly combined.
+        let seen = observed(EventVerb::Create, 1, "new");
+        let sent = correlator.send(&decision(Time::ZERO, &["new"]), Some(&seen));
+        assert_eq!(texts(&sent), ["patch 2 (combined from similar events): new"]);
+        // A message that was kept is still kept if no other one has occurred.
+        let seen = observed(EventVerb::Patch, 2, "3");
+        let _ = correlator.send(&decision(Time::ZERO, &["3"]), Some(&seen));
+        let seen = observed(EventVerb::Patch, 3, &format!("{COMBINED}3"));
+        let sent = correlator.send(&decision(Time::ZERO, &["3"]), Some(&seen));
+        assert_eq!(texts(&sent), ["patch 3 3"]);
+    }
+
+    #[test]
+    fn the_last_unknown_message_is_known_by_exclusion() {
+        let mut correlator = combining();
+        for message in ["0", "1", "2", "3", "4", "5", "6", "7", "8"] {
+            let seen = observed(EventVerb::Patch, 2, message);
+            let sent = correlator.send(&decision(Time::ZERO, &[message]), Some(&seen));
+            assert_eq!(texts(&sent), texts(&seen));
+        }
+        // So it was the tenth that was forgotten.
+        let seen = observed(EventVerb::Create, 1, "9");
+        let sent = correlator.send(&decision(Time::ZERO, &["9"]), Some(&seen));
+        assert_eq!(texts(&sent), ["patch 2 (combined from similar events): 9"]);
+    }
+
+    #[test]
+    fn an_unsent_event_leaves_a_range_of_counts() {
+        let mut correlator = EventCorrelator::new(Rules::default().events);
+        let messages = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
+        let _ = correlator.send(&decision(Time::ZERO, &messages), None);
+        let nothing = Observation::default();
+        let fifteen: Vec<String> = (10..25).map(|number| number.to_string()).collect();
+        let fifteen: Vec<&str> = fifteen.iter().map(String::as_str).collect();
+        let _ = correlator.send(&decision(Time::ZERO, &fifteen), Some(&nothing));
+        let sent = correlator.send(&decision(Time::ZERO, &["3", "3"]), Some(&nothing));
+        assert_eq!(texts(&sent), Vec::<String>::new(), "the limit is reached");
+        for (count, expected) in [(2, 2), (4, 4), (5, 2)] {
+            let seen = observed(EventVerb::Patch, count, "3");
+            let later = Time::from_secs(400);
+            let sent = correlator.clone().send(&decision(later, &["3"]), Some(&seen));
+            assert_eq!(texts(&sent), [format!("patch {expected} 3")]);
+        }
+    }
+
+    #[test]
+    fn messages_are_forgotten_after_more_than_ten_minutes() {
+        for (seconds, message) in [(600, "(combined from similar events): x"), (601, "x")] {
+            let mut correlator = combining();
+            let sent = correlator.send(&decision(Time::from_secs(seconds), &["x"]), None);
+            assert!(texts(&sent)[0].ends_with(message), "{sent:?}");
+        }
+    }
+
+    #[test]
+    fn the_limit_differs_between_releases() {
+        let sent_at = |minor: u32, seconds: &[i64]| {
+            let mut correlator = EventCorrelator::new(Rules::of(Release { minor }).events);
+            let many = ["same"; 30];
+            let count = |at: &i64| {
+                let sent = correlator.send(&decision(Time::from_secs(*at), &many), None);
+                sent.sent_events().count()
+            };
+            seconds.iter().map(count).collect::<Vec<_>>()
+        };
+        assert_eq!(sent_at(7, &[0, 1]), [30, 30]);
+        assert_eq!(sent_at(8, &[0, 299, 300, 450, 600]), [25, 0, 1, 0, 1]);
+        assert_eq!(sent_at(10, &[0, 299, 300, 599, 600]), [25, 0, 1, 0, 1]);
+    }
+}
