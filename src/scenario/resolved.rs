@@ -18,6 +18,7 @@ pub use super::metrics::{
     DescribedObject, Exception, ExternalMetric, Metrics, ObjectMetric, PodsMetric, Point,
     ResourceUsage, Sampling, Series, Signal, Sine, UsageSource,
 };
+pub use super::other_namespaces::OtherNamespace;
 pub use super::other_pods::{OtherPods, Readiness};
 pub use super::podset::PodSet;
 pub use super::recorded::{Recorded, RecordedSample, RecordedSource};
@@ -62,6 +63,8 @@ pub struct Scenario {
     pub other_targets: Vec<OtherTarget>,
     /// Pods that belong to no target.
     pub other_pods: Vec<OtherPods>,
+    /// Namespaces with objects of the same names.
+    pub other_namespaces: Vec<OtherNamespace>,
     /// The responses of the metrics APIs.
     pub metrics: Metrics,
     /// The events, sorted by time; events of equal times keep the order of the file.

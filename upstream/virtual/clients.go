@@ -61,7 +61,7 @@ func (h hpas) updateStatus(hpa *clientHPA) (*clientHPA, error) {
 	err := c.faults.updateStatus.statusError()
 	var stored *clientHPA
 	if err == nil {
-		stored, err = c.hpas.updateStatus(hpa)
+		stored, err = c.hpas.updateStatus(h.namespace, hpa)
 	}
 	e := entry{
 		kind: updateStatus, namespace: h.namespace, apiVersion: clientVersion.String(), name: hpa.Name,
@@ -89,11 +89,14 @@ type coreV1 struct {
 	stopped <-chan struct{}
 }
 
-func (c coreV1) Pods(string) podInterface { return pods{table: c.cluster.pods} }
+func (c coreV1) Pods(namespace string) podInterface {
+	return pods{table: c.cluster.pods, namespace: namespace}
+}
 
 type pods struct {
 	podInterface
-	table *table[*Pod]
+	table     *table[*Pod]
+	namespace string // empty: all
 }
 
 // list returns the pods that a selector matches, sorted by name as by the API server.
@@ -105,7 +108,8 @@ func (p pods) list(text string) (*PodList, error) {
 	items, version := p.table.list()
 	list := &PodList{ListMeta: metav1.ListMeta{ResourceVersion: version}}
 	for _, item := range items {
-		if selector.Matches(labels.Set(item.Labels)) {
+		inNamespace := p.namespace == metav1.NamespaceAll || p.namespace == item.Namespace
+		if inNamespace && selector.Matches(labels.Set(item.Labels)) {
 			list.Items = append(list.Items, *item)
 		}
 	}
@@ -121,7 +125,7 @@ func (c *cluster) readScale(
 	if e.err = c.faults.getScale.statusError(); e.err != nil {
 		return nil, e.err
 	}
-	row, err := c.scaleRow(resource, name)
+	row, err := c.in(namespace).scaleRow(resource, name)
 	if err == errMissing {
 		err = missingScale(unreadScales, resource, name)
 	}
@@ -166,7 +170,7 @@ func (c *cluster) writeScale(resource schema.GroupResource, e entry) error {
 	if e.err = c.faults.updateScale.statusError(); e.err != nil {
 		return e.err
 	}
-	row, err := c.scaleRow(resource, name)
+	row, err := c.in(e.namespace).scaleRow(resource, name)
 	if err == errMissing {
 		err = missingScale(unwrittenScales, resource, name)
 	}
@@ -188,7 +192,7 @@ func (c *cluster) readPodMetrics(namespace, selector string) (*PodMetricsList, e
 	if e.err = c.faults.listPodMetrics.statusError(); e.err != nil {
 		return nil, e.err
 	}
-	list, err := c.metrics.list(selector)
+	list, err := c.in(namespace).metrics.list(selector)
 	if err != nil {
 		e.err = apierrors.NewBadRequest(err.Error())
 		return nil, e.err

@@ -58,6 +58,13 @@ type change struct {
 	externalMetric *externalMetricChange
 	faults         *faults
 	restart        bool
+	inNamespace    *inNamespace
+}
+
+// inNamespace is a change of pods, scales or metrics in another namespace than that of the HPAs.
+type inNamespace struct {
+	namespace string
+	change    *change
 }
 
 type patchHPA struct {
@@ -225,6 +232,25 @@ func (r *reader) step() *stepRequest {
 	return q
 }
 
+func (r *reader) inNamespace() *inNamespace {
+	in := &inNamespace{}
+	r.object(func(key string) {
+		switch key {
+		case "namespace":
+			in.namespace = r.str()
+		case "change":
+			c := r.change()
+			in.change = &c
+		default:
+			r.unknown(key)
+		}
+	})
+	if in.change == nil {
+		r.fail("inNamespace has no change")
+	}
+	return in
+}
+
 func (r *reader) change() change {
 	var c change
 	if r.peek() == '"' {
@@ -237,6 +263,8 @@ func (r *reader) change() change {
 	}
 	r.object(func(key string) {
 		switch key {
+		case "inNamespace":
+			c.inNamespace = r.inNamespace()
 		case "createHpa":
 			c.createHPA = r.raw()
 		case "patchHpa":

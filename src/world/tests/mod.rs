@@ -59,6 +59,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
         }],
         other_targets: Vec::new(),
         other_pods: Vec::new(),
+        other_namespaces: Vec::new(),
         notes: Vec::new(),
         workload: Workload {
             group: "apps".to_owned(),
