@@ -21,6 +21,7 @@ mod list;
 mod manifests;
 mod metrics_server;
 mod output;
+mod plugin;
 mod predict;
 mod prune;
 mod releases;
@@ -33,9 +34,10 @@ mod upstreams;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use self::failure::Failure;
+use self::plugin::StartedAs;
 use crate::report::style::{BAD, WARN, paint};
 
 /// Runs scenarios of the Kubernetes HPA on a reference model and on the real upstream
@@ -148,7 +150,13 @@ enum Color {
 /// The entry point: parses the command line, runs the command, and returns the exit code.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let started_as = StartedAs::from_arguments();
+    let command = started_as.name(Cli::command());
+    if started_as == StartedAs::Completion {
+        return plugin::complete(command);
+    }
+    let matches = command.get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let choice = match cli.color {
         Color::Auto => anstream::ColorChoice::Auto,
         Color::Always => anstream::ColorChoice::Always,
@@ -172,7 +180,7 @@ pub fn main() -> ExitCode {
         Command::Cluster(args) => cluster::run(&args),
         Command::MetricsServer(args) => metrics_server::run(&args),
         Command::Prune(args) => prune::run(&args),
-        Command::Completions(args) => completions::run(&args, &mut Cli::command()),
+        Command::Completions(args) => completions::run(&args, Cli::command()),
     };
     ExitCode::from(done.unwrap_or_else(|error| print_error(&error)))
 }

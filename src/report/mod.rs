@@ -23,6 +23,7 @@ mod layout;
 pub mod markdown;
 mod outcome;
 pub mod results;
+mod scale;
 #[doc(hidden)]
 pub mod style;
 pub mod table;

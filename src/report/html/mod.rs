@@ -8,7 +8,6 @@ mod actions;
 mod chart;
 mod page;
 mod path;
-mod scale;
 mod section;
 mod ticks;
 mod timeline;

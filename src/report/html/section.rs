@@ -320,7 +320,7 @@ fn figures(run: Option<&Run<'_>>, templates: &mut Templates) -> Markup {
 
 /// The charts of one HPA, and the panel for its ticks.
 fn figure(timeline: &Timeline<'_>, templates: &mut Templates) -> Markup {
-    let axis = super::scale::TimeAxis::until(timeline.end());
+    let axis = crate::report::scale::TimeAxis::until(timeline.end());
     let at = timeline.divergence.map(|divergence| axis.percent(divergence.at));
     let label = format!("Timeline of {}; arrow keys select a tick", timeline.hpa);
     html! {

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
 
-use super::scale::TimeAxis;
 use super::timeline::{Tick, Timeline};
 use crate::model::api::HpaStatus;
 use crate::model::observation::{EventVerb, SentEvent};
 use crate::report::explain::delivery;
+use crate::report::scale::TimeAxis;
 use crate::report::table;
 
 /// The maximum number of ticks. In longer runs, ticks in which nothing changes are left out.
