@@ -115,10 +115,18 @@ pub fn free_run(out: &mut dyn Write, run: &FreeRun, about: &FreeRunSummary<'_>) 
 
 fn tick_line(number: usize, tick: &FreeTick) -> Value {
     let (observation, derivation) = (&tick.observation, &tick.derivation);
-    let events: Vec<Value> = observation
-        .events()
-        .map(|event| json!({"type": event.type_, "reason": event.reason, "message": event.message}))
-        .collect();
+    let events = observation.deliveries().map(|(event, sent)| {
+        let sent = sent.map(
+            |sent| json!({"verb": sent.verb, "message": sent.event.message, "count": sent.count}),
+        );
+        json!({
+            "type": event.type_,
+            "reason": event.reason,
+            "message": event.message,
+            "sent": sent,
+        })
+    });
+    let events: Vec<Value> = events.collect();
     let status = observation.status_write().map(|write| &write.status);
     let conditions = status.map(|status| {
         let conditions = status.conditions.iter().map(|condition| {

@@ -26,6 +26,7 @@ mod manifest;
 mod metrics;
 mod needs;
 mod node;
+mod other_namespaces;
 mod other_pods;
 mod podset;
 mod raw;

@@ -13,6 +13,7 @@ mod custom;
 mod driver;
 mod hpas;
 mod mirror;
+mod other_namespaces;
 mod other_pods;
 mod pods;
 mod publish;
