@@ -14,6 +14,8 @@ mod hard_inputs;
 mod manifests;
 #[path = "cli/output.rs"]
 mod output;
+#[path = "cli/plugin.rs"]
+mod plugin;
 #[path = "cli/selection.rs"]
 mod selection;
 #[path = "cli/sharing.rs"]

@@ -146,7 +146,7 @@ fn evidence_of(scenario: &Scenario, run: &FreeRun) -> Vec<String> {
         let mut reached = Coverage::default();
         let observation = tick.observation.clone();
         let (derivation, end) = (tick.derivation.clone(), observation.at);
-        reached.add(&Decision { observation, derivation, end });
+        reached.add(&Decision { observation, derivation, end, ..Decision::default() });
         let reached = reached.groups().into_iter().flat_map(|group| {
             group.reached.into_iter().map(move |(name, _)| format!("{}:{name}", group.group))
         });

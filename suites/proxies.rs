@@ -1,7 +1,7 @@
 //! A proxy between the harness and the real upstream controller alters one aspect of what the
 //! controller did: each alteration is a divergence, in the field that it concerns. This shows that
-//! the harness observes the order of actions, their number, namespaces, API versions and bodies, and
-//! the controller's own metrics.
+//! the harness observes the order of actions, their number, namespaces, API versions and bodies, the
+//! events as they reach the API, and the controller's own metrics.
 //!
 //! The program of the suite is also the proxy: as `proxies --proxy NAME ENGINE`, it forwards the
 //! engine protocol, and alters the log of each answer. Requires Go.
@@ -26,9 +26,16 @@ use support::trials::Suite;
 /// The first argument of the proxy.
 const PROXY: &str = "--proxy";
 
+/// A scenario whose first reconcile queries a metric and scales.
+const SCALES: &str = "tolerance/just-above-the-upper-edge-scales-up";
+
+/// A scenario in which the same events occur in each reconcile.
+const REPEATS: &str = "events/a-repeated-event-is-patched-until-the-limit";
+
 /// An alteration of the log of a step.
 struct Alteration {
     name: &'static str,
+    fixture: &'static str,
     alter: fn(&mut Vec<Value>),
     /// The first field that differs.
     field: &'static str,
@@ -37,62 +44,120 @@ struct Alteration {
 const ALTERATIONS: &[Alteration] = &[
     Alteration {
         name: "status_before_scale",
+        fixture: SCALES,
         alter: |log| swap(log, "updateScale", "updateStatus"),
         field: "order",
     },
     Alteration {
         name: "queries_after_the_scale",
+        fixture: SCALES,
         alter: |log| swap(log, "listPodMetrics", "updateScale"),
         field: "order",
     },
-    Alteration { name: "repeated_status_writes", alter: repeated_status_writes, field: "status" },
+    Alteration {
+        name: "repeated_status_writes",
+        fixture: SCALES,
+        alter: repeated_status_writes,
+        field: "status",
+    },
     Alteration {
         name: "a_scale_write_in_another_namespace",
+        fixture: SCALES,
         alter: |log| in_another_namespace(log, "updateScale"),
         field: "namespaces[0]",
     },
     Alteration {
         name: "a_query_in_another_namespace",
+        fixture: SCALES,
         alter: |log| in_another_namespace(log, "listPodMetrics"),
         field: "namespaces[0]",
     },
     Alteration {
         name: "another_status_in_the_scale",
+        fixture: SCALES,
         alter: |log| change(log, "updateScale", "statusReplicas", &json!(1)),
         field: "scale[0] as sent",
     },
     Alteration {
         name: "another_version_of_the_scale",
+        fixture: SCALES,
         alter: |log| change(log, "updateScale", "apiVersion", &json!("autoscaling/v2")),
         field: "scale[0] as sent",
     },
     Alteration {
         name: "another_version_of_the_hpa",
+        fixture: SCALES,
         alter: |log| change(log, "updateStatus", "apiVersion", &json!("autoscaling/v1")),
         field: "status: apiVersion of the request",
     },
     Alteration {
         name: "a_dropped_increment_of_a_controller_metric",
+        fixture: SCALES,
         alter: |log| log.retain(|entry| !is_series(entry, "reconciliations_total")),
         field: "metric reconciliations_total{action=scale_up,error=none}",
     },
     Alteration {
         name: "another_increase_of_a_controller_metric",
+        fixture: SCALES,
         alter: |log| change_series(log, "metric_computation_total", "increase", &json!(2)),
         field: "metric metric_computation_total{action=scale_up,error=none,metric_type=Resource}",
     },
     Alteration {
         name: "another_value_of_a_controller_metric",
+        fixture: SCALES,
         alter: |log| change_series(log, "desired_replicas", "value", &json!(1)),
         field: "metric desired_replicas{hpa_name=web,namespace=default}",
     },
     Alteration {
         name: "other_labels_of_a_controller_metric",
+        fixture: SCALES,
         alter: |log| {
             let other = json!("reconciliations_total{action=scale_down,error=none}");
             change_series(log, "reconciliations_total", "series", &other);
         },
         field: "metric reconciliations_total{action=scale_down,error=none}",
+    },
+    Alteration {
+        name: "merged_events",
+        fixture: REPEATS,
+        alter: |log| log.retain(|entry| entry.pointer("/sendEvent/verb") != Some(&json!("patch"))),
+        field: "events as sent[0]",
+    },
+    Alteration {
+        name: "a_repeated_event_that_is_created_again",
+        fixture: REPEATS,
+        alter: |log| change(log, "sendEvent", "verb", &json!("create")),
+        field: "events as sent[0]",
+    },
+    Alteration {
+        name: "an_event_that_is_not_counted",
+        fixture: REPEATS,
+        alter: |log| change(log, "sendEvent", "count", &json!(1)),
+        field: "events as sent[0]",
+    },
+    Alteration {
+        name: "an_event_that_is_combined_too_early",
+        fixture: SCALES,
+        alter: |log| {
+            let message = json!("(combined from similar events): New size");
+            change(log, "sendEvent", "message", &message);
+        },
+        field: "events as sent[0]",
+    },
+    Alteration {
+        name: "an_event_that_is_sent_twice",
+        fixture: SCALES,
+        alter: |log| {
+            let sent = log.iter().find(|entry| is(entry, "sendEvent")).cloned();
+            log.extend(sent);
+        },
+        field: "events as sent[1]",
+    },
+    Alteration {
+        name: "an_event_in_another_namespace",
+        fixture: SCALES,
+        alter: |log| in_another_namespace(log, "sendEvent"),
+        field: "namespaces[0]",
     },
 ];
 
@@ -113,14 +178,14 @@ fn main() -> ExitCode {
     let mut suite = Suite::new("proxies");
     let upstream = suite.upstream(Release::NEWEST);
     suite.test_with(&upstream, "an_unaltered_log_conforms", |engine| {
-        match run("nothing", &engine)? {
+        match run("nothing", SCALES, &engine)? {
             Verdict::Conforms => Ok(()),
             verdict => Err(format!("{verdict:?}").into()),
         }
     });
     for alteration in ALTERATIONS {
         suite.test_with(&upstream, format!("{}_diverges", alteration.name), |engine| {
-            match run(alteration.name, &engine)? {
+            match run(alteration.name, alteration.fixture, &engine)? {
                 Verdict::Diverges(divergence) => {
                     assert_eq!(divergence.fields[0].field, alteration.field, "{divergence:?}");
                     Ok(())
@@ -132,9 +197,9 @@ fn main() -> ExitCode {
     suite.run()
 }
 
-/// Runs a scenario whose first reconcile queries a metric and scales.
-fn run(alteration: &str, engine: &Path) -> Result<Verdict, Failed> {
-    let fixture = "fixtures/tolerance/just-above-the-upper-edge-scales-up.yaml";
+/// Runs a fixture behind the proxy.
+fn run(alteration: &str, fixture: &str, engine: &Path) -> Result<Verdict, Failed> {
+    let fixture = format!("fixtures/{fixture}.yaml");
     let scenario = support::load(&support::repository().join(fixture));
     let folder = tempfile::tempdir()?;
     let program = folder.path().join("proxy");

@@ -65,10 +65,6 @@ const UNSEEN: &[(&str, &str)] = &[
         "a gate that can no longer be switched does not change the behavior",
     ),
     (
-        "the rate limit of events counts Normal and Warning events of an object separately",
-        "the limit applies to events for a real API server, of which no trace is recorded",
-    ),
-    (
         "the tolerance per HPA is stable: feature gate HPAConfigurableTolerance is locked",
         "a gate that can no longer be switched does not change the behavior",
     ),

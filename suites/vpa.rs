@@ -23,7 +23,7 @@ use kube_lockstep::fuzz::recommender::{script, shrink};
 use kube_lockstep::model::rules::{OldestOom, Release, VpaRelease, VpaRules};
 use kube_lockstep::model::time::Time;
 use kube_lockstep::model::vpa::{LogLine, Script, Session, Stepped};
-use kube_lockstep::run::recommender::run_recommender;
+use kube_lockstep::run::recommender_lockstep::run_recommender;
 use kube_lockstep::run::{Outcome, Verdict};
 use kube_lockstep::scenario::vpa::{VpaScenario, script_to_yaml};
 use kube_lockstep::scenario::{AnyScenario, parse_any};

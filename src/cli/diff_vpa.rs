@@ -16,8 +16,8 @@ use crate::engine::recommender::RecommenderSource;
 use crate::model::rules::{Release, VpaRelease};
 use crate::report::{change, json};
 use crate::run::Verdict;
-use crate::run::recommender::run_recommender;
 use crate::run::recommender_change::{RecommenderChanged, RunsOn, changed};
+use crate::run::recommender_lockstep::run_recommender;
 use crate::scenario::vpa::VpaScenario;
 use crate::trace::recommender::RecommenderTrace;
 

@@ -17,12 +17,14 @@ mod failure;
 mod fixtures;
 mod fuzz;
 mod fuzz_vpa;
+mod import;
 mod init;
 mod interrupt;
 mod list;
 mod manifests;
 mod metrics_server;
 mod output;
+mod plugin;
 mod predict;
 mod prune;
 mod releases;
@@ -35,9 +37,10 @@ mod upstreams;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use self::failure::Failure;
+use self::plugin::StartedAs;
 use crate::model::rules::AnyRelease;
 use crate::report::style::{BAD, WARN, paint};
 
@@ -88,6 +91,8 @@ enum Command {
     /// examples take the place of missing values, and comments name them. Without it, writes a
     /// template with comments.
     Init(init::Args),
+    /// Save recorded metrics as a load
+    Import(import::Args),
     /// Search for differences between the model and upstream in generated scenarios
     ///
     /// Generates scenarios from a seed, with ratios, ages and replicas at the edges of the
@@ -151,7 +156,13 @@ enum Color {
 /// The entry point: parses the command line, runs the command, and returns the exit code.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let started_as = StartedAs::from_arguments();
+    let command = started_as.name(Cli::command());
+    if started_as == StartedAs::Completion {
+        return plugin::complete(command);
+    }
+    let matches = command.get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let choice = match cli.color {
         Color::Auto => anstream::ColorChoice::Auto,
         Color::Always => anstream::ColorChoice::Always,
@@ -163,6 +174,7 @@ pub fn main() -> ExitCode {
         Command::Predict(args) => predict::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Init(args) => init::run(&args),
+        Command::Import(args) => import::run(&args),
         Command::Fuzz(args) if args.is_vpa() => fuzz_vpa::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Explain(args) => explain::run(&args),
@@ -179,7 +191,7 @@ pub fn main() -> ExitCode {
         Command::Cluster(args) => cluster::run(&args),
         Command::MetricsServer(args) => metrics_server::run(&args),
         Command::Prune(args) => prune::run(&args),
-        Command::Completions(args) => completions::run(&args, &mut Cli::command()),
+        Command::Completions(args) => completions::run(&args, Cli::command()),
     };
     ExitCode::from(done.unwrap_or_else(|error| print_error(&error)))
 }

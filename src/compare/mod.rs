@@ -29,6 +29,8 @@ pub struct Scope {
     pub scale_reads: bool,
     /// Events as recorded.
     pub events: bool,
+    /// Requests that send events to the API.
+    pub sent_events: bool,
     /// Errors at the end of reconciles.
     pub errors: bool,
     /// The status of the HPA.
@@ -49,6 +51,7 @@ impl Scope {
         reads: true,
         scale_reads: true,
         events: true,
+        sent_events: true,
         errors: true,
         status: true,
         messages: true,
@@ -64,6 +67,7 @@ impl Scope {
             reads: self.reads && other.reads,
             scale_reads: self.scale_reads && other.scale_reads,
             events: self.events && other.events,
+            sent_events: self.sent_events && other.sent_events,
             errors: self.errors && other.errors,
             status: self.status && other.status,
             messages: self.messages && other.messages,
@@ -84,6 +88,7 @@ impl Scope {
             ControllerAction::UpdateScale(_) => true,
             ControllerAction::UpdateStatus(_) => self.status,
             ControllerAction::Event(_) => self.events,
+            ControllerAction::SendEvent(_) => self.sent_events,
             ControllerAction::Error { .. } => self.errors,
             ControllerAction::ControllerMetric(_) => self.controller_metrics,
             ControllerAction::Reconcile { .. } | ControllerAction::Reconciled { .. } => false,
@@ -135,6 +140,9 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
     }
     if scope.events {
         differences.list("events", model.events(), seen.events());
+    }
+    if scope.sent_events {
+        differences.list("events as sent", model.sent_events(), seen.sent_events());
     }
     // Reads nearly always agree, so this case must be fast.
     if model.reads().ne(seen.reads()) {

@@ -29,6 +29,8 @@ pub mod recorded;
 pub mod registry;
 #[cfg(feature = "engines")]
 pub(crate) mod runtime;
+pub mod sent_events;
+pub(crate) mod shell;
 #[cfg(feature = "engines")]
 pub mod source;
 #[cfg(feature = "engines")]

@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use super::sent_events::SentEvents;
 use super::{Engine, EngineError, Session, Step};
 use crate::model::api::{CrossVersionObjectReference, HpaSpec, with_group};
 use crate::model::flags::{FeatureGates, Gate};
@@ -474,13 +475,19 @@ impl Engine for Model {
     }
 
     fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {
-        let simulation = Simulation::new(scenario, Rules::of(self.release));
-        Ok(Box::new(ModelSession { simulation, now: Time::ZERO, answers: Vec::new() }))
+        let rules = Rules::of(self.release);
+        Ok(Box::new(ModelSession {
+            simulation: Simulation::new(scenario, rules),
+            sent_events: SentEvents::new(rules),
+            now: Time::ZERO,
+            answers: Vec::new(),
+        }))
     }
 }
 
 struct ModelSession {
     simulation: Simulation,
+    sent_events: SentEvents,
     now: Time,
     answers: Vec<Stepped>,
 }
@@ -491,7 +498,7 @@ impl ModelSession {
         while let Some(due) = self.simulation.next_sync().filter(|due| *due <= until) {
             let Some(decision) = self.simulation.sync(due) else { continue };
             self.simulation.commit(&decision.observation, decision.end);
-            stepped.ticks.push(decision.observation);
+            stepped.ticks.push(self.sent_events.predict(&decision, None).into_owned());
         }
     }
 }
@@ -501,6 +508,7 @@ impl Session for ModelSession {
         let mut stepped = Stepped { now: step.until, ..Stepped::default() };
         for change in &step.apply {
             stepped.api.extend(self.simulation.apply(change, self.now));
+            self.sent_events.apply(change);
             self.reconcile(self.now, &mut stepped);
         }
         self.reconcile(step.until, &mut stepped);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Unmet;
+use super::{Unmet, UnmetTick};
 use crate::model::rules::VpaRelease;
 use crate::model::time::Time;
 use crate::model::vpa::{Resource, ResourceList, Snapshot, VpaStatus};
@@ -12,13 +12,21 @@ use crate::scenario::vpa::{ExpectedVpaCondition, VpaExpectation, VpaScenario};
 /// Evaluates the expectations of a release over all runs, in the order of time.
 #[must_use]
 pub fn evaluate(scenario: &VpaScenario, release: VpaRelease, runs: &[Snapshot]) -> Vec<Unmet> {
-    let unmet = scenario.expectations_on(release).filter_map(|expected| {
-        let what = unmet(expected, scenario.until, runs)?;
+    let all = scenario.expect.iter().enumerate();
+    let applying = all.filter(|(_, expected)| expected.releases.contains(release));
+    let unmet = applying.filter_map(|(index, expected)| {
+        let Missed { run, what } = unmet(expected, scenario.until, runs)?;
         let what = match &expected.vpa {
             Some(vpa) if scenario.vpas.len() > 1 => format!("VPA {vpa}: {what}"),
             _ => what,
         };
-        Some(Unmet { line: expected.line, what })
+        Some(Unmet {
+            number: index + 1,
+            line: expected.line,
+            what,
+            tick: run.map(tick),
+            ..Unmet::default()
+        })
     });
     unmet.collect()
 }
@@ -30,6 +38,24 @@ fn name(run: Run<'_>) -> String {
     format!("tick {} (t={})", run.0 + 1, run.1.at)
 }
 
+/// Why an expectation is not met, and the run at which it is not.
+struct Missed<'r> {
+    run: Option<Run<'r>>,
+    what: String,
+}
+
+fn at(run: Run<'_>, what: String) -> Missed<'_> {
+    Missed { run: Some(run), what: format!("{}: {what}", name(run)) }
+}
+
+fn without_run<'r>(what: String) -> Missed<'r> {
+    Missed { run: None, what }
+}
+
+fn tick(run: Run<'_>) -> UnmetTick {
+    UnmetTick { tick: run.0 + 1, at: run.1.at, index: run.0 }
+}
+
 fn how_many(runs: &[Snapshot]) -> String {
     match runs {
         [] => "there was no tick".to_owned(),
@@ -39,25 +65,26 @@ fn how_many(runs: &[Snapshot]) -> String {
 }
 
 /// Why an expectation is not met.
-fn unmet(expected: &VpaExpectation, until: Time, runs: &[Snapshot]) -> Option<String> {
+fn unmet<'r>(expected: &VpaExpectation, until: Time, runs: &'r [Snapshot]) -> Option<Missed<'r>> {
     let between = |from: Time, to: Time| {
         let all = runs.iter().enumerate();
-        all.filter(|(_, run)| (from..=to).contains(&run.at)).collect::<Vec<Run<'_>>>()
+        all.filter(|(_, run)| (from..=to).contains(&run.at)).collect::<Vec<Run<'r>>>()
     };
-    let at_one = |run: Option<Run<'_>>, missing: String| match run {
-        Some(run) => wrong(run.1, expected).map(|wrong| format!("{}: {wrong}", name(run))),
-        None => Some(format!("{missing}: {}", how_many(runs))),
+    let at_one = |run: Option<Run<'r>>, missing: String| match run {
+        Some(run) => wrong(run.1, expected).map(|wrong| at(run, wrong)),
+        None => Some(without_run(format!("{missing}: {}", how_many(runs)))),
     };
-    let none = |from, to| format!("no tick between t={from} and t={to}: {}", how_many(runs));
+    let none =
+        |from, to| without_run(format!("no tick between t={from} and t={to}: {}", how_many(runs)));
     match expected.when(until) {
         When::Tick(number) => {
             let index = number.saturating_sub(1);
             let run = runs.get(index).map(|run| (index, run));
             at_one(run, format!("tick {number} never happened"))
         }
-        When::At(at) => {
-            let run = between(Time(i64::MIN), at).last().copied();
-            at_one(run, format!("no tick at or before t={at}"))
+        When::At(time) => {
+            let run = between(Time(i64::MIN), time).last().copied();
+            at_one(run, format!("no tick at or before t={time}"))
         }
         When::Always(from, to) => {
             let runs = between(from, to);
@@ -71,7 +98,7 @@ fn unmet(expected: &VpaExpectation, until: Time, runs: &[Snapshot]) -> Option<St
                 1 => " (and 1 more tick)".to_owned(),
                 more => format!(" (and {more} more ticks)"),
             };
-            Some(format!("{}: {first}{more}", name(run)))
+            Some(at(run, format!("{first}{more}")))
         }
         When::Never(from, to) => {
             let runs = between(from, to);
@@ -79,7 +106,7 @@ fn unmet(expected: &VpaExpectation, until: Time, runs: &[Snapshot]) -> Option<St
                 return Some(none(from, to));
             }
             let met = runs.iter().find(|run| wrong(run.1, expected).is_none())?;
-            Some(format!("{}: never expected", name(*met)))
+            Some(at(*met, "never expected".to_owned()))
         }
         When::Within { of, span } => {
             let runs = between(of, of + span);
@@ -88,9 +115,11 @@ fn unmet(expected: &VpaExpectation, until: Time, runs: &[Snapshot]) -> Option<St
                 return None;
             }
             let wrong = wrong(last.1, expected)?;
-            Some(format!("not within {span} of t={of}; last at {}: {wrong}", name(*last)))
+            let what = format!("not within {span} of t={of}; last at {}: {wrong}", name(*last));
+            Some(Missed { run: Some(*last), what })
         }
-        When::Whole => None,
+        // Scenarios of VPAs have no other times.
+        When::Whole | When::Series(_) | When::Sequence(_) => None,
     }
 }
 

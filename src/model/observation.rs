@@ -2,6 +2,7 @@
 //! for the model's prediction and for the requests of the real controller. The two are compared
 //! field by field.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -24,8 +25,9 @@ pub struct Observation {
     pub took: Span,
     /// The HPA's name.
     pub hpa: Arc<str>,
-    /// In the order in which the controller took them, except that events come last: the controller
-    /// sends them in the background, so their place among its requests is left to chance.
+    /// In the order in which the controller took them, except that events come last, and the
+    /// requests that send them after all others: the controller does both in the background, so
+    /// their place among its requests is left to chance.
     #[serde(deserialize_with = "canonical")]
     actions: Vec<Entry>,
 }
@@ -38,6 +40,20 @@ struct Entry {
     namespace: Option<Arc<str>>,
     #[serde(flatten)]
     action: ControllerAction,
+}
+
+impl Entry {
+    /// The same action once more.
+    fn repetition(&self) -> Cow<'_, Entry> {
+        match &self.action {
+            ControllerAction::SendEvent(sent) if sent.verb == EventVerb::Patch => {
+                let next = SentEvent { count: sent.count.saturating_add(1), ..sent.clone() };
+                let action = ControllerAction::SendEvent(next);
+                Cow::Owned(Entry { namespace: self.namespace.clone(), action })
+            }
+            _ => Cow::Borrowed(self),
+        }
+    }
 }
 
 fn is_zero(span: &Span) -> bool {
@@ -114,8 +130,10 @@ pub enum ControllerAction {
     UpdateScale(ScaleWrite),
     /// An attempt to write the HPA's status.
     UpdateStatus(StatusWrite),
-    /// An event on the HPA, before aggregation.
+    /// An event on the HPA, as the controller recorded it.
     Event(Event),
+    /// The request that sends an event to the API, after client-go has combined and limited events.
+    SendEvent(SentEvent),
     /// An error in the controller's error log: during the reconcile (a failed status write), or at
     /// its end.
     Error {
@@ -210,6 +228,12 @@ pub struct StatusWrite {
     pub error: Option<Arc<str>>,
 }
 
+/// The beginning of the message of a combined event.
+pub const COMBINED: &str = "(combined from similar events): ";
+
+/// The whole message of a combined event on the oldest releases.
+pub const COMBINED_WITHOUT_MESSAGE: &str = "(events with common reason combined)";
+
 /// An event on the HPA.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Event {
@@ -222,6 +246,51 @@ pub struct Event {
     pub reason: Text,
     /// A text for users.
     pub message: Text,
+}
+
+impl Event {
+    /// Returns true if two events differ at most in their message.
+    #[must_use]
+    pub fn is_similar(&self, other: &Event) -> bool {
+        (&self.hpa, self.type_, &self.reason) == (&other.hpa, other.type_, &other.reason)
+    }
+}
+
+/// A request that writes an event.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SentEvent {
+    /// The kind of request.
+    pub verb: EventVerb,
+    /// The event. If it is combined from several events, its message says so.
+    #[serde(flatten)]
+    pub event: Event,
+    /// How often the event has occurred.
+    pub count: u32,
+}
+
+impl SentEvent {
+    /// Returns true if the request can be the one that sends this event.
+    #[must_use]
+    pub fn delivers(&self, event: &Event) -> bool {
+        self.event.is_similar(event) && (self.event.message == event.message || self.is_combined())
+    }
+
+    /// Returns true if the event is combined from several events.
+    #[must_use]
+    pub fn is_combined(&self) -> bool {
+        let message = self.event.message.as_str();
+        message.starts_with(COMBINED) || message == COMBINED_WITHOUT_MESSAGE
+    }
+}
+
+/// A kind of request that writes an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum EventVerb {
+    /// POST: the first occurrence of an event.
+    Create,
+    /// PATCH: a further occurrence, with another count and perhaps another message.
+    Patch,
 }
 
 /// The type of an event.
@@ -335,6 +404,7 @@ impl ControllerAction {
             ControllerAction::UpdateScale(_) => "updateScale",
             ControllerAction::UpdateStatus(_) => "updateStatus",
             ControllerAction::Event(_) => "event",
+            ControllerAction::SendEvent(_) => "sendEvent",
             ControllerAction::Error { .. } => "error",
             ControllerAction::ControllerMetric(_) => "controllerMetric",
             ControllerAction::Reconcile { .. } => "reconcile",
@@ -360,10 +430,27 @@ impl ControllerAction {
             | ControllerAction::UpdateScale(_)
             | ControllerAction::UpdateStatus(_)
             | ControllerAction::Event(_)
+            | ControllerAction::SendEvent(_)
             | ControllerAction::Error { .. }
             | ControllerAction::ControllerMetric(_)
             | ControllerAction::Reconcile { .. }
             | ControllerAction::Reconciled { .. } => false,
+        }
+    }
+
+    /// Returns true if the action is a request to an API.
+    #[must_use]
+    pub fn is_request(&self) -> bool {
+        self.is_read() || self.is_write() || matches!(self, ControllerAction::SendEvent(_))
+    }
+
+    /// The place among the actions of a reconcile: events are recorded and sent in the background,
+    /// so their place among the other actions is left to chance.
+    fn place(&self) -> u8 {
+        match self {
+            ControllerAction::SendEvent(_) => 2,
+            ControllerAction::Event(_) => 1,
+            _ => 0,
         }
     }
 
@@ -396,6 +483,7 @@ impl ControllerAction {
             ControllerAction::UpdateScale(write) => write.error.as_ref(),
             ControllerAction::UpdateStatus(write) => write.error.as_ref(),
             ControllerAction::Event(_)
+            | ControllerAction::SendEvent(_)
             | ControllerAction::Error { .. }
             | ControllerAction::ControllerMetric(_)
             | ControllerAction::Reconcile { .. }
@@ -428,12 +516,9 @@ impl Observation {
     }
 
     fn add(&mut self, namespace: Option<Arc<str>>, action: ControllerAction) {
-        let is_event = |action: &ControllerAction| matches!(action, ControllerAction::Event(_));
-        let is_other = |entry: &Entry| !is_event(&entry.action);
-        let before = match is_event(&action) {
-            true => self.actions.len(),
-            false => self.actions.iter().rposition(is_other).map_or(0, |last| last + 1),
-        };
+        let place = action.place();
+        let precedes = |entry: &Entry| entry.action.place() <= place;
+        let before = self.actions.iter().rposition(precedes).map_or(0, |last| last + 1);
         self.actions.insert(before, Entry { namespace, action });
     }
 
@@ -514,12 +599,26 @@ impl Observation {
         self.status_writes_mut().next_back()
     }
 
-    /// Events, in the order in which the controller recorded them (before aggregation).
+    /// Events, in the order in which the controller recorded them.
     pub fn events(&self) -> impl DoubleEndedIterator<Item = &Event> + Clone {
         self.actions().filter_map(|action| match action {
             ControllerAction::Event(event) => Some(event),
             _ => None,
         })
+    }
+
+    /// The requests that send events, in order.
+    pub fn sent_events(&self) -> impl DoubleEndedIterator<Item = &SentEvent> + Clone {
+        self.actions().filter_map(|action| match action {
+            ControllerAction::SendEvent(sent) => Some(sent),
+            _ => None,
+        })
+    }
+
+    /// Each event with the request that sends it, if it is sent.
+    pub fn deliveries(&self) -> impl Iterator<Item = (&Event, Option<&SentEvent>)> {
+        let mut sent = self.sent_events().peekable();
+        self.events().map(move |event| (event, sent.next_if(|sent| sent.delivers(event))))
     }
 
     /// [`Observation::events`], mutable.
@@ -546,12 +645,22 @@ impl Observation {
         })
     }
 
-    /// Returns true if it has the actions of another reconcile that [can be
-    /// repeated](ControllerAction::can_be_repeated), and no other actions.
+    /// Returns true if it is the [repetition](Observation::repetition) of another reconcile.
     #[must_use]
     pub fn repeats(&self, other: &Observation) -> bool {
         let others = other.actions.iter().filter(|entry| entry.action.can_be_repeated());
-        self.actions.iter().eq(others)
+        let mut others = others.map(Entry::repetition);
+        self.actions.iter().all(|entry| others.next().is_some_and(|other| *entry == *other))
+            && others.next().is_none()
+    }
+
+    /// The same reconcile once more: the actions that [can be
+    /// repeated](ControllerAction::can_be_repeated). Events that are patched have the next count.
+    #[must_use]
+    pub fn repetition(&self) -> Observation {
+        let repeated = self.actions.iter().filter(|entry| entry.action.can_be_repeated());
+        let actions = repeated.map(|entry| entry.repetition().into_owned()).collect();
+        Observation { at: self.at, took: self.took, hpa: self.hpa.clone(), actions }
     }
 
     /// Empties the observation, but keeps its memory.
@@ -627,6 +736,7 @@ impl fmt::Display for ControllerAction {
                 write!(f, "status: {status}{}", Refusal(error.as_deref()))
             }
             ControllerAction::Event(event) => event.fmt(f),
+            ControllerAction::SendEvent(sent) => sent.fmt(f),
             ControllerAction::Error { message } => write!(f, "error: {message}"),
             ControllerAction::ControllerMetric(change) => write!(f, "metric {change}"),
             ControllerAction::Reconcile { hpa } => write!(f, "reconcile of {hpa}"),
@@ -638,6 +748,23 @@ impl fmt::Display for ControllerAction {
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} {}: {}", self.type_, self.reason, self.message)
+    }
+}
+
+/// `patch with count 2: Normal SuccessfulRescale: New size: 3`
+impl fmt::Display for SentEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SentEvent { verb, event, count } = self;
+        write!(f, "{verb} with count {count}: {event}")
+    }
+}
+
+impl fmt::Display for EventVerb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            EventVerb::Create => "create",
+            EventVerb::Patch => "patch",
+        })
     }
 }
 

@@ -1,97 +1,160 @@
-//! A chart of the replicas over time, in ASCII.
+//! A chart of the replicas over time, in braille characters.
 
 use std::fmt::Write as _;
 
+use textplots::{Chart, Plot, Shape};
+
+use super::scale::{Label, TimeAxis, ValueAxis};
+use super::style::{DIM, MODEL, paint};
 use crate::model::time::Time;
 
-/// The maximum number of rows.
-const ROWS: i64 = 8;
-/// The maximum number of columns.
+/// The minimum number of rows above the lowest label.
+const ROWS: usize = 8;
+/// The maximum number of columns, without the labels.
 const COLUMNS: usize = 72;
+/// The minimum number of columns, without the labels: `textplots` requires 32 dots.
+const LEAST_COLUMNS: usize = 20;
+/// The number of labels of the vertical axis above 0, about.
+const LABELS: usize = 4;
+/// The dots of one braille character.
+const DOTS_ACROSS: usize = 2;
+const DOTS_DOWN: usize = 4;
 
-/// Draws the replicas (`#`) over time. `points` are the replicas at t=0 and every change, in order.
-/// A column shows the maximum of its interval. Empty if the replicas never change.
+/// Draws the replicas over time. `points` are the replicas at t=0 and every change, in order.
+/// Empty if the replicas never change.
 #[must_use]
 pub fn replicas(points: &[(Time, i32)], end: Time, columns: usize) -> String {
-    let largest = points.iter().map(|(_, replicas)| i64::from(*replicas)).max().unwrap_or(0);
+    let largest = points.iter().map(|(_, replicas)| *replicas).max().unwrap_or(0);
     let changes = points.windows(2).any(|pair| pair[0].1 != pair[1].1);
     if !changes || end.0 <= 0 || largest <= 0 {
         return String::new();
     }
-    let rows = largest.min(ROWS);
-    let axis = largest.to_string().len().max(2);
-    let columns = columns.saturating_sub(axis + 2).clamp(20, COLUMNS);
-    let heights = heights(points, end, columns);
+    let values = ValueAxis::up_to(f64::from(largest), 1.0, LABELS, true);
+    let time = TimeAxis::until(end);
+    let labels: Vec<f64> = values.values();
+    let margin = labels.iter().map(|label| label.to_string().len()).max().unwrap_or(1).max(2);
+    let columns = columns.saturating_sub(margin + 2).clamp(LEAST_COLUMNS, COLUMNS);
+    // The labels are the same number of rows apart.
+    let rows = ROWS.next_multiple_of(labels.len() - 1) + 1;
+    let lines = draw(points, time, values.max, columns, rows);
+
+    let last_dot = (rows * DOTS_DOWN - 1) as f64;
+    let row_of = |value: f64| ((1.0 - value / values.max) * last_dot).round() as usize / DOTS_DOWN;
     let mut out = String::new();
-    for row in (1..=rows).rev() {
-        let label = largest * row / rows;
-        let mark = |height: &i64| if *height >= label { '#' } else { ' ' };
-        let line: String = heights.iter().map(mark).collect();
-        let _ = writeln!(out, "{label:>axis$} |{}", line.trim_end());
+    for (row, line) in lines.iter().enumerate() {
+        let label = labels.iter().find(|label| row_of(**label) == row);
+        let (text, mark) = match label {
+            Some(label) => (label.to_string(), '┤'),
+            None => (String::new(), '│'),
+        };
+        let axis = paint(DIM, &format!("{text:>margin$} {mark}"));
+        let _ = writeln!(out, "{}", format!("{axis}{}", paint(MODEL, line)).trim_end());
     }
-    let (begin, end) = ("t=0s", format!("t={end}"));
-    let _ = writeln!(out, "{:axis$} +{}", "", "-".repeat(columns));
-    let gap = columns.saturating_sub(begin.len());
-    let _ = writeln!(out, "{:axis$}  {begin}{end:>gap$}", "");
+    for line in time_axis(&time.labels(), columns) {
+        let _ = writeln!(out, "{}", paint(DIM, format!("{:margin$} {line}", "").trim_end()));
+    }
     out
 }
 
-/// The maximum replicas in each of a number of equal intervals.
-fn heights(points: &[(Time, i32)], end: Time, columns: usize) -> Vec<i64> {
-    let parts = columns as i128;
-    let edge = |column: i128| i128::from(end.0) * column / parts;
-    (0..parts)
-        .map(|column| {
-            let (from, to) = (edge(column), edge(column + 1));
-            let before = points.iter().rev().find(|(at, _)| i128::from(at.0) <= from);
-            // The last interval includes the end.
-            let to = if column + 1 == parts { i128::MAX } else { to };
-            let within = points.iter().filter(|(at, _)| (from..to).contains(&at.0.into()));
-            let replicas =
-                before.into_iter().chain(within).map(|(_, replicas)| i64::from(*replicas));
-            replicas.max().unwrap_or(0)
-        })
-        .collect()
+/// The rows of the line, without spaces at their ends.
+fn draw(
+    points: &[(Time, i32)],
+    time: TimeAxis,
+    max: f64,
+    columns: usize,
+    rows: usize,
+) -> Vec<String> {
+    let (across, down) = ((columns * DOTS_ACROSS - 1) as u32, (rows * DOTS_DOWN - 1) as u32);
+    let mut steps = Vec::with_capacity(points.len() + 1);
+    let mut replicas = points.first().map_or(0, |(_, replicas)| *replicas);
+    // `Shape::Steps` draws each value up to its point, so the value before a change ends there.
+    for (at, next) in points {
+        steps.push((time.percent(*at) as f32, replicas as f32));
+        replicas = *next;
+    }
+    steps.push((100.0, replicas as f32));
+    let shape = Shape::Steps(&steps);
+    let mut chart = Chart::new_with_y_range(across, down, 0.0, 100.0, 0.0, max as f32);
+    let chart = chart.lineplot(&shape);
+    chart.figures();
+    let frame = chart.frame();
+    let empty = |dots: char| if dots == '\u{2800}' { ' ' } else { dots };
+    let mut lines: Vec<String> = frame
+        .lines()
+        .map(|line| line.chars().map(empty).collect::<String>().trim_end().to_owned())
+        .collect();
+    lines.resize(rows, String::new());
+    lines
+}
+
+/// The axis of time and its labels. A label that does not fit is left out.
+fn time_axis(labels: &[Label], columns: usize) -> [String; 2] {
+    let mut axis: Vec<char> = vec!['─'; columns];
+    let mut texts = String::new();
+    for label in labels {
+        let column = (label.percent / 100.0 * (columns - 1) as f64).round() as usize;
+        axis[column] = '┬';
+        // Labels are centered below their marks, within the chart.
+        let start = (column + 1).saturating_sub(label.text.len() / 2);
+        let start = start.min((columns + 1).saturating_sub(label.text.len()));
+        if texts.is_empty() || start > texts.len() {
+            let _ = write!(texts, "{:gap$}{}", "", label.text, gap = start - texts.len());
+        }
+    }
+    [format!("└{}", axis.into_iter().collect::<String>()), texts]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn plain(points: &[(Time, i32)], seconds: i64, columns: usize) -> String {
+        anstream::adapter::strip_str(&replicas(points, Time::from_secs(seconds), columns))
+            .to_string()
+    }
+
     #[test]
     fn constant_replicas_have_no_chart() {
-        assert_eq!(replicas(&[(Time::ZERO, 3)], Time::from_secs(60), 80), "");
+        assert_eq!(plain(&[(Time::ZERO, 3)], 60, 80), "");
     }
 
     #[test]
     fn replicas_are_drawn_at_their_time() {
-        let points = [(Time::ZERO, 1), (Time::from_secs(30), 2)];
-        assert_eq!(
-            replicas(&points, Time::from_secs(60), 24),
-            " 2 |          ##########\n \
-             1 |####################\n   \
-               +--------------------\n    \
-                t=0s            t=1m\n"
-        );
-    }
-
-    #[test]
-    fn the_chart_includes_the_end() {
-        let points = [(Time::ZERO, 1), (Time::from_secs(60), 2)];
-        let picture = replicas(&points, Time::from_secs(60), 24);
-        assert!(picture.starts_with(" 2 |                   #\n 1 |####################\n"));
-    }
-
-    #[test]
-    fn a_row_is_filled_if_there_are_at_least_as_many_replicas_as_its_label() {
-        let points = [(Time::ZERO, 2), (Time::from_secs(30), 12)];
-        let picture = replicas(&points, Time::from_secs(60), 24);
-        assert!(picture.contains("\n 3 |          ##########\n 1 |####################\n"));
+        let points = [(Time::ZERO, 1), (Time::from_secs(30), 4)];
+        let expected = [
+            " 4 ┤               ⡏⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉",
+            "   │               ⡇",
+            " 3 ┤               ⡇",
+            "   │               ⡇",
+            " 2 ┤               ⡇",
+            "   │               ⡇",
+            " 1 ┤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠇",
+            "   │",
+            " 0 ┤",
+            "   └┬────┬────┬────┬───┬────┬────┬",
+            "   0s   10s  20s  30s 40s  50s  1m",
+        ];
+        assert_eq!(plain(&points, 60, 34).lines().collect::<Vec<_>>(), expected);
     }
 
     #[test]
     fn a_short_peak_stays_visible_between_columns() {
         let points = [(Time::ZERO, 1), (Time::from_secs(31), 9), (Time::from_secs(32), 1)];
-        assert!(replicas(&points, Time::from_secs(3600), 60).starts_with(" 9 |#"));
+        let picture = plain(&points, 3600, 60);
+        assert!(picture.starts_with("10 ┤⢀\n   │⢸\n   │⢸\n"), "{picture}");
+    }
+
+    #[test]
+    fn a_change_at_the_end_is_drawn() {
+        let points = [(Time::ZERO, 1), (Time::from_secs(60), 2)];
+        let picture = plain(&points, 60, 34);
+        assert!(picture.starts_with(&format!(" 2 ┤{:29}⢸\n", "")), "{picture}");
+    }
+
+    #[test]
+    fn huge_numbers_fit() {
+        let points = [(Time::ZERO, 1), (Time::from_secs(30), i32::MAX)];
+        let picture = plain(&points, 60, 20);
+        assert!(picture.starts_with("3000000000 ┤"), "{picture}");
     }
 }

@@ -8,7 +8,7 @@ use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use super::table;
 use crate::model::api::HpaStatus;
 use crate::model::derivation::{MetricDerivation, Path};
-use crate::model::observation::{EventType, StatusWrite};
+use crate::model::observation::{EventType, SentEvent, StatusWrite};
 use crate::model::time::Span;
 use crate::run::{FreeRun, FreeTick};
 use crate::scenario::Scenario;
@@ -161,17 +161,25 @@ fn writes(tick: &FreeTick, before: Option<&StatusWrite>, columns: usize) -> Stri
         }
         None => out.push_str("  status    not written: nothing in it changed\n"),
     }
-    for event in observation.events() {
+    for (event, sent) in observation.deliveries() {
         let style = if event.type_ == EventType::Warning { WARN } else { GOOD };
         let text = format!("{}: {}", event.reason, event.message);
         let block = hanging("event     ", &text, 2, columns);
         out.push_str(&block.replacen("event", &paint(style, "event"), 1));
+        let _ = writeln!(out, "              {}", paint(DIM, &delivery(sent)));
     }
     for error in observation.errors() {
         let block = hanging("error     ", error.as_str(), 2, columns);
         out.push_str(&block.replacen("error", &paint(BAD, "error"), 1));
     }
     out
+}
+
+/// `sent: patch with count 3, combined from similar events`
+pub(super) fn delivery(sent: Option<&SentEvent>) -> String {
+    let Some(sent) = sent else { return "not sent: the rate limit is reached".to_owned() };
+    let combined = if sent.is_combined() { ", combined from similar events" } else { "" };
+    format!("sent: {} with count {}{combined}", sent.verb, sent.count)
 }
 
 /// The status; `*` marks conditions that changed.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::json::line;
 use super::layout::{Align, Columns, hanging};
 use super::style::{DIM, STRONG, paint};
+use super::unmet::UnmetOf;
 use super::{counted, outcome};
 use crate::expect::Unmet;
 use crate::model::quantity::Quantity;
@@ -19,7 +20,9 @@ use crate::model::vpa::{
     Snapshot, VpaStatus,
 };
 use crate::run::Note;
-use crate::run::recommender::{Derived, ExplainedRun, FreeRecommenderRun, MODEL, RecommenderRun};
+#[cfg(feature = "pages")]
+use crate::run::recommender::RecommenderRun;
+use crate::run::recommender::{Derived, ExplainedRun, FreeRecommenderRun, MODEL};
 use crate::scenario::vpa::{VpaScenario, VpaValue};
 
 /// The relative change of a bound that is worth a row.
@@ -54,7 +57,7 @@ pub fn free_run(
 }
 
 /// The table of each VPA of a run, without colors.
-#[cfg(feature = "cli")]
+#[cfg(feature = "pages")]
 pub(super) fn tables(run: &RecommenderRun) -> Vec<(String, String)> {
     const COLUMNS: usize = 120;
     let tables = run.scenario.names().map(|vpa| {
@@ -281,7 +284,9 @@ pub fn expectations(
     columns: usize,
 ) -> String {
     let expected = scenario.expectations_on(release).count();
-    super::table::expectations(&scenario.path, expected, unmet, columns)
+    let name = release.to_string();
+    let of = UnmetOf { id: &scenario.id, path: &scenario.path, release: &name };
+    super::table::expectations(of, expected, unmet, columns)
 }
 
 /// The explanation of one run: its samples, and how each amount follows from them.

@@ -1,10 +1,14 @@
 //! The findings of a run so far, tick by tick.
 
+use std::borrow::Cow;
+
 use super::Note;
 use super::predicted::Predicted;
 use crate::compare::{self, Divergence, FieldDifference, KnownDisagreement};
+use crate::engine::sent_events::SentEvents;
 use crate::expect::ExternalScale;
 use crate::model::derivation::Derivation;
+use crate::model::rules::Rules;
 use crate::model::time::Time;
 use crate::trace::{Stepped, Trace};
 
@@ -21,6 +25,8 @@ pub(super) struct Findings<'k> {
     pub(super) undetermined: Option<String>,
     pub(super) by_release: bool,
     pub(super) notes: Vec<Note>,
+    /// Predicts the requests that send events, if they are observed.
+    sent_events: Option<SentEvents>,
 }
 
 impl<'k> Findings<'k> {
@@ -39,7 +45,14 @@ impl<'k> Findings<'k> {
             undetermined: None,
             by_release: false,
             notes: Vec::new(),
+            sent_events: None,
         }
+    }
+
+    /// Predicts the requests that send events, by the rules of a release.
+    pub(super) fn with_sent_events(mut self, rules: Rules) -> Findings<'k> {
+        self.sent_events = Some(SentEvents::new(rules));
+        self
     }
 
     /// Adds differences. Those that no known disagreement explains are a divergence.
@@ -74,6 +87,9 @@ impl<'k> Findings<'k> {
         scope: compare::Scope,
     ) {
         let before = self.trace.ticks.len();
+        if let Some(sent_events) = &mut self.sent_events {
+            predicted.step.apply.iter().for_each(|change| sent_events.apply(change));
+        }
         for index in 0..predicted.api.len().max(stepped.api.len()) {
             let fields = match (predicted.api.get(index), stepped.api.get(index)) {
                 (Some(model), Some(seen)) => compare::api_answers(model, seen),
@@ -95,7 +111,11 @@ impl<'k> Findings<'k> {
             let at = at.map_or(predicted.step.until, |tick| tick.at);
             let fields = match (decision, seen) {
                 (Some(decision), Some(seen)) => {
-                    compare::observations(&decision.observation, seen, scope)
+                    let model = match &mut self.sent_events {
+                        Some(sent_events) => sent_events.predict(decision, Some(seen)),
+                        None => Cow::Borrowed(&decision.observation),
+                    };
+                    compare::observations(&model, seen, scope)
                 }
                 (decision, seen) => {
                     compare::unmatched(decision.map(|decision| &decision.observation), seen)

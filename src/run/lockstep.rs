@@ -12,8 +12,9 @@ use std::time::Instant;
 use super::findings::Findings;
 use super::predicted::Predicted;
 use super::{KnownHit, Note, Outcome, Verdict};
-use crate::compare::KnownDisagreement;
+use crate::compare::{KnownDisagreement, Scope};
 use crate::engine::model::Simulation;
+use crate::engine::sent_events::SentEvents;
 use crate::engine::{Engine, EngineError, Session, Step};
 use crate::expect::{self, ExternalScale, ScaleTargets};
 use crate::model::derivation::Derivation;
@@ -318,6 +319,7 @@ pub fn free_run(scenario: &Arc<Scenario>, release: Release) -> FreeRun {
 #[must_use]
 pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> FreeRun {
     let mut run = Lockstep::new(scenario, rules);
+    let mut sent_events = SentEvents::new(rules);
     let mut trace = trace_of(scenario, crate::engine::model::NAME, release);
     let mut ticks = Vec::new();
     let mut restarts = Vec::new();
@@ -328,13 +330,17 @@ pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> Fre
             restarts.push((ticks.len(), now));
         }
         now = run.now;
-        let observed = predicted.decisions.iter().map(|decision| decision.observation.clone());
+        predicted.step.apply.iter().for_each(|change| sent_events.apply(change));
+        let observed =
+            predicted.decisions.iter().map(|it| sent_events.predict(it, None).into_owned());
+        let observed: Vec<Observation> = observed.collect();
         trace.extend(Stepped {
             now: predicted.step.until,
             api: predicted.api,
-            ticks: observed.collect(),
+            ticks: observed.clone(),
         });
-        for Decision { observation, derivation, end } in predicted.decisions {
+        for (decision, observation) in predicted.decisions.into_iter().zip(observed) {
+            let Decision { derivation, end, .. } = decision;
             let target = run.target_of(&observation);
             let replicas_before = run.world.replicas(target);
             run.apply_observed(&observation, end);
@@ -390,9 +396,14 @@ pub fn run_watched(
         outcome.verdict = Verdict::Skipped { why };
         return outcome;
     }
-    let findings = match ahead(scenario, engine, Findings::new(trace.clone(), known), watch) {
+    let scope = scope(engine, scenario);
+    let findings = |trace| match Findings::new(trace, known) {
+        findings if scope.sent_events => findings.with_sent_events(Rules::of(release)),
+        findings => findings,
+    };
+    let findings = match ahead(scenario, engine, findings(trace.clone()), watch) {
         Ok(Some(findings)) => Ok(findings),
-        Ok(None) => step_by_step(scenario, engine, Findings::new(trace, known), watch),
+        Ok(None) => step_by_step(scenario, engine, findings(trace), watch),
         Err(error) => Err(error),
     };
     match findings {
@@ -401,6 +412,12 @@ pub fn run_watched(
     }
     outcome.elapsed = begin.elapsed();
     outcome
+}
+
+/// The fields of a scenario that an engine observes.
+fn scope(engine: &dyn Engine, scenario: &Scenario) -> Scope {
+    let scope = engine.scope();
+    Scope { sent_events: scope.sent_events && scenario.observes_sent_events, ..scope }
 }
 
 /// The outcome of a scenario before it is run.
@@ -445,6 +462,8 @@ pub(super) fn conclude(
         &ScaleTargets::of(scenario),
         &findings.external_scales,
     );
+    let why = |index: usize| findings.why.get(index).cloned();
+    outcome.unmet = outcome.unmet.drain(..).map(|unmet| unmet.with_reason(why)).collect();
     outcome.poisoned = match &findings.divergence {
         Some(divergence) => findings.trace.ticks.len().saturating_sub(divergence.tick),
         None => 0,
@@ -494,7 +513,7 @@ fn ahead<'k>(
     mut findings: Findings<'k>,
     watch: &mut dyn FnMut(&Decision),
 ) -> Result<Option<Findings<'k>>, EngineError> {
-    let (release, scope) = (engine.release(), engine.scope());
+    let (release, scope) = (engine.release(), scope(engine, scenario));
     let mut session = engine.open(scenario)?;
     if !session.takes_steps_ahead() {
         session.close()?;
@@ -539,7 +558,7 @@ fn step_by_step<'k>(
     mut findings: Findings<'k>,
     watch: &mut dyn FnMut(&Decision),
 ) -> Result<Findings<'k>, EngineError> {
-    let (release, scope) = (engine.release(), engine.scope());
+    let (release, scope) = (engine.release(), scope(engine, scenario));
     let mut session: Box<dyn Session + '_> = engine.open(scenario)?;
     let mut run = Lockstep::new(scenario, Rules::of(release));
     while let Some(predicted) = run.predict() {

@@ -22,6 +22,8 @@ pub mod recommender_change;
 #[cfg(feature = "engines")]
 pub mod recommender_fuzzing;
 #[cfg(feature = "engines")]
+pub mod recommender_lockstep;
+#[cfg(feature = "engines")]
 mod recommender_parts;
 #[cfg(feature = "engines")]
 mod record;
@@ -49,9 +51,8 @@ pub use runner::run_all;
 pub use shard::Shard;
 
 #[cfg(feature = "engines")]
-pub use crate::engine::options::shell_word;
-#[cfg(feature = "engines")]
 pub use crate::engine::registry::EngineChoice;
+pub use crate::engine::shell::shell_word;
 
 use crate::compare::{Divergence, KnownDisagreement};
 use crate::expect::Unmet;

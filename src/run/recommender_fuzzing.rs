@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::fuzzing::RunLimit;
 use super::in_order::in_order;
-use super::recommender::run_recommender;
+use super::recommender_lockstep::run_recommender;
 use super::{Outcome, Shard, Verdict};
 use crate::engine::recommender::{RecommenderEngine, RecommenderSource};
 use crate::fuzz::recommender::{script, shrink};

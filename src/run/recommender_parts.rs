@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::in_order::in_order;
 use super::plan::{Plan, RecommenderPart};
-use super::recommender::{run_recommender, unfinished};
+use super::recommender_lockstep::{run_recommender, unfinished};
 use super::record::Record;
 use super::{Outcome, Verdict};
 use crate::compare::KnownDisagreement;

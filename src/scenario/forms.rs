@@ -1,11 +1,12 @@
 //! The list of all text forms, for the decoder.
 
 use super::action::Share;
+use super::expected_metric::PercentText;
 use super::podset::PodSet;
 use super::releases::ReleaseRange;
 use super::text::{
     Amount, AnyQuantity, Duration, DurationOrNever, End, Form, Instant, Malformed, NumberText,
-    PositiveDuration, QuantityText, SignalText, Status,
+    PositiveDuration, QuantityBounds, QuantityText, SignalText, Status,
 };
 use super::vpa::{ExpectedAmount, VpaReleaseRange};
 
@@ -27,7 +28,7 @@ impl FormCheck {
 
     /// The form with this name.
     pub(super) fn named(name: &str) -> Option<&'static FormCheck> {
-        static ALL: [FormCheck; 16] = [
+        static ALL: [FormCheck; 18] = [
             FormCheck::of::<Duration>(),
             FormCheck::of::<PositiveDuration>(),
             FormCheck::of::<DurationOrNever>(),
@@ -44,6 +45,8 @@ impl FormCheck {
             FormCheck::of::<Status>(),
             FormCheck::of::<VpaReleaseRange>(),
             FormCheck::of::<ExpectedAmount>(),
+            FormCheck::of::<PercentText>(),
+            FormCheck::of::<QuantityBounds>(),
         ];
         ALL.iter().find(|form| form.name == name)
     }

@@ -1,6 +1,7 @@
 //! The requirements of a scenario, and those that a release does not meet.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -33,11 +34,29 @@ impl Scenario {
     #[must_use]
     pub fn gates_by(&self, rules: &Rules) -> FeatureGates {
         let mut gates = rules.default_gates();
-        for (name, on) in &self.gate_overrides {
+        for (name, on) in &*self.gate_settings(rules) {
             // `unsupported_on` reports gates that can't be set; such scenarios are not run.
             let _ = gates.set(name, *on);
         }
         gates
+    }
+
+    /// The feature gates that are set under these rules: those of the file, and the gate of
+    /// container metrics if the scenario uses them, the file does not set it, and it is off by
+    /// default.
+    #[must_use]
+    pub fn gate_settings(&self, rules: &Rules) -> Cow<'_, BTreeMap<String, bool>> {
+        let gate = Gate::HpaContainerMetrics;
+        let is_off = rules.feature_gates[gate as usize] == GateRule::Default(false);
+        if !is_off
+            || self.gate_overrides.contains_key(gate.name())
+            || !self.has_metric(|metric| metric.container_resource.is_some())
+        {
+            return Cow::Borrowed(&self.gate_overrides);
+        }
+        let mut gates = self.gate_overrides.clone();
+        gates.insert(gate.name().to_owned(), true);
+        Cow::Owned(gates)
     }
 
     /// Returns true if the scenario has expectations, and all of them are for other releases.
@@ -65,15 +84,9 @@ impl Scenario {
         if let Some(flag) = flag {
             return Some(format!("{release} has no flag --{}", flag.name()));
         }
-        let containers = !gates.enabled(Gate::HpaContainerMetrics)
-            && !self.gate_overrides.contains_key(Gate::HpaContainerMetrics.name());
         let measured = self.has_metric(|metric| metric.container_resource.is_some());
         if rules.feature_gates[Gate::HpaContainerMetrics as usize] == GateRule::Absent && measured {
             return Some(format!("metrics of containers are not supported on {release}"));
-        }
-        if containers && measured {
-            let gate = Gate::HpaContainerMetrics.name();
-            return Some(format!("metrics of containers require feature gate {gate} on {release}"));
         }
         self.unsupported_fields(&rules).map(|why| format!("{why} {release}"))
     }

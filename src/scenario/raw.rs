@@ -18,6 +18,7 @@ use super::expectation::Expectation;
 use super::kinds::API_VERSION;
 use super::manifest::AnyVersion;
 use super::metrics::{Metrics, is_default};
+use super::other_namespaces::OtherNamespace;
 use super::other_pods::OtherPods;
 use super::releases::ReleaseRange;
 use super::text::{Amount, As, ByName, Duration, End, PositiveDuration};
@@ -75,6 +76,9 @@ pub(super) struct ScenarioFile {
     /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) other_pods: Vec<OtherPods>,
+    /// Other namespaces with a target and pods of the same names. The controller must not use them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) other_namespaces: Vec<OtherNamespace>,
     /// The responses of the metrics APIs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) metrics: Metrics,

@@ -11,13 +11,16 @@ pub use super::action::{
 pub use super::autoscaler::Autoscaler;
 pub use super::entries::Entries;
 pub use super::expectation::{
-    AtMost, Between, Expectation, ExpectedCondition, ExpectedEvent, NumberRange, When,
+    AtMost, Between, Expectation, ExpectedCondition, ExpectedEvent, ExpectedSeries, NumberRange,
+    Since, When,
 };
+pub use super::expected_metric::{ExpectedMetric, PercentRange, QuantityRange};
 pub use super::kinds::{BUILT_IN, ScalableKind, Target, WITHOUT_SCALE};
 pub use super::metrics::{
     DescribedObject, Exception, ExternalMetric, Metrics, ObjectMetric, PodsMetric, Point,
     ResourceUsage, Sampling, Series, Signal, Sine, UsageSource,
 };
+pub use super::other_namespaces::OtherNamespace;
 pub use super::other_pods::{OtherPods, Readiness};
 pub use super::podset::PodSet;
 pub use super::recorded::{Recorded, RecordedSample, RecordedSource};
@@ -62,12 +65,17 @@ pub struct Scenario {
     pub other_targets: Vec<OtherTarget>,
     /// Pods that belong to no target.
     pub other_pods: Vec<OtherPods>,
+    /// Namespaces with objects of the same names.
+    pub other_namespaces: Vec<OtherNamespace>,
     /// The responses of the metrics APIs.
     pub metrics: Metrics,
     /// The events, sorted by time; events of equal times keep the order of the file.
     pub timeline: Vec<TimelineEvent>,
     /// The end of the scenario: the last reconcile at or before this time is included.
     pub until: Time,
+    /// Whether the requests that send events are observed. They always are, except that the fuzzer
+    /// saves their time in a part of its scenarios.
+    pub observes_sent_events: bool,
     /// The expectations.
     pub expect: Vec<Expectation>,
     /// The hash of everything that affects a run (not comments or `expect`): 16 hex digits.

@@ -42,6 +42,7 @@ fn file(scenario: &Scenario) -> ScenarioFile {
         workload: workload(&scenario.workload),
         other_targets: scenario.other_targets.clone(),
         other_pods: scenario.other_pods.clone(),
+        other_namespaces: scenario.other_namespaces.clone(),
         metrics: scenario.metrics.clone(),
         timeline: scenario.timeline.clone(),
         until: scenario.until,

@@ -14,7 +14,7 @@ use super::{ApiAnswer, Trace};
 use crate::model::api::{Condition, HpaStatus};
 use crate::model::as_text;
 use crate::model::content_hash::content_hash;
-use crate::model::observation::{ControllerAction, Observation};
+use crate::model::observation::Observation;
 use crate::model::time::Span;
 
 /// A line after the header.
@@ -25,7 +25,8 @@ enum Line {
     Api(ApiAnswer),
     /// A reconcile.
     Reconcile(Observation),
-    /// The previous reconcile is repeated without its writes and new values of gauges.
+    /// The previous reconcile is repeated without its writes and new values of gauges. Events that
+    /// are patched count on.
     Repeat {
         times: usize,
         #[serde(with = "as_text")]
@@ -96,14 +97,17 @@ fn lines(trace: &Trace) -> Vec<Line> {
 }
 
 /// The number of these reconciles that only repeat the previous one, and their interval.
-fn repeats(ticks: &[Observation], before: &Observation) -> Option<(usize, Span)> {
+fn repeats<'t>(ticks: &'t [Observation], before: &'t Observation) -> Option<(usize, Span)> {
     let every = ticks.first()?.at - before.at;
-    let mut at = before.at;
-    let same = |tick: &&Observation| {
-        at = at + every;
-        (tick.at, tick.took, &tick.hpa) == (at, before.took, &before.hpa) && tick.repeats(before)
+    let mut before = before;
+    let mut same = |tick: &&'t Observation| {
+        let at = before.at + every;
+        let repeats = (tick.at, tick.took, &tick.hpa) == (at, before.took, &before.hpa)
+            && tick.repeats(before);
+        before = tick;
+        repeats
     };
-    let times = ticks.iter().take_while(same).count();
+    let times = ticks.iter().take_while(|tick| same(tick)).count();
     (times > 0).then_some((times, every))
 }
 
@@ -165,11 +169,11 @@ fn read_line(trace: &mut Trace, conditions: &mut Conditions, line: Line) -> Resu
             trace.ticks.push(tick);
         }
         Line::Repeat { times, every } => {
-            let mut tick = trace.ticks.last().ok_or("there is no reconcile to repeat")?.clone();
-            tick.retain(ControllerAction::can_be_repeated);
             for _ in 0..times {
+                let before = trace.ticks.last().ok_or("there is no reconcile to repeat")?;
+                let mut tick = before.repetition();
                 tick.at = tick.at + every;
-                trace.ticks.push(tick.clone());
+                trace.ticks.push(tick);
             }
         }
         Line::ResetConditions { hpa } => drop(conditions.0.remove(&hpa)),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{ApiAnswer, ApiOutcome, Stepped};
-use crate::model::observation::{ControllerAction, Event, Observation, StatusWrite};
+use crate::model::observation::{ControllerAction, Event, Observation, SentEvent, StatusWrite};
 use crate::model::time::{Time, rfc3339};
 
 /// The version of the protocol that this program speaks.
@@ -143,7 +143,7 @@ impl Log {
 
     fn entry(&mut self, entry: LogEntry) -> Result<(), String> {
         let LogEntry { at, namespace, mut action } = entry;
-        if namespace.is_none() && (action.is_read() || action.is_write()) {
+        if namespace.is_none() && action.is_request() {
             return Err(format!("the entry {} at {at} has no namespace", action.name()));
         }
         let elsewhere = namespace.filter(|namespace| *namespace != self.namespace);
@@ -161,7 +161,10 @@ impl Log {
                 self.ticks.extend(ended.map(|index| self.open.remove(index)));
                 return Ok(());
             }
-            ControllerAction::Event(event) if self.interleaved => {
+            ControllerAction::Event(event)
+            | ControllerAction::SendEvent(SentEvent { event, .. })
+                if self.interleaved =>
+            {
                 self.reconcile_of_event(event.hpa.clone(), at)?
             }
             action => match self.current.clone() {
@@ -177,7 +180,8 @@ impl Log {
         };
         tick.took = tick.took.max(at - tick.at);
         if let ControllerAction::UpdateStatus(StatusWrite { name: hpa, .. })
-        | ControllerAction::Event(Event { hpa, .. }) = &action
+        | ControllerAction::Event(Event { hpa, .. })
+        | ControllerAction::SendEvent(SentEvent { event: Event { hpa, .. }, .. }) = &action
         {
             tick.hpa = hpa.clone();
         }

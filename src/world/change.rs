@@ -68,6 +68,13 @@ pub enum Change {
     Faults(Faults),
     /// The controller is replaced by a new one without any memory.
     RestartController,
+    /// A change of a scale, of pods or of metrics in another namespace than that of the HPAs.
+    InNamespace {
+        /// The namespace.
+        namespace: Arc<str>,
+        /// The change.
+        change: Box<Change>,
+    },
 }
 
 impl Change {

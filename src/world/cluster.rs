@@ -90,7 +90,8 @@ impl Cluster {
                 self.custom_metrics.externals.insert(change.metric.clone(), answer);
             }
             Change::Faults(faults) => self.faults = faults.clone(),
-            Change::RestartController => {}
+            // The controller reads no other namespace.
+            Change::RestartController | Change::InNamespace { .. } => {}
         }
         Ok(None)
     }

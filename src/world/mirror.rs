@@ -62,6 +62,7 @@ impl Mirror {
         copy.hpas.clear();
         copy.other_targets.clear();
         copy.other_pods.clear();
+        copy.other_namespaces.clear();
         copy.workload.replicas = 0;
         copy.workload.quota = None;
         copy.workload.termination = Termination::default();

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::change::{Change, Faults, PodMetricsChange, Sample, ScaleTarget};
 use super::custom::PublishedCustom;
+use super::other_namespaces;
 use super::other_pods::{self, OtherSamples};
 use super::pods::{SimPod, Status};
 use super::simulation::{NewTemplate, Removed, Touched, WorldSimulation, Writer};
@@ -149,6 +150,7 @@ impl Publisher {
         }
         if query.first {
             other_pods::publish_pods(scenario, &mut changes);
+            other_namespaces::publish(scenario, &mut changes);
         }
         self.publish_scales(&query, &touched.writers, &mut changes);
         touched.pods.sort_unstable();

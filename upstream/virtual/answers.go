@@ -119,6 +119,13 @@ func appendEntry(b []byte, e *entry) ([]byte, error) {
 		b = appendString(append(b, `,"type":`...), e.eventType)
 		b = appendString(append(b, `,"reason":`...), e.reason)
 		b = appendString(append(b, `,"message":`...), e.message)
+	case sendEvent:
+		b = appendString(append(b, `,"sendEvent":{"verb":`...), e.verb)
+		b = appendString(append(b, `,"hpa":`...), e.name)
+		b = appendString(append(b, `,"type":`...), e.eventType)
+		b = appendString(append(b, `,"reason":`...), e.reason)
+		b = appendString(append(b, `,"message":`...), e.message)
+		b = strconv.AppendInt(append(b, `,"count":`...), int64(e.replicas), 10)
 	case reconcileError:
 		b = appendString(append(b, `,"error":{"message":`...), e.message)
 	case metricIncrease:

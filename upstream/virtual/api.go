@@ -89,7 +89,7 @@ func (a *hpaAPI) create(manifest []byte) (*shownHPA, string, error) {
 		err := errors.New("resourceVersion should not be set on objects to be created")
 		return nil, hpa.Name, apierrors.NewInternalError(err)
 	}
-	if _, ok := a.table.get(hpa.Name); ok {
+	if _, ok := a.table.get(a.namespace, hpa.Name); ok {
 		return nil, hpa.Name, apierrors.NewAlreadyExists(hpaResource, hpa.Name)
 	}
 	stored, err := a.store(hpa)
@@ -123,7 +123,7 @@ func (a *hpaAPI) patch(name string, patch []byte) (*shownHPA, error) {
 	if !ok {
 		return nil, apierrors.NewNotFound(hpaResource, name)
 	}
-	current, _ := a.table.get(name)
+	current, _ := a.table.get(a.namespace, name)
 	old.internal.ResourceVersion = current.ResourceVersion
 	before, err := runtime.Encode(encodeShown, old.internal)
 	if err != nil {
@@ -150,10 +150,10 @@ func (a *hpaAPI) patch(name string, patch []byte) (*shownHPA, error) {
 	return show(stored)
 }
 
-// updateStatus is a PUT of the status subresource.
-func (a *hpaAPI) updateStatus(sent *clientHPA) (*clientHPA, error) {
+// updateStatus is a PUT of the status subresource in a namespace.
+func (a *hpaAPI) updateStatus(namespace string, sent *clientHPA) (*clientHPA, error) {
 	old, ok := a.stored[sent.Name]
-	if !ok {
+	if !ok || namespace != a.namespace {
 		return nil, apierrors.NewNotFound(hpaResource, sent.Name)
 	}
 	hpa := &autoscaling.HorizontalPodAutoscaler{}
@@ -167,7 +167,7 @@ func (a *hpaAPI) updateStatus(sent *clientHPA) (*clientHPA, error) {
 func (a *hpaAPI) update(strategy rest.RESTUpdateStrategy, subresource string,
 	hpa *autoscaling.HorizontalPodAutoscaler, old storedHPA,
 ) (*clientHPA, error) {
-	current, _ := a.table.get(hpa.Name)
+	current, _ := a.table.get(a.namespace, hpa.Name)
 	if hpa.ResourceVersion != "" && hpa.ResourceVersion != current.ResourceVersion {
 		return nil, apierrors.NewConflict(hpaResource, hpa.Name, errors.New("the object has been "+
 			"modified; please apply your changes to the latest version and try again"))
@@ -196,7 +196,7 @@ func (a *hpaAPI) store(hpa *autoscaling.HorizontalPodAutoscaler) (*clientHPA, er
 		return nil, err
 	}
 	if old, ok := a.stored[hpa.Name]; ok && bytes.Equal(old.bytes, bytesStored) {
-		current, _ := a.table.get(hpa.Name)
+		current, _ := a.table.get(a.namespace, hpa.Name)
 		return current, nil
 	}
 	// Readers of the storage see the defaults of the storage version. An object that was created in
@@ -216,7 +216,7 @@ func (a *hpaAPI) store(hpa *autoscaling.HorizontalPodAutoscaler) (*clientHPA, er
 }
 
 func (a *hpaAPI) delete(name string) error {
-	if !a.table.delete(name) {
+	if !a.table.delete(a.namespace, name) {
 		return apierrors.NewNotFound(hpaResource, name)
 	}
 	delete(a.stored, name)

@@ -104,7 +104,7 @@ func TestAStatusIsStoredInWholeSecondsAndLeavesTheSpec(t *testing.T) {
 	sent.Status.Conditions = []autoscalingv2.HorizontalPodAutoscalerCondition{
 		{Type: "AbleToScale", Status: corev1.ConditionTrue, LastTransitionTime: at},
 	}
-	stored, err := api.updateStatus(sent)
+	stored, err := api.updateStatus("default", sent)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,12 +114,12 @@ func TestAStatusIsStoredInWholeSecondsAndLeavesTheSpec(t *testing.T) {
 	if listed, version := api.table.list(); listed[0] != stored || version != stored.ResourceVersion {
 		t.Errorf("listed %v at %s", listed, version)
 	}
-	_, err = api.updateStatus(sent)
+	_, err = api.updateStatus("default", sent)
 	if err == nil || !strings.Contains(err.Error(), "has been modified") {
 		t.Errorf("a stale write: %v", err)
 	}
 	sent.ResourceVersion, sent.Status.CurrentReplicas = stored.ResourceVersion, -1
-	_, err = api.updateStatus(sent)
+	_, err = api.updateStatus("default", sent)
 	if err == nil || !strings.Contains(err.Error(), "currentReplicas") {
 		t.Errorf("a negative number: %v", err)
 	}

@@ -29,9 +29,11 @@ type (
 )
 
 // eventsGetter creates the client for the controller's events, whose type is in another module.
-type eventsGetter struct{ stopped <-chan struct{} }
+type eventsGetter struct{ clientset }
 
-func (e eventsGetter) Events(string) eventInterface { return events{stopped: e.stopped} }
+func (e eventsGetter) Events(string) eventInterface {
+	return events{cluster: e.cluster, stopped: e.stopped}
+}
 
 // The API types. They have been in a separate module since Kubernetes 1.8. The event recorder uses
 // another copy of them.

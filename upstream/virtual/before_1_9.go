@@ -47,7 +47,7 @@ func (s extensionsScales) Get(kind, name string) (*extensionsScale, error) {
 		return nil, err
 	}
 	scale := &extensionsScale{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.cluster.namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.namespace},
 	}
 	scale.Spec.Replicas = row.replicas
 	scale.Status.Replicas = row.statusReplicas
@@ -71,7 +71,7 @@ func extensionsResource(kind string) schema.GroupResource {
 
 // scaleRow is the scale of an object. Deployments and ReplicaSets are the same objects in apps and
 // in extensions; for ReplicationControllers of the core group, extensions serves the scale.
-func (c *cluster) scaleRow(resource schema.GroupResource, name string) (*scaleRow, error) {
+func (o *namespaced) scaleRow(resource schema.GroupResource, name string) (*scaleRow, error) {
 	switch resource.Resource {
 	case "deployments", "replicasets", "replicationcontrollers":
 	default:
@@ -79,7 +79,7 @@ func (c *cluster) scaleRow(resource schema.GroupResource, name string) (*scaleRo
 	}
 	for _, group := range []string{scaleGroup, "apps", ""} {
 		same := schema.GroupResource{Group: group, Resource: resource.Resource}
-		if row, ok := c.scales[scaleKey{same, name}]; ok {
+		if row, ok := o.scales[scaleKey{same, name}]; ok {
 			return row, nil
 		}
 	}

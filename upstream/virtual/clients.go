@@ -1,10 +1,8 @@
 package virtual
 
 import (
-	"context"
 	"errors"
 	"net/http"
-	"runtime"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,7 +61,7 @@ func (h hpas) updateStatus(hpa *clientHPA) (*clientHPA, error) {
 	err := c.faults.updateStatus.statusError()
 	var stored *clientHPA
 	if err == nil {
-		stored, err = c.hpas.updateStatus(hpa)
+		stored, err = c.hpas.updateStatus(h.namespace, hpa)
 	}
 	e := entry{
 		kind: updateStatus, namespace: h.namespace, apiVersion: clientVersion.String(), name: hpa.Name,
@@ -91,11 +89,14 @@ type coreV1 struct {
 	stopped <-chan struct{}
 }
 
-func (c coreV1) Pods(string) podInterface { return pods{table: c.cluster.pods} }
+func (c coreV1) Pods(namespace string) podInterface {
+	return pods{table: c.cluster.pods, namespace: namespace}
+}
 
 type pods struct {
 	podInterface
-	table *table[*Pod]
+	table     *table[*Pod]
+	namespace string // empty: all
 }
 
 // list returns the pods that a selector matches, sorted by name as by the API server.
@@ -107,31 +108,12 @@ func (p pods) list(text string) (*PodList, error) {
 	items, version := p.table.list()
 	list := &PodList{ListMeta: metav1.ListMeta{ResourceVersion: version}}
 	for _, item := range items {
-		if selector.Matches(labels.Set(item.Labels)) {
+		inNamespace := p.namespace == metav1.NamespaceAll || p.namespace == item.Namespace
+		if inNamespace && selector.Matches(labels.Set(item.Labels)) {
 			list.Items = append(list.Items, *item)
 		}
 	}
 	return list, nil
-}
-
-// events is an API that never answers. The controller's events are recorded earlier, by eventLogger.
-// The broadcaster then never compares an event with the previous ones, which it would do to merge
-// and limit events. Its goroutine ends with the controller.
-type events struct {
-	eventInterface
-	stopped <-chan struct{}
-}
-
-func (e events) CreateWithEventNamespace(*Event) (*Event, error) {
-	<-e.stopped
-	runtime.Goexit()
-	return nil, nil
-}
-
-func (e events) CreateWithEventNamespaceWithContext(
-	_ context.Context, event *Event,
-) (*Event, error) {
-	return e.CreateWithEventNamespace(event)
 }
 
 // readScale is a GET of the scale subresource of a resource.
@@ -143,7 +125,7 @@ func (c *cluster) readScale(
 	if e.err = c.faults.getScale.statusError(); e.err != nil {
 		return nil, e.err
 	}
-	row, err := c.scaleRow(resource, name)
+	row, err := c.in(namespace).scaleRow(resource, name)
 	if err == errMissing {
 		err = missingScale(unreadScales, resource, name)
 	}
@@ -188,7 +170,7 @@ func (c *cluster) writeScale(resource schema.GroupResource, e entry) error {
 	if e.err = c.faults.updateScale.statusError(); e.err != nil {
 		return e.err
 	}
-	row, err := c.scaleRow(resource, name)
+	row, err := c.in(e.namespace).scaleRow(resource, name)
 	if err == errMissing {
 		err = missingScale(unwrittenScales, resource, name)
 	}
@@ -210,7 +192,7 @@ func (c *cluster) readPodMetrics(namespace, selector string) (*PodMetricsList, e
 	if e.err = c.faults.listPodMetrics.statusError(); e.err != nil {
 		return nil, e.err
 	}
-	list, err := c.metrics.list(selector)
+	list, err := c.in(namespace).metrics.list(selector)
 	if err != nil {
 		e.err = apierrors.NewBadRequest(err.Error())
 		return nil, e.err

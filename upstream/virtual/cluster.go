@@ -18,12 +18,21 @@ type cluster struct {
 	pods         *table[*Pod]
 	podCount     int
 	templates    map[string]*template
-	scales       map[scaleKey]*scaleRow
+	namespaces   map[string]*namespaced
 	withoutScale map[schema.GroupResource]bool // known kinds without a scale
-	metrics      *metricsTable
-	custom       *customTable
 	faults       faults
 	turns        *turns // the queue of serialized workers, or nil
+	sentEvents   bool   // whether requests that write events are answered and observed
+	eventVersion int    // the resource version of the last event
+}
+
+// namespaced holds the objects and metrics of one namespace.
+type namespaced struct {
+	*cluster
+	namespace string
+	scales    map[scaleKey]*scaleRow
+	metrics   *metricsTable
+	custom    *customTable
 }
 
 // template holds the fields that the pods of one template share.
@@ -49,15 +58,39 @@ func newCluster(namespace string, o *observed) *cluster {
 		hpas:         newHPAAPI(namespace),
 		pods:         newTable[*Pod](),
 		templates:    map[string]*template{},
-		scales:       map[scaleKey]*scaleRow{},
+		namespaces:   map[string]*namespaced{},
 		withoutScale: map[schema.GroupResource]bool{},
-		metrics:      newMetricsTable(),
-		custom:       newCustomTable(),
 	}
+}
+
+// in returns the objects of a namespace. A query without one concerns the namespace of the HPAs.
+func (c *cluster) in(namespace string) *namespaced {
+	if namespace == "" {
+		namespace = c.namespace
+	}
+	o, ok := c.namespaces[namespace]
+	if !ok {
+		o = &namespaced{
+			cluster:   c,
+			namespace: namespace,
+			scales:    map[scaleKey]*scaleRow{},
+			metrics:   newMetricsTable(),
+			custom:    newCustomTable(),
+		}
+		c.namespaces[namespace] = o
+	}
+	return o
 }
 
 // apply applies a change that concerns neither an HPA nor the controller.
 func (c *cluster) apply(change *change) error {
+	if change.inNamespace != nil {
+		return c.in(change.inNamespace.namespace).apply(change.inNamespace.change)
+	}
+	return c.in(c.namespace).apply(change)
+}
+
+func (c *namespaced) apply(change *change) error {
 	switch {
 	case change.podMetrics != nil:
 		return c.setMetrics(change.podMetrics)
@@ -80,7 +113,7 @@ func (c *cluster) apply(change *change) error {
 		}
 	case change.deletePods != nil:
 		for _, name := range change.deletePods {
-			c.pods.delete(name)
+			c.pods.delete(c.namespace, name)
 		}
 	case change.podTemplate != nil:
 		return c.setTemplate(change.podTemplate)
@@ -92,7 +125,7 @@ func (c *cluster) apply(change *change) error {
 	return nil
 }
 
-func (c *cluster) setScale(s *setScale) error {
+func (c *namespaced) setScale(s *setScale) error {
 	key := scaleKey{schema.ParseGroupResource(s.resource), s.name}
 	row, ok := c.scales[key]
 	if !ok {
@@ -164,7 +197,7 @@ func resourceList(texts map[string]string) (ResourceList, error) {
 	return list, nil
 }
 
-func (c *cluster) setPod(p *podState) error {
+func (c *namespaced) setPod(p *podState) error {
 	template, ok := c.templates[p.template]
 	if !ok {
 		return fmt.Errorf("setPods: there is no template %q", p.template)
@@ -174,7 +207,7 @@ func (c *cluster) setPod(p *podState) error {
 		Spec:       template.spec,
 		Status:     PodStatus{Phase: PodPhase(p.phase)},
 	}
-	if before, ok := c.pods.get(p.name); ok {
+	if before, ok := c.pods.get(c.namespace, p.name); ok {
 		pod.UID = before.UID
 	} else {
 		c.podCount++

@@ -39,7 +39,7 @@ func startController(
 	hpas := newHPAInformer(client, byNamespace)
 	pods := newPodInformer(client, byNamespace)
 	controller := newController(ctx, client, scales{c}, mapper, newMetricsClient(c), hpas, pods, f)
-	recordEvents(controller, c.observed)
+	stopEvents := recordEvents(controller, c.observed)
 	if t != nil {
 		t.takeOver(controller)
 	}
@@ -55,6 +55,7 @@ func startController(
 			t.end()
 		}
 		running.Wait()
+		stopEvents()
 		close(stopped)
 	}
 }

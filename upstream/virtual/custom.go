@@ -105,7 +105,7 @@ func unknownMetric(metric, of string) error {
 }
 
 // setPodsMetric applies a change of the response of custom.metrics.k8s.io for a metric of pods.
-func (c *cluster) setPodsMetric(change *podsMetricChange) error {
+func (c *namespaced) setPodsMetric(change *podsMetricChange) error {
 	answer := &podsAnswer{series: change.labels}
 	answer.err = change.err.statusError()
 	for i := range change.values {
@@ -132,7 +132,7 @@ var podKind = schema.GroupKind{Kind: "Pod"}
 
 // setObjectMetric applies a change of the response of custom.metrics.k8s.io for a metric of an
 // object.
-func (c *cluster) setObjectMetric(change *objectMetricChange) error {
+func (c *namespaced) setObjectMetric(change *objectMetricChange) error {
 	// Kubernetes 1.9 has no function for kinds.
 	kind := schema.ParseGroupResource(change.kind)
 	key := objectMetricKey{
@@ -151,7 +151,7 @@ func (c *cluster) setObjectMetric(change *objectMetricChange) error {
 	return nil
 }
 
-func (c *cluster) metricValue(
+func (c *namespaced) metricValue(
 	metric string, kind schema.GroupKind, name, value string, timestamp time.Duration,
 ) (customValue, error) {
 	quantity, err := parseQuantity(value)

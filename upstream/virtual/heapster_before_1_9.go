@@ -27,7 +27,7 @@ type customValue struct {
 type externalValue struct{}
 
 // setExternalMetric does nothing: the controller sends no such queries.
-func (*cluster) setExternalMetric(*externalMetricChange) error { return nil }
+func (*namespaced) setExternalMetric(*externalMetricChange) error { return nil }
 
 // nameMetric does nothing: the query contains the name.
 func nameMetric(*customValue, string) {}
@@ -95,7 +95,7 @@ func (c *cluster) readHeapsterModel(
 		return nil, err
 	}
 	values := map[string]*customValue{}
-	if answer, ok := c.custom.pods[metric]; ok {
+	if answer, ok := c.in(namespace).custom.pods[metric]; ok {
 		if e.err = answer.err; e.err != nil {
 			return nil, e.err
 		}

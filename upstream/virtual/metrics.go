@@ -122,7 +122,7 @@ func (t *metricsTable) set(row metricsRow) {
 }
 
 // setMetrics applies a change of the response of metrics.k8s.io.
-func (c *cluster) setMetrics(change *podMetricsChange) error {
+func (c *namespaced) setMetrics(change *podMetricsChange) error {
 	t := c.metrics
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -144,7 +144,7 @@ func (c *cluster) setMetrics(change *podMetricsChange) error {
 	return nil
 }
 
-func (c *cluster) metricsRow(s *sample) (metricsRow, error) {
+func (c *namespaced) metricsRow(s *sample) (metricsRow, error) {
 	template, ok := c.templates[s.template]
 	if !ok {
 		return metricsRow{}, fmt.Errorf("podMetrics: there is no template %q", s.template)

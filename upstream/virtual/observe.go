@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// entryKind is the kind of a controller action. Events are last at each time: see observed.take.
+// entryKind is the kind of a controller action. Events are last at each time: see observed.settled.
 type entryKind uint8
 
 const (
@@ -27,11 +27,15 @@ const (
 	metricValue    // of a gauge among them
 	reconcile      // a reconcile begins; reported if there are several HPAs
 	reconciled     // the reconcile ends
-	event
+	event          // as the controller recorded it
+	sendEvent      // the request that writes an event
 )
 
 // isRequest reports whether an action is a request to an API.
-func (k entryKind) isRequest() bool { return k <= updateStatus }
+func (k entryKind) isRequest() bool { return k <= updateStatus || k == sendEvent }
+
+// isAsynchronous reports whether an action takes place in the background.
+func (k entryKind) isAsynchronous() bool { return k >= event }
 
 // entry is one action of the controller, in the terms of the protocol.
 type entry struct {
@@ -46,22 +50,23 @@ type entry struct {
 	// metrics: the series and its value or increase
 	metric, metricSelector, value string
 	amount                        float64
-	// replicas, or the number of items
+	// replicas, or the number of items, or the count of an event
 	replicas, statusReplicas int32
 	status                   *shownStatus
 	eventType, reason        string
+	verb                     string // of the request that writes an event
 	message                  string // of an event or an error
 	err                      error
 }
 
 // observed collects the controller's actions. The controller's workers call the clients; events are
-// recorded on the goroutine of the broadcaster.
+// recorded and sent on goroutines of the broadcaster.
 type observed struct {
 	mu      sync.Mutex
 	byTurns bool // events are recorded before the next reconcile begins
 	epoch   time.Time
 	entries []entry
-	events  int
+	events  int // entries of events, as recorded or sent
 	// Whether there are entries since the controller's metrics were last read, and whether time has
 	// passed between them; and, if workers are serialized, the changes of metrics by reconciles in
 	// progress.
@@ -72,7 +77,7 @@ type observed struct {
 func (o *observed) record(e entry) {
 	e.at = time.Since(o.epoch)
 	o.mu.Lock()
-	if e.kind == event {
+	if e.kind.isAsynchronous() {
 		o.events++
 	}
 	if e.kind == getScale && o.unread && !o.byTurns {
@@ -132,7 +137,7 @@ func (o *observed) recordSeriesOf(hpa string) {
 
 // settled is called when all goroutines are blocked. Scheduling decides randomly whether an event
 // precedes the write that follows it, so the events of one time are moved behind all other entries
-// of that time. If workers are serialized, an event is recorded before the next reconcile begins,
+// of that time: first all events as recorded, then the requests that send them. If workers are serialized, an event is recorded before the next reconcile begins,
 // and names its HPA.
 func (o *observed) settled(from int) int {
 	o.mu.Lock()
@@ -144,13 +149,11 @@ func (o *observed) settled(from int) int {
 		slices.SortStableFunc(o.entries[from:], func(a, b entry) int {
 			switch {
 			case a.at != b.at:
-				return int(min(max(a.at-b.at, -1), 1))
-			case (a.kind == event) == (b.kind == event):
-				return 0
-			case a.kind == event:
-				return 1
+				return cmp.Compare(a.at, b.at)
+			case a.kind.isAsynchronous() || b.kind.isAsynchronous():
+				return cmp.Compare(max(a.kind, reconciled), max(b.kind, reconciled))
 			default:
-				return -1
+				return 0
 			}
 		})
 		o.events = 0

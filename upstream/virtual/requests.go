@@ -20,6 +20,7 @@ type openRequest struct {
 	targets             []target
 	withoutScale        []target // known kinds without a scale
 	turns               bool     // several reconciles may be due, or in progress, at the same time
+	sentEvents          bool     // requests that write events are observed
 }
 
 // flags are the flags of the kube-controller-manager that concern the HPA controller.
@@ -57,6 +58,13 @@ type change struct {
 	externalMetric *externalMetricChange
 	faults         *faults
 	restart        bool
+	inNamespace    *inNamespace
+}
+
+// inNamespace is a change of pods, scales or metrics in another namespace than that of the HPAs.
+type inNamespace struct {
+	namespace string
+	change    *change
 }
 
 type patchHPA struct {
@@ -149,6 +157,8 @@ func (r *reader) open() *openRequest {
 			r.array(func() { q.withoutScale = append(q.withoutScale, r.target()) })
 		case "turns":
 			q.turns = r.bool()
+		case "sentEvents":
+			q.sentEvents = r.bool()
 		default:
 			r.unknown(key)
 		}
@@ -222,6 +232,25 @@ func (r *reader) step() *stepRequest {
 	return q
 }
 
+func (r *reader) inNamespace() *inNamespace {
+	in := &inNamespace{}
+	r.object(func(key string) {
+		switch key {
+		case "namespace":
+			in.namespace = r.str()
+		case "change":
+			c := r.change()
+			in.change = &c
+		default:
+			r.unknown(key)
+		}
+	})
+	if in.change == nil {
+		r.fail("inNamespace has no change")
+	}
+	return in
+}
+
 func (r *reader) change() change {
 	var c change
 	if r.peek() == '"' {
@@ -234,6 +263,8 @@ func (r *reader) change() change {
 	}
 	r.object(func(key string) {
 		switch key {
+		case "inNamespace":
+			c.inNamespace = r.inNamespace()
 		case "createHpa":
 			c.createHPA = r.raw()
 		case "patchHpa":

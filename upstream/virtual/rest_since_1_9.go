@@ -46,7 +46,7 @@ func (m customMetrics) readObjectMetric(
 		resource: kind.String(), name: name,
 	}
 	defer func() { c.observed.record(e) }()
-	answer, ok := c.custom.objects[objectMetricKey{metric, kind, name}]
+	answer, ok := c.in(m.namespace).custom.objects[objectMetricKey{metric, kind, name}]
 	if !ok {
 		e.err = unknownMetric(metric, " for "+kind.String()+" "+name)
 		return nil, e.err
@@ -75,7 +75,7 @@ func (m customMetrics) readPodsMetric(
 		selector: selector.String(),
 	}
 	defer func() { c.observed.record(e) }()
-	answer, ok := c.custom.pods[metric]
+	answer, ok := c.in(m.namespace).custom.pods[metric]
 	if !ok {
 		e.err = unknownMetric(metric, " for pods")
 		return nil, e.err

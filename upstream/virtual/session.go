@@ -54,6 +54,7 @@ func openSession(q *openRequest) (*session, error) {
 		gatesBack: gatesBack,
 		byTurns:   q.turns,
 	}
+	s.cluster.sentEvents = q.sentEvents
 	for _, kind := range q.withoutScale {
 		s.cluster.withoutScale[schema.GroupResource{Group: kind.group, Resource: kind.resource}] = true
 	}
@@ -140,7 +141,12 @@ func (s *session) step(q *stepRequest) (answers []apiAnswer, log []entry, err er
 }
 
 // podsChange reports whether a change must reach the controller's informers.
-func (c *change) podsChange() bool { return c.setPods != nil || c.deletePods != nil }
+func (c *change) podsChange() bool {
+	if c.inNamespace != nil {
+		c = c.inNamespace.change
+	}
+	return c.setPods != nil || c.deletePods != nil
+}
 
 func (s *session) now() time.Duration { return time.Since(s.observed.epoch) }
 

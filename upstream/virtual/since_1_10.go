@@ -38,7 +38,7 @@ func (m externalMetrics) List(
 		metricSelector: metricSelector.String(),
 	}
 	defer func() { c.observed.record(e) }()
-	answer, ok := c.custom.externals[metric]
+	answer, ok := c.in(m.namespace).custom.externals[metric]
 	if !ok {
 		e.err = unknownMetric(metric, "")
 		return nil, e.err
@@ -53,7 +53,7 @@ func (m externalMetrics) List(
 }
 
 // setExternalMetric applies a change of the response of external.metrics.k8s.io for a metric.
-func (c *cluster) setExternalMetric(change *externalMetricChange) error {
+func (c *namespaced) setExternalMetric(change *externalMetricChange) error {
 	answer := &seriesAnswer[externalValue]{err: change.err.statusError()}
 	for i := range change.series {
 		s := &change.series[i]

@@ -21,7 +21,7 @@ func listen(o *observed) context.Context {
 }
 
 // recordEvents does nothing: the controller takes its logger from its context.
-func recordEvents(any, *observed) {}
+func recordEvents(any, *observed) (stop func()) { return func() {} }
 
 // eventLogger receives the controller's structured log. The broadcaster logs each event as it was
 // recorded, before client-go's correlator merges, aggregates and limits events.

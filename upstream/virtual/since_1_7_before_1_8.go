@@ -25,7 +25,7 @@ func newController(
 	metrics metrics.MetricsClient, hpas hpaInformer, _ podInformer, f flags,
 ) *podautoscaler.HorizontalController {
 	return podautoscaler.NewHorizontalController(
-		eventsGetter{client.stopped}, scales, client.autoscaling(),
+		eventsGetter{client}, scales, client.autoscaling(),
 		podautoscaler.NewReplicaCalculator(metrics, client.CoreV1()),
 		hpas, f.syncPeriod, f.upscaleDelay, f.downscaleDelay,
 	)

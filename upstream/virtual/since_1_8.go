@@ -19,7 +19,9 @@ type (
 	eventInterface   = coreclient.EventInterface
 )
 
-func (c coreV1) Events(string) eventInterface { return events{stopped: c.stopped} }
+func (c coreV1) Events(string) eventInterface {
+	return events{cluster: c.cluster, stopped: c.stopped}
+}
 
 // The API types. Up to Kubernetes 1.7 they are in another module.
 type (

@@ -33,11 +33,11 @@ type namespacedScales struct {
 }
 
 // scaleRow is the scale of an object.
-func (c *cluster) scaleRow(resource schema.GroupResource, name string) (*scaleRow, error) {
-	if c.withoutScale[resource] {
+func (o *namespaced) scaleRow(resource schema.GroupResource, name string) (*scaleRow, error) {
+	if o.withoutScale[resource] {
 		return nil, noSuchPath()
 	}
-	if row, ok := c.scales[scaleKey{resource, name}]; ok {
+	if row, ok := o.scales[scaleKey{resource, name}]; ok {
 		return row, nil
 	}
 	return nil, errMissing
@@ -51,7 +51,7 @@ func (s namespacedScales) get(
 		return nil, err
 	}
 	return &autoscalingv1.Scale{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.cluster.namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.namespace},
 		Spec:       autoscalingv1.ScaleSpec{Replicas: row.replicas},
 		Status:     autoscalingv1.ScaleStatus{Replicas: row.statusReplicas, Selector: row.selector},
 	}, nil

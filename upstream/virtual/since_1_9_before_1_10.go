@@ -12,4 +12,4 @@ func newMetricsClient(c *cluster) metrics.MetricsClient {
 }
 
 // setExternalMetric does nothing: the controller sends no such queries.
-func (*cluster) setExternalMetric(*externalMetricChange) error { return nil }
+func (*namespaced) setExternalMetric(*externalMetricChange) error { return nil }

@@ -31,44 +31,48 @@ func newTable[T object]() *table[T] {
 	return &table[T]{version: 1, objects: map[string]T{}}
 }
 
-func (t *table[T]) get(name string) (T, bool) {
+// key is the namespace and the name of an object.
+func key(namespace, name string) string { return namespace + "/" + name }
+
+func (t *table[T]) get(namespace, name string) (T, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	o, ok := t.objects[name]
+	o, ok := t.objects[key(namespace, name)]
 	return o, ok
 }
 
-// put stores an object and replaces an object of the same name.
+// put stores an object and replaces an object of the same namespace and name.
 func (t *table[T]) put(o T) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.version++
 	o.SetResourceVersion(strconv.FormatInt(t.version, 10))
 	kind := watch.Added
-	if _, ok := t.objects[o.GetName()]; ok {
+	at := key(o.GetNamespace(), o.GetName())
+	if _, ok := t.objects[at]; ok {
 		kind = watch.Modified
 	}
-	t.objects[o.GetName()] = o
+	t.objects[at] = o
 	t.tell(watch.Event{Type: kind, Object: o})
 }
 
 // delete removes an object. The watchers receive its last state with the version of the deletion.
-func (t *table[T]) delete(name string) bool {
+func (t *table[T]) delete(namespace, name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	o, ok := t.objects[name]
+	o, ok := t.objects[key(namespace, name)]
 	if !ok {
 		return false
 	}
 	t.version++
-	delete(t.objects, name)
+	delete(t.objects, key(namespace, name))
 	last := copyOf(o)
 	last.SetResourceVersion(strconv.FormatInt(t.version, 10))
 	t.tell(watch.Event{Type: watch.Deleted, Object: last})
 	return true
 }
 
-// list returns all objects sorted by name, and the version at which they were read.
+// list returns all objects sorted by namespace and name, and the version at which they were read.
 func (t *table[T]) list() ([]T, string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,7 +80,11 @@ func (t *table[T]) list() ([]T, string) {
 	for _, o := range t.objects {
 		list = append(list, o)
 	}
-	slices.SortFunc(list, func(a, b T) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	slices.SortFunc(list, func(a, b T) int {
+		return cmp.Or(
+			cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()),
+		)
+	})
 	return list, strconv.FormatInt(t.version, 10)
 }
 

@@ -15,7 +15,8 @@ pub mod recommender;
 mod staging;
 mod v2beta1;
 
-use std::collections::VecDeque;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,12 +123,14 @@ struct Open<'a> {
     scenario: &'a str,
     namespace: &'a str,
     flags: Flags,
-    feature_gates: &'a std::collections::BTreeMap<String, bool>,
+    feature_gates: Cow<'a, BTreeMap<String, bool>>,
     targets: Vec<ScalableKind<'a>>,
     /// The kinds that the API server serves without a scale.
     without_scale: Vec<ScalableKind<'a>>,
     /// Whether several reconciles can be due or in progress at once.
     turns: bool,
+    /// Whether the requests that send events are observed.
+    sent_events: bool,
 }
 
 #[derive(Serialize)]
@@ -140,14 +143,16 @@ enum Request<'a> {
 
 impl<'a> Open<'a> {
     fn of(scenario: &'a Scenario, release: Release) -> Open<'a> {
+        let rules = Rules::of(release);
         Open {
             scenario: &scenario.id,
             namespace: &scenario.namespace,
-            flags: scenario.flags_by(&Rules::of(release)),
-            feature_gates: &scenario.gate_overrides,
+            flags: scenario.flags_by(&rules),
+            feature_gates: scenario.gate_settings(&rules),
             targets: scenario.kinds(),
             without_scale: scenario.kinds_without_scale(),
             turns: scenario.may_interleave(),
+            sent_events: scenario.observes_sent_events,
         }
     }
 }

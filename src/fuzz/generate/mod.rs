@@ -52,6 +52,7 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
     let custom = custom.chain(metrics.externals.iter().map(|metric| &metric.name));
     draft.names = custom.cloned().collect();
     let other_pods = others::other_pods(&mut draft);
+    let other_namespaces = others::other_namespaces(&mut draft);
     let timeline = timeline::timeline(&mut draft);
     let id = format!("fuzz/{seed}-{index}");
     Scenario {
@@ -70,9 +71,11 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
         workload,
         other_targets,
         other_pods,
+        other_namespaces,
         metrics,
         timeline,
         until: draft.until(),
+        observes_sent_events: true,
         expect: Vec::new(),
         hash: String::new(),
         line: 1,

@@ -1,4 +1,5 @@
-//! Pods without a target whose labels match the selector completely or partly.
+//! Pods without a target whose labels match the selector completely or partly, and objects in other
+//! namespaces.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use super::{Draft, RESOURCES, numbers, workload};
 use crate::fuzz::area::Area;
 use crate::model::api::{PodPhase, Requests};
 use crate::model::time::Span;
-use crate::scenario::resolved::{OtherPods, Readiness};
+use crate::scenario::resolved::{OtherNamespace, OtherPods, Readiness};
 
 /// Names of pods that sort before and after the workload's pods.
 const NAMES: [&str; 3] = ["batch", "report", "zoo"];
@@ -19,6 +20,17 @@ pub(super) fn other_pods(draft: &mut Draft) -> Vec<OtherPods> {
     let count = draft.dice.weighted(&[(4, 1), (1, 2)]);
     let first = draft.dice.below(2) as usize;
     NAMES[first..].iter().take(count).map(|name| one(draft, name)).collect()
+}
+
+/// Draws a namespace with objects of the same names; usually none.
+pub(super) fn other_namespaces(draft: &mut Draft) -> Vec<OtherNamespace> {
+    if !draft.dice.percent(8) {
+        return Vec::new();
+    }
+    let replicas = Some(draft.dice.pick(&[0, 3, 9])).filter(|_| draft.dice.percent(80));
+    let milli = draft.dice.pick(&[1, 250, 4000]);
+    let usage = Requests::from([(Arc::from("cpu"), numbers::quantity(draft, milli))]);
+    vec![OtherNamespace { name: Arc::from("elsewhere"), replicas, usage }]
 }
 
 fn one(draft: &mut Draft, name: &str) -> OtherPods {

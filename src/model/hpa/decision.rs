@@ -9,6 +9,8 @@ use crate::model::time::Time;
 pub struct Decision {
     /// Everything that is observable.
     pub observation: Observation,
+    /// The time of each of its events.
+    pub event_times: Vec<Time>,
     /// The steps that led to the decision.
     pub derivation: Derivation,
     /// The end of the reconcile. It is later than the beginning if the reconcile waited.
@@ -19,6 +21,7 @@ impl Decision {
     /// Empties the decision, but keeps its memory.
     pub(crate) fn clear(&mut self) {
         self.observation.clear();
+        self.event_times.clear();
         let mut metrics = std::mem::take(&mut self.derivation.metrics);
         metrics.clear();
         self.derivation = Derivation { metrics, ..Derivation::default() };

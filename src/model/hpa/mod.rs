@@ -11,6 +11,7 @@ mod admission;
 mod apimachinery;
 mod controller;
 mod decision;
+mod event_correlator;
 mod go;
 mod input;
 mod memory;
@@ -20,6 +21,7 @@ mod normalization;
 mod queue;
 mod reconcile;
 mod selector_store;
+mod token_bucket;
 
 #[cfg(test)]
 mod tests;
@@ -32,4 +34,6 @@ pub use admission::{
 };
 pub use controller::{CACHE_SYNC_POLL, Controller};
 pub use decision::{Decision, WorkItemResult};
+pub use event_correlator::EventCorrelator;
 pub use input::Input;
+pub use token_bucket::TokenBucket;

@@ -1,9 +1,9 @@
 //! The table of observable changes between releases.
 
 use super::{
-    AmbiguousHpas, AtZero, BehaviorWindows, FirstReconcile, GateRule, InvalidQuantities,
-    LimitOrder, MaxReplicasError, MetricErrors, MetricsFrom, MissingRequest, MissingScale,
-    ObjectAverage, ObjectError, Release, Rules, Unready, Windows, Within,
+    AmbiguousHpas, AtZero, BehaviorWindows, EventLimit, FirstReconcile, GateRule,
+    InvalidQuantities, LimitOrder, MaxReplicasError, MetricErrors, MetricsFrom, MissingRequest,
+    MissingScale, ObjectAverage, ObjectError, Release, Rules, Unready, Windows, Within,
 };
 use crate::model::flags::{Flag, Gate};
 use crate::model::quantity::Format;
@@ -94,6 +94,18 @@ pub const CHANGES: &[Change] = &[
         source!("v1.7.0", "staging/src/k8s.io/client-go/util/workqueue/delaying_queue.go"),
         |rules| rules.queue.waiting_is_sorted = false,
     ),
+    change(
+        7,
+        "the message of a combined event ends with the message of the last event",
+        source!("v1.7.0", "staging/src/k8s.io/client-go/tools/record/events_cache.go"),
+        |rules| rules.events.combined_has_message = true,
+    ),
+    change(
+        8,
+        "the events of an object are limited to 25, and then one in five minutes",
+        "https://github.com/kubernetes/kubernetes/pull/47367",
+        |rules| rules.events.limit = EventLimit::WholeTokens,
+    ),
     beside(
         &["https://github.com/kubernetes/kubernetes/pull/48997"],
         change(
@@ -168,6 +180,12 @@ pub const CHANGES: &[Change] = &[
         "the error for an unknown kind quotes it",
         source!("v1.10.0", "staging/src/k8s.io/apimachinery/pkg/api/meta/errors.go"),
         |rules| rules.texts.unknown_kind_is_quoted = true,
+    ),
+    change(
+        10,
+        "time since the last event of an object counts towards the rate limit of its events",
+        source!("v1.10.0", "staging/src/k8s.io/client-go/util/flowcontrol/throttle.go"),
+        |rules| rules.events.limit = EventLimit::Tokens,
     ),
     change(
         11,
@@ -557,7 +575,7 @@ pub const CHANGES: &[Change] = &[
         32,
         "the rate limit of events counts Normal and Warning events of an object separately",
         "https://github.com/kubernetes/client-go/blob/v0.32.13/tools/record/events_cache.go",
-        |rules| rules.status.events_are_limited_by_type = true,
+        |rules| rules.events.limited_by_type = true,
     ),
     change(
         33,

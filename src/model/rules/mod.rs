@@ -7,6 +7,7 @@ mod admission;
 mod any_release;
 mod changes;
 mod controller_metrics;
+mod events;
 mod metrics;
 mod normalization;
 mod pods;
@@ -21,6 +22,7 @@ pub use admission::{AdmissionRules, InvalidQuantities, MaxReplicasError};
 pub use any_release::AnyRelease;
 pub use changes::{CHANGES, Change};
 pub use controller_metrics::ControllerMetricRules;
+pub use events::{EventLimit, EventRules};
 pub use metrics::{MetricErrors, MetricRules, MetricsFrom, ObjectAverage, Within};
 pub use normalization::{BehaviorWindows, LimitOrder, NormalizationRules, Windows};
 pub use pods::{PodRules, Unready};
@@ -55,8 +57,10 @@ pub struct Rules {
     pub pods: PodRules,
     /// The rules by which a proposal becomes the desired replicas.
     pub normalization: NormalizationRules,
-    /// The rules by which the status and the events of an HPA are written.
+    /// The rules by which the status of an HPA is written.
     pub status: StatusRules,
+    /// The rules by which client-go combines and limits events.
+    pub events: EventRules,
     /// The controller's own Prometheus metrics.
     pub controller_metrics: ControllerMetricRules,
     /// The wording of errors and messages.
@@ -143,6 +147,7 @@ impl Rules {
             pods: PodRules::OLDEST,
             normalization: NormalizationRules::OLDEST,
             status: StatusRules::OLDEST,
+            events: EventRules::OLDEST,
             controller_metrics: ControllerMetricRules::OLDEST,
             texts: TextRules::OLDEST,
         };

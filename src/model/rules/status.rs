@@ -1,8 +1,8 @@
-//! Rules of the HPA's status and events.
+//! Rules of the HPA's status.
 
 use crate::model::quantity::Format;
 
-/// The rules by which the status and the events of an HPA are written.
+/// The rules by which the status of an HPA is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StatusRules {
     /// Whether HPAs have conditions, and the status is written after the scale could not be read or
@@ -20,8 +20,6 @@ pub struct StatusRules {
     pub object_average_names_object: bool,
     /// Whether `lastScaleTime` is stored in whole seconds, like all other times.
     pub scale_times_are_whole: bool,
-    /// Whether events of one object are rate limited by their type.
-    pub events_are_limited_by_type: bool,
 }
 
 impl StatusRules {
@@ -33,6 +31,5 @@ impl StatusRules {
         memory_format: Format::DecimalSI,
         object_average_names_object: false,
         scale_times_are_whole: false,
-        events_are_limited_by_type: false,
     };
 }

@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::scale::TimeAxis;
 use super::timeline::Timeline;
+use crate::report::scale::TimeAxis;
 use crate::scenario::resolved::{ActionScope, TimelineEvent};
 
 /// The maximum number of rows. Later events share the last one.

@@ -8,12 +8,12 @@ use std::fmt::Write as _;
 use maud::{Markup, html};
 
 use super::path::{self, Bar, Point};
-use super::scale::{Label, TimeAxis, ValueAxis, WIDTH};
 use super::timeline::{Limited, Metric, Pods, Replicas, Timeline, Unit, Value, unit};
 use super::words;
 use crate::model::derivation::PodCounts;
 use crate::model::observation::EventType;
 use crate::model::time::Time;
+use crate::report::scale::{Label, TimeAxis, ValueAxis, WIDTH};
 
 const REPLICAS_HEIGHT: f64 = 132.0;
 const METRIC_HEIGHT: f64 = 84.0;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::scale::WIDTH;
+use crate::report::scale::WIDTH;
 
 /// A value from a place on, until the next point. `None`: there is no value.
 #[derive(Clone, Copy, PartialEq, Debug)]

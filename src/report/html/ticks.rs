@@ -7,9 +7,11 @@ use std::collections::BTreeMap;
 use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
 
-use super::scale::TimeAxis;
 use super::timeline::{Tick, Timeline};
 use crate::model::api::HpaStatus;
+use crate::model::observation::{EventVerb, SentEvent};
+use crate::report::explain::delivery;
+use crate::report::scale::TimeAxis;
 use crate::report::table;
 
 /// The maximum number of ticks. In longer runs, ticks in which nothing changes are left out.
@@ -63,6 +65,11 @@ impl Distinct {
 pub(super) struct Templates(Distinct);
 
 impl Templates {
+    /// The texts.
+    pub(super) fn texts(self) -> Vec<String> {
+        self.0.all
+    }
+
     /// The templates as JSON in the page.
     pub(super) fn html(&self) -> Markup {
         json("templates", &self.0.all)
@@ -199,7 +206,13 @@ fn writes(tick: &Tick<'_>, changed: &[String]) -> Vec<String> {
         let error = write.error.as_ref()?;
         Some(format!("scale to {} refused: {error}", write.replicas))
     });
-    let events = observation.events().map(ToString::to_string);
+    let is_sent = observation.sent_events().next().is_some();
+    let events = observation.deliveries().map(|(event, sent)| match sent {
+        Some(SentEvent { verb: EventVerb::Create, .. }) => event.to_string(),
+        // On a cluster, the requests are not observed.
+        None if !is_sent => event.to_string(),
+        sent => format!("{event} ({})", delivery(sent)),
+    });
     let errors = observation.errors().map(|error| format!("error: {error}"));
     refused.chain(events).chain(errors).chain(changed.iter().cloned()).collect()
 }

@@ -3,72 +3,40 @@
 //!
 //! Upstream: client-go, tools/record/events_cache.go
 
-use crate::model::observation::{ControllerAction, Event, EventType, Observation};
-use crate::model::rules::Rules;
-use crate::model::time::{Span, Time};
-
-/// The burst of events for an object, and the interval after which one more is allowed.
-const BURST: f64 = 25.0;
-const REFILL: Span = Span::from_mins(5);
-
-/// The prefix of the message of a combined event. The event's own message follows. The recorder's
-/// cache evicts entries at random, so whether an event is combined is not predictable.
-const COMBINED: &str = "(combined from similar events): ";
+use crate::model::hpa::TokenBucket;
+use crate::model::observation::{COMBINED, ControllerAction, Event, EventType, Observation};
+use crate::model::rules::{EventRules, Rules};
+use crate::model::time::Time;
 
 /// The recorder of one HPA's events.
 #[derive(Clone, Debug)]
 pub(super) struct Recorder {
-    /// Whether warnings have a separate budget.
-    by_type: bool,
-    normal: Bucket,
-    warning: Bucket,
+    rules: EventRules,
+    normal: Option<TokenBucket>,
+    warning: Option<TokenBucket>,
 }
 
 impl Recorder {
     pub(super) fn new(rules: &Rules) -> Recorder {
-        let by_type = rules.status.events_are_limited_by_type;
-        Recorder { by_type, normal: Bucket::new(), warning: Bucket::new() }
+        Recorder { rules: rules.events, normal: None, warning: None }
     }
 
     /// Keeps only the events that reach the API server.
     pub(super) fn record(&mut self, observation: &mut Observation, now: Time) {
         observation.retain(|action| match action {
             ControllerAction::Event(event) => {
-                let separate = self.by_type && event.type_ == EventType::Warning;
-                if separate { &mut self.warning } else { &mut self.normal }.accept(now)
+                let EventRules { limit, limited_by_type, .. } = self.rules;
+                let separate = limited_by_type && event.type_ == EventType::Warning;
+                let bucket = if separate { &mut self.warning } else { &mut self.normal };
+                bucket.get_or_insert_with(|| TokenBucket::new(limit, now)).try_accept(now)
             }
             _ => true,
         });
     }
 }
 
-#[derive(Clone, Debug)]
-struct Bucket {
-    tokens: f64,
-    refilled: Option<Time>,
-}
-
-impl Bucket {
-    fn new() -> Bucket {
-        Bucket { tokens: BURST, refilled: None }
-    }
-
-    /// Upstream: EventSourceObjectSpamFilter.Filter
-    fn accept(&mut self, now: Time) -> bool {
-        if let Some(refilled) = self.refilled {
-            let passed = (now - refilled).0.max(0) as f64 / REFILL.0 as f64;
-            self.tokens = (self.tokens + passed).min(BURST);
-        }
-        self.refilled = Some(now);
-        let accepted = self.tokens >= 1.0;
-        if accepted {
-            self.tokens -= 1.0;
-        }
-        accepted
-    }
-}
-
-/// Removes the prefix of a combined event's message.
+/// Removes the prefix of a combined event's message. Whether an event is combined is not compared
+/// on a cluster: client-go forgets a random message when it combines events.
 pub(super) fn separate(event: &mut Event) {
     if let Some(message) = event.message.as_str().strip_prefix(COMBINED) {
         event.message = message.to_owned().into();

@@ -56,7 +56,7 @@ fn settings(scenario: &Scenario, release: Release, own: Option<&CustomController
     let mut flags = scenario.flags_by(&rules);
     // With one HPA, the number of workers has no effect.
     flags.concurrent_syncs = 1;
-    let mut gates = scenario.gate_overrides.clone();
+    let mut gates = scenario.gate_settings(&rules).into_owned();
     if own.is_none() {
         // Upstream's defaults need no override. A custom controller may have other defaults.
         let mut as_by_default = scenario.gates_by(&rules);

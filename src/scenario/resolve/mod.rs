@@ -7,6 +7,7 @@ mod expect;
 mod hpa;
 mod metadata;
 mod metrics;
+mod other_namespaces;
 mod other_pods;
 mod reach;
 mod recordings;
@@ -77,6 +78,9 @@ fn scenario(
     let workload = workload::resolve(&file.workload, at.key("workload"), target, problems);
     let others = target::others(file, at.key("otherTargets"), target, problems);
     let other_pods = other_pods::resolve(file, at.key("otherPods"), target, problems);
+    let own = hpas.as_ref().map(|hpas| hpas.namespace());
+    let namespaces = at.key("otherNamespaces");
+    let other_namespaces = other_namespaces::resolve(file, namespaces, own.as_deref(), problems);
     if let Some(hpas) = &mut hpas {
         hpas.find_targets(&others, problems);
     }
@@ -122,9 +126,11 @@ fn scenario(
         workload: workload?,
         other_targets: others,
         other_pods,
+        other_namespaces,
         metrics,
         timeline,
         until,
+        observes_sent_events: true,
         expect,
         hash: String::new(),
         line: at.key_position(if file.hpa.is_some() { "hpa" } else { "hpas" }).line,

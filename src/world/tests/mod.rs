@@ -59,6 +59,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
         }],
         other_targets: Vec::new(),
         other_pods: Vec::new(),
+        other_namespaces: Vec::new(),
         notes: Vec::new(),
         workload: Workload {
             group: "apps".to_owned(),
@@ -84,6 +85,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
         },
         timeline: Vec::new(),
         until: t(600),
+        observes_sent_events: true,
         expect: Vec::new(),
         hash: String::new(),
         line: 1,

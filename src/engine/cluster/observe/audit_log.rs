@@ -22,6 +22,7 @@ use crate::scenario::resolved::BUILT_IN;
 pub(crate) const OBSERVABILITY: Observability = Observability {
     scope: Scope {
         events: false,
+        sent_events: false,
         errors: false,
         bodies: false,
         controller_metrics: false,

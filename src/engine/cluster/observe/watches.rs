@@ -32,6 +32,7 @@ pub(crate) const OBSERVABILITY: Observability = Observability {
     scope: Scope {
         scale_reads: false,
         events: false,
+        sent_events: false,
         errors: false,
         order: false,
         bodies: false,

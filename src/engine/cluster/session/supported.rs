@@ -25,6 +25,9 @@ pub(crate) fn unsupported_reason(scenario: &Scenario) -> Option<String> {
     if !scenario.other_targets.is_empty() {
         return Some("targets without pods".to_owned());
     }
+    if !scenario.other_namespaces.is_empty() {
+        return Some("objects in other namespaces".to_owned());
+    }
     if !scenario.other_pods.is_empty() && !is_custom && workload.kind != "Deployment" {
         return Some(format!("pods without an owner, which a {} would adopt", workload.kind));
     }

@@ -66,6 +66,7 @@ pub(crate) struct Reconcile<'a> {
     /// The status that is written at the end, with the metrics computed until now.
     pub(crate) status: HpaStatus,
     pub(crate) observation: &'a mut Observation,
+    pub(crate) event_times: &'a mut Vec<Time>,
     pub(crate) derivation: &'a mut Derivation,
     /// The time of the first item in the last response of a metrics API.
     pub(crate) metric_timestamp: Option<Time>,
@@ -118,7 +119,7 @@ impl<'a> Reconcile<'a> {
     /// Reconciles an HPA.
     pub(crate) fn run(config: &'a ControllerConfig, item: WorkItem<'a>) -> ReconcileResult {
         let WorkItem { key, hpa, input, later, memory, selectors, decision } = item;
-        let Decision { observation, derivation, end } = decision;
+        let Decision { observation, event_times, derivation, end } = decision;
         observation.at = input.now;
         observation.hpa = hpa.name.clone();
         derivation.at = input.now;
@@ -138,6 +139,7 @@ impl<'a> Reconcile<'a> {
                 ..hpa.status
             },
             observation,
+            event_times,
             derivation,
             metric_timestamp: None,
             monitored: Monitored {

@@ -75,6 +75,7 @@ impl Reconcile<'_> {
     pub(crate) fn event(&mut self, type_: EventType, reason: &'static str, message: Text) {
         let event = Event { hpa: self.hpa.name.clone(), type_, reason: reason.into(), message };
         self.observation.push(ControllerAction::Event(event));
+        self.event_times.push(self.now);
     }
 
     /// Sets a condition.

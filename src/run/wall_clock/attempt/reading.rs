@@ -166,7 +166,8 @@ impl Names<'_> {
                 self.text(&mut event.message);
                 separate(event);
             }
-            ControllerAction::Error { .. }
+            ControllerAction::SendEvent(_)
+            | ControllerAction::Error { .. }
             | ControllerAction::ControllerMetric(_)
             | ControllerAction::Reconcile { .. }
             | ControllerAction::Reconciled { .. } => {}

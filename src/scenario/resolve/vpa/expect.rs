@@ -98,7 +98,7 @@ fn check_when(expectation: &VpaExpectation, at: At<'_>, until: Time, problems: &
                 problems.plain(value, what);
             }
         }
-        When::Tick(_) | When::Whole => {}
+        When::Tick(_) | When::Whole | When::Series(_) | When::Sequence(_) => {}
     }
 }
 

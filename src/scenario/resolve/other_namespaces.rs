@@ -1,0 +1,43 @@
+//! Checks the namespaces with objects of the same names.
+
+use super::cursor::{At, Problems};
+use super::values::resource;
+use crate::model::selector::is_dns1123_label;
+use crate::scenario::other_namespaces::OtherNamespace;
+use crate::scenario::raw::ScenarioFile;
+
+/// The largest number of pods in one namespace.
+const MOST: u32 = 1000;
+
+pub(super) fn resolve(
+    file: &ScenarioFile,
+    at: At<'_>,
+    own: Option<&str>,
+    problems: &mut Problems,
+) -> Vec<OtherNamespace> {
+    let mut all: Vec<OtherNamespace> = Vec::new();
+    for (index, typed) in file.other_namespaces.iter().enumerate() {
+        let at = at.index(index);
+        let name = &*typed.name;
+        if let Some(error) = is_dns1123_label(name).first() {
+            problems.plain(at.key("name"), format!("{name:?} is not a valid namespace: {error}"));
+        }
+        if own == Some(name) {
+            let what = format!("`{name}` is the namespace of the HPA");
+            problems.hint(at.key("name"), what, "choose another namespace");
+        }
+        if all.iter().any(|other| *other.name == *name) {
+            problems.plain(at.key("name"), format!("the namespace `{name}` is listed twice"));
+        }
+        if typed.replicas() > MOST {
+            let what = format!("expected at most {MOST} replicas, found {}", typed.replicas());
+            problems.plain(at.key("replicas"), what);
+        }
+        for name in typed.usage.keys() {
+            resource(name, at.key("usage").key(name), problems);
+        }
+        let replicas = typed.replicas.filter(|replicas| *replicas != 1);
+        all.push(OtherNamespace { replicas, ..typed.clone() });
+    }
+    all
+}

@@ -1,0 +1,55 @@
+//! The program as a plugin of kubectl.
+
+use std::os::unix::fs::symlink;
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+
+use super::{stderr, stdout, support};
+
+/// Runs the program under another name.
+fn under_name(name: &str, arguments: &[&str]) -> Command {
+    let folder = support::repository().join("target/tmp");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let folder = TempDir::new_in(folder).expect("a folder").keep();
+    let path = folder.join(name);
+    symlink(env!("CARGO_BIN_EXE_kube-lockstep"), &path).expect("a link");
+    let mut command = Command::new(path);
+    command.current_dir(support::repository()).args(arguments);
+    command
+}
+
+/// The completions of the last argument.
+fn completions(arguments: &[&str]) -> Vec<String> {
+    let done = under_name("kubectl_complete-lockstep", arguments).assert().code(0);
+    stdout(&done).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_plugin_is_called_kubectl_lockstep_in_its_help() {
+    let help = under_name("kubectl-lockstep", &["predict", "--help"]).assert().code(0);
+    assert!(stdout(&help).contains("Usage: kubectl lockstep predict"), "{}", stdout(&help));
+    let wrong = under_name("kubectl-lockstep", &["predictt"]).assert().code(2);
+    assert!(stderr(&wrong).contains("Usage: kubectl lockstep"), "{}", stderr(&wrong));
+}
+
+#[test]
+fn the_plugin_does_what_the_program_does() {
+    let scenario = "fixtures/closed-loop/docs-walkthrough-php-apache.yaml";
+    let plugin = under_name("kubectl-lockstep", &["predict", scenario]).assert().code(0);
+    let program = super::kube_lockstep(&["predict", scenario]).assert().code(0);
+    assert_eq!(stdout(&plugin), stdout(&program));
+}
+
+#[test]
+fn kubectl_completes_commands_options_values_and_files() {
+    let commands = completions(&["pre"]);
+    assert!(commands[0].starts_with("predict\tPredict what an HPA will do"), "{commands:?}");
+    assert_eq!(commands[1..], [":4"]);
+    let options = completions(&["predict", "--rel"]);
+    assert!(options[0].starts_with("--release\t"), "{options:?}");
+    let values = completions(&["run", "--format", ""]);
+    assert!(values.iter().any(|value| value.starts_with("json\t")), "{values:?}");
+    let folders = completions(&["predict", "fixtures/clos"]);
+    assert_eq!(folders, ["fixtures/closed-loop/", ":6"]);
+}
