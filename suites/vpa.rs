@@ -22,12 +22,14 @@ use kube_lockstep::engine::upstream::recommender::{self, RecommenderHost};
 use kube_lockstep::fuzz::recommender::{script, shrink};
 use kube_lockstep::model::rules::{OldestOom, Release, VpaRelease, VpaRules};
 use kube_lockstep::model::time::Time;
-use kube_lockstep::model::vpa::{LogLine, Script, Session, Stepped};
+use kube_lockstep::model::vpa::{LogLine, Script, Session, Stepped, Write};
+use kube_lockstep::run::recommender::predicted;
 use kube_lockstep::run::recommender_lockstep::run_recommender;
 use kube_lockstep::run::{Outcome, Verdict};
 use kube_lockstep::scenario::vpa::{VpaScenario, script_to_yaml};
 use kube_lockstep::scenario::{AnyScenario, parse_any};
 use kube_lockstep::trace::header::Build;
+use kube_lockstep::trace::recommender::Entry;
 use kube_lockstep::world::recommender::script as recommender_script;
 use libtest_mimic::Failed;
 use support::recording::{self, Mode};
@@ -168,9 +170,23 @@ fn live(path: &Path, program: PathBuf, release: VpaRelease) -> Result<(), Failed
         };
         let trace = outcome.recommender.as_ref().map(|run| &run.trace);
         let folder = support::repository().join(FOLDER);
+        // The last bits of some weights depend on upstream's random order of subtractions.
+        let entries = predicted(&scenario, VpaRules::of(release));
+        let trace = trace
+            .filter(|_| Mode::get() == Mode::Record || !entries.iter().any(is_random_in_its_bits));
+        if trace.is_none() && outcome.recommender.is_some() {
+            return conforms(&scenario, &source, release).map(drop);
+        }
         recording::compare_recommender(&folder, &scenario, &build, trace, Mode::get())?;
     }
     conforms(&scenario, &source, release).map(drop)
+}
+
+fn is_random_in_its_bits(entry: &Entry) -> bool {
+    let Entry::Run(run) = entry else { return false };
+    run.run.writes.iter().any(|write| {
+        matches!(write, Write::Checkpoint { memory_tolerance, .. } if *memory_tolerance > 0.0)
+    })
 }
 
 /// The value of an environment variable.

@@ -49,7 +49,7 @@ pub fn compare(
     let recorded = |build: &Build| trace.map(|trace| recorded(trace, build)).transpose();
     compare_recorded(
         folder,
-        Subject { id: &scenario.id, hash: &scenario.hash },
+        Subject { id: &scenario.id, hash: &scenario.hash, prefix: "" },
         build,
         &recorded,
         mode,
@@ -80,7 +80,7 @@ pub fn compare_recommender(
     };
     compare_recorded(
         folder,
-        Subject { id: &scenario.id, hash: &scenario.hash },
+        Subject { id: &scenario.id, hash: &scenario.hash, prefix: "vpa-" },
         build,
         &recorded,
         mode,
@@ -92,6 +92,8 @@ pub fn compare_recommender(
 struct Subject<'s> {
     id: &'s str,
     hash: &'s str,
+    /// The start of the names of releases.
+    prefix: &'s str,
 }
 
 fn compare_recorded(
@@ -113,11 +115,11 @@ fn compare_recorded(
     if mode == Mode::Record {
         return write(folder, &present, &wanted).map_err(|error| error.to_string());
     }
-    let id = scenario.id;
+    let Subject { id, prefix, .. } = scenario;
     let difference = difference(&present, &wanted, release);
     Err(format!(
-        "{id} is not as recorded on {release}:\n{difference}\nIf upstream is right, record it with \
-         `ci/record --release {release} {id}`, and review the diff."
+        "{id} is not as recorded on {prefix}{release}:\n{difference}\nIf upstream is right, record it with \
+         `ci/record --release {prefix}{release} {id}`, and review the diff."
     ))
 }
 
