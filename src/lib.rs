@@ -101,6 +101,9 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(all(feature = "clusters", not(unix)))]
+compile_error!("the feature `clusters` requires Linux or macOS");
+
 pub mod compare;
 pub mod engine;
 pub mod expect;

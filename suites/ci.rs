@@ -522,7 +522,9 @@ fn krew() -> Result<(), Failed> {
         let index = targets.iter().position(|target| uri.ends_with(&format!("-{target}.tar.gz")));
         let index = index.ok_or_else(|| format!("{uri} is not built"))?;
         assert_eq!(platform["sha256"], format!("{index}{:063}", 0), "{uri}");
-        assert_eq!(platform["bin"], "kubectl-lockstep");
+        let windows = platform["selector"]["matchLabels"]["os"] == "windows";
+        let program = if windows { "kubectl-lockstep.exe" } else { "kubectl-lockstep" };
+        assert_eq!(platform["bin"], program);
     }
     Ok(())
 }

@@ -22,6 +22,8 @@ pub mod model;
 #[cfg(feature = "engines")]
 pub mod options;
 #[cfg(feature = "engines")]
+pub(crate) mod process_group;
+#[cfg(feature = "engines")]
 pub mod recommender;
 #[cfg(feature = "engines")]
 pub mod recorded;
