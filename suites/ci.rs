@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode, Output};
 #[cfg(feature = "clusters")]
 use k8s_openapi::api::batch::v1::Job;
 use kube_lockstep::engine::upstream::build;
-use kube_lockstep::model::rules::Release;
+use kube_lockstep::model::rules::{Release, VpaRelease};
 use libtest_mimic::Failed;
 use serde_json::Value;
 use support::trials::Suite;
@@ -643,7 +643,8 @@ fn pods() -> Result<(), Failed> {
     };
     let (code, printed) = merge(&logs)?;
     assert_eq!(code, Some(0), "{printed}");
-    let runs = support::fixtures().len() * Release::supported().count();
+    let runs = support::fixtures().len() * Release::supported().count()
+        + support::vpa_fixtures().len() * VpaRelease::supported().count();
     let last = printed.lines().last().unwrap_or_default().replace(',', "");
     assert!(last.starts_with(&format!("{runs} scenarios on recorded ")), "{last}");
     let (code, printed) = merge(&logs[1..])?;
