@@ -39,7 +39,7 @@ fn scale(scenario: &Scenario, other: &OtherNamespace) -> Change {
         name: scenario.workload.name.clone(),
         replicas: Some(replicas),
         status_replicas: replicas,
-        selector: scenario.workload.selector.clone().into(),
+        selector: scenario.workload.selector.clone(),
     })
 }
 
