@@ -48,8 +48,8 @@ impl HpaSelectorStore {
         self.selectors.keys()
     }
 
-    /// Sets the orders in which the next reconciles name HPAs with the same pods, where that is left
-    /// to chance.
+    /// Sets the orders in which the next reconciles name HPAs with the same pods, where that is
+    /// left to chance.
     pub(crate) fn follow_orders(&mut self, orders: impl IntoIterator<Item = Vec<String>>) {
         self.observed_orders = orders.into_iter().collect();
     }

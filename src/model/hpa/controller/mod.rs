@@ -260,8 +260,8 @@ impl Controller {
         idle.then(|| self.resync.after(self.resynced) + self.config.flags.sync_period)
     }
 
-    /// Sets the orders in which the next reconciles name HPAs with the same pods, where that is left
-    /// to chance: those that were observed. Each has the keys of the HPAs.
+    /// Sets the orders in which the next reconciles name HPAs with the same pods, where that is
+    /// left to chance: those that were observed. Each has the keys of the HPAs.
     pub fn follow_orders(&mut self, orders: impl IntoIterator<Item = Vec<String>>) {
         self.selectors.follow_orders(orders);
     }
