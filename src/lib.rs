@@ -21,7 +21,7 @@
 //! [`Predict`] runs the model alone: on a [`Scenario`], or on the manifest of an HPA.
 //!
 //! ```
-//! # #[cfg(feature = "engines")]
+//! # #[cfg(feature = "reports")]
 //! # fn main() -> Result<(), kube_lockstep::scenario::Error> {
 //! use std::time::Duration;
 //!
@@ -44,14 +44,14 @@
 //! assert_eq!(prediction.replicas_at(Duration::from_secs(300)), 10);
 //! # Ok(())
 //! # }
-//! # #[cfg(not(feature = "engines"))]
+//! # #[cfg(not(feature = "reports"))]
 //! # fn main() {}
 //! ```
 //!
 //! [`Lockstep`] runs a [`Scenario`] on an [`Engine`] and compares it with the model: its [`Report`]
 //! has the verdict. The macro [`suite!`] makes a test of a folder of scenarios: one line in a file
-//! under `tests/`. These types require the feature `engines`; `default-features = false` leaves out
-//! the command.
+//! under `tests/`. These types require the feature `engines`; [`Predict`] requires only `reports`.
+//! `default-features = false` leaves out the command.
 //!
 //! ```no_run
 //! # #[cfg(feature = "engines")]
@@ -76,7 +76,9 @@
 //!
 //! The modules from [`model`] to [`fuzz`] are the *pure half*: no files, no clock, no processes.
 //! The table is generated from the one that `suites/tidy.rs` checks. Without default features, only
-//! the pure half is compiled, and the dependency tree contains neither tokio nor any other I/O.
+//! the pure half is compiled, and the dependency tree contains neither tokio nor any other I/O. The
+//! features `reports` and `pages` add no I/O either: with them, the playground (`playground/`) runs
+//! in a browser.
 //!
 //! Engines in virtual time run scenarios through [`engine::Session`], step by step. A cluster
 //! (`engine::cluster`) follows the wall clock instead: `run::wall_clock` compares each reconcile
@@ -99,6 +101,9 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(all(feature = "clusters", not(unix)))]
+compile_error!("the feature `clusters` requires Linux or macOS");
+
 pub mod compare;
 pub mod engine;
 pub mod expect;
@@ -112,13 +117,15 @@ pub mod world;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
-#[cfg(feature = "engines")]
+#[cfg(feature = "reports")]
 mod facade;
-#[cfg(feature = "engines")]
+#[cfg(feature = "reports")]
 pub mod report;
 
 pub use engine::EngineError;
 #[cfg(feature = "engines")]
-pub use facade::{Engine, Error, Lockstep, Predict, PredictHpa, Prediction, Report, Suite};
+pub use facade::{Engine, Error, Lockstep, Report, Suite};
+#[cfg(feature = "reports")]
+pub use facade::{Predict, PredictHpa, Prediction};
 pub use model::rules::Release;
 pub use scenario::Scenario;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube_lockstep::compare::{Divergence, FieldDifference};
-use kube_lockstep::expect::Unmet;
+use kube_lockstep::expect::{Unmet, UnmetTick, UnmetValue};
 use kube_lockstep::model::api::HpaStatus;
 use kube_lockstep::model::observation::{
     ControllerAction, Event as Recorded, EventType, Observation, ScaleWrite, StatusWrite,
@@ -128,9 +128,7 @@ fn several_fields() -> Outcome {
             ),
         ],
     );
-    outcome
-        .unmet
-        .push(Unmet { line: 44, what: "tick 5 (t=1m): replicas: expected 7, was 6".into() });
+    outcome.unmet.push(unmet(44, "tick 5 (t=1m): replicas: expected 7, was 6"));
     outcome
 }
 
@@ -149,15 +147,28 @@ fn api_answer() -> Outcome {
 fn unexpected() -> Outcome {
     let mut outcome = outcome("limits/max-holds", Verdict::Unexpected);
     outcome.unmet = vec![
-        Unmet { line: 41, what: "tick 3 (t=30s): replicas: expected 6, was 4".to_owned() },
         Unmet {
-            line: 44,
-            what: "not within 1m of t=30s; last at tick 7 (t=1m30s): condition ScalingLimited: \
-                   expected True, was False (DesiredWithinRange)"
-                .to_owned(),
+            tick: Some(UnmetTick { tick: 3, at: Time::from_secs(30), index: 2 }),
+            values: vec![UnmetValue {
+                field: "replicas".into(),
+                of: None,
+                expected: "6".into(),
+                observed: "4".into(),
+            }],
+            why: "resource cpu 90% of 50% (ratio 1.8, 2 ready) -> 4".into(),
+            ..unmet(41, "tick 3 (t=30s): replicas: expected 6, was 4")
         },
+        unmet(
+            44,
+            "not within 1m of t=30s; last at tick 7 (t=1m30s): condition ScalingLimited: expected \
+             True, was False (DesiredWithinRange)",
+        ),
     ];
     outcome
+}
+
+fn unmet(line: usize, what: &str) -> Unmet {
+    Unmet { number: 1, line, what: what.to_owned(), ..Unmet::default() }
 }
 
 fn inconclusive() -> Outcome {

@@ -219,10 +219,10 @@ fn the_pure_half_uses_no_clock_no_files_and_no_processes() {
 }
 
 #[test]
-fn the_pure_half_depends_on_nothing_that_does_io() {
+fn the_pure_half_and_its_pages_depend_on_nothing_that_does_io() {
     let output = Command::new(env!("CARGO"))
-        .args(["tree", "--locked", "--no-default-features", "--edges", "normal"])
-        .args(["--prefix", "none", "--manifest-path"])
+        .args(["tree", "--locked", "--no-default-features", "--features", "pages"])
+        .args(["--edges", "normal", "--prefix", "none", "--manifest-path"])
         .arg(support::repository().join("Cargo.toml"))
         .output()
         .expect("cargo tree can be run");
@@ -233,6 +233,25 @@ fn the_pure_half_depends_on_nothing_that_does_io() {
         let found = tree.lines().find(|line| line.split(' ').next() == Some(name));
         assert_eq!(found, None, "the pure half depends on {name}");
     }
+}
+
+/// The playground predicts the same as the program if both have the same dependencies.
+#[test]
+fn the_playground_has_the_dependencies_of_the_program() {
+    let packages = |path: &str| {
+        let text = fs::read_to_string(support::repository().join(path)).expect("a lock file");
+        let blocks = text.split("[[package]]").skip(1);
+        let head = |block: &str| block.trim().lines().take(2).collect::<Vec<_>>().join(" ");
+        blocks.map(head).collect::<BTreeSet<String>>()
+    };
+    let (program, playground) = (packages("Cargo.lock"), packages("playground/Cargo.lock"));
+    assert!(playground.len() > 40, "an empty list proves nothing");
+    let own = |line: &&String| line.contains("\"kube-lockstep-playground\"");
+    let other: Vec<&String> = playground.difference(&program).filter(|it| !own(it)).collect();
+    assert!(
+        other.is_empty(),
+        "copy Cargo.lock to playground/ and run `cargo metadata` there: {other:#?}"
+    );
 }
 
 /// The packages of the default build with their features, also those that run during the build.
@@ -307,7 +326,7 @@ struct Function {
 /// The functions of the product, its benchmarks, examples and suites; unit tests are left out.
 fn functions() -> Vec<Function> {
     let mut found = Vec::new();
-    for folder in ["src", "benches", "examples", "suites"] {
+    for folder in ["src", "benches", "examples", "suites", "playground/src"] {
         for (_, path, text) in sources_below(folder) {
             found.extend(Outline::read(&text).functions.into_iter().map(|outline| {
                 let place = show(&path, outline.line);

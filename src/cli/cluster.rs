@@ -11,9 +11,6 @@ use std::fs;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process};
-
 use self::folder::{ClusterFolder, POLL_INTERVAL, folders};
 use super::args::OneRelease;
 use super::args::time_limit;
@@ -21,6 +18,7 @@ use super::existing::{self, ContextArgs};
 use super::exit;
 use super::failure::Failure;
 use super::output::show;
+use crate::engine::process_group;
 use crate::model::time::Span;
 
 pub(super) use self::folder::sweep;
@@ -135,6 +133,10 @@ fn argument(text: &str) -> Result<String, String> {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
+    if !cfg!(unix) {
+        let what = format!("`kube-lockstep cluster` requires {}", process_group::SYSTEMS);
+        return Err(Failure::engine(what).into());
+    }
     match &args.command {
         Command_::Start(args) => start(args),
         Command_::Stop(args) => stop(args),
@@ -161,20 +163,17 @@ fn stop(args: &Named) -> anyhow::Result<u8> {
         return Err(cluster.not_running().into());
     }
     let pid = fs::read_to_string(cluster.file("pid")).ok().and_then(|pid| pid.parse().ok());
-    let Some(pid) = pid.and_then(Pid::from_raw) else {
+    let Some(pid) = pid else {
         let what = format!("the control plane `{}` is still starting", cluster.name);
         return Err(Failure::engine(what).hint("try again in a moment").into());
     };
-    match kill_process(pid, Signal::TERM) {
-        // The process was killed, and its guard is about to clean up.
-        Err(Errno::SRCH) => {}
-        sent => sent?,
-    }
+    // If the process does not exist, it was killed, and its guard is about to clean up.
+    process_group::terminate(pid)?;
     let begin = Instant::now();
     while cluster.is_running()? {
         if begin.elapsed() > END_LIMIT {
             let what =
-                format!("the control plane `{}` (process {pid:?}) does not stop", cluster.name);
+                format!("the control plane `{}` (process {pid}) does not stop", cluster.name);
             return Err(Failure::engine(what).into());
         }
         std::thread::sleep(POLL_INTERVAL);

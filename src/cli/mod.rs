@@ -15,6 +15,7 @@ mod explain;
 mod failure;
 mod fixtures;
 mod fuzz;
+mod import;
 mod init;
 mod interrupt;
 mod list;
@@ -87,6 +88,8 @@ enum Command {
     /// examples take the place of missing values, and comments name them. Without it, writes a
     /// template with comments.
     Init(init::Args),
+    /// Save recorded metrics as a load
+    Import(import::Args),
     /// Search for differences between the model and upstream in generated scenarios
     ///
     /// Generates scenarios from a seed, with ratios, ages and replicas at the edges of the
@@ -168,6 +171,7 @@ pub fn main() -> ExitCode {
         Command::Predict(args) => predict::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Init(args) => init::run(&args),
+        Command::Import(args) => import::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Diff(args) => diff::run(&args),

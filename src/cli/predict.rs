@@ -11,7 +11,8 @@ use super::manifests::{self, ManifestArgs};
 use super::output::{columns, show, unless_closed};
 use super::reports::ReportFile;
 use crate::model::rules::Release;
-use crate::report::{html, json, table};
+use crate::report::unmet::UnmetOf;
+use crate::report::{csv, html, json, table};
 use crate::scenario::Scenario;
 use crate::{Predict, Prediction};
 
@@ -39,6 +40,9 @@ pub(super) struct Args {
     /// Also write the prediction as a page with charts and the derivation of each tick
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Also write the ticks as CSV, for a spreadsheet
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
     #[command(flatten)]
     source: Source,
     /// Only this HPA of the manifests: NAME or NAMESPACE/NAME
@@ -52,20 +56,32 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let fixtures = args.source.fixtures.as_deref();
     let scenarios =
         manifests::scenarios(&args.names, &args.manifests, args.hpa.as_deref(), fixtures)?;
-    if args.html.is_some() && scenarios.len() > 1 {
-        let what = format!("--html writes one prediction, and these are {}", scenarios.len());
+    let single = [("--html", &args.html), ("--csv", &args.csv)];
+    if let Some((flag, _)) = single.into_iter().find(|(_, file)| file.is_some())
+        && scenarios.len() > 1
+    {
+        let what = format!("{flag} writes one prediction, and these are {}", scenarios.len());
         let hint = "name one scenario, or select one HPA with --hpa";
         return Err(Failure::usage(what).hint(hint).into());
     }
-    let mut html = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
+    let mut files = Files {
+        html: args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?,
+        csv: args.csv.as_deref().map(|path| ReportFile::open("--csv", path)).transpose()?,
+    };
     let mut code = exit::CONFORMS;
     for (index, scenario) in scenarios.iter().enumerate() {
         if index > 0 && args.format == Format::Text {
             show("\n")?;
         }
-        code = code.max(predict(args, scenario, scenarios.len() > 1, html.take())?);
+        code = code.max(predict(args, scenario, scenarios.len() > 1, &mut files)?);
     }
     Ok(code)
+}
+
+/// The files of a prediction beside its output.
+struct Files {
+    html: Option<ReportFile>,
+    csv: Option<ReportFile>,
 }
 
 /// Predicts a scenario, and returns the exit code.
@@ -73,13 +89,14 @@ fn predict(
     args: &Args,
     scenario: &Arc<Scenario>,
     several: bool,
-    html: Option<ReportFile>,
+    files: &mut Files,
 ) -> anyhow::Result<u8> {
     let release: Release = args.release.release;
     let prediction = Predict::new(scenario.clone()).release(release).run();
     let applies = prediction.is_supported();
     let Prediction { run, unmet, .. } = &prediction;
     let whole = run.undetermined.is_none();
+    let of = UnmetOf { id: &scenario.id, path: &scenario.path, release: &run.trace.release };
     match args.format {
         Format::Text => {
             let mut text = String::new();
@@ -90,18 +107,21 @@ fn predict(
             if whole {
                 let here = scenario.expect.iter().filter(|it| it.releases.contains(release));
                 let expected = if applies { here.count() } else { 0 };
-                text.push_str(&table::expectations(&scenario.path, expected, unmet, columns()));
+                text.push_str(&table::expectations(of, expected, unmet, columns()));
             }
             show(&text)?;
         }
         Format::Json => {
             let skipped = scenario.unsupported_on(release);
             let id = several.then_some(&*scenario.id);
-            let summary = json::FreeRunSummary { id, unmet, skipped: skipped.as_deref() };
+            let summary = json::FreeRunSummary { id, unmet, of, skipped: skipped.as_deref() };
             unless_closed(json::free_run(&mut io::stdout(), run, &summary))?;
         }
     }
-    if let Some(mut file) = html {
+    if let Some(file) = &mut files.csv {
+        file.write_all(csv::ticks(run).as_bytes())?;
+    }
+    if let Some(file) = &mut files.html {
         let note = (!applies).then(|| table::other_release_text(scenario, release));
         let page = html::prediction(scenario, run, unmet, note.as_deref());
         file.write_all(page.as_bytes())?;

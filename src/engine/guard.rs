@@ -5,8 +5,9 @@
 pub(crate) mod cluster;
 
 use std::ffi::OsStr;
-use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+
+use super::process_group;
 
 /// Runs a command, and exits as it exits. At the end of the input, it ends the process group of the
 /// command and removes the folder that is the first argument.
@@ -27,7 +28,8 @@ exit $status
 /// which does not receive Ctrl-C.
 pub(crate) fn shell<A: AsRef<OsStr>>(script: &str, args: impl IntoIterator<Item = A>) -> Command {
     let mut shell = Command::new("sh");
-    shell.args(["-c", script, "guard"]).args(args).process_group(0);
+    shell.args(["-c", script, "guard"]).args(args);
+    process_group::of_its_own(&mut shell);
     shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     shell
 }

@@ -22,12 +22,15 @@ pub mod model;
 #[cfg(feature = "engines")]
 pub mod options;
 #[cfg(feature = "engines")]
+pub(crate) mod process_group;
+#[cfg(feature = "engines")]
 pub mod recorded;
 #[cfg(feature = "engines")]
 pub mod registry;
 #[cfg(feature = "engines")]
 pub(crate) mod runtime;
 pub mod sent_events;
+pub(crate) mod shell;
 #[cfg(feature = "engines")]
 pub mod source;
 #[cfg(feature = "engines")]

@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use super::shell::shell_word;
 use crate::model::rules::Release;
 
 /// An address of this machine, as an API server reaches it.
@@ -101,16 +102,6 @@ pub struct ClusterInfo {
 pub fn command_line(command: &[OsString]) -> String {
     let words = command.iter().skip(1).map(|word| shell_word(&word.to_string_lossy()));
     once("kube-lockstep".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
-}
-
-/// The text as one word of a shell command.
-#[must_use]
-pub fn shell_word(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
-    match !text.is_empty() && text.chars().all(plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    }
 }
 
 #[cfg(test)]

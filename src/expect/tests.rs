@@ -1,9 +1,15 @@
 //! Tests of the evaluation, message by message.
 
 use super::*;
-use crate::model::api::ConditionType;
-use crate::model::observation::{ControllerAction, EventType, ScaleWrite, StatusWrite};
-use crate::scenario::resolved::{AtMost, Between};
+use crate::model::api::{
+    Condition, ConditionType, HpaStatus, MetricStatus, MetricValueStatus, ResourceMetricStatus,
+};
+use crate::model::observation::{ControllerAction, Event, EventType, ScaleWrite, StatusWrite};
+use crate::model::quantity::Quantity;
+use crate::scenario::resolved::{
+    AtMost, Between, ExpectedCondition, ExpectedEvent, ExpectedMetric, ExpectedSeries, NumberRange,
+    PercentRange, QuantityRange, Since,
+};
 
 /// Reconciles every 15 s from t=0, each with the replicas that it writes, if any.
 fn ticks(replicas: &[Option<i32>]) -> Vec<Observation> {
@@ -49,6 +55,8 @@ fn timed(when: When, what: Expectation) -> Expectation {
         When::Always(from, to) => Expectation { always: between(from, to), ..what },
         When::Never(from, to) => Expectation { never: between(from, to), ..what },
         When::Within { of, span } => Expectation { of: Some(of), within: Some(span), ..what },
+        When::Series(series) => Expectation { series: Some(series), ..what },
+        When::Sequence(sizes) => Expectation { sequence: Some(sizes), ..what },
         When::Whole => what,
     }
 }
@@ -389,4 +397,131 @@ fn a_write_of_the_same_replicas_is_not_a_change() {
         unmet(When::Tick(2), rescaled, &run),
         some("tick 2 (t=15s): rescaled: expected no change of replicas, was 3 -> 4")
     );
+}
+
+/// Reconciles of a metric at these percentages of the request.
+fn percentages(percent: &[i32]) -> Vec<Observation> {
+    let mut run = ticks(&vec![None; percent.len()]);
+    for (tick, percent) in run.iter_mut().zip(percent) {
+        let current = MetricValueStatus {
+            average_utilization: Some(*percent),
+            average_value: Quantity::parse(&format!("{percent}0m")).ok(),
+            value: None,
+        };
+        let resource = ResourceMetricStatus { name: "cpu".into(), current };
+        let status = HpaStatus {
+            current_metrics: vec![MetricStatus::Resource { resource }],
+            ..HpaStatus::default()
+        };
+        tick.push(ControllerAction::UpdateStatus(StatusWrite { status, ..StatusWrite::default() }));
+    }
+    run
+}
+
+fn metric(name: &str, utilization: Option<PercentRange>) -> Expectation {
+    let metric = ExpectedMetric { name: name.into(), utilization, ..ExpectedMetric::default() };
+    Expectation { metrics: vec![metric], ..Expectation::default() }
+}
+
+#[test]
+fn metrics_are_those_of_the_status() {
+    let run = percentages(&[101, 80]);
+    let percent = |min, max| Some(PercentRange { min, max });
+    assert_eq!(unmet(When::Tick(1), metric("cpu", percent(101, 101)), &run), None);
+    assert_eq!(unmet(When::Tick(2), metric("cpu", percent(0, 80)), &run), None);
+    assert_eq!(
+        unmet(When::Tick(2), metric("cpu", percent(101, 101)), &run),
+        some("tick 2 (t=15s): metric cpu: expected utilization 101%, was utilization 80%")
+    );
+    assert_eq!(
+        unmet(When::Tick(2), metric("memory", percent(0, 5)), &run),
+        some("tick 2 (t=15s): metric memory: missing; the status has cpu 80% (800m each)")
+    );
+    let quantity = |text: &str| Quantity::parse(text).ok();
+    let mut average = metric("cpu", None);
+    let range = QuantityRange { min: quantity("1"), max: quantity("1010m") };
+    average.metrics[0].average_value = Some(range);
+    assert_eq!(unmet(When::Tick(1), average.clone(), &run), None);
+    average.metrics[0].value = Some(QuantityRange { min: quantity("3"), max: None });
+    assert_eq!(
+        unmet(When::Tick(2), average, &run),
+        some(
+            "tick 2 (t=15s): metric cpu: expected averageValue 1 to 1010m and value at least 3, \
+             was averageValue 800m and value not set"
+        )
+    );
+}
+
+#[test]
+fn a_tolerance_accepts_the_values_of_ticks_nearby() {
+    let run = ticks(&[None, None, Some(6), None]);
+    let expect = |tolerance_ticks| Expectation { tolerance_ticks, ..replicas(6, 6) };
+    assert_eq!(unmet(When::Tick(2), expect(1), &run), None);
+    assert_eq!(unmet(When::At(at(20)), expect(1), &run), None);
+    assert_eq!(
+        unmet(When::Tick(1), expect(1), &run),
+        some("tick 1 (t=0s): replicas: expected 6, was 3 (nor 1 tick earlier or later)")
+    );
+    assert_eq!(unmet(When::Tick(1), expect(2), &run), None);
+}
+
+#[test]
+fn a_series_compares_the_replicas_at_regular_times() {
+    let run = ticks(&[None, Some(4), None, Some(6), None, Some(9)]);
+    let expect = |from, sizes: &[i32]| {
+        let replicas = sizes.iter().map(|size| NumberRange { min: *size, max: *size }).collect();
+        When::Series(ExpectedSeries { every: Span::from_secs(30), from, replicas })
+    };
+    assert_eq!(unmet(expect(None, &[3, 4, 6]), Expectation::default(), &run), None);
+    assert_eq!(unmet(expect(Some(at(20)), &[4, 6, 9]), Expectation::default(), &run), None);
+    assert_eq!(
+        unmet(expect(None, &[3, 5, 7]), Expectation::default(), &run),
+        some("t=30s, tick 3 (t=30s): replicas: expected 5, was 4 (and 1 more of 3 values)")
+    );
+    let near = Expectation { tolerance_ticks: 1, ..Expectation::default() };
+    assert_eq!(unmet(expect(None, &[4, 6, 9]), near, &run), None);
+}
+
+#[test]
+fn a_sequence_is_all_sizes_in_order() {
+    let run = ticks(&[None, Some(4), None, Some(6)]);
+    let expect = |sizes: &[i32]| When::Sequence(sizes.to_vec());
+    assert_eq!(unmet(expect(&[3, 4, 6]), Expectation::default(), &run), None);
+    for (sizes, difference) in [
+        (&[3, 6][..], "number 2 (tick 2 (t=15s)): expected 6, was 4"),
+        (&[3, 4], "number 3 (tick 4 (t=45s)): expected no change, was 6"),
+        (&[3, 4, 6, 7], "number 4 (tick 4 (t=45s)): expected 7, was no change"),
+    ] {
+        let text = unmet(expect(sizes), Expectation::default(), &run).unwrap_or_default();
+        assert!(text.ends_with(difference), "{text}");
+    }
+    // A user's change is part of the sequence.
+    let expectation = timed(expect(&[3, 8, 4, 6]), Expectation::default());
+    let user = [outside(10, 8)];
+    assert_eq!(evaluate(&[expectation], Release::NEWEST, &run, &targets(), &user), []);
+}
+
+#[test]
+fn times_can_count_from_the_first_reconcile() {
+    let mut run = ticks(&[None, Some(6), Some(8)]);
+    for tick in &mut run {
+        tick.at = tick.at + Span::from_secs(15);
+    }
+    let expect = |since, size| Expectation { since, ..replicas(size, size) };
+    assert_eq!(unmet(When::At(at(15)), expect(Since::FirstReconcile, 6), &run), None);
+    assert_eq!(unmet(When::At(at(15)), expect(Since::Start, 3), &run), None);
+    assert_eq!(unmet(When::Always(at(30), at(900)), expect(Since::FirstReconcile, 8), &run), None);
+}
+
+#[test]
+fn an_unmet_expectation_names_its_values_and_its_tick() {
+    let run = ticks(&[None, Some(6)]);
+    let expect = [timed(When::Tick(1), replicas(3, 3)), timed(When::Tick(2), replicas(7, 9))];
+    let unmet = evaluate(&expect, Release::NEWEST, &run, &targets(), &[]);
+    let [unmet] = unmet.as_slice() else { panic!("{unmet:?}") };
+    assert_eq!((unmet.number, unmet.tick), (2, Some(UnmetTick { tick: 2, at: at(15), index: 1 })));
+    let [value] = unmet.values.as_slice() else { panic!("{unmet:?}") };
+    assert_eq!((&*value.field, &*value.expected, &*value.observed), ("replicas", "7 to 9", "6"));
+    let explained = unmet.clone().with_reason(|index| Some(format!("reason {index}")));
+    assert_eq!(explained.why, "reason 1");
 }

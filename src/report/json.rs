@@ -2,6 +2,7 @@
 //!
 //! Times are durations since the start of the scenario in Go's format (`1m30s`).
 
+use super::unmet::{UnmetLine, UnmetOf};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -70,6 +71,8 @@ pub struct FreeRunSummary<'a> {
     pub id: Option<&'a str>,
     /// The expectations that are not met.
     pub unmet: &'a [Unmet],
+    /// The run that the expectations belong to.
+    pub of: UnmetOf<'a>,
     /// Why an engine would skip the scenario.
     pub skipped: Option<&'a str>,
 }
@@ -79,7 +82,7 @@ pub struct FreeRunSummary<'a> {
 /// # Errors
 /// If writing fails.
 pub fn free_run(out: &mut dyn Write, run: &FreeRun, about: &FreeRunSummary<'_>) -> io::Result<()> {
-    let FreeRunSummary { id, unmet, skipped } = *about;
+    let FreeRunSummary { id, unmet, of, skipped } = *about;
     for (index, tick) in run.ticks.iter().enumerate() {
         let mut tick = tick_line(index + 1, tick);
         if let Some(id) = id {
@@ -93,7 +96,7 @@ pub fn free_run(out: &mut dyn Write, run: &FreeRun, about: &FreeRunSummary<'_>) 
         "release": run.trace.release,
         "ticks": run.ticks.len(),
         "rescales": rescales.count(),
-        "unmet": unmet,
+        "unmet": of.lines(unmet),
     });
     if let Some(id) = id {
         summary["scenario"] = json!(id);
@@ -175,7 +178,7 @@ pub(super) struct ScenarioLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) divergence: Option<DivergenceLine>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) unmet: Vec<Unmet>,
+    pub(super) unmet: Vec<UnmetLine>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) known: Vec<KnownHit>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -237,7 +240,7 @@ impl ScenarioLine {
                 Verdict::Diverges(divergence) => Some(DivergenceLine::of(outcome, divergence)),
                 _ => None,
             },
-            unmet: outcome.unmet.clone(),
+            unmet: UnmetOf::outcome(outcome).lines(&outcome.unmet),
             known: outcome.known.clone(),
             notes: outcome.notes.clone(),
             boundaries: outcome.ambiguous_ticks,

@@ -7,13 +7,16 @@
 pub mod change;
 pub mod chart;
 pub mod comparison;
+pub mod csv;
 mod difference;
 pub mod explain;
+#[cfg(feature = "engines")]
 pub mod fuzz;
+#[cfg(feature = "engines")]
 pub mod fuzz_results;
 #[cfg(feature = "cli")]
 pub mod github;
-#[cfg(feature = "cli")]
+#[cfg(feature = "pages")]
 pub mod html;
 pub mod json;
 #[cfg(feature = "cli")]
@@ -22,6 +25,7 @@ mod layout;
 #[cfg(feature = "cli")]
 pub mod markdown;
 mod outcome;
+#[cfg(feature = "engines")]
 pub mod results;
 mod scale;
 #[doc(hidden)]
@@ -29,6 +33,7 @@ pub mod style;
 pub mod table;
 #[cfg(feature = "cli")]
 pub mod terminal;
+pub mod unmet;
 
 use std::io;
 
@@ -122,8 +127,8 @@ fn headline(outcome: &Outcome) -> String {
 }
 
 /// Text without colors.
-#[cfg(feature = "cli")]
-fn plain(text: &str) -> String {
+#[must_use]
+pub fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }
 

@@ -8,6 +8,7 @@ use anstyle::Style;
 use super::difference::{below_each_other, is_short, side_by_side};
 use super::layout::{Align, Columns, hanging, width, wrap};
 use super::style::{BAD, DIM, STRONG, WARN, paint};
+use super::unmet::{UnmetOf, with_fixtures_folder};
 use super::{counted, replay};
 use crate::compare::Divergence;
 use crate::model::observation::{Observation, ScaleWrite};
@@ -99,17 +100,7 @@ pub(super) fn replay_command(outcome: &Outcome, run: Option<&Setting>) -> String
         release: outcome.release.clone(),
         ..run.cloned().unwrap_or_default()
     };
-    with_fixtures_folder(outcome, replay(&outcome.id, &setting))
-}
-
-/// A command for a scenario, with the folder of its fixtures if it is not the default.
-fn with_fixtures_folder(outcome: &Outcome, command: String) -> String {
-    let file = outcome.path.strip_suffix(".yaml").or_else(|| outcome.path.strip_suffix(".yml"));
-    let folder = file.and_then(|file| file.strip_suffix(&format!("/{}", outcome.id)));
-    match folder.filter(|folder| *folder != "fixtures") {
-        Some(folder) => format!("{command} --fixtures {}", shell_word(folder)),
-        None => command,
-    }
+    with_fixtures_folder(&outcome.id, &outcome.path, replay(&outcome.id, &setting))
 }
 
 fn closing(out: &mut String, outcome: &Outcome, run: Option<&Setting>) {
@@ -137,7 +128,7 @@ fn diverges(
         let id = shell_word(&outcome.id);
         let (tick, release) = (divergence.tick, &outcome.release);
         let tick = format!("kube-lockstep explain {id} --tick {tick} --release {release}");
-        let command = with_fixtures_folder(outcome, tick);
+        let command = with_fixtures_folder(&outcome.id, &outcome.path, tick);
         let _ = writeln!(out, "  full derivation of the model: {}", paint(STRONG, &command));
     }
     out
@@ -308,8 +299,7 @@ fn actions(tick: &Observation) -> String {
 
 fn unmet(out: &mut String, outcome: &Outcome, columns: usize) {
     for unmet in &outcome.unmet {
-        let label = format!("{}: ", location(outcome, unmet.line));
-        out.push_str(&hanging(&label, &unmet.what, 2, columns));
+        out.push_str(&UnmetOf::outcome(outcome).text(unmet, columns));
     }
 }
 

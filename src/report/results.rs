@@ -150,7 +150,7 @@ fn outcome(line: ScenarioLine) -> Result<Outcome, String> {
         why: reasons,
         derivations: Vec::new(),
         scenario: None,
-        unmet: line.unmet,
+        unmet: line.unmet.into_iter().map(|line| line.unmet).collect(),
         notes: line.notes,
         ambiguous_ticks: line.boundaries,
         retries: line.replays,

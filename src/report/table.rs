@@ -1,5 +1,6 @@
 //! The model's prediction as a table: one row per tick; ticks without changes are folded.
 
+use super::unmet::UnmetOf;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -421,7 +422,7 @@ fn is_ordinary(condition: &Condition) -> bool {
 
 /// The expectations that are not met, or the number of expectations if all are met.
 #[must_use]
-pub fn expectations(path: &str, expected: usize, unmet: &[Unmet], columns: usize) -> String {
+pub fn expectations(of: UnmetOf<'_>, expected: usize, unmet: &[Unmet], columns: usize) -> String {
     if unmet.is_empty() {
         let met = if expected == 1 { "expectation is met" } else { "expectations are met" };
         return if expected == 0 {
@@ -437,7 +438,7 @@ pub fn expectations(path: &str, expected: usize, unmet: &[Unmet], columns: usize
         paint(BAD, &format!("{} of {} not met:", unmet.len(), counted(expected, "expectation")))
     );
     for unmet in unmet {
-        out.push_str(&hanging(&format!("{path}:{}: ", unmet.line), &unmet.what, 2, columns));
+        out.push_str(&of.text(unmet, columns));
     }
     out
 }

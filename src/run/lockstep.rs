@@ -466,6 +466,8 @@ pub(super) fn conclude(
         &ScaleTargets::of(scenario),
         &findings.external_scales,
     );
+    let why = |index: usize| findings.why.get(index).cloned();
+    outcome.unmet = outcome.unmet.drain(..).map(|unmet| unmet.with_reason(why)).collect();
     outcome.ticks = findings.compared;
     outcome.poisoned = match &findings.divergence {
         Some(divergence) => findings.trace.ticks.len().saturating_sub(divergence.tick),

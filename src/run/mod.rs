@@ -41,9 +41,8 @@ pub use runner::run_all;
 pub use shard::Shard;
 
 #[cfg(feature = "engines")]
-pub use crate::engine::options::shell_word;
-#[cfg(feature = "engines")]
 pub use crate::engine::registry::EngineChoice;
+pub use crate::engine::shell::shell_word;
 
 use crate::compare::{Divergence, KnownDisagreement};
 use crate::expect::Unmet;

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::expected_metric::ExpectedMetric;
+use super::metrics::is_default;
 use super::releases::ReleaseRange;
 use super::text::{As, Duration, Form, Instant, NumberText, PositiveDuration, Status, TextOrMap};
 use crate::model::time::{Span, Time};
 
 /// An expectation: a time (exactly one of `tick`, `at`, `always`, `never`, `within`) and the
-/// expected values; or `atMost` alone.
+/// expected values; or one of `atMost`, `series` and `sequence` alone.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "an expectation, for instance {tick: 1, replicas: 6}")]
@@ -24,12 +26,17 @@ use crate::model::time::{Span, Time};
         {"required": ["never"]},
         {"required": ["within"]},
         {"required": ["atMost"]},
+        {"required": ["series"]},
+        {"required": ["sequence"]},
     ],
     "anyOf" = [
         {"required": ["atMost"]},
+        {"required": ["series"]},
+        {"required": ["sequence"]},
         {"required": ["replicas"]},
         {"required": ["desiredReplicas"]},
         {"required": ["currentReplicas"]},
+        {"required": ["metrics"]},
         {"required": ["conditions"]},
         {"required": ["events"]},
         {"required": ["rescaled"]},
@@ -64,9 +71,24 @@ pub struct Expectation {
     /// With `within`: the beginning of the period. Default 0s.
     #[serde(default, with = "As::<Option<Instant>>", skip_serializing_if = "Option::is_none")]
     pub of: Option<Time>,
+    /// The time from which `at`, `always`, `never`, `within` and `series` count. Default: the start
+    /// of the scenario. The first reconcile is one sync period later in releases before 1.37.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub since: Since,
     /// A limit on the number of changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<AtMost>,
+    /// The target's replicas at regular times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub series: Option<ExpectedSeries>,
+    /// All numbers of replicas of the target in the whole run, in order, from the initial number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1), inner(range(min = 0)))]
+    pub sequence: Option<Vec<i32>>,
+    /// With `tick`, `at` or `series`: the values may also be those of a reconcile up to this many
+    /// ticks earlier or later. Default 0.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tolerance_ticks: u32,
     /// The target's replicas after the reconcile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<NumberRange>,
@@ -76,6 +98,9 @@ pub struct Expectation {
     /// `status.currentReplicas`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_replicas: Option<NumberRange>,
+    /// Values that `status.currentMetrics` must contain.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<ExpectedMetric>,
     /// Conditions that the status must contain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<ExpectedCondition>,
@@ -109,10 +134,25 @@ impl Expectation {
             When::Never(from, to)
         } else if let Some(span) = self.within {
             When::Within { of: self.of.unwrap_or_default(), span }
+        } else if let Some(series) = &self.series {
+            When::Series(series.clone())
+        } else if let Some(sizes) = &self.sequence {
+            When::Sequence(sizes.clone())
         } else {
             When::Whole
         }
     }
+}
+
+/// The time from which the times of an expectation count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Since {
+    /// The start of the scenario.
+    #[default]
+    Start,
+    /// The first reconcile of the run, or of the expectation's HPA.
+    FirstReconcile,
 }
 
 /// A span of the run, both ends included.
@@ -151,6 +191,34 @@ pub struct AtMost {
         skip_serializing_if = "Option::is_none"
     )]
     pub in_: Option<Span>,
+}
+
+/// The target's replicas at regular times.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "a map such as {every: 1m, from: 5m, replicas: [4, 6, 6]}")]
+pub struct ExpectedSeries {
+    /// The time between two values.
+    #[serde(with = "As::<PositiveDuration>")]
+    pub every: Span,
+    /// The time of the first value. Default: the start.
+    #[serde(default, with = "As::<Option<Instant>>", skip_serializing_if = "Option::is_none")]
+    pub from: Option<Time>,
+    /// The replicas after the last reconcile at or before each time.
+    #[schemars(length(min = 1))]
+    pub replicas: Vec<NumberRange>,
+}
+
+impl ExpectedSeries {
+    /// The values with their times.
+    pub fn values(&self) -> impl Iterator<Item = (Time, NumberRange)> {
+        let mut next = self.from.unwrap_or_default();
+        self.replicas.iter().map(move |replicas| {
+            let at = next;
+            next = next + self.every;
+            (at, *replicas)
+        })
+    }
 }
 
 /// Bounds on a number, inclusive. A number alone is both bounds.
@@ -257,6 +325,24 @@ pub struct ExpectedEvent {
     pub message: Option<String>,
 }
 
+impl When {
+    /// The time, later by a span. The number of a reconcile does not change.
+    #[must_use]
+    pub fn later(self, span: Span) -> When {
+        match self {
+            When::At(at) => When::At(at + span),
+            When::Always(from, to) => When::Always(from + span, to + span),
+            When::Never(from, to) => When::Never(from + span, to + span),
+            When::Within { of, span: length } => When::Within { of: of + span, span: length },
+            When::Series(series) => {
+                let from = Some(series.from.unwrap_or_default() + span);
+                When::Series(ExpectedSeries { from, ..series })
+            }
+            other @ (When::Tick(_) | When::Sequence(_) | When::Whole) => other,
+        }
+    }
+}
+
 /// The time of an expectation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum When {
@@ -275,6 +361,10 @@ pub enum When {
         /// The length of the period.
         span: Span,
     },
+    /// At regular times.
+    Series(ExpectedSeries),
+    /// In the whole run, in this order.
+    Sequence(Vec<i32>),
     /// Over the whole run (for counts).
     Whole,
 }

@@ -1,11 +1,12 @@
 //! The list of all text forms, for the decoder.
 
 use super::action::Share;
+use super::expected_metric::PercentText;
 use super::podset::PodSet;
 use super::releases::ReleaseRange;
 use super::text::{
     Amount, AnyQuantity, Duration, DurationOrNever, End, Form, Instant, Malformed, NumberText,
-    PositiveDuration, QuantityText, SignalText, Status,
+    PositiveDuration, QuantityBounds, QuantityText, SignalText, Status,
 };
 
 /// The part of a form that the decoder uses.
@@ -26,7 +27,7 @@ impl FormCheck {
 
     /// The form with this name.
     pub(super) fn named(name: &str) -> Option<&'static FormCheck> {
-        static ALL: [FormCheck; 14] = [
+        static ALL: [FormCheck; 16] = [
             FormCheck::of::<Duration>(),
             FormCheck::of::<PositiveDuration>(),
             FormCheck::of::<DurationOrNever>(),
@@ -41,6 +42,8 @@ impl FormCheck {
             FormCheck::of::<ReleaseRange>(),
             FormCheck::of::<NumberText>(),
             FormCheck::of::<Status>(),
+            FormCheck::of::<PercentText>(),
+            FormCheck::of::<QuantityBounds>(),
         ];
         ALL.iter().find(|form| form.name == name)
     }

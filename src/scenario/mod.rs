@@ -18,6 +18,7 @@ pub mod draft;
 mod entries;
 mod error;
 mod expectation;
+mod expected_metric;
 mod forms;
 mod hash;
 mod kinds;
@@ -51,6 +52,7 @@ use serde_json::Value;
 
 pub use self::error::{Error, Problem};
 pub use self::podset::PodSetError;
+pub use self::recording::{AnswerOverview, RecordingError, check_answer};
 pub use self::releases::RangeError;
 pub use self::resolved::Scenario;
 pub use self::schema::schema;

@@ -11,8 +11,10 @@ pub use super::action::{
 pub use super::autoscaler::Autoscaler;
 pub use super::entries::Entries;
 pub use super::expectation::{
-    AtMost, Between, Expectation, ExpectedCondition, ExpectedEvent, NumberRange, When,
+    AtMost, Between, Expectation, ExpectedCondition, ExpectedEvent, ExpectedSeries, NumberRange,
+    Since, When,
 };
+pub use super::expected_metric::{ExpectedMetric, PercentRange, QuantityRange};
 pub use super::kinds::{BUILT_IN, ScalableKind, Target, WITHOUT_SCALE};
 pub use super::metrics::{
     DescribedObject, Exception, ExternalMetric, Metrics, ObjectMetric, PodsMetric, Point,

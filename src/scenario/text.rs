@@ -419,6 +419,15 @@ narrower_form! {
 }
 
 narrower_form! {
+    /// An expected quantity. A map in its place holds bounds.
+    QuantityBounds: Quantity = AnyQuantity, "\0quantity or bounds",
+    expected "a quantity such as 500m, or {atLeast: …, atMost: …}",
+    or_map true,
+    fallback "0",
+    AnyQuantity::read
+}
+
+narrower_form! {
     /// A quantity that is not negative.
     Amount: Quantity = AnyQuantity, "\0amount",
     expected AnyQuantity::EXPECTED, or_map false, fallback "0",

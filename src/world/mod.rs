@@ -33,4 +33,5 @@ pub use cluster::{Cluster, UnknownTemplate};
 pub use driver::World;
 pub use hpas::Admission;
 pub use mirror::{Mirror, RealPod};
+pub use signal::signal_at;
 pub use simulation::MAX_PODS;

@@ -52,8 +52,9 @@ fn fenceposts(surge: Surge, replicas: usize) -> (usize, usize) {
     let part = |share: Share, up: bool| match share {
         Share::Pods(pods) => pods as usize,
         Share::Percent(percent) => {
-            let hundredths = replicas * percent as usize;
-            if up { hundredths.div_ceil(100) } else { hundredths / 100 }
+            let hundredths = replicas as u64 * u64::from(percent);
+            let pods = if up { hundredths.div_ceil(100) } else { hundredths / 100 };
+            usize::try_from(pods).unwrap_or(usize::MAX)
         }
     };
     let (more, fewer) = (part(surge.max_surge, true), part(surge.max_unavailable, false));
@@ -113,7 +114,10 @@ impl Rollout {
         let mut left = difference;
         for &index in &order {
             let desired = &mut self.replica_sets[index].desired;
-            let share = (*desired * allowed * 2 + before) / (before * 2).max(1);
+            // In 64 bits: the product of many pods exceeds the 32 bits of `usize` on WebAssembly.
+            let doubled = *desired as u64 * allowed as u64 * 2;
+            let share = (doubled + before as u64) / (before as u64 * 2).max(1);
+            let share = usize::try_from(share).unwrap_or(usize::MAX);
             let part =
                 if up { share.saturating_sub(*desired) } else { desired.saturating_sub(share) };
             let part = part.min(left);

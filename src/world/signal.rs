@@ -116,6 +116,13 @@ pub(super) fn quantity(signal: &Signal, reading: Reading, grain: Grain) -> Optio
     }
 }
 
+/// The value of a signal at a time in milli-units, before it is shared by pods or rounded to whole
+/// units: for charts of the load. None: there is no sample.
+#[must_use]
+pub fn signal_at(signal: &Signal, at: Time) -> Option<i64> {
+    milli(signal, read(signal, at, Grain::Signed))
+}
+
 /// The reading of a signal in milli-units. None: there is no sample.
 pub(super) fn milli(signal: &Signal, reading: Reading) -> Option<i64> {
     match reading {

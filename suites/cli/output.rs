@@ -172,7 +172,24 @@ fn a_report_that_cannot_be_written_is_an_error_before_the_run() {
     let assert = kube_lockstep(&twice).assert().code(2);
     let expected = "--report junit=/dev/null: there is another report in this file";
     assert!(stderr(&assert).contains(expected), "{}", stderr(&assert));
-    let assert = kube_lockstep(&["predict", text(&file), "--html", &inside]).assert().code(2);
-    assert_eq!(stdout(&assert), "");
-    assert!(stderr(&assert).contains("--html: "), "{}", stderr(&assert));
+    for flag in ["--html", "--csv"] {
+        let assert = kube_lockstep(&["predict", text(&file), flag, &inside]).assert().code(2);
+        assert_eq!(stdout(&assert), "");
+        assert!(stderr(&assert).contains(&format!("{flag}: ")), "{}", stderr(&assert));
+    }
+}
+
+#[test]
+fn predictions_are_written_as_csv() {
+    let (folder, file) = folder("");
+    let ticks = folder.path().join("ticks.csv");
+    let arguments = ["predict", text(&file), "--format", "json", "--csv", text(&ticks)];
+    let lines = json(&kube_lockstep(&arguments).assert().code(0));
+    let rows = fs::read_to_string(&ticks).expect("the file was written");
+    assert!(rows.starts_with("tick,seconds,hpa,cpu,cpu target,ready,"), "{rows}");
+    // A header in place of the summary.
+    assert_eq!(rows.lines().count(), lines.len());
+    let both = ["predict", text(&file), text(&file), "--csv", text(&ticks)];
+    let assert = kube_lockstep(&both).assert().code(2);
+    assert!(stderr(&assert).contains("--csv writes one prediction"), "{}", stderr(&assert));
 }

@@ -4,8 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cli::failure::Failure;
@@ -59,8 +58,7 @@ impl ClusterFolder {
                 Err(TryLockError::Error(error)) => return Err(error),
             }
             // The previous holder may have removed the file in the meantime.
-            let current = fs::metadata(self.lock_file()).map(|it| it.ino()).ok();
-            if current == Some(file.metadata()?.ino()) {
+            if is_file_at(&file, &self.lock_file())? {
                 return Ok(Some(file));
             }
         }
@@ -109,6 +107,21 @@ impl ClusterFolder {
         let what = format!("no control plane `{}` is running", self.name);
         Failure::nothing(what).hint("start it with `kube-lockstep cluster start`")
     }
+}
+
+/// Returns true if an open file is still the one at a path.
+#[cfg(unix)]
+fn is_file_at(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let current = fs::metadata(path).map(|it| it.ino()).ok();
+    Ok(current == Some(file.metadata()?.ino()))
+}
+
+/// Returns true: Windows does not remove open files.
+#[cfg(not(unix))]
+fn is_file_at(_: &File, _: &Path) -> io::Result<bool> {
+    Ok(true)
 }
 
 /// The log of the start, next to the folder.

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +22,7 @@ use crate::cli::{exit, interrupt};
 use crate::engine::embedded::{self, Options, Running};
 use crate::engine::guard::cluster::REMOVE_FILES;
 use crate::engine::guard::shell;
+use crate::engine::process_group;
 use crate::model::rules::Release;
 
 /// The maximum time for which another process may hold the lock to check it or to clean up.
@@ -101,9 +101,7 @@ pub(super) fn start(args: &StartArgs) -> anyhow::Result<u8> {
         .spawn()?;
     while !cluster.kubeconfig().exists() {
         if interrupted.is_cancelled() {
-            if let Some(pid) = Pid::from_raw(child.id().try_into()?) {
-                kill_process(pid, Signal::TERM)?;
-            }
+            process_group::terminate(child.id())?;
             child.wait()?;
             cluster.remove_if_free()?;
             let what = format!("interrupted: the control plane `{}` was not started", cluster.name);

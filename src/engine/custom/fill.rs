@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{Controller, KUBECONFIG, PLACEHOLDERS, Piece, parts};
-use crate::engine::options::shell_word;
+use crate::engine::shell::shell_word;
 use crate::model::flags::{Flags, gate_list};
 use crate::model::time::Span;
 

@@ -1,18 +1,17 @@
 //! The installed Go, and its commands, which report progress and end with this process.
 
 use std::io::{self, BufRead, BufReader};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio_util::sync::CancellationToken;
 
 use super::artifact::NAME;
 use crate::engine::EngineError;
 use crate::engine::guard::{RUN_WITH_FOLDER, shell};
+use crate::engine::process_group;
 
 /// The oldest Go that builds the hosts: `testing/synctest` with timers in bubbles.
 pub const OLDEST_GO: (u32, u32) = (1, 26);
@@ -34,6 +33,10 @@ pub struct Go {
 /// If Go is missing or too old; the error says what to do.
 pub fn find_go() -> Result<Go, EngineError> {
     let (major, minor) = OLDEST_GO;
+    if !cfg!(unix) {
+        let what = format!("building an engine requires {}", process_group::SYSTEMS);
+        return Err(unavailable(what, WITHOUT.to_owned()));
+    }
     let hint = format!("install Go {major}.{minor} or newer and add it to PATH; {WITHOUT}");
     let output = match output_of(Command::new("go").args(["env", "GOVERSION"])) {
         Ok(output) if output.status.success() => output,
@@ -79,17 +82,14 @@ const GO_TIMEOUT: Duration = Duration::from_secs(20);
 /// # Errors
 /// If it can't be started, or is killed.
 fn output_of(command: &mut Command) -> io::Result<Output> {
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()?;
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = process_group::of_its_own(command).spawn()?;
     let deadline = Instant::now() + GO_TIMEOUT;
     while child.try_wait()?.is_none() {
         if Instant::now() >= deadline {
             // The process is not reaped, so no other process has its id.
-            let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+            process_group::kill(child.id());
+            let _ = child.kill();
             child.wait()?;
             return Err(io::ErrorKind::TimedOut.into());
         }

@@ -10,7 +10,6 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use serde::Serialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -18,6 +17,7 @@ use tokio::runtime::Runtime;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::engine::EngineError;
+use crate::engine::process_group;
 use crate::engine::runtime::{self, Threads};
 use crate::trace::wire::Answer;
 
@@ -69,13 +69,11 @@ impl Process {
         let errors = tempfile::tempfile()?;
         let runtime = runtime::start(Threads::Caller).map_err(io::Error::other)?;
         let _entered = runtime.enter();
-        let mut child = Command::new(program)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(errors.try_clone()?)
-            .kill_on_drop(true)
-            .process_group(0)
-            .spawn()?;
+        let mut command = Command::new(program);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors.try_clone()?);
+        command.kill_on_drop(true);
+        process_group::of_its_own(command.as_std_mut());
+        let mut child = command.spawn()?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("its pipes are missing"));
         };
@@ -227,31 +225,18 @@ impl Drop for Process {
 /// The time that a program has to exit by itself.
 const EXIT_GRACE: Duration = Duration::from_millis(200);
 
-/// The interval at which this process checks whether a program has exited: waiting without reaping
-/// it has no notification.
-const POLL_INTERVAL: Duration = Duration::from_millis(5);
-
 /// Waits until a program has exited. It is not reaped, so that no other process gets its id.
 async fn exited(child: &Child) {
-    let Some(pid) = group(child) else { return };
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    // An error means that the program has been reaped.
-    while let Ok(None) = waitid(WaitId::Pid(pid), options) {
-        tokio::time::sleep(POLL_INTERVAL).await;
+    if let Some(id) = child.id() {
+        process_group::exited(id).await;
     }
-}
-
-/// The process group of a program that is not reaped.
-fn group(child: &Child) -> Option<Pid> {
-    child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw)
 }
 
 /// Kills the process group of a program. After the program is reaped, its id could belong to
 /// another process and is not used.
 async fn kill(child: &mut Child) {
-    if let Some(group) = group(child) {
-        // Fails only if no process of the group is left.
-        let _ = kill_process_group(group, Signal::KILL);
+    if let Some(id) = child.id() {
+        process_group::kill(id);
     }
     // Fails only if the program has already exited.
     let _ = child.kill().await;

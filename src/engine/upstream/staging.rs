@@ -8,6 +8,10 @@
 
 use std::fs;
 use std::io;
+#[cfg(unix)]
+use std::os::unix::fs::symlink;
+#[cfg(windows)]
+use std::os::windows::fs::symlink_dir as symlink;
 use std::path::{Path, PathBuf};
 
 use include_dir::Dir;
@@ -147,7 +151,7 @@ fn link(cache: &Path, version: &str, to: &Path) -> io::Result<PathBuf> {
     }
     // Another build may do the same concurrently: renaming replaces its link.
     let own = links.join(format!(".{version}-{}", std::process::id()));
-    std::os::unix::fs::symlink(to, &own)?;
+    symlink(to, &own)?;
     fs::rename(&own, &link)?;
     Ok(link)
 }

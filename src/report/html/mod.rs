@@ -1,8 +1,9 @@
 //! A run as one HTML page: a list of scenarios with filters, and the timeline of each scenario.
 //!
 //! The page loads nothing, is valid as HTML and as XML, and works without a network. The charts are
-//! drawn here; the script of the page (`page.js`) only filters the list and shows the derivation of
-//! the selected tick.
+//! drawn here; the scripts of the page only filter the list (`page.js`) and show the derivation of
+//! the selected tick (`figure.js`). The playground shows [parts](Part) of pages, with `page.css`
+//! and `figure.js`.
 
 mod actions;
 mod chart;
@@ -113,6 +114,33 @@ impl<W: Write> Report for Html<W> {
     fn cut_off(&mut self, why: &str) -> io::Result<()> {
         self.notes.push(format!("the run did not finish: {why}"));
         self.write(None)
+    }
+}
+
+/// The content of one scenario of a page, for another page with the same style.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// The notes and the timelines, as HTML.
+    pub body: String,
+    /// The texts of the ticks, without their numbers: `figure.js` requires them.
+    pub templates: Vec<String>,
+}
+
+impl Part {
+    /// A run of the model alone.
+    #[must_use]
+    pub fn prediction(scenario: &Scenario, run: &FreeRun, unmet: &[Unmet]) -> Part {
+        let mut templates = Templates::default();
+        let section = Section::of_model(scenario, run, unmet, &mut templates);
+        Part { body: section.into_body(), templates: templates.texts() }
+    }
+
+    /// A change between two releases, with the timelines of both.
+    #[must_use]
+    pub fn change(scenario: &Arc<Scenario>, between: Between, changed: &Changed) -> Part {
+        let mut templates = Templates::default();
+        let section = Section::of_change(scenario, between, changed, &mut templates);
+        Part { body: section.into_body(), templates: templates.texts() }
     }
 }
 

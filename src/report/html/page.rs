@@ -47,7 +47,8 @@ pub(super) fn page(mut contents: Contents<'_>) -> String {
         (contents.templates.html())
     };
     let style = concat!("/*<![CDATA[*/\n", include_str!("page.css"), "/*]]>*/");
-    let script = concat!("//<![CDATA[\n", include_str!("page.js"), "//]]>\n");
+    let script =
+        concat!("//<![CDATA[\n", include_str!("figure.js"), include_str!("page.js"), "//]]>\n");
     let title = format!("{}: {}", contents.title, subject(&contents));
     let head = html! {
         (PreEscaped(r#"<meta charset="utf-8"/>"#))

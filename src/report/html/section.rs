@@ -1,5 +1,6 @@
 //! One scenario of a page: its verdict, its divergence, and its timelines.
 
+use crate::report::unmet::UnmetOf;
 use std::sync::Arc;
 
 use maud::{Markup, html};
@@ -55,7 +56,7 @@ impl Section {
         let body = html! {
             (facts(outcome, run.as_ref(), setting))
             (verdict(outcome))
-            (unmet(&outcome.path, &outcome.unmet))
+            (unmet(UnmetOf::outcome(outcome), &outcome.unmet))
             @for known in &outcome.known {
                 p.note { b { "Known disagreement: " } (known.reason) " (" (known.field) ")" }
             }
@@ -82,9 +83,10 @@ impl Section {
         templates: &mut Templates,
     ) -> Section {
         let run = Run::of_model(scenario, free);
+        let of = UnmetOf { id: &scenario.id, path: &scenario.path, release: &free.trace.release };
         let body = html! {
             p.facts { (scenario.path) (figures_of(run.as_ref())) }
-            (self::unmet(&scenario.path, unmet))
+            (self::unmet(of, unmet))
             @if let Some(why) = &free.undetermined {
                 p.note { b { "The run ends early: " } (why) }
             }
@@ -140,6 +142,11 @@ impl Section {
     /// Returns true if the sections differ by their releases only.
     pub(super) fn is_same(&self, other: &Section) -> bool {
         (&self.id, self.verdict, &self.body) == (&other.id, other.verdict, &other.body)
+    }
+
+    /// The content below the summary, as HTML.
+    pub(super) fn into_body(self) -> String {
+        self.body
     }
 
     /// The folder of the scenario.
@@ -297,12 +304,22 @@ fn changed_fields(between: Between, changed: &Changed) -> Markup {
     }
 }
 
-fn unmet(path: &str, unmet: &[Unmet]) -> Markup {
+fn unmet(of: UnmetOf<'_>, unmet: &[Unmet]) -> Markup {
     html! {
         @if !unmet.is_empty() {
             div.div {
                 p { b { (counted(unmet.len(), "unmet expectation")) } }
-                ul { @for unmet in unmet { li { (path) ":" (unmet.line) ": " (unmet.what) } } }
+                ul {
+                    @for unmet in unmet {
+                        li {
+                            (of.path) ":" (unmet.line) ": " (unmet.what)
+                            @if !unmet.why.is_empty() { br; "why: " (unmet.why) }
+                            @if let Some(command) = of.explain_command(unmet) {
+                                br; "explain it: " code { (command) }
+                            }
+                        }
+                    }
+                }
             }
         }
     }

@@ -65,6 +65,11 @@ impl Distinct {
 pub(super) struct Templates(Distinct);
 
 impl Templates {
+    /// The texts.
+    pub(super) fn texts(self) -> Vec<String> {
+        self.0.all
+    }
+
     /// The templates as JSON in the page.
     pub(super) fn html(&self) -> Markup {
         json("templates", &self.0.all)

@@ -25,9 +25,11 @@ const MOST_LISTED: usize = 5;
 
 /// Why a file gives no signal.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct RecordingError {
-    pub(super) what: String,
-    pub(super) hint: Option<String>,
+pub struct RecordingError {
+    /// The problem.
+    pub what: String,
+    /// The solution.
+    pub hint: Option<String>,
 }
 
 impl RecordingError {
@@ -38,6 +40,39 @@ impl RecordingError {
     pub(super) fn hint(self, hint: impl Into<String>) -> RecordingError {
         RecordingError { hint: Some(hint.into()), ..self }
     }
+}
+
+/// The contents of a saved answer of Prometheus.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AnswerOverview {
+    /// The number of series.
+    pub series: usize,
+    /// The number of values of all series.
+    pub samples: usize,
+    /// The time of the first value, in RFC 3339.
+    pub first: String,
+    /// The time of the last value.
+    pub last: String,
+}
+
+/// Checks that the text of a saved answer of Prometheus is usable as a signal: as one, or, with
+/// `by`, as one for each value of this label.
+///
+/// # Errors
+/// Why it is not usable; `path` names the file in the message.
+pub fn check_answer(
+    path: &str,
+    text: &str,
+    by: Option<&str>,
+) -> Result<AnswerOverview, RecordingError> {
+    let source = RecordedSource::Prometheus(path.to_owned());
+    let by = by.map(str::to_owned);
+    let recorded = Recorded { sum: by.is_none(), by, ..Recorded::new(source) };
+    let Recording { first, last, .. } = Recording::read(&recorded, text)?;
+    let all = prometheus::read(text)?;
+    let samples = all.iter().map(|series| series.samples.len()).sum();
+    let (first, last) = (first.to_string(), last.to_string());
+    Ok(AnswerOverview { series: all.len(), samples, first, last })
 }
 
 /// A series as it was recorded.
@@ -249,7 +284,12 @@ fn one(recorded: &Recorded, mut found: Vec<Series>) -> Result<Series, RecordingE
     let known: Vec<String> = found.iter().take(MOST_LISTED).map(|it| shown(&it.labels)).collect();
     let more = if found.len() > MOST_LISTED { ", …" } else { "" };
     let what = format!(" has {} series: {}{more}", found.len(), known.join(", "));
-    let hint = "select one with `series: {LABEL: VALUE}`, or add them up with `sum: true`";
+    let hint = match &recorded.by {
+        Some(by) => format!("one series for each pod is required, as from `sum by ({by}) (…)`"),
+        None => {
+            "select one with `series: {LABEL: VALUE}`, or add them up with `sum: true`".to_owned()
+        }
+    };
     Err(RecordingError::new(what).hint(hint))
 }
 

@@ -6,15 +6,29 @@ use super::values::not_after_end;
 use crate::model::time::{Span, Time};
 use crate::scenario::error::suggest;
 use crate::scenario::raw::ScenarioFile;
-use crate::scenario::resolved::{Expectation, NumberRange, When};
+use crate::scenario::resolved::{
+    Action, Expectation, ExpectedMetric, ExpectedSeries, NumberRange, QuantityRange, Since,
+    TimelineEvent, When,
+};
 
 /// The conditions that the HPA controller sets.
 const CONDITIONS: [&str; 4] = ["AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero"];
 /// The fields for the time of an expectation.
-const WHENS: [&str; 6] = ["tick", "at", "always", "never", "within", "atMost"];
+const WHENS: [&str; 8] =
+    ["tick", "at", "always", "never", "within", "atMost", "series", "sequence"];
+/// The fields for the times of an expectation that contain the expected values.
+const ALONE: [&str; 3] = ["atMost", "series", "sequence"];
 /// The fields for expected values.
-const WHATS: [&str; 7] =
-    ["replicas", "desiredReplicas", "currentReplicas", "conditions", "events", "rescaled", "error"];
+const WHATS: [&str; 8] = [
+    "replicas",
+    "desiredReplicas",
+    "currentReplicas",
+    "metrics",
+    "conditions",
+    "events",
+    "rescaled",
+    "error",
+];
 
 /// An upper bound on the number of reconciles: one per period, and the reconciles after edits and
 /// restarts.
@@ -38,12 +52,19 @@ pub(super) fn resolve(
         expectation.line = at.line;
         if let Some(name) = &expectation.hpa {
             hpas.named(name, at.key("hpa"), problems);
-        } else if expectation.at_most.is_some() && hpas.scale_different_targets() {
+        } else if let [alone, ..] = at.given(&ALONE).as_slice()
+            && hpas.scale_different_targets()
+        {
             let hint = "add `hpa: NAME`";
-            problems.hint(at.key("atMost"), "the HPAs scale different targets", hint);
+            problems.hint(at.key(alone), "the HPAs scale different targets", hint);
         }
         check_when(expectation, at, file.until, most_ticks, problems);
         check_values(expectation, at, problems);
+        let is_edit = |event: &TimelineEvent| matches!(event.action, Action::EditHpa(_));
+        if !file.timeline.iter().any(is_edit) {
+            let known = hpas.metric_names(expectation.hpa.as_deref());
+            check_metric_names(&expectation.metrics, &known, at.key("metrics"), problems);
+        }
     }
     expectations
 }
@@ -80,12 +101,54 @@ fn check_when(
                 problems.plain(value, what);
             }
         }
+        When::Series(series) => check_series(&series, value, until, problems),
+        When::Sequence(sizes) => check_sequence(&sizes, value, problems),
         When::Whole => {}
+    }
+    if expectation.tolerance_ticks > 0 && !["tick", "at", "series"].contains(&name) {
+        let what = "`toleranceTicks` requires `tick`, `at` or `series`";
+        problems.plain(at.key_position("toleranceTicks"), what);
+    }
+    if expectation.since != Since::Start && ["tick", "sequence", "atMost"].contains(&name) {
+        let what = format!("`since` has no effect on `{name}`");
+        problems.plain(at.key_position("since"), what);
+    }
+    if let Some(series) = &mut expectation.series {
+        series.from = series.from.filter(|from| *from != Time::ZERO);
     }
     expectation.of = expectation.of.filter(|of| *of != Time::ZERO);
     for between in [&mut expectation.always, &mut expectation.never].into_iter().flatten() {
         between.from = between.from.filter(|from| *from != Time::ZERO);
         between.to = between.to.filter(|to| *to != until);
+    }
+}
+
+fn check_series(series: &ExpectedSeries, at: At<'_>, until: Time, problems: &mut Problems) {
+    let list = at.key("replicas");
+    if series.replicas.is_empty() {
+        problems.plain(list, "expected at least one number of replicas");
+    }
+    for (index, (time, range)) in series.values().enumerate() {
+        check_range(Some(range), list.index(index), problems);
+        if time > until {
+            let what = format!("this value is of {time}, after the end of the scenario ({until})");
+            return problems.hint(list.index(index), what, "increase `until`");
+        }
+    }
+}
+
+fn check_sequence(sizes: &[i32], at: At<'_>, problems: &mut Problems) {
+    if sizes.is_empty() {
+        problems.plain(at, "expected at least one number of replicas");
+    }
+    for (index, size) in sizes.iter().enumerate() {
+        if *size < 0 {
+            let what = format!("expected 0 or more replicas, found {size}");
+            problems.plain(at.index(index), what);
+        } else if index > 0 && sizes[index - 1] == *size {
+            let what = format!("{size} follows {size}: a sequence contains only changes");
+            problems.hint(at.index(index), what, "use `series` for the replicas at regular times");
+        }
     }
 }
 
@@ -110,12 +173,13 @@ fn check_range_of_time(from: Time, to: Time, until: Time, at: At<'_>, problems: 
 
 fn check_values(expectation: &Expectation, at: At<'_>, problems: &mut Problems) {
     let given = at.given(&WHATS);
-    if let Some(bound) = &expectation.at_most {
+    if let [alone, ..] = at.given(&ALONE).as_slice() {
         if let [first, ..] = given.as_slice() {
-            let what = format!("`{first}` can't be combined with `atMost`");
+            let what = format!("`{first}` can't be combined with `{alone}`");
             problems.plain(at.key_position(first), what);
         }
-        if bound.direction_changes.is_some() == bound.rescales.is_some() {
+        let bound = expectation.at_most.as_ref();
+        if bound.is_some_and(|it| it.direction_changes.is_some() == it.rescales.is_some()) {
             let what = "expected exactly one of directionChanges and rescales";
             problems.plain(at.key("atMost"), what);
         }
@@ -133,6 +197,9 @@ fn check_values(expectation: &Expectation, at: At<'_>, problems: &mut Problems) 
     for (name, range) in numbers {
         check_range(range, at.key(name), problems);
     }
+    for (index, metric) in expectation.metrics.iter().enumerate() {
+        check_metric(metric, at.key("metrics").index(index), problems);
+    }
     for (index, condition) in expectation.conditions.iter().enumerate() {
         let type_ = condition.type_.as_str();
         if !CONDITIONS.contains(&type_) {
@@ -145,6 +212,55 @@ fn check_values(expectation: &Expectation, at: At<'_>, problems: &mut Problems) 
         if event.reason.is_empty() {
             let at = at.key("events").index(index).key("reason");
             problems.plain(at, "the reason of the event is empty");
+        }
+    }
+}
+
+fn check_metric(metric: &ExpectedMetric, at: At<'_>, problems: &mut Problems) {
+    const VALUES: [&str; 3] = ["utilization", "averageValue", "value"];
+    if at.given(&VALUES).is_empty() {
+        let what = format!("no expected value: set at least one of {}", VALUES.join(", "));
+        problems.plain(at, what);
+    }
+    for (name, empty) in [
+        ("utilization", metric.utilization.is_some_and(|range| range.min > range.max)),
+        ("averageValue", metric.average_value.as_ref().is_some_and(QuantityRange::is_empty)),
+        ("value", metric.value.as_ref().is_some_and(QuantityRange::is_empty)),
+    ] {
+        let at = at.key(name);
+        if at.is_map() && at.given(&["atLeast", "atMost"]).is_empty() {
+            problems.plain(at, "expected atLeast, atMost or both");
+        } else if empty {
+            problems.plain(at, "no value is at least `atLeast` and at most `atMost`");
+        }
+    }
+}
+
+/// Checks that the HPA has the metrics, unless it is edited.
+fn check_metric_names(
+    metrics: &[ExpectedMetric],
+    known: &[(&str, Option<&str>)],
+    at: At<'_>,
+    problems: &mut Problems,
+) {
+    for (index, ExpectedMetric { name, container, .. }) in metrics.iter().enumerate() {
+        let at = at.index(index);
+        let mut named = known.iter().filter(|(known, _)| **known == **name).peekable();
+        if known.is_empty() {
+            return;
+        } else if named.peek().is_none() {
+            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            let hint = match names.as_slice() {
+                [only] => format!("its metric is `{only}`"),
+                names => suggest(name, names.iter().copied())
+                    .unwrap_or_else(|| format!("its metrics are {}", names.join(", "))),
+            };
+            problems.hint(at.key("name"), format!("the HPA has no metric `{name}`"), hint);
+        } else if let Some(container) = container
+            && !named.any(|(_, of)| *of == Some(container))
+        {
+            let what = format!("the HPA has no metric `{name}` of the container `{container}`");
+            problems.plain(at.key("container"), what);
         }
     }
 }

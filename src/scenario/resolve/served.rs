@@ -21,6 +21,22 @@ pub(super) struct Asked {
     place: Problem,
 }
 
+impl Asked {
+    /// The metric's name, and its container if it has one.
+    pub(super) fn name(&self) -> (&str, Option<&str>) {
+        let MetricSpec { resource, container_resource, pods, object, external, .. } = &self.metric;
+        let named = [
+            pods.as_ref().map(|it| &it.metric.name),
+            object.as_ref().map(|it| &it.metric.name),
+            external.as_ref().map(|it| &it.metric.name),
+            resource.as_ref().map(|it| &it.name),
+            container_resource.as_ref().map(|it| &it.name),
+        ];
+        let name = named.into_iter().flatten().next().map_or("", |name| &**name);
+        (name, container_resource.as_ref().map(|it| &*it.container))
+    }
+}
+
 /// The metrics of a manifest.
 pub(super) fn asked(spec: &HpaSpec, at: At<'_>) -> Vec<Asked> {
     let metrics = spec.metrics.iter().enumerate();

@@ -1,0 +1,12 @@
+//! Answers requests on standard input, one a line, with one line each: the same code as in the
+//! WebAssembly module, on this machine.
+
+use std::io::{self, BufRead as _, Write as _};
+
+fn main() -> io::Result<()> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    for request in io::stdin().lock().lines() {
+        writeln!(out, "{}", kube_lockstep_playground::answer(&request?))?;
+    }
+    out.flush()
+}

@@ -1,0 +1,151 @@
+// The dialogs: examples, manifests, pasted CSV, and texts.
+
+import { button, byId, make, option } from "./dom.ts";
+import type { Entry } from "./library.ts";
+import { csvColumns } from "./load.ts";
+
+const dialog = byId<HTMLDialogElement>("dialog");
+
+function open(title: string, ...content: (Node | string)[]): void {
+  byId("dialog-title").textContent = title;
+  byId("dialog-body").replaceChildren(...content);
+  dialog.showModal();
+}
+
+export function close(): void {
+  dialog.close();
+}
+
+/** Shows a text, for example the full derivation of a tick. */
+export function showText(title: string, text: string): void {
+  open(title, make("pre", { tabIndex: 0 }, text));
+}
+
+/** Shows a text to be copied by hand, where the clipboard can't be used. */
+export function showToCopy(title: string, text: string): void {
+  const area = make("textarea", { value: text, readOnly: true });
+  area.setAttribute("aria-label", title);
+  open(title, area);
+  area.select();
+}
+
+export function chooseExample(entries: Entry[], choose: (path: string) => void): void {
+  const search = make("input", { type: "search", placeholder: "Search, for example: stabilization" });
+  search.setAttribute("aria-label", "Search");
+  const list = make("div", { className: "entries" });
+  const filter = (): void => {
+    const words = search.value.toLowerCase().split(/\s+/);
+    const found = entries.filter(({ path, about }) => {
+      const text = `${path} ${about}`.toLowerCase();
+      return words.every((word) => text.includes(word));
+    });
+    const buttons = found.map(({ path, about }) => {
+      const entry = button("", () => {
+        close();
+        choose(path);
+      });
+      const name = path.replace(/^fixtures\//, "").replace(/\.yaml$/, "");
+      entry.append(make("b", {}, name), make("span", {}, about));
+      return entry;
+    });
+    list.replaceChildren(...(buttons.length > 0 ? buttons : ["No example matches."]));
+  };
+  search.addEventListener("input", filter);
+  filter();
+  open("Examples", search, list);
+  search.focus();
+}
+
+/** A text area that also takes a file. */
+function textOrFile(label: string, accept: string): { area: HTMLTextAreaElement; file: HTMLInputElement } {
+  const area = make("textarea", { spellcheck: false });
+  area.setAttribute("aria-label", label);
+  const file = make("input", { type: "file", accept });
+  file.setAttribute("aria-label", "A file instead");
+  file.addEventListener("change", async () => {
+    const chosen = file.files?.[0];
+    if (!chosen) return;
+    area.value = await chosen.text();
+    area.dispatchEvent(new Event("input"));
+  });
+  return { area, file };
+}
+
+/** Asks for manifests. `use` returns an error to show, if any. */
+export function askManifests(use: (text: string, load: string[]) => Promise<string | undefined>): void {
+  const { area, file } = textOrFile("Manifests", ".yaml,.yml,.json");
+  const load = make("input", { placeholder: "cpu=total:steps(0s:500m,5m:4)", size: 40 });
+  const error = make("p", { className: "bad-text" });
+  error.setAttribute("role", "alert");
+  const accept = async (): Promise<void> => {
+    const loads = load.value.trim() === "" ? [] : [load.value.trim()];
+    const problem = await use(area.value, loads);
+    error.textContent = problem ?? "";
+    if (problem === undefined) close();
+  };
+  open(
+    "Scenario from manifests",
+    make("p", {}, "Paste an HPA and its target, for example from kubectl get hpa,deployment -o yaml."),
+    area,
+    make(
+      "div",
+      { className: "actions" },
+      file,
+      make("label", {}, "Load", load),
+      button("Make a scenario", () => void accept()),
+    ),
+    make("p", { className: "hint" }, "Without a load, the scenario has an example, which you can draw over."),
+    error,
+  );
+  area.focus();
+}
+
+export interface CsvLoad {
+  text: string;
+  /** The columns of times and values. */
+  time: string;
+  value: string;
+  unit: string;
+}
+
+/** Asks for a load as CSV. */
+export function askCsv(use: (csv: CsvLoad) => void): void {
+  const { area, file } = textOrFile("CSV", ".csv,.tsv,.txt");
+  area.placeholder = "time,value\n0,0.5\n60,2\n120,1";
+  const time = make("select");
+  const value = make("select");
+  const unit = make("input", { placeholder: "1", size: 6 });
+  const error = make("p", { className: "bad-text" });
+  error.setAttribute("role", "alert");
+  let found = csvColumns("");
+  area.addEventListener("input", () => {
+    found = csvColumns(area.value);
+    time.replaceChildren(...found.columns.map((name) => option(name)));
+    value.replaceChildren(...found.columns.map((name) => option(name)));
+    value.selectedIndex = Math.min(1, found.columns.length - 1);
+  });
+  const accept = (): void => {
+    if (found.columns.length < 2) {
+      error.textContent = "The text has fewer than two columns: times and values, separated by commas.";
+      return;
+    }
+    close();
+    use({ text: found.text, time: time.value, value: value.value, unit: unit.value.trim() });
+  };
+  open(
+    "Load from CSV",
+    make("p", {}, "Paste two or more columns: times, and values. Times are dates, or numbers of seconds."),
+    area,
+    make(
+      "div",
+      { className: "actions" },
+      file,
+      make("label", {}, "Times", time),
+      make("label", {}, "Values", value),
+      make("label", { title: "1m for millicores, 1Mi for MiB" }, "Unit", unit),
+      button("Use as load", accept),
+    ),
+    error,
+  );
+  area.focus();
+}

@@ -1,0 +1,339 @@
+// The load of a scenario as a curve, which can be drawn with the mouse or the keyboard.
+
+import { byId, make, option } from "./dom.ts";
+import type { Curve } from "./model.ts";
+import type { Path } from "./schema.ts";
+
+const WIDTH = 1000;
+const HEIGHT = 180;
+/** The number of steps of a drawn load. */
+const COLUMNS = 60;
+/** The number of moves with an arrow key from the bottom to the top. */
+const LEVELS = 40;
+
+export interface LoadEvents {
+  /** A signal in the flow style of YAML takes the place of another. */
+  changed(path: Path, signal: string): void;
+  pasteCsv(path: Path): void;
+}
+
+/** A shape of a load, between 0 and 1 of the height of the chart. */
+interface Shape {
+  title: string;
+  signal(top: number, seconds: number): string;
+}
+
+const SHAPES: Shape[] = [
+  { title: "Constant", signal: (top) => quantity(top / 2) },
+  {
+    title: "A short burst",
+    signal: (top, end) => steps([[0, top * 0.2], [end * 0.25, top * 0.9], [end * 0.35, top * 0.2]]),
+  },
+  {
+    title: "A long burst",
+    signal: (top, end) => steps([[0, top * 0.2], [end * 0.2, top * 0.8], [end * 0.6, top * 0.2]]),
+  },
+  {
+    title: "Up and down in straight lines",
+    signal: (top, end) => points([[0, top * 0.1], [end * 0.5, top * 0.9], [end, top * 0.1]]),
+  },
+  {
+    title: "A staircase",
+    signal: (top, end) => steps([0, 1, 2, 3, 4].map((index) => [end * index / 5, top * (index + 1) / 6])),
+  },
+  {
+    title: "A wave",
+    signal: (top, end) =>
+      `{sine: {mean: ${quantity(top / 2)}, amplitude: ${quantity(top * 0.4)}, period: ${time(end / 2)}}}`,
+  },
+];
+
+/** A quantity in YAML: `3`, `1500m`, `512Mi`. */
+export function quantity(value: number): string {
+  const mebi = value / 2 ** 20;
+  if (mebi >= 16) return `${Math.round(mebi)}Mi`;
+  const rounded = Number(value.toPrecision(3));
+  return Number.isInteger(rounded) ? String(rounded) : `${Math.round(rounded * 1000)}m`;
+}
+
+/** A duration as Kubernetes prints it: `6m15s`, `2h`. */
+export function time(seconds: number): string {
+  const rounded = Math.round(seconds);
+  const parts: [number, string][] = [
+    [Math.floor(rounded / 3600), "h"], [Math.floor(rounded / 60) % 60, "m"], [rounded % 60, "s"],
+  ];
+  return parts.filter(([count]) => count > 0).map(([count, unit]) => `${count}${unit}`).join("") || "0s";
+}
+
+/** A value for people: `2.5`, `512Mi`. */
+function shown(value: number): string {
+  return value >= 16 * 2 ** 20 ? quantity(value) : String(Number(value.toPrecision(3)));
+}
+
+function list(name: string, values: [number, number][]): string {
+  const lines: string[] = [];
+  values.forEach(([at, value], index) => {
+    const item = `{at: ${time(at)}, value: ${quantity(value)}}`;
+    if (index % 3 === 0) lines.push(item);
+    else lines[lines.length - 1] += `, ${item}`;
+  });
+  return lines.length === 1 ? `{${name}: [${lines[0]}]}` : `{${name}: [\n${lines.join(",\n")}]}`;
+}
+
+export function steps(values: [number, number][]): string {
+  const distinct = values.filter(([, value], index) => {
+    const before = values[index - 1];
+    return !before || quantity(before[1]) !== quantity(value);
+  });
+  return list("steps", distinct);
+}
+
+function points(values: [number, number][]): string {
+  return list("points", values);
+}
+
+/** A round number that is not smaller. */
+function roundUp(value: number): number {
+  if (!(value > 0)) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 2.5, 5, 10].map((digit) => digit * power).find((it) => it >= value * 0.999) ?? value;
+}
+
+function svg(name: string, attributes: Record<string, string>): SVGElement {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+export class Load {
+  private curves: Curve[] = [];
+  private seconds = 60;
+  private top = 1;
+  private isOwnTop = false;
+  /** The drawn values, one for each column, while the load is drawn. */
+  private drawn: number[] | undefined;
+  private column = 0;
+  private readonly select = byId<HTMLSelectElement>("load-metric");
+  private readonly scale = byId<HTMLInputElement>("load-top");
+  private readonly shapes = byId<HTMLSelectElement>("load-shape");
+  private readonly area = byId("load-area");
+  private readonly none = byId("load-none");
+  private readonly labels = byId("load-labels");
+  private readonly line = svg("path", { class: "l value" });
+  private readonly fill = svg("path", { class: "load-fill" });
+  private readonly grid = svg("path", { class: "g" });
+  private readonly caret = svg("path", { class: "load-caret" });
+
+  constructor(private readonly events: LoadEvents) {
+    const chart = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none" });
+    chart.append(this.grid, this.fill, this.line, this.caret);
+    this.area.prepend(chart);
+    this.shapes.append(option("", "Choose…"), ...SHAPES.map((it, index) => option(String(index), it.title)));
+    this.select.addEventListener("change", () => this.choose());
+    this.scale.addEventListener("change", () => {
+      const value = Number(this.scale.value);
+      if (value > 0) [this.top, this.isOwnTop] = [value, true];
+      this.draw();
+    });
+    this.shapes.addEventListener("change", () => {
+      const shape = SHAPES[Number(this.shapes.value)];
+      const { curve } = this;
+      if (shape && curve) this.events.changed(curve.path, shape.signal(this.top, this.seconds));
+      this.shapes.value = "";
+    });
+    byId("load-csv").addEventListener("click", () => {
+      if (this.curve) this.events.pasteCsv(this.curve.path);
+    });
+    this.listen();
+  }
+
+  /** Shows the loads of a scenario. */
+  show(curves: Curve[], seconds: number): void {
+    const chosen = this.curve?.path.join("/");
+    this.curves = curves;
+    this.seconds = Math.max(1, seconds);
+    this.select.replaceChildren(...curves.map((curve) => option(curve.path.join("/"), curve.title)));
+    if (curves.some((curve) => curve.path.join("/") === chosen)) this.select.value = chosen ?? "";
+    byId("load").classList.toggle("without", curves.length === 0);
+    this.none.hidden = curves.length > 0;
+    if (this.drawn) this.draw();
+    else this.choose(false);
+  }
+
+  private get curve(): Curve | undefined {
+    return this.curves.find((curve) => curve.path.join("/") === this.select.value);
+  }
+
+  private choose(isNew = true): void {
+    if (isNew) this.isOwnTop = false;
+    const most = Math.max(0, ...(this.curve?.points ?? []).map(([, value]) => value ?? 0));
+    if (!this.isOwnTop || most > this.top) {
+      // A scale that changes with each stroke would be hard to draw on.
+      const fits = most <= this.top && most > this.top / 4 && !isNew;
+      if (!fits) this.top = roundUp(most * 1.3);
+    }
+    this.scale.value = String(this.top);
+    this.draw();
+  }
+
+  private draw(): void {
+    const y = (value: number): string =>
+      (HEIGHT - 1 - Math.min(1, Math.max(0, value / this.top)) * (HEIGHT - 2)).toFixed(1);
+    const x = (seconds: number): string => (seconds / this.seconds * WIDTH).toFixed(1);
+    const curve = this.drawn
+      ? this.drawn.flatMap((value, index): [number, number][] =>
+        [[this.start(index), value], [this.start(index + 1), value]])
+      : this.curve?.points ?? [];
+    let path = "";
+    let isDown = false;
+    for (const [at, value] of curve) {
+      if (value !== null) path += `${isDown ? "L" : "M"}${x(at)} ${y(value)}`;
+      isDown = value !== null;
+    }
+    this.line.setAttribute("d", path);
+    const isWhole = curve.every(([, value]) => value !== null) && path !== "";
+    this.fill.setAttribute("d", isWhole ? `M0 ${HEIGHT}${path.replace("M", "L")}L${WIDTH} ${HEIGHT}Z` : "");
+    this.drawAxes();
+    const at = (this.column + 0.5) / COLUMNS * WIDTH;
+    this.caret.setAttribute("d", `M${at} 0V${HEIGHT}`);
+    this.describe();
+  }
+
+  private drawAxes(): void {
+    const rows = [0.25, 0.5, 0.75].map((part) => `M0 ${HEIGHT * part}H${WIDTH}`);
+    this.grid.setAttribute("d", rows.join(""));
+    const values = [1, 0.5, 0].map((part) => {
+      const label = make("span", { className: "y" }, shown(this.top * part));
+      label.style.top = `${(1 - part) * 100}%`;
+      return label;
+    });
+    const times = [0, 0.25, 0.5, 0.75, 1].map((part) => {
+      const label = make("span", { className: "x" }, time(this.seconds * part));
+      label.style.left = `${part * 100}%`;
+      return label;
+    });
+    this.labels.replaceChildren(...values, ...times);
+  }
+
+  private describe(): void {
+    const value = this.values()[this.column] ?? 0;
+    const name = this.curve?.title ?? "no metric";
+    this.area.setAttribute("aria-valuenow", String(this.column));
+    this.area.setAttribute("aria-valuetext", `${name}: ${shown(value)} at ${time(this.start(this.column))}`);
+  }
+
+  /** The start of a column, in seconds. */
+  private start(column: number): number {
+    return Math.round(column / COLUMNS * this.seconds);
+  }
+
+  /** The value of each column of the present curve. */
+  private values(): number[] {
+    if (this.drawn) return this.drawn;
+    const found = this.curve?.points ?? [];
+    return Array.from({ length: COLUMNS }, (_, column) => {
+      const at = this.start(column);
+      return found.findLast(([seconds]) => seconds <= at)?.[1] ?? 0;
+    });
+  }
+
+  /** Writes the drawn values to the scenario. */
+  private write(): void {
+    const { curve, drawn } = this;
+    if (!curve || !drawn) return;
+    const values = drawn.map((value, column): [number, number] => [this.start(column), value]);
+    // Short scenarios have fewer seconds than columns.
+    const distinct = values.filter(([at], index) => index === 0 || at !== values[index - 1]?.[0]);
+    this.events.changed(curve.path, steps(distinct));
+  }
+
+  private listen(): void {
+    let last: { column: number; value: number } | undefined;
+    let isWaiting = false;
+    const place = (event: PointerEvent): { column: number; value: number } => {
+      const box = this.area.getBoundingClientRect();
+      const column = Math.floor((event.clientX - box.left) / box.width * COLUMNS);
+      const part = 1 - (event.clientY - box.top) / box.height;
+      const value = Math.round(Math.min(1, Math.max(0, part)) * 100) / 100 * this.top;
+      return { column: Math.min(COLUMNS - 1, Math.max(0, column)), value };
+    };
+    const draw = (event: PointerEvent): void => {
+      const to = place(event);
+      const from = last ?? to;
+      this.drawn ??= this.values();
+      const count = Math.abs(to.column - from.column);
+      for (let index = 0; index <= count; index += 1) {
+        const part = count === 0 ? 1 : index / count;
+        const column = from.column + Math.sign(to.column - from.column) * index;
+        this.drawn[column] = from.value + (to.value - from.value) * part;
+      }
+      last = to;
+      this.column = to.column;
+      this.draw();
+      if (isWaiting) return;
+      isWaiting = true;
+      requestAnimationFrame(() => {
+        isWaiting = false;
+        this.write();
+      });
+    };
+    this.area.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0 || !this.curve) return;
+      this.area.setPointerCapture(event.pointerId);
+      last = undefined;
+      draw(event);
+    });
+    this.area.addEventListener("pointermove", (event) => {
+      if (this.area.hasPointerCapture(event.pointerId)) draw(event);
+    });
+    const end = (): void => {
+      if (!this.drawn) return;
+      this.write();
+      this.drawn = undefined;
+      last = undefined;
+    };
+    this.area.addEventListener("pointerup", end);
+    this.area.addEventListener("pointercancel", end);
+    this.area.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  private key(event: KeyboardEvent): void {
+    const moves: Record<string, number> = {
+      ArrowLeft: -1, ArrowRight: 1, Home: -COLUMNS, End: COLUMNS, PageUp: -10, PageDown: 10,
+    };
+    const move = moves[event.key];
+    const change = { ArrowUp: 1, ArrowDown: -1 }[event.key];
+    if ((move === undefined && change === undefined) || !this.curve) return;
+    event.preventDefault();
+    const before = this.column;
+    this.column = Math.min(COLUMNS - 1, Math.max(0, before + (move ?? 0)));
+    // With Shift, the value at the caret is carried along.
+    if (change === undefined && !event.shiftKey) return this.draw();
+    const values = [...this.values()];
+    const value = (values[before] ?? 0) + (change ?? 0) * this.top / LEVELS;
+    const [low, high] = [Math.min(before, this.column), Math.max(before, this.column)];
+    for (let column = low; column <= high; column += 1) {
+      values[column] = Math.min(this.top, Math.max(0, value));
+    }
+    this.drawn = values;
+    this.write();
+    this.draw();
+    this.drawn = undefined;
+  }
+}
+
+/** The columns of a CSV text, and the text with a header if it had none. */
+export function csvColumns(text: string): { text: string; columns: string[] } {
+  const lines = text.split(/\r?\n/);
+  const first = lines.find((line) => line.trim() !== "" && !line.startsWith("#")) ?? "";
+  const separator = first.includes(";") && !first.includes(",") ? ";" : first.includes(",") ? "," : "\t";
+  const cells = first.split(separator).map((cell) => cell.trim().replace(/^"|"$/g, ""));
+  if (cells.length < 2) return { text, columns: [] };
+  // From a spreadsheet, cells are separated by tabs.
+  const commas = separator === "\t" ? text.replaceAll("\t", ",") : text;
+  const isNumber = (cell: string): boolean => cell !== "" && !Number.isNaN(Number(cell));
+  if (!cells.every(isNumber)) return { text: commas, columns: cells };
+  const names = cells.map((_, index) => (index === 0 ? "time" : index === 1 ? "value" : `value${index}`));
+  const header = names.join(separator === ";" ? ";" : ",");
+  return { text: `${header}\n${commas}`, columns: names };
+}

@@ -1,0 +1,372 @@
+// The playground: connects the editor, the load, the model and the results.
+
+import { fromBase64, inflate } from "./bytes.ts";
+import * as dialogs from "./dialogs.ts";
+import { button, byId, download, make, option } from "./dom.ts";
+import { CantChange, type Change, difference, manifests, nameOf, replaceBehavior, replaceSignal } from "./edit.ts";
+import { Editor } from "./editor.ts";
+import { Library, resolve, TEMPLATE } from "./library.ts";
+import { Load } from "./load.ts";
+import { type Comparison, Failed, Model, type Prediction, type Problem, Refused, type Subject, Superseded } from "./model.ts";
+import { Results } from "./results.ts";
+import { type Path, type Schema, SchemaOfScenarios } from "./schema.ts";
+import { SETTINGS } from "./settings.ts";
+import { fromFragment, isWork, toFragment, type Work } from "./share.ts";
+
+/** The key of the work in the storage of the browser, which survives a reload. */
+const STORED = "kube-lockstep-playground";
+
+/** The name of a scenario that is from nowhere else. */
+const UNNAMED = "scenario.yaml";
+
+class Page {
+  private readonly model: Model;
+  private readonly library: Library;
+  private readonly editor: Editor;
+  private readonly load: Load;
+  private readonly results: Results;
+  private readonly release = byId<HTMLSelectElement>("release");
+  private readonly other = byId<HTMLSelectElement>("other");
+  private path = UNNAMED;
+  private files: Record<string, string> = {};
+  /** When the text was changed that is not shown yet. */
+  private changedAt: number | undefined;
+  private isScheduled = false;
+
+  constructor(model: Model, library: Library, schema: Schema) {
+    this.model = model;
+    this.library = library;
+    this.editor = new Editor(byId("editor"), new SchemaOfScenarios(schema), {
+      changed: () => this.changed(),
+    });
+    this.load = new Load({
+      changed: (path, signal) => this.edit((text) => replaceSignal(text, path, signal)),
+      pasteCsv: (path) => this.pasteCsv(path),
+    });
+    this.results = new Results({ explain: (tick) => void this.explain(tick) });
+    this.listen();
+  }
+
+  fillReleases(releases: string[]): void {
+    const newestFirst = [...releases].reverse();
+    this.release.append(...newestFirst.map((release) => option(release)));
+    this.other.append(...newestFirst.map((release) => option(release)));
+  }
+
+  /** Everything that the page depends on. */
+  get work(): Work {
+    const { path, files } = this;
+    return { path, text: this.editor.text, files, release: this.release.value, other: this.other.value };
+  }
+
+  set work(work: Work) {
+    this.path = work.path;
+    this.files = { ...work.files };
+    const known = [...this.release.options].some((it) => it.value === work.release);
+    if (known) this.release.value = work.release;
+    this.other.value = work.other;
+    if (this.other.selectedIndex < 0) this.other.value = "";
+    this.results.reset();
+    this.editor.text = work.text;
+    this.showFiles();
+    this.changed();
+  }
+
+  private get subject(): Subject {
+    const { path, text, files, release } = this.work;
+    return { path, text, files, release };
+  }
+
+  /** Shows a scenario without other files. */
+  private open(text: string, path = UNNAMED, files: Record<string, string> = {}): void {
+    this.work = { ...this.work, text, path, files };
+  }
+
+  private listen(): void {
+    const on = (id: string, action: () => void | Promise<void>): void => {
+      byId(id).addEventListener("click", () => void this.attempt(action));
+    };
+    byId("bar").addEventListener("submit", (event) => event.preventDefault());
+    this.release.addEventListener("change", () => this.changed());
+    this.other.addEventListener("change", () => this.changed());
+    const settings = byId<HTMLSelectElement>("settings");
+    settings.append(...SETTINGS.map(({ title }, index) => option(String(index), title)));
+    settings.addEventListener("change", () => {
+      const setting = SETTINGS[Number(settings.value)];
+      if (setting) this.edit((text) => replaceBehavior(text, setting.behavior));
+      settings.value = "";
+    });
+    on("examples", () => this.chooseExample());
+    on("manifests", () => this.askManifests());
+    on("share", () => this.share());
+    on("copy-hpa", () => this.copyHpa());
+    on("download", () => this.download());
+    on("csv", async () => {
+      const { text } = await this.model.csv(this.subject);
+      download(`${nameOf(this.editor.text)}-ticks.csv`, text, "text/csv");
+    });
+    on("print", () => window.print());
+    window.addEventListener("hashchange", () => void this.attempt(() => this.openFragment()));
+  }
+
+  /** Runs an action, and shows its error. */
+  private async attempt(action: () => void | Promise<void>): Promise<void> {
+    try {
+      await action();
+    } catch (error) {
+      if (error instanceof Superseded) return;
+      this.say(error instanceof Error ? error.message : String(error), true);
+    }
+  }
+
+  private say(text: string, isBad = false): void {
+    const message = byId("message");
+    message.textContent = text;
+    message.classList.toggle("bad", isBad);
+  }
+
+  /** Changes the text, and keeps everything else in it. */
+  private edit(change: (text: string) => Change): void {
+    try {
+      const { text } = this.editor;
+      const { from, to, insert } = change(text);
+      this.editor.apply(difference(text, text.slice(0, from) + insert + text.slice(to)));
+      this.say("");
+    } catch (error) {
+      if (!(error instanceof CantChange)) throw error;
+      this.say(error.message, true);
+    }
+  }
+
+  /** Predicts the scenario once, however many changes there are before the next task. */
+  private changed(): void {
+    this.changedAt ??= performance.now();
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    queueMicrotask(() => {
+      this.isScheduled = false;
+      void this.attempt(() => this.predict());
+    });
+  }
+
+  private async predict(): Promise<void> {
+    const { subject } = this;
+    const other = this.other.value;
+    const since = this.changedAt;
+    byId("path").textContent = this.path === UNNAMED ? "" : this.path;
+    try {
+      const isCompared = other !== "" && other !== subject.release;
+      const requests: [Promise<Prediction>, Promise<Comparison> | undefined] =
+        [this.model.predict(subject), isCompared ? this.model.compare(subject, other) : undefined];
+      const [prediction, comparison] = await Promise.all(requests);
+      this.showProblems([]);
+      this.load.show(prediction.loads, prediction.seconds);
+      this.results.show(prediction, comparison);
+      this.showUpdateTime(since);
+    } catch (error) {
+      if (error instanceof Superseded) return;
+      this.changedAt = undefined;
+      this.results.stale();
+      if (error instanceof Refused) this.showProblems(error.problems);
+      else if (error instanceof Failed) this.showFailure(error);
+      else throw error;
+    }
+    this.store();
+  }
+
+  private showUpdateTime(since: number | undefined): void {
+    this.changedAt = undefined;
+    if (since === undefined) return;
+    const took = Math.max(1, Math.round(performance.now() - since));
+    byId("speed-of-update").textContent = `updated in ${took} ms`;
+    document.documentElement.dataset["updates"] =
+      String(Number(document.documentElement.dataset["updates"] ?? 0) + 1);
+    document.documentElement.dataset["took"] = String(took);
+  }
+
+  private showProblems(problems: Problem[]): void {
+    this.editor.mark(problems);
+    const items = problems.map(({ file, line, column, what, hint }) => {
+      const place = file ? `${file}, line ${line}` : `Line ${line}`;
+      const go = button(place, () => this.editor.go(line, column));
+      const isHere = line > 0 && !file;
+      const start: (Node | string)[] = isHere ? [go] : file && line > 0 ? [make("b", {}, `${place}: `)] : [];
+      const hints = hint ? [make("span", { className: "hint" }, `Hint: ${hint}`)] : [];
+      return make("li", {}, ...start, what, ...hints);
+    });
+    const list: Node[] = items.length > 0 ? [make("ul", {}, ...items)] : [];
+    const { text } = this.editor;
+    const isManifest = /^kind: *HorizontalPodAutoscaler\b/m.test(text) && !/^kind: *Scenario\b/m.test(text);
+    if (items.length > 0 && isManifest) {
+      list.push(button("Make a scenario of this manifest", () => void this.attempt(() => this.draft(text, []))));
+    }
+    byId("problems").replaceChildren(...list);
+  }
+
+  private showFailure(error: Failed): void {
+    const what = `The model failed on this scenario. This is a bug: please report it with the link of the scenario. (${error.message})`;
+    this.showProblems([{ line: 0, column: 0, what }]);
+  }
+
+  private store(): void {
+    try {
+      localStorage.setItem(STORED, JSON.stringify(this.work));
+    } catch {
+      // Without storage, a reload begins with the template.
+    }
+  }
+
+  /** The work of the last visit, if any. */
+  private stored(): Work | undefined {
+    try {
+      const work: unknown = JSON.parse(localStorage.getItem(STORED) ?? "");
+      return isWork(work) ? work : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Shows the scenario of the link, of the last visit, or the template. */
+  async begin(): Promise<void> {
+    const template: Work = { ...this.work, text: TEMPLATE, path: UNNAMED, files: {}, other: "" };
+    let shared: Work | undefined;
+    await this.attempt(async () => {
+      shared = await fromFragment(location.hash);
+    });
+    this.work = shared ?? this.stored() ?? template;
+  }
+
+  private async openFragment(): Promise<void> {
+    const work = await fromFragment(location.hash);
+    if (work) this.work = work;
+  }
+
+  private showFiles(): void {
+    const shown = Object.entries(this.files).map(([path, text]) => {
+      const lines = text.trimEnd().split("\n").length;
+      const name = path.split("/").pop() ?? path;
+      return make(
+        "span",
+        { className: "file" },
+        button(name, () => dialogs.showText(path, text)),
+        `${lines} ${lines === 1 ? "line" : "lines"}`,
+      );
+    });
+    byId("files").replaceChildren(...shown);
+  }
+
+  private chooseExample(): void {
+    const template = { path: "template", about: "A scenario with comments, to start from" };
+    dialogs.chooseExample([template, ...this.library.entries()], (path) => {
+      void this.attempt(() => this.openExample(path));
+    });
+  }
+
+  async openExample(path: string): Promise<void> {
+    this.say("");
+    if (path === "template") return this.open(TEMPLATE);
+    const found = this.library.manifests(path);
+    if (found) {
+      const { text } = await this.model.draft(found.text, found.load);
+      return this.open(text, `${path}.yaml`);
+    }
+    this.open(this.library.text(path) ?? "", path, this.library.filesOf(path));
+  }
+
+  private askManifests(): void {
+    dialogs.askManifests(async (text, load) => {
+      try {
+        await this.draft(text, load);
+        return undefined;
+      } catch (error) {
+        if (!(error instanceof Refused)) throw error;
+        const line = ({ line, what, hint }: Problem): string =>
+          `${line > 0 ? `Line ${line}: ` : ""}${what}${hint ? `\nHint: ${hint}` : ""}`;
+        return error.problems.map(line).join("\n");
+      }
+    });
+  }
+
+  /** Opens a scenario from manifests. */
+  private async draft(text: string, load: string[]): Promise<void> {
+    const draft = await this.model.draft(text, load);
+    const comments = [
+      ...draft.notes.map((note) => `# Note: ${note}\n`),
+      ...draft.examples.map((what) => `# Replace the example: ${what}\n`),
+    ];
+    this.open(comments.join("") + draft.text);
+    const others = draft.others.length > 0 ? ` Other HPAs are left out: ${draft.others.join(", ")}.` : "";
+    this.say(`The scenario is made from the manifests.${others}`);
+  }
+
+  private pasteCsv(path: Path): void {
+    dialogs.askCsv(({ text, time, value, unit }) => {
+      const folder = this.path.slice(0, this.path.lastIndexOf("/") + 1);
+      let name = "load.csv";
+      for (let number = 2; this.files[folder + name] !== undefined; number += 1) name = `load-${number}.csv`;
+      this.files = { ...this.files, [folder + name]: text };
+      this.showFiles();
+      const column = (name: string): string => JSON.stringify(name);
+      const units = unit === "" ? "" : `, unit: ${JSON.stringify(unit)}`;
+      const signal = `{csv: ${name}, time: ${column(time)}, value: ${column(value)}${units}}`;
+      this.edit((scenario) => replaceSignal(scenario, path, signal));
+    });
+  }
+
+  private async explain(tick: number): Promise<void> {
+    await this.attempt(async () => {
+      const { text } = await this.model.explain(this.subject, tick);
+      dialogs.showText(`Tick ${tick}`, text);
+    });
+  }
+
+  private async share(): Promise<void> {
+    const fragment = await toFragment(this.work);
+    const link = location.href.replace(/#.*$/, "") + fragment;
+    history.replaceState(null, "", fragment);
+    await this.copy(link, "The link is copied. It contains the whole scenario.", "Link to this scenario");
+  }
+
+  private async copyHpa(): Promise<void> {
+    const folder = this.path.slice(0, this.path.lastIndexOf("/") + 1);
+    const text = manifests(this.editor.text, (name) => this.files[resolve(folder, name)]);
+    await this.copy(text, "The manifest of the HPA is copied.", "Manifest of the HPA");
+  }
+
+  private async copy(text: string, done: string, title: string): Promise<void> {
+    try {
+      await navigator.clipboard.writeText(text);
+      this.say(done);
+    } catch {
+      dialogs.showToCopy(title, text);
+    }
+  }
+
+  private download(): void {
+    const name = this.path === UNNAMED ? `${nameOf(this.editor.text)}.yaml` : this.path.split("/").pop() ?? UNNAMED;
+    download(name, this.editor.text, "application/yaml");
+    for (const [path, text] of Object.entries(this.files)) {
+      download(path.split("/").pop() ?? path, text, "text/plain");
+    }
+    const count = Object.keys(this.files).length;
+    this.say(count === 0 ? "" : "The scenario and the files that it names are downloaded.");
+  }
+}
+
+async function start(): Promise<void> {
+  const packed = byId("module").textContent ?? "";
+  const [module, library] = await Promise.all([inflate(fromBase64(packed), "gzip"), Library.open()]);
+  const model = new Model(module);
+  const about = await model.about();
+  const page = new Page(model, library, about.schema as Schema);
+  page.fillReleases(about.releases);
+  byId("oldest").textContent = about.releases[0] ?? "";
+  byId("newest").textContent = about.releases.at(-1) ?? "";
+  byId("version").textContent = about.version;
+  await page.begin();
+}
+
+start().catch((error: unknown) => {
+  const message = error instanceof Error ? error.message : String(error);
+  byId("timelines").textContent = `The playground can't start in this browser: ${message}`;
+});

@@ -1,0 +1,197 @@
+// The model: requests to the worker, one after another.
+
+import source from "made:worker";
+import type { FromWorker, ToWorker } from "./worker.ts";
+
+/** A scenario on a release. */
+export interface Subject {
+  path: string;
+  text: string;
+  files: Record<string, string>;
+  release: string;
+}
+
+export interface Problem {
+  file?: string;
+  line: number;
+  column: number;
+  what: string;
+  hint?: string;
+}
+
+/** The value of a metric over time. */
+export interface Curve {
+  title: string;
+  path: (string | number)[];
+  points: [number, number | null][];
+}
+
+/** Figures of `kube-lockstep compare`. */
+export interface Figures {
+  podHours: number;
+  missingPodHours: number;
+  aboveTargetSeconds: number;
+  longestAboveTargetSeconds: number;
+  changes: number;
+  directionChanges: number;
+  excessReplicas: number;
+  mostReplicas: number;
+  failedSeconds: number;
+}
+
+export interface Prediction {
+  requirement: string;
+  body: string;
+  templates: string[];
+  /** The output of `kube-lockstep predict --format json`. */
+  lines: string;
+  figures: Figures;
+  note: string | null;
+  undetermined: string | null;
+  unmet: { line: number; what: string }[];
+  loads: Curve[];
+  seconds: number;
+  supported: boolean;
+}
+
+export interface Comparison {
+  body: string;
+  templates: string[];
+  same: boolean;
+  runs: { release: string; figures: Figures; note: string | null }[];
+}
+
+export interface DraftOfScenario {
+  text: string;
+  notes: string[];
+  /** Missing values, for which the draft has examples. */
+  examples: string[];
+  ignored: string[];
+  others: string[];
+}
+
+export interface About {
+  version: string;
+  releases: string[];
+  schema: object;
+}
+
+/** The model refuses a text. */
+export class Refused extends Error {
+  constructor(readonly problems: Problem[]) {
+    super(problems.map((problem) => problem.what).join("; "));
+  }
+}
+
+/** A later request of the same kind replaced this one. */
+export class Superseded extends Error {}
+
+/** The model failed: a bug. */
+export class Failed extends Error {}
+
+interface Job {
+  kind: string;
+  request: string;
+  resolve(answer: string): void;
+  reject(error: Error): void;
+}
+
+/** A prediction that takes longer is ended when a newer one is requested. */
+const PATIENCE_MS = 300;
+
+export class Model {
+  private worker: Worker | undefined;
+  private running: Job | undefined;
+  private since = 0;
+  private waiting: Job[] = [];
+
+  constructor(private readonly module: Uint8Array<ArrayBuffer>) {}
+
+  about(): Promise<About> {
+    return this.ask("about", { method: "about" });
+  }
+
+  predict(subject: Subject): Promise<Prediction> {
+    return this.latest("predict", { method: "predict", ...subject });
+  }
+
+  compare(subject: Subject, other: string): Promise<Comparison> {
+    return this.latest("compare", { method: "compare", ...subject, with: other });
+  }
+
+  explain(subject: Subject, tick: number): Promise<{ text: string }> {
+    return this.latest("explain", { method: "explain", ...subject, tick });
+  }
+
+  csv(subject: Subject): Promise<{ text: string }> {
+    return this.ask("csv", { method: "csv", ...subject });
+  }
+
+  trace(subject: Subject): Promise<{ text: string }> {
+    return this.ask("trace", { method: "trace", ...subject });
+  }
+
+  draft(manifests: string, load: string[]): Promise<DraftOfScenario> {
+    return this.ask("draft", { method: "draft", manifests, load });
+  }
+
+  /** Replaces an earlier request of the same kind. */
+  private latest<T>(kind: string, request: object): Promise<T> {
+    const replaced = this.waiting.filter((job) => job.kind === kind);
+    this.waiting = this.waiting.filter((job) => job.kind !== kind);
+    for (const job of replaced) job.reject(new Superseded());
+    const isSlow = this.running?.kind === kind && performance.now() - this.since > PATIENCE_MS;
+    if (isSlow) {
+      this.running?.reject(new Superseded());
+      this.stop();
+    }
+    return this.ask(kind, request);
+  }
+
+  private async ask<T>(kind: string, request: object): Promise<T> {
+    const text = await new Promise<string>((resolve, reject) => {
+      this.waiting.push({ kind, request: JSON.stringify(request), resolve, reject });
+      this.next();
+    });
+    const answer = JSON.parse(text) as T & { problems?: Problem[] };
+    if (answer.problems) throw new Refused(answer.problems);
+    return answer;
+  }
+
+  private stop(): void {
+    this.worker?.terminate();
+    this.worker = undefined;
+    this.running = undefined;
+  }
+
+  private start(): Worker {
+    const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+    const worker = new Worker(url);
+    URL.revokeObjectURL(url);
+    worker.addEventListener("message", (event: MessageEvent<FromWorker>) => {
+      const job = this.running;
+      this.running = undefined;
+      const { answer, error } = event.data;
+      if (answer !== undefined) job?.resolve(answer);
+      else job?.reject(new Failed(error));
+      this.next();
+    });
+    worker.addEventListener("error", (event) => {
+      this.running?.reject(new Failed(event.message || "the worker can't be started"));
+      this.stop();
+      this.next();
+    });
+    worker.postMessage({ module: this.module } satisfies ToWorker);
+    return worker;
+  }
+
+  private next(): void {
+    if (this.running) return;
+    const job = this.waiting.shift();
+    if (!job) return;
+    this.running = job;
+    this.since = performance.now();
+    this.worker ??= this.start();
+    this.worker.postMessage({ request: job.request } satisfies ToWorker);
+  }
+}

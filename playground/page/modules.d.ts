@@ -1,0 +1,30 @@
+// Modules that build.mjs makes.
+
+declare module "made:worker" {
+  /** The script of the worker. */
+  const source: string;
+  export default source;
+}
+
+declare module "made:examples" {
+  /** Files of the repository by their paths, as compressed JSON in base64. */
+  const files: string;
+  export default files;
+}
+
+declare module "made:template" {
+  /** The scenario that `kube-lockstep init` writes. */
+  const text: string;
+  export default text;
+}
+
+declare module "made:figure" {
+  /** Selects the ticks of one timeline. */
+  export interface Ticks {
+    count: number;
+    show(index: number): void;
+    selected(): number;
+  }
+  /** src/report/html/figure.js: makes a timeline select ticks. */
+  export function activate(figure: HTMLElement, templates: string[]): Ticks | undefined;
+}

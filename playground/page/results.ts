@@ -1,0 +1,323 @@
+// The results: the timelines with their ticks, the figures, the log of decisions, and playing.
+
+import { activate, type Ticks } from "made:figure";
+import { button, byId, make } from "./dom.ts";
+import { time } from "./load.ts";
+import type { Comparison, Figures, Prediction } from "./model.ts";
+
+/** A line of `kube-lockstep predict --format json`. */
+interface Tick {
+  tick: number;
+  at: string;
+  hpa: string;
+  replicasBefore: number;
+  replicasAfter: number;
+  proposal: number | null;
+  limitedBy: string | null;
+  why: string;
+  events: { type: string; reason: string; message: string }[];
+}
+
+interface Summary {
+  ticks: number;
+  rescales: number;
+}
+
+/** A timeline of the page, with the places and numbers of its ticks. */
+interface Shown {
+  figure: HTMLElement;
+  ticks: Ticks;
+  places: number[];
+  numbers: number[];
+}
+
+export interface ResultEvents {
+  /** The user asks for all details of a tick. */
+  explain(tick: number): void;
+}
+
+/** The log shows at most this many ticks. */
+const LONGEST_LOG = 1000;
+
+export class Results {
+  private shown: Shown[] = [];
+  private rows = new Map<number, HTMLElement>();
+  private timer: number | undefined;
+  /** The number of the selected tick in the first timeline. */
+  private selected: number | undefined;
+  private isFollowing = false;
+  private readonly body = byId("timelines");
+  private readonly log = byId("log");
+  private readonly play = byId<HTMLButtonElement>("play");
+  private readonly speed = byId<HTMLSelectElement>("speed");
+  private readonly onlyChanges = byId<HTMLInputElement>("only-changes");
+
+  constructor(private readonly events: ResultEvents) {
+    byId("first").addEventListener("click", () => this.step(-Infinity));
+    byId("back").addEventListener("click", () => this.step(-1));
+    byId("forward").addEventListener("click", () => this.step(1));
+    byId("last").addEventListener("click", () => this.step(Infinity));
+    byId("details").addEventListener("click", () => {
+      if (this.selected !== undefined) this.events.explain(this.selected);
+    });
+    this.play.addEventListener("click", () => (this.timer === undefined ? this.start() : this.stop()));
+    this.speed.addEventListener("change", () => {
+      if (this.timer !== undefined) this.start(false);
+    });
+    this.onlyChanges.addEventListener("change", () => this.filterLog());
+  }
+
+  get tick(): number | undefined {
+    return this.selected;
+  }
+
+  show(prediction: Prediction, comparison: Comparison | undefined): void {
+    const lines = prediction.lines.trimEnd().split("\n").map((line) => JSON.parse(line) as Tick & { summary?: Summary });
+    const summary = lines.pop()?.summary;
+    this.stop();
+    const before = this.selected;
+    const { body, templates } = comparison ?? prediction;
+    const same = comparison?.same
+      ? make("p", { className: "note" }, "Both releases behave the same in this scenario.")
+      : "";
+    this.body.innerHTML = body;
+    this.body.prepend(same);
+    this.body.classList.remove("stale");
+    this.shown = [...this.body.querySelectorAll<HTMLElement>(".fig")].flatMap((figure) => this.shownOf(figure, templates));
+    this.writeLog(lines);
+    this.writeFigures(prediction, comparison, summary);
+    const first = this.shown[0];
+    if (first) {
+      const index = first.numbers.findLastIndex((number) => number <= (before ?? -1));
+      if (before !== undefined) first.ticks.show(Math.max(0, index));
+      // The tick that a timeline selects at first is not followed yet.
+      this.follow(first.figure, first.ticks.selected());
+    }
+    this.updateControls();
+  }
+
+  /** Another scenario is opened: its first change of the replicas is selected. */
+  reset(): void {
+    this.selected = undefined;
+  }
+
+  /** The scenario has errors: the timelines are those of its last valid text. */
+  stale(): void {
+    this.stop();
+    this.body.classList.add("stale");
+  }
+
+  private shownOf(figure: HTMLElement, templates: string[]): Shown[] {
+    const data = JSON.parse(figure.querySelector("script.ticks")?.textContent ?? "{}") as { k?: [number, number][] };
+    const places = (data.k ?? []).map(([place]) => place);
+    const numbers = (data.k ?? []).map(([, number]) => number);
+    const future = make("div", { className: "future" });
+    figure.querySelector(".charts")?.append(future);
+    figure.addEventListener("tick", (event) => {
+      this.follow(figure, (event as CustomEvent<number>).detail);
+    });
+    const ticks = activate(figure, templates);
+    return ticks ? [{ figure, ticks, places, numbers }] : [];
+  }
+
+  /** A tick of a timeline was selected: the other timelines and the log follow. */
+  private follow(figure: HTMLElement, index: number): void {
+    const source = this.shown.find((shown) => shown.figure === figure);
+    const place = source?.places[index];
+    if (!source || place === undefined) return;
+    for (const { figure: one } of this.shown) {
+      one.querySelector<HTMLElement>(".future")?.style.setProperty("--p", String(place / 100));
+    }
+    if (!this.isFollowing) {
+      this.isFollowing = true;
+      for (const other of this.shown.filter((shown) => shown !== source)) {
+        const nearest = other.places.findLastIndex((it) => it <= place + 0.01);
+        other.ticks.show(Math.max(0, nearest));
+      }
+      this.isFollowing = false;
+    }
+    if (source === this.shown[0]) {
+      this.selected = source.numbers[index];
+      this.markRow();
+      this.updateControls();
+    }
+  }
+
+  private step(count: number): void {
+    this.stop();
+    this.move(count);
+  }
+
+  private move(count: number): boolean {
+    const ticks = this.shown[0]?.ticks;
+    if (!ticks) return false;
+    const before = ticks.selected();
+    const index = Math.min(ticks.count - 1, Math.max(0, before + count));
+    ticks.show(index);
+    return index !== before;
+  }
+
+  private start(fromStart = true): void {
+    this.stop();
+    const ticks = this.shown[0]?.ticks;
+    if (!ticks) return;
+    if (fromStart && ticks.selected() >= ticks.count - 1) ticks.show(0);
+    this.body.classList.add("playing");
+    this.play.textContent = "Pause";
+    this.timer = window.setInterval(() => {
+      if (!this.move(1)) this.stop();
+    }, 1000 / Number(this.speed.value));
+  }
+
+  private stop(): void {
+    window.clearInterval(this.timer);
+    this.timer = undefined;
+    this.play.textContent = "Play";
+    this.body.classList.remove("playing");
+    this.log.classList.remove("playing");
+  }
+
+  private updateControls(): void {
+    const ticks = this.shown[0]?.ticks;
+    const index = ticks?.selected() ?? 0;
+    const is = (id: string, disabled: boolean): void => {
+      byId<HTMLButtonElement>(id).disabled = disabled;
+    };
+    for (const id of ["first", "back"]) is(id, !ticks || index <= 0);
+    for (const id of ["forward", "last"]) is(id, !ticks || index >= ticks.count - 1);
+    is("play", !ticks);
+    is("details", !ticks);
+  }
+
+  private writeLog(ticks: Tick[]): void {
+    this.rows.clear();
+    const several = new Set(ticks.map((tick) => tick.hpa)).size > 1;
+    const kept = ticks.slice(0, LONGEST_LOG);
+    const rows = kept.map((tick, index) => {
+      const isChange = tick.replicasBefore !== tick.replicasAfter;
+      const replicas = isChange ? `${tick.replicasBefore} → ${tick.replicasAfter}` : String(tick.replicasAfter);
+      const isSame = withoutTimes(tick.why) === withoutTimes(ticks[index - 1]?.why ?? "");
+      const isNew = isChange || !isSame || tick.events.length > 0;
+      const select = button(String(tick.tick), () => this.select(tick.tick));
+      select.setAttribute("aria-label", `tick ${tick.tick} at ${tick.at}`);
+      const row = make(
+        "tr",
+        { className: `${isChange ? "change" : ""} ${isNew ? "" : "repeats"}` },
+        make("td", {}, select),
+        make("td", {}, tick.at),
+        ...(several ? [make("td", {}, tick.hpa)] : []),
+        make("td", { className: "replicas" }, replicas),
+        make("td", {}, tick.why),
+      );
+      this.rows.set(tick.tick, row);
+      return row;
+    });
+    const heads = ["tick", "time", ...(several ? ["HPA"] : []), "replicas", "decision"];
+    const head = make("thead", {}, make("tr", {}, ...heads.map((text) => make("th", { scope: "col" }, text))));
+    this.log.replaceChildren(make("table", {}, head, make("tbody", {}, ...rows)));
+    if (ticks.length > kept.length) {
+      const more = `${ticks.length - kept.length} more ticks are in the CSV.`;
+      this.log.append(make("p", { className: "hint" }, more));
+    }
+    this.filterLog();
+  }
+
+  private filterLog(): void {
+    this.log.classList.toggle("only-changes", this.onlyChanges.checked);
+  }
+
+  private select(tick: number): void {
+    this.stop();
+    const first = this.shown[0];
+    const index = first?.numbers.findLastIndex((number) => number <= tick) ?? -1;
+    if (index >= 0) first?.ticks.show(index);
+    // Of several HPAs, each timeline has its own ticks.
+    const own = this.shown.find((shown) => shown.numbers.includes(tick));
+    own?.ticks.show(own.numbers.indexOf(tick));
+    this.selected = tick;
+    this.markRow();
+  }
+
+  private markRow(): void {
+    this.log.querySelector(".selected")?.classList.remove("selected");
+    const row = this.rows.get(this.selected ?? 0);
+    row?.classList.add("selected");
+    if (this.timer !== undefined) this.log.classList.add("playing");
+    if (!row) return;
+    // Only the log scrolls, not the page.
+    const { offsetTop, offsetHeight } = row;
+    const isAbove = offsetTop < this.log.scrollTop + 30;
+    const isBelow = offsetTop + offsetHeight > this.log.scrollTop + this.log.clientHeight;
+    if (isAbove || isBelow) this.log.scrollTop = offsetTop - this.log.clientHeight / 2;
+  }
+
+  private writeFigures(prediction: Prediction, comparison: Comparison | undefined, summary: Summary | undefined): void {
+    const runs = comparison?.runs ?? [{ release: "", figures: prediction.figures, note: null }];
+    const several = runs.length > 1;
+    const heads = [...(several ? ["release"] : []), ...FIGURES.map((figure) => figure.title)];
+    const titles = [...(several ? [""] : []), ...FIGURES.map((figure) => figure.help)];
+    const head = heads.map((text, index) => make("th", { scope: "col", title: titles[index] ?? "" }, text));
+    const rows = runs.map(({ release, figures }) => make(
+      "tr",
+      {},
+      ...(several ? [make("th", { scope: "row" }, release)] : []),
+      ...FIGURES.map((figure) => make("td", {}, figure.text(figures))),
+    ));
+    const table = make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows));
+    byId("figures").replaceChildren(table);
+    const changes = summary ? `${summary.ticks} ticks, ${summary.rescales} changes of the replicas` : "";
+    byId("summary").textContent = changes;
+    const notes = [
+      prediction.note ?? "",
+      ...runs.flatMap((run) => (run.note ? [`${run.release}: ${run.note}`] : [])),
+    ];
+    const texts = notes.filter((note) => note !== "").map((note) => make("p", { className: "note" }, note));
+    byId("notes").replaceChildren(...texts);
+  }
+}
+
+/** A decision without the age of a recommendation, which changes with each tick. */
+function withoutTimes(why: string): string {
+  return why.replace(/t=[\w.]+, [\w.]+ old/g, "");
+}
+
+interface FigureColumn {
+  title: string;
+  help: string;
+  text(figures: Figures): string;
+}
+
+/** The columns of `kube-lockstep compare`. */
+const FIGURES: FigureColumn[] = [
+  {
+    title: "pod-hours",
+    help: "The number of replicas, added up over the time: what the workload costs",
+    text: (it) => it.podHours.toFixed(2),
+  },
+  {
+    title: "missing",
+    help: "Pod-hours by which the replicas are below the proposal of the metrics",
+    text: (it) => it.missingPodHours.toFixed(2),
+  },
+  {
+    title: "above target",
+    help: "The time during which a metric is above its target, beyond the tolerance",
+    text: (it) => time(it.aboveTargetSeconds),
+  },
+  {
+    title: "longest",
+    help: "The longest time above the target without interruption: the time to recover",
+    text: (it) => time(it.longestAboveTargetSeconds),
+  },
+  {
+    title: "changes",
+    help: "How often the controller changes the replicas",
+    text: (it) => String(it.changes),
+  },
+  {
+    title: "turns",
+    help: "How often it changes the direction: up after down, or down after up",
+    text: (it) => String(it.directionChanges),
+  },
+  { title: "most", help: "The largest number of replicas", text: (it) => String(it.mostReplicas) },
+];

@@ -1,0 +1,35 @@
+// The worker that runs the model, so that a long prediction does not block the page.
+
+import { Instance } from "./instance.ts";
+
+export interface ToWorker {
+  /** The module, in the first message. */
+  module?: Uint8Array<ArrayBuffer>;
+  request?: string;
+}
+
+export interface FromWorker {
+  answer?: string;
+  /** The model panicked, or the module can't be compiled. */
+  error?: string;
+}
+
+let module: Uint8Array<ArrayBuffer> | undefined;
+let instance: Instance | undefined;
+
+async function respond(message: ToWorker): Promise<FromWorker | undefined> {
+  if (message.module) module = message.module;
+  if (message.request === undefined || !module) return undefined;
+  try {
+    instance ??= await Instance.create(module);
+    return { answer: instance.answer(message.request) };
+  } catch (error) {
+    instance = undefined;
+    return { error: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+self.addEventListener("message", async (event: MessageEvent<ToWorker>) => {
+  const answer = await respond(event.data);
+  if (answer) self.postMessage(answer);
+});

@@ -1,0 +1,69 @@
+//! The files of a request: those that a scenario names, and manifests to start from.
+
+use std::collections::BTreeMap;
+
+use kube_lockstep::scenario::draft::{
+    DraftError, DraftOptions, Load, ManifestFile, draft as write,
+};
+use serde_json::{Value, json};
+
+use crate::Refused;
+
+/// The files beside a scenario.
+pub(crate) struct Files<'a> {
+    /// The folder of the scenario, with a slash at its end unless it is empty.
+    folder: &'a str,
+    all: &'a BTreeMap<String, String>,
+}
+
+impl<'a> Files<'a> {
+    /// The files that the scenario at a path can name.
+    pub(crate) fn beside(path: &'a str, all: &'a BTreeMap<String, String>) -> Files<'a> {
+        let folder = path.rfind('/').map_or("", |end| &path[..=end]);
+        Files { folder, all }
+    }
+
+    /// Reads a file by its path relative to the folder of the scenario.
+    pub(crate) fn read(&self, name: &str) -> Result<String, String> {
+        let mut parts: Vec<&str> = Vec::new();
+        for part in self.folder.split('/').chain(name.split('/')) {
+            match part {
+                "" | "." => {}
+                ".." => drop(parts.pop()),
+                part => parts.push(part),
+            }
+        }
+        let found = self.all.get(&parts.join("/")).cloned();
+        found.ok_or_else(|| "there is no such file in the playground".to_owned())
+    }
+}
+
+/// A scenario from manifests, with examples in place of values that they leave open.
+pub(crate) fn draft(manifests: &str, load: &[String]) -> Result<Value, Refused> {
+    let loads = load.iter().map(|load| load.parse::<Load>());
+    let loads = loads.collect::<Result<Vec<Load>, String>>().map_err(Refused::of)?;
+    let options = DraftOptions { loads, examples: true, ..DraftOptions::default() };
+    let file = ManifestFile {
+        name: "the manifests".to_owned(),
+        text: manifests.to_owned(),
+        lenient: false,
+    };
+    let no_files = |_: &str| Err("recorded loads are added as files of the playground".to_owned());
+    let drafts = write(&[file], &options, &no_files).map_err(|error| match error {
+        DraftError::Invalid(error) => Refused::from(error),
+        DraftError::Options { what, hint: Some(hint) } => Refused::of(format!("{what}; {hint}")),
+        DraftError::Options { what, hint: None } => Refused::of(what),
+    })?;
+    let Some(first) = drafts.list.first() else {
+        return Err(Refused::of("the manifests contain no HorizontalPodAutoscaler"));
+    };
+    let others: Vec<&str> = drafts.list.iter().skip(1).map(|draft| draft.name.as_str()).collect();
+    let missing: Vec<&str> = first.missing.iter().map(|missing| missing.what.as_str()).collect();
+    Ok(json!({
+        "text": first.to_yaml(),
+        "notes": first.notes,
+        "examples": missing,
+        "ignored": drafts.ignored,
+        "others": others,
+    }))
+}

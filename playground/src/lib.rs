@@ -1,0 +1,187 @@
+//! The model as a module for the playground: requests in, answers out, both as JSON.
+//!
+//! [`answer`] is a pure function. The page calls it through the interface of WebAssembly (`abi`);
+//! the example `native` calls it on this machine, so that a test can compare the two.
+
+#[cfg(target_arch = "wasm32")]
+mod abi;
+mod compare;
+mod files;
+mod load;
+mod predict;
+mod request;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use self::files::Files;
+use self::request::{Request, Subject};
+use kube_lockstep::model::rules::Release;
+use kube_lockstep::scenario::{self, Error, Problem};
+
+/// A request that has no answer, with its reasons.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Refused {
+    problems: Vec<ProblemOf>,
+}
+
+/// A problem of a text.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ProblemOf {
+    /// The file; absent for the scenario itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    /// Line, from 1; 0 if the problem has no position.
+    line: usize,
+    /// Column, from 1, in characters.
+    column: usize,
+    what: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+impl Refused {
+    /// A problem without a position.
+    fn of(what: impl Into<String>) -> Refused {
+        let problem = ProblemOf { file: None, line: 0, column: 0, what: what.into(), hint: None };
+        Refused { problems: vec![problem] }
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
+        let problem = |it: Problem| {
+            let Problem { file, line, column, what, hint } = it;
+            ProblemOf { file, line, column, what, hint }
+        };
+        Refused { problems: error.problems.into_iter().map(problem).collect() }
+    }
+}
+
+/// Answers a request, both as JSON. An answer without a result is an object with the list
+/// `problems`.
+#[must_use]
+pub fn answer(request: &str) -> String {
+    let answer = serde_json::from_str::<Request>(request)
+        .map_err(|error| Refused::of(format!("invalid request: {error}")))
+        .and_then(|request| respond(&request));
+    match answer {
+        Ok(answer) => answer.to_string(),
+        Err(refused) => json!(refused).to_string(),
+    }
+}
+
+fn respond(request: &Request) -> Result<Value, Refused> {
+    match request {
+        Request::About => Ok(about()),
+        Request::Predict(subject) => predict::prediction(subject),
+        Request::Explain { subject, tick } => predict::explanation(subject, *tick),
+        Request::Csv(subject) => predict::csv(subject),
+        Request::Trace(subject) => predict::trace(subject),
+        Request::Compare { subject, with } => compare::comparison(subject, with),
+        Request::Draft { manifests, load } => files::draft(manifests, load),
+    }
+}
+
+/// The version, the supported releases, oldest first, and the schema of scenarios.
+fn about() -> Value {
+    let releases: Vec<String> = Release::supported().map(|release| release.to_string()).collect();
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "releases": releases,
+        "schema": scenario::schema(),
+    })
+}
+
+fn release(name: &str) -> Result<Release, Refused> {
+    Release::known(name).map_err(Refused::of)
+}
+
+/// Parses the scenario of a request.
+fn parse(subject: &Subject) -> Result<scenario::Scenario, Refused> {
+    let files = Files::beside(&subject.path, &subject.files);
+    let parsed = scenario::parse(&subject.path, &subject.text, &|name| files.read(name))?;
+    let id = subject.path.strip_prefix("fixtures/").unwrap_or(&subject.path);
+    let id = id.strip_suffix(".yaml").unwrap_or(id).to_owned();
+    Ok(scenario::Scenario { id, ..parsed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(request: &Value) -> Value {
+        serde_json::from_str(&answer(&request.to_string())).expect("JSON")
+    }
+
+    const TEMPLATE: &str = include_str!("../../src/cli/init/template.yaml");
+
+    fn request(method: &str, text: &str) -> Value {
+        json!({"method": method, "path": "scenario.yaml", "text": text, "release": "1.37"})
+    }
+
+    #[test]
+    fn a_prediction_has_ticks_charts_and_loads() {
+        let answer = ask(&request("predict", TEMPLATE));
+        let ticks = answer["lines"].as_str().expect("text").lines().count();
+        assert_eq!(ticks, 102, "101 ticks and a summary");
+        assert!(answer["body"].as_str().expect("HTML").contains("<svg"));
+        let load = &answer["loads"][0];
+        assert_eq!(load["path"], json!(["metrics", "resource", 0, "load"]));
+        assert_eq!(load["points"][0], json!([0.0, 0.5]));
+        assert_eq!(answer["undetermined"], Value::Null);
+    }
+
+    #[test]
+    fn an_error_has_its_position_and_a_hint() {
+        let answer = ask(&request("predict", &TEMPLATE.replace("maxReplicas", "maxReplica")));
+        let problem = &answer["problems"][0];
+        let at = |name: &str| problem[name].as_u64();
+        assert_eq!((at("line"), at("column")), (Some(13), Some(5)), "{answer}");
+        assert_eq!(problem["hint"], "did you mean `maxReplicas`?");
+    }
+
+    #[test]
+    fn releases_are_compared_and_the_change_is_explained() {
+        let fixture = include_str!("../../fixtures/closed-loop/docs-walkthrough-php-apache.yaml");
+        let mut request = request("compare", fixture);
+        request["with"] = json!("1.36");
+        let answer = ask(&request);
+        assert!(answer["body"].as_str().expect("HTML").contains("Since 1.37: "), "{answer}");
+        request["with"] = json!("1.37");
+        assert_eq!(ask(&request)["same"], true);
+        request["with"] = json!("1.99");
+        let problem = &ask(&request)["problems"][0]["what"];
+        assert_eq!(problem, "1.99 is not supported; the supported releases are 1.6 to 1.37");
+    }
+
+    #[test]
+    fn manifests_become_a_scenario() {
+        let hpa = include_str!("../../examples/php-apache/hpa.yaml");
+        let deployment = include_str!("../../examples/php-apache/deployment.yaml");
+        let manifests = format!("{hpa}---\n{deployment}");
+        let answer = ask(&json!({"method": "draft", "manifests": manifests, "load": []}));
+        let text = answer["text"].as_str().expect("a scenario");
+        assert!(ask(&request("predict", text))["lines"].is_string(), "{text}");
+        let answer = ask(&json!({"method": "draft", "manifests": "kind: Pod", "load": []}));
+        assert!(answer["problems"][0]["what"].is_string(), "{answer}");
+    }
+
+    #[test]
+    fn files_are_found_relative_to_the_scenario() {
+        let text = include_str!("../../fixtures/recorded-metrics/the-load-is-a-csv-file.yaml");
+        let load = include_str!("../../fixtures/recorded-metrics/load.csv");
+        let mut request = request("csv", text);
+        request["path"] = json!("fixtures/recorded-metrics/the-load-is-a-csv-file.yaml");
+        assert!(ask(&request)["problems"][0]["what"].is_string());
+        request["files"] = json!({"fixtures/recorded-metrics/load.csv": load});
+        assert!(ask(&request)["text"].is_string(), "{}", ask(&request));
+    }
+
+    #[test]
+    fn a_malformed_request_is_a_problem() {
+        assert!(ask(&json!({"method": "no"}))["problems"][0]["what"].is_string());
+    }
+}

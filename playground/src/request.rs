@@ -1,0 +1,57 @@
+//! The requests of the page.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// A request.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "method", rename_all = "camelCase")]
+pub(crate) enum Request {
+    /// The version, the releases and the schema.
+    About,
+    /// The prediction of a scenario.
+    Predict(Subject),
+    /// One tick in full, as `kube-lockstep explain` prints it.
+    Explain {
+        /// The scenario.
+        #[serde(flatten)]
+        subject: Subject,
+        /// The number of the tick, from 1.
+        tick: usize,
+    },
+    /// The ticks as CSV.
+    Csv(Subject),
+    /// The trace in its recorded form.
+    Trace(Subject),
+    /// The scenario on two releases.
+    Compare {
+        /// The scenario, and one of the releases.
+        #[serde(flatten)]
+        subject: Subject,
+        /// The other release.
+        with: String,
+    },
+    /// A scenario from manifests.
+    Draft {
+        /// The manifests: any number of documents.
+        manifests: String,
+        /// Loads in the short form of the command line: `cpu=total:8`.
+        load: Vec<String>,
+    },
+}
+
+/// A scenario on a release.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Subject {
+    /// The path of the scenario's file, for messages.
+    pub(crate) path: String,
+    /// The scenario as YAML.
+    pub(crate) text: String,
+    /// The files that the scenario may name, by their paths.
+    #[serde(default)]
+    pub(crate) files: BTreeMap<String, String>,
+    /// The release: `1.37`.
+    pub(crate) release: String,
+}

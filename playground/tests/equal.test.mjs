@@ -1,0 +1,125 @@
+// The module answers every request with the same bytes as the same code on this machine, and as the
+// command.
+
+import assert from "node:assert/strict";
+import { execFile, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { after, before, test } from "node:test";
+import { promisify } from "node:util";
+import { filesOf, instance, playground, read, repository, scenarios, yamlFiles } from "./support.mjs";
+
+const run = promisify(execFile);
+const folder = process.env.CARGO_TARGET_DIR ?? join(playground, "target");
+const program = join(folder, "debug/examples/native");
+
+let module;
+let native;
+let answers;
+
+before(async () => {
+  module = await instance();
+  native = spawn(program, { stdio: ["pipe", "pipe", "inherit"] });
+  answers = createInterface({ input: native.stdout })[Symbol.asyncIterator]();
+});
+
+after(() => {
+  native.stdin.end();
+});
+
+/** Compares the answers to requests, some at a time, so that both sides have work. */
+async function compare(requests) {
+  let bytes = 0;
+  for (let start = 0; start < requests.length; start += 16) {
+    const some = requests.slice(start, start + 16);
+    const texts = some.map((request) => JSON.stringify(request));
+    native.stdin.write(texts.map((text) => `${text}\n`).join(""));
+    for (const [index, text] of texts.entries()) {
+      const answer = module.answer(text);
+      const { value } = await answers.next();
+      const { method, path, release, tick } = some[index];
+      assert.ok(answer === value, `${method} of ${path} on ${release}, tick ${tick}, differs`);
+      bytes += answer.length;
+    }
+  }
+  return bytes;
+}
+
+const about = async () => JSON.parse(module.answer(JSON.stringify({ method: "about" })));
+const subject = (path, release) => ({ path, text: read(path), files: filesOf(path), release });
+
+test("the releases and the schema are those of the native code", async () => {
+  await compare([{ method: "about" }]);
+  const { schema } = await about();
+  assert.equal(`${JSON.stringify(schema, null, 2)}\n`, read("schema/scenario.schema.json"));
+});
+
+test("every fixture has the same trace on every release", async (context) => {
+  const { releases } = await about();
+  assert.ok(releases.length >= 32 && scenarios.length > 300, "fixtures and releases were found");
+  const requests = releases.flatMap((release) =>
+    scenarios.map((path) => ({ method: "trace", ...subject(path, release) })));
+  const bytes = await compare(requests);
+  assert.ok(bytes > 10_000_000, `${bytes} bytes are too few`);
+  context.diagnostic(`${requests.length} traces with ${bytes} bytes are equal`);
+});
+
+test("every fixture has the same page, ticks, CSV and derivations", async (context) => {
+  const { releases } = await about();
+  const newest = releases.at(-1);
+  const requests = scenarios.flatMap((path, index) => {
+    const it = subject(path, newest);
+    // Each fixture also on one other release, so that all releases occur.
+    const other = subject(path, releases[index % releases.length]);
+    return [
+      { method: "predict", ...it },
+      { method: "predict", ...other },
+      { method: "csv", ...it },
+      { method: "explain", ...it, tick: 1 + index % 5 },
+      { method: "compare", ...it, with: releases[index % releases.length] },
+    ];
+  });
+  const bytes = await compare(requests);
+  context.diagnostic(`${requests.length} answers with ${bytes} bytes are equal`);
+});
+
+test("every invalid fixture has the same errors, which are those of the command", async () => {
+  const invalid = yamlFiles("fixtures/invalid").filter((path) => existsSync(join(repository, path.replace(/yaml$/, "txt"))));
+  assert.ok(invalid.length > 100, "invalid fixtures were found");
+  await compare(invalid.map((path) => ({ method: "predict", ...subject(path, "1.37") })));
+  for (const path of invalid) {
+    const request = { method: "predict", ...subject(path, "1.37") };
+    const { problems } = JSON.parse(module.answer(JSON.stringify(request)));
+    const lines = problems.map(({ file, line, column, what, hint }) =>
+      `${file ?? path}:${line}:${column}: ${what}${hint ? `\n  hint: ${hint}` : ""}`);
+    const expected = read(path.replace(/yaml$/, "txt")).trimEnd();
+    // A message about a missing file ends with the error of the system.
+    if (/cannot be read|can't be read|No such file/.test(expected)) continue;
+    assert.equal(lines.join("\n"), expected);
+  }
+});
+
+const command = process.env.KUBE_LOCKSTEP;
+const skip = command ? false : "KUBE_LOCKSTEP does not name the command";
+
+test("every fixture has the same lines as the command predicts", { skip }, async (context) => {
+  const { releases } = await about();
+  let lines = 0;
+  const one = async ([path, release]) => {
+    const arguments_ = ["predict", path, "--format", "json", "--release", release];
+    const options = { cwd: repository, maxBuffer: 1 << 28 };
+    // An unmet expectation or a run that ends early is an exit code, not an error here.
+    const { stdout } = await run(command, arguments_, options).catch((error) => error);
+    const request = { method: "predict", ...subject(path, release) };
+    const answer = JSON.parse(module.answer(JSON.stringify(request)));
+    assert.equal(answer.lines, stdout, `${path} on ${release}`);
+    lines += stdout.split("\n").length;
+  };
+  const pairs = scenarios.flatMap((path, index) =>
+    [[path, releases.at(-1)], [path, releases[index % (releases.length - 1)]]]);
+  for (let start = 0; start < pairs.length; start += 4) {
+    await Promise.all(pairs.slice(start, start + 4).map(one));
+  }
+  context.diagnostic(`${lines} lines of ${pairs.length} predictions are equal`);
+});

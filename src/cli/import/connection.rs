@@ -1,0 +1,264 @@
+//! The connection to Prometheus: authentication, TLS, and what its errors mean.
+
+use std::error::Error as _;
+use std::fs;
+use std::path::Path;
+
+use prometheus_http_query::{Client, Error, RangeQueryBuilder};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Certificate, ClientBuilder, Identity, Response, StatusCode, redirect};
+
+use super::answer::Answer;
+use super::times::Range;
+use super::{AccessArgs, PrometheusArgs};
+use crate::cli::failure::Failure;
+
+/// The variable with the password of --user.
+const PASSWORD: &str = "PROMETHEUS_PASSWORD";
+/// The largest answer, in bytes; `predict` reads no larger file.
+const MAX_BYTES: usize = 512 << 20;
+/// Longer queries are sent in the body of a request.
+const LONG_QUERY: usize = 1500;
+/// The length of an answer in an error message.
+const EXCERPT: usize = 200;
+
+/// A connection to Prometheus.
+pub(super) struct Connection<'a> {
+    client: Client,
+    args: &'a PrometheusArgs,
+}
+
+impl<'a> Connection<'a> {
+    /// Prepares a connection, without sending anything.
+    pub(super) fn new(args: &'a PrometheusArgs) -> Result<Connection<'a>, Failure> {
+        // Another provider can't be installed before.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder()
+            .user_agent(concat!("kube-lockstep/", env!("CARGO_PKG_VERSION")))
+            .timeout(args.timeout)
+            .redirect(redirect::Policy::limited(5))
+            .default_headers(headers(&args.access)?);
+        let client = with_certificates(client, &args.access)?.build().map_err(|error| {
+            Failure::usage(format!("the connection can't be prepared: {}", chain(&error)))
+        })?;
+        let client = Client::from(client, &args.url).map_err(|error| {
+            let what = format!("--url {}: {error}", args.url);
+            Failure::usage(what).hint("for example http://localhost:9090")
+        })?;
+        Ok(Connection { client, args })
+    }
+
+    /// Queries a range.
+    pub(super) async fn query(&self, range: Range) -> Result<Answer, Failure> {
+        let PrometheusArgs { query, step, .. } = self.args;
+        let request = self.client.query_range(query, range.from, range.to, step.as_secs_f64());
+        let sent = send(request, query.len() > LONG_QUERY).await;
+        let response = sent.map_err(|error| self.unreachable(&error))?;
+        let status = response.status();
+        let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|content| {
+            content.to_str().is_ok_and(|content| content.starts_with("application/json"))
+        });
+        let body = self.body(response).await?;
+        let answer = is_json.then(|| serde_json::from_slice::<Answer>(&body));
+        match answer {
+            Some(Ok(answer)) => match answer.refusal() {
+                None if status.is_success() => Ok(answer),
+                None => Err(self.refused(status, "")),
+                Some((kind, error)) => Err(self.refused(status, &format!("{kind}: {error}"))),
+            },
+            Some(Err(error)) if status.is_success() => {
+                let what = format!("{} gave an answer that can't be read: {error}", self.url());
+                Err(Failure::engine(what).hint("is this the URL of Prometheus?"))
+            }
+            None if status.is_success() => {
+                let what = format!("{} gave no JSON, but {}", self.url(), excerpt(&body));
+                let hint = "is this the URL of Prometheus? It may be a page that asks for a login";
+                Err(Failure::engine(what).hint(hint))
+            }
+            _ => Err(self.refused(status, &excerpt(&body))),
+        }
+    }
+
+    /// The whole body of a response.
+    async fn body(&self, mut response: Response) -> Result<Vec<u8>, Failure> {
+        let mut body = Vec::new();
+        loop {
+            let chunk = response.chunk().await.map_err(|error| {
+                let what = format!("the answer of {} broke off: {}", self.url(), chain(&error));
+                Failure::engine(what).hint("try again, with a shorter range or a larger --step")
+            })?;
+            let Some(chunk) = chunk else { return Ok(body) };
+            body.extend_from_slice(&chunk);
+            if body.len() > MAX_BYTES {
+                let what = format!("the answer is larger than {} MiB", MAX_BYTES >> 20);
+                let hint = "query fewer series, a shorter range, or a larger --step";
+                return Err(Failure::usage(what).hint(hint));
+            }
+        }
+    }
+
+    /// The URL without a password.
+    fn url(&self) -> String {
+        let mut url = self.client.base_url().clone();
+        // This fails only for URLs that can't have a password.
+        let _ = url.set_password(None);
+        url.to_string()
+    }
+
+    fn unreachable(&self, error: &Error) -> Failure {
+        let url = self.url();
+        let source = match error {
+            Error::Client(client) => client.inner(),
+            _ => None,
+        };
+        if source.is_some_and(reqwest::Error::is_timeout) {
+            let limit = self.args.timeout.as_secs_f64();
+            let what = format!("{url} did not answer within {limit}s");
+            return Failure::engine(what).hint("increase --timeout, or query a shorter range");
+        }
+        let why = source.map_or_else(|| error.to_string(), |source| chain(source));
+        let hint = if why.contains("certificate") {
+            "name the certificate of the authority with --ca-file"
+        } else if source.is_some_and(reqwest::Error::is_builder) {
+            "the URL begins with http:// or https://"
+        } else {
+            "check --url; in a cluster: kubectl port-forward service/prometheus 9090"
+        };
+        Failure::engine(format!("{url} can't be reached: {why}")).hint(hint)
+    }
+
+    fn refused(&self, status: StatusCode, why: &str) -> Failure {
+        let url = self.url();
+        let colon = if why.is_empty() { "" } else { ": " };
+        let answered = format!("{url} answered {status}{colon}{why}");
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                let hint = "set --bearer-token-file, or --user and --password-file";
+                Failure::engine(answered).hint(hint)
+            }
+            StatusCode::NOT_FOUND => {
+                Failure::engine(answered).hint("the URL is that of Prometheus, without /api/v1")
+            }
+            StatusCode::BAD_REQUEST => Failure::usage(answered).hint("check --query"),
+            StatusCode::UNPROCESSABLE_ENTITY => {
+                Failure::usage(answered).hint("query fewer series or a larger --step")
+            }
+            _ => Failure::engine(answered).hint("try again later, or see the log of the server"),
+        }
+    }
+}
+
+async fn send(request: RangeQueryBuilder, is_long: bool) -> Result<Response, Error> {
+    if is_long { request.post_raw().await } else { request.get_raw().await }
+}
+
+/// The headers of each request.
+fn headers(access: &AccessArgs) -> Result<HeaderMap, Failure> {
+    let mut headers = HeaderMap::new();
+    for text in &access.header {
+        let header = text.split_once('=').and_then(|(name, value)| {
+            let name: HeaderName = name.trim().parse().ok()?;
+            Some((name, HeaderValue::from_str(value).ok()?))
+        });
+        let Some((name, value)) = header else {
+            let what = format!("--header {text}: expected NAME=VALUE");
+            return Err(Failure::usage(what).hint("for example X-Scope-OrgID=team-a"));
+        };
+        headers.append(name, value);
+    }
+    if let Some(authorization) = authorization(access)? {
+        let mut value = HeaderValue::from_str(&authorization).map_err(|_| {
+            Failure::usage("the token or the password contains characters that HTTP can't send")
+        })?;
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+    }
+    Ok(headers)
+}
+
+fn authorization(access: &AccessArgs) -> Result<Option<String>, Failure> {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+
+    if let Some(path) = &access.bearer_token_file {
+        let token = secret("--bearer-token-file", path)?;
+        return Ok(Some(format!("Bearer {token}")));
+    }
+    let Some(user) = &access.user else { return Ok(None) };
+    let password = match (&access.password_file, std::env::var(PASSWORD)) {
+        (Some(path), _) => secret("--password-file", path)?,
+        (None, Ok(password)) => password,
+        (None, Err(_)) => {
+            let what = "--user requires a password";
+            let hint = format!("set --password-file, or the variable {PASSWORD}");
+            return Err(Failure::usage(what).hint(hint));
+        }
+    };
+    Ok(Some(format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))))
+}
+
+/// The text of a file with a secret, without the line break at its end.
+fn secret(flag: &str, path: &Path) -> Result<String, Failure> {
+    let bytes = file(flag, path)?;
+    let text = String::from_utf8(bytes).ok().map(|text| text.trim().to_owned());
+    text.filter(|text| !text.is_empty())
+        .ok_or_else(|| Failure::usage(format!("{flag} {}: the file is empty", path.display())))
+}
+
+fn file(flag: &str, path: &Path) -> Result<Vec<u8>, Failure> {
+    fs::read(path).map_err(|error| Failure::usage(format!("{flag} {}: {error}", path.display())))
+}
+
+/// Adds the certificates of authorities and the client's own.
+fn with_certificates(
+    mut client: ClientBuilder,
+    access: &AccessArgs,
+) -> Result<ClientBuilder, Failure> {
+    let invalid = |flag: &str, path: &Path, why: &str| {
+        let what = format!("{flag} {}: {why}", path.display());
+        Failure::usage(what).hint("expected PEM: -----BEGIN CERTIFICATE-----")
+    };
+    if let Some(path) = &access.ca_file {
+        let pem = file("--ca-file", path)?;
+        let certificates = Certificate::from_pem_bundle(&pem)
+            .map_err(|error| invalid("--ca-file", path, &chain(&error)))?;
+        if certificates.is_empty() {
+            return Err(invalid("--ca-file", path, "the file contains no certificate"));
+        }
+        client = client.tls_certs_merge(certificates);
+    }
+    if let (Some(certificate), Some(key)) = (&access.cert_file, &access.key_file) {
+        let mut pem = file("--cert-file", certificate)?;
+        pem.push(b'\n');
+        pem.extend(file("--key-file", key)?);
+        let identity = Identity::from_pem(&pem)
+            .map_err(|error| invalid("--cert-file", certificate, &chain(&error)))?;
+        client = client.identity(identity);
+    }
+    Ok(client.tls_danger_accept_invalid_certs(access.insecure_skip_tls_verify))
+}
+
+/// An error and its causes in one line, without repetitions.
+fn chain(error: &reqwest::Error) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let text = cause.to_string();
+        // Many errors contain the text of their cause.
+        parts.retain(|part| !part.contains(&text) && !text.contains(part.as_str()));
+        parts.push(text);
+        next = cause.source();
+    }
+    if parts.is_empty() { error.to_string() } else { parts.join(": ") }
+}
+
+/// The beginning of an answer that is not JSON.
+fn excerpt(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match text.char_indices().nth(EXCERPT) {
+        Some((end, _)) => format!("{:?}", format!("{}…", &text[..end])),
+        None if text.is_empty() => "an empty answer".to_owned(),
+        None => format!("{text:?}"),
+    }
+}

@@ -1,0 +1,191 @@
+//! `kube-lockstep import prometheus`.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use jiff::{Timestamp, Zoned};
+use tempfile::NamedTempFile;
+
+use super::PrometheusArgs;
+use super::answer::Merged;
+use super::connection::Connection;
+use super::times::{self, Range};
+use crate::cli::exit;
+use crate::cli::failure::Failure;
+use crate::cli::output::show;
+use crate::report::counted;
+use crate::report::style::{WARN, paint};
+use crate::run::shell_word;
+use crate::scenario::{AnswerOverview, check_answer};
+
+/// The most values of a series in one query. Prometheus allows 11,000.
+const MOST_VALUES: i64 = 10_000;
+
+pub(super) fn run(args: &PrometheusArgs) -> Result<u8, Failure> {
+    let now = Zoned::now().with_time_zone(times::zone(args.time_zone.as_deref())?);
+    let range = times::range(&args.from, &args.to, &now)?;
+    check_output(args)?;
+    let connection = Connection::new(args)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::engine(format!("no runtime: {error}")))?;
+    let merged = runtime.block_on(query(&connection, range, args))?;
+    if merged.is_empty() {
+        let (from, to) = (shown(range.from), shown(range.to));
+        let what = format!("the query has no result between {from} and {to}");
+        let hint = "check the names and labels in --query, the range, and how long Prometheus \
+                    keeps its data";
+        return Err(Failure::usage(what).hint(hint));
+    }
+    let invalid = |error: &dyn std::fmt::Display| Failure::engine(format!("the result: {error}"));
+    let text = merged.to_text().map_err(|error| invalid(&error))?;
+    let overview = check_answer("the result", &text, args.by.as_deref()).map_err(|error| {
+        let failure = Failure::usage(error.what);
+        match error.hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
+    write(&args.output, args.force, &text)?;
+    show(&summary(args, &overview)).map_err(|error| Failure::engine(error.to_string()))?;
+    Ok(exit::CONFORMS)
+}
+
+/// Fails before the query if the output can't be written.
+fn check_output(args: &PrometheusArgs) -> Result<(), Failure> {
+    let path = &args.output;
+    if path.is_dir() {
+        return Err(Failure::usage(format!("--output {}: it is a folder", path.display())));
+    }
+    if path.exists() && !args.force {
+        return Err(exists(path));
+    }
+    if !folder(path).is_dir() {
+        let what = format!("--output {}: there is no folder", path.display());
+        return Err(Failure::usage(format!("{what} {}", folder(path).display())));
+    }
+    Ok(())
+}
+
+fn exists(path: &Path) -> Failure {
+    let what = format!("{} exists, and is not overwritten", path.display());
+    Failure::usage(what).hint("choose another name, or add --force")
+}
+
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Queries the range, in parts if it has too many values.
+async fn query(
+    connection: &Connection<'_>,
+    range: Range,
+    args: &PrometheusArgs,
+) -> Result<Merged, Failure> {
+    let mut merged = Merged::default();
+    let mut warnings: Vec<String> = Vec::new();
+    for part in parts(range, args.step.as_secs()) {
+        let mut answer = connection.query(part).await?;
+        for warning in answer.warnings.drain(..) {
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+        merged.add(answer);
+    }
+    for warning in warnings {
+        let text = format!("{} Prometheus warns: {warning}\n", paint(WARN, "note:"));
+        // A note that can't be written is ignored.
+        let _ = anstream::stderr().write_all(text.as_bytes());
+    }
+    Ok(merged)
+}
+
+/// The parts of a range, each with at most [`MOST_VALUES`] values. Their values are those of the
+/// whole range.
+fn parts(range: Range, step: u64) -> Vec<Range> {
+    let step = i64::try_from(step).unwrap_or(i64::MAX).max(1);
+    let length = step.saturating_mul(MOST_VALUES);
+    let mut parts = Vec::new();
+    let mut from = range.from;
+    while from <= range.to {
+        let next = from.saturating_add(length);
+        parts.push(Range { from, to: next.saturating_sub(step).min(range.to) });
+        from = next;
+    }
+    parts
+}
+
+/// Writes the file under another name, and renames it at the end.
+fn write(path: &Path, force: bool, text: &str) -> Result<(), Failure> {
+    let failed =
+        |error: &io::Error| Failure::engine(format!("--output {}: {error}", path.display()));
+    let mut file = NamedTempFile::new_in(folder(path)).map_err(|error| failed(&error))?;
+    file.write_all(text.as_bytes()).map_err(|error| failed(&error))?;
+    make_readable(&file).map_err(|error| failed(&error))?;
+    let written = if force { file.persist(path) } else { file.persist_noclobber(path) };
+    match written {
+        Ok(_) => Ok(()),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Err(exists(path)),
+        Err(error) => Err(failed(&error.error)),
+    }
+}
+
+/// Temporary files are readable only by their owner; this one is an ordinary file.
+#[cfg(unix)]
+fn make_readable(file: &NamedTempFile) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn make_readable(_: &NamedTempFile) -> io::Result<()> {
+    Ok(())
+}
+
+/// What the file contains, and how to use it.
+fn summary(args: &PrometheusArgs, overview: &AnswerOverview) -> String {
+    let AnswerOverview { series, samples, first, last } = overview;
+    let path = args.output.display();
+    let load = match (&args.by, series) {
+        (Some(by), _) => format!("NAME=prometheus({path},by={by})"),
+        (None, 1) => format!("NAME=total:prometheus({path})"),
+        (None, _) => format!("NAME=total:prometheus({path},sum)"),
+    };
+    format!(
+        "{path}: {}, {}, from {first} to {last}\nuse it, with the name of the metric: \
+         kube-lockstep predict -f … --load {}\n",
+        counted(*series, "series"),
+        counted(*samples, "value"),
+        shell_word(&load)
+    )
+}
+
+/// A Unix time in RFC 3339.
+fn shown(seconds: i64) -> String {
+    Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |time| time.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_have_the_values_of_the_whole_range() {
+        let week = Range { from: 1_000_000, to: 1_000_000 + 7 * 86_400 };
+        let parts = parts(week, 15);
+        let values = |range: &Range| (range.from..=range.to).step_by(15).collect::<Vec<_>>();
+        let all: Vec<i64> = parts.iter().flat_map(values).collect();
+        assert_eq!(all, values(&week));
+        assert!(parts.len() == 5 && parts.iter().all(|part| values(part).len() <= 10_000));
+    }
+
+    #[test]
+    fn a_short_range_is_one_query() {
+        let hour = Range { from: 0, to: 3600 };
+        assert_eq!(parts(hour, 15), [hour]);
+    }
+}

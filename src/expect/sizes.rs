@@ -1,0 +1,107 @@
+//! Expected numbers of replicas over the whole run: at regular times, or in their order.
+
+use super::tick::Tick;
+use super::unmet::{Miss, UnmetValue};
+use super::values::Range;
+use crate::scenario::resolved::{ExpectedSeries, NumberRange};
+
+/// The reconciles up to `tolerance` before and after one.
+pub(super) fn near<'t, 'a>(
+    ticks: &'t [Tick<'a>],
+    index: usize,
+    tolerance: usize,
+) -> &'t [Tick<'a>] {
+    let end = index.saturating_add(tolerance).saturating_add(1).min(ticks.len());
+    &ticks[index.saturating_sub(tolerance)..end]
+}
+
+/// The tolerance in a message.
+pub(super) fn tolerance_text(tolerance: usize) -> String {
+    match tolerance {
+        0 => String::new(),
+        1 => " (nor 1 tick earlier or later)".to_owned(),
+        more => format!(" (nor up to {more} ticks earlier or later)"),
+    }
+}
+
+/// Why the replicas at regular times are not as expected.
+pub(super) fn series(
+    ticks: &[Tick<'_>],
+    series: &ExpectedSeries,
+    tolerance: usize,
+) -> Option<Miss> {
+    let mut first = None;
+    let mut values = Vec::new();
+    for (at, range) in series.values() {
+        let until = ticks.partition_point(|tick| tick.at() <= at);
+        let Some(index) = until.checked_sub(1) else {
+            return Some(Miss::plain(format!("no tick at or before t={at}")));
+        };
+        let meets = |tick: &Tick<'_>| contains(range, tick.replicas);
+        if near(ticks, index, tolerance).iter().any(meets) {
+            continue;
+        }
+        let tick = &ticks[index];
+        let value = UnmetValue {
+            field: "replicas".to_owned(),
+            of: Some(at.to_string()),
+            expected: Range(range).to_string(),
+            observed: tick.replicas.to_string(),
+        };
+        first.get_or_insert((at, tick));
+        values.push(value);
+    }
+    let (at, tick) = first?;
+    let UnmetValue { expected, observed, .. } = &values[0];
+    let more = match values.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more of {} values)", series.replicas.len()),
+    };
+    let near = tolerance_text(tolerance);
+    let what = format!("t={at}, {tick}: replicas: expected {expected}, was {observed}{near}{more}");
+    Some(Miss { what, tick: Some(tick.name()), values })
+}
+
+fn contains(range: NumberRange, replicas: i32) -> bool {
+    (range.min..=range.max).contains(&replicas)
+}
+
+/// Why the numbers of replicas in the order of the run are not as expected.
+pub(super) fn sequence(ticks: &[Tick<'_>], expected: &[i32]) -> Option<Miss> {
+    let Some(start) = ticks.first() else {
+        return Some(Miss::plain("there was no tick".to_owned()));
+    };
+    // Each number with the reconcile at which it is first seen.
+    let mut seen = vec![(start.before, start)];
+    for tick in ticks {
+        for size in [tick.before, tick.replicas] {
+            if seen.last().is_none_or(|(last, _)| *last != size) {
+                seen.push((size, tick));
+            }
+        }
+    }
+    let sizes: Vec<i32> = seen.iter().map(|(size, _)| *size).collect();
+    if sizes == expected {
+        return None;
+    }
+    let agreeing = sizes.iter().zip(expected).take_while(|(seen, expected)| seen == expected);
+    let agreeing = agreeing.count();
+    let (_, tick) = seen.get(agreeing).unwrap_or(&seen[seen.len() - 1]);
+    let number = |size: Option<&i32>| size.map_or_else(|| "no change".to_owned(), i32::to_string);
+    let (wanted, found) = (number(expected.get(agreeing)), number(sizes.get(agreeing)));
+    let what = format!(
+        "sequence of replicas: expected {}, was {}; the first difference is number {} ({tick}): \
+         expected {wanted}, was {found}",
+        list(expected),
+        list(&sizes),
+        agreeing + 1
+    );
+    let field = "sequence of replicas".to_owned();
+    let value = UnmetValue { field, of: None, expected: list(expected), observed: list(&sizes) };
+    Some(Miss { what, tick: Some(tick.name()), values: vec![value] })
+}
+
+fn list(sizes: &[i32]) -> String {
+    let sizes: Vec<String> = sizes.iter().map(i32::to_string).collect();
+    sizes.join(", ")
+}

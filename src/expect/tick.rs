@@ -1,0 +1,131 @@
+//! The reconciles of a run, each with the state after it.
+
+use std::fmt::{self, Display};
+use std::sync::Arc;
+
+use super::unmet::UnmetTick;
+use crate::model::api::HpaStatus;
+use crate::model::observation::Observation;
+use crate::model::time::Time;
+use crate::scenario::Scenario;
+
+/// A change of a target's replicas that was not made by the controller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ExternalScale {
+    /// The time of the change.
+    pub at: Time,
+    /// The target, by its index.
+    pub target: usize,
+    /// The replicas.
+    pub replicas: i32,
+}
+
+/// The scale targets at t=0, the target of each HPA, and the end of the scenario.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ScaleTargets {
+    /// The end.
+    pub(super) until: Time,
+    /// The resource with its group, the name and the replicas.
+    pub(super) all: Vec<(String, Arc<str>, i32)>,
+    /// The target of each HPA, by its index.
+    pub(super) hpas: Vec<(Arc<str>, usize)>,
+}
+
+impl ScaleTargets {
+    /// The targets of a scenario.
+    #[must_use]
+    pub fn of(scenario: &Scenario) -> ScaleTargets {
+        let targets = scenario.targets();
+        let targets = targets.map(|it| (it.group_resource(), it.name.clone(), it.replicas));
+        let hpas = scenario.hpas.iter().map(|hpa| (hpa.name.clone(), hpa.target));
+        ScaleTargets { until: scenario.until, all: targets.collect(), hpas: hpas.collect() }
+    }
+
+    /// The target of a reconcile: the target whose scale it read, or else the previous target of
+    /// its HPA.
+    fn target(&mut self, tick: &Observation) -> usize {
+        let known = self.hpas.iter_mut().find(|(name, _)| *name == tick.hpa);
+        let read = tick.target().and_then(|(resource, name)| {
+            let same = |(of_resource, it, _): &(String, Arc<str>, i32)| {
+                **of_resource == **resource && it == name
+            };
+            self.all.iter().position(same)
+        });
+        match (known, read) {
+            (Some((_, target)), Some(read)) => {
+                *target = read;
+                read
+            }
+            (Some((_, target)), None) => *target,
+            (None, read) => read.unwrap_or(0),
+        }
+    }
+}
+
+/// A reconcile, with the state after it.
+#[derive(Clone)]
+pub(super) struct Tick<'a> {
+    /// The number, from 1, among all reconciles or among the reconciles of one HPA.
+    pub(super) number: usize,
+    /// The index among all reconciles.
+    pub(super) index: usize,
+    pub(super) observation: &'a Observation,
+    /// The target's replicas before the reconcile.
+    pub(super) before: i32,
+    /// The target's replicas after the reconcile.
+    pub(super) replicas: i32,
+    /// The stored status of the HPA after the reconcile.
+    pub(super) status: Option<&'a HpaStatus>,
+}
+
+impl Tick<'_> {
+    pub(super) fn at(&self) -> Time {
+        self.observation.at
+    }
+
+    pub(super) fn name(&self) -> UnmetTick {
+        UnmetTick { tick: self.number, at: self.at(), index: self.index }
+    }
+
+    pub(super) fn rescaled(&self) -> bool {
+        self.before != self.replicas
+    }
+}
+
+impl Display for Tick<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tick {} (t={})", self.number, self.at())
+    }
+}
+
+pub(super) fn fold<'a>(
+    observations: &'a [Observation],
+    mut targets: ScaleTargets,
+    mut external_scales: &[ExternalScale],
+) -> Vec<Tick<'a>> {
+    let mut ticks = Vec::with_capacity(observations.len());
+    // The stored status of each HPA.
+    let mut statuses: Vec<(&str, &'a HpaStatus)> = Vec::new();
+    for (index, observation) in observations.iter().enumerate() {
+        while let [first, rest @ ..] = external_scales
+            && first.at <= observation.at
+        {
+            targets.all[first.target].2 = first.replicas;
+            external_scales = rest;
+        }
+        let target = targets.target(observation);
+        let replicas = &mut targets.all[target].2;
+        let before = *replicas;
+        *replicas = observation.scaled_to().unwrap_or(before);
+        let written = observation.status_write().filter(|write| write.error.is_none());
+        if let Some(write) = written {
+            statuses.retain(|(hpa, _)| *hpa != &*observation.hpa);
+            statuses.push((&observation.hpa, &write.status));
+        }
+        let status = statuses.iter().find(|(hpa, _)| *hpa == &*observation.hpa);
+        let status = status.map(|(_, status)| *status);
+        let (number, replicas) = (index + 1, *replicas);
+        ticks.push(Tick { number, index, observation, before, replicas, status });
+    }
+    ticks
+}

@@ -1,0 +1,315 @@
+//! Compares the values of a reconcile with an expectation.
+
+use std::fmt::{self, Display};
+
+use super::tick::Tick;
+use super::unmet::{Miss, UnmetValue};
+use crate::model::api::{Condition, MetricStatus, MetricValueStatus};
+use crate::model::observation::{Event, Observation};
+use crate::model::quantity::Quantity;
+use crate::scenario::resolved::{
+    Expectation, ExpectedCondition, ExpectedEvent, ExpectedMetric, NumberRange, PercentRange,
+    QuantityRange,
+};
+
+/// The values of a reconcile that are not as expected. None: all are.
+pub(super) fn wrong_at(tick: &Tick<'_>, expected: &Expectation) -> Option<Wrong> {
+    let mut wrong = Wrong::default();
+    if let Some(range) = expected.replicas {
+        wrong.number("replicas", range, Some(tick.replicas));
+    }
+    if let Some(range) = expected.desired_replicas {
+        wrong.number("desiredReplicas", range, tick.status.map(|status| status.desired_replicas));
+    }
+    if let Some(range) = expected.current_replicas {
+        let current = tick.status.and_then(|status| status.current_replicas);
+        wrong.number("currentReplicas", range, current);
+    }
+    let metrics = tick.status.map_or(&[][..], |status| &status.current_metrics);
+    for metric in &expected.metrics {
+        wrong.metric(metric, metrics);
+    }
+    let conditions = tick.status.map_or(&[][..], |status| &status.conditions);
+    for condition in &expected.conditions {
+        wrong.condition(condition, conditions);
+    }
+    for event in &expected.events {
+        wrong.event(event, tick.observation);
+    }
+    if let Some(rescaled) = expected.rescaled
+        && rescaled != tick.rescaled()
+    {
+        wrong.rescaled(rescaled, tick);
+    }
+    if let Some(part) = &expected.error {
+        let errors = tick.observation.errors();
+        if !errors.clone().any(|error| error.as_str().contains(part.as_str())) {
+            let errors = errors.map(|error| quoted(error.as_str()));
+            wrong.add("error", quoted(part), list(errors));
+        }
+    }
+    (!wrong.texts.is_empty()).then_some(wrong)
+}
+
+/// The values that are not as expected.
+#[derive(Default)]
+pub(super) struct Wrong {
+    texts: Vec<String>,
+    values: Vec<UnmetValue>,
+}
+
+impl Wrong {
+    /// The text, in which the values are separated by semicolons.
+    pub(super) fn text(&self) -> String {
+        self.texts.join("; ")
+    }
+
+    /// The miss at a reconcile. `text` gives the whole message.
+    pub(super) fn at(self, tick: &Tick<'_>, text: impl FnOnce(&str) -> String) -> Miss {
+        Miss { what: text(&self.text()), tick: Some(tick.name()), values: self.values }
+    }
+
+    fn add(&mut self, field: &str, expected: String, observed: String) {
+        let text = format!("{field}: expected {expected}, was {observed}");
+        self.add_as(text, field, expected, observed);
+    }
+
+    /// Adds a value with a text of its own.
+    fn add_as(&mut self, text: String, field: &str, expected: String, observed: String) {
+        self.texts.push(text);
+        self.values.push(UnmetValue { field: field.to_owned(), of: None, expected, observed });
+    }
+
+    fn number(&mut self, field: &str, range: NumberRange, seen: Option<i32>) {
+        if seen.is_some_and(|seen| range.min <= seen && seen <= range.max) {
+            return;
+        }
+        let seen = seen.map_or_else(|| "not set".to_owned(), |seen| seen.to_string());
+        self.add(field, Range(range).to_string(), seen);
+    }
+
+    fn rescaled(&mut self, expected: bool, tick: &Tick<'_>) {
+        let (before, after) = (tick.before, tick.replicas);
+        let text = match expected {
+            true => format!("rescaled: expected a change of replicas, stayed at {after}"),
+            false => format!("rescaled: expected no change of replicas, was {before} -> {after}"),
+        };
+        let observed = format!("{before} -> {after}");
+        self.add_as(text, "rescaled", expected.to_string(), observed);
+    }
+
+    /// A metric of the status: one of this name has all the expected values.
+    fn metric(&mut self, expected: &ExpectedMetric, metrics: &[MetricStatus]) {
+        let same = |metric: &&MetricStatus| {
+            let (name, container) = name_of(metric);
+            name == &*expected.name && container == expected.container.as_deref()
+        };
+        let named: Vec<&MetricStatus> = metrics.iter().filter(same).collect();
+        let of = expected.container.as_ref().map(|of| format!(" of container {of}"));
+        let field = format!("metric {}{}", expected.name, of.unwrap_or_default());
+        let Some(first) = named.first() else {
+            let all = list(metrics.iter().map(ToString::to_string));
+            let text = format!("{field}: missing; the status has {all}");
+            return self.add_as(text, &field, MetricValues(expected).to_string(), all);
+        };
+        if named.iter().any(|metric| current(metric).is_some_and(|it| agrees(expected, it))) {
+            return;
+        }
+        let seen = current(first).map(|current| seen_values(expected, current));
+        self.add(&field, MetricValues(expected).to_string(), seen.unwrap_or_default());
+    }
+
+    fn condition(&mut self, expected: &ExpectedCondition, conditions: &[Condition]) {
+        let type_ = &expected.type_;
+        let field = format!("condition {type_}");
+        let of_type = |condition: &&Condition| format!("{:?}", condition.type_) == *type_;
+        let Some(seen) = conditions.iter().find(of_type) else {
+            let types = list(conditions.iter().map(|condition| format!("{:?}", condition.type_)));
+            let text = format!("{field}: missing; the status has {types}");
+            return self.add_as(text, &field, "a condition".to_owned(), types);
+        };
+        if let Some(status) = expected.status
+            && status != seen.status
+        {
+            let (status, seen_status) = (truth(status), truth(seen.status));
+            let observed = format!("{seen_status} ({})", seen.reason.as_str());
+            self.add(&field, status.to_owned(), observed);
+        }
+        if let Some(reason) = &expected.reason
+            && reason != seen.reason.as_str()
+        {
+            self.add(&field, format!("reason {reason}"), seen.reason.as_str().to_owned());
+        }
+        if let Some(part) = &expected.message
+            && !seen.message.as_str().contains(part.as_str())
+        {
+            self.add(&field, format!("message {}", quoted(part)), quoted(seen.message.as_str()));
+        }
+    }
+
+    fn event(&mut self, expected: &ExpectedEvent, tick: &Observation) {
+        let matches = |event: &Event| {
+            let part = expected.message.as_deref().unwrap_or_default();
+            event.reason.as_str() == expected.reason && event.message.as_str().contains(part)
+        };
+        if tick.events().any(matches) {
+            return;
+        }
+        let part = expected.message.as_ref().map(|part| format!(" {}", quoted(part)));
+        let seen = tick
+            .events()
+            .map(|event| format!("{} {}", event.reason.as_str(), quoted(event.message.as_str())));
+        let reason = &expected.reason;
+        self.add("event", format!("{reason}{}", part.unwrap_or_default()), list(seen));
+    }
+}
+
+/// The name of a metric of the status, and its container if it has one.
+fn name_of(metric: &MetricStatus) -> (&str, Option<&str>) {
+    match metric {
+        MetricStatus::Empty {} => ("", None),
+        MetricStatus::Resource { resource } => (&resource.name, None),
+        MetricStatus::ContainerResource { container_resource: of } => {
+            (&of.name, Some(&of.container))
+        }
+        MetricStatus::Pods { pods } => (&pods.metric.name, None),
+        MetricStatus::Object { object } => (&object.metric.name, None),
+        MetricStatus::External { external } => (&external.metric.name, None),
+    }
+}
+
+/// The value of a metric of the status.
+fn current(metric: &MetricStatus) -> Option<&MetricValueStatus> {
+    match metric {
+        MetricStatus::Empty {} => None,
+        MetricStatus::Resource { resource } => Some(&resource.current),
+        MetricStatus::ContainerResource { container_resource } => Some(&container_resource.current),
+        MetricStatus::Pods { pods } => Some(&pods.current),
+        MetricStatus::Object { object } => Some(&object.current),
+        MetricStatus::External { external } => Some(&external.current),
+    }
+}
+
+/// Returns true if the status has all the expected values.
+fn agrees(expected: &ExpectedMetric, current: &MetricValueStatus) -> bool {
+    let within = |range: &Option<QuantityRange>, seen: &Option<Quantity>| {
+        range.as_ref().is_none_or(|range| seen.as_ref().is_some_and(|seen| range.contains(seen)))
+    };
+    let utilization = |range: PercentRange| {
+        current.average_utilization.is_some_and(|seen| (range.min..=range.max).contains(&seen))
+    };
+    expected.utilization.is_none_or(utilization)
+        && within(&expected.average_value, &current.average_value)
+        && within(&expected.value, &current.value)
+}
+
+/// The values of the status in the fields that are expected.
+fn seen_values(expected: &ExpectedMetric, current: &MetricValueStatus) -> String {
+    let not_set = || "not set".to_owned();
+    let quantity =
+        |seen: &Option<Quantity>| seen.as_ref().map_or_else(not_set, Quantity::to_string);
+    let mut parts = Vec::new();
+    parts.extend(expected.utilization.map(|_| {
+        let seen = current.average_utilization.map(|seen| format!("{seen}%"));
+        format!("utilization {}", seen.unwrap_or_else(not_set))
+    }));
+    let average = expected.average_value.as_ref();
+    parts.extend(average.map(|_| format!("averageValue {}", quantity(&current.average_value))));
+    let value = expected.value.as_ref();
+    parts.extend(value.map(|_| format!("value {}", quantity(&current.value))));
+    parts.join(" and ")
+}
+
+/// Formats the expected values of a metric.
+struct MetricValues<'a>(&'a ExpectedMetric);
+
+impl Display for MetricValues<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ExpectedMetric { utilization, average_value, value, .. } = self.0;
+        let percent = utilization.map(|PercentRange { min, max }| {
+            let range = Range(NumberRange { min, max }).to_string();
+            format!("utilization {range}%")
+        });
+        let average = average_value.as_ref().map(|range| format!("averageValue {}", Of(range)));
+        let value = value.as_ref().map(|range| format!("value {}", Of(range)));
+        let parts: Vec<String> = [percent, average, value].into_iter().flatten().collect();
+        f.write_str(&parts.join(" and "))
+    }
+}
+
+/// Formats bounds of a quantity.
+struct Of<'a>(&'a QuantityRange);
+
+impl Display for Of<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0.only(), &self.0.min, &self.0.max) {
+            (Some(only), _, _) => write!(f, "{only}"),
+            (None, Some(min), Some(max)) => write!(f, "{min} to {max}"),
+            (None, Some(min), None) => write!(f, "at least {min}"),
+            (None, None, Some(max)) => write!(f, "at most {max}"),
+            (None, None, None) => f.write_str("any value"),
+        }
+    }
+}
+
+/// The text of the unmet part of an expectation.
+pub(super) fn describe(expected: &Expectation) -> String {
+    let mut parts = Vec::new();
+    for (field, range) in [
+        ("replicas", expected.replicas),
+        ("desiredReplicas", expected.desired_replicas),
+        ("currentReplicas", expected.current_replicas),
+    ] {
+        parts.extend(range.map(|range| format!("{field} {}", Range(range))));
+    }
+    for metric in &expected.metrics {
+        parts.push(format!("metric {} {}", metric.name, MetricValues(metric)));
+    }
+    for condition in &expected.conditions {
+        let mut part = format!("condition {}", condition.type_);
+        part.extend(condition.status.map(|status| format!(" {}", truth(status))));
+        part.extend(condition.reason.as_ref().map(|reason| format!(" {reason}")));
+        part.extend(condition.message.as_ref().map(|message| format!(" {}", quoted(message))));
+        parts.push(part);
+    }
+    for event in &expected.events {
+        let message = event.message.as_ref().map(|message| format!(" {}", quoted(message)));
+        parts.push(format!("event {}{}", event.reason, message.unwrap_or_default()));
+    }
+    parts.extend(expected.rescaled.map(|rescaled| {
+        if rescaled {
+            "a change of replicas".to_owned()
+        } else {
+            "no change of replicas".to_owned()
+        }
+    }));
+    parts.extend(expected.error.as_ref().map(|error| format!("error {}", quoted(error))));
+    parts.join(" with ")
+}
+
+/// Formats bounds.
+pub(super) struct Range(pub(super) NumberRange);
+
+impl Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            NumberRange { min, max } if min == max => write!(f, "{min}"),
+            NumberRange { min: i32::MIN, max } => write!(f, "at most {max}"),
+            NumberRange { min, max: i32::MAX } => write!(f, "at least {min}"),
+            NumberRange { min, max } => write!(f, "{min} to {max}"),
+        }
+    }
+}
+
+fn truth(status: bool) -> &'static str {
+    if status { "True" } else { "False" }
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{text}\"")
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    let items: Vec<String> = items.collect();
+    if items.is_empty() { "none".to_owned() } else { items.join(", ") }
+}

@@ -1,0 +1,113 @@
+//! The ticks of a prediction as CSV, for spreadsheets and scripts.
+
+use super::table;
+use crate::model::derivation::{MetricDerivation, Target};
+use crate::run::{FreeRun, FreeTick};
+
+/// The columns beside those of the metrics.
+const BEFORE: [&str; 3] = ["tick", "seconds", "hpa"];
+const AFTER: [&str; 10] = [
+    "ready",
+    "unready",
+    "missing",
+    "ignored",
+    "proposal",
+    "desired",
+    "replicasBefore",
+    "replicasAfter",
+    "limitedBy",
+    "why",
+];
+
+/// The ticks of a run: a header, then one row for each tick. Each metric has two columns: its value
+/// as the controller saw it, and its target. Both are percentages of the request for utilization,
+/// and otherwise in the unit of the metric: cores, bytes, requests. A metric that failed has no
+/// value.
+#[must_use]
+pub fn ticks(run: &FreeRun) -> String {
+    let columns = metric_columns(run);
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    let head = BEFORE.iter().map(|name| (*name).to_owned());
+    let metrics = columns.iter().flat_map(|title| [title.clone(), format!("{title} target")]);
+    let head = head.chain(metrics).chain(AFTER.iter().map(|name| (*name).to_owned()));
+    let mut rows = vec![head.collect::<Vec<String>>()];
+    rows.extend(run.ticks.iter().enumerate().map(|(index, tick)| row(index + 1, tick, &columns)));
+    for row in rows {
+        // Writing into memory does not fail.
+        let _ = writer.write_record(row);
+    }
+    String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
+}
+
+/// The titles of all metrics, in the order in which they appear. Metrics with the same title share
+/// a column.
+fn metric_columns(run: &FreeRun) -> Vec<String> {
+    let mut columns: Vec<String> = Vec::new();
+    for metric in run.ticks.iter().flat_map(|tick| &tick.derivation.metrics) {
+        let title = metric.title();
+        if !columns.contains(&title) {
+            columns.push(title);
+        }
+    }
+    columns
+}
+
+fn row(number: usize, tick: &FreeTick, columns: &[String]) -> Vec<String> {
+    let (observation, derivation) = (&tick.observation, &tick.derivation);
+    let seconds = observation.at.since_start().as_secs_f64();
+    let mut cells = vec![number.to_string(), seconds.to_string(), observation.hpa.to_string()];
+    for title in columns {
+        let metric = derivation.metrics.iter().find(|metric| metric.title() == *title);
+        cells.extend(metric.map_or([String::new(), String::new()], value_and_target));
+    }
+    let metric = derivation.metrics.get(derivation.winner.unwrap_or(0));
+    let pods = metric.map(|metric| metric.pods).unwrap_or_default();
+    cells.extend([pods.ready, pods.unready, pods.missing, pods.ignored].map(|it| it.to_string()));
+    cells.push(derivation.proposal.map(|replicas| replicas.to_string()).unwrap_or_default());
+    cells.push(derivation.desired_replicas.to_string());
+    cells.push(tick.replicas_before.to_string());
+    cells.push(tick.replicas_after.to_string());
+    cells.push(derivation.limited_by().unwrap_or_default().to_owned());
+    cells.push(table::why(observation, derivation, &[]));
+    cells
+}
+
+fn value_and_target(metric: &MetricDerivation) -> [String; 2] {
+    let usage = metric.usage.filter(|_| metric.error.is_none());
+    let milli = |milli: i64| (milli as f64 / 1000.0).to_string();
+    let (value, target) = match metric.target {
+        Target::Utilization(target) => {
+            let value = usage.and_then(|usage| usage.utilization);
+            (value.map(|percent| percent.to_string()), target.to_string())
+        }
+        Target::AverageValue(target) => (usage.map(|usage| milli(usage.average)), milli(target)),
+        Target::Value(target) => (usage.map(|usage| milli(usage.total)), milli(target)),
+        Target::None => (usage.map(|usage| milli(usage.total)), String::new()),
+    };
+    [value.unwrap_or_default(), target]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::model::rules::Release;
+    use crate::run::free_run;
+    use crate::scenario;
+
+    #[test]
+    fn each_tick_is_a_row_with_its_metrics() {
+        let text = include_str!("../../fixtures/closed-loop/docs-walkthrough-php-apache.yaml");
+        let no_files = |_: &str| Err(String::new());
+        let scenario = scenario::parse("walkthrough.yaml", text, &no_files).expect("a scenario");
+        let run = free_run(&Arc::new(scenario), Release::NEWEST);
+        let csv = ticks(&run);
+        let lines: Vec<&str> = csv.lines().collect();
+        assert_eq!(lines.len(), run.ticks.len() + 1);
+        let head = "tick,seconds,hpa,cpu,cpu target,ready,unready,missing,ignored,proposal,desired,\
+                    replicasBefore,replicasAfter,limitedBy,why";
+        assert_eq!(lines[0], head);
+        assert!(lines[1].starts_with("1,0,php-apache,305,50,1,0,0,0,7,4,1,4,scale-up"), "{csv}");
+    }
+}

@@ -1,0 +1,248 @@
+//! `kube-lockstep import prometheus` with a real Prometheus, whose data `promtool` makes, and with
+//! servers that give broken answers: `cargo test --features prometheus --test prometheus`.
+
+#[path = "prometheus/broken.rs"]
+mod broken;
+#[path = "prometheus/server.rs"]
+mod server;
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+
+use libtest_mimic::Failed;
+use serde_json::Value;
+use server::{Server, is_installed};
+use support::trials::Suite;
+
+type WithServer = fn(&Server) -> Result<(), Failed>;
+type Test = fn() -> Result<(), Failed>;
+
+const WITH_PROMETHEUS: [(&str, WithServer); 8] = [
+    ("a_total_is_imported_and_predicted", total),
+    ("each_pod_is_imported_and_predicted", by_pod),
+    ("a_week_is_queried_in_parts", week),
+    ("times_are_read_in_the_named_time_zone", time_zones),
+    ("an_empty_result_writes_nothing", empty),
+    ("a_malformed_query_is_reported_in_the_words_of_prometheus", malformed),
+    ("a_counter_is_refused", counter),
+    ("series_that_share_a_pod_are_refused", shared_pod),
+];
+
+const BROKEN: [(&str, Test); 9] = [
+    ("a_bearer_token_and_headers_are_sent", broken::headers),
+    ("a_refusal_names_the_options_of_authentication", broken::refusal),
+    ("an_error_of_a_proxy_is_shown", broken::proxy_error),
+    ("a_login_page_is_no_answer", broken::login_page),
+    ("an_answer_that_breaks_off_writes_nothing", broken::broken_off),
+    ("no_answer_ends_with_the_timeout", broken::silence),
+    ("a_closed_port_is_reported", broken::closed_port),
+    ("warnings_are_shown", broken::warnings),
+    ("an_existing_file_is_not_overwritten", broken::existing_file),
+];
+
+fn main() -> ExitCode {
+    let mut suite = Suite::new("prometheus");
+    let programs = suite.require_that("prometheus and promtool", is_installed);
+    let openssl = suite.require_that("openssl", || server::runs("openssl", "version"));
+    let server = suite.require("a Prometheus with data", || {
+        if is_installed() { Server::start(false).map(Some) } else { Ok(None) }
+    });
+    let server = programs.clone().and(server).map(|((), server)| Arc::new(server));
+    for (name, test) in WITH_PROMETHEUS {
+        suite.test_with(&server, name, move |server| match server.as_ref() {
+            Some(server) => test(server),
+            None => Err("no server".into()),
+        });
+    }
+    let name = "a_certificate_and_a_password_are_required_and_accepted";
+    suite.test_with(&programs.and(openssl), name, |_| certificate_and_password());
+    for (name, test) in BROKEN {
+        suite.test(name, test);
+    }
+    suite.run()
+}
+
+/// The result of an import.
+struct Import {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+    /// The file, if it was written.
+    file: Option<String>,
+    folder: tempfile::TempDir,
+}
+
+/// Imports a range of the last hour, unless the arguments give another one.
+fn import(url: &str, query: &str, args: &[&str]) -> Result<Import, Failed> {
+    let folder = tempfile::tempdir()?;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kube-lockstep"));
+    command.args(["import", "prometheus", "--url", url, "--query", query]);
+    command.args(["--output", "answer.json"]).args(args).current_dir(folder.path());
+    if !args.contains(&"--from") {
+        command.args(["--from", "1h ago"]);
+    }
+    let output = command.output()?;
+    let file = fs::read_to_string(folder.path().join("answer.json")).ok();
+    let left: Vec<_> = fs::read_dir(folder.path())?.collect::<Result<_, _>>()?;
+    assert_eq!(left.len(), usize::from(file.is_some()), "nothing half-written: {left:?}");
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    Ok(Import { code: output.status.code(), stdout, stderr, file, folder })
+}
+
+impl Import {
+    /// Requires success, and returns the series of the file.
+    fn series(&self) -> Result<Vec<Value>, Failed> {
+        assert_eq!(self.code, Some(0), "{}", self.stderr);
+        let file: Value = serde_json::from_str(self.file.as_deref().ok_or("no file")?)?;
+        Ok(file["data"]["result"].as_array().ok_or("no result")?.clone())
+    }
+
+    /// Requires a failure with these texts on standard error, and no file.
+    fn fails(&self, code: i32, texts: &[&str]) {
+        assert_eq!(self.code, Some(code), "{}", self.stderr);
+        assert_eq!(self.file, None);
+        for text in texts {
+            assert!(self.stderr.contains(text), "{text:?} is missing in\n{}", self.stderr);
+        }
+    }
+
+    /// Predicts an example with a load from the file.
+    fn predict(&self, load: &str) -> Result<String, Failed> {
+        let example = support::repository().join("examples/php-apache");
+        let output = Command::new(env!("CARGO_BIN_EXE_kube-lockstep"))
+            .args(["predict", "--filename"])
+            .arg(example)
+            .args(["--load", load])
+            .current_dir(self.folder.path())
+            .output()?;
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+        Ok(stdout)
+    }
+}
+
+/// The values of a series.
+fn values(series: &Value) -> Vec<f64> {
+    let values = series["values"].as_array().into_iter().flatten();
+    values.filter_map(|value| value[1].as_str()?.parse().ok()).collect()
+}
+
+fn total(server: &Server) -> Result<(), Failed> {
+    let import = import(&server.url, "sum(usage)", &["--step", "60s"])?;
+    let series = import.series()?;
+    // Three pods with 0.1, 0.2 and 0.3 CPUs.
+    assert_eq!(series.len(), 1);
+    assert!(values(&series[0]).len() >= 55, "{series:?}");
+    assert!(values(&series[0]).iter().all(|value| (value - 0.6).abs() < 1e-9), "{series:?}");
+    assert!(import.stdout.contains("1 series") && import.stdout.contains("NAME=total:prom"));
+    // 0.6 CPUs, of which each of 6 pods uses half of its request of 0.2.
+    let predicted = import.predict("cpu=total:prometheus(answer.json)")?;
+    assert!(predicted.contains("replicas: 6 at the end"), "{predicted}");
+    Ok(())
+}
+
+fn by_pod(server: &Server) -> Result<(), Failed> {
+    let query = "sum by (pod) (usage)";
+    let import = import(&server.url, query, &["--step", "60s", "--by", "pod"])?;
+    let series = import.series()?;
+    let pods: Vec<&str> =
+        series.iter().filter_map(|series| series["metric"]["pod"].as_str()).collect();
+    assert_eq!(pods, ["web-0", "web-1", "web-2"]);
+    assert!(import.stdout.contains("NAME=prometheus(answer.json,by=pod)"), "{}", import.stdout);
+    let predicted = import.predict("cpu=prometheus(answer.json,by=pod)")?;
+    // The first pod uses 0.1 of a request of 0.2 CPUs.
+    assert!(predicted.contains("50%/50%"), "{predicted}");
+    Ok(())
+}
+
+fn week(server: &Server) -> Result<(), Failed> {
+    let args = ["--from", "6 days ago", "--to", "1h ago", "--step", "30s"];
+    let import = import(&server.url, "usage{pod=\"web-1\"}", &args)?;
+    let series = import.series()?;
+    assert_eq!(series.len(), 1, "the parts are joined");
+    let times: Vec<i64> = series[0]["values"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|value| value[0].as_i64())
+        .collect();
+    assert!(times.len() > 11_000, "{}", times.len());
+    assert!(times.windows(2).all(|pair| pair[1] - pair[0] == 30), "no value twice or left out");
+    Ok(())
+}
+
+fn time_zones(server: &Server) -> Result<(), Failed> {
+    let now = server.now;
+    let at = |seconds: i64, offset: i64| {
+        let time = jiff::Timestamp::from_second(now - seconds + offset)?;
+        Ok::<_, Failed>(time.strftime("%Y-%m-%dT%H:%M:%S").to_string())
+    };
+    let (from, to) = (at(7200, 0)? + "Z", at(3600, 0)? + "Z");
+    let utc = import(&server.url, "sum(usage)", &["--from", &from, "--to", &to])?;
+    // Bangkok is seven hours ahead, all year.
+    let hours = 7 * 3600;
+    let (from, to) = (at(7200, hours)?, at(3600, hours)?);
+    let (zoned_from, zoned_to) = (format!("{from}[Asia/Bangkok]"), format!("{to}+07:00"));
+    let zone = ["--from", &from, "--to", &to, "--time-zone", "Asia/Bangkok"];
+    for args in [&zone[..], &["--from", &zoned_from, "--to", &zoned_to]] {
+        let local = import(&server.url, "sum(usage)", args)?;
+        assert_eq!(local.series()?, utc.series()?, "{args:?}");
+    }
+    let unknown = ["--from", &from, "--time-zone", "Europe/Atlantis"];
+    import(&server.url, "sum(usage)", &unknown)?.fails(2, &["Atlantis", "Europe/Berlin"]);
+    Ok(())
+}
+
+fn empty(server: &Server) -> Result<(), Failed> {
+    let import = import(&server.url, "sum(usaeg)", &[])?;
+    import.fails(2, &["no result between 20", "check the names and labels"]);
+    Ok(())
+}
+
+fn malformed(server: &Server) -> Result<(), Failed> {
+    let import = import(&server.url, "sum(usage", &[])?;
+    import.fails(2, &["400 Bad Request", "bad_data", "parse error", "check --query"]);
+    Ok(())
+}
+
+fn counter(server: &Server) -> Result<(), Failed> {
+    let import = import(&server.url, "requests_total", &[])?;
+    import.fails(2, &["requests_total is a counter", "rate(requests_total[2m])"]);
+    Ok(())
+}
+
+fn shared_pod(server: &Server) -> Result<(), Failed> {
+    let import = import(&server.url, "memory", &["--by", "pod"])?;
+    import.fails(2, &["has 2 series", "sum by (pod) (…)"]);
+    let import = self::import(&server.url, "memory", &["--by", "instance"])?;
+    import.fails(2, &["without the label `instance`"]);
+    Ok(())
+}
+
+fn certificate_and_password() -> Result<(), Failed> {
+    let server = Server::start(true)?;
+    let authority = server.file("server.crt");
+    let (password, wrong) = (server.file("password"), server.file("wrong"));
+    fs::write(&password, format!("{}\n", server::PASSWORD))?;
+    fs::write(&wrong, "wrong\n")?;
+    let path = |path: &Path| path.display().to_string();
+    let (authority, password, wrong) = (path(&authority), path(&password), path(&wrong));
+    let user = ["--user", server::USER];
+    let args = [&user[..], &["--ca-file", &authority, "--password-file", &password]].concat();
+    assert_eq!(import(&server.url, "sum(usage)", &args)?.series()?.len(), 1);
+    let args = [&user[..], &["--insecure-skip-tls-verify", "--password-file", &password]].concat();
+    assert_eq!(import(&server.url, "sum(usage)", &args)?.series()?.len(), 1);
+    let args = [&user[..], &["--password-file", &password]].concat();
+    import(&server.url, "sum(usage)", &args)?.fails(3, &["certificate", "--ca-file"]);
+    let args = [&user[..], &["--ca-file", &authority, "--password-file", &wrong]].concat();
+    import(&server.url, "sum(usage)", &args)?.fails(3, &["401 Unauthorized", "--user"]);
+    let args = ["--ca-file", &password];
+    import(&server.url, "sum(usage)", &args)?.fails(2, &["--ca-file", "expected PEM"]);
+    import(&server.url, "sum(usage)", &user)?.fails(2, &["PROMETHEUS_PASSWORD"]);
+    Ok(())
+}
