@@ -1,5 +1,5 @@
-//! Objects in other namespaces that have the same names as those of the scenario. They are published
-//! once and never change.
+//! Objects in other namespaces that have the same names as those of the scenario. They are
+//! published once and never change.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ fn scale(scenario: &Scenario, other: &OtherNamespace) -> Change {
         name: scenario.workload.name.clone(),
         replicas: Some(replicas),
         status_replicas: replicas,
-        selector: scenario.workload.selector.clone().into(),
+        selector: scenario.workload.selector.clone(),
     })
 }
 
