@@ -79,7 +79,7 @@ impl FromStr for AnyArea {
     fn from_str(text: &str) -> Result<AnyArea, String> {
         match text {
             "vpa" => Ok(AnyArea::Vpa),
-            area => area.parse().map(AnyArea::Hpa).map_err(|error| format!("{error}")),
+            area => area.parse().map(AnyArea::Hpa).map_err(|error| error.to_string()),
         }
     }
 }

@@ -285,7 +285,7 @@ impl<'s> World<'s> {
                 let pods = self.select(&eviction.pods).into_iter();
                 out.extend(pods.map(|ordinal| {
                     let (pod, container) = (self.name(ordinal), container.clone());
-                    ClusterChange::Evict(ObservedOom { pod, container, kill: kill.clone() })
+                    ClusterChange::Evict(ObservedOom { pod, container, kill })
                 }));
             }
             _ => {}

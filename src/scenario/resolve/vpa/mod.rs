@@ -129,7 +129,7 @@ fn usage(
     recordings: &mut Recordings<'_>,
     problems: &mut Problems,
 ) -> Metrics {
-    let sampling = file.metrics.sampling.clone();
+    let sampling = file.metrics.sampling;
     let raw = Metrics { resources: file.metrics.resource.clone(), sampling, ..Metrics::default() };
     let typed = typed_workload(workload);
     let metrics = metrics::usage(raw, &typed, file.until, at, recordings, problems);
@@ -291,7 +291,7 @@ fn workload(given: &VpaWorkload, target: &str, at: At<'_>, problems: &mut Proble
         workload.labels.insert("app".to_owned(), target.to_owned());
     }
     if workload.containers.is_empty() {
-        let container = Container { name: "app".into(), requests: BTreeMap::new().into() };
+        let container = Container { name: "app".into(), requests: BTreeMap::new() };
         workload.containers.push(container);
     }
     for (field, labels) in [("labels", &given.labels), ("podLabels", &given.pod_labels)] {
