@@ -550,7 +550,7 @@ fn workflows() -> Result<(), Failed> {
         }
         names.insert(name);
     }
-    let expected = ["nightly.yaml", "pull-request.yaml", "release.yaml"];
+    let expected = ["nightly.yaml", "pull-request.yaml", "release.yaml", "site.yaml"];
     assert_eq!(names, expected.map(str::to_owned).into());
     Ok(())
 }

@@ -32,10 +32,6 @@ const UNSEEN: &[(&str, &str)] = &[
         "an optional gate changes nothing until it is enabled",
     ),
     (
-        "feature gate HPAOptimizedSelectorStore, on by default",
-        "both stores give the same answers to the controller",
-    ),
-    (
         "a reconcile is skipped if the cache is stale: gate StaleControllerConsistencyHPA, on by \
          default",
         "the cache is never stale here",

@@ -14,12 +14,7 @@ use kube_lockstep::model::rules::{Release, Releases};
 use kube_lockstep::run::{Verdict, run_one};
 
 /// Reasons of chance, by their first words, and why no order can be compared instead.
-const CHANCE: &[(&str, &str)] = &[(
-    "the controller of this release names the HPAs with the same pods in the random order of a map",
-    "The order of the names is part of the status. A status that differs from the stored one only \
-     in this order is written, and a written status leads to the next reconcile. The random order \
-     thus decides which reconciles happen at all.",
-)];
+const CHANCE: &[(&str, &str)] = &[];
 
 /// The runs that are skipped for one reason.
 #[derive(Default)]
@@ -90,6 +85,14 @@ fn page(skips: &BTreeMap<String, Skips>) -> (String, Vec<&str>) {
     for (why, it) in sorted.iter().filter(|(_, it)| !it.is_chance) {
         let (runs, fixtures) = (it.runs, it.fixtures.len());
         let _ = writeln!(page, "| {why} | {runs} | {fixtures} | {} |", releases(it));
+    }
+    if count(true) == 0 {
+        page.push_str(
+            "\n## The outcome is random\n\n\
+             No run. Where upstream leaves an outcome to chance, the model follows the observed one \
+             if it is possible ([up to 1.36](releases.md#up-to-136), [events](what-is-real.md#events-left-to-chance)).\n",
+        );
+        return (page, Vec::new());
     }
     let _ = write!(
         page,

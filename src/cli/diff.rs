@@ -18,7 +18,7 @@ use super::upstreams::{Behavior, Upstreams};
 use crate::model::rules::{AnyRelease, Change, Release};
 use crate::report::change::Between;
 use crate::report::{self, change, html};
-use crate::run::change::{Changed, TraceOn, changed};
+use crate::run::change::{Changed, TraceOn, changed, left_to_chance};
 use crate::scenario::Scenario;
 
 const HELP: &str = "\
@@ -95,6 +95,10 @@ fn compare(
 ) -> Result<Compared, Failure> {
     let Between { from, to } = between;
     // If one release does not support the scenario, it is not run on the other.
+    if let Some(random_part) = left_to_chance(scenario, [from, to]) {
+        let why = format!("on both releases, {random_part}");
+        return Ok(Compared::Not(NotCompared { why, unknown: false }));
+    }
     if let Some(why) = scenario.unsupported_on(from).or_else(|| scenario.unsupported_on(to)) {
         return Ok(Compared::Not(NotCompared { why, unknown: false }));
     }

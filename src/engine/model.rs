@@ -337,6 +337,11 @@ impl Simulation {
         self.hpas.iter().position(|hpa| hpa.key == *key).unwrap_or(usize::MAX)
     }
 
+    /// See [`Controller::follow_orders`].
+    pub fn follow_orders(&mut self, orders: impl IntoIterator<Item = Vec<String>>) {
+        self.controller.follow_orders(orders);
+    }
+
     /// Commits the writes of a reconcile to the cluster: the scale and the HPA's status. `end` is
     /// the end of the reconcile, when the status is written. Returns the index of the target that
     /// was scaled, and its new replicas.

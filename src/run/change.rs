@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::free_run_by;
+use super::{free_run, free_run_by};
 use crate::compare::{self, Divergence, Scope};
 use crate::model::rules::{CHANGES, Change, Release, Rules};
 use crate::scenario::Scenario;
@@ -41,9 +41,27 @@ pub fn changed(
     before: TraceOn<'_>,
     after: TraceOn<'_>,
 ) -> Option<Changed> {
+    if left_to_chance(scenario, [before.release, after.release]).is_some() {
+        return None;
+    }
     let (place, first) = first_difference(before.trace, after.trace)?;
     let (rows, also) = rows(scenario, before.release, after.release, &place);
     Some(Changed { first, rows, also })
+}
+
+/// Why a scenario can't be compared on two releases: the part of its outcome that both leave to
+/// chance. If only one of them does, its first difference from the other release is certain.
+#[must_use]
+pub fn left_to_chance(scenario: &Arc<Scenario>, releases: [Release; 2]) -> Option<&'static str> {
+    let random_part = |release| {
+        let ticks = free_run(scenario, release).ticks.into_iter();
+        ticks.filter_map(|tick| tick.derivation.random_part).next()
+    };
+    let [one, other] = releases;
+    if !scenario.has_several_hpas() {
+        return None;
+    }
+    random_part(one).and(random_part(other))
 }
 
 /// The rows between two releases that account for the difference at a place, and the other rows

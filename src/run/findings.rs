@@ -23,7 +23,6 @@ pub(super) struct Findings<'k> {
     pub(super) compared: usize,
     pub(super) external_scales: Vec<ExternalScale>,
     pub(super) undetermined: Option<String>,
-    pub(super) by_release: bool,
     pub(super) notes: Vec<Note>,
     /// Predicts the requests that send events, if they are observed.
     sent_events: Option<SentEvents>,
@@ -43,7 +42,6 @@ impl<'k> Findings<'k> {
             compared: 0,
             external_scales: Vec::new(),
             undetermined: None,
-            by_release: false,
             notes: Vec::new(),
             sent_events: None,
         }

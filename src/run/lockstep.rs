@@ -20,7 +20,7 @@ use crate::expect::{self, ExternalScale, ScaleTargets};
 use crate::model::derivation::Derivation;
 use crate::model::hpa::Decision;
 use crate::model::observation::Observation;
-use crate::model::rules::{Release, Rules};
+use crate::model::rules::{AmbiguousHpas, Release, Rules};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
 use crate::scenario::resolved::{Action, TimelineEvent};
@@ -64,6 +64,7 @@ pub struct FreeTick {
 }
 
 /// The world and the model, side by side, with their common clock.
+#[derive(Clone)]
 struct Lockstep<'a> {
     scenario: &'a Scenario,
     world: World,
@@ -77,8 +78,8 @@ struct Lockstep<'a> {
     external_scales: Vec<ExternalScale>,
     /// Why the scenario can't run to its end, if it can't.
     undetermined: Option<String>,
-    /// Whether that applies to this release and not to others.
-    by_release: bool,
+    /// Whether the release leaves parts of reconciles to chance that the scenario can reach.
+    has_random_parts: bool,
 }
 
 impl<'a> Lockstep<'a> {
@@ -98,7 +99,9 @@ impl<'a> Lockstep<'a> {
             events,
             external_scales: Vec::new(),
             undetermined: None,
-            by_release: false,
+            has_random_parts: scenario.has_several_hpas()
+                && rules.pods.ambiguous_selector_is_checked
+                && rules.texts.ambiguous_hpas == AmbiguousHpas::All,
         };
         // The initial replicas of a target are no change, unless an action at t=0 sets them.
         lockstep.note_external_scales(&start, Time::ZERO, None);
@@ -178,13 +181,9 @@ impl<'a> Lockstep<'a> {
                  actions"
             ));
         }
-        let Decision { derivation, end, .. } = decision?;
-        if let Some(random_part) = derivation.random_part {
-            self.by_release = true;
-            return Some(format!("at {due}, {random_part}"));
-        }
+        let end = decision?.end;
         // A reconcile that waits between attempts runs to its end without interruption.
-        if let Some(at) = self.overlap(due, *end) {
+        if let Some(at) = self.overlap(due, end) {
             return Some(format!(
                 "the action at {at}{} overlaps the reconcile of {due}, which waits until {end} \
                  before it retries its write of the scale, so the outcome is random; choose other \
@@ -192,7 +191,7 @@ impl<'a> Lockstep<'a> {
                 self.line_of(at)
             ));
         }
-        (resyncs && *end > due).then(|| {
+        (resyncs && end > due).then(|| {
             format!(
                 "the reconcile of {due} waits before it retries its write of the scale, and the \
                  controller's informer resyncs exactly when it begins: the time of the next \
@@ -268,7 +267,6 @@ impl<'a> Lockstep<'a> {
         findings.notes = self.notes(&findings.trace.release);
         findings.external_scales = self.external_scales;
         findings.undetermined = self.undetermined;
-        findings.by_release = self.by_release;
     }
 
     /// Notes for the author of the scenario, which ran on `release`.
@@ -354,7 +352,13 @@ pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> Fre
             });
         }
     }
-    let notes = run.notes(release);
+    let mut notes = run.notes(release);
+    let random_part = ticks.iter().find_map(|tick: &FreeTick| tick.derivation.random_part);
+    notes.extend(random_part.map(|random_part| Note {
+        line: scenario.line,
+        what: format!("{random_part}; the prediction has them in alphabetical order"),
+        is_about_reading: true,
+    }));
     let (external_scales, undetermined) = (run.external_scales, run.undetermined);
     FreeRun { trace, ticks, external_scales, restarts, undetermined, notes }
 }
@@ -489,9 +493,6 @@ pub(super) fn conclude_known(outcome: &mut Outcome, findings: Findings<'_>) {
     outcome.undetermined = findings.divergence.is_none() && findings.undetermined.is_some();
     outcome.verdict = match findings.divergence {
         Some(divergence) => Verdict::Diverges(divergence),
-        None if findings.by_release => {
-            Verdict::Skipped { why: findings.undetermined.unwrap_or_default() }
-        }
         None if findings.undetermined.is_some() => Verdict::Inconclusive {
             why: findings.undetermined.unwrap_or_default(),
             output: String::new(),
@@ -524,6 +525,11 @@ fn ahead<'k>(
     let mut as_predicted = true;
     loop {
         let predicted = if as_predicted { run.predict() } else { None };
+        // What is left to chance follows the observation.
+        let predicted = predicted.filter(|predicted| {
+            as_predicted = !predicted.has_random_part();
+            as_predicted
+        });
         let done = predicted.is_none();
         if let Some(predicted) = predicted {
             for decision in &predicted.decisions {
@@ -551,6 +557,17 @@ fn ahead<'k>(
     Ok(as_predicted.then_some(findings))
 }
 
+/// The orders in which a controller named HPAs with the same pods, one for each reconcile.
+fn ambiguous_orders(stepped: &Stepped) -> Vec<Vec<String>> {
+    let events = stepped.ticks.iter().flat_map(Observation::events);
+    let ambiguous = events.filter(|event| event.reason.as_str() == "AmbiguousSelector");
+    let names = |text: &str| {
+        let (_, rest) = text.split_once(": [")?;
+        Some(rest.trim_end_matches(']').split(' ').map(str::to_owned).collect())
+    };
+    ambiguous.map(|event| names(event.message.as_str()).unwrap_or_default()).collect()
+}
+
 /// Runs a scenario step by step: the engine's decisions drive the world.
 fn step_by_step<'k>(
     scenario: &Arc<Scenario>,
@@ -561,8 +578,18 @@ fn step_by_step<'k>(
     let (release, scope) = (engine.release(), scope(engine, scenario));
     let mut session: Box<dyn Session + '_> = engine.open(scenario)?;
     let mut run = Lockstep::new(scenario, Rules::of(release));
-    while let Some(predicted) = run.predict() {
+    loop {
+        let before = run.has_random_parts.then(|| run.clone());
+        let Some(mut predicted) = run.predict() else { break };
         let stepped = session.step(&predicted.step)?;
+        if predicted.has_random_part()
+            && let Some(mut before) = before
+        {
+            before.simulation.follow_orders(ambiguous_orders(&stepped));
+            if let Some(following) = before.predict().filter(|it| it.step == predicted.step) {
+                (run, predicted) = (before, following);
+            }
+        }
         for (index, tick) in stepped.ticks.iter().enumerate() {
             let end = predicted.decisions.get(index).map_or(tick.at, |decision| decision.end);
             run.apply_observed(tick, end);

@@ -11,6 +11,13 @@ pub(super) struct Predicted {
     pub(super) decisions: Vec<Decision>,
 }
 
+impl Predicted {
+    /// Returns true if upstream leaves a part of a decision to chance.
+    pub(super) fn has_random_part(&self) -> bool {
+        self.decisions.iter().any(|decision| decision.derivation.random_part.is_some())
+    }
+}
+
 #[cfg(feature = "clusters")]
 impl Predicted {
     /// The reconciles until `until` that require no further change.

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::text::{Amount, As, ByName};
 use crate::model::api::Requests;
 
-/// A namespace with a scale target of the same kind and name as the workload, and pods with the same
-/// names, labels and requests. They are running, ready and constant. The controller must not use
-/// them.
+/// A namespace with a scale target of the same kind and name as the workload, and pods with the
+/// same names, labels and requests. They are running, ready and constant. The controller must not
+/// use them.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "another namespace, for instance {name: staging, replicas: 7}")]

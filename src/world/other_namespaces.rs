@@ -1,5 +1,5 @@
-//! Objects in other namespaces that have the same names as those of the scenario. They are published
-//! once and never change.
+//! Objects in other namespaces that have the same names as those of the scenario. They are
+//! published once and never change.
 
 use std::sync::Arc;
 

@@ -62,6 +62,8 @@ const (
 
 // start makes all series begin anew, as in a new process.
 func (s *controllerSeries) start() {
+	// Finds nothing before the first controller.
+	s.find()
 	for _, collector := range s.collectors {
 		switch metric := collector.(type) {
 		case interface{ Reset() }: // with labels

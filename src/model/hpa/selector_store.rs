@@ -1,6 +1,6 @@
 //! The selectors of all HPAs, by which the controller finds HPAs that share pods.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::model::api::{Labels, Pod};
@@ -13,6 +13,8 @@ use crate::model::selector::{Matcher, Selector};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HpaSelectorStore {
     selectors: BTreeMap<Arc<str>, Option<Arc<ParsedSelector>>>,
+    /// The orders in which upstream named HPAs with the same pods, for the next reconciles.
+    observed_orders: VecDeque<Vec<String>>,
 }
 
 impl HpaSelectorStore {
@@ -44,6 +46,24 @@ impl HpaSelectorStore {
     /// The keys of the registered HPAs, sorted.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Arc<str>> {
         self.selectors.keys()
+    }
+
+    /// Sets the orders in which the next reconciles name HPAs with the same pods, where that is
+    /// left to chance.
+    pub(crate) fn follow_orders(&mut self, orders: impl IntoIterator<Item = Vec<String>>) {
+        self.observed_orders = orders.into_iter().collect();
+    }
+
+    /// The same HPAs in the next observed order, or unchanged if it names other HPAs.
+    pub(crate) fn in_observed_order(&mut self, hpas: Vec<Arc<str>>) -> Vec<Arc<str>> {
+        let Some(order) = self.observed_orders.pop_front() else { return hpas };
+        let place = |hpa: &Arc<str>| order.iter().position(|named| **named == **hpa);
+        if order.len() != hpas.len() || hpas.iter().any(|hpa| place(hpa).is_none()) {
+            return hpas;
+        }
+        let mut sorted = hpas;
+        sorted.sort_by_key(place);
+        sorted
     }
 
     /// The keys of the HPAs of the namespace that select one of these pods, at most `limit`. The

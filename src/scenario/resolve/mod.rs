@@ -78,16 +78,13 @@ fn scenario(
     let workload = workload::resolve(&file.workload, at.key("workload"), target, problems);
     let others = target::others(file, at.key("otherTargets"), target, problems);
     let other_pods = other_pods::resolve(file, at.key("otherPods"), target, problems);
-    let own = hpas.as_ref().map(|hpas| hpas.namespace());
-    let namespaces = at.key("otherNamespaces");
-    let other_namespaces = other_namespaces::resolve(file, namespaces, own.as_deref(), problems);
+    let other_namespaces = other_namespaces::resolve(file, at, hpas.as_ref(), problems);
     if let Some(hpas) = &mut hpas {
         hpas.find_targets(&others, problems);
     }
-    let max_replicas = hpas.as_ref().and_then(Hpas::max_replicas);
     let none = Hpas::default();
     let known = hpas.as_ref().unwrap_or(&none);
-    let reach = Reach::of(file, max_replicas, flags.sync_period);
+    let reach = Reach::of(file, known.max_replicas(), flags.sync_period);
     let before = problems.len();
     let mut recordings = Recordings::new(read, until);
     let metrics = metrics::resolve(file, at.key("metrics"), reach, &mut recordings, problems);

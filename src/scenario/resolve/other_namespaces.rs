@@ -1,6 +1,7 @@
 //! Checks the namespaces with objects of the same names.
 
 use super::cursor::{At, Problems};
+use super::hpa::Hpas;
 use super::values::resource;
 use crate::model::selector::is_dns1123_label;
 use crate::scenario::other_namespaces::OtherNamespace;
@@ -12,9 +13,11 @@ const MOST: u32 = 1000;
 pub(super) fn resolve(
     file: &ScenarioFile,
     at: At<'_>,
-    own: Option<&str>,
+    hpas: Option<&Hpas>,
     problems: &mut Problems,
 ) -> Vec<OtherNamespace> {
+    let own = hpas.map(Hpas::namespace);
+    let at = at.key("otherNamespaces");
     let mut all: Vec<OtherNamespace> = Vec::new();
     for (index, typed) in file.other_namespaces.iter().enumerate() {
         let at = at.index(index);
@@ -22,7 +25,7 @@ pub(super) fn resolve(
         if let Some(error) = is_dns1123_label(name).first() {
             problems.plain(at.key("name"), format!("{name:?} is not a valid namespace: {error}"));
         }
-        if own == Some(name) {
+        if own.as_deref() == Some(name) {
             let what = format!("`{name}` is the namespace of the HPA");
             problems.hint(at.key("name"), what, "choose another namespace");
         }

@@ -260,6 +260,12 @@ impl Controller {
         idle.then(|| self.resync.after(self.resynced) + self.config.flags.sync_period)
     }
 
+    /// Sets the orders in which the next reconciles name HPAs with the same pods, where that is
+    /// left to chance: those that were observed. Each has the keys of the HPAs.
+    pub fn follow_orders(&mut self, orders: impl IntoIterator<Item = Vec<String>>) {
+        self.selectors.follow_orders(orders);
+    }
+
     /// The number of HPAs that are reconciled concurrently.
     pub(crate) fn workers(&self) -> usize {
         usize::try_from(self.config.flags.concurrent_syncs).unwrap_or(1).max(1)

@@ -12,7 +12,7 @@ use crate::model::rules::AmbiguousHpas;
 use crate::model::selector::Selector;
 
 const ORDER_OF_HPAS: &str = "the controller of this release names the HPAs with the same pods in \
-                             the random order of a map, and writes a status when it changes";
+                             the random order of a map";
 
 impl Reconcile<'_> {
     /// The selector of the scale, if it is valid and no other HPA selects the same pods.
@@ -50,13 +50,14 @@ impl Reconcile<'_> {
         let (namespace, pods) = (&self.hpa.namespace, self.input.pods);
         let hpas = self.selectors.hpas_matching_pods(namespace, pods, &parsed.selector, limit);
         if hpas.len() > 1 {
-            let hpas = hpas.join(" ");
             let error = match rules.texts.ambiguous_hpas {
                 AmbiguousHpas::Example => format!(
-                    "pods by selector {text} are controlled by more than one HPA (e.g. [{hpas}])"
+                    "pods by selector {text} are controlled by more than one HPA (e.g. [{}])",
+                    hpas.join(" ")
                 ),
                 AmbiguousHpas::All => {
                     self.derivation.random_part = Some(ORDER_OF_HPAS);
+                    let hpas = self.selectors.in_observed_order(hpas).join(" ");
                     format!("pods by selector {text} are controlled by multiple HPAs: [{hpas}]")
                 }
             };
