@@ -36,6 +36,8 @@ Loads:
                                  openMetrics(FILE). Options follow the file: time=COLUMN,
                                  value=COLUMN, unit=1m, hold=5m, start=TIME, by=LABEL (one series
                                  for each pod), sum (add up the series), LABEL=VALUE
+  cpu=total:noise(10%,VALUE)     any of these values with random noise of up to 10 %; before VALUE:
+                                 seed=N, every=15s (how long a difference lasts)
   cpu/app=300m                   the usage of one container of each pod
   requests_per_second=120        a metric of type Pods, Object or External, by its name
   'queue{queue=orders}=30'       the series with these labels";
