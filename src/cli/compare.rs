@@ -9,9 +9,10 @@ use serde_json::Value;
 use super::args::{self, Format, Source};
 use super::exit;
 use super::failure::Failure;
-use super::fixtures::Fixtures;
+use super::fixtures::{Fixture, Fixtures};
 use super::manifests::{self, ManifestArgs};
 use super::output::{columns, show, unless_closed};
+use super::run::parse_each;
 use crate::model::rules::{Release, Releases};
 use crate::report::comparison::{COLUMNS_HELP, ComparisonRow, Figures, comparison};
 use crate::report::json;
@@ -30,7 +31,7 @@ Exit codes:
 #[command(after_help = format!("{COLUMNS_HELP}\n\n{}\n\n{HELP}", manifests::LOAD_HELP))]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["names", "filename"]))]
 pub(super) struct Args {
-    /// Scenarios: files, or ids of fixtures
+    /// Scenarios: files, folders, globs, or ids of fixtures
     #[arg(value_name = "FILE")]
     names: Vec<String>,
     /// Another setting: fields of the HPA, separated by commas, each as PATH=VALUE; after a name
@@ -232,12 +233,14 @@ fn subjects(args: &Args) -> Result<Vec<Subject>, Failure> {
     }
     args.manifests.check_unused()?;
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
-    let subject = |name: &String| {
-        let fixture = fixtures.one(name)?;
+    let found = fixtures.in_order(&args.names)?;
+    // All errors are reported first.
+    parse_each(&found)?;
+    let subject = |fixture: Fixture| {
         let scenario = fixture.parse()?;
         Ok(Subject { scenario, read: Box::new(move |path| fixture.read_beside(path)) })
     };
-    args.names.iter().map(subject).collect()
+    found.into_iter().map(subject).collect()
 }
 
 /// The scenario with the noise of a repeated run, which is counted from 0.

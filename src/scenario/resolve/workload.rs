@@ -168,7 +168,8 @@ fn check_pods(typed: &TypedWorkload, at: At<'_>, problems: &mut Problems) {
         if let (Some(_), PodSet::Ordinals(ranges)) = (of.age, &of.pods)
             && ranges.iter().any(|(_, last)| *last >= initial)
         {
-            let what = format!("`age` is that of initial pods, and {} are not all", of.pods);
+            let what =
+                format!("`age` only applies to initial pods, but {} contains others", of.pods);
             let hint = match initial {
                 0 => "there are no initial pods".to_owned(),
                 some => format!("the initial pods are 0 to {}", some - 1),
