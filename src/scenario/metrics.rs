@@ -477,8 +477,8 @@ fn is_default_interval(every: &Span) -> bool {
     *every == NOISE_INTERVAL
 }
 
-/// A value that changes: exactly one of steps, points, sine, noise, csv, prometheus and openMetrics.
-/// The other fields belong to the last four.
+/// A value that changes: exactly one of steps, points, sine, noise, csv, prometheus and
+/// openMetrics. The other fields belong to the last four.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(extend("oneOf" = [
