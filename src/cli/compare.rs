@@ -9,9 +9,10 @@ use serde_json::Value;
 use super::args::{self, Format, Source};
 use super::exit;
 use super::failure::Failure;
-use super::fixtures::Fixtures;
+use super::fixtures::{Fixture, Fixtures};
 use super::manifests::{self, ManifestArgs};
 use super::output::{columns, show, unless_closed};
+use super::run::parse_each;
 use crate::model::rules::{Release, Releases};
 use crate::report::comparison::{COLUMNS_HELP, ComparisonRow, Figures, comparison};
 use crate::report::json;
@@ -30,14 +31,21 @@ Exit codes:
 #[command(after_help = format!("{COLUMNS_HELP}\n\n{}\n\n{HELP}", manifests::LOAD_HELP))]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["names", "filename"]))]
 pub(super) struct Args {
-    /// Scenarios: files, or ids of fixtures
+    /// Scenarios: files, folders, globs, or ids of fixtures
     #[arg(value_name = "FILE")]
     names: Vec<String>,
     /// Another setting: fields of the HPA, separated by commas, each as PATH=VALUE; after a name
     /// and a colon, if it should have one. For example
-    /// fast:spec.behavior.scaleDown.stabilizationWindowSeconds=60,spec.maxReplicas=20
+    /// fast:spec.behavior.scaleDown.stabilizationWindowSeconds=60,spec.maxReplicas=20. If several
+    /// HPAs are predicted together, the path begins with the name of one: web/spec.maxReplicas=20
     #[arg(long, value_name = "[NAME:]PATH=VALUE,…")]
     set: Vec<Setting>,
+    /// Repeat each prediction with different noise of the loads, and show the mean, the least and
+    /// the most of each figure. The first run has the seeds of the loads, the second one the next
+    /// seeds, and so on
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
     /// The Kubernetes releases: one, several (`1.30,1.35-1.37`), or `all` [default: the newest]
     #[arg(long, value_name = "RELEASES", value_parser = args::releases)]
     release: Option<Releases>,
@@ -63,6 +71,8 @@ struct Setting {
 /// A new value of a field.
 #[derive(Clone, PartialEq, Debug)]
 struct Field {
+    /// The name of the HPA, if it is one of several.
+    hpa: Option<String>,
     path: Vec<String>,
     value: Value,
 }
@@ -77,6 +87,10 @@ impl FromStr for Setting {
             let (path, value) = part.split_once('=').ok_or_else(|| {
                 format!("{part}: expected PATH=VALUE, for example spec.maxReplicas=20")
             })?;
+            let (hpa, path) = match path.split_once('/') {
+                Some((hpa, path)) if path.starts_with("spec.") => (Some(hpa.to_owned()), path),
+                _ => (None, path),
+            };
             let path: Vec<String> = path.split('.').map(str::to_owned).collect();
             if path.first().is_none_or(|first| first != "spec") || path.iter().any(String::is_empty)
             {
@@ -84,7 +98,7 @@ impl FromStr for Setting {
             }
             // Numbers, booleans and JSON; all other values are text.
             let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
-            Ok(Field { path, value })
+            Ok(Field { hpa, path, value })
         };
         let fields = fields.split(',').map(field).collect::<Result<_, String>>()?;
         Ok(Setting { name: name.to_owned(), fields })
@@ -92,12 +106,16 @@ impl FromStr for Setting {
 }
 
 impl Setting {
-    /// Changes the first HPA of a scenario.
+    /// Returns true if the scenario contains the HPAs that the setting names, if it names any.
+    fn is_for(&self, scenario: &Scenario) -> bool {
+        let mut named = self.fields.iter().filter_map(|field| field.hpa.as_deref());
+        named.all(|name| scenario.hpas.iter().any(|hpa| *hpa.name == *name))
+    }
+
+    /// Changes the HPAs of a scenario.
     fn apply(&self, tree: &mut Value) -> Result<(), String> {
-        let several = tree.get("hpas").is_some();
-        let hpa = if several { &mut tree["hpas"][0] } else { &mut tree["hpa"] };
-        for Field { path, value } in &self.fields {
-            let mut at = &mut *hpa;
+        for Field { hpa, path, value } in &self.fields {
+            let mut at = find_hpa(tree, hpa.as_deref())?;
             for part in path {
                 at = match (at, part.parse::<usize>()) {
                     (Value::Array(items), Ok(index)) => items.get_mut(index).ok_or_else(|| {
@@ -117,10 +135,45 @@ impl Setting {
     }
 }
 
+/// The only HPA of a scenario, or the one with this name.
+fn find_hpa<'t>(tree: &'t mut Value, name: Option<&str>) -> Result<&'t mut Value, String> {
+    let name_of = |hpa: &Value| hpa["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let hpas = match tree.get("hpas").is_some() {
+        true => tree["hpas"].as_array_mut().map_or(&mut [][..], Vec::as_mut_slice),
+        false => std::slice::from_mut(&mut tree["hpa"]),
+    };
+    let names: Vec<String> = hpas.iter().map(name_of).collect();
+    match name {
+        None if hpas.len() > 1 => Err(format!(
+            "{} HPAs are predicted together: begin the path with the name of one, for example \
+             {}/spec.maxReplicas=20; the HPAs are {}",
+            names.len(),
+            names[0],
+            names.join(", ")
+        )),
+        None => hpas.first_mut().ok_or_else(|| "there is no HPA".to_owned()),
+        Some(name) => {
+            let found = names.iter().position(|known| known == name);
+            let found = found.and_then(|index| hpas.get_mut(index));
+            found
+                .ok_or_else(|| format!("there is no HPA {name}; the HPAs are {}", names.join(", ")))
+        }
+    }
+}
+
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let mut rows = Vec::new();
     let subjects = subjects(args)?;
     let several = subjects.len() > 1;
+    for setting in &args.set {
+        if !subjects.iter().any(|subject| setting.is_for(&subject.scenario)) {
+            let hpas = subjects.iter().flat_map(|subject| &subject.scenario.hpas);
+            let names: Vec<&str> = hpas.map(|hpa| &*hpa.name).collect();
+            let what = format!("--set {}: no such HPA", setting.name);
+            let hint = format!("the HPAs are {}", names.join(", "));
+            return Err(Failure::usage(what).hint(hint).into());
+        }
+    }
     for subject in &subjects {
         let name = |setting: &str| match several {
             true if args.set.is_empty() => subject.scenario.id.clone(),
@@ -128,7 +181,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             false => setting.to_owned(),
         };
         add(&mut rows, name("as it is"), &subject.scenario, args)?;
-        for setting in &args.set {
+        for setting in args.set.iter().filter(|setting| setting.is_for(&subject.scenario)) {
             let scenario = subject.with(setting)?;
             add(&mut rows, name(&setting.name), &scenario, args)?;
         }
@@ -180,12 +233,26 @@ fn subjects(args: &Args) -> Result<Vec<Subject>, Failure> {
     }
     args.manifests.check_unused()?;
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
-    let subject = |name: &String| {
-        let fixture = fixtures.one(name)?;
+    let found = fixtures.in_order(&args.names)?;
+    // All errors are reported first.
+    parse_each(&found)?;
+    let subject = |fixture: Fixture| {
         let scenario = fixture.parse()?;
         Ok(Subject { scenario, read: Box::new(move |path| fixture.read_beside(path)) })
     };
-    args.names.iter().map(subject).collect()
+    found.into_iter().map(subject).collect()
+}
+
+/// The scenario with the noise of a repeated run, which is counted from 0.
+fn of_run(scenario: &Arc<Scenario>, name: &str, run: u32) -> Result<Arc<Scenario>, Failure> {
+    if run == 0 {
+        return Ok(scenario.clone());
+    }
+    let varied = scenario::with_noise_of_run(scenario, run);
+    varied.map(Arc::new).ok_or_else(|| {
+        let what = format!("{name}: no load has noise, so all runs are the same");
+        Failure::usage(what).hint("add noise, for example --load 'cpu=total:noise(10%,8)'")
+    })
 }
 
 /// Adds the rows of a scenario, one for each release.
@@ -200,12 +267,17 @@ fn add(
         if let Some(why) = scenario.unsupported_on(release) {
             return Err(Failure::usage(format!("{name}: {why}")).into());
         }
-        let run = free_run(scenario, release);
-        if let Some(why) = &run.undetermined {
-            anyhow::bail!("{name}: {why}");
+        for number in 0..args.runs {
+            let scenario = of_run(scenario, &name, number)?;
+            let run = free_run(&scenario, release);
+            if let Some(why) = &run.undetermined {
+                anyhow::bail!("{name}: {why}");
+            }
+            let figures = Figures::of(&scenario, &run);
+            let (setting, release) = (name.clone(), release.to_string());
+            let run = (args.runs > 1).then_some(number + 1);
+            rows.push(ComparisonRow { setting, release, run, figures });
         }
-        let figures = Figures::of(scenario, &run);
-        rows.push(ComparisonRow { setting: name.clone(), release: release.to_string(), figures });
     }
     Ok(())
 }

@@ -137,9 +137,11 @@ fn explain_vpa(args: &Args, scenario: &VpaScenario) -> anyhow::Result<u8> {
 
 /// The scenario of the file, or of the manifests of one HPA.
 fn scenario(args: &Args) -> Result<Arc<Scenario>, Failure> {
-    let fixtures = args.source.fixtures.as_deref();
-    let names: Vec<String> = args.name.iter().cloned().collect();
-    let mut found = manifests::scenarios(&names, &args.manifests, args.hpa.as_deref(), fixtures)?;
+    if let Some(name) = &args.name {
+        args.manifests.check_unused()?;
+        return Fixtures::find(args.source.fixtures.as_deref())?.one(name)?.parse();
+    }
+    let mut found = args.manifests.scenarios(args.hpa.as_deref())?;
     match found.as_slice() {
         [_] => Ok(found.remove(0)),
         several => {

@@ -24,6 +24,8 @@ static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/fixtures");
 const FOLDER: &str = "fixtures";
 /// The file of known disagreements, in a folder of fixtures.
 const KNOWN: &str = "divergences.yaml";
+/// The special characters of globs.
+const GLOB: [char; 4] = ['*', '?', '[', '{'];
 /// The folder of invalid files.
 const INVALID: &str = "invalid";
 
@@ -103,8 +105,8 @@ impl Fixtures {
         &self.files
     }
 
-    /// Selects scenarios by id, folder of ids (`tolerance`), glob (`**/*window*`), or file or
-    /// folder on disk. Without names, selects all fixtures. The result has no duplicates and is
+    /// Selects scenarios by id, folder of ids (`tolerance`), glob (`**/*window*`), or file, folder
+    /// or glob on disk. Without names, selects all fixtures. The result has no duplicates and is
     /// sorted by id, with files that are not fixtures last. It is an error if there are none.
     pub(super) fn select(&self, names: &[String]) -> Result<Vec<Fixture>, Failure> {
         if names.is_empty() && self.files.is_empty() {
@@ -122,10 +124,8 @@ impl Fixtures {
                 continue;
             } else if Path::new(name).is_file() {
                 vec![self.file(name)]
-            } else if Path::new(name).is_dir() {
-                self.folder(name)?
             } else {
-                return Err(self.not_found(name, true));
+                self.on_disk(name)?
             };
             for file in on_disk {
                 if !others.iter().any(|other| other.id == file.id) {
@@ -138,6 +138,41 @@ impl Fixtures {
         others.retain(|other| !selected.iter().any(|fixture| fixture.id == other.id));
         selected.extend(others);
         Ok(selected)
+    }
+
+    /// Selects scenarios in the order of the names: each is an id, a file, or the folder or glob of
+    /// several.
+    pub(super) fn in_order(&self, names: &[String]) -> Result<Vec<Fixture>, Failure> {
+        let mut selected: Vec<Fixture> = Vec::new();
+        for name in names {
+            let one = self.files.iter().find(|fixture| fixture.id == *name);
+            let found = match one {
+                Some(fixture) => vec![fixture.clone()],
+                None => match self.named(name)? {
+                    found if !found.is_empty() => found,
+                    _ if Path::new(name).is_file() => vec![self.file(name)],
+                    _ => self.on_disk(name)?,
+                },
+            };
+            for fixture in found {
+                if !selected.iter().any(|other| other.id == fixture.id) {
+                    selected.push(fixture);
+                }
+            }
+        }
+        Ok(selected)
+    }
+
+    /// The scenario files on disk in a folder, or that match a glob. Fixtures keep their ids.
+    fn on_disk(&self, name: &str) -> Result<Vec<Fixture>, Failure> {
+        if Path::new(name).is_dir() {
+            return self.folder(name);
+        }
+        let found = if is_glob(name) { glob(name) } else { Vec::new() };
+        if found.is_empty() {
+            return Err(self.not_found(name, true));
+        }
+        Ok(found.iter().map(|path| self.file(path)).collect())
     }
 
     /// Selects a single scenario: an id or a file.
@@ -161,14 +196,14 @@ impl Fixtures {
     }
 
     fn named(&self, name: &str) -> Result<Vec<Fixture>, Failure> {
-        let is_glob = name.contains(['*', '?', '[', '{']);
+        let is_glob = is_glob(name);
         if is_glob && let Some(bracket) = unclosed(name) {
             let what = format!("{name:?} is not a valid glob: {bracket} is not closed");
             return Err(Failure::usage(what));
         }
         let folder = format!("{}/", name.trim_end_matches('/'));
         let matches = |fixture: &&Fixture| match is_glob {
-            true => glob_match(name, &*fixture.id),
+            true => glob_match(name, &*fixture.id) || glob_match(name, &*fixture.path),
             // Paths of folders also match fixtures built into this program.
             false => {
                 fixture.id == name
@@ -212,8 +247,8 @@ impl Fixtures {
             return Failure::usage(format!("{name:?} matches several scenarios"))
                 .hint(format!("name one of them, for example {:?}", first.id));
         }
-        let failure = if name.contains(['*', '?', '[', '{']) {
-            Failure::nothing(format!("no scenario in {origin} matches {name:?}"))
+        let failure = if is_glob(name) {
+            Failure::nothing(format!("no scenario in {origin} and no file matches {name:?}"))
         } else {
             Failure::usage(format!("{name:?} is neither a scenario in {origin} nor a file"))
         };
@@ -299,11 +334,14 @@ impl Fixture {
     /// The scenario in the file.
     pub(super) fn parse_any(&self) -> Result<AnyFixture, Failure> {
         let text = self.read()?;
+        self.parse_text(&text).map_err(|error| Failure::usage(error.to_string()))
+    }
+
+    /// The scenario in the text of the file.
+    pub(super) fn parse_text(&self, text: &str) -> Result<AnyFixture, scenario::Error> {
         let read = |name: &str| self.read_beside(name);
-        let scenario = scenario::parse_any(&self.path, &text, &read)
-            .map_err(|error| Failure::usage(error.to_string()))?;
         let id = self.id.clone();
-        Ok(match scenario {
+        Ok(match scenario::parse_any(&self.path, text, &read)? {
             AnyScenario::Hpa(it) => AnyFixture::Hpa(Arc::new(Scenario { id, ..*it })),
             AnyScenario::Vpa(it) => AnyFixture::Vpa(Arc::new(VpaScenario { id, ..*it })),
         })
@@ -324,6 +362,25 @@ impl Fixture {
             }
         }
     }
+}
+
+/// Returns true if a name is a glob.
+fn is_glob(name: &str) -> bool {
+    name.contains(GLOB)
+}
+
+/// The scenario files that match a glob, sorted.
+fn glob(name: &str) -> Vec<String> {
+    let name = name.strip_prefix("./").unwrap_or(name);
+    let fixed = name.find(GLOB).and_then(|special| name[..special].rfind('/'));
+    // The folder above the first special character; files above it can't match.
+    let folder = fixed.map_or(".", |end| if end == 0 { "/" } else { &name[..end] });
+    let below = files_below(Path::new(folder)).unwrap_or_default();
+    let paths = below.into_iter().map(|fixture| match fixture.path.strip_prefix("./") {
+        Some(path) => path.to_owned(),
+        None => fixture.path,
+    });
+    paths.filter(|path| glob_match(name, path.as_str())).collect()
 }
 
 /// The path without `.` and `..`, which embedded files do not support.

@@ -23,8 +23,8 @@ Exit codes:
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(super) struct Args {
-    /// Scenarios to list: ids, folders (`tolerance`, `fixtures/tolerance`), globs (`**/*window*`),
-    /// or files
+    /// Scenarios to list: ids, folders (`tolerance`, `my/scenarios`), globs (`**/*window*`,
+    /// `my/**/*.yaml`), or files
     #[arg(value_name = "SCENARIO")]
     names: Vec<String>,
     /// The output format

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::failure::Failure;
 use super::fixtures::{AnyFixture, Fixtures};
+use super::run::parse_each;
 use crate::facade::text_file;
 use crate::model::time::Span;
 use crate::report::style::{WARN, paint};
@@ -36,6 +37,8 @@ Loads:
                                  openMetrics(FILE). Options follow the file: time=COLUMN,
                                  value=COLUMN, unit=1m, hold=5m, start=TIME, by=LABEL (one series
                                  for each pod), sum (add up the series), LABEL=VALUE
+  cpu=total:noise(10%,VALUE)     any of these values with random noise of up to 10 %; before VALUE:
+                                 seed=N, every=15s (how long a difference lasts)
   cpu/app=300m                   the usage of one container of each pod
   requests_per_second=120        a metric of type Pods, Object or External, by its name
   'queue{queue=orders}=30'       the series with these labels";
@@ -145,22 +148,7 @@ impl ManifestArgs {
     }
 }
 
-/// The scenarios that a command names: files or ids, or manifests.
-pub(super) fn scenarios(
-    names: &[String],
-    manifests: &ManifestArgs,
-    hpa: Option<&str>,
-    fixtures: Option<&Path>,
-) -> Result<Vec<Arc<Scenario>>, Failure> {
-    if !manifests.filename.is_empty() {
-        return manifests.scenarios(hpa);
-    }
-    manifests.check_unused()?;
-    let fixtures = Fixtures::find(fixtures)?;
-    names.iter().map(|name| fixtures.one(name)?.parse()).collect()
-}
-
-/// The scenarios that a command names, of HPAs and VPAs: files or ids, or manifests.
+/// The scenarios that a command names, of HPAs and VPAs: files, folders, globs or ids; or manifests.
 pub(super) fn any_scenarios(
     names: &[String],
     manifests: &ManifestArgs,
@@ -172,7 +160,7 @@ pub(super) fn any_scenarios(
     }
     manifests.check_unused()?;
     let fixtures = Fixtures::find(fixtures)?;
-    names.iter().map(|name| fixtures.one(name)?.parse_any()).collect()
+    parse_each(&fixtures.in_order(names)?)
 }
 
 /// Reads a draft as a scenario.

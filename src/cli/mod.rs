@@ -26,6 +26,7 @@ mod metrics_server;
 mod output;
 mod plugin;
 mod predict;
+mod problems;
 mod prune;
 mod releases;
 mod report;

@@ -32,7 +32,7 @@ Exit codes:
 #[command(after_help = format!("{}\n\n{HELP}", manifests::LOAD_HELP))]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["names", "filename"]))]
 pub(super) struct Args {
-    /// Scenarios: files, or ids of fixtures
+    /// Scenarios: files, folders, globs, or ids of fixtures
     #[arg(value_name = "FILE")]
     names: Vec<String>,
     #[command(flatten)]

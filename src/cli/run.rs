@@ -18,6 +18,7 @@ use super::failure::Failure;
 use super::fixtures::{AnyFixture, Fixture, Fixtures};
 use super::interrupt::Ending;
 use super::output::{PreparationLog, columns, unless_closed};
+use super::problems::folded;
 use super::reports::{ReportArg, Reports};
 use super::{exit, interrupt};
 use crate::engine::custom::{CommandError, Controller};
@@ -36,8 +37,8 @@ use crate::scenario::vpa::VpaScenario;
 #[derive(clap::Args, Debug)]
 #[command(after_help = exit::HELP)]
 pub(super) struct Args {
-    /// Scenarios to run: ids, folders (`tolerance`, `fixtures/tolerance`), globs (`**/*window*`),
-    /// or files
+    /// Scenarios to run: ids, folders (`tolerance`, `my/scenarios`), globs (`**/*window*`,
+    /// `my/**/*.yaml`), or files
     #[arg(value_name = "SCENARIO")]
     names: Vec<String>,
     /// The engine [default: upstream if it can run here, otherwise recorded]
@@ -335,15 +336,34 @@ pub(super) struct Parsed {
 /// Parses all scenarios, and reports the errors of all invalid ones.
 pub(super) fn parse_all(fixtures: &[Fixture]) -> Result<Parsed, Failure> {
     let mut scenarios = Parsed::default();
-    let mut wrong: Vec<String> = Vec::new();
-    for fixture in fixtures {
-        match fixture.parse_any() {
-            Ok(AnyFixture::Hpa(scenario)) => scenarios.hpa.push(scenario),
-            Ok(AnyFixture::Vpa(scenario)) => scenarios.vpa.push(scenario),
-            Err(failure) => wrong.push(failure.what),
+    for scenario in parse_each(fixtures)? {
+        match scenario {
+            AnyFixture::Hpa(scenario) => scenarios.hpa.push(scenario),
+            AnyFixture::Vpa(scenario) => scenarios.vpa.push(scenario),
         }
     }
-    if wrong.is_empty() { Ok(scenarios) } else { Err(Failure::usage(wrong.join("\n"))) }
+    Ok(scenarios)
+}
+
+/// Parses all scenarios in their order, and reports the errors of all invalid ones, equal errors
+/// once.
+pub(super) fn parse_each(fixtures: &[Fixture]) -> Result<Vec<AnyFixture>, Failure> {
+    let mut scenarios = Vec::with_capacity(fixtures.len());
+    let mut unreadable: Vec<String> = Vec::new();
+    let mut invalid = Vec::new();
+    for fixture in fixtures {
+        match fixture.read() {
+            Ok(text) => match fixture.parse_text(&text) {
+                Ok(scenario) => scenarios.push(scenario),
+                Err(error) => invalid.push(error),
+            },
+            Err(failure) => unreadable.push(failure.what),
+        }
+    }
+    if !invalid.is_empty() {
+        unreadable.push(folded(&invalid));
+    }
+    if unreadable.is_empty() { Ok(scenarios) } else { Err(Failure::usage(unreadable.join("\n"))) }
 }
 
 /// The message for the first Ctrl-C while objects on an existing cluster remain to be removed.

@@ -1,5 +1,6 @@
 //! The comparison of several predictions: one row of figures for each.
 
+use anstyle::Style;
 use serde::Serialize;
 
 use super::layout::{Align, Columns};
@@ -33,13 +34,16 @@ pub struct ComparisonRow {
     pub setting: String,
     /// The release of Kubernetes.
     pub release: String,
+    /// The number of the run, from 1, if there are several with different noise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<u32>,
     /// The figures.
     #[serde(flatten)]
     pub figures: Figures,
 }
 
 /// The figures of a prediction, of the target of its first HPA.
-#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Figures {
     /// The integral of the replicas.
@@ -76,6 +80,21 @@ impl Figures {
         figures.add_ticks(scenario, run);
         figures.add_changes(run);
         figures
+    }
+
+    /// The figures in the order of the columns.
+    fn values(&self) -> [f64; 9] {
+        [
+            self.pod_hours,
+            self.missing_pod_hours,
+            self.above_target_seconds,
+            self.longest_above_target_seconds,
+            self.changes as f64,
+            self.direction_changes as f64,
+            f64::from(self.excess_replicas),
+            f64::from(self.most_replicas),
+            self.failed_seconds,
+        ]
     }
 
     /// Each reconcile stands for the time until the next one.
@@ -153,21 +172,35 @@ pub fn comparison(rows: &[ComparisonRow], columns: usize) -> String {
     head.extend(names.map(str::to_owned));
     table.row(head, DIM);
     let time = |seconds: f64| Span::from_secs(seconds.round() as i64).to_string();
-    for ComparisonRow { setting, release, figures } in rows {
-        let mut cells = vec![setting.clone()];
-        cells.extend(several_releases.then(|| release.clone()));
-        cells.extend([
-            format!("{:.2}", figures.pod_hours),
-            format!("{:.2}", figures.missing_pod_hours),
-            time(figures.above_target_seconds),
-            time(figures.longest_above_target_seconds),
-            figures.changes.to_string(),
-            figures.direction_changes.to_string(),
-            figures.excess_replicas.to_string(),
-            figures.most_replicas.to_string(),
-            time(figures.failed_seconds),
-        ]);
-        table.row(cells, anstyle::Style::new());
+    let cells = |setting: String, release: &str, values: [f64; 9], digits: usize| {
+        let [pod_hours, missing, above, longest, changes, turns, excess, most, failed] = values;
+        let mut cells = vec![setting];
+        cells.extend(several_releases.then(|| release.to_owned()));
+        cells.extend([format!("{pod_hours:.2}"), format!("{missing:.2}")]);
+        cells.extend([time(above), time(longest)]);
+        cells.extend([changes, turns, excess, most].map(|count| format!("{count:.digits$}")));
+        cells.push(time(failed));
+        cells
+    };
+    let same = |one: &ComparisonRow, other: &ComparisonRow| {
+        (&one.setting, &one.release) == (&other.setting, &other.release)
+    };
+    for runs in rows.chunk_by(same) {
+        let ComparisonRow { setting, release, run, .. } = &runs[0];
+        let all: Vec<[f64; 9]> = runs.iter().map(|row| row.figures.values()).collect();
+        let of = |combine: &dyn Fn(Vec<f64>) -> f64| {
+            std::array::from_fn(|column| combine(all.iter().map(|values| values[column]).collect()))
+        };
+        if run.is_none() {
+            table.row(cells(setting.clone(), release, all[0], 0), Style::new());
+            continue;
+        }
+        let mean = of(&|values| values.iter().sum::<f64>() / values.len() as f64);
+        table.row(cells(format!("{setting}: mean"), release, mean, 1), Style::new());
+        let least = of(&|values| values.into_iter().fold(f64::INFINITY, f64::min));
+        table.row(cells("  least".to_owned(), "", least, 0), DIM);
+        let most = of(&|values| values.into_iter().fold(f64::NEG_INFINITY, f64::max));
+        table.row(cells("  most".to_owned(), "", most, 0), DIM);
     }
     table.render(0, columns)
 }

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::manifest::Patch;
+use super::metrics::is_default;
 use super::podset::PodSet;
 use super::text::{As, Form, Instant, Malformed, PositiveDuration, malformed, text_only};
 use super::workload::Container;
@@ -46,6 +47,10 @@ pub struct TimelineEvent {
     /// The name of the target that is scaled. Default: the workload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Arc<str>>,
+    /// Whether the action also holds pods of its set that are created while it lasts, from their
+    /// creation on. Default: only the pods that exist at `at`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub new_pods: bool,
     /// The action.
     #[serde(flatten)]
     #[schemars(skip)]
@@ -235,7 +240,7 @@ impl TimelineEvent {
     /// An event without a duration.
     #[must_use]
     pub fn new(at: Time, action: Action) -> TimelineEvent {
-        TimelineEvent { at, lasts: None, hpa: None, target: None, action, line: 0 }
+        TimelineEvent { at, lasts: None, hpa: None, target: None, new_pods: false, action, line: 0 }
     }
 }
 
@@ -247,7 +252,7 @@ impl From<Action> for TimelineEvent {
 }
 
 /// The fields of an event apart from its action.
-pub(super) const EVENT_FIELDS: [&str; 4] = ["at", "for", "hpa", "target"];
+pub(super) const EVENT_FIELDS: [&str; 5] = ["at", "for", "hpa", "target", "newPods"];
 
 /// All fields of an event: [`EVENT_FIELDS`], and the names of the actions.
 static FIELDS: LazyLock<Vec<&str>> = LazyLock::new(|| {
@@ -346,6 +351,7 @@ fn event<'de, A: MapAccess<'de>>(mut map: A) -> Result<TimelineEvent, A::Error> 
             "for" => event.lasts = map.next_value::<For>()?.0,
             "hpa" => event.hpa = map.next_value()?,
             "target" => event.target = map.next_value()?,
+            "newPods" => event.new_pods = map.next_value()?,
             _ => {
                 if actions.is_empty() {
                     let rest = Rest { key: Some(&name), map: &mut map };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::text::{AnyQuantity, Form, Malformed, QuantityBounds, TextOrMap, malformed};
+use super::text::{AnyQuantity, Form, PercentBoundsText, QuantityBounds, TextOrMap};
 use crate::model::quantity::Quantity;
 
 /// A metric of the HPA's status, with at least one of its values.
@@ -38,7 +38,7 @@ pub struct ExpectedMetric {
 
 /// Bounds on a percentage, inclusive. A number alone is both bounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(from = "TextOrMap<PercentText, PercentBounds>")]
+#[serde(from = "TextOrMap<PercentBoundsText, PercentBounds>")]
 pub struct PercentRange {
     /// At least.
     pub min: i32,
@@ -61,8 +61,8 @@ struct PercentBounds {
     at_most: Option<i32>,
 }
 
-impl From<TextOrMap<PercentText, PercentBounds>> for PercentRange {
-    fn from(range: TextOrMap<PercentText, PercentBounds>) -> PercentRange {
+impl From<TextOrMap<PercentBoundsText, PercentBounds>> for PercentRange {
+    fn from(range: TextOrMap<PercentBoundsText, PercentBounds>) -> PercentRange {
         match range {
             TextOrMap::Text(percent) => PercentRange { min: percent, max: percent },
             TextOrMap::Map(PercentBounds { at_least, at_most }) => {
@@ -91,38 +91,7 @@ impl JsonSchema for PercentRange {
         let bounds = generator.subschema_for::<PercentBounds>();
         json_schema!({
             "description": "Percent of the request, or bounds on it.",
-            "anyOf": [PercentText::schema(), bounds],
-        })
-    }
-}
-
-/// A percentage, with or without its sign. A map in its place holds bounds.
-pub(super) struct PercentText;
-
-impl Form for PercentText {
-    type Value = i32;
-    const NAME: &'static str = "\0percentage";
-    const EXPECTED: &'static str = "a percentage such as 101, or {atLeast: …, atMost: …}";
-    const FALLBACK: &'static str = "0";
-    const SCHEMA_NAME: &'static str = "PercentText";
-    const OR_MAP: bool = true;
-
-    fn read(text: &str) -> Result<i32, Malformed> {
-        let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
-        number.filter(|number| *number >= 0).ok_or_else(|| {
-            malformed(format!("expected a percentage, found {text}"))
-                .hint("a whole number such as 101, as in the status of the HPA")
-        })
-    }
-    fn write(value: &i32) -> String {
-        value.to_string()
-    }
-    fn schema() -> Schema {
-        json_schema!({
-            "type": ["integer", "string"],
-            "pattern": "^[0-9]+%?$",
-            "minimum": 0,
-            "maximum": i32::MAX,
+            "anyOf": [PercentBoundsText::schema(), bounds],
         })
     }
 }

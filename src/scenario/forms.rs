@@ -1,12 +1,12 @@
 //! The list of all text forms, for the decoder.
 
 use super::action::Share;
-use super::expected_metric::PercentText;
 use super::podset::PodSet;
 use super::releases::ReleaseRange;
 use super::text::{
     Amount, AnyQuantity, Duration, DurationOrNever, End, Form, Instant, Malformed, NumberText,
-    PositiveDuration, QuantityBounds, QuantityText, SignalText, Status,
+    PercentBoundsText, PercentText, PositiveDuration, QuantityBounds, QuantityText, SignalText,
+    Status,
 };
 use super::vpa::{ExpectedAmount, VpaReleaseRange};
 
@@ -28,7 +28,7 @@ impl FormCheck {
 
     /// The form with this name.
     pub(super) fn named(name: &str) -> Option<&'static FormCheck> {
-        static ALL: [FormCheck; 18] = [
+        static ALL: [FormCheck; 19] = [
             FormCheck::of::<Duration>(),
             FormCheck::of::<PositiveDuration>(),
             FormCheck::of::<DurationOrNever>(),
@@ -46,6 +46,7 @@ impl FormCheck {
             FormCheck::of::<VpaReleaseRange>(),
             FormCheck::of::<ExpectedAmount>(),
             FormCheck::of::<PercentText>(),
+            FormCheck::of::<PercentBoundsText>(),
             FormCheck::of::<QuantityBounds>(),
         ];
         ALL.iter().find(|form| form.name == name)

@@ -12,7 +12,8 @@ use super::entries::Entries;
 use super::podset::PodSet;
 use super::recorded::{Recorded, RecordedSource};
 use super::text::{
-    Amount, AnyQuantity, As, Duration, Instant, PositiveDuration, SignalText, TextOrMap,
+    Amount, AnyQuantity, As, Duration, Instant, PercentText, PositiveDuration, QuantityOrPercent,
+    SignalText, TextOrMap,
 };
 use crate::model::api::with_group;
 use crate::model::quantity::{Format, Quantity};
@@ -50,8 +51,24 @@ impl Metrics {
         let of_objects = self.objects.iter().flat_map(|it| it.all_series());
         let of_externals = self.externals.iter().flat_map(|it| it.all_series());
         let of_series = of_objects.chain(of_externals).map(|(_, signal)| signal);
-        of_sources.chain(of_series).filter_map(|signal| match signal {
+        of_sources.chain(of_series).filter_map(|signal| match signal.without_noise() {
             Signal::Recorded(recorded) => Some(recorded),
+            _ => None,
+        })
+    }
+
+    /// The noise of all signals, mutable.
+    pub(super) fn noise_mut(&mut self) -> impl Iterator<Item = &mut Noise> {
+        let of_resources = self.resources.iter_mut().map(|it| (&mut it.source, &mut it.exceptions));
+        let of_pods = self.pods.iter_mut().map(|it| (&mut it.source, &mut it.exceptions));
+        let of_sources = of_resources.chain(of_pods).flat_map(|(source, exceptions)| {
+            let exceptions = exceptions.iter_mut().map(|exception| &mut exception.value);
+            source.signals_mut().chain(exceptions)
+        });
+        let of_objects = self.objects.iter_mut().flat_map(ObjectMetric::signals_mut);
+        let of_externals = self.externals.iter_mut().flat_map(ExternalMetric::signals_mut);
+        of_sources.chain(of_objects).chain(of_externals).filter_map(|signal| match signal {
+            Signal::Noisy(noise) => Some(noise),
             _ => None,
         })
     }
@@ -151,6 +168,17 @@ impl UsageSource {
             UsageSource::PerContainer(containers) => (None, containers.0.as_slice()),
         };
         only.into_iter().chain(containers.iter().map(|(_, signal)| signal))
+    }
+
+    /// The signals, mutable.
+    fn signals_mut(&mut self) -> impl Iterator<Item = &mut Signal> {
+        let (only, containers) = match self {
+            UsageSource::PerPod(signal) | UsageSource::Load { total: signal, .. } => {
+                (Some(signal), &mut [][..])
+            }
+            UsageSource::PerContainer(containers) => (None, containers.0.as_mut_slice()),
+        };
+        only.into_iter().chain(containers.iter_mut().map(|(_, signal)| signal))
     }
 
     /// Creates a source from fields. The validation requires exactly one of `per_pod` and `load`.
@@ -401,6 +429,9 @@ pub enum Signal {
     Points(Vec<Point>),
     /// A wave.
     Sine(Sine),
+    /// Another signal with noise.
+    #[serde(untagged)]
+    Noisy(Noise),
     /// A recorded series, which may have gaps.
     #[serde(untagged)]
     Recorded(Recorded),
@@ -413,16 +444,48 @@ impl Signal {
     fn zero() -> Signal {
         Signal::Constant(Quantity::from_milli(0, Format::DecimalSI))
     }
+
+    /// The signal without its noise.
+    fn without_noise(&self) -> &Signal {
+        match self {
+            Signal::Noisy(noise) => &noise.of,
+            signal => signal,
+        }
+    }
 }
 
-/// A value that changes: exactly one of steps, points, sine, csv, prometheus and openMetrics. The
-/// other fields belong to the last three.
+/// Random noise on a signal, which is the same in every run with the same seed.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Noise {
+    /// The largest difference from the signal, in percent of its value.
+    #[serde(rename = "noise")]
+    pub percent: i32,
+    /// How long a difference lasts.
+    #[serde(with = "As::<PositiveDuration>", skip_serializing_if = "is_default_interval")]
+    pub every: Span,
+    /// The seed of the random numbers.
+    #[serde(skip_serializing_if = "is_default")]
+    pub seed: u32,
+    /// The signal.
+    pub of: Box<Signal>,
+}
+
+/// The default of `every`: the default sync period.
+const NOISE_INTERVAL: Span = Span::from_secs(15);
+
+fn is_default_interval(every: &Span) -> bool {
+    *every == NOISE_INTERVAL
+}
+
+/// A value that changes: exactly one of steps, points, sine, noise, csv, prometheus and
+/// openMetrics. The other fields belong to the last four.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(extend("oneOf" = [
     {"required": ["steps"], "maxProperties": 1},
     {"required": ["points"], "maxProperties": 1},
     {"required": ["sine"], "maxProperties": 1},
+    {"required": ["noise", "of"], "propertyNames": {"enum": ["noise", "every", "seed", "of"]}},
     {"required": ["csv"]},
     {"required": ["prometheus"], "not": {"anyOf": [
         {"required": ["time"]}, {"required": ["value"]},
@@ -442,6 +505,19 @@ struct SignalShape {
     points: Vec<Point>,
     /// A wave.
     sine: Option<Sine>,
+    /// Noise on the signal `of`: the largest difference, in percent of its value. All differences
+    /// up to it are equally likely.
+    #[serde(default, with = "As::<Option<PercentText>>")]
+    #[schemars(with = "Option<As<PercentText>>")]
+    noise: Option<i32>,
+    /// With `noise`: how long a difference lasts. Default 15s.
+    #[serde(default, with = "As::<Option<PositiveDuration>>")]
+    every: Option<Span>,
+    /// With `noise`: the seed of the random numbers. Signals with the same seed have the same
+    /// differences. Default 0.
+    seed: Option<u32>,
+    /// With `noise`: the signal.
+    of: Option<Box<Signal>>,
     /// A CSV file with a header, relative to the scenario.
     csv: Option<String>,
     /// A saved answer of Prometheus to a range query (`/api/v1/query_range`), relative to the
@@ -496,6 +572,11 @@ impl From<TextOrMap<SignalText, SignalShape>> for Signal {
             return Signal::Recorded(signal);
         }
         match shape {
+            SignalShape { noise: Some(percent), every, seed, of, .. } => {
+                let (every, seed) = (every.unwrap_or(NOISE_INTERVAL), seed.unwrap_or_default());
+                let of = of.unwrap_or_else(|| Box::new(Signal::zero()));
+                Signal::Noisy(Noise { percent, every, seed, of })
+            }
             SignalShape { sine: Some(sine), .. } => Signal::Sine(sine),
             SignalShape { steps, .. } if !steps.is_empty() => Signal::Steps(steps),
             SignalShape { points, .. } => Signal::Points(points),
@@ -508,11 +589,12 @@ impl JsonSchema for Signal {
         "Signal".into()
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let scalar = generator.subschema_for::<As<AnyQuantity>>();
+        let scalar = generator.subschema_for::<As<QuantityOrPercent>>();
         let map = generator.subschema_for::<SignalShape>();
         json_schema!({
             "description": "A value over time: a quantity that stays the same, or a map with \
-                            exactly one of steps, points, sine, csv, prometheus and openMetrics.",
+                            exactly one of steps, points, sine, noise, csv, prometheus and \
+                            openMetrics.",
             "anyOf": [scalar, map],
         })
     }
@@ -527,6 +609,7 @@ pub struct Point {
     pub at: Time,
     /// The value.
     #[serde(with = "As::<AnyQuantity>")]
+    #[schemars(with = "As<QuantityOrPercent>")]
     pub value: Quantity,
 }
 
@@ -536,9 +619,11 @@ pub struct Point {
 pub struct Sine {
     /// The mean value.
     #[serde(with = "As::<AnyQuantity>")]
+    #[schemars(with = "As<QuantityOrPercent>")]
     pub mean: Quantity,
     /// The largest difference from the mean.
     #[serde(with = "As::<AnyQuantity>")]
+    #[schemars(with = "As<QuantityOrPercent>")]
     pub amplitude: Quantity,
     /// The duration of one wave.
     #[serde(with = "As::<PositiveDuration>")]

@@ -6,7 +6,7 @@
 //! and errors are reported with line and column. [`to_yaml`] converts back. This module does no
 //! I/O: the caller reads files.
 //!
-//! Deliberately absent: noise in signals, includes, variables and templates. A reader without
+//! Deliberately absent: includes, variables and templates. A reader without
 //! knowledge of the format can read a scenario from top to bottom.
 
 mod action;
@@ -28,6 +28,7 @@ mod needs;
 mod node;
 mod other_namespaces;
 mod other_pods;
+mod percent;
 mod podset;
 mod raw;
 mod recorded;
@@ -102,6 +103,7 @@ pub fn parse(
     let failed = |problems| Error { path: path.to_owned(), problems };
     let mut root = single(text).map_err(|problem| failed(vec![problem]))?;
     let notes = deprecated::rename_fields(&mut root).map_err(|problem| failed(vec![problem]))?;
+    percent::replace(&mut root).map_err(|problem| failed(vec![problem]))?;
     let scenario = resolve::resolve(path, &root, read);
     let mut scenario = scenario.map_err(|problems| failed(beside(path, problems)))?;
     scenario.notes.extend(notes);
@@ -119,6 +121,17 @@ fn beside(path: &str, mut problems: Vec<Problem>) -> Vec<Problem> {
         }
     }
     problems
+}
+
+/// The scenario with other noise in its signals, for a repeated run. `run` is counted from 0: the
+/// first run is the scenario as it is. None: no signal has noise.
+#[must_use]
+pub fn with_noise_of_run(scenario: &Scenario, run: u32) -> Option<Scenario> {
+    let mut varied = scenario.clone();
+    let mut noise = varied.metrics.noise_mut().peekable();
+    noise.peek()?;
+    noise.for_each(|noise| noise.seed = noise.seed.wrapping_add(run));
+    Some(varied)
 }
 
 /// Converts an HPA's manifest to v2 if API servers no longer accept its version.

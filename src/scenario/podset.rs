@@ -16,6 +16,20 @@ pub enum PodSet {
     Ordinals(Vec<(u32, u32)>),
 }
 
+impl PodSet {
+    /// Returns true if the set contains this pod.
+    #[must_use]
+    pub fn contains(&self, ordinal: u32) -> bool {
+        match self {
+            PodSet::All => true,
+            PodSet::Ordinals(ranges) => {
+                let after = ranges.partition_point(|(first, _)| *first <= ordinal);
+                after > 0 && ordinal <= ranges[after - 1].1
+            }
+        }
+    }
+}
+
 /// Written as cpusets are: `0-4,7`, or `all`.
 impl Form for PodSet {
     type Value = PodSet;

@@ -20,9 +20,10 @@ use super::manifest::AnyVersion;
 use super::metrics::{Metrics, is_default};
 use super::other_namespaces::OtherNamespace;
 use super::other_pods::OtherPods;
+use super::podset::PodSet;
 use super::releases::ReleaseRange;
 use super::text::{Amount, As, ByName, Duration, End, PositiveDuration};
-use super::workload::{Container, OtherTarget, ScaleDownOrder, Startup};
+use super::workload::{Container, OtherTarget, PodsOfWorkload, ScaleDownOrder, Startup};
 use crate::model::api::Requests;
 use crate::model::flags::Gate;
 use crate::model::rules::{Dependent, Release};
@@ -230,6 +231,13 @@ pub(super) struct Workload {
     /// The order in which a scale-down deletes pods. Default: replicaSet.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) scale_down_order: ScaleDownOrder,
+    /// Pods that a scale-down deletes before all others, as if they had the smallest
+    /// pod-deletion-cost. Among them, `scaleDownOrder` applies. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) scale_down_first: Option<PodSet>,
+    /// Pods with another age, start-up or age of samples. Later entries take precedence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) pods: Vec<PodsOfWorkload>,
     /// How long a deleted pod stays Terminating. Default 0s: it is removed immediately.
     #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
     pub(super) termination: Option<Span>,

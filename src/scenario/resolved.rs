@@ -17,7 +17,7 @@ pub use super::expectation::{
 pub use super::expected_metric::{ExpectedMetric, PercentRange, QuantityRange};
 pub use super::kinds::{BUILT_IN, ScalableKind, Target, WITHOUT_SCALE};
 pub use super::metrics::{
-    DescribedObject, Exception, ExternalMetric, Metrics, ObjectMetric, PodsMetric, Point,
+    DescribedObject, Exception, ExternalMetric, Metrics, Noise, ObjectMetric, PodsMetric, Point,
     ResourceUsage, Sampling, Series, Signal, Sine, UsageSource,
 };
 pub use super::other_namespaces::OtherNamespace;
@@ -26,7 +26,8 @@ pub use super::podset::PodSet;
 pub use super::recorded::{Recorded, RecordedSample, RecordedSource};
 pub use super::releases::ReleaseRange;
 pub use super::workload::{
-    Container, OtherTarget, ScaleDownOrder, Startup, Termination, Workload, usual_plural,
+    Container, OtherTarget, PodsOfWorkload, ScaleDownOrder, Startup, Termination, Workload,
+    usual_plural,
 };
 use crate::model::flags::{Flag, Flags};
 use crate::model::time::Time;

@@ -70,6 +70,14 @@ impl Scenario {
         speed.span(&mut workload.startup.metrics);
         workload.startup.pending.iter_mut().for_each(|span| speed.span(span));
         workload.startup.ready.iter_mut().for_each(|span| speed.span(span));
+        for of in &mut workload.pods {
+            of.age.iter_mut().chain(&mut of.sample_lag).for_each(|span| speed.span(span));
+            if let Some(startup) = &mut of.startup {
+                speed.span(&mut startup.metrics);
+                let spans = startup.pending.iter_mut().chain(&mut startup.ready);
+                spans.for_each(|span| speed.span(span));
+            }
+        }
         speed.metrics(&mut scenario.metrics);
         for event in &mut scenario.timeline {
             speed.time(&mut event.at);
@@ -214,6 +222,10 @@ impl Speed {
             Signal::Sine(Sine { period, offset, .. }) => {
                 self.span(period);
                 self.span(offset);
+            }
+            Signal::Noisy(noise) => {
+                self.span(&mut noise.every);
+                self.signal(&mut noise.of);
             }
             Signal::Recorded(recorded) => {
                 let mut samples = recorded.samples.to_vec();

@@ -408,11 +408,43 @@ impl Form for AnyQuantity {
     }
 }
 
+/// The schema of a value of a signal: a quantity; for usage, also a percentage of the request,
+/// which is replaced by a quantity before it is decoded.
+pub(super) struct QuantityOrPercent;
+
+impl Form for QuantityOrPercent {
+    type Value = Quantity;
+    const NAME: &'static str = "\0quantity or percentage";
+    const EXPECTED: &'static str = AnyQuantity::EXPECTED;
+    const FALLBACK: &'static str = AnyQuantity::FALLBACK;
+    const SCHEMA_NAME: &'static str = "SignalValue";
+
+    fn read(text: &str) -> Result<Quantity, Malformed> {
+        AnyQuantity::read(text)
+    }
+    fn write(value: &Quantity) -> String {
+        AnyQuantity::write(value)
+    }
+    fn schema() -> Schema {
+        json_schema!({
+            "title": "quantity or percentage",
+            "description": "A Kubernetes quantity: 500m, 0.5, 2, 128Mi, 1e3. For usage of cpu and \
+                            memory, also a percentage of the request: 50%.",
+            "type": ["string", "number"],
+            "pattern": concat!(
+                r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(([eE][+-]?[0-9]+)|[numkMGTPE]|[KMGTPE]i)?$",
+                r"|^[0-9]+(\.[0-9]+)?%$"
+            ),
+            "examples": ["500m", "1", "128Mi", "50%"],
+        })
+    }
+}
+
 narrower_form! {
     /// The quantity of a constant signal. A map in its place is a signal that changes.
     SignalText: Quantity = AnyQuantity, "\0signal",
-    expected "a quantity such as 500m, or a map with steps, points, sine, csv, prometheus or \
-              openMetrics",
+    expected "a quantity such as 500m, or a map with steps, points, sine, noise, csv, prometheus \
+              or openMetrics",
     or_map true,
     fallback "0",
     AnyQuantity::read
@@ -501,6 +533,43 @@ impl Form for NumberText {
     fn schema() -> Schema {
         json_schema!({ "type": "integer", "minimum": 0, "maximum": i32::MAX })
     }
+}
+
+/// A percentage, with or without its sign.
+pub(super) struct PercentText;
+
+impl Form for PercentText {
+    type Value = i32;
+    const NAME: &'static str = "\0percentage";
+    const EXPECTED: &'static str = "a percentage such as 10%";
+    const FALLBACK: &'static str = "0";
+    const SCHEMA_NAME: &'static str = "PercentText";
+
+    fn read(text: &str) -> Result<i32, Malformed> {
+        let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
+        number.filter(|number| *number >= 0).ok_or_else(|| {
+            malformed(format!("expected a percentage, found {text}"))
+                .hint("a whole number, with or without its sign")
+        })
+    }
+    fn write(value: &i32) -> String {
+        value.to_string()
+    }
+    fn schema() -> Schema {
+        json_schema!({
+            "type": ["integer", "string"],
+            "pattern": "^[0-9]+%?$",
+            "minimum": 0,
+            "maximum": i32::MAX,
+        })
+    }
+}
+
+narrower_form! {
+    /// An expected percentage. A map in its place holds bounds.
+    PercentBoundsText: i32 = PercentText, "\0percentage or bounds",
+    expected "a percentage such as 101, or {atLeast: …, atMost: …}", or_map true, fallback "0",
+    PercentText::read
 }
 
 /// The status of a condition.

@@ -118,6 +118,8 @@ fn workload(workload: &resolved::Workload) -> Workload {
         plural: workload.has_unusual_plural().then(|| workload.resource.clone()),
         status_replicas: workload.status_replicas,
         scale_down_order: workload.scale_down_order,
+        scale_down_first: workload.scale_down_first.clone(),
+        pods: workload.pods.clone(),
         termination: unless(workload.termination.duration, Span::ZERO),
         ready_while_terminating: (workload.termination.duration > Span::ZERO)
             .then_some(workload.termination.ready),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::kinds::{BUILT_IN, ScalableKind};
 use super::metrics::is_default;
+use super::podset::PodSet;
 use super::text::{Amount, As, ByName, Duration, DurationOrNever};
 use crate::model::api::{self, PodSpec, Requests};
 use crate::model::time::Span;
@@ -45,8 +46,31 @@ pub struct Workload {
     pub status_replicas: Option<i32>,
     /// The order of deletion on a scale-down.
     pub scale_down_order: ScaleDownOrder,
+    /// The pods that a scale-down deletes before all others.
+    pub scale_down_first: Option<PodSet>,
+    /// Pods that differ from the others; later entries take precedence.
+    pub pods: Vec<PodsOfWorkload>,
     /// How a deleted pod ends. It does not delay its replacement.
     pub termination: Termination,
+}
+
+/// Pods that differ from the others of the workload.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "a map, for instance {pods: \"3\", startup: {ready: 2m}}")]
+#[schemars(extend("minProperties" = 2))]
+pub struct PodsOfWorkload {
+    /// The pods.
+    pub pods: PodSet,
+    /// The age of initial pods.
+    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
+    pub age: Option<Span>,
+    /// How new pods start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub startup: Option<Startup>,
+    /// The age of their newest sample, in place of `metrics.sampling.lag`.
+    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
+    pub sample_lag: Option<Span>,
 }
 
 /// How a deleted pod ends. The kubelet leaves a pod Ready until its containers have stopped or its
@@ -68,6 +92,29 @@ impl Termination {
 }
 
 impl Workload {
+    /// The last value that the entries of a pod set.
+    fn own<T>(&self, ordinal: u32, value: impl Fn(&PodsOfWorkload) -> Option<T>) -> Option<T> {
+        self.pods.iter().rev().filter(|of| of.pods.contains(ordinal)).find_map(value)
+    }
+
+    /// The age of an initial pod.
+    #[must_use]
+    pub fn age_of(&self, ordinal: u32) -> Span {
+        self.own(ordinal, |of| of.age).unwrap_or(self.age)
+    }
+
+    /// The start-up of a new pod.
+    #[must_use]
+    pub fn startup_of(&self, ordinal: u32) -> Startup {
+        self.own(ordinal, |of| of.startup).unwrap_or(self.startup)
+    }
+
+    /// The age of a pod's newest sample, if it is not that of the other pods.
+    #[must_use]
+    pub fn sample_lag_of(&self, ordinal: u32) -> Option<Span> {
+        self.own(ordinal, |of| of.sample_lag)
+    }
+
     /// Returns true if the resource is not the usual plural of the kind.
     #[must_use]
     pub fn has_unusual_plural(&self) -> bool {

@@ -11,7 +11,7 @@ use super::change::{Change, ExternalMetricChange, ObjectMetricChange, PodValue, 
 use super::pods::SimPod;
 use super::signal::{self, Grain};
 use super::simulation::WorldSimulation;
-use super::usage::contains;
+use super::usage::{own_sampled_at, sampled_at};
 use crate::model::api::{ApiError, Series};
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
@@ -37,12 +37,13 @@ impl PublishedCustom {
     pub(super) fn publish(
         &mut self,
         simulation: &WorldSimulation,
-        sampled: Time,
+        query: Time,
         changes: &mut Vec<Change>,
     ) {
         let scenario = &simulation.scenario;
+        let sampled = sampled_at(scenario.metrics.sampling, query);
         for (index, metric) in scenario.metrics.pods.iter().enumerate() {
-            let new = simulation.pods_metric(metric, sampled);
+            let new = simulation.pods_metric(metric, query);
             if replace(&mut self.pods, index, &new) {
                 changes.push(Change::PodsMetric(new));
             }
@@ -71,24 +72,30 @@ impl PublishedCustom {
 }
 
 impl WorldSimulation {
-    fn pods_metric(&self, metric: &PodsMetric, sampled: Time) -> PodsMetricChange {
+    fn pods_metric(&self, metric: &PodsMetric, query: Time) -> PodsMetricChange {
+        let sampled = sampled_at(self.scenario.metrics.sampling, query);
         let Disturbance { error, empty } = self.disturbance(&metric.name);
         let silent = empty || error.is_some();
-        let timestamp = sampled.truncate_to_second();
         let window = whole_seconds(self.scenario.metrics.sampling.window);
         let common = common(&metric.source, sampled, self.serving);
         let exceptions: Vec<Option<Quantity>> =
             metric.exceptions.iter().map(|other| value(&other.value, sampled)).collect();
         let value_of = |(ordinal, pod): (&u32, &SimPod)| {
+            let own = own_sampled_at(&self.scenario, *ordinal, query);
             let exception =
-                metric.exceptions.iter().rposition(|other| contains(&other.pods, *ordinal));
+                metric.exceptions.iter().rposition(|other| other.pods.contains(*ordinal));
             let shared = matches!(metric.source, UsageSource::Load { .. });
             // In a gap of a recorded signal, the pod has no value.
             let value = match exception {
-                Some(exception) => exceptions[exception].clone()?,
+                Some(exception) if own.is_none() => exceptions[exception].clone()?,
+                Some(exception) => value(&metric.exceptions[exception].value, own?)?,
                 None if shared && !pod.serving() && common.is_some() => Grain::Signed.quantity(0),
-                None => common.clone()?,
+                None => match own {
+                    Some(own) => self::common(&metric.source, own, self.serving)?,
+                    None => common.clone()?,
+                },
             };
+            let timestamp = own.unwrap_or(sampled).truncate_to_second();
             let template = self.templates.names[0].clone();
             let pod = pod.name.clone();
             Some(PodValue { pod, template, value, timestamp, window: Some(window) })

@@ -130,7 +130,7 @@ impl Mirror {
         if pod.started.is_some() && !started {
             simulation.start(ordinal);
         }
-        let warm_up = simulation.scenario.workload.startup.metrics;
+        let warm_up = simulation.scenario.workload.startup_of(ordinal).metrics;
         let reports = pod.started.is_some_and(|started| started + warm_up <= at);
         simulation.change(ordinal, |copy| {
             copy.name = pod.name.clone();

@@ -16,10 +16,10 @@ use super::other_namespaces;
 use super::other_pods::{self, OtherSamples};
 use super::pods::{SimPod, Status};
 use super::simulation::{NewTemplate, Removed, Touched, WorldSimulation, Writer};
-use super::usage::{Hidden, Usage, sampled_at, without};
+use super::usage::{Hidden, Usage, own_sampled_at, sampled_at, without};
 use crate::model::api::ContainerMetrics;
-use crate::model::time::Time;
-use crate::scenario::resolved::{Action, Scenario};
+use crate::model::time::{Span, Time};
+use crate::scenario::resolved::{Action, Sampling, Scenario};
 
 /// The last published state.
 #[derive(Clone, Debug)]
@@ -37,6 +37,8 @@ pub(super) struct Publisher {
     faults: Faults,
     /// The source of the samples.
     usage: Usage,
+    /// The usage of the pods whose samples have their own age, by this age.
+    own_usage: BTreeMap<Span, Usage>,
 }
 
 /// The published state of a target.
@@ -93,6 +95,8 @@ impl PublishedSamples {
 /// The time at which the state is published.
 struct Query<'s> {
     simulation: &'s WorldSimulation,
+    /// The time of the query.
+    at: Time,
     /// The time of the samples in the response.
     sampled: Time,
     /// The common timestamp of these samples.
@@ -116,6 +120,7 @@ impl Publisher {
             custom: PublishedCustom::default(),
             faults: Faults::default(),
             usage: Usage::new(scenario),
+            own_usage: BTreeMap::new(),
         }
     }
 
@@ -138,6 +143,7 @@ impl Publisher {
         let sampled = sampled_at(scenario.metrics.sampling, at);
         let query = Query {
             simulation,
+            at,
             sampled,
             timestamp: sampled.truncate_to_second(),
             is_empty: simulation.metrics_are_empty(),
@@ -158,7 +164,7 @@ impl Publisher {
         let removed = self.remove(&touched.removed);
         self.publish_pods(simulation, &touched.pods, removed.pods, &mut changes);
         self.publish_samples(&query, &mut touched, removed.samples, &mut changes);
-        self.custom.publish(simulation, query.sampled, &mut changes);
+        self.custom.publish(simulation, at, &mut changes);
         self.publish_faults(simulation, &mut changes);
         changes
     }
@@ -257,9 +263,10 @@ impl Publisher {
         removed: Vec<Arc<str>>,
         changes: &mut Vec<Change>,
     ) {
-        let Query { simulation, sampled, timestamp, is_empty, first } = *query;
+        let Query { simulation, sampled, timestamp, is_empty, first, .. } = *query;
         let scenario = &simulation.scenario;
         self.usage.read(&scenario.metrics, sampled, simulation.serving);
+        let own = self.read_own(query);
         let mut change = PodMetricsChange {
             window: first.then_some(scenario.metrics.sampling.window),
             delete: removed,
@@ -272,6 +279,7 @@ impl Publisher {
         let aged = self.newly_aged(simulation, timestamp);
         let everything = touched.all_samples || self.samples.version != self.usage.version;
         self.samples.version = self.usage.version;
+        let aged: Vec<u32> = aged.into_iter().chain(own).collect();
         if everything {
             for (ordinal, pod) in &simulation.pods {
                 self.publish_sample(query, *ordinal, pod, &mut change);
@@ -299,7 +307,33 @@ impl Publisher {
         let published = self.pods.entry(ordinal).or_default();
         let timeline = &simulation.scenario.timeline;
         published.hidden = pod.hidden(timeline);
-        published.class = pod.class(&simulation.scenario).map(|key| self.usage.class(key));
+        let usage = match simulation.scenario.workload.sample_lag_of(ordinal) {
+            Some(lag) => {
+                self.own_usage.entry(lag).or_insert_with(|| Usage::new(&simulation.scenario))
+            }
+            None => &mut self.usage,
+        };
+        published.class = pod.class(&simulation.scenario).map(|key| usage.class(key));
+    }
+
+    /// Reads the usage of the pods whose samples have their own age. Returns these pods: their
+    /// samples differ from query to query.
+    fn read_own(&mut self, query: &Query<'_>) -> Vec<u32> {
+        let Query { simulation, at, .. } = *query;
+        let Scenario { workload, metrics, .. } = &*simulation.scenario;
+        if workload.pods.iter().all(|of| of.sample_lag.is_none()) {
+            return Vec::new();
+        }
+        let mut pods = Vec::new();
+        for ordinal in simulation.pods.keys() {
+            let Some(lag) = workload.sample_lag_of(*ordinal) else { continue };
+            let sampled = sampled_at(Sampling { lag, ..metrics.sampling }, at);
+            let new = || Usage::new(&simulation.scenario);
+            let usage = self.own_usage.entry(lag).or_insert_with(new);
+            usage.read(metrics, sampled, simulation.serving);
+            pods.push(*ordinal);
+        }
+        pods
     }
 
     /// The pods with a stale sample whose timestamp no longer equals the common one.
@@ -330,7 +364,12 @@ impl Publisher {
         let published = self.pods.entry(ordinal).or_default();
         let sample = match query.is_empty {
             true => None,
-            false => new_sample(query, pod, published, &mut self.usage),
+            false => {
+                let lag = query.simulation.scenario.workload.sample_lag_of(ordinal);
+                let own = lag.and_then(|lag| self.own_usage.get_mut(&lag));
+                let usage = own.unwrap_or(&mut self.usage);
+                new_sample(query, ordinal, pod, published, usage)
+            }
         };
         let same = match (&published.sample, &sample) {
             (None, None) => true,
@@ -375,6 +414,7 @@ struct RemovedNames {
 /// The sample of a pod in the response to a query.
 fn new_sample(
     query: &Query<'_>,
+    ordinal: u32,
     pod: &SimPod,
     published: &PublishedPod,
     usage: &mut Usage,
@@ -384,8 +424,10 @@ fn new_sample(
         None => {
             let metrics = &query.simulation.scenario.metrics;
             let containers = usage.of_class(class, metrics).clone();
+            let own = own_sampled_at(&query.simulation.scenario, ordinal, query.at);
+            let timestamp = own.map(Time::truncate_to_second).filter(|it| *it != query.timestamp);
             // In a gap of a recorded signal, there is no sample.
-            (!containers.is_empty()).then_some(PublishedSample { timestamp: None, containers })
+            (!containers.is_empty()).then_some(PublishedSample { timestamp, containers })
         }
         Some(frozen) => {
             let containers = frozen.containers.as_ref().filter(|it| !it.is_empty())?;

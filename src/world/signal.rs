@@ -1,11 +1,11 @@
 //! Signals: values over time, bitwise identical on all platforms.
 //!
 //! A signal is first *read* at a time, which is cheap and comparable; only a changed reading is
-//! converted to a quantity. Deliberately no noise: randomness would have to be an input.
+//! converted to a quantity. Noise is a function of the time and a seed.
 
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::Time;
-use crate::scenario::resolved::{Point, Signal, Sine};
+use crate::scenario::resolved::{Noise, Point, Signal, Sine};
 
 /// The value of a signal at a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -102,6 +102,12 @@ pub(super) fn read(signal: &Signal, at: Time, grain: Grain) -> Reading {
         Signal::Recorded(recorded) => {
             recorded.at(at).map_or(Reading::Absent, |milli| Reading::Computed(grain.round(milli)))
         }
+        Signal::Noisy(noise) => {
+            let value = milli(&noise.of, read(&noise.of, at, grain));
+            value.map_or(Reading::Absent, |milli| {
+                Reading::Computed(grain.round(with_noise(noise, at, milli)))
+            })
+        }
     }
 }
 
@@ -138,7 +144,7 @@ fn written(signal: &Signal, index: usize) -> Option<&Quantity> {
         Signal::Steps(values) | Signal::Points(values) => {
             values.get(index).map(|point| &point.value)
         }
-        Signal::Sine(_) | Signal::Recorded(_) => None,
+        Signal::Sine(_) | Signal::Recorded(_) | Signal::Noisy(_) => None,
     }
 }
 
@@ -180,6 +186,25 @@ fn read_sine(sine: &Sine, at: Time, grain: Grain) -> i64 {
     let value = mean.milli() as f64 + amplitude.milli() as f64 * wave;
     let steps = libm::round(grain.at_least(value) / grain.milli() as f64);
     (steps as i64).saturating_mul(grain.milli())
+}
+
+/// Adds the difference of an interval of time: up to `percent` of the value.
+fn with_noise(noise: &Noise, at: Time, milli: i64) -> i64 {
+    let interval = at.since_start().0.div_euclid(noise.every.0.max(1));
+    let random = random((u64::from(noise.seed) << 32) ^ interval.cast_unsigned());
+    // From -2^31 to 2^31, in integers: the same on all platforms.
+    let difference = i128::from(random >> 32) - (1 << 31);
+    let difference = i128::from(milli) * i128::from(noise.percent) * difference;
+    let value = i128::from(milli) + difference.div_euclid(100 << 31);
+    i64::try_from(value).unwrap_or(milli)
+}
+
+/// The n-th number of SplitMix64, a published generator, with the seed 0.
+fn random(number: u64) -> u64 {
+    let state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    state ^ (state >> 31)
 }
 
 #[cfg(test)]
@@ -269,6 +294,30 @@ mod tests {
             let points = [(0, low), (10, high)].map(|(t, v)| point(t, v));
             assert_eq!(at(&Signal::Points(points.to_vec()), 5, Grain::Signed), middle);
         }
+    }
+
+    #[test]
+    fn noise_depends_on_the_seed_and_the_interval_only() {
+        let noisy = |seed, percent| {
+            let of = Box::new(Signal::Constant(q("1")));
+            Signal::Noisy(Noise { percent, every: Span::from_secs(15), seed, of })
+        };
+        let values = |signal: &Signal| -> Vec<i64> {
+            let read = |i: i64| read(signal, Time::from_secs(15 * i), Grain::Milli);
+            (0..1000).filter_map(|i| milli(signal, read(i))).collect()
+        };
+        let some = values(&noisy(7, 10));
+        assert_eq!(some, values(&noisy(7, 10)));
+        assert_ne!(some, values(&noisy(8, 10)));
+        assert!(some.iter().all(|value| (900..=1100).contains(value)), "{some:?}");
+        let (least, most) = (some.iter().min(), some.iter().max());
+        assert!(least < Some(&905) && most > Some(&1095), "{least:?} {most:?}");
+        let mean = some.iter().sum::<i64>() / 1000;
+        assert!((995..=1005).contains(&mean), "{mean}");
+        let signal = noisy(7, 10);
+        assert_eq!(at(&signal, 15, Grain::Milli), at(&signal, 29, Grain::Milli));
+        // These values are part of recorded traces.
+        assert_eq!(some[..4], [1044, 931, 988, 987]);
     }
 
     #[test]

@@ -7,7 +7,8 @@
 //! pods matches the replicas, counting as a ReplicaSet does (neither failed nor terminating pods).
 //! Pods that it creates may start at the same time.
 //!
-//! A [`PodSet`] is resolved when its action begins, and does not include later pods. Actions that
+//! A [`PodSet`] is resolved when its action begins, and does not include later pods, unless the
+//! event says so (`newPods`): then pods of the set are held from their creation on. Actions that
 //! can't end (pods that failed or were deleted) ignore their duration.
 
 use std::cmp::Reverse;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 
 use super::pods::{Frozen, SimPod};
 use super::rollout::Update;
-use super::usage::{Usage, contains, sampled_at};
+use super::usage::{Usage, own_sampled_at, sampled_at};
 use crate::model::api::{PodPhase, PodSpec};
 use crate::model::time::Time;
 use crate::scenario::resolved::{
@@ -80,6 +81,8 @@ pub(super) struct Schedule {
     /// Indices of the timeline events in effect that do not act on single pods, in the timeline's
     /// order.
     pub(super) disturbances: Vec<usize>,
+    /// Indices of the timeline events in effect that also hold new pods.
+    holding_new_pods: Vec<usize>,
     /// Indices of the timeline events whose actions matched no existing pod.
     unmatched: Vec<usize>,
 }
@@ -165,9 +168,8 @@ impl WorldSimulation {
             changed_pods: Vec::new(),
             touched: Touched { templates: vec![template], ..Touched::default() },
         };
-        let created = Time::ZERO - scenario.workload.age;
         for _ in 0..simulation.desired() {
-            simulation.create_in_past(created);
+            simulation.create_in_past();
         }
         simulation
     }
@@ -267,6 +269,9 @@ impl WorldSimulation {
             Action::RollingUpdate(update) if !self.is_target_deleted() => self.begin_update(update),
             Action::Scale(replicas) => self.scale_by_user(event, *replicas),
             action => {
+                if event.new_pods {
+                    self.schedule.holding_new_pods.push(index);
+                }
                 if let Some(set) = action.pods() {
                     self.apply_to_pods(index, set, |pod| pod.holds.push(index));
                 } else if action.can_end() {
@@ -296,6 +301,7 @@ impl WorldSimulation {
         let scenario = self.scenario.clone();
         let action = &scenario.timeline[index].action;
         if action.pods().is_some() {
+            self.schedule.holding_new_pods.retain(|other| *other != index);
             self.release(index);
             return;
         }
@@ -309,9 +315,9 @@ impl WorldSimulation {
     /// Applies a change to each existing pod of a set.
     fn apply_to_pods(&mut self, index: usize, set: &PodSet, mut change: impl FnMut(&mut SimPod)) {
         let existing =
-            self.pods.iter().filter(|(ordinal, pod)| contains(set, **ordinal) && !pod.deleted);
+            self.pods.iter().filter(|(ordinal, pod)| set.contains(**ordinal) && !pod.deleted);
         let ordinals: Vec<u32> = existing.map(|(ordinal, _)| *ordinal).collect();
-        if ordinals.is_empty() {
+        if ordinals.is_empty() && !self.scenario.timeline[index].new_pods {
             self.schedule.unmatched.push(index);
         }
         for ordinal in ordinals {
@@ -376,7 +382,7 @@ impl WorldSimulation {
         let mut started = false;
         self.change(ordinal, |pod| started = pod.start(now));
         if started {
-            let at = now + self.scenario.workload.startup.metrics;
+            let at = now + self.scenario.workload.startup_of(ordinal).metrics;
             self.schedule.push(at, ScheduledEvent::Reports(ordinal));
         }
     }
@@ -409,14 +415,15 @@ impl WorldSimulation {
     /// Keeps the current samples of the pods whose samples became stale at this time.
     fn freeze(&mut self, at: Time) {
         let scenario = self.scenario.clone();
-        let sampled = sampled_at(scenario.metrics.sampling, at);
-        self.usage.read(&scenario.metrics, sampled, self.serving);
+        let common = sampled_at(scenario.metrics.sampling, at);
         let empty = self.metrics_are_empty();
         let is_stale = |&i: &usize| matches!(scenario.timeline[i].action, Action::MetricsStale(_));
         for (ordinal, pod) in &mut self.pods {
             if pod.frozen.is_some() || !pod.holds.iter().any(is_stale) {
                 continue;
             }
+            let sampled = own_sampled_at(&scenario, *ordinal, at).unwrap_or(common);
+            self.usage.read(&scenario.metrics, sampled, self.serving);
             let class = pod.class(&scenario).filter(|_| !empty);
             let containers = class.map(|key| {
                 let class = self.usage.class(key);
@@ -481,25 +488,28 @@ impl WorldSimulation {
     pub(super) fn first_to_delete(&self, count: usize, revision: Option<u32>) -> Vec<u32> {
         let matches = |pod: &SimPod| revision.is_none_or(|revision| pod.revision == revision);
         let active = self.pods.iter().filter(|(_, pod)| pod.active() && matches(pod));
-        match self.scenario.workload.scale_down_order {
-            ScaleDownOrder::Oldest => active.map(|(ordinal, _)| *ordinal).take(count).collect(),
-            ScaleDownOrder::Newest => {
-                active.rev().map(|(ordinal, _)| *ordinal).take(count).collect()
-            }
+        let mut ordered: Vec<u32> = match self.scenario.workload.scale_down_order {
+            ScaleDownOrder::Oldest => active.map(|(ordinal, _)| *ordinal).collect(),
+            ScaleDownOrder::Newest => active.rev().map(|(ordinal, _)| *ordinal).collect(),
             ScaleDownOrder::ReplicaSet => {
                 let mut ranked: Vec<_> = active
                     .map(|(ordinal, pod)| (pod.started.is_some(), pod.serving(), Reverse(*ordinal)))
                     .collect();
                 ranked.sort_unstable();
-                ranked.into_iter().take(count).map(|(_, _, Reverse(ordinal))| ordinal).collect()
+                ranked.into_iter().map(|(_, _, Reverse(ordinal))| ordinal).collect()
             }
+        };
+        if let Some(first) = &self.scenario.workload.scale_down_first {
+            ordered.sort_by_key(|ordinal| !first.contains(*ordinal));
         }
+        ordered.truncate(count);
+        ordered
     }
 
     /// Creates a pod now.
     pub(super) fn create(&mut self, revision: u32) {
-        let startup = self.scenario.workload.startup;
         let ordinal = self.add(revision);
+        let startup = self.scenario.workload.startup_of(ordinal);
         if let Some(pending) = startup.pending {
             self.schedule.push(self.now + pending, ScheduledEvent::Start(ordinal));
         }
@@ -508,10 +518,11 @@ impl WorldSimulation {
         }
     }
 
-    /// Adds a pod that was created, started and became ready at `created`, in the past.
-    fn create_in_past(&mut self, created: Time) {
-        let reports_at = created + self.scenario.workload.startup.metrics;
+    /// Adds a pod that was created, started and became ready in the past.
+    fn create_in_past(&mut self) {
         let ordinal = self.add(0);
+        let created = Time::ZERO - self.scenario.workload.age_of(ordinal);
+        let reports_at = created + self.scenario.workload.startup_of(ordinal).metrics;
         if let Some(pod) = self.pods.get_mut(&ordinal) {
             pod.started = Some(created);
             pod.warm = true;
@@ -530,11 +541,17 @@ impl WorldSimulation {
         self.active += 1;
         let name = format!("{}-{ordinal}", self.scenario.workload.name).into();
         let exception = |usage: &crate::scenario::resolved::ResourceUsage| {
-            usage.exceptions.iter().rposition(|other| contains(&other.pods, ordinal))
+            usage.exceptions.iter().rposition(|other| other.pods.contains(ordinal))
         };
         let exceptions: Box<[_]> = self.scenario.metrics.resources.iter().map(exception).collect();
         let exceptions = exceptions.iter().any(Option::is_some).then_some(exceptions);
-        self.pods.insert(ordinal, SimPod::new(name, revision, exceptions));
+        let mut pod = SimPod::new(name, revision, exceptions);
+        let holds = |index: &&usize| {
+            let action = &self.scenario.timeline[**index].action;
+            action.pods().is_some_and(|set| set.contains(ordinal))
+        };
+        pod.holds.extend(self.schedule.holding_new_pods.iter().filter(holds));
+        self.pods.insert(ordinal, pod);
         self.changed_pods.push(ordinal);
         self.touched.pods.push(ordinal);
         ordinal

@@ -8,9 +8,7 @@ use super::signal::{self, Grain, Reading};
 use crate::model::api::ContainerMetrics;
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
-use crate::scenario::resolved::{
-    Metrics, PodSet, ResourceUsage, Sampling, Scenario, Signal, UsageSource,
-};
+use crate::scenario::resolved::{Metrics, ResourceUsage, Sampling, Scenario, Signal, UsageSource};
 
 /// All usage of a scenario at one time.
 #[derive(Clone, Debug)]
@@ -159,13 +157,19 @@ impl Usage {
     }
 }
 
-/// The time of the newest sample that a query returns.
+/// The time of the newest sample that a query returns, of most pods and of all other metrics.
 pub(super) fn sampled_at(sampling: Sampling, query: Time) -> Time {
     let latest = query - sampling.lag;
     match sampling.resolution {
         Some(Span(step)) if step > 0 => Time(latest.0.div_euclid(step) * step),
         _ => latest,
     }
+}
+
+/// The time of a pod's newest sample, if it has its own.
+pub(super) fn own_sampled_at(scenario: &Scenario, ordinal: u32, query: Time) -> Option<Time> {
+    let lag = scenario.workload.sample_lag_of(ordinal)?;
+    Some(sampled_at(Sampling { lag, ..scenario.metrics.sampling }, query))
 }
 
 /// Removes the hidden usage from a sample.
@@ -186,17 +190,6 @@ pub(super) fn without(
         },
     };
     containers.iter().map(rest).collect()
-}
-
-/// Returns true if a set of pods contains this ordinal.
-pub(super) fn contains(set: &PodSet, ordinal: u32) -> bool {
-    match set {
-        PodSet::All => true,
-        PodSet::Ordinals(ranges) => {
-            let after = ranges.partition_point(|(first, _)| *first <= ordinal);
-            after > 0 && ordinal <= ranges[after - 1].1
-        }
-    }
 }
 
 fn hides_container(hidden: &[Hidden], name: &str) -> bool {

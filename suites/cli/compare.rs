@@ -58,3 +58,38 @@ fn invalid_settings_exit_with_2() {
         assert_eq!(stdout(&run), "");
     }
 }
+
+#[test]
+fn noise_gives_the_same_figures_in_each_comparison() {
+    let load = ["--load", "cpu=total:noise(20%,seed=7,sine(mean=500m,amplitude=300m,period=10m))"];
+    let compare = |arguments: &[&str]| {
+        let example = ["compare", "-f", "examples/php-apache"];
+        kube_lockstep(&example).args(load).args(arguments).assert()
+    };
+    let set = ["--runs", "4", "--set", "75 %:spec.metrics.0.resource.target.averageUtilization=75"];
+    let shown = stdout(&compare(&set).code(0));
+    let rows: Vec<&str> = shown.lines().collect();
+    assert!(rows[1].starts_with("as it is: mean  ") && rows[2].starts_with("  least  "), "{shown}");
+    assert!(rows[3].starts_with("  most  ") && rows[4].starts_with("75 %: mean  "), "{shown}");
+    assert_eq!(shown, stdout(&compare(&set).code(0)), "the noise is the same");
+    let lines = json(&compare(&["--runs", "4", "--format", "json"]).code(0));
+    let hours: Vec<f64> = lines.iter().filter_map(|line| line["podHours"].as_f64()).collect();
+    assert_eq!((hours.len(), &lines[3]["run"]), (4, &4.into()), "{lines:?}");
+    assert!(hours.windows(2).any(|pair| pair[0] != pair[1]), "the runs differ: {hours:?}");
+    let once = json(&compare(&["--format", "json"]).code(0));
+    assert_eq!(once[0]["podHours"], lines[0]["podHours"], "the first run is the load as it is");
+    let errors = stderr(&kube_lockstep(&EXAMPLE).args(["--runs", "3"]).assert().code(2));
+    assert!(errors.contains("no load has noise"), "{errors}");
+}
+
+#[test]
+fn a_setting_names_one_of_several_hpas() {
+    let scenario = "several/two-hpas-of-one-deployment-are-both-stopped";
+    let compare = |set: &str| kube_lockstep(&["compare", scenario, "--set", set]).assert();
+    let errors = stderr(&compare("spec.maxReplicas=3").code(2));
+    assert!(errors.contains("2 HPAs are predicted together: begin the path with"), "{errors}");
+    let errors = stderr(&compare("third/spec.maxReplicas=3").code(2));
+    assert!(errors.contains("no such HPA") && errors.contains("the HPAs are "), "{errors}");
+    let lines = stdout(&compare("few:second/spec.maxReplicas=3").code(0));
+    assert!(lines.contains("few  "), "{lines}");
+}

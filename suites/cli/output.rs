@@ -193,3 +193,22 @@ fn predictions_are_written_as_csv() {
     let assert = kube_lockstep(&both).assert().code(2);
     assert!(stderr(&assert).contains("--csv writes one prediction"), "{}", stderr(&assert));
 }
+
+#[test]
+fn an_unmet_expectation_says_why_and_how_to_explain_it() {
+    let expect = "expect:\n  - {tick: 1, replicas: 5}\n";
+    let (_folder, file) = folder(expect);
+    let shown = stdout(&kube_lockstep(&["predict", text(&file)]).assert().code(1));
+    let command = format!("explain it: kube-lockstep explain {} --tick 1", text(&file));
+    assert!(shown.contains("replicas: expected 5, was ") && shown.contains("why: "), "{shown}");
+    assert!(shown.contains(&command), "{shown}");
+    let arguments = ["predict", text(&file), "--format", "json"];
+    let lines = json(&kube_lockstep(&arguments).assert().code(1));
+    let unmet = &lines.last().expect("a summary")["summary"]["unmet"][0];
+    assert_eq!(unmet["values"][0]["expected"], "5");
+    assert_eq!((&unmet["tick"], &unmet["expectation"]), (&1.into(), &1.into()), "{unmet}");
+    let explain = unmet["explain"].as_str().expect("a command");
+    let arguments: Vec<&str> = explain.split(' ').skip(1).collect();
+    let explained = stdout(&kube_lockstep(&arguments).assert().code(0));
+    assert!(explained.contains("tick 1 of "), "{explained}");
+}

@@ -122,14 +122,60 @@ fn a_binary_file_is_reported_beside_the_other_files() {
 #[test]
 fn a_folder_in_place_of_one_scenario_lists_its_scenarios() {
     let (folder, file) = folder("");
-    for arguments in [&["predict"][..], &["explain", "--tick", "1"]] {
-        let mut command = kube_lockstep(arguments);
-        let errors = stderr(&command.arg(folder.path()).assert().code(2));
-        assert!(
-            errors.contains("is a folder, but this command requires a single scenario"),
-            "{errors}"
-        );
-        assert!(errors.contains(&format!("hint: for example {}; ", text(&file))), "{errors}");
+    let mut command = kube_lockstep(&["explain", "--tick", "1"]);
+    let errors = stderr(&command.arg(folder.path()).assert().code(2));
+    assert!(
+        errors.contains("is a folder, but this command requires a single scenario"),
+        "{errors}"
+    );
+    assert!(errors.contains(&format!("hint: for example {}; ", text(&file))), "{errors}");
+}
+
+#[test]
+fn globs_and_folders_on_disk_name_several_scenarios() {
+    let (folder, file) = folder("");
+    let below = folder.path().join("more/below");
+    fs::create_dir_all(&below).expect("a folder can be created");
+    fs::copy(&file, below.join("other.yaml")).expect("a file can be copied");
+    let root = text(folder.path());
+    for (name, count) in [
+        (format!("{root}/**/*.yaml"), 2),
+        (format!("{root}/more/**"), 1),
+        (format!("{root}/*/*/o*r.yaml"), 1),
+        (root.to_owned(), 2),
+        (format!("{root}/more"), 1),
+    ] {
+        let run = kube_lockstep(&["run", "--engine", "model", &name]).assert().code(0);
+        let noun = if count == 1 { "scenario" } else { "scenarios" };
+        assert!(stdout(&run).contains(&format!("{count} {noun} on model")), "{name}");
+        let lines = json(&kube_lockstep(&["predict", &name, "--format", "json"]).assert().code(0));
+        let summaries = lines.iter().filter(|line| line.get("summary").is_some()).count();
+        assert_eq!(summaries, count, "{name}");
+    }
+    let missing = format!("{root}/**/*.yml");
+    let errors = stderr(&kube_lockstep(&["run", &missing]).assert().code(4));
+    assert!(errors.contains("and no file matches"), "{errors}");
+    // A name keeps its place, and each scenario is predicted once.
+    let names = ["tolerance/upper-edge-is-inclusive", text(&file), root];
+    let shown = stdout(&kube_lockstep(&["predict"]).args(names).assert().code(0));
+    let heads = shown.lines().filter(|line| line.contains("  on the model of "));
+    let heads: Vec<&str> = heads.filter_map(|line| line.split("  ").next()).collect();
+    assert_eq!(heads.len(), 3, "{heads:?}");
+    assert_eq!(heads[..2], names[..2], "{heads:?}");
+}
+
+#[test]
+fn equal_errors_of_several_files_are_one_message() {
+    let (folder, file) = folder("misspelt: 1\n");
+    for index in 0..6 {
+        let copy = folder.path().join(format!("z{index}.yaml"));
+        fs::copy(&file, copy).expect("a file can be copied");
+    }
+    for command in [&["run", "--engine", "model"][..], &["predict"]] {
+        let run = kube_lockstep(command).arg(folder.path()).assert().code(2);
+        let errors = stderr(&run);
+        assert_eq!(errors.matches("unknown field `misspelt`").count(), 1, "{errors}");
+        assert!(errors.contains("  also at ") && errors.contains(" and 3 more places"), "{errors}");
     }
 }
 

@@ -57,6 +57,8 @@ pub(super) fn workload(draft: &mut Draft) -> Workload {
         startup,
         status_replicas: (group == "example.com" && draft.dice.percent(30))
             .then(|| draft.dice.replicas(0, draft.replicas.max(0) + 2)),
+        scale_down_first: None,
+        pods: Vec::new(),
         scale_down_order: draft.dice.pick(&[
             ScaleDownOrder::ReplicaSet,
             ScaleDownOrder::Newest,

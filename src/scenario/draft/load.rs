@@ -10,7 +10,7 @@ use crate::scenario::recorded::{Recorded, RecordedSource};
 use crate::scenario::recording::RecordingError;
 use crate::scenario::resolve::{Reader, recorded_length};
 use crate::scenario::text::{
-    Amount as PositiveQuantity, AnyQuantity, Duration, Form, PositiveDuration,
+    Amount as PositiveQuantity, AnyQuantity, Duration, Form, PercentText, PositiveDuration,
 };
 
 /// The time that a prediction lasts after the last change of a load.
@@ -19,7 +19,7 @@ pub(super) const AFTER_THE_LAST_CHANGE: Span = Span::from_secs(600);
 /// The forms of a value, for messages.
 const FORMS: &str = "a quantity such as 300m, a percentage of the request such as 60%, \
                      steps(0s:2,5m:8), ramp(0s:2,10m:8), sine(mean=4,amplitude=2,period=10m), \
-                     csv(FILE), prometheus(FILE) or openMetrics(FILE)";
+                     csv(FILE), prometheus(FILE), openMetrics(FILE) or noise(10%,VALUE)";
 
 /// The name of a metric, and the part of it that a load or a request is for:
 /// `cpu`, `cpu/CONTAINER`, `queue{queue=orders}`.
@@ -49,6 +49,7 @@ pub(super) enum Shape {
     Ramp(Vec<Change>),
     Sine { mean: Amount, amplitude: Amount, period: Span, offset: Span },
     Recorded(Box<Recorded>),
+    Noisy { percent: i32, every: Option<Span>, seed: u32, of: Box<Shape> },
 }
 
 /// A value from a time on.
@@ -85,40 +86,62 @@ impl Load {
     /// The end of a prediction that shows the load: ten minutes after its last change, after two
     /// waves, or at the end of the recording.
     pub(super) fn end(&self, read: Reader<'_>) -> Result<Span, RecordingError> {
+        self.shape.end(read)
+    }
+
+    /// The path of the recorded load, to be changed. None: it is not recorded.
+    pub fn path_mut(&mut self) -> Option<&mut String> {
+        self.shape.path_mut()
+    }
+
+    /// Returns true if the load depends on the request of the pods.
+    pub(super) fn is_relative(&self) -> bool {
+        self.shape.is_relative()
+    }
+
+    /// The signal in the form of scenarios. `request` is the request of a pod in milli-units.
+    pub(super) fn signal(&self, request: i64) -> Value {
+        self.shape.signal(request)
+    }
+}
+
+impl Shape {
+    /// The end of a prediction that shows the load.
+    fn end(&self, read: Reader<'_>) -> Result<Span, RecordingError> {
         let after = |span: Span| Span(span.0.saturating_add(AFTER_THE_LAST_CHANGE.0));
-        Ok(match &self.shape {
+        Ok(match self {
             Shape::Constant(_) => AFTER_THE_LAST_CHANGE,
             Shape::Steps(changes) | Shape::Ramp(changes) => {
                 after(changes.last().map_or(Span::ZERO, |change| change.at.since_start()))
             }
             Shape::Sine { period, .. } => after(Span(period.0.saturating_mul(2))),
             Shape::Recorded(recorded) => recorded_length(recorded, read)?,
+            Shape::Noisy { of, .. } => of.end(read)?,
         })
     }
 
-    /// The path of the recorded load, to be changed. None: it is not recorded.
-    pub fn path_mut(&mut self) -> Option<&mut String> {
-        match &mut self.shape {
+    fn path_mut(&mut self) -> Option<&mut String> {
+        match self {
             Shape::Recorded(recorded) => Some(recorded.source.path_mut()),
+            Shape::Noisy { of, .. } => of.path_mut(),
             _ => None,
         }
     }
 
-    /// Returns true if the load depends on the request of the pods.
-    pub(super) fn is_relative(&self) -> bool {
+    fn is_relative(&self) -> bool {
         let relative = |amount: &Amount| matches!(amount, Amount::Percent(_));
-        match &self.shape {
+        match self {
             Shape::Constant(amount) => relative(amount),
             Shape::Steps(changes) | Shape::Ramp(changes) => {
                 changes.iter().any(|change| relative(&change.amount))
             }
             Shape::Sine { mean, amplitude, .. } => relative(mean) || relative(amplitude),
             Shape::Recorded(_) => false,
+            Shape::Noisy { of, .. } => of.is_relative(),
         }
     }
 
-    /// The signal in the form of scenarios. `request` is the request of a pod in milli-units.
-    pub(super) fn signal(&self, request: i64) -> Value {
+    fn signal(&self, request: i64) -> Value {
         let value = |amount: &Amount| amount.value(request);
         let points = |changes: &[Change]| -> Vec<Value> {
             let point = |change: &Change| {
@@ -127,7 +150,7 @@ impl Load {
             };
             changes.iter().map(point).collect()
         };
-        match &self.shape {
+        match self {
             Shape::Constant(amount) => value(amount).into(),
             Shape::Steps(changes) => json!({ "steps": points(changes) }),
             Shape::Ramp(changes) => json!({ "points": points(changes) }),
@@ -143,6 +166,14 @@ impl Load {
                 json!({ "sine": sine })
             }
             Shape::Recorded(recorded) => json!(recorded),
+            Shape::Noisy { percent, every, seed, of } => {
+                let mut noisy = json!({ "noise": percent, "seed": seed });
+                if let Some(every) = every {
+                    noisy["every"] = every.to_string().into();
+                }
+                noisy["of"] = of.signal(request);
+                noisy
+            }
         }
     }
 }
@@ -253,6 +284,7 @@ fn shape(text: &str) -> Result<Shape, String> {
         "csv" => recorded(RecordedSource::Csv, arguments),
         "prometheus" => recorded(RecordedSource::Prometheus, arguments),
         "openMetrics" => recorded(RecordedSource::OpenMetrics, arguments),
+        "noise" => noise(arguments),
         _ => Err(format!("{name}(…) is unknown: expected {FORMS}")),
     }
 }
@@ -302,6 +334,30 @@ fn sine(text: &str) -> Result<Shape, String> {
         period: read_form::<PositiveDuration>(period)?,
         offset: fields.get("offset").map_or(Ok(Span::ZERO), |offset| span(offset))?,
     })
+}
+
+/// Reads `10%,seed=7,every=15s,VALUE`.
+fn noise(text: &str) -> Result<Shape, String> {
+    const EXAMPLE: &str = "for example noise(10%,seed=7,steps(0s:2,5m:8))";
+    let (percent, mut rest) = text
+        .split_once(',')
+        .ok_or_else(|| format!("the value of the noise is missing, {EXAMPLE}"))?;
+    let percent = read_form::<PercentText>(percent.trim())?;
+    let (mut seed, mut every) = (0, None);
+    while let Some((option, value)) = rest.split_once(',') {
+        if let Some(text) = option.trim().strip_prefix("seed=") {
+            seed = text.parse().map_err(|_| format!("seed={text}: expected a number"))?;
+        } else if let Some(text) = option.trim().strip_prefix("every=") {
+            every = Some(read_form::<PositiveDuration>(text)?);
+        } else {
+            break;
+        }
+        rest = value;
+    }
+    match shape(rest.trim())? {
+        Shape::Noisy { .. } => Err("a load with noise can't have further noise".to_owned()),
+        of => Ok(Shape::Noisy { percent, every, seed, of: Box::new(of) }),
+    }
 }
 
 /// Reads `FILE,time=COLUMN,value=COLUMN,unit=1m,…`. Other names are labels of the series.

@@ -10,7 +10,8 @@ use super::workload::known_container;
 use crate::model::time::Time;
 use crate::scenario::raw::{ScenarioFile, Workload};
 use crate::scenario::resolved::{
-    DescribedObject, Exception, Metrics, ObjectMetric, Point, ResourceUsage, Signal, UsageSource,
+    DescribedObject, Exception, Metrics, Noise, ObjectMetric, Point, ResourceUsage, Signal,
+    UsageSource,
 };
 
 /// The context that all parts of the metrics share.
@@ -158,7 +159,7 @@ fn check_signal(signal: &Signal, at: At<'_>, problems: &mut Problems) {
     if matches!(signal, Signal::Constant(_)) || !at.is_map() {
         return;
     }
-    let shapes = ["steps", "points", "sine", "csv", "prometheus", "openMetrics"];
+    let shapes = ["steps", "points", "sine", "noise", "csv", "prometheus", "openMetrics"];
     match at.given(&shapes).as_slice() {
         [] => {
             let (last, others) = shapes.split_last().unwrap_or((&"", &[]));
@@ -172,16 +173,40 @@ fn check_signal(signal: &Signal, at: At<'_>, problems: &mut Problems) {
             let is_file = matches!(signal, Signal::Recorded(_));
             let wrong = of_files.into_iter().filter(|_| !is_file);
             let wrong = wrong.chain(of_csv.into_iter().filter(|_| name != "csv"));
+            let of_noise = ["every", "seed", "of"];
+            let wrong = wrong.chain(of_noise.into_iter().filter(|_| name != "noise"));
             if let Some(field) = wrong.into_iter().find(|field| at.key(field).node().is_some()) {
-                let of =
-                    if of_csv.contains(&field) { "csv" } else { "csv, prometheus or openMetrics" };
+                let of = match field {
+                    field if of_csv.contains(&field) => "csv",
+                    field if of_noise.contains(&field) => "noise",
+                    _ => "csv, prometheus or openMetrics",
+                };
                 problems.plain(at.key_position(field), format!("`{field}` requires {of}"));
             }
             if let Signal::Steps(points) | Signal::Points(points) = signal {
                 check_points(points, at.key(name), problems);
             }
+            if let Signal::Noisy(noise) = signal {
+                check_noise(noise, at, problems);
+            }
         }
         several => problems.plain(at, one_of(&shapes, several)),
+    }
+}
+
+fn check_noise(noise: &Noise, at: At<'_>, problems: &mut Problems) {
+    if !(1..=100).contains(&noise.percent) {
+        let what = format!("expected noise from 1% to 100%, found {}%", noise.percent);
+        problems.plain(at.key("noise"), what);
+    }
+    let of = at.key("of");
+    if of.node().is_none() {
+        let hint = "for instance {noise: 10%, of: {sine: …}}";
+        problems.hint(at, "`noise` requires `of`, the signal", hint);
+    } else if matches!(*noise.of, Signal::Noisy(_)) {
+        problems.plain(of, "a signal with noise can't have further noise");
+    } else {
+        check_signal(&noise.of, of, problems);
     }
 }
 

@@ -8,7 +8,10 @@ use super::cursor::{At, Problems};
 use crate::model::time::{Span, Time};
 use crate::scenario::recorded::{Recorded, RecordedSample};
 use crate::scenario::recording::{Recording, RecordingError, Signals};
-use crate::scenario::resolved::{Exception, Metrics, PodSet, Series, Signal, UsageSource};
+use crate::scenario::resolved::{Exception, Metrics, Noise, PodSet, Series, Signal, UsageSource};
+
+/// The difference between the seeds of two pods of a recording with noise.
+const SEED_OF_POD: u32 = 0x9e37_79b1;
 
 /// The files of recorded signals, each of which is read once.
 pub(super) struct Recordings<'a> {
@@ -107,7 +110,13 @@ impl<'a> Recordings<'a> {
         at: At<'_>,
         problems: &mut Problems,
     ) -> Vec<Exception> {
-        let Signal::Recorded(recorded) = signal else { return Vec::new() };
+        let recorded = match signal {
+            Signal::Noisy(noise) => {
+                return self.noisy(noise, may_be_by_pod, at.key("of"), problems);
+            }
+            Signal::Recorded(recorded) => recorded,
+            _ => return Vec::new(),
+        };
         if recorded.by.is_some() && !may_be_by_pod {
             let hint = "to add up the series of the pods, use `sum: true`";
             problems.hint(at.key_position("by"), "`by` requires `perPod`", hint);
@@ -132,6 +141,24 @@ impl<'a> Recordings<'a> {
         let exceptions = (0..).zip(pods).map(exception).collect();
         recorded.samples = common;
         exceptions
+    }
+
+    /// Fills a signal with noise. The pods of a recording have different noise.
+    fn noisy(
+        &mut self,
+        noise: &mut Noise,
+        may_be_by_pod: bool,
+        at: At<'_>,
+        problems: &mut Problems,
+    ) -> Vec<Exception> {
+        let pods = self.signal(&mut noise.of, may_be_by_pod, at, problems);
+        let with_noise = |(pod, exception): (u32, Exception)| {
+            let of = Box::new(exception.value);
+            let seed = noise.seed.wrapping_add(pod.wrapping_mul(SEED_OF_POD));
+            let value = Signal::Noisy(Noise { seed, of, ..noise.clone() });
+            Exception { value, ..exception }
+        };
+        (1..).zip(pods).map(with_noise).collect()
     }
 
     fn text(&mut self, recorded: &Recorded) -> Result<Arc<str>, RecordingError> {

@@ -50,6 +50,9 @@ pub(super) fn resolve(
                 hint,
             );
         }
+        if event.new_pods {
+            check_new_pods(event, at, problems);
+        }
         check_hpa(context, event, at, problems);
         check_target(context, event, at, problems);
         check_action(context, event, at.key(&name), problems);
@@ -72,6 +75,23 @@ fn restarts_are_apart(events: &[TimelineEvent], at: At<'_>, problems: &mut Probl
         let what = format!("the controller is restarted at {} and again at {}", pair[0], pair[1]);
         problems.hint(at, what, "leave at least 1s between two restarts");
     }
+}
+
+/// Checks `newPods`: the action must hold pods while it lasts.
+fn check_new_pods(event: &TimelineEvent, at: At<'_>, problems: &mut Problems) {
+    let what = format!("`newPods` does not apply to `{}`", event.action.name());
+    let hint = match &event.action {
+        Action::MetricsStale(_) => {
+            "a new pod has no sample that could become stale: use metricsMissing"
+        }
+        Action::PodsStuckTerminating(_) => "new pods are not deleted",
+        action if action.pods().is_none() || !action.can_end() => {
+            "it applies to podsUnready, metricsMissing, containerMetricsMissing, resourceMissing \
+             and metricMissing"
+        }
+        _ => return,
+    };
+    problems.hint(at.key_position("newPods"), what, hint);
 }
 
 /// Checks `hpa`, the name of the HPA that an action applies to. It is removed if there is only one
@@ -136,7 +156,10 @@ fn check_action(
 ) {
     if let Some(set) = event.action.pods() {
         let set_at = if at.is_map() { at.key("pods") } else { at };
-        check_reach(set, context.reach, event.at, set_at, problems);
+        // With `newPods`, pods can be created until the end.
+        let end = event.lasts.map_or(context.until, |lasts| event.at + lasts);
+        let until = if event.new_pods { end } else { event.at };
+        check_reach(set, context.reach, until, set_at, problems);
     }
     match &mut event.action {
         Action::MetricsError(error)

@@ -10,7 +10,7 @@ use crate::model::selector::{Selector, is_dns1123_subdomain};
 use crate::scenario::defaults::{AGE, APP};
 use crate::scenario::error::suggest;
 use crate::scenario::raw::Workload as TypedWorkload;
-use crate::scenario::resolved::{Startup, Termination, Workload};
+use crate::scenario::resolved::{PodSet, Startup, Termination, Workload};
 
 pub(super) fn resolve(
     typed: &TypedWorkload,
@@ -25,6 +25,7 @@ pub(super) fn resolve(
     let spec = pod_spec(typed, at, problems);
     let age = typed.age.unwrap_or(AGE);
     check_startup(typed.startup, at.key("startup"), problems);
+    check_pods(typed, at.key("pods"), problems);
     if let Some(replicas) = typed.status_replicas.filter(|replicas| *replicas < 0) {
         let what = format!("expected 0 or more replicas, found {replicas}");
         problems.plain(at.key("statusReplicas"), what);
@@ -51,6 +52,8 @@ pub(super) fn resolve(
         startup: typed.startup,
         status_replicas: typed.status_replicas,
         scale_down_order: typed.scale_down_order,
+        scale_down_first: typed.scale_down_first.clone(),
+        pods: typed.pods.clone(),
         termination: termination(typed, at, problems),
     })
 }
@@ -149,6 +152,31 @@ fn name_of<'f>(name: &'f str, names: &mut Vec<&'f str>, at: At<'_>, problems: &m
         problems.plain(at.key("name"), format!("two containers are named {name}"));
     }
     names.push(name);
+}
+
+/// Checks the entries of pods that differ from the others.
+fn check_pods(typed: &TypedWorkload, at: At<'_>, problems: &mut Problems) {
+    for (index, of) in typed.pods.iter().enumerate() {
+        let at = at.index(index);
+        if at.given(&["age", "startup", "sampleLag"]).is_empty() {
+            problems.plain(at, "expected at least one of age, startup and sampleLag");
+        }
+        if let Some(startup) = of.startup {
+            check_startup(startup, at.key("startup"), problems);
+        }
+        let initial = u32::try_from(typed.replicas).unwrap_or(0);
+        if let (Some(_), PodSet::Ordinals(ranges)) = (of.age, &of.pods)
+            && ranges.iter().any(|(_, last)| *last >= initial)
+        {
+            let what =
+                format!("`age` only applies to initial pods, but {} contains others", of.pods);
+            let hint = match initial {
+                0 => "there are no initial pods".to_owned(),
+                some => format!("the initial pods are 0 to {}", some - 1),
+            };
+            problems.hint(at.key("age"), what, hint);
+        }
+    }
 }
 
 fn check_startup(startup: Startup, at: At<'_>, problems: &mut Problems) {

@@ -75,6 +75,8 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
             age: secs(3600),
             startup: Startup { pending: Some(secs(0)), ready: Some(secs(0)), metrics: secs(0) },
             status_replicas: None,
+            scale_down_first: None,
+            pods: Vec::new(),
             scale_down_order: ScaleDownOrder::ReplicaSet,
             termination: Termination::default(),
         },

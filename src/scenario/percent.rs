@@ -1,0 +1,169 @@
+//! Usage in percent of the request: `perPod: 50%`. The percentages are replaced by amounts before
+//! the file is decoded, so nothing else knows them.
+
+use super::decode::{Nulls, decode};
+use super::error::Problem;
+use super::node::{Kind, Node};
+use super::raw::Workload;
+use crate::model::quantity::Quantity;
+
+/// Replaces the percentages in the usage of resources.
+///
+/// # Errors
+/// The first percentage that has no amount.
+pub(super) fn replace(root: &mut Node) -> Result<(), Problem> {
+    // An invalid workload is reported when the whole file is decoded.
+    let workload = root.entry("workload").map(|(_, node)| node);
+    let workload = workload.and_then(|node| decode::<Workload>(node, Nulls::Refused).ok());
+    let requests = Requests { workload: workload.unwrap_or_default() };
+    let usage = root.entry_mut("metrics").and_then(|metrics| metrics.entry_mut("resource"));
+    let Some(Kind::List(entries)) = usage.map(|usage| &mut usage.kind) else { return Ok(()) };
+    for entry in entries {
+        let Some(resource) = entry.entry("name").and_then(|(_, name)| text(name)) else { continue };
+        let (resource, pod) = (resource.to_owned(), None);
+        for total in ["load", "limit"] {
+            let Some(node) = entry.entry_mut(total) else { continue };
+            each_value(node, &mut |value| match percentage(value) {
+                None => Ok(()),
+                Some(_) => Err(Problem {
+                    hint: Some("write an amount, for instance 8".to_owned()),
+                    ..problem(value, "a percentage is of the request of one pod, not of a total")
+                }),
+            })?;
+        }
+        if let Some(node) = entry.entry_mut("perPod") {
+            each_value(node, &mut |value| requests.replace(value, &resource, pod))?;
+        }
+        if let Some(Kind::Map(containers)) = entry.entry_mut("containers").map(|it| &mut it.kind) {
+            for (name, node) in containers {
+                let container = Some(name.text.as_str());
+                each_value(node, &mut |value| requests.replace(value, &resource, container))?;
+            }
+        }
+        if let Some(Kind::List(exceptions)) = entry.entry_mut("pods").map(|it| &mut it.kind) {
+            for node in exceptions.iter_mut().filter_map(|entry| entry.entry_mut("value")) {
+                each_value(node, &mut |value| requests.replace(value, &resource, pod))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Visits the values of a signal.
+fn each_value(
+    signal: &mut Node,
+    visit: &mut dyn FnMut(&mut Node) -> Result<(), Problem>,
+) -> Result<(), Problem> {
+    if matches!(signal.kind, Kind::Scalar { .. }) {
+        return visit(signal);
+    }
+    for list in ["steps", "points"] {
+        if let Some(Kind::List(points)) = signal.entry_mut(list).map(|it| &mut it.kind) {
+            for value in points.iter_mut().filter_map(|point| point.entry_mut("value")) {
+                visit(value)?;
+            }
+        }
+    }
+    for field in ["mean", "amplitude"] {
+        if let Some(value) = signal.entry_mut("sine").and_then(|sine| sine.entry_mut(field)) {
+            visit(value)?;
+        }
+    }
+    match signal.entry_mut("of") {
+        Some(of) => each_value(of, visit),
+        None => Ok(()),
+    }
+}
+
+/// The requests of the pods.
+struct Requests {
+    workload: Workload,
+}
+
+impl Requests {
+    /// Replaces a percentage of the request of a container, or of the whole pod.
+    fn replace(
+        &self,
+        value: &mut Node,
+        resource: &str,
+        container: Option<&str>,
+    ) -> Result<(), Problem> {
+        let Some(percent) = percentage(value) else { return Ok(()) };
+        let Some(milli) = self.milli(resource, container) else {
+            let subject = container.map_or("the pods have".to_owned(), |container| {
+                format!("the container `{container}` has")
+            });
+            let what = format!("{subject} no {resource} request, of which this is a percentage");
+            let hint = Some(format!("add requests: {{{resource}: …}}, or write an amount"));
+            return Err(Problem { hint, ..problem(value, what) });
+        };
+        let amount = milli as f64 * percent / 100.0;
+        let text = match resource {
+            "memory" => format!("{:.0}", amount / 1000.0),
+            _ => format!("{amount:.0}m"),
+        };
+        value.kind = Kind::Scalar { text, plain: true };
+        Ok(())
+    }
+
+    /// The request in milli-units, by which the controller divides the usage. None: there is none.
+    fn milli(&self, resource: &str, container: Option<&str>) -> Option<i64> {
+        let Workload { containers, init_containers, resources, .. } = &self.workload;
+        let sidecars = init_containers.iter().filter(|init| init.restart_policy.is_some());
+        let sidecars = sidecars.map(|init| (init.name.as_str(), &init.requests));
+        let running = containers.iter().map(|it| (&*it.name, &it.requests)).chain(sidecars);
+        let of_pod = resources.as_ref().filter(|_| container.is_none());
+        if let Some(request) = of_pod.and_then(|of| of.requests.get(resource)) {
+            return Some(request.milli());
+        }
+        let named = running.filter(|(name, _)| container.is_none_or(|of| of == *name));
+        let requests = named.map(|(_, requests)| requests.get(resource).map(Quantity::milli));
+        // The controller refuses pods in which one container has no request.
+        requests.sum::<Option<i64>>().filter(|milli| *milli > 0)
+    }
+}
+
+fn text(node: &Node) -> Option<&str> {
+    match &node.kind {
+        Kind::Scalar { text, .. } => Some(text),
+        Kind::List(_) | Kind::Map(_) => None,
+    }
+}
+
+/// The number of a percentage.
+fn percentage(value: &Node) -> Option<f64> {
+    let number: f64 = text(value)?.strip_suffix('%')?.trim().parse().ok()?;
+    (number.is_finite() && number >= 0.0).then_some(number)
+}
+
+fn problem(at: &Node, what: impl Into<String>) -> Problem {
+    Problem { file: None, line: at.line, column: at.column, what: what.into(), hint: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::resolved::{Signal, UsageSource};
+    use crate::scenario::testing::{WEB, scenario};
+
+    /// The usage in milli-units, for the requests of two containers.
+    fn usage(usage: &str) -> String {
+        let text = WEB.replace("perPod: 500m", usage);
+        let scenario = scenario(&text);
+        match &scenario.metrics.resources[0].source {
+            UsageSource::PerPod(Signal::Constant(value)) => value.to_string(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn percentages_are_of_the_request() {
+        assert_eq!(usage("perPod: 50%"), "500m");
+        assert_eq!(usage("perPod: 62.5%"), "625m");
+        let steps = usage("perPod: {steps: [{at: 0s, value: 10%}, {at: 30s, value: \"2\"}]}");
+        assert_eq!(steps, usage("perPod: {steps: [{at: 0s, value: 100m}, {at: 30s, value: 2}]}"));
+        let noisy = usage("perPod: {noise: 10%, of: 50%}");
+        assert_eq!(noisy, usage("perPod: {noise: 10, of: 500m}"));
+        let sine = usage("perPod: {sine: {mean: 50%, amplitude: 20%, period: 1m}}");
+        assert_eq!(sine, usage("perPod: {sine: {mean: 500m, amplitude: 200m, period: 1m}}"));
+    }
+}
