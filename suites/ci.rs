@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode, Output};
 #[cfg(feature = "clusters")]
 use k8s_openapi::api::batch::v1::Job;
 use kube_lockstep::engine::upstream::build;
-use kube_lockstep::model::rules::Release;
+use kube_lockstep::model::rules::{Release, VpaRelease};
 use libtest_mimic::Failed;
 use serde_json::Value;
 use support::trials::Suite;
@@ -522,7 +522,9 @@ fn krew() -> Result<(), Failed> {
         let index = targets.iter().position(|target| uri.ends_with(&format!("-{target}.tar.gz")));
         let index = index.ok_or_else(|| format!("{uri} is not built"))?;
         assert_eq!(platform["sha256"], format!("{index}{:063}", 0), "{uri}");
-        assert_eq!(platform["bin"], "kubectl-lockstep");
+        let windows = platform["selector"]["matchLabels"]["os"] == "windows";
+        let program = if windows { "kubectl-lockstep.exe" } else { "kubectl-lockstep" };
+        assert_eq!(platform["bin"], program);
     }
     Ok(())
 }
@@ -548,7 +550,7 @@ fn workflows() -> Result<(), Failed> {
         }
         names.insert(name);
     }
-    let expected = ["nightly.yaml", "pull-request.yaml", "release.yaml"];
+    let expected = ["nightly.yaml", "pull-request.yaml", "release.yaml", "site.yaml"];
     assert_eq!(names, expected.map(str::to_owned).into());
     Ok(())
 }
@@ -641,7 +643,8 @@ fn pods() -> Result<(), Failed> {
     };
     let (code, printed) = merge(&logs)?;
     assert_eq!(code, Some(0), "{printed}");
-    let runs = support::fixtures().len() * Release::supported().count();
+    let runs = support::fixtures().len() * Release::supported().count()
+        + support::vpa_fixtures().len() * VpaRelease::supported().count();
     let last = printed.lines().last().unwrap_or_default().replace(',', "");
     assert!(last.starts_with(&format!("{runs} scenarios on recorded ")), "{last}");
     let (code, printed) = merge(&logs[1..])?;

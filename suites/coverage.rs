@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 use kube_lockstep::engine::recorded::{self, Traces};
 use kube_lockstep::fuzz::Coverage;
 use kube_lockstep::model::hpa::Decision;
-use kube_lockstep::model::rules::Release;
+use kube_lockstep::model::rules::{Release, VpaRelease};
 use kube_lockstep::report::explain;
 use kube_lockstep::run::{FreeRun, free_run};
 use kube_lockstep::scenario::Scenario;
@@ -33,6 +33,36 @@ const PAGE: &str = "docs/coverage.md";
 
 /// Findings about upstream, in a table of six columns.
 const FINDINGS: &str = "docs/upstream-findings.md";
+
+/// The rules of the VPA's recommender.
+const RECOMMENDER_RULES: &str = "suites/rules-vpa.yaml";
+
+/// The page that is generated from them.
+const RECOMMENDER_PAGE: &str = "docs/coverage-vpa.md";
+
+/// `suites/rules-vpa.yaml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RecommenderRules {
+    sections: Vec<RecommenderSection>,
+}
+
+/// Rules about one subject.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RecommenderSection {
+    id: String,
+    title: String,
+    rules: Vec<RecommenderRule>,
+}
+
+/// A rule of the recommender.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RecommenderRule {
+    id: String,
+    rule: String,
+}
 
 /// `suites/rules.yaml`.
 #[derive(Deserialize)]
@@ -287,6 +317,63 @@ fn each_rule_is_shown_by_its_fixtures() {
         std::fs::write(support::repository().join(PAGE), &page).expect("the page can be written");
     }
     assert!(read(PAGE) == page, "{PAGE} is stale: UPDATE_DOCS=1 cargo test --test coverage");
+}
+
+/// Each rule of the VPA's recommender has a fixture, and each fixture of a VPA has expectations,
+/// which are the evidence: upstream meets them.
+#[test]
+fn each_rule_of_the_recommender_is_shown_by_its_fixtures() {
+    let read = |name: &str| {
+        let path = support::repository().join(name);
+        std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{name}: {error}"))
+    };
+    let rules: RecommenderRules = serde_yaml::from_str(&read(RECOMMENDER_RULES))
+        .unwrap_or_else(|error| panic!("{RECOMMENDER_RULES}: {error}"));
+    let mut problems = Vec::new();
+    let mut covering: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for path in support::vpa_fixtures() {
+        let scenario = support::load_vpa(&path);
+        let id = &scenario.id;
+        if scenario.expect.is_empty() || scenario.upstream.is_empty() {
+            problems.push(format!("{id} has no expectations, or no link to upstream"));
+        }
+        if scenario.covers.is_empty() {
+            problems.push(format!("{id} covers no rule"));
+        }
+        for rule in &scenario.covers {
+            covering.entry(rule.clone()).or_default().push(id.clone());
+        }
+    }
+    let mut page = format!(
+        "# Rules of the VPA's recommender and their fixtures\n\n\
+         The rules of the recommender as of {}, and the fixtures that show them. The evidence of a \
+         rule is the expectations of its fixtures, which the real recommender meets.\n\n\
+         This page is generated from [suites/rules-vpa.yaml](../suites/rules-vpa.yaml) and from \
+         `covers:` in the fixtures: `UPDATE_DOCS=1 cargo test --test coverage`.\n",
+        VpaRelease::NEWEST
+    );
+    for section in &rules.sections {
+        let _ = write!(page, "\n## {}\n| id | rule | fixtures |\n|---|---|---|\n", section.title);
+        for RecommenderRule { id, rule } in &section.rules {
+            if id.strip_prefix(&section.id).is_none_or(|rest| !rest.starts_with('.')) {
+                problems.push(format!("{id} does not begin with {}.", section.id));
+            }
+            let Some(fixtures) = covering.remove(id) else {
+                problems.push(format!("no fixture covers {id}"));
+                continue;
+            };
+            let fixtures: Vec<String> = fixtures.iter().map(|it| format!("`{it}`")).collect();
+            let _ = writeln!(page, "| `{id}` | {} | {} |", rule.trim(), fixtures.join(", "));
+        }
+    }
+    problems.extend(covering.into_keys().map(|id| format!("{id} is not in {RECOMMENDER_RULES}")));
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        let path = support::repository().join(RECOMMENDER_PAGE);
+        std::fs::write(path, &page).expect("the page can be written");
+    }
+    let is_current = read(RECOMMENDER_PAGE) == page;
+    assert!(is_current, "{RECOMMENDER_PAGE} is stale: UPDATE_DOCS=1 cargo test --test coverage");
 }
 
 /// The problems of the table of findings.

@@ -1,11 +1,13 @@
 //! The pages of `run --report html=FILE` and `predict --html FILE`: every scenario has its section
 //! and its charts, nothing is loaded from elsewhere, and the sizes are limited. In a browser, if
-//! there is one, the script shows the derivation of a tick.
+//! there is one, the script shows the derivation of a tick, and screenshots are compared with those
+//! in `docs/images`. To update these: `UPDATE_DOCS=1 cargo test --test html`.
 
 mod support;
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
 use std::sync::Arc;
@@ -37,6 +39,9 @@ fn main() -> ExitCode {
     let has_browser = suite.require_that("Chromium", || browser().is_some());
     suite.test_with(&has_browser, "a_browser_shows_the_derivation_of_a_tick", move |()| {
         in_a_browser(browser().copied().unwrap_or_default())
+    });
+    suite.test_with(&has_browser, "screenshots_at_three_widths_look_as_before", move |()| {
+        screenshots(browser().copied().unwrap_or_default())
     });
     suite.run()
 }
@@ -133,15 +138,20 @@ fn every_fixture_has_a_section() -> Result<(), Failed> {
     let sections = sections(&document);
     let ids: BTreeSet<String> = sections
         .iter()
-        .map(|section| text(with_class(*section, "name")[0]).trim_end_matches("1.37").to_owned())
+        .map(|section| text(with_class(*section, "name")[0]).to_owned())
+        .map(|id| id.trim_end_matches("1.37").trim_end_matches("vpa-1.8").to_owned())
         .collect();
     let fixtures: BTreeSet<String> =
-        support::fixtures().iter().map(|path| support::id_of(path)).collect();
+        support::all_fixtures().iter().map(|path| support::id_of(path)).collect();
     assert_eq!(ids, fixtures);
     for section in &sections {
         let id = section.attribute("id").unwrap_or_default();
         let figures = with_class(*section, "fig");
         match section.attribute("data-v") {
+            // The recommendations are a table of text.
+            Some("conforms") if id.contains("vpa/") => {
+                assert!(text(*section).contains("container"), "{id} has no table");
+            }
             Some("conforms") => assert!(!figures.is_empty(), "{id} has no chart"),
             Some("skipped") => assert!(text(*section).contains("Skipped: "), "{id}"),
             other => return Err(format!("{id}: {other:?}").into()),
@@ -319,11 +329,84 @@ fn in_a_browser(browser: &str) -> Result<(), Failed> {
     let panel = panel.split_once("</ol>").map(|(panel, _)| panel).ok_or_else(|| dom.clone())?;
     let explained = kube_lockstep(&["explain", FIRST, "--tick", "1"])?;
     let explained = String::from_utf8(explained.stdout)?;
-    for part in ["tick 1", "t=0s", "replicas 1 → 4", "<li>The target has 1 replicas; 1 to 10 are"]
+    for part in ["tick 1", "t=0s", "replicas 1 → 4", "<li>The target has 1 replica; 1 to 10 are"]
     {
         assert!(panel.contains(part), "{part}: {panel}");
     }
-    assert!(explained.contains("The target has 1 replicas; 1 to 10 are allowed."), "{explained}");
+    assert!(explained.contains("The target has 1 replica; 1 to 10 are allowed."), "{explained}");
     assert!(panel.contains("They use 610m of the requested 200m: 305%"), "{panel}");
     Ok(())
+}
+
+/// The widths of a computer, a tablet and a phone, in pixels, with the names of their screenshots.
+const WIDTHS: [(u32, &str); 3] =
+    [(1280, "report-wide"), (820, "report-tablet"), (390, "report-phone")];
+
+/// The height of screenshots, in pixels.
+const HEIGHT: u32 = 1000;
+
+/// A browser's windows are at least 500 pixels wide, so the page is shown in a frame.
+fn screenshots(browser: &str) -> Result<(), Failed> {
+    let page = page(&["predict", FIRST], "--html", "")?;
+    for (width, name) in WIDTHS {
+        let folder = tempfile::tempdir()?;
+        let frame = folder.path().join("frame.html");
+        fs::write(
+            &frame,
+            format!(
+                "<body style='margin: 0'><iframe src='file://{}' width={width} height={HEIGHT} \
+                 style='border: 0' onload=\"document.body.dataset.excess = \
+                 contentDocument.documentElement.scrollWidth - {width}\"></iframe></body>",
+                page.path.display()
+            ),
+        )?;
+        let picture = folder.path().join("picture.png");
+        let output = Command::new(browser)
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files"])
+            .args(["--hide-scrollbars", "--force-device-scale-factor=1", "--dump-dom"])
+            .arg(format!("--window-size={},{HEIGHT}", width.max(500)))
+            .arg(format!("--screenshot={}", picture.display()))
+            .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+            .arg(format!("file://{}", frame.display()))
+            .output()?;
+        let dom = String::from_utf8(output.stdout)?;
+        assert!(dom.contains("data-excess=\"0\""), "{name} is wider than {width}: {dom}");
+        let kept = support::repository().join(format!("docs/images/{name}.png"));
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            fs::copy(&picture, &kept)?;
+        }
+        let difference = difference(&brightness(&picture)?, &brightness(&kept)?);
+        assert!(difference < 0.02, "{name}: {:.1}% differ", difference * 100.0);
+    }
+    Ok(())
+}
+
+/// The number of fields of a screenshot, in each direction: small enough that other fonts make no
+/// difference.
+const FIELDS: usize = 32;
+
+/// The brightness of each field of a screenshot, from 0 to 1.
+fn brightness(path: &Path) -> Result<Vec<f64>, Failed> {
+    let mut reader = png::Decoder::new(BufReader::new(File::open(path)?)).read_info()?;
+    let mut bytes = vec![0; reader.output_buffer_size().ok_or("the size")?];
+    let info = reader.next_frame(&mut bytes)?;
+    let samples = info.color_type.samples();
+    let (width, height) = (info.width as usize, info.height as usize);
+    let mut sums = vec![(0.0, 0.0); FIELDS * FIELDS];
+    for y in 0..height {
+        for x in 0..width {
+            let pixel = &bytes[(y * width + x) * samples..][..samples.min(3)];
+            let mean = pixel.iter().map(|sample| f64::from(*sample)).sum::<f64>();
+            let (sum, count) = &mut sums[y * FIELDS / height * FIELDS + x * FIELDS / width];
+            *sum += mean / pixel.len() as f64 / 255.0;
+            *count += 1.0;
+        }
+    }
+    Ok(sums.into_iter().map(|(sum, count): (f64, f64)| sum / count).collect())
+}
+
+/// The mean difference of two screenshots, from 0 to 1.
+fn difference(one: &[f64], other: &[f64]) -> f64 {
+    let differences = one.iter().zip(other).map(|(one, other)| (one - other).abs());
+    differences.sum::<f64>() / one.len() as f64
 }

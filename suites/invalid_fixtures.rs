@@ -25,7 +25,7 @@ fn names_with(extension: &str) -> BTreeSet<String> {
 #[rstest]
 fn each_invalid_file_has_its_expected_message(#[files("fixtures/invalid/*.yaml")] path: PathBuf) {
     let shown = path.strip_prefix(support::repository()).expect("a path of the repository");
-    let message = match support::parse(&path) {
+    let message = match support::parse_any(&path) {
         Ok(_) => panic!("{} is valid", shown.display()),
         Err(error) => format!("{error}\n"),
     };

@@ -93,6 +93,26 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "version-1-with-a-behavior-without-policies",
     "version-1-with-a-metric-without-a-type",
     "version-2-beta-2-with-a-tolerance",
+    "vpa-checkpoint-with-a-bucket-beyond-the-last",
+    "vpa-checkpoint-without-a-container",
+    "vpa-edit-after-its-deletion",
+    "vpa-edit-that-is-invalid",
+    "vpa-event-with-two-actions",
+    "vpa-event-without-an-action",
+    "vpa-expectation-with-impossible-bounds",
+    "vpa-expectation-without-a-container",
+    "vpa-expectation-without-a-value",
+    "vpa-manifest-that-does-not-exist",
+    "vpa-that-ends-before-the-first-run",
+    "vpa-with-a-fraction-of-a-millicore",
+    "vpa-with-a-gated-field",
+    "vpa-with-a-history-that-is-not-read",
+    "vpa-with-a-malformed-flag",
+    "vpa-with-a-malformed-start",
+    "vpa-with-an-unknown-container",
+    "vpa-with-the-maximum-below-the-minimum",
+    "vpa-with-too-many-runs",
+    "vpa-with-usage-of-all-containers",
     "yes-is-not-a-boolean",
     // Older YAML parsers, for example in editors, read `yes` as true.
 ];
@@ -132,7 +152,8 @@ fn the_schema_in_the_repository_is_up_to_date() {
 
 #[test]
 fn each_fixture_names_the_schema_in_its_first_line() {
-    for path in support::fixtures().into_iter().chain(invalid()) {
+    let all = support::fixtures().into_iter().chain(support::vpa_fixtures());
+    for path in all.chain(invalid()) {
         let text = read(&path);
         if path.file_stem().is_some_and(|stem| stem == "empty") {
             continue;
@@ -166,7 +187,8 @@ fn each_fixture_links_its_upstream_source() {
 fn each_valid_fixture_is_valid_by_the_schema() {
     let validator = validator();
     let everything = support::repository().join("src/scenario/testdata/everything.yaml");
-    for path in support::fixtures().into_iter().chain([everything]) {
+    let all = support::fixtures().into_iter().chain(support::vpa_fixtures());
+    for path in all.chain([everything]) {
         let value: Value = serde_yaml::from_str(&read(&path)).expect("a fixture is YAML");
         let errors: Vec<String> = validator
             .iter_errors(&value)

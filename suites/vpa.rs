@@ -7,19 +7,32 @@
 
 mod support;
 
-use std::collections::VecDeque;
-use std::path::Path;
+use std::collections::{BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kube_lockstep::compare::recommender::{RunDifference, logs, runs};
 use kube_lockstep::engine::CancellationToken;
+use kube_lockstep::engine::recommender::RecommenderSource;
+use kube_lockstep::engine::recorded::{FOLDER, Traces};
+use kube_lockstep::engine::upstream::build::{self, Artifact};
 use kube_lockstep::engine::upstream::recommender::{self, RecommenderHost};
-use kube_lockstep::fuzz::recommender::{Script, script, shrink};
-use kube_lockstep::model::rules::{OldestOom, VpaRelease, VpaRules};
+use kube_lockstep::fuzz::recommender::{script, shrink};
+use kube_lockstep::model::rules::{OldestOom, Release, VpaRelease, VpaRules};
 use kube_lockstep::model::time::Time;
-use kube_lockstep::model::vpa::{LogLine, Session, Stepped};
+use kube_lockstep::model::vpa::{LogLine, Script, Session, Stepped, Write};
+use kube_lockstep::run::recommender::predicted;
+use kube_lockstep::run::recommender_lockstep::run_recommender;
+use kube_lockstep::run::{Outcome, Verdict};
+use kube_lockstep::scenario::vpa::{VpaScenario, script_to_yaml};
+use kube_lockstep::scenario::{AnyScenario, parse_any};
+use kube_lockstep::trace::header::Build;
+use kube_lockstep::trace::recommender::Entry;
+use kube_lockstep::world::recommender::script as recommender_script;
 use libtest_mimic::Failed;
+use support::recording::{self, Mode};
 use support::trials::Suite;
 
 /// The number of runs per release in a test without settings.
@@ -38,6 +51,19 @@ fn main() -> ExitCode {
         assert_ne!(script(7, 3, 50).steps, script(7, 4, 50).steps);
         Ok(())
     });
+    suite.test("a_saved_script_is_read_as_the_same_script", || {
+        for index in 0..4 {
+            let script = script(3, index, 30);
+            let text = script_to_yaml(&script, "It is read again.", "schema.json")?;
+            let read = parse_any("saved.yaml", &text, &|_| Err("no files".to_owned()));
+            let AnyScenario::Vpa(scenario) = read.map_err(|error| error.to_string())? else {
+                return Err("it is not a scenario of a VPA".into());
+            };
+            let name = "saved.yaml".to_owned();
+            assert_eq!(recommender_script(&scenario), Script { name, ..script });
+        }
+        Ok(())
+    });
     suite.test("a_wrong_half_life_is_found_and_shrunk", || {
         finds(&|script| script.start.flags.cpu_histogram_decay_half_life.0 += 3_600_000_000_000)
     });
@@ -47,6 +73,7 @@ fn main() -> ExitCode {
     suite.test("a_wrong_oom_bump_is_found_and_shrunk", || {
         finds(&|script| script.start.flags.oom_min_bump_up_bytes += 1e8)
     });
+    add_fixtures(&mut suite);
     for release in VpaRelease::supported() {
         let program = suite.require(&format!("the recommender of {release}"), || {
             recommender::ensure(release, &CancellationToken::new(), &mut |_, _| {})
@@ -59,6 +86,107 @@ fn main() -> ExitCode {
         suite.test_with(&program, name, move |program| rejects_other_rules(&program, release));
     }
     suite.run()
+}
+
+/// The tests of fixtures: against recorded traces, and against the real recommender. `ci/record`
+/// records traces with the latter.
+fn add_fixtures(suite: &mut Suite) {
+    let paths = support::vpa_fixtures();
+    for path in paths.clone() {
+        let name = format!("recorded {}", support::id_of(&path));
+        suite.test(name, move || as_recorded(&path));
+    }
+    suite.test("each_recorded_trace_belongs_to_a_fixture", || {
+        let ids: BTreeSet<String> =
+            support::vpa_fixtures().iter().map(|path| support::id_of(path)).collect();
+        let folder = support::repository().join(FOLDER);
+        let mut folders = vec![folder.join("vpa")];
+        while let Some(below) = folders.pop() {
+            for entry in std::fs::read_dir(&below)? {
+                let path = entry?.path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let id = below.strip_prefix(&folder)?.to_string_lossy().into_owned();
+                assert!(ids.contains(&id), "{}: there is no such fixture", path.display());
+            }
+        }
+        Ok(())
+    });
+    let named = std::env::var("KUBE_LOCKSTEP_RELEASES").unwrap_or_else(|_| "all".to_owned());
+    let is_named = |release: &VpaRelease| {
+        named == "all" || named.split(',').any(|it| it.trim() == release.to_string())
+    };
+    for release in VpaRelease::supported().filter(is_named) {
+        let program = suite.require(&format!("the recommender of {release}"), || {
+            recommender::ensure(release, &CancellationToken::new(), &mut |_, _| {})
+        });
+        for path in paths.clone() {
+            let name = format!("live {} {release}", support::id_of(&path));
+            suite.test_with(&program, name, move |program| live(&path, program, release));
+        }
+    }
+}
+
+/// A fixture conforms on each release on which its requirement holds.
+fn as_recorded(path: &Path) -> Result<(), Failed> {
+    let scenario = support::load_vpa(path);
+    let traces = Traces::Folder(support::repository().join(FOLDER));
+    for release in VpaRelease::supported() {
+        let source = RecommenderSource::Recorded(traces.clone(), release);
+        conforms(&scenario, &source, release)?;
+    }
+    Ok(())
+}
+
+fn conforms(
+    scenario: &Arc<VpaScenario>,
+    source: &RecommenderSource,
+    release: VpaRelease,
+) -> Result<Outcome, Failed> {
+    let known = support::known();
+    let outcome = run_recommender(scenario, &mut *source.make(), &source.name(), release, &known);
+    support::still_disagrees(&outcome, &known)?;
+    match &outcome.verdict {
+        Verdict::Conforms if outcome.ticks > 0 => Ok(outcome),
+        Verdict::Skipped { .. } if !scenario.releases.contains(release) => Ok(outcome),
+        verdict => Err(format!("{release}: {verdict:#?}\nunmet: {:#?}", outcome.unmet).into()),
+    }
+}
+
+/// The real recommender is as predicted and as recorded, or is recorded.
+fn live(path: &Path, program: PathBuf, release: VpaRelease) -> Result<(), Failed> {
+    let scenario = support::load_vpa(path);
+    let source = RecommenderSource::Upstream(program, release);
+    let known = support::known();
+    let outcome = run_recommender(&scenario, &mut *source.make(), &source.name(), release, &known);
+    if !matches!(outcome.verdict, Verdict::Inconclusive { .. }) {
+        let key = Release { minor: release.minor };
+        let version = build::version(Artifact::Recommender, key).ok_or("no such release")?;
+        let build = Build {
+            version: version.parse()?,
+            sources: build::sources_hash(Artifact::Recommender, key),
+        };
+        let trace = outcome.recommender.as_ref().map(|run| &run.trace);
+        let folder = support::repository().join(FOLDER);
+        // The last bits of some weights depend on upstream's random order of subtractions.
+        let entries = predicted(&scenario, VpaRules::of(release));
+        let trace = trace
+            .filter(|_| Mode::get() == Mode::Record || !entries.iter().any(is_random_in_its_bits));
+        if trace.is_none() && outcome.recommender.is_some() {
+            return conforms(&scenario, &source, release).map(drop);
+        }
+        recording::compare_recommender(&folder, &scenario, &build, trace, Mode::get())?;
+    }
+    conforms(&scenario, &source, release).map(drop)
+}
+
+fn is_random_in_its_bits(entry: &Entry) -> bool {
+    let Entry::Run(run) = entry else { return false };
+    run.run.writes.iter().any(|write| {
+        matches!(write, Write::Checkpoint { memory_tolerance, .. } if *memory_tolerance > 0.0)
+    })
 }
 
 /// The value of an environment variable.

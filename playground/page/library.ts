@@ -70,7 +70,9 @@ export class Library {
   }
 
   private isScenario(path: string): boolean {
-    return path.startsWith("fixtures/") && /^kind: Scenario$/m.test(this.files[path] ?? "");
+    const text = this.files[path] ?? "";
+    // The playground has charts for HPAs only.
+    return path.startsWith("fixtures/") && /^kind: Scenario$/m.test(text) && /^hpas?:/m.test(text);
   }
 }
 

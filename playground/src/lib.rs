@@ -103,8 +103,9 @@ fn release(name: &str) -> Result<Release, Refused> {
 fn parse(subject: &Subject) -> Result<scenario::Scenario, Refused> {
     let files = Files::beside(&subject.path, &subject.files);
     let parsed = scenario::parse(&subject.path, &subject.text, &|name| files.read(name))?;
-    let id = subject.path.strip_prefix("fixtures/").unwrap_or(&subject.path);
-    let id = id.strip_suffix(".yaml").unwrap_or(id).to_owned();
+    // Fixtures have short ids, as for the command.
+    let fixture = subject.path.strip_prefix("fixtures/").and_then(|id| id.strip_suffix(".yaml"));
+    let id = fixture.map_or_else(|| parsed.id.clone(), str::to_owned);
     Ok(scenario::Scenario { id, ..parsed })
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kube_lockstep::report::comparison::Figures;
 use kube_lockstep::report::html::Part;
+use kube_lockstep::report::unmet::UnmetOf;
 use kube_lockstep::report::{self, csv as spreadsheet, explain, json as lines, table};
 use kube_lockstep::trace::text;
 use kube_lockstep::{Predict, Prediction, Release, Scenario};
@@ -38,7 +39,8 @@ pub(crate) fn prediction(subject: &Subject) -> Result<Value, Refused> {
     let Prediction { run, unmet, .. } = &prediction;
     let Part { body, templates } = Part::prediction(&scenario, run, unmet);
     let skipped = scenario.unsupported_on(release);
-    let summary = lines::FreeRunSummary { id: None, unmet, skipped: skipped.as_deref() };
+    let of = UnmetOf { id: &scenario.id, path: &scenario.path, release: &run.trace.release };
+    let summary = lines::FreeRunSummary { id: None, unmet, of, skipped: skipped.as_deref() };
     let mut ticks = Vec::new();
     lines::free_run(&mut ticks, run, &summary).map_err(|error| Refused::of(error.to_string()))?;
     let note = (!prediction.is_supported()).then(|| table::other_release_text(&scenario, release));

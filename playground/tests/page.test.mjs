@@ -441,8 +441,8 @@ option("screenshots", async () => {
       else scrollTo(0, 0);
     }, width < 1000);
     await new Promise((resolve) => setTimeout(resolve, 200));
-    const png = await page.screenshot({ optimizeForSpeed: false });
-    writeFileSync(join(shots, `${name}.png`), png);
-    assert.ok(png.length < 200_000, `${name} has ${png.length} bytes`);
+    const picture = await page.screenshot({ type: "webp", quality: 85 });
+    writeFileSync(join(shots, `${name}.webp`), picture);
+    assert.ok(picture.length < 100_000, `${name} has ${picture.length} bytes`);
   }
 });

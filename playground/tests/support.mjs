@@ -30,10 +30,11 @@ export function yamlFiles(folder) {
   return paths.map((path) => path.replaceAll("\\", "/")).sort();
 }
 
-/** The scenarios among the fixtures that are valid. */
-export const scenarios = yamlFiles("fixtures").filter(
-  (path) => !path.startsWith("fixtures/invalid/") && /^kind: Scenario$/m.test(read(path)),
-);
+/** The scenarios of HPAs among the fixtures that are valid. */
+export const scenarios = yamlFiles("fixtures").filter((path) => {
+  const text = read(path);
+  return !path.startsWith("fixtures/invalid/") && /^kind: Scenario$/m.test(text) && /^hpas?:/m.test(text);
+});
 
 /** The files that a scenario names. */
 export function filesOf(path) {

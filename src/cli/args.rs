@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use super::failure::Failure;
 use crate::engine::upstream::build;
 use crate::engine::upstream::checkout::{Checkout, CheckoutError};
-use crate::model::rules::{Release, Releases};
+use crate::model::rules::{AnyRelease, Release, Releases, VpaRelease};
 use crate::model::time::Span;
 use crate::run::Shard;
 
@@ -73,41 +73,119 @@ pub(super) struct OneRelease {
     pub(super) release: Release,
 }
 
+/// Parses a release of Kubernetes, or of the Vertical Pod Autoscaler.
+pub(super) fn any_release(text: &str) -> Result<AnyRelease, String> {
+    if text.starts_with("vpa") { text.parse() } else { release(text).map(AnyRelease::Kubernetes) }
+}
+
+/// One release of Kubernetes or of the Vertical Pod Autoscaler.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(super) struct OneAnyRelease {
+    /// The release: of Kubernetes, or for a scenario of a VPA one such as vpa-1.8 [default: the
+    /// newest]
+    #[arg(long, value_name = "RELEASE", value_parser = any_release)]
+    pub(super) release: Option<AnyRelease>,
+}
+
+/// The release of Kubernetes, for a scenario of an HPA.
+pub(super) fn of_hpa(release: Option<AnyRelease>) -> Result<Option<Release>, Failure> {
+    match release {
+        None => Ok(None),
+        Some(AnyRelease::Kubernetes(release)) => Ok(Some(release)),
+        Some(AnyRelease::Vpa(release)) => {
+            let what = format!("{release} is a release of the VPA, and this is about an HPA");
+            Err(Failure::usage(what).hint("name a release of Kubernetes, such as 1.37"))
+        }
+    }
+}
+
+/// The release of the recommender, for a scenario of a VPA.
+pub(super) fn of_vpa(release: Option<AnyRelease>) -> Result<VpaRelease, Failure> {
+    match release {
+        None => Ok(VpaRelease::NEWEST),
+        Some(AnyRelease::Vpa(release)) => Ok(release),
+        Some(AnyRelease::Kubernetes(release)) => {
+            let what = format!("{release} is a release of Kubernetes, and this is about a VPA");
+            Err(Failure::usage(what).hint("name a release of the VPA, such as vpa-1.8"))
+        }
+    }
+}
+
 /// A release, or a checkout.
 #[derive(clap::Args, Debug)]
 pub(super) struct ReleaseOrCheckoutArgs {
-    /// The Kubernetes release [default: the newest, or the release of --upstream-path]
-    #[arg(long, value_name = "RELEASE", value_parser = release)]
-    pub(super) release: Option<Release>,
+    /// The release: of Kubernetes, or for VPAs one such as vpa-1.8 [default: the newest, or the
+    /// release of --upstream-path]
+    #[arg(long, value_name = "RELEASE", value_parser = any_release)]
+    pub(super) release: Option<AnyRelease>,
     #[command(flatten)]
     pub(super) local: CheckoutArgs,
 }
 
 impl ReleaseOrCheckoutArgs {
-    pub(super) fn release(&self, checkout: Option<&Checkout>) -> Release {
+    pub(super) fn release(&self, checkout: Option<&Checkout>) -> Result<Release, Failure> {
         let rules = || checkout.map_or(Release::NEWEST, |checkout| checkout.rules().0);
-        self.release.unwrap_or_else(rules)
+        Ok(of_hpa(self.release)?.unwrap_or_else(rules))
     }
+}
+
+/// Releases of Kubernetes and of the Vertical Pod Autoscaler.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct AnyReleases {
+    kubernetes: Option<Releases>,
+    vpa: Vec<VpaRelease>,
+}
+
+/// Parses releases of both kinds: `1.30,1.35-1.37,vpa-1.8`, or `all`.
+fn any_releases(text: &str) -> Result<AnyReleases, String> {
+    if text == "all" {
+        let vpa = VpaRelease::supported().collect();
+        return Ok(AnyReleases { kubernetes: Some(releases(text)?), vpa });
+    }
+    let is_vpa = |part: &&str| part.trim_start().starts_with("vpa");
+    let (vpa, others): (Vec<&str>, Vec<&str>) = text.split(',').partition(is_vpa);
+    let mut vpa: Vec<VpaRelease> =
+        vpa.into_iter().map(|part| part.trim().parse()).collect::<Result<_, _>>()?;
+    vpa.sort_unstable();
+    vpa.dedup();
+    let kubernetes = if others.is_empty() { None } else { Some(releases(&others.join(","))?) };
+    Ok(AnyReleases { kubernetes, vpa })
 }
 
 /// One or more releases.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct ReleaseArgs {
-    /// The Kubernetes releases: one, several (`1.30,1.35-1.37`), or `all` [default: the newest, or
-    /// the release of --upstream-path]
-    #[arg(long = "release", value_name = "RELEASES", value_parser = releases)]
-    releases: Option<Releases>,
+    /// The releases: one of Kubernetes, several (`1.30,1.35-1.37`), some of the Vertical Pod
+    /// Autoscaler (`vpa-1.8`), or `all` [default: the newest ones, or the release of
+    /// --upstream-path]
+    #[arg(long = "release", value_name = "RELEASES", value_parser = any_releases)]
+    releases: Option<AnyReleases>,
 }
 
 impl ReleaseArgs {
-    /// The named releases.
+    /// The named releases of Kubernetes.
     pub(super) fn named(&self) -> Option<&Releases> {
-        self.releases.as_ref()
+        self.releases.as_ref()?.kubernetes.as_ref()
+    }
+
+    /// Returns true if only releases of the Vertical Pod Autoscaler are named.
+    pub(super) fn are_only_vpa(&self) -> bool {
+        self.releases.as_ref().is_some_and(|releases| releases.kubernetes.is_none())
+    }
+
+    /// The releases of the Vertical Pod Autoscaler; by default, the newest one.
+    pub(super) fn vpa(&self) -> Vec<VpaRelease> {
+        self.releases.as_ref().map_or(vec![VpaRelease::NEWEST], |releases| releases.vpa.clone())
+    }
+
+    /// Returns true if no release is named.
+    pub(super) fn are_default(&self) -> bool {
+        self.releases.is_none()
     }
 
     pub(super) fn releases(&self, checkout: Option<&Checkout>) -> Result<Releases, Failure> {
         let rules = || checkout.map_or(Release::NEWEST, |checkout| checkout.rules().0);
-        let releases = self.releases.clone().unwrap_or_else(|| Releases::only(rules()));
+        let releases = self.named().cloned().unwrap_or_else(|| Releases::only(rules()));
         if checkout.is_some() && releases.iter().count() > 1 {
             let what = "--upstream-path can't be combined with several releases";
             let hint = "name one release: with --upstream-path, --release selects the rules that \

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::args::{Source, WithMarkdown as Format, release};
+use super::args::{Source, WithMarkdown as Format, any_release, of_hpa, release};
 use super::exit;
 use super::failure::Failure;
 use super::fixtures::Fixtures;
@@ -15,7 +15,7 @@ use super::output::{columns, show, unless_closed};
 use super::reports::ReportFile;
 use super::run::parse_all;
 use super::upstreams::{Behavior, Upstreams};
-use crate::model::rules::{Change, Release};
+use crate::model::rules::{AnyRelease, Change, Release};
 use crate::report::change::Between;
 use crate::report::{self, change, html};
 use crate::run::change::{Changed, TraceOn, changed, left_to_chance};
@@ -35,22 +35,21 @@ Exit codes:
 pub(super) struct Args {
     /// Scenarios to compare: ids, folders, globs, or files [default: every fixture]
     #[arg(value_name = "SCENARIO")]
-    names: Vec<String>,
-    /// The older release
-    #[arg(long, value_name = "RELEASE", value_parser = release)]
-    from: Release,
-    /// The newer release
-    #[arg(long, value_name = "RELEASE", value_parser = release)]
-    #[arg(default_value_t = Release::NEWEST)]
-    to: Release,
+    pub(super) names: Vec<String>,
+    /// The older release: of Kubernetes, or of the VPA, such as vpa-1.7
+    #[arg(long, value_name = "RELEASE", value_parser = any_release)]
+    pub(super) from: AnyRelease,
+    /// The newer release [default: the newest]
+    #[arg(long, value_name = "RELEASE", value_parser = any_release)]
+    pub(super) to: Option<AnyRelease>,
     /// The output format
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    pub(super) format: Format,
     /// Also write the changes as a page with the timelines of both releases
     #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    pub(super) html: Option<PathBuf>,
     #[command(flatten)]
-    source: Source,
+    pub(super) source: Source,
 }
 
 /// The arguments of `bisect`.
@@ -131,7 +130,7 @@ fn in_order(from: Release, to: Release) -> Result<(), Failure> {
 }
 
 /// The exit code.
-fn code(unexplained: bool, unknown: bool, compared: usize) -> u8 {
+pub(super) fn code(unexplained: bool, unknown: bool, compared: usize) -> u8 {
     match (unexplained, unknown) {
         (true, _) => exit::DIVERGES,
         (false, true) => exit::ENGINE,
@@ -141,12 +140,13 @@ fn code(unexplained: bool, unknown: bool, compared: usize) -> u8 {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
-    let (from, to) = (args.from, args.to);
+    let from = of_hpa(Some(args.from))?.unwrap_or(Release::OLDEST);
+    let to = of_hpa(args.to)?.unwrap_or(Release::NEWEST);
     in_order(from, to)?;
     let between = Between { from, to };
     let page = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
-    let scenarios = parse_all(&fixtures.select(&args.names)?)?;
+    let scenarios = parse_all(&fixtures.select(&args.names)?)?.hpa;
     let mut upstreams = Upstreams::new(fixtures.traces());
     let mut found: Vec<(Arc<Scenario>, Changed)> = Vec::new();
     let mut skipped: Vec<(String, String)> = Vec::new();

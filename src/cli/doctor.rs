@@ -16,7 +16,7 @@ use super::fixtures::{Fixture, Fixtures};
 use super::prune::size;
 use crate::engine::upstream::build;
 use crate::engine::{EngineError, model, recorded, upstream};
-use crate::model::rules::Release;
+use crate::model::rules::{Release, VpaRelease};
 use crate::report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 
 const HELP: &str = "\
@@ -121,7 +121,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let upstream = program(build::Artifact::Host, upstream::NAME, release);
     let best = upstream.state != State::Missing;
     let recorded = recorded_engine(&fixtures, release);
-    let engines = [vec![upstream, recorded, model_engine(release)], wall_clock].concat();
+    let vpa = VpaRelease::NEWEST;
+    let recommender = recommender_engine(vpa);
+    let virtual_time = vec![upstream, recorded, model_engine(release), recommender];
+    let engines = [virtual_time, wall_clock].concat();
     let mut text = format!("{}\n", paint(STRONG, "this machine"));
     let all = || machine.iter().flatten().chain(&engines);
     let fill = all().map(|check| check.name.len()).max().unwrap_or(0);
@@ -301,6 +304,19 @@ fn program(what: build::Artifact, name: &str, release: Release) -> Check {
         },
         Err(error) => Check::missing(name, error),
     }
+}
+
+/// The host of the VPA's recommender.
+fn recommender_engine(release: VpaRelease) -> Check {
+    let key = Release { minor: release.minor };
+    let mut check = program(build::Artifact::Recommender, upstream::NAME, key);
+    // The numbers of releases of Kubernetes and of the VPA overlap.
+    check.name = format!("{} {release}", upstream::NAME);
+    let builds = format!("`kube-lockstep run --engine {} --release {release}`", upstream::NAME);
+    if check.state == State::Unbuilt {
+        check.hint = Some(format!("build it with {builds}, which takes minutes"));
+    }
+    check
 }
 
 fn recorded_engine(fixtures: &Fixtures, release: Release) -> Check {

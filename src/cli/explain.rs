@@ -4,18 +4,21 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::args::{ReleaseOrCheckoutArgs, Source};
+use super::args::{ReleaseOrCheckoutArgs, Source, of_vpa};
 use super::exit;
 use super::failure::Failure;
+use super::fixtures::{AnyFixture, Fixtures};
 use super::manifests::{self, ManifestArgs};
 use super::output::{PreparationLog, columns, show};
 use crate::engine::upstream::Upstream;
 use crate::engine::upstream::checkout::Checkout;
 use crate::model::rules::Release;
 use crate::model::time::{Span, Time};
-use crate::report::{self, explain, table};
+use crate::report::{self, explain, recommender, table};
+use crate::run::recommender::free_recommender_run;
 use crate::run::{FreeRun, FreeTick, Setting, Verdict, free_run, run_one};
 use crate::scenario::Scenario;
+use crate::scenario::vpa::VpaScenario;
 
 const HELP: &str = "\
 Exit codes:
@@ -67,9 +70,12 @@ fn time(text: &str) -> Result<Span, String> {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
+    if let Some(AnyFixture::Vpa(scenario)) = named(args)? {
+        return explain_vpa(args, &scenario);
+    }
     let scenario = scenario(args)?;
     let checkout = args.release.local.open(false, false)?;
-    let release = args.release.release(checkout.as_ref());
+    let release = args.release.release(checkout.as_ref())?;
     let run = free_run(&scenario, release);
     if let Some(hpa) = args.hpa_name()
         && !scenario.hpas.iter().any(|known| *known.name == *hpa)
@@ -87,6 +93,45 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     if let Some(checkout) = checkout {
         show(&compare_checkout(&checkout, &scenario, release, index + 1)?)?;
     }
+    Ok(exit::CONFORMS)
+}
+
+/// The scenario of the file, without manifests.
+fn named(args: &Args) -> Result<Option<AnyFixture>, Failure> {
+    let Some(name) = &args.name else { return Ok(None) };
+    let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
+    fixtures.one(name)?.parse_any().map(Some)
+}
+
+/// Explains one run of the recommender.
+fn explain_vpa(args: &Args, scenario: &VpaScenario) -> anyhow::Result<u8> {
+    args.manifests.check_unused()?;
+    let release = of_vpa(args.release.release)?;
+    let unused = [
+        ("--hpa", args.hpa.is_some()),
+        ("--upstream-path", args.release.local.upstream_path.is_some()),
+    ];
+    if let Some((flag, _)) = unused.into_iter().find(|(_, given)| *given) {
+        let what = format!("{flag} does not apply to scenarios of VPAs");
+        return Err(Failure::usage(what).hint(format!("leave out {flag}")).into());
+    }
+    let run = free_recommender_run(scenario, release, &|_| false);
+    let times: Vec<Time> = run.snapshots.iter().map(|snapshot| snapshot.at).collect();
+    let index = match args.tick {
+        Some(number) => number.checked_sub(1).filter(|index| *index < times.len()),
+        None => {
+            let at = Time::ZERO + args.at.unwrap_or(Span::ZERO);
+            times.partition_point(|time| *time <= at).checked_sub(1)
+        }
+    };
+    let Some(index) = index else {
+        let ticks = times.len();
+        let last = times.last().map(|at| format!(", the last one at t={at}")).unwrap_or_default();
+        let hint = format!("the scenario has {ticks} ticks{last}");
+        return Err(Failure::usage("there is no such tick").hint(hint).into());
+    };
+    let run = free_recommender_run(scenario, release, &|number| number == index);
+    show(&recommender::explain(scenario, &run, index, release, columns()))?;
     Ok(exit::CONFORMS)
 }
 

@@ -15,7 +15,8 @@ use super::failure::Failure;
 use crate::compare::KnownDisagreement;
 use crate::engine::recorded::{self, Traces};
 use crate::facade::text_file::{self, TextFileError, is_scenario};
-use crate::scenario::{self, Scenario};
+use crate::scenario::vpa::VpaScenario;
+use crate::scenario::{self, AnyScenario, Scenario};
 
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/fixtures");
 
@@ -54,6 +55,13 @@ pub(super) struct Fixture {
 enum Text {
     OnDisk(PathBuf),
     Embedded(&'static str),
+}
+
+/// The scenario of a fixture.
+#[derive(Clone, Debug)]
+pub(super) enum AnyFixture {
+    Hpa(Arc<Scenario>),
+    Vpa(Arc<VpaScenario>),
 }
 
 impl Fixtures {
@@ -277,13 +285,28 @@ impl Fixture {
         }
     }
 
-    /// The scenario in the file.
+    /// The scenario of an HPA in the file.
     pub(super) fn parse(&self) -> Result<Arc<Scenario>, Failure> {
+        match self.parse_any()? {
+            AnyFixture::Hpa(scenario) => Ok(scenario),
+            AnyFixture::Vpa(_) => {
+                let what = format!("{} is a scenario of a VPA", self.path);
+                Err(Failure::usage(what).hint("this command requires a scenario of an HPA"))
+            }
+        }
+    }
+
+    /// The scenario in the file.
+    pub(super) fn parse_any(&self) -> Result<AnyFixture, Failure> {
         let text = self.read()?;
         let read = |name: &str| self.read_beside(name);
-        let scenario = scenario::parse(&self.path, &text, &read)
+        let scenario = scenario::parse_any(&self.path, &text, &read)
             .map_err(|error| Failure::usage(error.to_string()))?;
-        Ok(Arc::new(Scenario { id: self.id.clone(), ..scenario }))
+        let id = self.id.clone();
+        Ok(match scenario {
+            AnyScenario::Hpa(it) => AnyFixture::Hpa(Arc::new(Scenario { id, ..*it })),
+            AnyScenario::Vpa(it) => AnyFixture::Vpa(Arc::new(VpaScenario { id, ..*it })),
+        })
     }
 
     /// A file that the scenario names, relative to its own folder.

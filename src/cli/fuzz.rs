@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
@@ -17,13 +18,14 @@ use crate::engine::Engine;
 use crate::engine::source::{EngineFactory, EngineLimits, EngineSource};
 use crate::engine::upstream::checkout::Checkout;
 use crate::fuzz::Area;
-use crate::model::rules::Release;
+use crate::model::rules::{AnyRelease, Release};
 use crate::report::fuzz::{self as report, FuzzSetting};
 use crate::run::fuzzing::{Finding, FuzzEvent, FuzzPlan, FuzzSummary, RunLimit, fuzz};
 use crate::run::{Setting, Shard};
 
 /// The message for a signal while there are findings to save.
-const INTERRUPTED: &str = "interrupted: saving the findings; interrupt again to stop at once";
+pub(super) const INTERRUPTED: &str =
+    "interrupted: saving the findings; interrupt again to stop at once";
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
@@ -31,37 +33,80 @@ const INTERRUPTED: &str = "interrupted: saving the findings; interrupt again to 
 pub(super) struct Args {
     /// The seed of the generator; the same seed gives the same scenarios [default: random]
     #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    pub(super) seed: Option<u64>,
     /// Run until this number of ticks is compared [default: 100000]
     #[arg(long, value_name = "N", conflicts_with = "time",
         value_parser = clap::value_parser!(u32).range(1..))]
-    ticks: Option<u32>,
+    pub(super) ticks: Option<u32>,
     /// Run for this time, for example 60s or 10m
     #[arg(long, value_name = "DURATION", value_parser = super::args::time_limit)]
-    time: Option<Duration>,
+    pub(super) time: Option<Duration>,
     #[command(flatten)]
-    release: ReleaseOrCheckoutArgs,
+    pub(super) release: ReleaseOrCheckoutArgs,
     #[command(flatten)]
-    part: ShardArgs,
+    pub(super) part: ShardArgs,
     /// How many scenarios to run in parallel [default: one per core]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    jobs: Option<u16>,
+    pub(super) jobs: Option<u16>,
     /// Only generate scenarios that focus on these areas: ratios, readiness, behavior, pods,
-    /// errors, edits, quantities, custom, several, days; can be repeated, or separated by commas
+    /// errors, edits, quantities, custom, several, days; can be repeated, or separated by commas.
+    /// `vpa` alone: scripts for the recommender of the Vertical Pod Autoscaler
     #[arg(long = "area", value_name = "AREA", value_delimiter = ',')]
-    areas: Vec<Area>,
+    areas: Vec<AnyArea>,
     /// The folder where findings are saved as fixtures
     #[arg(long, value_name = "DIR", default_value = "fuzz-found")]
-    save: PathBuf,
+    pub(super) save: PathBuf,
     /// The output format
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    pub(super) format: Format,
     /// The engine
     #[arg(long, value_enum, default_value_t)]
     engine: EngineName,
     /// Run a program that speaks the engine protocol instead of the upstream engine
     #[arg(long, value_name = "FILE")]
-    program: Option<PathBuf>,
+    pub(super) program: Option<PathBuf>,
+}
+
+/// An area of scenarios of HPAs, or the recommender.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum AnyArea {
+    Hpa(Area),
+    Vpa,
+}
+
+impl FromStr for AnyArea {
+    type Err = String;
+    fn from_str(text: &str) -> Result<AnyArea, String> {
+        match text {
+            "vpa" => Ok(AnyArea::Vpa),
+            area => area.parse().map(AnyArea::Hpa).map_err(|error| error.to_string()),
+        }
+    }
+}
+
+impl Args {
+    /// Returns true if the recommender is tested: by its area, or by one of its releases.
+    pub(super) fn is_vpa(&self) -> bool {
+        let of_release = matches!(self.release.release, Some(AnyRelease::Vpa(_)));
+        self.areas.as_slice() == [AnyArea::Vpa] || (of_release && self.areas.is_empty())
+    }
+
+    /// Returns true if the model is run against itself.
+    pub(super) fn is_on_model(&self) -> bool {
+        self.engine == EngineName::Model
+    }
+
+    /// The areas of scenarios of HPAs.
+    fn hpa_areas(&self) -> Result<Vec<Area>, Failure> {
+        let area = |area: &AnyArea| match area {
+            AnyArea::Hpa(area) => Ok(*area),
+            AnyArea::Vpa => {
+                let what = "the area vpa can't be combined with other areas";
+                Err(Failure::usage(what).hint("run it separately, with `--area vpa`"))
+            }
+        };
+        self.areas.iter().map(area).collect()
+    }
 }
 
 /// The engines.
@@ -83,7 +128,7 @@ Exit codes:
   130  interrupted (Ctrl-C)";
 
 /// The number of kinds of failures that ends a run.
-const MOST_FINDINGS: usize = 20;
+pub(super) const MOST_FINDINGS: usize = 20;
 /// The number of scenarios to try when shrinking a failure, which takes seconds.
 const SHRINKING: usize = 3000;
 /// The interval between lines of progress in a log.
@@ -94,9 +139,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         let what = "--shard requires --seed: all shards of a run must have the same seed";
         return Err(Failure::usage(what).hint("set the same --seed for all shards").into());
     }
+    let areas = args.hpa_areas()?;
     let (other, program) = (args.engine == EngineName::Model, args.program.is_some());
     let checkout = args.release.local.open(other, program)?;
-    let release = args.release.release(checkout.as_ref());
+    let release = args.release.release(checkout.as_ref())?;
     let stop = CancellationToken::new();
     let jobs = workers(args.jobs);
     let seed = args.seed.unwrap_or_else(random_seed);
@@ -112,7 +158,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         },
         seed,
         version: env!("CARGO_PKG_VERSION"),
-        areas: args.areas.iter().map(|area| area.name().to_owned()).collect(),
+        areas: areas.iter().map(|area| area.name().to_owned()).collect(),
         jobs,
     };
     let plan = FuzzPlan {
@@ -123,7 +169,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         shard: args.part.shard.unwrap_or(Shard::WHOLE),
         release,
         jobs,
-        areas: args.areas.clone(),
+        areas,
         max_findings: MOST_FINDINGS,
         shrinking: SHRINKING,
         known: Fixtures::find(None)?.known()?,
@@ -161,7 +207,7 @@ fn engine(
 }
 
 /// A new seed. The generator itself has no clock.
-fn random_seed() -> u64 {
+pub(super) fn random_seed() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(0, |now| now.as_micros() as u64 % 1_000_000_000)
 }
@@ -229,25 +275,25 @@ fn save(folder: &Path, found: &Finding, setting: &FuzzSetting) -> anyhow::Result
     Ok(shown)
 }
 
-fn not_saved(folder: &Path, error: &io::Error) -> Failure {
+pub(super) fn not_saved(folder: &Path, error: &io::Error) -> Failure {
     let what = format!("findings can't be saved in {}: {error}", folder.display());
     Failure::usage(what).hint("choose another folder with --save")
 }
 
 /// The progress on standard error: one line that is overwritten on a terminal, or occasional lines
 /// in a log.
-struct Progress {
+pub(super) struct Progress {
     terminal: bool,
     last: Option<Instant>,
     shown: bool,
 }
 
 impl Progress {
-    fn new() -> Progress {
+    pub(super) fn new() -> Progress {
         Progress { terminal: io::stderr().is_terminal(), last: None, shown: false }
     }
 
-    fn update(&mut self, scenarios: usize, ticks: usize, elapsed: Duration) {
+    pub(super) fn update(&mut self, scenarios: usize, ticks: usize, elapsed: Duration) {
         let interval = if self.terminal { Duration::from_millis(200) } else { LOG_INTERVAL };
         let last = *self.last.get_or_insert_with(Instant::now);
         if last.elapsed() < interval {
@@ -264,7 +310,7 @@ impl Progress {
         let _ = anstream::stderr().write_all(text.as_bytes());
     }
 
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         if std::mem::take(&mut self.shown) {
             let _ = anstream::stderr().write_all(b"\r\x1b[K");
         }

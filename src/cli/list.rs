@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::args::{Format, Source};
 use super::exit;
-use super::fixtures::Fixtures;
+use super::failure::Failure;
+use super::fixtures::{AnyFixture, Fixtures};
 use super::output::{show, unless_closed};
-use super::run::parse_all;
 use crate::report::style::{DIM, STRONG, paint};
 use crate::report::{counted, json};
 
@@ -34,10 +34,49 @@ pub(super) struct Args {
     source: Source,
 }
 
+/// What is listed of a scenario.
+struct Listed {
+    id: String,
+    path: String,
+    requirement: String,
+    upstream: String,
+    releases: String,
+}
+
+impl Listed {
+    fn of(scenario: AnyFixture) -> Listed {
+        macro_rules! listed {
+            ($scenario:ident) => {
+                Listed {
+                    id: $scenario.id.clone(),
+                    path: $scenario.path.clone(),
+                    requirement: $scenario.requirement.clone(),
+                    upstream: $scenario.upstream.clone(),
+                    releases: $scenario.releases.to_string(),
+                }
+            };
+        }
+        match scenario {
+            AnyFixture::Hpa(scenario) => listed!(scenario),
+            AnyFixture::Vpa(scenario) => listed!(scenario),
+        }
+    }
+}
+
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let selected = fixtures.select(&args.names)?;
-    let scenarios = parse_all(&selected)?;
+    let mut scenarios = Vec::new();
+    let mut invalid = Vec::new();
+    for fixture in &selected {
+        match fixture.parse_any() {
+            Ok(scenario) => scenarios.push(Listed::of(scenario)),
+            Err(failure) => invalid.push(failure.what),
+        }
+    }
+    if !invalid.is_empty() {
+        return Err(Failure::usage(invalid.join("\n")).into());
+    }
     if args.format == Format::Json {
         for scenario in &scenarios {
             let line = json!({
@@ -45,7 +84,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
                 "path": scenario.path,
                 "requirement": scenario.requirement,
                 "upstream": scenario.upstream,
-                "releases": scenario.releases.to_string(),
+                "releases": scenario.releases,
             });
             unless_closed(json::line(&mut io::stdout(), &line))?;
         }

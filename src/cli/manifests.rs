@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::failure::Failure;
-use super::fixtures::Fixtures;
+use super::fixtures::{AnyFixture, Fixtures};
 use crate::facade::text_file;
 use crate::model::time::Span;
 use crate::report::style::{WARN, paint};
@@ -158,6 +158,21 @@ pub(super) fn scenarios(
     manifests.check_unused()?;
     let fixtures = Fixtures::find(fixtures)?;
     names.iter().map(|name| fixtures.one(name)?.parse()).collect()
+}
+
+/// The scenarios that a command names, of HPAs and VPAs: files or ids, or manifests.
+pub(super) fn any_scenarios(
+    names: &[String],
+    manifests: &ManifestArgs,
+    hpa: Option<&str>,
+    fixtures: Option<&Path>,
+) -> Result<Vec<AnyFixture>, Failure> {
+    if !manifests.filename.is_empty() {
+        return Ok(manifests.scenarios(hpa)?.into_iter().map(AnyFixture::Hpa).collect());
+    }
+    manifests.check_unused()?;
+    let fixtures = Fixtures::find(fixtures)?;
+    names.iter().map(|name| fixtures.one(name)?.parse_any()).collect()
 }
 
 /// Reads a draft as a scenario.

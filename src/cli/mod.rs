@@ -8,6 +8,7 @@ mod cluster;
 mod compare;
 mod completions;
 mod diff;
+mod diff_vpa;
 mod doctor;
 mod existing;
 pub mod exit;
@@ -15,6 +16,7 @@ mod explain;
 mod failure;
 mod fixtures;
 mod fuzz;
+mod fuzz_vpa;
 mod import;
 mod init;
 mod interrupt;
@@ -39,6 +41,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use self::failure::Failure;
 use self::plugin::StartedAs;
+use crate::model::rules::AnyRelease;
 use crate::report::style::{BAD, WARN, paint};
 
 /// Runs scenarios of the Kubernetes HPA on a reference model and on the real upstream
@@ -172,9 +175,13 @@ pub fn main() -> ExitCode {
         Command::Compare(args) => compare::run(&args),
         Command::Init(args) => init::run(&args),
         Command::Import(args) => import::run(&args),
+        Command::Fuzz(args) if args.is_vpa() => fuzz_vpa::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Explain(args) => explain::run(&args),
-        Command::Diff(args) => diff::run(&args),
+        Command::Diff(args) => match args.from {
+            AnyRelease::Vpa(from) => diff_vpa::run(&args, from),
+            AnyRelease::Kubernetes(_) => diff::run(&args),
+        },
         Command::Bisect(args) => diff::bisect(&args),
         Command::Report(args) => report::run(&args),
         Command::Releases(args) => releases::run(&args),

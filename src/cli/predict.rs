@@ -4,16 +4,19 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::args::{Format, OneRelease, Source};
+use super::args::{Format, OneAnyRelease, Source, of_hpa, of_vpa};
 use super::exit;
 use super::failure::Failure;
+use super::fixtures::AnyFixture;
 use super::manifests::{self, ManifestArgs};
 use super::output::{columns, show, unless_closed};
 use super::reports::ReportFile;
 use crate::model::rules::Release;
 use crate::report::unmet::UnmetOf;
-use crate::report::{csv, html, json, table};
+use crate::report::{csv, html, json, recommender, table};
+use crate::run::recommender::free_recommender_run;
 use crate::scenario::Scenario;
+use crate::scenario::vpa::VpaScenario;
 use crate::{Predict, Prediction};
 
 const HELP: &str = "\
@@ -33,7 +36,7 @@ pub(super) struct Args {
     #[arg(value_name = "FILE")]
     names: Vec<String>,
     #[command(flatten)]
-    release: OneRelease,
+    release: OneAnyRelease,
     /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -55,7 +58,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let fixtures = args.source.fixtures.as_deref();
     let scenarios =
-        manifests::scenarios(&args.names, &args.manifests, args.hpa.as_deref(), fixtures)?;
+        manifests::any_scenarios(&args.names, &args.manifests, args.hpa.as_deref(), fixtures)?;
     let single = [("--html", &args.html), ("--csv", &args.csv)];
     if let Some((flag, _)) = single.into_iter().find(|(_, file)| file.is_some())
         && scenarios.len() > 1
@@ -73,7 +76,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         if index > 0 && args.format == Format::Text {
             show("\n")?;
         }
-        code = code.max(predict(args, scenario, scenarios.len() > 1, &mut files)?);
+        let several = scenarios.len() > 1;
+        code = code.max(match scenario {
+            AnyFixture::Hpa(scenario) => predict(args, scenario, several, &mut files)?,
+            AnyFixture::Vpa(scenario) => predict_vpa(args, scenario, several)?,
+        });
     }
     Ok(code)
 }
@@ -84,6 +91,36 @@ struct Files {
     csv: Option<ReportFile>,
 }
 
+/// Predicts a scenario of a VPA, and returns the exit code.
+fn predict_vpa(args: &Args, scenario: &VpaScenario, several: bool) -> anyhow::Result<u8> {
+    let release = of_vpa(args.release.release)?;
+    let unused = [("--html", args.html.is_some()), ("--csv", args.csv.is_some())];
+    if let Some((flag, _)) = unused.into_iter().find(|(_, given)| *given) {
+        let what = format!("{flag} does not support scenarios of VPAs");
+        return Err(Failure::usage(what).hint("use --format json for other programs").into());
+    }
+    let run = free_recommender_run(scenario, release, &|_| false);
+    match args.format {
+        Format::Text => {
+            let mut text = recommender::free_run(scenario, &run, release, columns());
+            if run.undetermined.is_none() {
+                let unmet = recommender::expectations(scenario, release, &run.unmet, columns());
+                text.push_str(&unmet);
+            }
+            show(&text)?;
+        }
+        Format::Json => {
+            let mut out = io::stdout();
+            let written = recommender::free_run_json(&mut out, scenario, &run, release, several);
+            unless_closed(written)?;
+        }
+    }
+    if let Some(why) = &run.undetermined {
+        anyhow::bail!("{}: {why}", scenario.path);
+    }
+    Ok(if run.unmet.is_empty() { exit::CONFORMS } else { exit::DIVERGES })
+}
+
 /// Predicts a scenario, and returns the exit code.
 fn predict(
     args: &Args,
@@ -91,7 +128,7 @@ fn predict(
     several: bool,
     files: &mut Files,
 ) -> anyhow::Result<u8> {
-    let release: Release = args.release.release;
+    let release: Release = of_hpa(args.release.release)?.unwrap_or(Release::NEWEST);
     let prediction = Predict::new(scenario.clone()).release(release).run();
     let applies = prediction.is_supported();
     let Prediction { run, unmet, .. } = &prediction;

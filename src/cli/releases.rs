@@ -11,9 +11,10 @@ use super::fixtures::Fixtures;
 use super::output::{columns, show, unless_closed};
 use crate::engine::recorded::Recording;
 use crate::engine::upstream::build;
-use crate::model::rules::{CHANGES, Change, Release};
+use crate::model::rules::{CHANGES, Change, Release, VPA_CHANGES, VpaChange, VpaRelease};
 use crate::report::style::{DIM, STRONG, paint};
 use crate::report::{json, wrapped};
+use crate::trace::recommender;
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
@@ -43,7 +44,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let traces = fixtures.traces();
     let read = fixtures.all().iter().map(|it| traces.read(&it.id).unwrap_or_default());
-    let read: Vec<Vec<Recording>> = read.collect();
+    // The releases of the VPA have other numbers.
+    let is_vpa = |it: &Vec<Recording>| it.iter().any(|it| it.header.engine == recommender::ENGINE);
+    let (of_vpas, read): (Vec<_>, Vec<_>) = read.partition(is_vpa);
+    let vpa_rows: Vec<VpaRow> =
+        VpaRelease::supported().rev().map(|release| VpaRow::of(release, &of_vpas)).collect();
     let mut rows = Vec::new();
     for release in Release::supported().rev() {
         let runs = read.iter().filter(|recordings| recorded_on(recordings, release).is_some());
@@ -62,8 +67,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         });
     }
     match args.format {
-        Format::Text => show(&text(&rows))?,
-        Format::Markdown => show(&markdown(&rows))?,
+        Format::Text => show(&(text(&rows) + &vpa_text(&vpa_rows)))?,
+        Format::Markdown => show(&(markdown(&rows) + &vpa_markdown(&vpa_rows)))?,
         Format::Json => {
             for row in &rows {
                 let changes = row.changes.iter();
@@ -80,9 +85,66 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
                 });
                 unless_closed(json::line(&mut io::stdout(), &line))?;
             }
+            for row in &vpa_rows {
+                let changes = row.changes.iter();
+                let line = json!({
+                    "release": row.release.to_string(),
+                    "live": row.live,
+                    "recorded": row.recorded,
+                    "changes": changes.map(|it| json!({"what": it.what, "link": it.source}))
+                        .collect::<Vec<_>>(),
+                });
+                unless_closed(json::line(&mut io::stdout(), &line))?;
+            }
         }
     }
     Ok(exit::CONFORMS)
+}
+
+/// The recommender of one release of the VPA.
+struct VpaRow {
+    release: VpaRelease,
+    live: Option<String>,
+    recorded: usize,
+    changes: Vec<&'static VpaChange>,
+}
+
+impl VpaRow {
+    fn of(release: VpaRelease, recordings: &[Vec<Recording>]) -> VpaRow {
+        let key = Release { minor: release.minor };
+        let recorded = recordings.iter().filter(|it| recorded_on(it, key).is_some());
+        VpaRow {
+            release,
+            live: build::version(build::Artifact::Recommender, key),
+            recorded: recorded.count(),
+            changes: VPA_CHANGES.iter().filter(|change| change.since == release).collect(),
+        }
+    }
+}
+
+fn vpa_text(rows: &[VpaRow]) -> String {
+    let mut out = String::new();
+    for VpaRow { release, live, recorded, changes } in rows {
+        let live = live.as_deref().unwrap_or("none");
+        let release = paint(STRONG, &release.to_string());
+        let _ = writeln!(out, "{release}  live {live}, {recorded} scenarios recorded");
+        for change in changes {
+            out.push_str(&wrapped("      - ", change.what, columns()));
+            let _ = writeln!(out, "        {}", paint(DIM, change.source));
+        }
+    }
+    out
+}
+
+fn vpa_markdown(rows: &[VpaRow]) -> String {
+    let mut out = String::new();
+    for VpaRow { release, live, recorded, changes } in rows {
+        let live = live.as_deref().unwrap_or("no");
+        let changes: Vec<String> =
+            changes.iter().map(|it| format!("[{}]({})", it.what, it.source)).collect();
+        let _ = writeln!(out, "| {release} | {live} | {recorded} | {} |", changes.join("; "));
+    }
+    out
 }
 
 fn recorded_on(recordings: &[Recording], release: Release) -> Option<&Recording> {

@@ -15,7 +15,7 @@ use super::args::{
 };
 use super::existing::ExistingClusterArgs;
 use super::failure::Failure;
-use super::fixtures::{Fixture, Fixtures};
+use super::fixtures::{AnyFixture, Fixture, Fixtures};
 use super::interrupt::Ending;
 use super::output::{PreparationLog, columns, unless_closed};
 use super::reports::{ReportArg, Reports};
@@ -28,8 +28,9 @@ use crate::model::time::Span;
 use crate::report::Report;
 use crate::report::json::Json;
 use crate::report::terminal::{Layout, Terminal};
-use crate::run::{Compared, CustomController, Event, Plan, Summary, run_all};
+use crate::run::{Compared, CustomController, Event, Plan, RecommenderPlan, Summary, run_all};
 use crate::scenario::Scenario;
+use crate::scenario::vpa::VpaScenario;
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
@@ -241,8 +242,10 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
             "running {origin}; to run the scenarios in this folder: kube-lockstep run ."
         );
     }
-    let scenarios = parse_all(&fixtures.select(&args.names)?)?;
-    let mut plan = Plan::new(scenarios, engine, args.releases.releases(checkout.as_ref())?);
+    let scenarios = scenarios(args, engine, &fixtures)?;
+    let releases = args.releases.releases(checkout.as_ref())?;
+    let mut plan = Plan::new(scenarios.hpa, engine, releases);
+    plan.recommender = RecommenderPlan { scenarios: scenarios.vpa, releases: args.releases.vpa() };
     plan.jobs = match args.jobs {
         None if engine.is_wall_clock() => plan.jobs,
         jobs => workers(jobs),
@@ -252,7 +255,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     plan.program = args.program.clone();
     plan.checkout = checkout;
     plan.releases_are_default =
-        args.releases.named().is_none() && plan.checkout.is_none() && existing.is_none();
+        args.releases.are_default() && plan.checkout.is_none() && existing.is_none();
     plan.shard = args.part.shard;
     plan.time_limit = args.time_limit.unwrap_or(plan.time_limit);
     plan.replay_args = replay_args(args);
@@ -302,13 +305,41 @@ fn engine(args: &Args) -> Result<EngineChoice, Failure> {
     Ok(engine)
 }
 
+/// The selected scenarios that the engine and the releases can run. Scenarios of VPAs require the
+/// recommender's own releases, and virtual time.
+fn scenarios(args: &Args, engine: EngineChoice, fixtures: &Fixtures) -> Result<Parsed, Failure> {
+    let mut parsed = parse_all(&fixtures.select(&args.names)?)?;
+    let other = args.program.is_some() || args.local.upstream_path.is_some();
+    let total = parsed.hpa.len() + parsed.vpa.len();
+    if engine.is_wall_clock() || other || args.releases.vpa().is_empty() {
+        parsed.vpa.clear();
+    }
+    if args.releases.are_only_vpa() {
+        parsed.hpa.clear();
+    }
+    if total > 0 && parsed.hpa.is_empty() && parsed.vpa.is_empty() {
+        let what = "no selected scenario can run: scenarios of VPAs run in virtual time, on \
+                    releases such as vpa-1.8; scenarios of HPAs on releases of Kubernetes";
+        return Err(Failure::nothing(what.to_owned()).hint("leave out --engine or --release"));
+    }
+    Ok(parsed)
+}
+
+/// Scenarios of both kinds.
+#[derive(Default)]
+pub(super) struct Parsed {
+    pub(super) hpa: Vec<Arc<Scenario>>,
+    pub(super) vpa: Vec<Arc<VpaScenario>>,
+}
+
 /// Parses all scenarios, and reports the errors of all invalid ones.
-pub(super) fn parse_all(fixtures: &[Fixture]) -> Result<Vec<Arc<Scenario>>, Failure> {
-    let mut scenarios = Vec::with_capacity(fixtures.len());
+pub(super) fn parse_all(fixtures: &[Fixture]) -> Result<Parsed, Failure> {
+    let mut scenarios = Parsed::default();
     let mut wrong: Vec<String> = Vec::new();
     for fixture in fixtures {
-        match fixture.parse() {
-            Ok(scenario) => scenarios.push(scenario),
+        match fixture.parse_any() {
+            Ok(AnyFixture::Hpa(scenario)) => scenarios.hpa.push(scenario),
+            Ok(AnyFixture::Vpa(scenario)) => scenarios.vpa.push(scenario),
             Err(failure) => wrong.push(failure.what),
         }
     }

@@ -24,6 +24,8 @@ pub mod options;
 #[cfg(feature = "engines")]
 pub(crate) mod process_group;
 #[cfg(feature = "engines")]
+pub mod recommender;
+#[cfg(feature = "engines")]
 pub mod recorded;
 #[cfg(feature = "engines")]
 pub mod registry;

@@ -17,6 +17,7 @@ use crate::model::rules::Release;
 use crate::model::time::Time;
 use crate::scenario::Scenario;
 use crate::trace::header::Header;
+use crate::trace::recommender::{self, RecommenderTrace};
 use crate::trace::text;
 use crate::trace::{Stepped, Trace};
 
@@ -75,6 +76,14 @@ impl Recording {
         text::read(&self.text).map_err(|error| format!("{}: {error}", self.path()))
     }
 
+    /// The trace of a recommender.
+    ///
+    /// # Errors
+    /// If the text is not a recorded trace, or has changed since it was recorded.
+    pub fn recommender_trace(&self) -> Result<RecommenderTrace, String> {
+        recommender::read(&self.text).map_err(|error| format!("{}: {error}", self.path()))
+    }
+
     /// Its path below the folder of recorded traces: `tolerance/upper-edge/v1.37.trace`.
     #[must_use]
     pub fn path(&self) -> String {
@@ -91,6 +100,41 @@ impl Traces {
     pub fn find(&self, id: &str, release: Release) -> Result<Option<Recording>, String> {
         let mut recordings = self.read(id)?.into_iter();
         Ok(recordings.find(|recording| recording.header.build_of(release).is_some()))
+    }
+
+    /// The recorded trace of a scenario with this hash on a release. `name` is the release for
+    /// messages.
+    ///
+    /// # Errors
+    /// If there is none, or it belongs to another version of the scenario.
+    pub(super) fn of_scenario(
+        &self,
+        id: &str,
+        hash: &str,
+        release: Release,
+        name: &str,
+    ) -> Result<Recording, EngineError> {
+        let Some(recording) = self.find(id, release).map_err(broken)? else {
+            return Err(EngineError::Unavailable {
+                engine: NAME.into(),
+                why: format!("{id} has no recorded trace on {name}"),
+                hint: "run it with `--engine upstream`, which requires Go, or with `kube-lockstep \
+                       predict`, which requires nothing"
+                    .to_owned(),
+            });
+        };
+        if recording.header.hash != hash {
+            return Err(EngineError::Unavailable {
+                engine: NAME.into(),
+                why: format!(
+                    "the recorded trace of {id} is stale: it was recorded for scenario hash {}, \
+                     and the hash is now {hash}",
+                    recording.header.hash
+                ),
+                hint: format!("record it again with `ci/record {id}` (requires Go)"),
+            });
+        }
+        Ok(recording)
     }
 
     /// All recorded traces of a scenario, oldest release first.
@@ -182,27 +226,9 @@ impl Engine for Recorded {
     }
 
     fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {
-        let id = &scenario.id;
-        let Some(recording) = self.traces.find(id, self.release).map_err(broken)? else {
-            return Err(EngineError::Unavailable {
-                engine: NAME.into(),
-                why: format!("{id} has no recorded trace on {}", self.release),
-                hint: "run it with `--engine upstream`, which requires Go, or with `kube-lockstep \
-                       predict`, which requires nothing"
-                    .to_owned(),
-            });
-        };
-        if recording.header.hash != scenario.hash {
-            return Err(EngineError::Unavailable {
-                engine: NAME.into(),
-                why: format!(
-                    "the recorded trace of {id} is stale: it was recorded for scenario hash {}, \
-                     and the hash is now {}",
-                    recording.header.hash, scenario.hash
-                ),
-                hint: format!("record it again with `ci/record {id}` (requires Go)"),
-            });
-        }
+        let release = self.release.to_string();
+        let Scenario { id, hash, .. } = scenario;
+        let recording = self.traces.of_scenario(id, hash, self.release, &release)?;
         let trace = recording.trace().map_err(broken)?;
         Ok(Box::new(RecordedSession {
             trace,

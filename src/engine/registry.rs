@@ -3,6 +3,7 @@
 //! The list is the same in every build. A run that requests an engine whose cargo feature is
 //! missing fails with an error that names the feature.
 
+use super::process_group::SYSTEMS;
 use super::{EngineError, model, recorded, upstream};
 
 /// The clock of an engine.
@@ -172,6 +173,9 @@ impl EngineInfo {
 /// The hint for a build with a cargo feature.
 #[must_use]
 pub fn feature_hint(feature: &str) -> String {
+    if feature == CLUSTERS && !cfg!(unix) {
+        return format!("control planes require {SYSTEMS}");
+    }
     format!("run `cargo run --features {feature} -- …`")
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod content_hash;
 pub mod derivation;
 pub mod flags;
 pub mod hpa;
+pub(crate) mod merge_patch;
 pub mod observation;
 pub mod quantity;
 pub mod rules;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use super::counted;
 use super::layout::hanging;
 use super::style::{BAD, DIM, GOOD, STRONG, paint};
-use crate::compare::FieldDifference;
+use crate::compare::{Divergence, FieldDifference};
 use crate::model::rules::{Change, Release};
 use crate::run::change::Changed;
+use crate::run::recommender_change::RecommenderChanged;
 use crate::scenario::Scenario;
 
 /// The two releases of a comparison.
@@ -26,30 +27,12 @@ const FIELDS: usize = 4;
 /// The maximum number of rows with other changes that are shown.
 const ALSO: usize = 3;
 
-/// The fields to show, causes before consequences, and the number of omitted fields.
-fn shown(changed: &Changed) -> (&[FieldDifference], usize) {
-    let fields = &changed.first.fields;
-    let shown = &fields[..fields.len().min(FIELDS)];
-    (shown, fields.len() - shown.len())
-}
-
 /// The change of one scenario.
 #[must_use]
 pub fn text(id: &str, between: Between, changed: &Changed, columns: usize) -> String {
     let Between { from, to } = between;
     let mut out = format!("{}  {from} -> {to}\n", paint(STRONG, id));
-    let (fields, more) = shown(changed);
-    let first = &changed.first;
-    let _ = writeln!(out, "  tick {} (t={})", first.tick, first.at);
-    for field in fields {
-        let FieldDifference { field, model: old, upstream: new } = field;
-        let (old, new) = narrowed(old, new);
-        let text = format!("{field}: {old} -> {new}");
-        out.push_str(&hanging("    ", &text, 2, columns));
-    }
-    if more > 0 {
-        let _ = writeln!(out, "    and {}", counted(more, "more field"));
-    }
+    out.push_str(&difference(&changed.first, columns));
     for row in &changed.rows {
         out.push_str(&hanging(&format!("  {}  ", row.since), row.what, 0, columns));
         for link in row.links() {
@@ -68,6 +51,46 @@ pub fn text(id: &str, between: Between, changed: &Changed, columns: usize) -> St
             "  {}",
             paint(BAD, "unexplained: no row of the model explains this change")
         );
+    }
+    out.push('\n');
+    out
+}
+
+/// The first difference: its tick and some fields.
+fn difference(first: &Divergence, columns: usize) -> String {
+    let mut out = format!("  tick {} (t={})\n", first.tick, first.at);
+    let shown = &first.fields[..first.fields.len().min(FIELDS)];
+    for field in shown {
+        let FieldDifference { field, model: old, upstream: new } = field;
+        let (old, new) = narrowed(old, new);
+        let text = format!("{field}: {old} -> {new}");
+        out.push_str(&hanging("    ", &text, 2, columns));
+    }
+    let more = first.fields.len() - shown.len();
+    if more > 0 {
+        let _ = writeln!(out, "    and {}", counted(more, "more field"));
+    }
+    out
+}
+
+/// The change of one scenario of a VPA.
+#[must_use]
+pub fn recommender(
+    id: &str,
+    from: &str,
+    to: &str,
+    changed: &RecommenderChanged,
+    columns: usize,
+) -> String {
+    let mut out = format!("{}  {from} -> {to}\n", paint(STRONG, id));
+    out.push_str(&difference(&changed.first, columns));
+    for row in &changed.rows {
+        out.push_str(&hanging(&format!("  {}  ", row.since), row.what, 0, columns));
+        let _ = writeln!(out, "        {}", paint(DIM, row.source));
+    }
+    if changed.rows.is_empty() {
+        let text = "unexplained: no row of the model explains this change";
+        let _ = writeln!(out, "  {}", paint(BAD, text));
     }
     out.push('\n');
     out
@@ -109,7 +132,20 @@ pub fn ending(
     same: usize,
     skipped: &[(String, String)],
 ) -> String {
-    let Between { from, to } = between;
+    let (from, to) = (between.from.to_string(), between.to.to_string());
+    ending_of(&from, &to, changed, unexplained, same, skipped)
+}
+
+/// The same for releases of any kind.
+#[must_use]
+pub fn ending_of(
+    from: &str,
+    to: &str,
+    changed: usize,
+    unexplained: usize,
+    same: usize,
+    skipped: &[(String, String)],
+) -> String {
     let mut out = String::new();
     for (id, why) in skipped {
         let _ = writeln!(out, "{}  {id}: {why}", paint(DIM, "not compared"));

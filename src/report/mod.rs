@@ -25,6 +25,7 @@ mod layout;
 #[cfg(feature = "cli")]
 pub mod markdown;
 mod outcome;
+pub mod recommender;
 #[cfg(feature = "engines")]
 pub mod results;
 mod scale;

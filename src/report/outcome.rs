@@ -61,7 +61,7 @@ pub(super) fn is_block(outcome: &Outcome) -> bool {
 #[cfg(feature = "cli")]
 pub(super) fn short(outcome: &Outcome, several: bool, columns: usize) -> String {
     let ticks = counted(outcome.ticks, "tick");
-    let rest = if several { format!("v{}, {ticks}", outcome.release) } else { ticks };
+    let rest = if several { format!("{}, {ticks}", version(&outcome.release)) } else { ticks };
     line("conforms", super::style::GOOD, &outcome.id, &rest, columns)
 }
 
@@ -80,12 +80,17 @@ fn line(word: &str, style: Style, id: &str, rest: &str, columns: usize) -> Strin
     format!("{}{:pad$}  {id}{:fill$}  {rest}\n", paint(style, word), "", "")
 }
 
+/// `v1.37`, `vpa-1.8`.
+fn version(release: &str) -> String {
+    if release.starts_with("vpa") { release.to_owned() } else { format!("v{release}") }
+}
+
 fn heading(word: &str, style: Style, outcome: &Outcome, rest: &str) -> String {
     format!(
-        "{}  {}   v{}   {rest}\n",
+        "{}  {}   {}   {rest}\n",
         paint(style, word),
         paint(STRONG, &outcome.id),
-        outcome.release
+        version(&outcome.release)
     )
 }
 

@@ -155,5 +155,6 @@ fn outcome(line: ScenarioLine) -> Result<Outcome, String> {
         ambiguous_ticks: line.boundaries,
         retries: line.replays,
         elapsed: Duration::try_from_secs_f64(line.elapsed_ms / 1e3).unwrap_or_default(),
+        recommender: None,
     })
 }

@@ -452,7 +452,7 @@ pub(super) fn conclude(
     outcome: &mut Outcome,
     scenario: &Arc<Scenario>,
     release: Release,
-    findings: Findings<'_>,
+    mut findings: Findings<'_>,
 ) {
     // On releases that the scenario does not name, its expectations do not apply.
     let expected = match scenario.releases.contains(release) {
@@ -468,11 +468,19 @@ pub(super) fn conclude(
     );
     let why = |index: usize| findings.why.get(index).cloned();
     outcome.unmet = outcome.unmet.drain(..).map(|unmet| unmet.with_reason(why)).collect();
-    outcome.ticks = findings.compared;
     outcome.poisoned = match &findings.divergence {
         Some(divergence) => findings.trace.ticks.len().saturating_sub(divergence.tick),
         None => 0,
     };
+    // On a cluster, it is faster than written.
+    outcome.scenario = Some(scenario.clone());
+    outcome.notes = std::mem::take(&mut findings.notes);
+    conclude_known(outcome, findings);
+}
+
+/// The verdict, and what all kinds of scenarios have in common. The unmet expectations are known.
+pub(super) fn conclude_known(outcome: &mut Outcome, findings: Findings<'_>) {
+    outcome.ticks = findings.compared;
     outcome.known = findings
         .hits
         .iter()
@@ -495,9 +503,6 @@ pub(super) fn conclude(
     outcome.trace = findings.trace;
     outcome.why = findings.why;
     outcome.derivations = findings.derivations;
-    // On a cluster, it is faster than written.
-    outcome.scenario = Some(scenario.clone());
-    outcome.notes = findings.notes;
 }
 
 /// Runs a scenario as the model predicts it, and checks every answer. Returns `None` if the engine

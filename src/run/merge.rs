@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Event, Outcome, Setting, Shard, Summary, Verdict};
-use crate::model::rules::{Release, Releases};
+use crate::model::rules::{AnyRelease, Releases};
 
 /// The contents of one file of results.
 #[derive(Clone, Debug)]
@@ -80,12 +80,12 @@ pub fn merge(
     }
     let several = ends().any(|end| !end.summary.releases.is_empty());
     let mut outcomes: Vec<Outcome> = parts.into_iter().flat_map(|part| part.outcomes).collect();
-    let release = |outcome: &Outcome| outcome.release.parse::<Release>().ok();
+    let release = |outcome: &Outcome| outcome.release.parse::<AnyRelease>().ok();
     // In the order of a single run: by release, and within a release by id.
     outcomes.sort_by(|one, other| {
         (release(one), &one.engine, &one.id).cmp(&(release(other), &other.engine, &other.id))
     });
-    let mut releases: BTreeMap<Release, Summary> = BTreeMap::new();
+    let mut releases: BTreeMap<AnyRelease, Summary> = BTreeMap::new();
     for outcome in &outcomes {
         summary.add(outcome);
         if let Some(release) = release(outcome) {

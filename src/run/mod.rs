@@ -17,6 +17,14 @@ mod panic;
 #[cfg(feature = "engines")]
 mod plan;
 mod predicted;
+pub mod recommender;
+pub mod recommender_change;
+#[cfg(feature = "engines")]
+pub mod recommender_fuzzing;
+#[cfg(feature = "engines")]
+pub mod recommender_lockstep;
+#[cfg(feature = "engines")]
+mod recommender_parts;
 #[cfg(feature = "engines")]
 mod record;
 #[cfg(feature = "engines")]
@@ -35,7 +43,9 @@ use serde::{Deserialize, Serialize};
 
 pub use lockstep::{FreeRun, FreeTick, free_run, free_run_by, run_one, run_watched};
 #[cfg(feature = "engines")]
-pub use plan::{ClusterOptions, Compared, CustomController, DEFAULT_CLUSTER_JOBS, Pace, Plan};
+pub use plan::{
+    ClusterOptions, Compared, CustomController, DEFAULT_CLUSTER_JOBS, Pace, Plan, RecommenderPlan,
+};
 #[cfg(feature = "engines")]
 pub use runner::run_all;
 pub use shard::Shard;
@@ -47,7 +57,7 @@ pub use crate::engine::shell::shell_word;
 use crate::compare::{Divergence, KnownDisagreement};
 use crate::expect::Unmet;
 use crate::model::derivation::Derivation;
-use crate::model::rules::Release;
+use crate::model::rules::AnyRelease;
 use crate::scenario::Scenario;
 use crate::trace::Trace;
 
@@ -161,6 +171,8 @@ pub struct Outcome {
     pub retries: usize,
     /// The duration of the run.
     pub elapsed: Duration,
+    /// The runs of the recommender, in a scenario of a VPA.
+    pub recommender: Option<Box<recommender::RecommenderRun>>,
 }
 
 impl Outcome {
@@ -188,6 +200,7 @@ impl Outcome {
             ambiguous_ticks: 0,
             retries: 0,
             elapsed: Duration::ZERO,
+            recommender: None,
         }
     }
 
@@ -293,7 +306,7 @@ pub struct Summary {
     /// Wall-clock time of the run.
     pub elapsed: Duration,
     /// The figures of each release, if the run has several.
-    pub releases: Vec<(Release, Summary)>,
+    pub releases: Vec<(AnyRelease, Summary)>,
 }
 
 impl Summary {

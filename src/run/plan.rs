@@ -17,8 +17,9 @@ use crate::engine::registry::EngineChoice;
 use crate::engine::source::name_of_program;
 use crate::engine::upstream::TIME_LIMIT;
 use crate::engine::upstream::checkout::Checkout;
-use crate::model::rules::{Release, Releases};
+use crate::model::rules::{AnyRelease, Release, Releases, VpaRelease};
 use crate::scenario::Scenario;
+use crate::scenario::vpa::VpaScenario;
 
 /// The number of scenarios that run at a time on a cluster by default. They mostly wait, and the
 /// cluster can keep up with this number.
@@ -56,9 +57,26 @@ pub struct Plan {
     pub cluster: ClusterOptions,
     /// The arguments that repeat this plan, if the engine's name is not sufficient.
     pub replay_args: Vec<String>,
+    /// The scenarios of the VPA's recommender. They run in virtual time, after all others.
+    pub recommender: RecommenderPlan,
     /// Cancelled from outside to end the run early: running scenarios are ended, and the others are
     /// not run.
     pub stop: CancellationToken,
+}
+
+/// The scenarios of the VPA's recommender.
+#[derive(Clone, Debug, Default)]
+pub struct RecommenderPlan {
+    /// The scenarios, in the order of the report.
+    pub scenarios: Vec<Arc<VpaScenario>>,
+    /// The releases: every scenario runs on each of them, from the oldest to the newest.
+    pub releases: Vec<VpaRelease>,
+}
+
+/// The scenarios of the recommender to run on one release.
+pub(super) struct RecommenderPart {
+    pub(super) release: VpaRelease,
+    pub(super) scenarios: Vec<Arc<VpaScenario>>,
 }
 
 /// Settings of wall-clock engines.
@@ -150,6 +168,7 @@ impl Plan {
             time_limit: TIME_LIMIT,
             cluster: ClusterOptions::default(),
             replay_args: Vec::new(),
+            recommender: RecommenderPlan::default(),
             stop: CancellationToken::new(),
         }
     }
@@ -168,22 +187,60 @@ impl Plan {
             ReleasePlan { release, scenarios, for_other_releases }
         };
         let parts = releases.into_iter().zip(parts).map(part);
-        parts.filter(|part| self.shard.is_none() || part.runs() > 0).collect()
+        let only_hpa = self.shard.is_none() && self.recommender.scenarios.is_empty();
+        parts.filter(|part| only_hpa || part.runs() > 0).collect()
+    }
+
+    /// The scenarios of the recommender to run on each release.
+    pub(super) fn recommender_parts(&self) -> Vec<RecommenderPart> {
+        let RecommenderPlan { scenarios, releases } = &self.recommender;
+        let shard = self.shard.unwrap_or(Shard::WHOLE);
+        let parts = shard.split_runs(releases.len(), scenarios.len());
+        let parts = releases.iter().zip(parts).map(|(release, indices)| RecommenderPart {
+            release: *release,
+            scenarios: indices.into_iter().map(|index| scenarios[index].clone()).collect(),
+        });
+        parts.filter(|part| !part.scenarios.is_empty()).collect()
+    }
+
+    /// The releases on which scenarios run, of both kinds.
+    pub(super) fn used_releases(&self) -> Vec<AnyRelease> {
+        let RecommenderPlan { scenarios, releases } = &self.recommender;
+        let uses_hpa = !self.scenarios.is_empty() || scenarios.is_empty();
+        let hpa = self.releases.iter().filter(|_| uses_hpa).map(AnyRelease::Kubernetes);
+        let vpa = releases.iter().filter(|_| !scenarios.is_empty()).copied();
+        hpa.chain(vpa.map(AnyRelease::Vpa)).collect()
+    }
+
+    /// The releases as text: `1.37`, `1.37, vpa-1.8`.
+    fn releases_text(&self) -> String {
+        let RecommenderPlan { scenarios, releases } = &self.recommender;
+        let mut texts = Vec::new();
+        if !self.scenarios.is_empty() || scenarios.is_empty() {
+            texts.push(self.releases.to_string());
+        }
+        if !scenarios.is_empty() {
+            texts.extend(releases.iter().map(ToString::to_string));
+        }
+        texts.join(", ")
     }
 
     /// The number of scenarios to run, on all releases together.
     #[must_use]
     pub fn runs(&self) -> usize {
-        self.parts().iter().map(ReleasePlan::runs).sum()
+        let recommender = self.recommender_parts().into_iter().map(|part| part.scenarios.len());
+        self.parts().iter().map(ReleasePlan::runs).chain(recommender).sum()
     }
 
     /// An identifier that all shards of a plan share, and other plans do not: a hash of the
     /// releases and the content of each scenario.
     fn identifier(&self) -> String {
         let mut hash = Sha256::new();
-        hash.update(self.releases.to_string());
-        for scenario in &self.scenarios {
-            hash.update(format!("\n{} {}", scenario.id, scenario.hash));
+        hash.update(self.releases_text());
+        let scenarios = self.scenarios.iter().map(|scenario| (&scenario.id, &scenario.hash));
+        let recommender = self.recommender.scenarios.iter();
+        for (id, of) in scenarios.chain(recommender.map(|it| (&it.id, &it.hash))) {
+            hash.update(format!("\n{id} {of}"));
         }
         hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }
@@ -194,7 +251,7 @@ impl Plan {
             scenarios: self.runs(),
             setting: Setting {
                 engine,
-                release: self.releases.to_string(),
+                release: self.releases_text(),
                 program: self.program.clone(),
                 checkout: self.checkout.as_ref().map(|checkout| checkout.path.clone()),
                 time_limit: Some(self.time_limit).filter(|limit| *limit != TIME_LIMIT),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::plan::Plan;
 use super::{Event, Outcome, Summary};
 use crate::compare::KnownDisagreement;
-use crate::model::rules::Release;
+use crate::model::rules::AnyRelease;
 
 /// The events and figures of a run. Engines only add outcomes.
 pub(super) struct Record<'a> {
@@ -52,12 +52,12 @@ impl<'a> Record<'a> {
     }
 
     /// Closes the figures of a release.
-    pub(super) fn end_release(&mut self, release: Release, elapsed: Duration) {
+    pub(super) fn end_release(&mut self, release: impl Into<AnyRelease>, elapsed: Duration) {
         let figures = Summary { elapsed, ..std::mem::take(&mut self.release) };
         self.summary.join(&figures);
         self.summary.elapsed += elapsed;
-        if self.plan.releases.iter().count() > 1 {
-            self.summary.releases.push((release, figures));
+        if self.plan.used_releases().len() > 1 {
+            self.summary.releases.push((release.into(), figures));
         }
     }
 

@@ -6,7 +6,7 @@ use super::executor::Executor;
 use super::lockstep::unfinished;
 use super::plan::{Plan, ReleasePlan};
 use super::record::Record;
-use super::{Event, Summary, Verdict, virtual_time};
+use super::{Event, Summary, Verdict, recommender_parts, virtual_time};
 use crate::engine::EngineError;
 
 /// Runs all scenarios of a plan and reports events to `sink`.
@@ -19,9 +19,9 @@ pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, Engi
     plan.engine.info().require()?;
     let parts = plan.parts();
     let mut record = Record::new(plan, sink);
-    with_executor(plan, &parts, |executor| {
+    let hpa = |executor: &mut dyn Executor, record: &mut Record<'_>| {
         for part in &parts {
-            let Some(engine) = executor.prepare(part, &mut record)? else { break };
+            let Some(engine) = executor.prepare(part, record)? else { break };
             let name = engine.name();
             record.start(name.clone(), engine.note());
             for scenario in &part.for_other_releases {
@@ -36,11 +36,15 @@ pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, Engi
             }
             // The first preparation of an engine is not part of the run.
             let begin = Instant::now();
-            engine.run(part, &mut record)?;
+            engine.run(part, record)?;
             record.end_release(part.release, begin.elapsed());
         }
         Ok(())
-    })?;
+    };
+    if !parts.is_empty() {
+        with_executor(plan, &parts, |executor| hpa(executor, &mut record))?;
+    }
+    recommender_parts::run(plan, &mut record)?;
     Ok(record.end())
 }
 

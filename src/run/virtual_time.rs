@@ -153,7 +153,7 @@ impl Executor for Builds<'_> {
         let Some(choice) = self.wait(record) else { return Ok(None) };
         let (factory, note) = match choice {
             Ok(choice) => choice,
-            Err(error) if self.plan.releases.iter().count() > 1 => {
+            Err(error) if self.plan.used_releases().len() > 1 => {
                 (EngineFactory::broken(plan.release, &error), None)
             }
             Err(error) => return Err(error),

@@ -8,6 +8,7 @@ use super::text::{
     Amount, AnyQuantity, Duration, DurationOrNever, End, Form, Instant, Malformed, NumberText,
     PositiveDuration, QuantityBounds, QuantityText, SignalText, Status,
 };
+use super::vpa::{ExpectedAmount, VpaReleaseRange};
 
 /// The part of a form that the decoder uses.
 pub(super) struct FormCheck {
@@ -27,7 +28,7 @@ impl FormCheck {
 
     /// The form with this name.
     pub(super) fn named(name: &str) -> Option<&'static FormCheck> {
-        static ALL: [FormCheck; 16] = [
+        static ALL: [FormCheck; 18] = [
             FormCheck::of::<Duration>(),
             FormCheck::of::<PositiveDuration>(),
             FormCheck::of::<DurationOrNever>(),
@@ -42,6 +43,8 @@ impl FormCheck {
             FormCheck::of::<ReleaseRange>(),
             FormCheck::of::<NumberText>(),
             FormCheck::of::<Status>(),
+            FormCheck::of::<VpaReleaseRange>(),
+            FormCheck::of::<ExpectedAmount>(),
             FormCheck::of::<PercentText>(),
             FormCheck::of::<QuantityBounds>(),
         ];

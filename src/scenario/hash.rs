@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::resolved::{RecordedSample, Scenario};
+use super::resolved::{Recorded, RecordedSample, Scenario};
 use super::to_raw;
 use crate::model::content_hash::content_hash;
 
@@ -25,9 +25,14 @@ pub(super) fn of(scenario: &Scenario) -> String {
             workload.insert("victims".to_owned(), order);
         }
     }
+    of_value(&value, scenario.metrics.recorded())
+}
+
+/// The hash of a normal form with its recorded signals.
+pub(super) fn of_value<'a>(value: &Value, recorded: impl Iterator<Item = &'a Recorded>) -> String {
     let mut text = String::new();
-    canonical(&value, &mut text);
-    for recorded in scenario.metrics.recorded() {
+    canonical(value, &mut text);
+    for recorded in recorded {
         for RecordedSample { at, milli } in recorded.samples.iter() {
             text.push_str(&format!("{}:{milli:?};", at.0));
         }

@@ -22,11 +22,13 @@ macro_rules! maps {
         #[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
         #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = $expecting)]
         $(#[$attribute])*
-        pub(super) struct $name {
-            $($(#[$of_field])* pub(super) $field: Option<$type>,)*
+        pub(in crate::scenario) struct $name {
+            $($(#[$of_field])* pub(in crate::scenario) $field: Option<$type>,)*
         }
     )*};
 }
+
+pub(super) use maps;
 
 maps! {
     /// A HorizontalPodAutoscaler manifest as for `kubectl apply`; or `file`, the path of such a

@@ -39,6 +39,7 @@ mod schema;
 mod speed;
 mod text;
 mod to_raw;
+pub mod vpa;
 mod workload;
 mod write;
 mod yaml;
@@ -56,7 +57,36 @@ pub use self::recording::{AnswerOverview, RecordingError, check_answer};
 pub use self::releases::RangeError;
 pub use self::resolved::Scenario;
 pub use self::schema::schema;
+use self::vpa::VpaScenario;
 use crate::compare::Known;
+
+/// A scenario of the HPA controller, or of the VPA's recommender.
+#[derive(Clone, Debug)]
+pub enum AnyScenario {
+    /// The file has `hpa` or `hpas`.
+    Hpa(Box<Scenario>),
+    /// The file has `vpa` or `vpas`.
+    Vpa(Box<VpaScenario>),
+}
+
+/// Reads a scenario of either kind, as [`parse`] does.
+///
+/// # Errors
+/// All problems of the file, with line and column.
+pub fn parse_any(
+    path: &str,
+    text: &str,
+    read: &dyn Fn(&str) -> Result<String, String>,
+) -> Result<AnyScenario, Error> {
+    let failed = |problems| Error { path: path.to_owned(), problems };
+    let root = single(text).map_err(|problem| failed(vec![problem]))?;
+    if !vpa::is_vpa(&root) {
+        return parse(path, text, read).map(|scenario| AnyScenario::Hpa(Box::new(scenario)));
+    }
+    let scenario = resolve::resolve_vpa(path, &root, read);
+    let scenario = scenario.map_err(|problems| failed(beside(path, problems)))?;
+    Ok(AnyScenario::Vpa(Box::new(scenario)))
+}
 
 /// Reads a scenario. `path` is the file as the user named it, for messages; it is also the id
 /// unless the caller sets another one. `read` reads the manifest of `hpa.file`, by a path relative
@@ -72,19 +102,23 @@ pub fn parse(
     let failed = |problems| Error { path: path.to_owned(), problems };
     let mut root = single(text).map_err(|problem| failed(vec![problem]))?;
     let notes = deprecated::rename_fields(&mut root).map_err(|problem| failed(vec![problem]))?;
-    let folder = path.rfind('/').map_or("", |end| &path[..=end]);
-    let mut scenario = resolve::resolve(path, &root, read).map_err(|mut problems| {
-        for file in problems.iter_mut().filter_map(|problem| problem.file.as_mut()) {
-            let below = file.strip_prefix("./").unwrap_or(file);
-            if !below.starts_with('/') {
-                *file = format!("{folder}{below}");
-            }
-        }
-        failed(problems)
-    })?;
+    let scenario = resolve::resolve(path, &root, read);
+    let mut scenario = scenario.map_err(|problems| failed(beside(path, problems)))?;
     scenario.notes.extend(notes);
     scenario.hash = hash::of(&scenario);
     Ok(scenario)
+}
+
+/// Makes the files of problems relative to the current folder instead of the scenario's.
+fn beside(path: &str, mut problems: Vec<Problem>) -> Vec<Problem> {
+    let folder = path.rfind('/').map_or("", |end| &path[..=end]);
+    for file in problems.iter_mut().filter_map(|problem| problem.file.as_mut()) {
+        let below = file.strip_prefix("./").unwrap_or(file);
+        if !below.starts_with('/') {
+            *file = format!("{folder}{below}");
+        }
+    }
+    problems
 }
 
 /// Converts an HPA's manifest to v2 if API servers no longer accept its version.

@@ -3,20 +3,22 @@
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::raw::ScenarioFile;
+use super::vpa::raw::VpaScenarioFile;
 
 /// The URL of the schema of the newest version.
 const ID: &str = "https://kube-lockstep.dev/schema/scenario.schema.json";
 
 /// Types of the Kubernetes API, where null is the same as absent. In a patch it removes a field.
-const NULLABLE: [&str; 29] = [
+const NULLABLE: [&str; 36] = [
     "AnyVersion",
     "Behavior",
     "ContainerResourceMetric",
     "ContainerResourceV2beta1",
     "DescribedObjectReference",
+    "EvictionRequirement",
     "ExternalMetricSource",
     "ExternalV2beta1",
     "LabelSelector",
@@ -41,13 +43,21 @@ const NULLABLE: [&str; 29] = [
     "SpecV1",
     "SpecV2beta1",
     "Target",
+    "VpaContainerPolicy",
+    "VpaManifest",
+    "VpaObjectMetadata",
+    "VpaObjectSpec",
+    "VpaResourcePolicy",
+    "VpaUpdatePolicy",
 ];
 
 /// The JSON Schema (draft 2020-12) of scenario files.
 #[must_use]
 pub fn schema() -> Value {
     let settings = SchemaSettings::draft2020_12().with_transform(NoDefaults);
-    let mut schema = settings.into_generator().into_root_schema_for::<ScenarioFile>();
+    let mut generator = settings.into_generator();
+    let of_vpa = generator.subschema_for::<VpaScenarioFile>();
+    let mut schema = generator.into_root_schema_for::<ScenarioFile>();
     schema.insert("$id".to_owned(), ID.into());
     let mut value = schema.to_value();
     let Value::Object(fields) = &mut value else { return value };
@@ -75,6 +85,22 @@ pub fn schema() -> Value {
     }
     let types = fields.shift_remove("$defs").unwrap_or_default();
     fields.insert("properties".to_owned(), own);
+    // A file with `vpa` or `vpas` is a scenario of the recommender.
+    let head = ["$schema", "$id", "title", "description"];
+    let mut of_hpa = std::mem::take(fields);
+    for name in head {
+        if let Some(value) = of_hpa.shift_remove(name) {
+            fields.insert(name.to_owned(), value);
+        }
+    }
+    let either = json!({ "anyOf": [
+        { "required": ["vpa"] },
+        { "required": ["vpas"] },
+        { "required": ["script"] },
+    ] });
+    fields.insert("if".to_owned(), either);
+    fields.insert("then".to_owned(), of_vpa.to_value());
+    fields.insert("else".to_owned(), Value::Object(of_hpa));
     fields.insert("$defs".to_owned(), types);
     value
 }

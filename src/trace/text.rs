@@ -126,21 +126,27 @@ pub fn body(text: &str) -> &str {
     text.split_once('\n').map_or("", |(_, body)| body)
 }
 
+/// Checks that the lines below a header are those that were recorded.
+pub(super) fn verify(header: &Header, body: &str) -> Result<(), TextError> {
+    let found = content_hash(body);
+    if found == header.body {
+        return Ok(());
+    }
+    let what = format!(
+        "the trace was changed after it was recorded: the hash of its body is {found}, and its \
+         header says {}; record it again with `ci/record {}` (requires Go)",
+        header.body, header.scenario
+    );
+    Err(TextError { line: 1, what })
+}
+
 /// Reads a trace from its recorded form. Its release is the newest one on which it was recorded.
 ///
 /// # Errors
 /// If the text is not in the form that [`write()`] writes, or was changed after it was written.
 pub fn read(text: &str) -> Result<Trace, TextError> {
     let header = read_header(text)?;
-    let found = content_hash(body(text));
-    if found != header.body {
-        let what = format!(
-            "the trace was changed after it was recorded: the hash of its body is {found}, and its \
-             header says {}; record it again with `ci/record {}` (requires Go)",
-            header.body, header.scenario
-        );
-        return Err(TextError { line: 1, what });
-    }
+    verify(&header, body(text))?;
     let release = header.newest().map(|newest| newest.to_string()).unwrap_or_default();
     let Header { scenario, hash, engine, .. } = header;
     let mut trace = Trace { release, engine, scenario, hash, ..Trace::default() };

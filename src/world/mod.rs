@@ -17,6 +17,7 @@ mod other_namespaces;
 mod other_pods;
 mod pods;
 mod publish;
+pub mod recommender;
 mod rollout;
 mod signal;
 mod simulation;

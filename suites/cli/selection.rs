@@ -52,7 +52,7 @@ fn every_fixture_is_inside_the_program_and_listed() {
     let mut command = kube_lockstep(&["list", "--format", "json"]);
     let lines = json(&command.current_dir(elsewhere.path()).assert().code(0));
     let mut ids: Vec<String> =
-        support::fixtures().iter().map(|path| support::id_of(path)).collect();
+        support::all_fixtures().iter().map(|path| support::id_of(path)).collect();
     ids.sort();
     let listed: Vec<&str> = lines.iter().filter_map(|line| line["id"].as_str()).collect();
     assert_eq!(listed, ids);
@@ -153,7 +153,7 @@ fn a_filtered_list_states_the_total() {
     let elsewhere = text(folder.path());
     assert_eq!(last(&[text(&file)]), "1 scenario");
     assert_eq!(last(&["--fixtures", elsewhere]), format!("1 scenario in {elsewhere}/"));
-    let all = support::fixtures().len();
+    let all = support::all_fixtures().len();
     let first = support::id_of(&support::fixtures()[0]);
     assert_eq!(last(&[&first]), format!("1 of {all} scenarios in fixtures/"));
 }

@@ -21,7 +21,8 @@ use kube_lockstep::compare::KnownDisagreement;
 use kube_lockstep::engine::{EngineError, upstream::build};
 #[cfg(feature = "engines")]
 use kube_lockstep::run::Outcome;
-use kube_lockstep::scenario::{self, Scenario};
+use kube_lockstep::scenario::vpa::VpaScenario;
+use kube_lockstep::scenario::{self, AnyScenario, Scenario};
 #[cfg(feature = "clusters")]
 use kube_lockstep::{
     model::rules::{Release, Releases},
@@ -39,15 +40,45 @@ pub fn id_of(path: &Path) -> String {
     path.with_extension("").to_string_lossy().replace('\\', "/")
 }
 
-/// Reads one fixture, which may be invalid.
+/// Reads one fixture of an HPA, which may be invalid.
 pub fn parse(path: &Path) -> Result<Scenario, scenario::Error> {
+    read_fixture(path, scenario::parse)
+}
+
+/// Reads one fixture of either kind, which may be invalid.
+pub fn parse_any(path: &Path) -> Result<AnyScenario, scenario::Error> {
+    read_fixture(path, scenario::parse_any)
+}
+
+/// A function that reads scenarios: path, text, and the reader of other files.
+type Parse<T> =
+    fn(&str, &str, &dyn Fn(&str) -> Result<String, String>) -> Result<T, scenario::Error>;
+
+fn read_fixture<T>(path: &Path, parse: Parse<T>) -> Result<T, scenario::Error> {
     let text = std::fs::read_to_string(path).expect("a fixture can be read");
     let shown = path.strip_prefix(repository()).unwrap_or(path).to_string_lossy().into_owned();
     let folder = path.parent().expect("a fixture lies in a folder").to_owned();
     let read = move |name: &str| {
         std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string())
     };
-    scenario::parse(&shown, &text, &read)
+    parse(&shown, &text, &read)
+}
+
+/// Reads one fixture of a VPA.
+pub fn load_vpa(path: &Path) -> Arc<VpaScenario> {
+    match parse_any(path) {
+        Ok(AnyScenario::Vpa(scenario)) => Arc::new(VpaScenario { id: id_of(path), ..*scenario }),
+        Ok(AnyScenario::Hpa(_)) => panic!("{} is not about a VPA", path.display()),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The folder of the fixtures of VPAs.
+const OF_VPAS: &str = "vpa";
+
+/// All fixtures of VPAs, sorted by path.
+pub fn vpa_fixtures() -> Vec<PathBuf> {
+    fixtures_below(&repository().join("fixtures").join(OF_VPAS))
 }
 
 /// Reads one fixture.
@@ -58,16 +89,28 @@ pub fn load(path: &Path) -> Arc<Scenario> {
     }
 }
 
-/// All fixtures that are scenarios, sorted by path.
+/// All fixtures of HPAs, sorted by path.
 pub fn fixtures() -> Vec<PathBuf> {
+    fixtures_below(&repository().join("fixtures"))
+}
+
+/// All fixtures of both kinds, sorted by path.
+pub fn all_fixtures() -> Vec<PathBuf> {
+    let mut all = fixtures();
+    all.extend(vpa_fixtures());
+    all.sort();
+    all
+}
+
+fn fixtures_below(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut folders = vec![repository().join("fixtures")];
+    let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).expect("fixtures/ can be listed") {
             let path = entry.expect("fixtures/ can be listed").path();
             if path.is_dir() {
                 let name = path.file_name().unwrap_or_default();
-                if name != "invalid" && name != "manifests" {
+                if name != "invalid" && name != "manifests" && name != OF_VPAS {
                     folders.push(path);
                 }
             } else if path.extension().is_some_and(|it| it == "yaml" || it == "yml")

@@ -9,7 +9,9 @@ use std::path::Path;
 use kube_lockstep::engine::recorded::{Recording, Traces};
 use kube_lockstep::model::rules::Release;
 use kube_lockstep::scenario::Scenario;
+use kube_lockstep::scenario::vpa::VpaScenario;
 use kube_lockstep::trace::header::Build;
+use kube_lockstep::trace::recommender::{self, RecommenderTrace};
 use kube_lockstep::trace::{Trace, text};
 use similar::TextDiff;
 
@@ -44,23 +46,80 @@ pub fn compare(
     trace: Option<&Trace>,
     mode: Mode,
 ) -> Result<(), String> {
-    let present = Traces::Folder(folder.to_owned()).read(&scenario.id)?;
+    let recorded = |build: &Build| trace.map(|trace| recorded(trace, build)).transpose();
+    compare_recorded(
+        folder,
+        Subject { id: &scenario.id, hash: &scenario.hash, prefix: "" },
+        build,
+        &recorded,
+        mode,
+    )
+}
+
+/// The same for a scenario of the VPA's recommender.
+///
+/// # Errors
+/// As [`compare`].
+pub fn compare_recommender(
+    folder: &Path,
+    scenario: &VpaScenario,
+    build: &Build,
+    trace: Option<&RecommenderTrace>,
+    mode: Mode,
+) -> Result<(), String> {
+    let recorded = |build: &Build| {
+        let Some(trace) = trace else { return Ok(None) };
+        let text = recommender::write(trace, std::slice::from_ref(build));
+        let recording = Recording::new(text.map_err(|error| error.to_string())?)?;
+        let again =
+            recommender::write(&recording.recommender_trace()?, std::slice::from_ref(build));
+        match again.is_ok_and(|again| *again == *recording.text) {
+            true => Ok(Some(recording)),
+            false => Err(format!("it is read as {:#?}", recording.recommender_trace())),
+        }
+    };
+    compare_recorded(
+        folder,
+        Subject { id: &scenario.id, hash: &scenario.hash, prefix: "vpa-" },
+        build,
+        &recorded,
+        mode,
+    )
+}
+
+/// The scenario of a trace.
+#[derive(Clone, Copy)]
+struct Subject<'s> {
+    id: &'s str,
+    hash: &'s str,
+    /// The start of the names of releases.
+    prefix: &'s str,
+}
+
+fn compare_recorded(
+    folder: &Path,
+    scenario: Subject<'_>,
+    build: &Build,
+    recorded: &dyn Fn(&Build) -> Result<Option<Recording>, String>,
+    mode: Mode,
+) -> Result<(), String> {
+    let present = Traces::Folder(folder.to_owned()).read(scenario.id)?;
     let release = build.version.release;
     // A trace is as recorded even if it was recorded with another build of the release.
-    let recorded = present.iter().find_map(|it| it.header.build_of(release));
-    let build = recorded.filter(|_| mode == Mode::Compare).unwrap_or(build);
-    let wanted = wanted(&present, scenario, build, trace)?;
+    let known = present.iter().find_map(|it| it.header.build_of(release));
+    let build = known.filter(|_| mode == Mode::Compare).unwrap_or(build);
+    let wanted = wanted(&present, scenario, build, recorded(build)?)?;
     if wanted == present {
         return Ok(());
     }
     if mode == Mode::Record {
         return write(folder, &present, &wanted).map_err(|error| error.to_string());
     }
-    let id = &scenario.id;
+    let Subject { id, prefix, .. } = scenario;
     let difference = difference(&present, &wanted, release);
     Err(format!(
-        "{id} is not as recorded on {release}:\n{difference}\nIf upstream is right, record it with \
-         `ci/record --release {release} {id}`, and review the diff."
+        "{id} is not as recorded on {prefix}{release}:\n{difference}\nIf upstream is right, record it with \
+         `ci/record --release {prefix}{release} {id}`, and review the diff."
     ))
 }
 
@@ -68,16 +127,15 @@ pub fn compare(
 /// belong to an earlier version of the scenario.
 fn wanted(
     present: &[Recording],
-    scenario: &Scenario,
+    scenario: Subject<'_>,
     build: &Build,
-    trace: Option<&Trace>,
+    new: Option<Recording>,
 ) -> Result<Vec<Recording>, String> {
     let mut builds: BTreeMap<Release, (&Build, &Recording)> = BTreeMap::new();
     for recording in present.iter().filter(|it| it.header.hash == scenario.hash) {
         let all = recording.header.builds.iter();
         builds.extend(all.map(|build| (build.version.release, (build, recording))));
     }
-    let new = trace.map(|trace| recorded(trace, build)).transpose()?;
     match &new {
         Some(new) => builds.insert(build.version.release, (build, new)),
         None => builds.remove(&build.version.release),

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use super::{
     Branch, Derivation, Forbidden, HeldBy, Limits, MetricDerivation, Path, PolicyDerivation,
-    RateLimit, Stabilization, count_of_pods,
+    RateLimit, Stabilization, count_of_pods, count_of_replicas,
 };
 use crate::model::api::{ScalingPolicyType, SelectPolicy};
 use crate::model::time::Span;
@@ -131,8 +131,10 @@ impl Derivation {
             )];
         };
         let (min, max) = (self.min_replicas, self.max_replicas);
-        let mut steps =
-            vec![format!("The target has {current} replicas; {min} to {max} are allowed.")];
+        let mut steps = vec![format!(
+            "The target has {}; {min} to {max} are allowed.",
+            count_of_replicas(current)
+        )];
         match self.branch {
             Branch::Disabled => steps.push(
                 "Scaling is disabled: the target has 0 replicas, and the controller did not scale \
@@ -172,9 +174,12 @@ impl Derivation {
             steps.push(format!("The reconcile ends with an error: {error}."));
         }
         steps.push(if self.rescaled {
-            format!("The target is scaled from {current} to {} replicas.", self.desired_replicas)
+            format!(
+                "The target is scaled from {current} to {}.",
+                count_of_replicas(self.desired_replicas)
+            )
         } else {
-            format!("The target stays at {current} replicas.")
+            format!("The target stays at {}.", count_of_replicas(current))
         });
         steps
     }
@@ -182,8 +187,9 @@ impl Derivation {
     fn explain_limits(&self, limits: &Limits, current: i32, steps: &mut Vec<String>) {
         match &limits.rate {
             Some(RateLimit::Legacy(limit)) => steps.push(format!(
-                "Without behavior, {current} replicas may increase to at most {limit} (twice as \
-                 many, or 4 if that is more)."
+                "Without behavior, {} may increase to at most {limit} (twice as many, or 4 if \
+                 that is more).",
+                count_of_replicas(current)
             )),
             Some(RateLimit::Policies { up, select, policies, limit }) => {
                 explain_policies(*up, *select, policies, *limit, steps);

@@ -2,7 +2,10 @@
 
 use std::fmt::{self, Write};
 
-use super::{Filled, MetricDerivation, Path, SecondRatio, Source, Target, Usage, count_of_pods};
+use super::{
+    Filled, MetricDerivation, Path, SecondRatio, Source, Target, Usage, count_of_pods,
+    count_of_replicas,
+};
 use crate::model::quantity::{Format, Quantity};
 use crate::model::rules::Within;
 
@@ -194,10 +197,11 @@ impl MetricDerivation {
                  change, {proposal}."
             ),
             (Path::CountReversed, Some(second)) => format!(
-                "That makes {} for {}, which is against the direction of the ratio with \
-                 {current} replicas: {name} proposes no change, {proposal}.",
+                "That makes {} for {}, which is against the direction of the ratio with {}: \
+                 {name} proposes no change, {proposal}.",
                 second.proposal,
-                count_of_pods(second.pods)
+                count_of_pods(second.pods),
+                count_of_replicas(current)
             ),
             (_, Some(second)) => format!(
                 "That is outside the tolerance, {bounds}: {name} proposes {} × {}, \

@@ -16,9 +16,18 @@ use crate::model::time::{Span, Time};
 
 /// `1 pod`, `2 pods`.
 fn count_of_pods(count: impl Display) -> String {
+    count_of(count, "pod")
+}
+
+/// `1 replica`, `2 replicas`.
+fn count_of_replicas(count: impl Display) -> String {
+    count_of(count, "replica")
+}
+
+fn count_of(count: impl Display, one: &str) -> String {
     let count = count.to_string();
     let plural = if count == "1" { "" } else { "s" };
-    format!("{count} pod{plural}")
+    format!("{count} {one}{plural}")
 }
 
 /// The derivation of one decision.

@@ -4,6 +4,7 @@
 //! and its source.
 
 mod admission;
+mod any_release;
 mod changes;
 mod controller_metrics;
 mod events;
@@ -18,6 +19,7 @@ mod texts;
 mod vpa;
 
 pub use admission::{AdmissionRules, InvalidQuantities, MaxReplicasError};
+pub use any_release::AnyRelease;
 pub use changes::{CHANGES, Change};
 pub use controller_metrics::ControllerMetricRules;
 pub use events::{EventLimit, EventRules};

@@ -95,7 +95,8 @@ pub const VPA_CHANGES: &[VpaChange] = &[
     VpaChange {
         since: VpaRelease { minor: 8 },
         what: "OOM kills and samples of a pod that was deleted since the last run still count",
-        source: "pkg/recommender/input/cluster_feeder.go, DeleteRemovedPods",
+        source: "https://github.com/kubernetes/autoscaler/blob/vertical-pod-autoscaler-1.8.1/\
+                 vertical-pod-autoscaler/pkg/recommender/input/cluster_feeder.go",
         apply: |rules| rules.removed_pods = RemovedPods::AfterOoms,
     },
 ];
@@ -111,9 +112,19 @@ impl VpaRules {
     /// The rules of a release.
     #[must_use]
     pub fn of(release: VpaRelease) -> VpaRules {
+        VpaRules::with(|change| change.since <= release)
+    }
+
+    /// The rules of a release without one of its changes.
+    #[must_use]
+    pub fn without(release: VpaRelease, left_out: &VpaChange) -> VpaRules {
+        VpaRules::with(|change| change.since <= release && change.what != left_out.what)
+    }
+
+    fn with(applies: impl Fn(&VpaChange) -> bool) -> VpaRules {
         let mut rules =
             VpaRules { oldest_oom: OldestOom::WindowEnd, removed_pods: RemovedPods::BeforeSamples };
-        let changes = VPA_CHANGES.iter().filter(|change| change.since <= release);
+        let changes = VPA_CHANGES.iter().filter(|change| applies(change));
         changes.for_each(|change| (change.apply)(&mut rules));
         rules
     }

@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::aggregate::Aggregate;
 use super::api::{ObjectName, ResourcePolicy, TargetRef, VerticalPodAutoscaler, VpaCondition};
 use super::container::{Container, OomError};
@@ -570,11 +572,11 @@ pub(super) struct Context<'a> {
 }
 
 /// The usage of a container.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ContainerUsage {
     /// The name of the container.
     pub container: Arc<str>,
-    /// In millicores. `None` only in histories: the metrics client turns missing values into 0.
+    /// In millicores. `None` is no sample in a history, and 0 in the metrics API.
     pub cpu: Option<Amount>,
     /// In bytes.
     pub memory: Option<Amount>,

@@ -2,6 +2,8 @@
 //!
 //! Upstream: `pkg/recommender/model/container.go`
 
+use serde::{Deserialize, Serialize};
+
 use super::aggregate::{Aggregate, MemorySettings};
 use super::float::{Amount, amount, scale};
 use super::time::GoTime;
@@ -141,9 +143,10 @@ impl Container {
 }
 
 /// An OOM kill of a container.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct OomKill {
     /// The time at which the container was killed.
+    #[serde(with = "super::checkpoint::api_time")]
     pub at: GoTime,
     /// The memory that it requested, or used when its pod was evicted, in bytes.
     pub requested: Amount,

@@ -134,6 +134,41 @@ impl fmt::Display for RecommenderFlagError {
 impl std::error::Error for RecommenderFlagError {}
 
 impl RecommenderFlags {
+    /// The names of all flags.
+    pub const NAMES: [&str; 31] = [
+        "checkpoints-gc-interval",
+        "confidence-interval-cpu",
+        "confidence-interval-memory",
+        "container-recommendation-max-allowed-cpu",
+        "container-recommendation-max-allowed-memory",
+        "cpu-histogram-decay-half-life",
+        "cpu-integer-post-processor-enabled",
+        "feature-gates",
+        "humanize-memory",
+        "ignored-vpa-object-namespaces",
+        "memory-aggregation-interval",
+        "memory-aggregation-interval-count",
+        "memory-histogram-decay-half-life",
+        "memory-saver",
+        "oom-bump-up-ratio",
+        "oom-min-bump-up-bytes",
+        "pod-recommendation-min-cpu-millicores",
+        "pod-recommendation-min-memory-mb",
+        "recommendation-lower-bound-cpu-percentile",
+        "recommendation-lower-bound-memory-percentile",
+        "recommendation-margin-fraction",
+        "recommendation-upper-bound-cpu-percentile",
+        "recommendation-upper-bound-memory-percentile",
+        "recommender-interval",
+        "recommender-name",
+        "round-cpu-millicores",
+        "round-memory-bytes",
+        "storage",
+        "target-cpu-percentile",
+        "target-memory-percentile",
+        "vpa-object-namespace",
+    ];
+
     /// Returns true if checkpoints are read and written.
     #[must_use]
     pub fn uses_checkpoints(&self) -> bool {
@@ -254,4 +289,23 @@ fn parse<T: FromStr<Err: fmt::Display>>(value: &str, field: &mut T) -> Result<()
 fn positive(value: &str, field: &mut Span) -> Result<(), String> {
     parse(value, field)?;
     if field.0 > 0 { Ok(()) } else { Err(format!("{value:?}: must be positive")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_named_flag_is_parsed() {
+        for name in RecommenderFlags::NAMES {
+            let values = ["1", "1m", "true", "PerVPAConfig=true"];
+            let parses = |value: &&str| {
+                let flags = BTreeMap::from([(name.to_owned(), (*value).to_owned())]);
+                RecommenderFlags::parse(&flags).is_ok()
+            };
+            assert!(values.iter().any(parses), "{name}");
+        }
+        let unknown = BTreeMap::from([("storag".to_owned(), "x".to_owned())]);
+        assert!(RecommenderFlags::parse(&unknown).is_err());
+    }
 }

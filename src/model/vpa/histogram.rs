@@ -95,6 +95,19 @@ pub struct HistogramCheckpoint {
     pub total: f64,
 }
 
+/// A bucket of a histogram, with its share of the total weight.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct BucketShare {
+    /// The index of the bucket.
+    pub bucket: usize,
+    /// The start, in cores or bytes.
+    pub start: f64,
+    /// The end, in cores or bytes.
+    pub end: f64,
+    /// The share, from 0 to 1.
+    pub share: f64,
+}
+
 /// The weight of one bucket in a checkpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BucketWeight {
@@ -201,6 +214,18 @@ impl Histogram {
         self.total += other.total;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
+    }
+
+    /// The buckets with samples, each with its share of the total weight.
+    pub(super) fn shares(&self) -> Vec<BucketShare> {
+        let buckets = self.weights.iter().enumerate().filter(|(_, weight)| **weight >= EPSILON);
+        let share = |(bucket, weight): (usize, &f64)| BucketShare {
+            bucket,
+            start: self.scheme.start(bucket),
+            end: self.end(bucket),
+            share: weight / self.total,
+        };
+        buckets.map(share).collect()
     }
 
     /// The end of the bucket that contains a percentile (0 to 1), or 0 if the histogram is empty.

@@ -30,7 +30,9 @@ mod objects;
 mod pod;
 mod recommendation;
 mod recommender;
+mod script;
 mod session;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -46,11 +48,13 @@ pub use container::OomKill;
 pub use estimator::{Bound, Confidence, Estimation, Resource};
 pub use flags::{RecommenderFlagError, RecommenderFlags};
 pub use float::Amount;
-pub use histogram::{BUCKETS, BucketWeight, HistogramCheckpoint, Scheme};
+pub use histogram::{BUCKETS, BucketShare, BucketWeight, HistogramCheckpoint, Scheme};
 pub use objects::{Objects, PodMetrics, Target};
 pub use pod::{
     ContainerState, ContainerStatus, Labels, ObservedOom, Phase, Pod, PodContainer, Terminated,
 };
-pub use recommender::{HistorySample, LogLine, PodHistory, Recommender, Run, Write};
+pub use recommender::{HistorySample, LogLine, PodHistory, Recommender, Run, Samples, Write};
+pub use script::{Script, ScriptStep};
 pub use session::{ClusterChange, RunAt, Session, Start, Stepped};
+pub use snapshot::Snapshot;
 pub use time::GoTime;

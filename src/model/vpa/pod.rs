@@ -5,17 +5,32 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::api::ObjectName;
 use super::container::OomKill;
 use super::float::Amount;
 use super::time::GoTime;
 
 /// The labels of a pod, with the text by which they are compared.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(from = "BTreeMap<String, String>", into = "BTreeMap<String, String>")]
 pub struct Labels {
     /// `a=b,c=d`, sorted.
     text: Arc<str>,
     labels: BTreeMap<String, String>,
+}
+
+impl From<BTreeMap<String, String>> for Labels {
+    fn from(labels: BTreeMap<String, String>) -> Labels {
+        Labels::new(labels)
+    }
+}
+
+impl From<Labels> for BTreeMap<String, String> {
+    fn from(labels: Labels) -> BTreeMap<String, String> {
+        labels.labels
+    }
 }
 
 impl Labels {
@@ -41,7 +56,7 @@ impl Labels {
 }
 
 /// The phase of a pod. Pending pods are not visible to the recommender.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Phase {
     /// It runs.
     Running,
@@ -67,7 +82,8 @@ impl Phase {
 }
 
 /// A pod.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Pod {
     /// Namespace and name.
     pub name: ObjectName,
@@ -84,7 +100,8 @@ pub struct Pod {
 }
 
 /// A container of a pod's specification.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PodContainer {
     /// The name.
     pub name: Arc<str>,
@@ -93,7 +110,8 @@ pub struct PodContainer {
 }
 
 /// The status of a container.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ContainerStatus {
     /// The name.
     pub name: Arc<str>,
@@ -108,7 +126,8 @@ pub struct ContainerStatus {
 }
 
 /// The state of a container.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ContainerState {
     /// It waits.
     Waiting,
@@ -119,11 +138,13 @@ pub enum ContainerState {
 }
 
 /// The end of an instance of a container.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Terminated {
     /// `OOMKilled`, `Error`, ….
     pub reason: String,
     /// The time of the end.
+    #[serde(with = "super::checkpoint::api_time")]
     pub finished_at: GoTime,
 }
 
@@ -148,7 +169,8 @@ impl Pod {
 }
 
 /// An OOM kill of a container of a pod.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ObservedOom {
     /// The pod.
     pub pod: ObjectName,

@@ -7,6 +7,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::aggregate::Aggregate;
 use super::api::{
     Checkpoint, CheckpointSpec, ObjectName, Recommendation, VerticalPodAutoscaler, VpaCondition,
@@ -15,6 +17,7 @@ use super::api::{
 use super::cluster::{ClusterState, ContainerUsage, Context, MergeOrder, Merged, VpaState};
 use super::estimator::{Bound, Estimation, Minimum, Resource, estimate};
 use super::flags::RecommenderFlags;
+use super::histogram::BucketShare;
 use super::objects::{Objects, Target};
 use super::pod::{Labels, ObservedOom, Phase};
 use super::recommendation::recommend;
@@ -94,16 +97,32 @@ pub struct Recommender {
 }
 
 /// The usage of a container in a history.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct HistorySample {
     /// The time of the sample.
+    #[serde(with = "super::checkpoint::api_time")]
     pub at: GoTime,
     /// The container with its usage.
     pub usage: ContainerUsage,
 }
 
+/// The samples of a container, as far as they still count.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Samples {
+    /// The number of CPU samples.
+    pub count: i64,
+    /// The time of the first CPU sample.
+    pub first: GoTime,
+    /// The time of the last CPU sample.
+    pub last: GoTime,
+    /// The buckets of CPU.
+    pub cpu: Vec<BucketShare>,
+    /// The buckets of memory peaks.
+    pub memory: Vec<BucketShare>,
+}
+
 /// The history of a pod.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PodHistory {
     /// The pod.
     pub pod: ObjectName,
@@ -251,6 +270,24 @@ impl Recommender {
         explained
     }
 
+    /// The samples from which the present recommendation of a VPA follows, by container.
+    pub fn samples(&mut self, vpa: &ObjectName, now: GoTime) -> BTreeMap<Arc<str>, Samples> {
+        let merged = self.containers_of(vpa, now);
+        let containers = merged.containers.iter().map(|(name, aggregate)| {
+            let samples = Samples {
+                count: aggregate.count,
+                first: aggregate.first_sample,
+                last: aggregate.last_sample,
+                cpu: aggregate.cpu.shares(),
+                memory: aggregate.memory.shares(),
+            };
+            (name.clone(), samples)
+        });
+        let samples = containers.collect();
+        self.state.recycle(merged);
+        samples
+    }
+
     fn containers_of(&mut self, vpa: &ObjectName, now: GoTime) -> Merged {
         self.state.containers_of(vpa, Context { flags: &self.flags, now })
     }
@@ -323,6 +360,19 @@ impl Recommender {
         };
         for item in items {
             for usage in &item.containers {
+                let filled;
+                let usage = match usage {
+                    ContainerUsage { cpu: Some(_), memory: Some(_), .. } => usage,
+                    // The metrics client turns missing values into 0.
+                    ContainerUsage { container, cpu, memory } => {
+                        filled = ContainerUsage {
+                            container: container.clone(),
+                            cpu: Some(cpu.unwrap_or(0)),
+                            memory: Some(memory.unwrap_or(0)),
+                        };
+                        &filled
+                    }
+                };
                 let result = self.state.add_usage(&item.pod, usage, item.timestamp, context);
                 if result.is_err() && self.flags.memory_saver {
                     continue;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::api::{Checkpoint, ObjectName, VerticalPodAutoscaler};
 use super::flags::RecommenderFlags;
 use super::objects::{Objects, PodMetrics, Target};
@@ -12,7 +14,8 @@ use crate::model::rules::VpaRules;
 use crate::model::time::{Span, Time};
 
 /// A change of the cluster.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ClusterChange {
     /// Creates a VPA, or replaces all of an existing one except its status.
     SetVpa(VerticalPodAutoscaler),

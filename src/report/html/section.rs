@@ -11,7 +11,7 @@ use super::{chart, ticks};
 use crate::compare::Divergence;
 use crate::expect::Unmet;
 use crate::report::change::Between;
-use crate::report::{counted, outcome};
+use crate::report::{counted, outcome, recommender};
 use crate::run::change::Changed;
 use crate::run::{FreeRun, Outcome, Setting, Verdict, free_run};
 use crate::scenario::Scenario;
@@ -64,6 +64,12 @@ impl Section {
                 p.note { b { "Note: " } (outcome.path) ":" (note.line) ": " (note.what) }
             }
             (figures(run.as_ref(), templates))
+            @if let Some(run) = &outcome.recommender {
+                @for (vpa, table) in recommender::tables(run) {
+                    p.facts { "VPA " (vpa) }
+                    pre { (table) }
+                }
+            }
         };
         Section {
             id: outcome.id.clone(),

@@ -255,7 +255,7 @@ fn resolve(
         }
     };
     let before = problems.len();
-    let hpa = only_hpa(&path, &text, at, problems).and_then(|root| {
+    let hpa = only_object(KIND, &path, &text, at, problems).and_then(|root| {
         let inside = problems.len();
         let at = At::root(&root);
         let hpa =
@@ -268,8 +268,16 @@ fn resolve(
     Some(hpa)
 }
 
-/// The only HorizontalPodAutoscaler among the documents of a file.
-fn only_hpa(path: &str, text: &str, at: At<'_>, problems: &mut Problems) -> Option<Node> {
+const KIND: &str = "HorizontalPodAutoscaler";
+
+/// The only object of a kind among the documents of a file.
+pub(super) fn only_object(
+    kind: &str,
+    path: &str,
+    text: &str,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Option<Node> {
     let documents = match yaml::documents(text) {
         Ok(documents) => documents,
         Err(mut problem) => {
@@ -283,13 +291,12 @@ fn only_hpa(path: &str, text: &str, at: At<'_>, problems: &mut Problems) -> Opti
     {
         return documents.into_iter().next();
     }
-    let is_hpa = |node: &Node| {
-        let kind = node.entry("kind").map(|(_, kind)| kind.to_json());
-        kind.is_some_and(|kind| kind == "HorizontalPodAutoscaler")
+    let is_one = |node: &Node| {
+        node.entry("kind").is_some_and(|(_, found)| found.to_json().as_str() == Some(kind))
     };
-    let mut found: Vec<Node> = documents.into_iter().flat_map(objects).filter(is_hpa).collect();
+    let mut found: Vec<Node> = documents.into_iter().flat_map(objects).filter(is_one).collect();
     if found.len() != 1 {
-        let what = format!("expected one HorizontalPodAutoscaler in {path}, found {}", found.len());
+        let what = format!("expected one {kind} in {path}, found {}", found.len());
         problems.plain(at, what);
         return None;
     }

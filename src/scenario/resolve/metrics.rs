@@ -28,9 +28,31 @@ pub(super) fn resolve(
     problems: &mut Problems,
 ) -> Metrics {
     let context = Context { workload: &file.workload, reach, until: file.until };
-    let mut metrics = file.metrics.clone();
+    of_workload(file.metrics.clone(), &context, at, recordings, problems)
+}
+
+/// Checks the usage of a workload's pods, and reads its recordings.
+pub(super) fn usage(
+    metrics: Metrics,
+    workload: &Workload,
+    until: Time,
+    at: At<'_>,
+    recordings: &mut Recordings<'_>,
+    problems: &mut Problems,
+) -> Metrics {
+    let context = Context { workload, reach: None, until };
+    of_workload(metrics, &context, at, recordings, problems)
+}
+
+fn of_workload(
+    mut metrics: Metrics,
+    context: &Context<'_>,
+    at: At<'_>,
+    recordings: &mut Recordings<'_>,
+    problems: &mut Problems,
+) -> Metrics {
     let before = problems.len();
-    check(&mut metrics, &context, at, problems);
+    check(&mut metrics, context, at, problems);
     if problems.len() == before {
         recordings.fill(&mut metrics, at, problems);
     }

@@ -17,6 +17,7 @@ mod target;
 mod timeline;
 mod values;
 mod versions;
+mod vpa;
 mod workload;
 
 use self::cursor::{At, Problems};
@@ -27,6 +28,7 @@ use self::recordings::Recordings;
 pub(super) use self::recordings::recorded_length;
 use self::timeline::ResolveContext;
 pub(super) use self::versions::served;
+pub(super) use self::vpa::resolve as resolve_vpa;
 use super::decode;
 use super::decode::Decoded;
 use super::error::{Problem, suggest};
@@ -34,6 +36,7 @@ use super::kinds::API_VERSION;
 use super::node::Node;
 use super::raw::ScenarioFile;
 use super::resolved::Scenario;
+use super::vpa::is_vpa;
 use crate::model::time::Span;
 
 /// Reads other files: `hpa.file`.
@@ -42,6 +45,11 @@ pub(super) type Reader<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 /// Resolves a file.
 pub(super) fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenario, Vec<Problem>> {
     check_kind(root).map_err(|problem| vec![problem])?;
+    if is_vpa(root) {
+        let what = "this is a scenario of a VPA, and one of an HPA is expected";
+        let hint = "`kube-lockstep run` and `predict` support both".to_owned();
+        return Err(vec![At::root(root).problem(what, Some(hint))]);
+    }
     let decoded = decode::decode_all(root, decode::Nulls::Refused);
     let Decoded { value: file, malformed } = decoded.map_err(|problem| vec![problem])?;
     let file: ScenarioFile = file;
@@ -62,7 +70,7 @@ fn scenario(
     read: Reader<'_>,
     problems: &mut Problems,
 ) -> Option<Scenario> {
-    head(file, at, problems);
+    head(&file.requirement, file.upstream.as_deref(), at, problems);
     let (releases, until) = (file.releases, file.until);
     let (flags, gates, gate_overrides) = controller::resolve(file, at, releases, problems);
     let mut hpas = Hpas::resolve(file, at, read, &gates, problems);
@@ -171,12 +179,12 @@ fn check_kind(root: &Node) -> Result<(), Problem> {
     Ok(())
 }
 
-fn head(file: &ScenarioFile, at: At<'_>, problems: &mut Problems) {
-    if file.requirement.trim().is_empty() {
+fn head(requirement: &str, upstream: Option<&str>, at: At<'_>, problems: &mut Problems) {
+    if requirement.trim().is_empty() {
         let hint = "state the requirement in one sentence";
         problems.hint(at.key("requirement"), "the requirement is empty", hint);
     }
-    let Some(upstream) = &file.upstream else { return };
+    let Some(upstream) = upstream else { return };
     let link = ["https://", "http://"].iter().find_map(|scheme| upstream.strip_prefix(scheme));
     if link.is_none_or(|link| link.is_empty() || link.contains(char::is_whitespace)) {
         let what = format!("expected a link, found {}", super::node::shorten(upstream));

@@ -1,0 +1,149 @@
+//! `kube-lockstep diff` between two releases of the VPA's recommender.
+
+use std::io;
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::args::{WithMarkdown as Format, of_vpa};
+use super::diff::{Args, code};
+use super::failure::Failure;
+use super::fixtures::Fixtures;
+use super::output::{PreparationLog, columns, show, unless_closed};
+use super::run::parse_all;
+use crate::engine::recommender::RecommenderSource;
+use crate::model::rules::{Release, VpaRelease};
+use crate::report::{change, json};
+use crate::run::Verdict;
+use crate::run::recommender_change::{RecommenderChanged, RunsOn, changed};
+use crate::run::recommender_lockstep::run_recommender;
+use crate::scenario::vpa::VpaScenario;
+use crate::trace::recommender::RecommenderTrace;
+
+/// Compares the scenarios of VPAs on two releases.
+pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
+    let to = of_vpa(args.to)?;
+    if from >= to {
+        let what = format!("--from {from} --to {to}: --from must be older than --to");
+        return Err(Failure::usage(what).into());
+    }
+    if args.html.is_some() {
+        return Err(Failure::usage("--html does not support releases of the VPA").into());
+    }
+    let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
+    let scenarios = parse_all(&fixtures.select(&args.names)?)?.vpa;
+    let (mut found, mut skipped) = (Vec::new(), Vec::new());
+    let (mut same, mut unknown) = (0, false);
+    for scenario in &scenarios {
+        let pair = behavior(&fixtures, scenario, from)
+            .and_then(|before| Ok((before, behavior(&fixtures, scenario, to)?)));
+        match pair {
+            Ok((before, after)) => {
+                let (before, after) = (
+                    RunsOn { release: from, trace: &before },
+                    RunsOn { release: to, trace: &after },
+                );
+                match changed(scenario, before, after) {
+                    Some(changed) => found.push((scenario.clone(), changed)),
+                    None => same += 1,
+                }
+            }
+            Err(NotCompared { why, is_unknown }) => {
+                unknown |= is_unknown;
+                skipped.push((scenario.id.clone(), why));
+            }
+        }
+    }
+    let unexplained = found.iter().filter(|(_, changed)| changed.rows.is_empty()).count();
+    let releases = (from.to_string(), to.to_string());
+    match args.format {
+        Format::Json => {
+            for (scenario, changed) in &found {
+                unless_closed(json::line(&mut io::stdout(), &line(scenario, from, to, changed)))?;
+            }
+            let summary = json!({"summary": {
+                "from": releases.0,
+                "to": releases.1,
+                "changed": found.len(),
+                "unexplained": unexplained,
+                "same": same,
+                "skipped": skipped.iter().map(|(id, why)| json!({"id": id, "why": why}))
+                    .collect::<Vec<_>>(),
+            }});
+            unless_closed(json::line(&mut io::stdout(), &summary))?;
+        }
+        Format::Text | Format::Markdown => {
+            let (from, to) = (&releases.0, &releases.1);
+            let texts = found.iter().map(|(scenario, changed)| {
+                change::recommender(&scenario.id, from, to, changed, columns())
+            });
+            let mut text: String = texts.collect();
+            let ending = change::ending_of(from, to, found.len(), unexplained, same, &skipped);
+            text.push_str(&ending);
+            show(&text)?;
+        }
+    }
+    Ok(code(unexplained > 0, unknown, found.len() + same))
+}
+
+/// The reason why a scenario was not compared.
+struct NotCompared {
+    why: String,
+    /// Whether the release supports the scenario, but upstream could not run it.
+    is_unknown: bool,
+}
+
+/// What the real recommender does: recorded, or live without a recorded trace.
+fn behavior(
+    fixtures: &Fixtures,
+    scenario: &Arc<VpaScenario>,
+    release: VpaRelease,
+) -> Result<RecommenderTrace, NotCompared> {
+    if let Some(why) = scenario.unsupported_on(release) {
+        return Err(NotCompared { why, is_unknown: false });
+    }
+    let unknown = |why: String| NotCompared { why, is_unknown: true };
+    let key = Release { minor: release.minor };
+    let recorded = fixtures.traces().find(&scenario.id, key).map_err(unknown)?;
+    if let Some(recording) = recorded.filter(|it| it.header.hash == scenario.hash) {
+        return recording.recommender_trace().map_err(unknown);
+    }
+    let mut preparing = PreparationLog::default();
+    let mut progress = |what: &str, done| preparing.log(what, done);
+    let source = RecommenderSource::upstream(release, &CancellationToken::new(), &mut progress);
+    let source = source.map_err(|error| unknown(error.to_string()))?;
+    let mut engine = source.make();
+    let outcome = run_recommender(scenario, &mut *engine, &source.name(), release, &[]);
+    match (outcome.verdict, outcome.recommender) {
+        (Verdict::Inconclusive { why, .. } | Verdict::Skipped { why }, _) => Err(unknown(why)),
+        (_, Some(run)) => Ok(run.trace),
+        (_, None) => Err(unknown("upstream has no runs".to_owned())),
+    }
+}
+
+fn line(
+    scenario: &VpaScenario,
+    from: VpaRelease,
+    to: VpaRelease,
+    changed: &RecommenderChanged,
+) -> serde_json::Value {
+    let fields = changed
+        .first
+        .fields
+        .iter()
+        .map(|field| json!({"field": field.field, "from": field.model, "to": field.upstream}));
+    let rows = changed
+        .rows
+        .iter()
+        .map(|row| json!({"since": row.since.to_string(), "what": row.what, "link": row.source}));
+    json!({
+        "id": scenario.id,
+        "from": from.to_string(),
+        "to": to.to_string(),
+        "tick": changed.first.tick,
+        "at": changed.first.at.to_string(),
+        "fields": fields.collect::<Vec<_>>(),
+        "rows": rows.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,230 @@
+//! Evaluates the expectations of a scenario of the recommender over all its runs.
+
+use std::sync::Arc;
+
+use super::{Unmet, UnmetTick};
+use crate::model::rules::VpaRelease;
+use crate::model::time::Time;
+use crate::model::vpa::{Resource, ResourceList, Snapshot, VpaStatus};
+use crate::scenario::resolved::When;
+use crate::scenario::vpa::{ExpectedVpaCondition, VpaExpectation, VpaScenario};
+
+/// Evaluates the expectations of a release over all runs, in the order of time.
+#[must_use]
+pub fn evaluate(scenario: &VpaScenario, release: VpaRelease, runs: &[Snapshot]) -> Vec<Unmet> {
+    let all = scenario.expect.iter().enumerate();
+    let applying = all.filter(|(_, expected)| expected.releases.contains(release));
+    let unmet = applying.filter_map(|(index, expected)| {
+        let Missed { run, what } = unmet(expected, scenario.until, runs)?;
+        let what = match &expected.vpa {
+            Some(vpa) if scenario.vpas.len() > 1 => format!("VPA {vpa}: {what}"),
+            _ => what,
+        };
+        Some(Unmet {
+            number: index + 1,
+            line: expected.line,
+            what,
+            tick: run.map(tick),
+            ..Unmet::default()
+        })
+    });
+    unmet.collect()
+}
+
+/// A run with its index.
+type Run<'r> = (usize, &'r Snapshot);
+
+fn name(run: Run<'_>) -> String {
+    format!("tick {} (t={})", run.0 + 1, run.1.at)
+}
+
+/// Why an expectation is not met, and the run at which it is not.
+struct Missed<'r> {
+    run: Option<Run<'r>>,
+    what: String,
+}
+
+fn at(run: Run<'_>, what: String) -> Missed<'_> {
+    Missed { run: Some(run), what: format!("{}: {what}", name(run)) }
+}
+
+fn without_run<'r>(what: String) -> Missed<'r> {
+    Missed { run: None, what }
+}
+
+fn tick(run: Run<'_>) -> UnmetTick {
+    UnmetTick { tick: run.0 + 1, at: run.1.at, index: run.0 }
+}
+
+fn how_many(runs: &[Snapshot]) -> String {
+    match runs {
+        [] => "there was no tick".to_owned(),
+        [only] => format!("the only one was at t={}", only.at),
+        [.., last] => format!("there were {}, the last at t={}", runs.len(), last.at),
+    }
+}
+
+/// Why an expectation is not met.
+fn unmet<'r>(expected: &VpaExpectation, until: Time, runs: &'r [Snapshot]) -> Option<Missed<'r>> {
+    let between = |from: Time, to: Time| {
+        let all = runs.iter().enumerate();
+        all.filter(|(_, run)| (from..=to).contains(&run.at)).collect::<Vec<Run<'r>>>()
+    };
+    let at_one = |run: Option<Run<'r>>, missing: String| match run {
+        Some(run) => wrong(run.1, expected).map(|wrong| at(run, wrong)),
+        None => Some(without_run(format!("{missing}: {}", how_many(runs)))),
+    };
+    let none =
+        |from, to| without_run(format!("no tick between t={from} and t={to}: {}", how_many(runs)));
+    match expected.when(until) {
+        When::Tick(number) => {
+            let index = number.saturating_sub(1);
+            let run = runs.get(index).map(|run| (index, run));
+            at_one(run, format!("tick {number} never happened"))
+        }
+        When::At(time) => {
+            let run = between(Time(i64::MIN), time).last().copied();
+            at_one(run, format!("no tick at or before t={time}"))
+        }
+        When::Always(from, to) => {
+            let runs = between(from, to);
+            if runs.is_empty() {
+                return Some(none(from, to));
+            }
+            let mut wrong = runs.iter().filter_map(|run| Some((*run, wrong(run.1, expected)?)));
+            let (run, first) = wrong.next()?;
+            let more = match wrong.count() {
+                0 => String::new(),
+                1 => " (and 1 more tick)".to_owned(),
+                more => format!(" (and {more} more ticks)"),
+            };
+            Some(at(run, format!("{first}{more}")))
+        }
+        When::Never(from, to) => {
+            let runs = between(from, to);
+            if runs.is_empty() {
+                return Some(none(from, to));
+            }
+            let met = runs.iter().find(|run| wrong(run.1, expected).is_none())?;
+            Some(at(*met, "never expected".to_owned()))
+        }
+        When::Within { of, span } => {
+            let runs = between(of, of + span);
+            let Some(last) = runs.last() else { return Some(none(of, of + span)) };
+            if runs.iter().any(|run| wrong(run.1, expected).is_none()) {
+                return None;
+            }
+            let wrong = wrong(last.1, expected)?;
+            let what = format!("not within {span} of t={of}; last at {}: {wrong}", name(*last));
+            Some(Missed { run: Some(*last), what })
+        }
+        // Scenarios of VPAs have no other times.
+        When::Whole | When::Series(_) | When::Sequence(_) => None,
+    }
+}
+
+/// All that is not as expected after a run, separated by semicolons.
+fn wrong(run: &Snapshot, expected: &VpaExpectation) -> Option<String> {
+    let mut wrong = Vec::new();
+    if let Some(vpa) = &expected.vpa {
+        let none = VpaStatus::default();
+        let status = run.status(vpa).unwrap_or(&none);
+        amounts(status, expected, &mut wrong);
+        conditions(status, expected, &mut wrong);
+        if let Some(generation) = expected.observed_generation
+            && status.observed_generation != Some(generation)
+        {
+            let seen = status.observed_generation.map_or("none".to_owned(), |it| it.to_string());
+            wrong.push(format!("observedGeneration: expected {generation}, was {seen}"));
+        }
+    }
+    if let Some(names) = &expected.checkpoints {
+        let found: Vec<Arc<str>> = run.checkpoints.keys().cloned().collect();
+        if found != *names {
+            wrong.push(format!("checkpoints: expected {}, were {}", list(names), list(&found)));
+        }
+    }
+    for (name, samples) in &expected.samples {
+        let found = run.checkpoints.get(name);
+        if found != Some(samples) {
+            let found = found.map_or("no checkpoint".to_owned(), ToString::to_string);
+            wrong.push(format!("samples of {name}: expected {samples}, were {found}"));
+        }
+    }
+    if let Some(text) = &expected.log {
+        let lines = run.log.iter().map(|line| format!("{}: {}", line.message, line.error));
+        let lines: Vec<String> = lines.collect();
+        if !lines.iter().any(|line| line.contains(text)) {
+            let found = if lines.is_empty() { "nothing".to_owned() } else { lines.join(", ") };
+            wrong.push(format!("log: expected {text:?}, was {found}"));
+        }
+    }
+    (!wrong.is_empty()).then(|| wrong.join("; "))
+}
+
+fn list(names: &[Arc<str>]) -> String {
+    format!("[{}]", names.join(", "))
+}
+
+fn amounts(status: &VpaStatus, expected: &VpaExpectation, wrong: &mut Vec<String>) {
+    let recommendation = status.recommendation.as_ref();
+    let containers = recommendation.map_or(&[][..], |it| &it.container_recommendations);
+    if let Some(names) = &expected.containers {
+        let found: Vec<Arc<str>> =
+            containers.iter().map(|container| container.container_name.clone()).collect();
+        if found != *names {
+            wrong.push(format!("containers: expected {}, were {}", list(names), list(&found)));
+        }
+    }
+    let Some(name) = &expected.container else { return };
+    let container = containers.iter().find(|container| container.container_name == *name);
+    let none = ResourceList::default();
+    for (value, amounts) in expected.amounts() {
+        let list = container.map_or(&none, |container| value.of(container));
+        for (resource, range) in amounts.ranges() {
+            let amount = match resource {
+                Resource::Cpu => list.cpu.as_ref(),
+                Resource::Memory => list.memory.as_ref(),
+            };
+            if !range.contains(amount) {
+                let amount = amount.map_or("none".to_owned(), ToString::to_string);
+                let field = format!("{}.{} of {name}", value.name(), resource.name());
+                wrong.push(format!("{field}: expected {range}, was {amount}"));
+            }
+        }
+    }
+}
+
+fn conditions(status: &VpaStatus, expected: &VpaExpectation, wrong: &mut Vec<String>) {
+    for condition in &expected.conditions {
+        let ExpectedVpaCondition { type_, status: expected, reason, message } = condition;
+        let Some(found) = status.conditions.iter().find(|it| it.kind == *type_) else {
+            wrong.push(format!("condition {type_}: expected, but there is none"));
+            continue;
+        };
+        let mut differs = |field: &str, expected: &str, found: &str| {
+            wrong.push(format!("{field} of {type_}: expected {expected:?}, was {found:?}"));
+        };
+        let text = |status: bool| if status { "True" } else { "False" };
+        if let Some(expected) = expected.map(text)
+            && found.status != expected
+        {
+            differs("status", expected, &found.status);
+        }
+        if let Some(reason) = reason
+            && found.reason != *reason
+        {
+            differs("reason", reason, &found.reason);
+        }
+        if let Some(message) = message
+            && !found.message.contains(message.as_str())
+        {
+            differs("message", message, &found.message);
+        }
+    }
+    for type_ in &expected.no_conditions {
+        if status.conditions.iter().any(|condition| condition.kind == *type_) {
+            wrong.push(format!("condition {type_}: not expected, but there is one"));
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The state of a cluster after a run of the recommender, as far as users see it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::api::{ObjectName, VpaStatus};
+use super::objects::Objects;
+use super::recommender::LogLine;
+use super::session::RunAt;
+use crate::model::time::Time;
+
+/// The state after a run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Snapshot {
+    /// The time of the run since the start.
+    pub at: Time,
+    /// The status of each existing VPA.
+    pub statuses: BTreeMap<ObjectName, VpaStatus>,
+    /// The number of samples of each existing checkpoint.
+    pub checkpoints: BTreeMap<Arc<str>, i64>,
+    /// The errors that the run logged.
+    pub log: Vec<LogLine>,
+}
+
+impl Snapshot {
+    /// The state after a run.
+    #[must_use]
+    pub fn of(objects: &Objects, run: &RunAt) -> Snapshot {
+        let statuses = objects.vpas.iter();
+        let statuses = statuses.map(|(name, vpa)| (name.clone(), vpa.status.clone()));
+        let checkpoints = objects
+            .checkpoints
+            .iter()
+            .map(|(name, checkpoint)| (name.name.clone(), checkpoint.status.total_samples_count));
+        Snapshot {
+            at: run.at,
+            statuses: statuses.collect(),
+            checkpoints: checkpoints.collect(),
+            log: run.run.log.clone(),
+        }
+    }
+
+    /// The status of a VPA, by its name without the namespace.
+    #[must_use]
+    pub fn status(&self, vpa: &str) -> Option<&VpaStatus> {
+        self.statuses.iter().find(|(name, _)| *name.name == *vpa).map(|(_, status)| status)
+    }
+}

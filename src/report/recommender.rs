@@ -1,0 +1,438 @@
+//! The prediction of a scenario of the VPA's recommender as a table and as JSON, and the
+//! explanation of one run.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use anstyle::Style;
+use serde_json::{Value, json};
+
+use super::json::line;
+use super::layout::{Align, Columns, hanging};
+use super::style::{DIM, STRONG, paint};
+use super::unmet::UnmetOf;
+use super::{counted, outcome};
+use crate::expect::Unmet;
+use crate::model::quantity::Quantity;
+use crate::model::rules::VpaRelease;
+use crate::model::vpa::{
+    Bound, BucketShare, ContainerRecommendation, Estimation, Resource, ResourceList, Samples,
+    Snapshot, VpaStatus,
+};
+use crate::run::Note;
+#[cfg(feature = "pages")]
+use crate::run::recommender::RecommenderRun;
+use crate::run::recommender::{Derived, ExplainedRun, FreeRecommenderRun, MODEL};
+use crate::scenario::vpa::{VpaScenario, VpaValue};
+
+/// The relative change of a bound that is worth a row.
+const CHANGE: f64 = 0.1;
+
+/// The largest number of buckets of a histogram that are listed.
+const BUCKETS: usize = 12;
+
+/// The whole prediction: the scenario, a table for each VPA, and the notes.
+#[must_use]
+pub fn free_run(
+    scenario: &VpaScenario,
+    run: &FreeRecommenderRun,
+    release: VpaRelease,
+    columns: usize,
+) -> String {
+    let mut out = heading(scenario, release, columns);
+    for name in scenario.names() {
+        out.push('\n');
+        if scenario.vpas.len() > 1 {
+            let _ = writeln!(out, "{}", paint(STRONG, &format!("VPA {}", name.name)));
+        }
+        out.push_str(&table(&run.snapshots, &name.name, columns));
+    }
+    let runs = counted(run.snapshots.len(), "tick");
+    let _ = writeln!(out, "\n{runs}; lower, target and upper are requests in the recommendation");
+    for note in &scenario.notes {
+        let note = Note { line: scenario.line, what: note.clone(), is_about_reading: true };
+        out.push_str(&outcome::note_line(&scenario.path, &note, columns));
+    }
+    out
+}
+
+/// The table of each VPA of a run, without colors.
+#[cfg(feature = "pages")]
+pub(super) fn tables(run: &RecommenderRun) -> Vec<(String, String)> {
+    const COLUMNS: usize = 120;
+    let tables = run.scenario.names().map(|vpa| {
+        let table = table(&run.snapshots, &vpa.name, COLUMNS);
+        (vpa.name.to_string(), super::plain(&table))
+    });
+    tables.collect()
+}
+
+fn heading(scenario: &VpaScenario, release: VpaRelease, columns: usize) -> String {
+    let mut out = format!("{}  model of {release}\n", paint(STRONG, &scenario.id));
+    for line in hanging("", &scenario.requirement, 2, columns).lines() {
+        let _ = writeln!(out, "{}", paint(DIM, line));
+    }
+    out
+}
+
+/// One row of the table: a resource of a container.
+struct Amounts {
+    container: String,
+    resource: Resource,
+    texts: [String; 4],
+    values: [f64; 4],
+}
+
+fn amounts(status: &VpaStatus) -> Vec<Amounts> {
+    let recommendation = status.recommendation.as_ref();
+    let containers = recommendation.map_or(&[][..], |it| &it.container_recommendations);
+    let of = |container: &ContainerRecommendation, resource: Resource| {
+        let values = VpaValue::ALL.map(|value| amount(value.of(container), resource).cloned());
+        values.iter().any(Option::is_some).then(|| Amounts {
+            container: container.container_name.to_string(),
+            resource,
+            texts: values.each_ref().map(|it| it.as_ref().map_or_else(String::new, text)),
+            values: values.map(|it| it.map_or(0.0, |amount| amount.approx_f64())),
+        })
+    };
+    let resources = |container| [Resource::Cpu, Resource::Memory].map(|it| of(container, it));
+    containers.iter().flat_map(resources).flatten().collect()
+}
+
+fn amount(list: &ResourceList, resource: Resource) -> Option<&Quantity> {
+    match resource {
+        Resource::Cpu => list.cpu.as_ref(),
+        Resource::Memory => list.memory.as_ref(),
+    }
+}
+
+fn text(amount: &Quantity) -> String {
+    amount.to_string()
+}
+
+/// The state of a run, as far as a later run with the same state needs no row.
+struct Shown {
+    targets: Vec<(String, Resource, String, String)>,
+    bounds: Vec<f64>,
+    conditions: Vec<String>,
+}
+
+impl Shown {
+    fn of(amounts: &[Amounts], conditions: Vec<String>) -> Shown {
+        let target = |it: &Amounts| {
+            (it.container.clone(), it.resource, it.texts[0].clone(), it.texts[3].clone())
+        };
+        let bounds = amounts.iter().flat_map(|it| [it.values[1], it.values[2]]);
+        Shown {
+            targets: amounts.iter().map(target).collect(),
+            bounds: bounds.collect(),
+            conditions,
+        }
+    }
+
+    /// Returns true if a later state is so similar that it has no row.
+    fn covers(&self, later: &Shown) -> bool {
+        let near = |(a, b): (&f64, &f64)| (a - b).abs() <= CHANGE * a.abs();
+        (&self.targets, &self.conditions) == (&later.targets, &later.conditions)
+            && self.bounds.iter().zip(&later.bounds).all(near)
+    }
+}
+
+fn conditions(status: &VpaStatus) -> Vec<String> {
+    let texts = status.conditions.iter().map(|it| match it.reason.is_empty() {
+        true => format!("{}={}", it.kind, it.status),
+        false => format!("{}={} ({})", it.kind, it.status, it.reason),
+    });
+    texts.collect()
+}
+
+fn table(snapshots: &[Snapshot], vpa: &str, columns: usize) -> String {
+    use Align::{Left, Right};
+    let none = VpaStatus::default();
+    // The uncapped target is shown if it differs from the target anywhere.
+    let is_capped = snapshots.iter().any(|snapshot| {
+        let amounts = amounts(snapshot.status(vpa).unwrap_or(&none));
+        amounts.iter().any(|it| it.texts[0] != it.texts[3])
+    });
+    let mut align = vec![Right, Left, Left, Left, Right, Right, Right];
+    let mut header = vec!["tick", "t", "container", "resource", "lower", "target", "upper"];
+    if is_capped {
+        align.push(Right);
+        header.push("uncapped");
+    }
+    align.push(Left);
+    header.push("status");
+    let mut table = Columns::new(&align);
+    table.row(header.into_iter().map(str::to_owned).collect(), DIM);
+    let mut last: Option<Shown> = None;
+    let mut folded: Option<(usize, &Snapshot)> = None;
+    for (index, snapshot) in snapshots.iter().enumerate() {
+        let status = snapshot.status(vpa).unwrap_or(&none);
+        let amounts = amounts(status);
+        let conditions = conditions(status);
+        let now = Shown::of(&amounts, conditions.clone());
+        let is_end = index + 1 == snapshots.len();
+        let is_same = last.as_ref().is_some_and(|last| last.covers(&now));
+        if is_same && snapshot.log.is_empty() && !is_end {
+            folded = Some((folded.map_or(1, |(count, _)| count + 1), snapshot));
+            continue;
+        }
+        fold(&mut table, folded.take());
+        let changed = last.as_ref().is_none_or(|last| last.conditions != conditions);
+        let mut notes = if changed { conditions } else { Vec::new() };
+        notes.extend(snapshot.log.iter().map(|log| format!("{}: {}", log.message, log.error)));
+        let head = vec![(index + 1).to_string(), snapshot.at.to_string()];
+        rows(&mut table, head, &amounts, is_capped, &notes.join("; "));
+        last = Some(now);
+    }
+    table.render(0, columns)
+}
+
+fn fold(table: &mut Columns, folded: Option<(usize, &Snapshot)>) {
+    if let Some((count, last)) = folded {
+        let ticks = counted(count, "tick");
+        table.row(vec![format!("     … {ticks} like this until {}", last.at)], DIM);
+    }
+}
+
+fn rows(
+    table: &mut Columns,
+    mut head: Vec<String>,
+    amounts: &[Amounts],
+    is_capped: bool,
+    notes: &str,
+) {
+    if amounts.is_empty() {
+        head.extend(std::iter::repeat_n(String::new(), 5 + usize::from(is_capped)));
+        head.push(notes.to_owned());
+        return table.row(head, Style::new());
+    }
+    let mut container = None;
+    for (index, amounts) in amounts.iter().enumerate() {
+        let mut cells = match index {
+            0 => std::mem::take(&mut head),
+            _ => vec![String::new(), String::new()],
+        };
+        let is_same = container == Some(&amounts.container);
+        cells.push(if is_same { String::new() } else { amounts.container.clone() });
+        container = Some(&amounts.container);
+        cells.push(amounts.resource.name().to_owned());
+        let [target, lower, upper, uncapped] = amounts.texts.clone();
+        cells.extend([lower, target, upper]);
+        cells.extend(is_capped.then_some(uncapped));
+        cells.push(if index == 0 { notes.to_owned() } else { String::new() });
+        table.row(cells, Style::new());
+    }
+}
+
+/// Writes the prediction as JSON: one line per run, and the summary.
+///
+/// # Errors
+/// If writing fails.
+pub fn free_run_json(
+    out: &mut dyn Write,
+    scenario: &VpaScenario,
+    run: &FreeRecommenderRun,
+    release: VpaRelease,
+    several: bool,
+) -> io::Result<()> {
+    for (index, snapshot) in run.snapshots.iter().enumerate() {
+        let mut tick = snapshot_json(index + 1, snapshot);
+        if several {
+            tick["scenario"] = json!(scenario.id);
+        }
+        line(out, &tick)?;
+    }
+    let mut summary = json!({
+        "engine": MODEL,
+        "release": release.to_string(),
+        "ticks": run.snapshots.len(),
+        "unmet": run.unmet,
+    });
+    if several {
+        summary["scenario"] = json!(scenario.id);
+    }
+    if let Some(why) = &run.undetermined {
+        summary["unplayable"] = json!(why);
+    }
+    line(out, &json!({ "summary": summary }))
+}
+
+fn snapshot_json(number: usize, snapshot: &Snapshot) -> Value {
+    let statuses = snapshot.statuses.iter().map(|(vpa, status)| {
+        let mut value = serde_json::to_value(status).unwrap_or_default();
+        value["vpa"] = json!(vpa.name);
+        value["namespace"] = json!(vpa.namespace);
+        value
+    });
+    let log = snapshot.log.iter().map(|log| format!("{}: {}", log.message, log.error));
+    json!({
+        "tick": number,
+        "at": snapshot.at.to_string(),
+        "vpas": statuses.collect::<Vec<_>>(),
+        "checkpoints": snapshot.checkpoints,
+        "errors": log.collect::<Vec<_>>(),
+    })
+}
+
+/// The text about expectations, as for scenarios of HPAs.
+#[must_use]
+pub fn expectations(
+    scenario: &VpaScenario,
+    release: VpaRelease,
+    unmet: &[Unmet],
+    columns: usize,
+) -> String {
+    let expected = scenario.expectations_on(release).count();
+    let name = release.to_string();
+    let of = UnmetOf { id: &scenario.id, path: &scenario.path, release: &name };
+    super::table::expectations(of, expected, unmet, columns)
+}
+
+/// The explanation of one run: its samples, and how each amount follows from them.
+#[must_use]
+pub fn explain(
+    scenario: &VpaScenario,
+    run: &FreeRecommenderRun,
+    index: usize,
+    release: VpaRelease,
+    columns: usize,
+) -> String {
+    let mut out = heading(scenario, release, columns);
+    let Some(snapshot) = run.snapshots.get(index) else { return out };
+    let number = index + 1;
+    let _ = writeln!(out, "\ntick {number} of {}, t={}", run.snapshots.len(), snapshot.at);
+    let Some(explained) = run.explained.get(&index) else { return out };
+    out.push_str(&usage(explained));
+    for log in &snapshot.log {
+        out.push_str(&hanging("log: ", &format!("{}: {}", log.message, log.error), 2, columns));
+    }
+    for (name, samples) in &snapshot.checkpoints {
+        let samples = counted(usize::try_from(*samples).unwrap_or(0), "sample");
+        let _ = writeln!(out, "  checkpoint {name}: {samples}");
+    }
+    let none = VpaStatus::default();
+    for Derived { vpa, samples, estimations } in &explained.derived {
+        let status = snapshot.statuses.get(vpa).unwrap_or(&none);
+        let _ = writeln!(out, "\n{}", paint(STRONG, &format!("VPA {}", vpa.name)));
+        for condition in conditions(status) {
+            let _ = writeln!(out, "  {condition}");
+        }
+        let recommended = amounts(status);
+        for (container, estimations) in estimations {
+            let _ = writeln!(out, "  container {container}");
+            if let Some(samples) = samples.get(container) {
+                out.push_str(&describe(samples));
+            }
+            for estimation in estimations {
+                let result = recommended
+                    .iter()
+                    .find(|it| it.container == **container && it.resource == estimation.resource);
+                out.push_str(&derivation(estimation, result, columns));
+            }
+        }
+    }
+    out
+}
+
+/// The usage that the run read.
+fn usage(run: &ExplainedRun) -> String {
+    let items = match &run.usage {
+        Ok(items) if items.is_empty() => {
+            return "  the metrics API returns no samples\n".to_owned();
+        }
+        Ok(items) => items,
+        Err(error) => return format!("  the metrics API fails: {error}\n"),
+    };
+    let mut out = String::new();
+    for item in items.iter() {
+        for container in &item.containers {
+            let none = || "none, which counts as 0".to_owned();
+            let cpu = container.cpu.map_or_else(none, |it| format!("{it}m"));
+            let memory = container.memory.map_or_else(none, |it| it.to_string());
+            let _ = writeln!(
+                out,
+                "  sample of {} {} at {}: cpu {cpu}, memory {memory}",
+                item.pod.name, container.container, item.timestamp
+            );
+        }
+    }
+    out
+}
+
+fn describe(samples: &Samples) -> String {
+    let mut out = String::new();
+    let Samples { count, first, last, cpu, memory } = samples;
+    match count {
+        0 => out.push_str("    no cpu samples\n"),
+        _ => {
+            let count = counted(usize::try_from(*count).unwrap_or(0), "cpu sample");
+            let _ = writeln!(out, "    {count} from {first} to {last}");
+        }
+    }
+    for (resource, buckets) in [(Resource::Cpu, cpu), (Resource::Memory, memory)] {
+        let Some(last) = buckets.len().checked_sub(1) else { continue };
+        let skipped = buckets.len().saturating_sub(BUCKETS);
+        let mut below: f64 = 0.0;
+        for (index, bucket) in buckets.iter().enumerate() {
+            below += bucket.share;
+            if index < skipped {
+                continue;
+            }
+            let name = resource.name();
+            if index == skipped && skipped > 0 {
+                let share = percent(below - bucket.share);
+                let _ = writeln!(out, "    {skipped} lower buckets of {name}: {share}");
+            }
+            let sum = match index == last {
+                true => String::new(),
+                false => format!(", {} up to here", percent(below)),
+            };
+            let (bucket, share) = (bucket_text(resource, bucket), percent(bucket.share));
+            let _ = writeln!(out, "    {bucket}: {share}{sum}");
+        }
+    }
+    out
+}
+
+/// `bucket 12 of cpu, from 159m to 177m`.
+fn bucket_text(resource: Resource, bucket: &BucketShare) -> String {
+    let BucketShare { bucket, start, end, .. } = *bucket;
+    let (start, end) = match resource {
+        Resource::Cpu => (format!("{:.0}m", start * 1000.0), format!("{:.0}m", end * 1000.0)),
+        Resource::Memory => (format!("{start:.0}"), format!("{end:.0}")),
+    };
+    format!("bucket {bucket} of {}, from {start} to {end}", resource.name())
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.2}%", share * 100.0)
+}
+
+/// `target.cpu 587m: the 0.9 percentile is in bucket …`.
+fn derivation(estimation: &Estimation, result: Option<&Amounts>, columns: usize) -> String {
+    let (name, index) = match estimation.bound {
+        Bound::Target => ("target", 0),
+        Bound::Lower => ("lowerBound", 1),
+        Bound::Upper => ("upperBound", 2),
+    };
+    let resource = estimation.resource.name();
+    let derived = estimation.text(estimation.amount);
+    let mut text = format!("{estimation} -> {derived}");
+    if let Some(result) = result
+        && result.values[index] != derived_value(estimation)
+    {
+        let _ = write!(text, "; with the policy and rounding {}", result.texts[index]);
+    }
+    if result.is_none() {
+        text.push_str("; not in the recommendation");
+    }
+    hanging(&format!("{name}.{resource}: "), &text, 4, columns)
+}
+
+fn derived_value(estimation: &Estimation) -> f64 {
+    match estimation.resource {
+        Resource::Cpu => estimation.amount as f64 / 1000.0,
+        Resource::Memory => estimation.amount as f64,
+    }
+}

@@ -1,0 +1,167 @@
+//! Runs many generated scripts on one recommender, and shrinks the failures.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use super::fuzzing::RunLimit;
+use super::in_order::in_order;
+use super::recommender_lockstep::run_recommender;
+use super::{Outcome, Shard, Verdict};
+use crate::engine::recommender::{RecommenderEngine, RecommenderSource};
+use crate::fuzz::recommender::{script, shrink};
+use crate::model::rules::VpaRelease;
+use crate::model::vpa::Script;
+use crate::scenario::vpa::VpaScenario;
+
+/// The number of runs of the recommender in a script.
+const RUNS: usize = 400;
+
+/// The length of a run of the fuzzer, and its engine.
+#[derive(Clone, Debug)]
+pub struct RecommenderFuzzPlan {
+    /// The seed of the random number generator.
+    pub seed: u64,
+    /// When the run ends, for all shards together.
+    pub limit: RunLimit,
+    /// The shard to run.
+    pub shard: Shard,
+    /// The release.
+    pub release: VpaRelease,
+    /// The engine.
+    pub source: RecommenderSource,
+    /// The number of workers, at least 1.
+    pub jobs: usize,
+    /// The run ends when it has found this many kinds of failures.
+    pub max_findings: usize,
+    /// Cancelled from outside to end the run early.
+    pub stop: CancellationToken,
+}
+
+/// A failure, shrunk.
+#[derive(Clone, Debug)]
+pub struct RecommenderFinding {
+    /// The index of the first script that showed it.
+    pub index: u64,
+    /// The number of scripts with this kind of failure.
+    pub times: usize,
+    /// The smallest script with this failure.
+    pub script: Script,
+    /// The failure.
+    pub outcome: Outcome,
+}
+
+/// The figures of a run.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct RecommenderFuzzSummary {
+    /// Scripts that were run.
+    pub scripts: usize,
+    /// Runs of the recommender that were compared.
+    pub ticks: usize,
+    /// Scripts that diverged.
+    pub divergences: usize,
+    /// Scripts without a verdict.
+    pub inconclusive: usize,
+    /// Scripts that were compared only until upstream's result is random.
+    pub undetermined: usize,
+    /// The duration.
+    pub elapsed: Duration,
+}
+
+/// Runs scripts until the limit, and shrinks one failure of each kind. `progress` gets the figures
+/// so far.
+pub fn fuzz_recommender(
+    plan: &RecommenderFuzzPlan,
+    progress: &mut dyn FnMut(&RecommenderFuzzSummary),
+) -> (RecommenderFuzzSummary, Vec<RecommenderFinding>) {
+    let begin = Instant::now();
+    let mut summary = RecommenderFuzzSummary::default();
+    let mut failures: BTreeMap<String, (u64, usize, Outcome)> = BTreeMap::new();
+    let work = |engine: &mut Box<dyn RecommenderEngine>, number: usize| {
+        let is_late = matches!(plan.limit, RunLimit::Time(limit) if begin.elapsed() >= limit);
+        if is_late || plan.stop.is_cancelled() {
+            return None;
+        }
+        let index = plan.shard.nth(number) as u64;
+        let outcome = play(plan, engine, script(plan.seed, index, RUNS));
+        Some((index, outcome))
+    };
+    let wanted = match plan.limit {
+        RunLimit::Ticks(ticks) => plan.shard.share(ticks),
+        RunLimit::Time(_) => usize::MAX,
+    };
+    in_order(plan.jobs.max(1), &|| plan.source.make(), &work, &mut |_, (index, outcome)| {
+        summary.scripts += 1;
+        summary.ticks += outcome.ticks;
+        summary.elapsed = begin.elapsed();
+        progress(&summary);
+        match kind(&outcome) {
+            None => summary.undetermined += usize::from(outcome.undetermined),
+            Some(kind) => {
+                match outcome.verdict {
+                    Verdict::Diverges(_) => summary.divergences += 1,
+                    _ => summary.inconclusive += 1,
+                }
+                failures.entry(kind).or_insert((index, 0, outcome)).1 += 1;
+            }
+        }
+        summary.ticks < wanted && failures.len() < plan.max_findings && summary.inconclusive < 50
+    });
+    let findings = failures.into_iter().map(|(kind, (index, times, outcome))| {
+        let (script, outcome) = shrunk(plan, index, &kind, outcome);
+        RecommenderFinding { index, times, script, outcome }
+    });
+    let findings = findings.collect();
+    summary.elapsed = begin.elapsed();
+    (summary, findings)
+}
+
+fn play(
+    plan: &RecommenderFuzzPlan,
+    engine: &mut Box<dyn RecommenderEngine>,
+    script: Script,
+) -> Outcome {
+    let scenario = Arc::new(VpaScenario::of_script(script));
+    let name = plan.source.name();
+    let outcome = run_recommender(&scenario, &mut **engine, &name, plan.release, &[]);
+    if matches!(outcome.verdict, Verdict::Inconclusive { .. }) && !outcome.undetermined {
+        // A process that has failed does not answer any more.
+        *engine = plan.source.make();
+    }
+    outcome
+}
+
+/// The kind of a failure: the first field that differs, without names of objects, or the error.
+fn kind(outcome: &Outcome) -> Option<String> {
+    match &outcome.verdict {
+        Verdict::Diverges(divergence) => {
+            let field = divergence.fields.first().map_or("", |field| &field.field);
+            let field = field.split_once(' ').map_or(field, |(_, field)| field);
+            Some(field.split(" of ").next().unwrap_or_default().to_owned())
+        }
+        Verdict::Inconclusive { why, .. } if !outcome.undetermined => Some(why.clone()),
+        _ => None,
+    }
+}
+
+/// Shrinks a divergence. Other failures stay as they are.
+fn shrunk(
+    plan: &RecommenderFuzzPlan,
+    index: u64,
+    kind_of_failure: &str,
+    outcome: Outcome,
+) -> (Script, Outcome) {
+    let first = script(plan.seed, index, RUNS);
+    if !matches!(outcome.verdict, Verdict::Diverges(_)) || plan.stop.is_cancelled() {
+        return (first, outcome);
+    }
+    let mut engine = plan.source.make();
+    let smallest = shrink(first, |script| {
+        !plan.stop.is_cancelled()
+            && kind(&play(plan, &mut engine, script.clone())).as_deref() == Some(kind_of_failure)
+    });
+    let outcome = play(plan, &mut engine, smallest.clone());
+    (smallest, outcome)
+}

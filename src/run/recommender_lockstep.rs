@@ -1,0 +1,234 @@
+//! One scenario of the VPA's recommender on one engine, in lockstep with the model.
+//!
+//! Recommendations do not change the pods, so the steps of a scenario are known in advance. What
+//! the engine writes is the input of the model's next run.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::findings::Findings;
+use super::lockstep::{conclude_known, inconclusive};
+use super::recommender::{RecommenderRun, names, undetermined};
+use super::{Note, Outcome, Verdict};
+use crate::compare::recommender::{RunDifference, logs, runs};
+use crate::compare::{FieldDifference, KnownDisagreement};
+use crate::engine::EngineError;
+use crate::engine::recommender::RecommenderEngine;
+use crate::expect::recommender::evaluate;
+use crate::model::rules::{VpaRelease, VpaRules};
+use crate::model::time::Time;
+use crate::model::vpa::{Bound, ClusterChange, RunAt, ScriptStep, Session, Snapshot, Stepped};
+use crate::scenario::vpa::VpaScenario;
+use crate::trace::Trace;
+use crate::trace::recommender::{Entry, RecommenderTrace};
+use crate::world::recommender::script;
+
+/// The number of steps that an engine gets ahead of its answers.
+const AHEAD: usize = 16;
+
+/// The outcome of a scenario before it is run.
+pub(super) fn unfinished(
+    scenario: &Arc<VpaScenario>,
+    engine: &Arc<str>,
+    release: VpaRelease,
+) -> Outcome {
+    Outcome {
+        path: scenario.path.clone(),
+        line: scenario.line,
+        requirement: scenario.requirement.clone(),
+        engine: engine.clone(),
+        release: release.to_string(),
+        ..Outcome::new(&*scenario.id, Verdict::Conforms)
+    }
+}
+
+/// Runs a scenario on an engine, and compares each run with the model.
+pub fn run_recommender(
+    scenario: &Arc<VpaScenario>,
+    engine: &mut dyn RecommenderEngine,
+    name: &Arc<str>,
+    release: VpaRelease,
+    known: &[KnownDisagreement],
+) -> Outcome {
+    let begin = Instant::now();
+    let mut outcome = unfinished(scenario, name, release);
+    let unsupported = scenario.unsupported_on(release);
+    if let Some(why) = unsupported.or_else(|| engine.unsupported_reason(scenario)) {
+        outcome.verdict = Verdict::Skipped { why };
+        return outcome;
+    }
+    let trace =
+        Trace { release: release.to_string(), scenario: scenario.id.clone(), ..Trace::default() };
+    let mut lockstep = Lockstep {
+        findings: Findings::new(trace, known),
+        snapshots: Vec::new(),
+        entries: Vec::new(),
+        why: Vec::new(),
+    };
+    match lockstep.play(scenario, engine, release) {
+        Ok(()) => lockstep.conclude(&mut outcome, scenario, release),
+        Err(error) => outcome.verdict = inconclusive(error),
+    }
+    outcome.elapsed = begin.elapsed();
+    outcome
+}
+
+struct Lockstep<'k> {
+    findings: Findings<'k>,
+    snapshots: Vec<Snapshot>,
+    entries: Vec<Entry>,
+    why: Vec<String>,
+}
+
+impl Lockstep<'_> {
+    fn play(
+        &mut self,
+        scenario: &VpaScenario,
+        engine: &mut dyn RecommenderEngine,
+        release: VpaRelease,
+    ) -> Result<(), EngineError> {
+        let script = script(scenario);
+        let (mut session, log) = Session::open(&script.start, VpaRules::of(release));
+        let started = engine.open(scenario, &script)?;
+        self.found(Time::ZERO, logs(&log, &started));
+        self.entries.push(Entry::Start(started));
+        let mut steps = script.steps.iter();
+        let mut under_way: VecDeque<&ScriptStep> = VecDeque::new();
+        loop {
+            while under_way.len() < AHEAD
+                && let Some(step) = steps.next()
+            {
+                engine.send(step)?;
+                under_way.push_back(step);
+            }
+            let Some(step) = under_way.pop_front() else { break };
+            let observed = engine.receive()?;
+            if self.findings.undetermined.is_none() {
+                self.step(&mut session, step, observed);
+            }
+        }
+        engine.close()
+    }
+
+    /// Compares a step.
+    fn step(&mut self, session: &mut Session, step: &ScriptStep, observed: Stepped) {
+        let predicted = session.step(&step.changes, step.until);
+        if let Some(run) = predicted.runs.iter().find(|run| run.run.is_undetermined) {
+            self.findings.undetermined = Some(undetermined(run.at));
+            return;
+        }
+        if step.changes.contains(&ClusterChange::Restart) {
+            self.entries.push(Entry::Start(observed.log.clone()));
+        }
+        self.found(step.until, logs(&predicted.log, &observed.log));
+        let count = predicted.runs.len().max(observed.runs.len());
+        for index in 0..count {
+            let (ours, theirs) = (predicted.runs.get(index), observed.runs.get(index));
+            if self.findings.divergence.is_none() {
+                self.findings.compared += 1;
+            }
+            let differences = difference(ours, theirs);
+            if !differences.is_empty() && self.findings.divergence.is_none() {
+                let why = explanation(session, &differences);
+                self.why.resize(self.snapshots.len(), String::new());
+                self.why.push(why);
+            }
+            let at = theirs.or(ours).map_or(step.until, |run| run.at);
+            let number = self.snapshots.len() + 1;
+            self.findings.found(number, at, fields(differences));
+            if let Some(run) = theirs {
+                for write in &run.run.writes {
+                    session.objects_mut().apply(write);
+                }
+                self.snapshots.push(Snapshot::of(session.objects(), run));
+                self.entries.push(Entry::Run(run.clone()));
+            }
+        }
+    }
+
+    fn found(&mut self, at: Time, differences: Vec<RunDifference>) {
+        self.findings.found(self.snapshots.len(), at, fields(differences));
+    }
+
+    fn conclude(self, outcome: &mut Outcome, scenario: &Arc<VpaScenario>, release: VpaRelease) {
+        let Lockstep { mut findings, snapshots, entries, why } = self;
+        findings.trace = Trace::default();
+        outcome.unmet = match findings.undetermined {
+            Some(_) => Vec::new(),
+            None => evaluate(scenario, release, &snapshots),
+        };
+        outcome.poisoned = match &findings.divergence {
+            Some(divergence) => snapshots.len().saturating_sub(divergence.tick),
+            None => 0,
+        };
+        let about = |what: &String| Note {
+            line: scenario.line,
+            what: what.clone(),
+            is_about_reading: true,
+        };
+        outcome.notes = scenario.notes.iter().map(about).collect();
+        findings.why = why;
+        conclude_known(outcome, findings);
+        outcome.recommender = Some(Box::new(RecommenderRun {
+            scenario: scenario.clone(),
+            trace: RecommenderTrace {
+                release: release.to_string(),
+                engine: outcome.engine.to_string(),
+                scenario: scenario.id.clone(),
+                hash: scenario.hash.clone(),
+                entries,
+            },
+            snapshots,
+        }));
+    }
+}
+
+fn difference(ours: Option<&RunAt>, theirs: Option<&RunAt>) -> Vec<RunDifference> {
+    let field = |field: &str, model: String, observed: String| {
+        vec![RunDifference { field: field.to_owned(), model, observed }]
+    };
+    match (ours, theirs) {
+        (Some(ours), Some(theirs)) if ours.at == theirs.at => runs(&ours.run, &theirs.run),
+        (ours, theirs) => {
+            let at = |run: Option<&RunAt>| {
+                run.map_or_else(|| "no run".to_owned(), |run| format!("a run at {}", run.at))
+            };
+            field("run", at(ours), at(theirs))
+        }
+    }
+}
+
+fn fields(differences: Vec<RunDifference>) -> Vec<FieldDifference> {
+    let field = |it: RunDifference| FieldDifference {
+        field: it.field,
+        model: it.model,
+        upstream: it.observed,
+    };
+    differences.into_iter().map(field).collect()
+}
+
+/// How the model derived the first amount that differs: `target.cpu of app: …`.
+fn explanation(session: &mut Session, differences: &[RunDifference]) -> String {
+    let now = session.now();
+    for vpa in names(session) {
+        let prefix = format!("{vpa} ");
+        for (container, estimations) in session.recommender().explain(&vpa, now) {
+            for estimation in estimations {
+                let value = match estimation.bound {
+                    Bound::Target => "target",
+                    Bound::Lower => "lowerBound",
+                    Bound::Upper => "upperBound",
+                };
+                let field = format!("{value}.{} of {container}", estimation.resource.name());
+                let is_it = |it: &RunDifference| {
+                    it.field.strip_prefix(&prefix).is_some_and(|rest| rest == field)
+                };
+                if differences.iter().any(is_it) {
+                    return format!("{field}: {estimation}");
+                }
+            }
+        }
+    }
+    String::new()
+}

@@ -1,0 +1,105 @@
+//! Prepares recommenders, and runs the scenarios of a plan on them.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::in_order::in_order;
+use super::plan::{Plan, RecommenderPart};
+use super::recommender_lockstep::{run_recommender, unfinished};
+use super::record::Record;
+use super::{Outcome, Verdict};
+use crate::compare::KnownDisagreement;
+use crate::engine::EngineError;
+use crate::engine::recommender::{RecommenderEngine, RecommenderSource};
+use crate::engine::registry::EngineChoice;
+
+/// Runs the scenarios of the recommender.
+///
+/// # Errors
+/// If the engine of the only release can't be prepared.
+pub(super) fn run(plan: &Plan, record: &mut Record<'_>) -> Result<(), EngineError> {
+    for part in plan.recommender_parts() {
+        if plan.stop.is_cancelled() {
+            break;
+        }
+        let (source, note) = match choose(plan, &part, record) {
+            Ok(choice) => choice,
+            Err(error) if plan.used_releases().len() > 1 => {
+                (RecommenderSource::Broken(error), None)
+            }
+            Err(error) => return Err(error),
+        };
+        record.start(source.name(), note);
+        let begin = Instant::now();
+        run_part(plan, &part, &source, record);
+        record.end_release(part.release, begin.elapsed());
+    }
+    Ok(())
+}
+
+/// The engine, and a note about the choice for the report.
+fn choose(
+    plan: &Plan,
+    part: &RecommenderPart,
+    record: &mut Record<'_>,
+) -> Result<(RecommenderSource, Option<String>), EngineError> {
+    let release = part.release;
+    let recorded = || RecommenderSource::Recorded(plan.traces.clone(), release);
+    let mut progress = |what: &str, fraction| record.preparing(what.to_owned(), fraction);
+    let upstream = match plan.engine {
+        EngineChoice::Model => return Ok((RecommenderSource::Model(release), None)),
+        EngineChoice::Recorded => return Ok((recorded(), None)),
+        _ => RecommenderSource::upstream(release, &plan.stop, &mut progress),
+    };
+    match (plan.engine, upstream) {
+        // A missing engine is replaced by recorded traces. A broken one is reported.
+        (EngineChoice::Best, Err(EngineError::Unavailable { why, hint, .. })) => {
+            let note =
+                format!("using recorded traces, because upstream can't run here: {why}; {hint}");
+            Ok((recorded(), Some(note)))
+        }
+        (_, upstream) => Ok((upstream?, None)),
+    }
+}
+
+fn run_part(
+    plan: &Plan,
+    part: &RecommenderPart,
+    source: &RecommenderSource,
+    record: &mut Record<'_>,
+) {
+    let release = part.release;
+    let name: Arc<str> = source.name();
+    // Known disagreements of upstream do not apply to the model, which agrees with itself.
+    let known: &[KnownDisagreement] =
+        if plan.engine == EngineChoice::Model { &[] } else { &plan.known };
+    let work = |engine: &mut Box<dyn RecommenderEngine>, index: usize| {
+        let scenario = part.scenarios.get(index)?;
+        if plan.stop.is_cancelled() {
+            return None;
+        }
+        let expected = &scenario.expect;
+        if plan.releases_are_default
+            && !expected.is_empty()
+            && scenario.expectations_on(release).next().is_none()
+        {
+            let why = format!(
+                "all its expectations are for releases other than {release}: name one of them with \
+                 --release"
+            );
+            let skipped = unfinished(scenario, &name, release);
+            return Some(Outcome { verdict: Verdict::Skipped { why }, ..skipped });
+        }
+        let outcome = run_recommender(scenario, &mut **engine, &name, release, known);
+        if matches!(outcome.verdict, Verdict::Inconclusive { .. }) && !outcome.undetermined {
+            // A process that has failed does not answer any more.
+            *engine = source.make();
+        }
+        Some(outcome)
+    };
+    let workers = plan.jobs.clamp(1, part.scenarios.len().max(1));
+    in_order(workers, &|| source.make(), &work, &mut |_, outcome| {
+        record.finished_with_known(known, outcome);
+        true
+    });
+}

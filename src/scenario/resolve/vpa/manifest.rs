@@ -1,0 +1,438 @@
+//! Manifests of VPAs and their checkpoints: the rules of the CRD, and those of the VPA's admission
+//! webhook.
+//!
+//! Upstream: `pkg/apis/autoscaling.k8s.io/v1/types.go`,
+//! `pkg/admission-controller/resource/vpa/validation.go`
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::super::Reader;
+use super::super::cursor::{At, Problems};
+use super::super::hpa::only_object;
+use super::super::values::quantity;
+use crate::model::merge_patch::merge_patch;
+use crate::model::quantity::{Format, Quantity};
+use crate::model::selector::{is_dns1123_label, is_dns1123_subdomain};
+use crate::model::vpa::{BUCKETS, Checkpoint, VerticalPodAutoscaler};
+use crate::scenario::decode::{Decoded, Nulls, decode_all};
+use crate::scenario::error::suggest;
+use crate::scenario::node::{Key, Kind, Node};
+use crate::scenario::vpa::manifest::{
+    ControlledValues, UpdateMode, VpaContainerPolicy, VpaManifest, VpaObjectSpec, VpaScalingMode,
+};
+
+const VERSION: &str = "autoscaling.k8s.io/v1";
+const KIND: &str = "VerticalPodAutoscaler";
+const CHECKPOINT: &str = "VerticalPodAutoscalerCheckpoint";
+
+/// A VPA of a scenario.
+#[derive(Clone, Debug)]
+pub(super) struct Vpa {
+    /// The manifest, which edits change.
+    pub(super) manifest: Value,
+    pub(super) object: VerticalPodAutoscaler,
+    /// The line in the scenario.
+    pub(super) line: usize,
+}
+
+impl Vpa {
+    pub(super) fn name(&self) -> &Arc<str> {
+        &self.object.metadata.name.name
+    }
+}
+
+/// Resolves a manifest, inline or from a file. `gate`: the feature gate PerVPAConfig is on.
+pub(super) fn resolve(
+    at: At<'_>,
+    read: Reader<'_>,
+    gate: bool,
+    problems: &mut Problems,
+) -> Option<Vpa> {
+    let (manifest, object) = inline_or_file(KIND, at, read, problems, |at, problems| {
+        let object = checked(at, gate, problems)?;
+        Some((at.node()?.to_json(), object))
+    })?;
+    Some(Vpa { manifest, object, line: at.line })
+}
+
+/// Resolves a checkpoint, inline or from a file.
+pub(super) fn checkpoint(
+    at: At<'_>,
+    read: Reader<'_>,
+    problems: &mut Problems,
+) -> Option<Checkpoint> {
+    inline_or_file(CHECKPOINT, at, read, problems, checked_checkpoint)
+}
+
+/// Calls `check` with the manifest, which may be in a file.
+fn inline_or_file<T>(
+    kind: &str,
+    at: At<'_>,
+    read: Reader<'_>,
+    problems: &mut Problems,
+    check: impl FnOnce(At<'_>, &mut Problems) -> Option<T>,
+) -> Option<T> {
+    let file = at.key("file");
+    let Some(node) = file.node() else { return check(at, problems) };
+    if at.node().is_some_and(|node| matches!(&node.kind, Kind::Map(fields) if fields.len() > 1)) {
+        let what = "expected either `file` or a manifest, found both";
+        problems.plain(at.key_position("file"), what);
+        return None;
+    }
+    let path = node.to_json();
+    let Some(path) = path.as_str() else {
+        problems.plain(file, format!("expected a path, found {}", node.describe()));
+        return None;
+    };
+    let text = match read(path) {
+        Ok(text) => text,
+        Err(why) => {
+            let hint = "the path is relative to the scenario";
+            problems.hint(file, format!("{path} can't be read: {why}"), hint);
+            return None;
+        }
+    };
+    let root = only_object(kind, path, &text, file, problems)?;
+    let inside = problems.len();
+    let checked = check(At::root(&root), problems);
+    problems.in_file(inside, path);
+    checked
+}
+
+/// Applies a JSON merge patch to a manifest, and checks the result. Problems are reported at the
+/// patch.
+pub(super) fn edited(
+    vpa: &Vpa,
+    patch: &Value,
+    at: At<'_>,
+    gate: bool,
+    problems: &mut Problems,
+) -> Option<Vpa> {
+    let mut manifest = vpa.manifest.clone();
+    let spec = manifest.get("spec").cloned();
+    merge_patch(&mut manifest, patch);
+    let root = node(&manifest, at.line, at.column);
+    let mut object = checked(At::root(&root), gate, problems)?;
+    if object.metadata.name != vpa.object.metadata.name {
+        problems.plain(at, "the name and the namespace of a VPA can't be edited");
+        return None;
+    }
+    let generation = vpa.object.metadata.generation;
+    object.metadata.generation = generation + i64::from(spec.as_ref() != manifest.get("spec"));
+    Some(Vpa { manifest, object, line: vpa.line })
+}
+
+/// A tree of a value, all of which is at one position.
+fn node(value: &Value, line: usize, column: usize) -> Node {
+    let kind = match value {
+        Value::Array(items) => {
+            Kind::List(items.iter().map(|item| node(item, line, column)).collect())
+        }
+        Value::Object(fields) => {
+            let entry = |(text, value): (&String, &Value)| {
+                (Key { text: text.clone(), line, column }, node(value, line, column))
+            };
+            Kind::Map(fields.iter().map(entry).collect())
+        }
+        Value::String(text) => Kind::Scalar { text: text.clone(), plain: false },
+        scalar => Kind::Scalar { text: scalar.to_string(), plain: true },
+    };
+    Node { line, column, kind }
+}
+
+/// Checks a VPA.
+fn checked(at: At<'_>, gate: bool, problems: &mut Problems) -> Option<VerticalPodAutoscaler> {
+    let before = problems.len();
+    version_and_kind(KIND, at, problems);
+    let typed: VpaManifest = match decode_all(at.node()?, Nulls::Absent) {
+        Ok(Decoded { value, malformed }) => {
+            malformed.into_iter().for_each(|problem| problems.add(problem));
+            value
+        }
+        Err(problem) => {
+            problems.add(problem);
+            return None;
+        }
+    };
+    name_and_namespace(at, problems);
+    let at_spec = at.key("spec");
+    match &typed.spec {
+        None => problems.plain(at, "missing field `spec`"),
+        Some(spec) => check_spec(spec, at_spec, gate, problems),
+    }
+    if problems.len() > before {
+        return None;
+    }
+    let mut value = without_nulls(at.node()?.to_json());
+    prepare(&mut value);
+    match serde_json::from_value::<VerticalPodAutoscaler>(value) {
+        Ok(object) => Some(object),
+        Err(error) => {
+            problems.plain(at, format!("the manifest can't be read: {error}"));
+            None
+        }
+    }
+}
+
+/// Fills in the namespace and the generation, and removes the status.
+fn prepare(value: &mut Value) {
+    let Value::Object(fields) = value else { return };
+    fields.remove("status");
+    if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
+        metadata.entry("namespace").or_insert_with(|| "default".into());
+        metadata.insert("generation".to_owned(), 1.into());
+    }
+}
+
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.into_iter().filter(|(_, value)| !value.is_null());
+            let fields = fields.map(|(name, value)| (name, without_nulls(value)));
+            Value::Object(fields.collect::<Map<_, _>>())
+        }
+        Value::Array(items) => items.into_iter().map(without_nulls).collect(),
+        scalar => scalar,
+    }
+}
+
+fn version_and_kind(kind: &str, at: At<'_>, problems: &mut Problems) {
+    for (field, wanted) in [("apiVersion", VERSION), ("kind", kind)] {
+        let value = at.key(field);
+        let Some(node) = value.node() else {
+            problems.hint(at, format!("missing field `{field}`"), format!("`{field}: {wanted}`"));
+            continue;
+        };
+        let found = node.to_json();
+        if found.as_str() != Some(wanted) {
+            let what = format!("expected {field} `{wanted}`, found {}", node.describe());
+            problems
+                .add(value.problem(what, suggest(found.as_str().unwrap_or_default(), [wanted])));
+        }
+    }
+}
+
+fn name_and_namespace(at: At<'_>, problems: &mut Problems) {
+    let metadata = at.key("metadata");
+    let text = |field: &str| {
+        let value = metadata.key(field).node()?.to_json();
+        value.as_str().map(str::to_owned)
+    };
+    match text("name") {
+        None => {
+            let hint = "for instance `metadata: {name: web}`";
+            problems.hint(metadata, "missing field `metadata.name`", hint);
+        }
+        Some(name) => {
+            if let Some(wrong) = is_dns1123_subdomain(&name, "name").into_iter().next() {
+                let what = format!("{name:?} is not a valid name: {wrong}");
+                problems.plain(metadata.key("name"), what);
+            }
+        }
+    }
+    if let Some(namespace) = text("namespace")
+        && !is_dns1123_label(&namespace).is_empty()
+    {
+        let what = format!("{namespace:?} is not a valid namespace");
+        problems.plain(metadata.key("namespace"), what);
+    }
+}
+
+fn check_spec(spec: &VpaObjectSpec, at: At<'_>, gate: bool, problems: &mut Problems) {
+    let target = at.key("targetRef");
+    match &spec.target_ref {
+        None => {
+            let hint =
+                "for instance `targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}`";
+            problems.hint(at, "missing field `targetRef`", hint);
+        }
+        Some(reference) => {
+            let fields = [
+                ("apiVersion", &reference.api_version),
+                ("kind", &reference.kind),
+                ("name", &reference.name),
+            ];
+            for (field, value) in fields {
+                if value.as_ref().is_none_or(String::is_empty) {
+                    problems.plain(target, format!("missing field `targetRef.{field}`"));
+                }
+            }
+        }
+    }
+    if let Some(policy) = &spec.update_policy {
+        let at = at.key("updatePolicy");
+        match policy.update_mode {
+            None => webhook(at, "`updateMode` is required in `updatePolicy`", problems),
+            Some(UpdateMode::InPlace) => {
+                let what = "`updateMode: InPlace` requires the feature gate InPlace";
+                webhook(at.key("updateMode"), what, problems);
+            }
+            Some(_) => {}
+        }
+        if policy.min_replicas.is_some_and(|replicas| replicas < 1) {
+            webhook(at.key("minReplicas"), "`minReplicas` must be positive", problems);
+        }
+        if policy.evict_after_oom_seconds.is_some() && !gate {
+            requires_gate("evictAfterOOMSeconds", at, problems);
+        }
+    }
+    let recommenders = spec.recommenders.as_deref().unwrap_or_default();
+    if recommenders.len() > 1 {
+        let what = format!("a VPA has at most one recommender, found {}", recommenders.len());
+        webhook(at.key("recommenders"), &what, problems);
+    }
+    for (index, recommender) in recommenders.iter().enumerate() {
+        if recommender.name.is_none() {
+            problems.plain(at.key("recommenders").index(index), "missing field `name`");
+        }
+    }
+    let policies = spec.resource_policy.as_ref().and_then(|it| it.container_policies.as_deref());
+    for (index, policy) in policies.unwrap_or_default().iter().enumerate() {
+        let at = at.key("resourcePolicy").key("containerPolicies").index(index);
+        check_policy(policy, at, gate, problems);
+    }
+}
+
+/// Adds a problem that the VPA's admission webhook reports.
+fn webhook(at: At<'_>, what: &str, problems: &mut Problems) {
+    problems.hint(at, what, "the VPA's admission webhook rejects it");
+}
+
+fn requires_gate(field: &str, at: At<'_>, problems: &mut Problems) {
+    let what = format!("`{field}` requires the feature gate PerVPAConfig");
+    let hint = "add `feature-gates: PerVPAConfig=true` to `recommender.flags`";
+    problems.hint(at.key_position(field), what, hint);
+}
+
+fn check_policy(policy: &VpaContainerPolicy, at: At<'_>, gate: bool, problems: &mut Problems) {
+    if policy.container_name.as_ref().is_none_or(String::is_empty) {
+        webhook(at, "missing field `containerName`", problems);
+    }
+    if policy.mode == Some(VpaScalingMode::Off)
+        && policy.controlled_values == Some(ControlledValues::RequestsAndLimits)
+    {
+        let what = "`controlledValues: RequestsAndLimits` has no effect with `mode: Off`";
+        webhook(at.key_position("controlledValues"), what, problems);
+    }
+    for (index, resource) in policy.controlled_resources.iter().flatten().enumerate() {
+        if !matches!(resource.as_str(), "cpu" | "memory") {
+            let at = at.key("controlledResources").index(index);
+            let hint = suggest(resource, ["cpu", "memory"]);
+            problems.add(at.problem(format!("unknown resource `{resource}`"), hint));
+        }
+    }
+    let none = BTreeMap::new();
+    let list = |list: &Option<crate::scenario::vpa::manifest::AllowedAmounts>| {
+        list.as_ref().map_or(none.clone(), |list| list.0.clone())
+    };
+    let (min, max) = (list(&policy.min_allowed), list(&policy.max_allowed));
+    for (field, list) in [("minAllowed", &min), ("maxAllowed", &max)] {
+        for (resource, amount) in list {
+            check_unit(resource, amount, at.key(field).key(resource), problems);
+        }
+    }
+    for (resource, least) in &min {
+        if let Some(most) = max.get(resource).filter(|most| most.compare(least).is_lt()) {
+            let what = format!("maxAllowed {most} of {resource} is less than minAllowed {least}");
+            webhook(at.key("maxAllowed").key(resource), &what, problems);
+        }
+    }
+    check_gated(policy, at, gate, problems);
+}
+
+/// Checks the fields that require the feature gate PerVPAConfig.
+fn check_gated(policy: &VpaContainerPolicy, at: At<'_>, gate: bool, problems: &mut Problems) {
+    let fields = [
+        "oomBumpUpRatio",
+        "oomMinBumpUp",
+        "memoryAggregationIntervalSeconds",
+        "memoryAggregationIntervalCount",
+    ];
+    for field in at.given(&fields) {
+        if !gate {
+            requires_gate(field, at, problems);
+        }
+    }
+    let amounts =
+        [("oomBumpUpRatio", &policy.oom_bump_up_ratio), ("oomMinBumpUp", &policy.oom_min_bump_up)];
+    for (field, text) in amounts {
+        let Some(text) = text else { continue };
+        quantity(text, at.key(field), problems);
+        let Ok(amount) = Quantity::parse(text) else { continue };
+        let least = if field == "oomBumpUpRatio" { 1000 } else { 0 };
+        if amount.milli() < least {
+            let what = format!("`{field}` must be at least {}, found {text}", least / 1000);
+            webhook(at.key(field), &what, problems);
+        }
+    }
+    let numbers = [
+        (
+            "memoryAggregationIntervalSeconds",
+            policy.memory_aggregation_interval_seconds.map(i64::from),
+        ),
+        ("memoryAggregationIntervalCount", policy.memory_aggregation_interval_count),
+    ];
+    for (field, number) in numbers {
+        if number.is_some_and(|number| number < 1) {
+            problems.plain(at.key(field), format!("`{field}` must be at least 1"));
+        }
+    }
+}
+
+/// Checks that an amount is a whole number of milli-CPUs or bytes.
+fn check_unit(resource: &str, amount: &Quantity, at: At<'_>, problems: &mut Problems) {
+    let milli = Quantity::from_milli(amount.milli(), Format::DecimalSI);
+    match resource {
+        "cpu" if milli.compare(amount).is_ne() => {
+            webhook(at, &format!("{amount} is not a whole number of milli-CPUs"), problems);
+        }
+        "memory" if amount.milli() % 1000 != 0 || milli.compare(amount).is_ne() => {
+            webhook(at, &format!("{amount} is not a whole number of bytes"), problems);
+        }
+        "cpu" | "memory" => {}
+        _ => {
+            let hint = suggest(resource, ["cpu", "memory"]);
+            problems.add(at.problem(format!("unknown resource `{resource}`"), hint));
+        }
+    }
+}
+
+/// Checks a checkpoint.
+fn checked_checkpoint(at: At<'_>, problems: &mut Problems) -> Option<Checkpoint> {
+    let before = problems.len();
+    version_and_kind(CHECKPOINT, at, problems);
+    name_and_namespace(at, problems);
+    for field in ["vpaObjectName", "containerName"] {
+        if at.key("spec").key(field).node().is_none() {
+            problems.plain(at.key("spec"), format!("missing field `spec.{field}`"));
+        }
+    }
+    for histogram in ["cpuHistogram", "memoryHistogram"] {
+        let weights = at.key("status").key(histogram).key("bucketWeights");
+        let Some(Kind::Map(entries)) = weights.node().map(|node| &node.kind) else { continue };
+        for (key, _) in entries {
+            if !key.text.parse::<usize>().is_ok_and(|bucket| bucket < BUCKETS) {
+                let what =
+                    format!("expected a bucket from 0 to {}, found {}", BUCKETS - 1, key.text);
+                problems.plain(weights.key_position(&key.text), what);
+            }
+        }
+    }
+    if problems.len() > before {
+        return None;
+    }
+    let mut value = without_nulls(at.node()?.to_json());
+    if let Some(Value::Object(metadata)) = value.get_mut("metadata") {
+        metadata.entry("namespace").or_insert_with(|| "default".into());
+    }
+    match serde_json::from_value::<Checkpoint>(value) {
+        Ok(checkpoint) => Some(checkpoint),
+        Err(error) => {
+            problems.plain(at.key("status"), format!("the checkpoint can't be read: {error}"));
+            None
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! Resolves a scenario of the VPA's recommender.
+
+mod expect;
+mod manifest;
+mod timeline;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use self::manifest::{Vpa, checkpoint};
+use super::cursor::{At, Problems};
+use super::recordings::Recordings;
+use super::{Reader, check_kind, head, metrics};
+use crate::model::selector::{is_dns1123_label, is_label_key, is_label_value};
+use crate::model::time::{Span, Time};
+use crate::model::vpa::{GoTime, RecommenderFlags, Script, Start};
+use crate::scenario::decode::{self, Decoded};
+use crate::scenario::error::{Problem, suggest};
+use crate::scenario::hash;
+use crate::scenario::node::Node;
+use crate::scenario::raw::Workload;
+use crate::scenario::resolved::{Container, Metrics, ResourceUsage, UsageSource};
+use crate::scenario::vpa::raw::{RecommenderSettings, ScriptFields, VpaScenarioFile};
+use crate::scenario::vpa::{History, VpaScenario, VpaWorkload};
+
+/// The largest number of runs of the recommender: 100 days of one per minute.
+const MOST_RUNS: i64 = 144_000;
+
+/// The number of containers in the history of all pods, times their samples.
+const MOST_HISTORY: i64 = 1_000_000;
+
+/// Resolves a file.
+pub(in crate::scenario) fn resolve(
+    path: &str,
+    root: &Node,
+    read: Reader<'_>,
+) -> Result<VpaScenario, Vec<Problem>> {
+    check_kind(root).map_err(|problem| vec![problem])?;
+    if root.entry("hpa").or(root.entry("hpas")).is_some() {
+        let at = At::root(root);
+        let name = if root.entry("hpa").is_some() { "hpa" } else { "hpas" };
+        let what = format!("a scenario can't have both `{name}` and a VPA");
+        let hint = "make two scenarios: one for each autoscaler".to_owned();
+        return Err(vec![at.key_position(name).problem(what, Some(hint))]);
+    }
+    let decoded = decode::decode_all(root, decode::Nulls::Refused);
+    let Decoded { value: file, malformed } = decoded.map_err(|problem| vec![problem])?;
+    let mut problems = Problems::new(malformed);
+    let at = At::root(root);
+    let scenario = scenario(path, &file, at, read, &mut problems);
+    problems.into_result()?;
+    scenario.ok_or_else(|| {
+        vec![at.problem("a problem without a message: please report this file", None)]
+    })
+}
+
+/// Resolves the scenario. After problems, the result is absent or incomplete.
+fn scenario(
+    path: &str,
+    file: &VpaScenarioFile,
+    at: At<'_>,
+    read: Reader<'_>,
+    problems: &mut Problems,
+) -> Option<VpaScenario> {
+    head(&file.requirement, file.upstream.as_deref(), at, problems);
+    if let Some(script) = &file.script {
+        return of_script(path, file, script, at, problems);
+    }
+    let recommender = at.key("recommender");
+    let start = start(&file.recommender, recommender.key("start"), problems);
+    let (flags, parsed_flags) = flags(&file.recommender, recommender.key("flags"), problems);
+    let vpas = vpas(file, at, read, parsed_flags.per_vpa_config, problems);
+    let target = vpas.first().map(|vpa| vpa.object.spec.target_ref.clone());
+    let name = target.as_ref().map_or("", |target| &target.name);
+    let workload = workload(&file.workload, name, at.key("workload"), problems);
+    let mut recordings = Recordings::new(read, file.until);
+    let metrics = usage(file, &workload, at.key("metrics"), &mut recordings, problems);
+    let history = history(file, &workload, at.key("history"), read, problems);
+    if history.is_some() && parsed_flags.uses_checkpoints() {
+        let hint = "add `storage: prometheus` to `recommender.flags`, or remove the history";
+        let what = "the recommender reads checkpoints instead of a history";
+        problems.hint(at.key("history"), what, hint);
+    }
+    check_runs(file, &parsed_flags, at, problems);
+    let checkpoints: Vec<_> = (0..file.checkpoints.len())
+        .filter_map(|index| checkpoint(at.key("checkpoints").index(index), read, problems))
+        .collect();
+    let context = timeline::Context { vpas: &vpas, workload: &workload, until: file.until };
+    let gate = parsed_flags.per_vpa_config;
+    let events = timeline::resolve(&context, file, at.key("timeline"), read, gate, problems);
+    let expect = expect::resolve(file, &vpas, &workload, at.key("expect"), problems);
+    let first = vpas.first()?;
+    let mut scenario = VpaScenario {
+        id: path.to_owned(),
+        path: path.to_owned(),
+        line: first.line,
+        requirement: file.requirement.trim().to_owned(),
+        upstream: file.upstream.clone().unwrap_or_default(),
+        covers: file.covers.clone(),
+        releases: file.releases,
+        hash: String::new(),
+        notes: recordings.into_notes(),
+        start,
+        flags,
+        parsed_flags,
+        namespace: first.object.metadata.name.namespace.clone(),
+        target: target?,
+        vpas: vpas.iter().map(|vpa| vpa.object.clone()).collect(),
+        checkpoints,
+        workload,
+        metrics,
+        history,
+        timeline: events,
+        until: file.until,
+        expect,
+        script: None,
+    };
+    scenario.hash = hash_of(&scenario, file);
+    Some(scenario)
+}
+
+/// Resolves the usage in metrics.k8s.io.
+fn usage(
+    file: &VpaScenarioFile,
+    workload: &VpaWorkload,
+    at: At<'_>,
+    recordings: &mut Recordings<'_>,
+    problems: &mut Problems,
+) -> Metrics {
+    let sampling = file.metrics.sampling;
+    let raw = Metrics { resources: file.metrics.resource.clone(), sampling, ..Metrics::default() };
+    let typed = typed_workload(workload);
+    let metrics = metrics::usage(raw, &typed, file.until, at, recordings, problems);
+    check_usage(&metrics.resources, workload, at.key("resource"), problems);
+    metrics
+}
+
+/// Resolves a scenario that is given as a script.
+fn of_script(
+    path: &str,
+    file: &VpaScenarioFile,
+    script: &Value,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Option<VpaScenario> {
+    let others = ["vpa", "vpas", "checkpoints", "workload", "metrics", "history", "timeline"];
+    for name in at.given(&others) {
+        let what = format!("`{name}` can't be combined with `script`");
+        problems.plain(at.key_position(name), what);
+    }
+    let recommender = at.key("recommender");
+    let start = start(&file.recommender, recommender.key("start"), problems);
+    let (flags, parsed) = flags(&file.recommender, recommender.key("flags"), problems);
+    let fields = match serde_json::from_value::<ScriptFields>(script.clone()) {
+        Ok(fields) => fields,
+        Err(error) => {
+            problems.plain(at.key("script"), format!("the script can't be read: {error}"));
+            return None;
+        }
+    };
+    let end = fields.steps.last().map_or(Time::ZERO, |step| step.until);
+    if end != file.until {
+        let what = format!("expected {end}, the end of the last step, found {}", file.until);
+        problems.plain(at.key("until"), what);
+    }
+    if !fields.steps.is_sorted_by_key(|step| step.until) {
+        problems.plain(at.key("script").key("steps"), "the steps are not in the order of time");
+    }
+    check_runs(file, &parsed, at, problems);
+    let hashed = json!({ "start": start.unix(), "flags": flags, "script": script });
+    let ScriptFields { objects, history, steps } = fields;
+    let start = Start { at: start, flags: parsed, objects, history };
+    let script = Script { name: path.to_owned(), flags, start, steps };
+    Some(VpaScenario {
+        requirement: file.requirement.trim().to_owned(),
+        upstream: file.upstream.clone().unwrap_or_default(),
+        covers: file.covers.clone(),
+        releases: file.releases,
+        hash: hash::of_value(&hashed, std::iter::empty()),
+        line: at.key_position("script").line,
+        expect: file.expect.clone(),
+        ..VpaScenario::of_script(script)
+    })
+}
+
+/// The hash of everything that affects a run.
+fn hash_of(scenario: &VpaScenario, file: &VpaScenarioFile) -> String {
+    let json = |value: serde_json::Result<Value>| value.unwrap_or_default();
+    let mut timeline: Vec<_> = file.timeline.iter().collect();
+    timeline.sort_by_key(|event| event.at);
+    let set = scenario.timeline.iter().filter_map(|event| match &event.action {
+        crate::scenario::vpa::VpaAction::SetCheckpoint(checkpoint) => Some(checkpoint),
+        _ => None,
+    });
+    let value = json!({
+        "start": scenario.start.unix(),
+        "flags": scenario.flags,
+        "vpas": json(serde_json::to_value(&scenario.vpas)),
+        "checkpoints": json(serde_json::to_value(&scenario.checkpoints)),
+        "workload": json(serde_json::to_value(&scenario.workload)),
+        "metrics": json(serde_json::to_value(&scenario.metrics)),
+        "history": json(serde_json::to_value(&scenario.history)),
+        "timeline": json(serde_json::to_value(&timeline)),
+        "setCheckpoints": json(serde_json::to_value(set.collect::<Vec<_>>())),
+        "until": scenario.until.to_string(),
+    });
+    hash::of_value(&value, scenario.metrics.recorded())
+}
+
+fn start(settings: &RecommenderSettings, at: At<'_>, problems: &mut Problems) -> GoTime {
+    let Some(text) = &settings.start else { return GoTime::from_unix(946_684_800) };
+    match text.parse::<jiff::Timestamp>() {
+        Ok(timestamp) if timestamp.subsec_nanosecond() == 0 => GoTime::from_timestamp(timestamp),
+        _ => {
+            let what = format!("expected a date and time in whole seconds, found {text}");
+            problems.hint(at, what, "for instance 2024-03-01T12:00:00Z");
+            GoTime::from_unix(0)
+        }
+    }
+}
+
+fn flags(
+    settings: &RecommenderSettings,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> (BTreeMap<String, String>, RecommenderFlags) {
+    let mut flags = BTreeMap::new();
+    for (name, value) in &settings.flags {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            Value::Bool(_) | Value::Number(_) => value.to_string(),
+            _ => {
+                problems.plain(at.key(name), format!("expected a value of the flag `{name}`"));
+                continue;
+            }
+        };
+        let name = name.trim_start_matches('-');
+        match RecommenderFlags::parse(&BTreeMap::from([(name.to_owned(), text.clone())])) {
+            Ok(_) => drop(flags.insert(name.to_owned(), text)),
+            Err(_) if !RecommenderFlags::NAMES.contains(&name) => {
+                let what =
+                    format!("the recommender has no flag `{name}`, or it has no effect here");
+                let hint = suggest(name, RecommenderFlags::NAMES);
+                problems.add(at.key_position(name).problem(what, hint));
+            }
+            Err(error) => problems.plain(at.key(name), format!("flag `{name}`: {}", error.why)),
+        }
+    }
+    let parsed = RecommenderFlags::parse(&flags).unwrap_or_default();
+    (flags, parsed)
+}
+
+/// Resolves `vpa`, or each of `vpas`.
+fn vpas(
+    file: &VpaScenarioFile,
+    at: At<'_>,
+    read: Reader<'_>,
+    gate: bool,
+    problems: &mut Problems,
+) -> Vec<Vpa> {
+    let several = at.key("vpas");
+    let places: Vec<At<'_>> = match (&file.vpa, several.node()) {
+        (Some(_), None) => vec![at.key("vpa")],
+        (None, _) => (0..file.vpas.len()).map(|index| several.index(index)).collect(),
+        (Some(_), Some(_)) => {
+            let what = "expected either `vpa` or `vpas`, found both";
+            problems.hint(at.key_position("vpas"), what, "list them all in `vpas`");
+            return Vec::new();
+        }
+    };
+    if places.is_empty() {
+        problems.plain(several, "expected at least one VPA");
+    }
+    let mut vpas: Vec<Vpa> = Vec::new();
+    for at in places {
+        let Some(vpa) = manifest::resolve(at, read, gate, problems) else { continue };
+        let name = vpa.name();
+        if vpas.iter().any(|other| other.name() == name) {
+            problems.plain(at, format!("another VPA is also named `{name}`"));
+        }
+        vpas.push(vpa);
+    }
+    vpas
+}
+
+fn workload(given: &VpaWorkload, target: &str, at: At<'_>, problems: &mut Problems) -> VpaWorkload {
+    let mut workload = given.clone();
+    if workload.labels.is_empty() {
+        workload.labels.insert("app".to_owned(), target.to_owned());
+    }
+    if workload.containers.is_empty() {
+        let container = Container { name: "app".into(), requests: BTreeMap::new() };
+        workload.containers.push(container);
+    }
+    for (field, labels) in [("labels", &given.labels), ("podLabels", &given.pod_labels)] {
+        for (key, value) in labels {
+            let wrong = is_label_key(key).into_iter().chain(is_label_value(value)).next();
+            if let Some(wrong) = wrong {
+                let what = format!("`{key}: {value}` is not a valid label: {wrong}");
+                problems.plain(at.key(field).key(key), what);
+            }
+        }
+    }
+    let containers = given.containers.iter().map(|container| &container.name);
+    let names: Vec<&Arc<str>> = containers.chain(&given.init_containers).collect();
+    for (index, name) in names.iter().enumerate() {
+        let at = match index.checked_sub(given.containers.len()) {
+            None => at.key("containers").index(index).key("name"),
+            Some(init) => at.key("initContainers").index(init),
+        };
+        if !is_dns1123_label(name).is_empty() {
+            problems.plain(at, format!("`{name}` is not a valid name of a container"));
+        } else if names[..index].contains(name) {
+            problems.plain(at, format!("duplicate container `{name}`"));
+        }
+    }
+    workload
+}
+
+/// The workload in the form of scenarios of the HPA, for the checks of its usage.
+fn typed_workload(workload: &VpaWorkload) -> Workload {
+    let replicas = i32::try_from(workload.replicas).unwrap_or(i32::MAX);
+    Workload { replicas, containers: workload.containers.clone(), ..Workload::default() }
+}
+
+/// Checks that usage is given by container if there are several.
+fn check_usage(
+    usage: &[ResourceUsage],
+    workload: &VpaWorkload,
+    at: At<'_>,
+    problems: &mut Problems,
+) {
+    if workload.containers.len() < 2 {
+        return;
+    }
+    for (index, usage) in usage.iter().enumerate() {
+        if !matches!(usage.source, UsageSource::PerContainer(_)) {
+            let hint = "use `containers`, with a value for each container";
+            problems.hint(at.index(index), "the pods have several containers", hint);
+        }
+    }
+}
+
+fn history(
+    file: &VpaScenarioFile,
+    workload: &VpaWorkload,
+    at: At<'_>,
+    read: Reader<'_>,
+    problems: &mut Problems,
+) -> Option<History> {
+    let mut history = file.history.clone()?;
+    let end = Time::ZERO + history.length;
+    let samples = history.length.0 / history.step.0.max(1);
+    let containers = i64::try_from(workload.containers.len()).unwrap_or(i64::MAX);
+    let pods = i64::from(workload.replicas);
+    if samples.saturating_mul(containers).saturating_mul(pods) > MOST_HISTORY {
+        problems.hint(at, "the history has too many samples", "choose a longer `step`");
+    }
+    let mut recordings = Recordings::new(read, end);
+    let raw = Metrics { resources: history.resource, ..Metrics::default() };
+    let typed = typed_workload(workload);
+    let metrics = metrics::usage(raw, &typed, end, at, &mut recordings, problems);
+    check_usage(&metrics.resources, workload, at.key("resource"), problems);
+    history.resource = metrics.resources;
+    Some(history)
+}
+
+fn check_runs(
+    file: &VpaScenarioFile,
+    flags: &RecommenderFlags,
+    at: At<'_>,
+    problems: &mut Problems,
+) {
+    let interval: Span = flags.recommender_interval;
+    let runs = file.until.since_start().0 / interval.0.max(1);
+    if runs > MOST_RUNS {
+        let what =
+            format!("the scenario has {runs} runs of the recommender; the limit is {MOST_RUNS}");
+        let hint = "choose a shorter time, or a longer `recommender-interval`";
+        problems.hint(at.key("until"), what, hint);
+    } else if runs == 0 {
+        let what = format!("the recommender runs for the first time at {interval}");
+        problems.hint(at.key("until"), what, "choose a later end");
+    }
+}

@@ -1,0 +1,208 @@
+//! Scenarios of the recommender of the Vertical Pod Autoscaler: files with `vpa` in place of `hpa`.
+//!
+//! `raw` has the types that serde reads, and `resolve::vpa` checks them. [`VpaScenario`] is the
+//! result.
+
+mod expectation;
+pub(super) mod manifest;
+pub(super) mod raw;
+mod releases;
+pub(super) mod timeline;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::json;
+
+pub(super) use self::expectation::ExpectedAmount;
+pub use self::expectation::{
+    AmountRange, ExpectedAmounts, ExpectedVpaCondition, VpaExpectation, VpaValue,
+};
+pub use self::raw::{History, VpaWorkload};
+pub use self::releases::VpaReleaseRange;
+pub(super) use self::timeline::VpaTimelineEvent;
+pub use self::timeline::{LateMetrics, OomKillOfPods, OomSeen, PodEviction, Relabel, VpaAction};
+use super::node::Node;
+use super::resolved::Metrics;
+use crate::model::rules::VpaRelease;
+use crate::model::time::{Span, Time};
+use crate::model::vpa::{
+    Checkpoint, ClusterChange, GoTime, ObjectName, RecommenderFlags, Script, Start, TargetRef,
+    VerticalPodAutoscaler,
+};
+
+/// A scenario of the recommender.
+#[derive(Clone, PartialEq, Debug)]
+pub struct VpaScenario {
+    /// The path below the fixtures without extension, or the file.
+    pub id: String,
+    /// The file, for messages.
+    pub path: String,
+    /// The line of the first VPA.
+    pub line: usize,
+    /// The requirement, in one sentence.
+    pub requirement: String,
+    /// A link to the source of the requirement; may be empty.
+    pub upstream: String,
+    /// The ids of the rules that the scenario shows.
+    pub covers: Vec<String>,
+    /// The releases that the requirement applies to.
+    pub releases: VpaReleaseRange,
+    /// The hash of everything that affects a run.
+    pub hash: String,
+    /// Notes on how the file was read.
+    pub notes: Vec<String>,
+    /// The time of t=0.
+    pub start: GoTime,
+    /// The flags that are set, by their upstream names.
+    pub flags: BTreeMap<String, String>,
+    /// All flags.
+    pub parsed_flags: RecommenderFlags,
+    /// The VPAs at the start, in the order of the file.
+    pub vpas: Vec<VerticalPodAutoscaler>,
+    /// The checkpoints at the start.
+    pub checkpoints: Vec<Checkpoint>,
+    /// The namespace of the workload.
+    pub namespace: Arc<str>,
+    /// The workload: the target of the first VPA.
+    pub target: TargetRef,
+    /// The pods of the workload.
+    pub workload: VpaWorkload,
+    /// The usage; only resources and sampling.
+    pub metrics: Metrics,
+    /// The samples before the start.
+    pub history: Option<History>,
+    /// The events, sorted by time.
+    pub timeline: Vec<VpaEvent>,
+    /// The end.
+    pub until: Time,
+    /// The expectations.
+    pub expect: Vec<VpaExpectation>,
+    /// The changes of the cluster, in place of workload, metrics and timeline.
+    pub script: Option<Script>,
+}
+
+/// An event of the timeline.
+#[derive(Clone, PartialEq, Debug)]
+pub struct VpaEvent {
+    /// The time since the start.
+    pub at: Time,
+    /// The duration; `None` means until the end of the scenario.
+    pub lasts: Option<Span>,
+    /// The action.
+    pub action: VpaAction,
+    /// Line in the file, from 1.
+    pub line: usize,
+}
+
+impl VpaEvent {
+    /// Returns true if an action with a duration is in effect.
+    #[must_use]
+    pub fn is_active(&self, at: Time) -> bool {
+        self.at <= at && self.lasts.is_none_or(|lasts| at < self.at + lasts)
+    }
+}
+
+impl VpaScenario {
+    /// The names of the VPAs at the start.
+    pub fn names(&self) -> impl Iterator<Item = &ObjectName> {
+        self.vpas.iter().map(|vpa| &vpa.metadata.name)
+    }
+
+    /// The reason why a release does not support the scenario, if it does not.
+    #[must_use]
+    pub fn unsupported_on(&self, release: VpaRelease) -> Option<String> {
+        let is_supported = self.releases.contains(release);
+        (!is_supported).then(|| format!("the scenario is for {}", self.releases))
+    }
+
+    /// The expectations that apply to a release.
+    pub fn expectations_on(&self, release: VpaRelease) -> impl Iterator<Item = &VpaExpectation> {
+        self.expect.iter().filter(move |expected| expected.releases.contains(release))
+    }
+}
+
+/// Writes a script as a scenario file.
+///
+/// # Errors
+/// If a value can't be written as JSON.
+pub fn script_to_yaml(
+    script: &Script,
+    requirement: &str,
+    schema: &str,
+) -> Result<String, serde_json::Error> {
+    let fields = raw::ScriptFields {
+        objects: script.start.objects.clone(),
+        history: script.start.history.clone(),
+        steps: script.steps.clone(),
+    };
+    let until = script.steps.last().map_or(Time::ZERO, |step| step.until);
+    let value = json!({
+        "apiVersion": super::kinds::API_VERSION,
+        "kind": "Scenario",
+        "requirement": requirement,
+        "recommender": {
+            "start": script.start.at.to_string(),
+            "flags": script.flags,
+        },
+        "script": serde_json::to_value(fields)?,
+        "until": until.to_string(),
+    });
+    let text = value.as_object().map(super::write::document).unwrap_or_default();
+    Ok(format!("# yaml-language-server: $schema={schema}\n{text}"))
+}
+
+impl VpaScenario {
+    /// The scenario of a script, without a file.
+    #[must_use]
+    pub fn of_script(script: Script) -> VpaScenario {
+        let vpas: Vec<VerticalPodAutoscaler> =
+            script.start.objects.iter().filter_map(vpa_of).cloned().collect();
+        let until = script.steps.last().map_or(Time::ZERO, |step| step.until);
+        let Start { at, flags, .. } = &script.start;
+        VpaScenario {
+            id: script.name.clone(),
+            path: script.name.clone(),
+            line: 1,
+            requirement: String::new(),
+            upstream: String::new(),
+            covers: Vec::new(),
+            releases: VpaReleaseRange::default(),
+            hash: String::new(),
+            notes: Vec::new(),
+            start: *at,
+            flags: script.flags.clone(),
+            parsed_flags: flags.clone(),
+            checkpoints: Vec::new(),
+            namespace: vpas
+                .first()
+                .map(|vpa| vpa.metadata.name.namespace.clone())
+                .unwrap_or_default(),
+            target: vpas.first().map_or_else(
+                || TargetRef {
+                    api_version: String::new(),
+                    kind: String::new(),
+                    name: String::new(),
+                },
+                |vpa| vpa.spec.target_ref.clone(),
+            ),
+            vpas,
+            workload: VpaWorkload::default(),
+            metrics: Metrics::default(),
+            history: None,
+            timeline: Vec::new(),
+            until,
+            expect: Vec::new(),
+            script: Some(script),
+        }
+    }
+}
+
+fn vpa_of(change: &ClusterChange) -> Option<&VerticalPodAutoscaler> {
+    if let ClusterChange::SetVpa(vpa) = change { Some(vpa) } else { None }
+}
+
+/// Returns true if the file is a scenario of the recommender.
+pub(in crate::scenario) fn is_vpa(root: &Node) -> bool {
+    ["vpa", "vpas", "script"].into_iter().any(|name| root.entry(name).is_some())
+}

@@ -1,0 +1,249 @@
+//! Scenario files of the recommender as serde reads them. The JSON Schema is generated from these
+//! types and their doc comments.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use super::expectation::VpaExpectation;
+use super::manifest::VpaManifest;
+use super::releases::VpaReleaseRange;
+use super::timeline::VpaTimelineEvent;
+use crate::model::time::{Span, Time};
+use crate::model::vpa::{ClusterChange, PodHistory, ScriptStep};
+use crate::scenario::entries::Entries;
+use crate::scenario::kinds::API_VERSION;
+use crate::scenario::metrics::{ResourceUsage, Sampling, is_default};
+use crate::scenario::text::{As, End, PositiveDuration};
+use crate::scenario::workload::Container;
+
+/// A scenario of the VPA's recommender: VPAs, a workload, its usage over time, and expectations.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a scenario (a map)")]
+#[schemars(
+    rename = "VpaScenario",
+    extend("oneOf" = [
+        {"required": ["vpa"]},
+        {"required": ["vpas"]},
+        {"required": ["script"]},
+    ])
+)]
+pub(in crate::scenario) struct VpaScenarioFile {
+    /// `kube-lockstep.dev/v1alpha1`.
+    #[schemars(extend("const" = API_VERSION))]
+    pub(in crate::scenario) api_version: String,
+    /// `Scenario`.
+    #[schemars(extend("const" = "Scenario"))]
+    pub(in crate::scenario) kind: String,
+    /// The requirement, in one sentence.
+    #[schemars(length(min = 1))]
+    pub(in crate::scenario) requirement: String,
+    /// The source of the requirement: a link to upstream's source or an issue. Optional for your
+    /// own scenarios.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^https?://"))]
+    pub(in crate::scenario) upstream: Option<String>,
+    /// The ids of the rules that the scenario shows, for a catalogue of rules beside the scenarios.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::scenario) covers: Vec<String>,
+    /// The releases that the requirement applies to. Default: all.
+    #[serde(default, skip_serializing_if = "VpaReleaseRange::is_all")]
+    pub(in crate::scenario) releases: VpaReleaseRange,
+    /// The recommender.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(in crate::scenario) recommender: RecommenderSettings,
+    /// The VerticalPodAutoscaler, a complete manifest; or `file`, the path of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::scenario) vpa: Option<AnyVpa>,
+    /// Several VPAs, in place of `vpa`. The target of the first one is the workload.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1))]
+    pub(in crate::scenario) vpas: Vec<AnyVpa>,
+    /// In place of VPAs, workload, metrics and timeline: the changes of the cluster, as `fuzz`
+    /// writes them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("type" = "object"))]
+    pub(in crate::scenario) script: Option<Value>,
+    /// VerticalPodAutoscalerCheckpoints that exist at the start: manifests, or `file`, the path of
+    /// one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::scenario) checkpoints: Vec<AnyObject>,
+    /// The target of the VPA, and its pods.
+    #[serde(default)]
+    pub(in crate::scenario) workload: VpaWorkload,
+    /// The usage in metrics.k8s.io.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(in crate::scenario) metrics: VpaMetrics,
+    /// Samples before the start, which the recommender reads with `storage: prometheus`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::scenario) history: Option<History>,
+    /// Events during the scenario.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::scenario) timeline: Vec<VpaTimelineEvent>,
+    /// The end of the scenario: runs of the recommender up to and including this time count.
+    #[serde(with = "As::<End>")]
+    pub(in crate::scenario) until: Time,
+    /// The expected behavior. Without expectations, model and recommender are only compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::scenario) expect: Vec<VpaExpectation>,
+}
+
+/// The changes of the cluster, step by step.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::scenario) struct ScriptFields {
+    /// The objects that exist at the start.
+    #[serde(default)]
+    pub(in crate::scenario) objects: Vec<ClusterChange>,
+    /// Samples before the start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::scenario) history: Vec<PodHistory>,
+    /// The steps.
+    pub(in crate::scenario) steps: Vec<ScriptStep>,
+}
+
+/// The recommender.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "a map of start and flags")]
+pub(in crate::scenario) struct RecommenderSettings {
+    /// The date and time of t=0, in whole seconds of UTC. It matters because histograms decay in
+    /// steps that begin at midnight. Default 2000-01-01T00:00:00Z.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub(in crate::scenario) start: Option<String>,
+    /// Command-line flags, under upstream's names without the leading dashes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "flags")]
+    pub(in crate::scenario) flags: BTreeMap<String, Value>,
+}
+
+/// The existing flags, for completion.
+fn flags(_: &mut SchemaGenerator) -> Schema {
+    let flag = |name: &&str| {
+        let types = ["string", "number", "boolean"];
+        ((*name).to_owned(), serde_json::json!({ "type": types }))
+    };
+    let names = crate::model::vpa::RecommenderFlags::NAMES.iter();
+    let flags: serde_json::Map<String, Value> = names.map(flag).collect();
+    schemars::json_schema!({
+        "type": "object", "additionalProperties": false, "properties": flags,
+    })
+}
+
+/// Any map: the manifest is checked separately.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(in crate::scenario) struct AnyVpa(pub(in crate::scenario) Value);
+
+impl<'de> Deserialize<'de> for AnyVpa {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AnyVpa, D::Error> {
+        let expected = "a VerticalPodAutoscaler, or {file: …} with the path of one";
+        object(deserializer, expected).map(AnyVpa)
+    }
+}
+
+impl JsonSchema for AnyVpa {
+    fn inline_schema() -> bool {
+        VpaManifest::inline_schema()
+    }
+    fn schema_name() -> Cow<'static, str> {
+        VpaManifest::schema_name()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        VpaManifest::json_schema(generator)
+    }
+}
+
+/// A VerticalPodAutoscalerCheckpoint manifest, or `{file: …}` with the path of one.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "VpaCheckpoint", extend("type" = "object"))]
+pub(in crate::scenario) struct AnyObject(pub(in crate::scenario) Value);
+
+impl<'de> Deserialize<'de> for AnyObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AnyObject, D::Error> {
+        let expected = "a VerticalPodAutoscalerCheckpoint, or {file: …} with the path of one";
+        object(deserializer, expected).map(AnyObject)
+    }
+}
+
+fn object<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    expected: &'static str,
+) -> Result<Value, D::Error> {
+    let entries = Entries::<Value>::read(deserializer, expected)?;
+    let fields = entries.0.into_iter().map(|(name, value)| (name.to_string(), value));
+    Ok(Value::Object(fields.collect()))
+}
+
+/// The target of the first VPA, and its pods.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(expecting = "a workload (a map)")]
+pub struct VpaWorkload {
+    /// The number of pods at the start. Default 1.
+    pub replicas: u32,
+    /// The labels of each pod, which are also the selector of the workload. Default: `app`, with
+    /// the name of the target.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Further labels of each pod, which the selector does not name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub pod_labels: BTreeMap<String, String>,
+    /// The containers of each pod. Default: one container `app` without requests.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub containers: Vec<Container>,
+    /// The names of the init containers of each pod.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub init_containers: Vec<Arc<str>>,
+    /// Whether another controller owns the workload. A VPA then can't target it. Default false.
+    #[serde(skip_serializing_if = "is_default")]
+    pub owned: bool,
+}
+
+impl Default for VpaWorkload {
+    fn default() -> VpaWorkload {
+        VpaWorkload {
+            replicas: 1,
+            labels: BTreeMap::new(),
+            pod_labels: BTreeMap::new(),
+            containers: Vec::new(),
+            init_containers: Vec::new(),
+            owned: false,
+        }
+    }
+}
+
+/// The usage in metrics.k8s.io.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, expecting = "metrics (a map)")]
+pub(in crate::scenario) struct VpaMetrics {
+    /// The usage of cpu and memory.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::scenario) resource: Vec<ResourceUsage>,
+    /// How samples are taken.
+    #[serde(skip_serializing_if = "is_default")]
+    pub(in crate::scenario) sampling: Sampling,
+}
+
+/// Samples before the start.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[serde(expecting = "a history, for instance {length: 192h, step: 1h, resource: […]}")]
+pub struct History {
+    /// How long before the start the samples begin.
+    #[serde(with = "As::<PositiveDuration>")]
+    pub length: Span,
+    /// The time between two samples. Default 1h.
+    #[serde(with = "As::<PositiveDuration>", default = "hour")]
+    pub step: Span,
+    /// The usage of each container. The time 0s is the beginning of the history.
+    pub resource: Vec<ResourceUsage>,
+}
+
+fn hour() -> Span {
+    Span::from_mins(60)
+}
