@@ -95,11 +95,11 @@ fn compare(
 ) -> Result<Compared, Failure> {
     let Between { from, to } = between;
     // If one release does not support the scenario, it is not run on the other.
-    if let Some(random_part) = left_to_chance(scenario, [from, to]) {
-        let why = format!("on both releases, {random_part}");
+    if let Some(why) = scenario.unsupported_on(from).or_else(|| scenario.unsupported_on(to)) {
         return Ok(Compared::Not(NotCompared { why, unknown: false }));
     }
-    if let Some(why) = scenario.unsupported_on(from).or_else(|| scenario.unsupported_on(to)) {
+    if let Some(random_part) = left_to_chance(scenario, [from, to]) {
+        let why = format!("on both releases, {random_part}");
         return Ok(Compared::Not(NotCompared { why, unknown: false }));
     }
     let mut seen = Vec::with_capacity(2);
