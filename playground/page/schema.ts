@@ -19,6 +19,9 @@ export interface Schema {
   items?: Schema;
   anyOf?: Schema[];
   oneOf?: Schema[];
+  if?: Schema;
+  then?: Schema;
+  else?: Schema;
 }
 
 export type Path = (string | number)[];
@@ -109,7 +112,9 @@ export class SchemaOfScenarios {
     const isOwn = own.type || own.properties || own.const !== undefined || own.enum || own.items;
     if (isOwn && fits(own, path, document)) found.push(own);
     const target = $ref?.startsWith("#/$defs/") ? this.root.$defs?.[$ref.slice(8)] : undefined;
-    const others = [...(target ? [target] : []), ...(anyOf ?? []), ...(oneOf ?? [])];
+    const chosen = holds(own.if, path, document) ? own.then : own.else;
+    const branches = [target, chosen].filter((branch) => branch !== undefined);
+    const others = [...branches, ...(anyOf ?? []), ...(oneOf ?? [])];
     for (const other of others) {
       // An alternative such as {"required": [...]} only restricts the schema around it.
       if (Object.keys(other).every((key) => key === "required")) continue;
@@ -126,6 +131,14 @@ export class SchemaOfScenarios {
   describeAll(schema: Schema): string {
     return this.description([schema, ...this.alternatives(schema)]);
   }
+}
+
+/** Returns true if the document has the fields that a condition requires. */
+function holds(condition: Schema | undefined, path: Path, document?: Document): boolean {
+  if (!condition) return false;
+  const { required, anyOf } = condition;
+  const isHere = required?.every((name) => document?.hasIn([...path, name])) ?? true;
+  return isHere && (anyOf?.some((it) => holds(it, path, document)) ?? true);
 }
 
 /** Returns false if a constant of the schema, such as `apiVersion`, differs in the document. */

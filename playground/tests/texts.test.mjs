@@ -34,6 +34,7 @@ for (const [name, text, included, excluded] of [
   ["an enumeration", `${HPA}    behavior:\n      scaleDown:\n        selectPolicy: |`, ["Max", "Min", "Disabled"], []],
   ["an enumeration in one line", `${HPA}    metrics: [{type: R|}]`, ["Resource", "External"], ["Utilization"]],
   ["a constant", "kind: S|", ["Scenario"], []],
+  ["fields of a VPA", "kind: Scenario\nvpa:\n  spec:\n    up|", ["updatePolicy"], ["scaleTargetRef"]],
   ["nothing in a comment", "# wor|", [], ["workload"]],
 ]) {
   test(`completes ${name}`, () => {
