@@ -56,9 +56,14 @@ fn record() -> Result<(), Failed> {
         Ok(command.output()?)
     };
     let live = "test --locked --test live --";
+    let vpa = "test --locked --test vpa --";
     let edge = "tolerance/upper-edge-is-inclusive";
     for (arguments, lines) in [
-        (&[][..], vec![format!("1 all {live}")]),
+        (
+            &[][..],
+            vec!["1 all test --locked --test live".to_owned(), format!("1 all {vpa} live vpa/")],
+        ),
+        (&["vpa/aggregation"], vec![format!("1 all {vpa} live vpa/aggregation/")]),
         (&["tolerance"], vec![format!("1 all {live} tolerance/")]),
         (&["--release", "1.37", edge], vec![format!("1 1.37 {live} --exact {edge}")]),
         (

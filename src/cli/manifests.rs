@@ -148,7 +148,8 @@ impl ManifestArgs {
     }
 }
 
-/// The scenarios that a command names, of HPAs and VPAs: files, folders, globs or ids; or manifests.
+/// The scenarios that a command names, of HPAs and VPAs: files, folders, globs or ids, or
+/// manifests.
 pub(super) fn any_scenarios(
     names: &[String],
     manifests: &ManifestArgs,
