@@ -189,7 +189,8 @@ fn predictions_are_written_as_csv() {
     assert!(rows.starts_with("tick,seconds,hpa,cpu,cpu target,ready,"), "{rows}");
     // A header in place of the summary.
     assert_eq!(rows.lines().count(), lines.len());
-    let both = ["predict", text(&file), text(&file), "--csv", text(&ticks)];
+    let fixture = "tolerance/upper-edge-is-inclusive";
+    let both = ["predict", text(&file), fixture, "--csv", text(&ticks)];
     let assert = kube_lockstep(&both).assert().code(2);
     assert!(stderr(&assert).contains("--csv writes one prediction"), "{}", stderr(&assert));
 }

@@ -116,7 +116,7 @@ impl<'a> Connection<'a> {
             let what = format!("{url} did not answer within {limit}s");
             return Failure::engine(what).hint("increase --timeout, or query a shorter range");
         }
-        let why = source.map_or_else(|| error.to_string(), |source| chain(source));
+        let why = source.map_or_else(|| error.to_string(), chain);
         let hint = if why.contains("certificate") {
             "name the certificate of the authority with --ca-file"
         } else if source.is_some_and(reqwest::Error::is_builder) {

@@ -37,8 +37,30 @@ struct Result_<'t> {
     histograms: Option<serde::de::IgnoredAny>,
 }
 
+/// An answer to a range query as Prometheus writes it, read in one pass.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct UsualAnswer<'t> {
+    #[serde(borrow)]
+    data: UsualData<'t>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct UsualData<'t> {
+    result_type: String,
+    #[serde(borrow)]
+    result: Vec<Result_<'t>>,
+}
+
 /// Reads all series.
 pub(super) fn read(text: &str) -> Result<Vec<Series>, RecordingError> {
+    if let Ok(UsualAnswer { data }) = serde_json::from_str(text)
+        && data.result_type == "matrix"
+    {
+        return data.result.into_iter().map(series).collect();
+    }
+    // Anything else, with a message for each mistake.
     let matrix = if text.trim_start().starts_with('[') { text } else { matrix(text)? };
     let results: Vec<Result_<'_>> = serde_json::from_str(matrix).map_err(|error| {
         RecordingError::new(format!(": the result of the query can't be read: {error}"))
