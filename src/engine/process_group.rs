@@ -6,18 +6,23 @@
 /// The systems on which programs can be built and control planes can run.
 pub(crate) const SYSTEMS: &str = "Linux or macOS";
 
-pub(crate) use self::system::{exited, kill, of_its_own, terminate};
+#[cfg(feature = "cli")]
+pub(crate) use self::system::terminate;
+pub(crate) use self::system::{exited, kill, of_its_own};
 
 #[cfg(unix)]
 mod system {
+    #[cfg(feature = "cli")]
     use std::io;
     use std::os::unix::process::CommandExt;
     use std::process::Command;
     use std::time::Duration;
 
+    #[cfg(feature = "cli")]
     use rustix::io::Errno;
-    use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
-    use rustix::process::{kill_process, kill_process_group, waitid};
+    #[cfg(feature = "cli")]
+    use rustix::process::kill_process;
+    use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
     /// The interval at which this process checks whether a program has exited: waiting without
     /// reaping it has no notification.
@@ -45,6 +50,7 @@ mod system {
     ///
     /// # Errors
     /// If it belongs to another user.
+    #[cfg(feature = "cli")]
     pub(crate) fn terminate(id: u32) -> io::Result<()> {
         match pid(id).map(|pid| kill_process(pid, Signal::TERM)) {
             None | Some(Ok(()) | Err(Errno::SRCH)) => Ok(()),
@@ -65,6 +71,7 @@ mod system {
 
 #[cfg(not(unix))]
 mod system {
+    #[cfg(feature = "cli")]
     use std::io;
     use std::process::Command;
 
@@ -77,6 +84,7 @@ mod system {
     pub(crate) fn kill(_id: u32) {}
 
     /// Always fails: there are no signals.
+    #[cfg(feature = "cli")]
     pub(crate) fn terminate(_id: u32) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }

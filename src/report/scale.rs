@@ -4,6 +4,7 @@ use crate::model::time::Time;
 
 /// The width of every chart in the units of its coordinates. Charts are stretched to the width of
 /// the page.
+#[cfg(feature = "pages")]
 pub(super) const WIDTH: f64 = 1000.0;
 
 /// The axis of time, from t=0 to the end of the scenario.
@@ -45,6 +46,7 @@ impl TimeAxis {
     }
 
     /// The coordinate of a time.
+    #[cfg(feature = "pages")]
     pub(super) fn x(self, at: Time) -> f64 {
         self.percent(at) / 100.0 * WIDTH
     }
@@ -87,11 +89,13 @@ impl ValueAxis {
     }
 
     /// The axis in another unit: the values are multiplied.
+    #[cfg(feature = "pages")]
     pub(super) fn times(self, factor: f64) -> ValueAxis {
         ValueAxis { max: self.max * factor, step: self.step * factor, ..self }
     }
 
     /// The coordinate of a value, from the top. Values outside the axis are drawn at its edge.
+    #[cfg(feature = "pages")]
     pub(super) fn y(&self, value: f64) -> f64 {
         let part = (value / self.max).clamp(0.0, 1.0);
         // A line has a width, half of which is needed at both edges.
