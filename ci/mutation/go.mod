@@ -1,0 +1,3 @@
+module kube-lockstep.dev/mutation
+
+go 1.26.0

@@ -1,0 +1,3 @@
+package main
+
+func (o *options) report(string) error { return nil }
