@@ -9,7 +9,7 @@ import (
 )
 
 // others is the number of other variables with which a variable is exchanged, each in a mutant.
-const others = 2
+const others = 1
 
 // use mutates the use of a variable: other variables of its type are used instead.
 func (m *mutator) use(e *ast.Ident) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"sync"
@@ -90,6 +91,8 @@ func (o *options) runAll(g *generated) error {
 			due = append(due, m)
 		}
 	}
+	// A run that is stopped has run a random sample.
+	rand.New(rand.NewPCG(1, 1)).Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
 	r := &runner{
 		options: o, fixtures: f, file: file, last: map[string]int{},
 		total: len(due), begun: time.Now(),
