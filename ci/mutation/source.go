@@ -85,14 +85,7 @@ func check(one listed, found map[string]listed) (*sourcePackage, error) {
 	p := &sourcePackage{
 		path: one.ImportPath, dir: one.Dir, fset: token.NewFileSet(),
 		files: map[string]*ast.File{}, texts: map[string][]byte{},
-		info: &types.Info{
-			Types:      map[ast.Expr]types.TypeAndValue{},
-			Uses:       map[*ast.Ident]types.Object{},
-			Defs:       map[*ast.Ident]types.Object{},
-			Selections: map[*ast.SelectorExpr]*types.Selection{},
-			Scopes:     map[ast.Node]*types.Scope{},
-			Implicits:  map[ast.Node]types.Object{},
-		},
+		info: newInfo(),
 	}
 	var files []*ast.File
 	for _, name := range one.GoFiles {
@@ -118,6 +111,17 @@ func check(one listed, found map[string]listed) (*sourcePackage, error) {
 	var err error
 	p.types, err = config.Check(one.ImportPath, p.fset, files, p.info)
 	return p, err
+}
+
+func newInfo() *types.Info {
+	return &types.Info{
+		Types:      map[ast.Expr]types.TypeAndValue{},
+		Uses:       map[*ast.Ident]types.Object{},
+		Defs:       map[*ast.Ident]types.Object{},
+		Selections: map[*ast.SelectorExpr]*types.Selection{},
+		Scopes:     map[ast.Node]*types.Scope{},
+		Implicits:  map[ast.Node]types.Object{},
+	}
 }
 
 // treePath returns the path of a file in the source tree of upstream.
