@@ -22,7 +22,7 @@ const (
 type reason struct {
 	Class  string `yaml:"class"`
 	Reason string `yaml:"reason"`
-	// The keys of mutants. An asterisk stands for any text.
+	// The keys of mutants. An asterisk stands for any text, a question mark for one character.
 	Mutants []string `yaml:"mutants"`
 
 	patterns []*regexp.Regexp
@@ -46,6 +46,7 @@ func readReasons(path string) ([]*reason, error) {
 		}
 		for _, key := range r.Mutants {
 			text := strings.ReplaceAll(regexp.QuoteMeta(key), `\*`, ".*")
+			text = strings.ReplaceAll(text, `\?`, ".")
 			pattern, err := regexp.Compile("^" + text + "$")
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", path, err)
