@@ -16,7 +16,8 @@ type options struct {
 	folder     string // of all files that the run writes
 	program    string // kube-lockstep
 	release    string
-	every      int // run each n-th mutant only
+	every      int    // run each n-th mutant only
+	only       string // run mutants only whose keys contain this text
 	jobs       int
 	ticks      int  // of fuzzing on each survivor
 	again      bool // run survivors again

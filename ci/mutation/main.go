@@ -27,6 +27,7 @@ func run() error {
 	flag.StringVar(&o.program, "program", "", "kube-lockstep")
 	flag.StringVar(&o.release, "release", "1.37", "the Kubernetes release")
 	flag.IntVar(&o.every, "every", 1, "run each N-th mutant only")
+	flag.StringVar(&o.only, "only", "", "run mutants only whose function and change contain this text")
 	flag.IntVar(&o.jobs, "jobs", 2, "the number of mutants at a time")
 	flag.IntVar(&o.ticks, "fuzz", 0, "then fuzz each survivor for this number of ticks")
 	flag.BoolVar(&o.again, "again", false, "run the survivors again, after fixtures were added")

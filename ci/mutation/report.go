@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,8 +48,9 @@ func (c *columns) count(verdict string, why *reason) {
 // killable is the number of mutants that a fixture could show.
 func (c *columns) killable() int { return c.killed + c.fuzzed + c.gaps }
 
+// percent is cut, not rounded: 100 % means all.
 func percent(part, whole int) string {
-	return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(max(whole, 1)))
+	return fmt.Sprintf("%.1f %%", math.Floor(1000*float64(part)/float64(max(whole, 1)))/10)
 }
 
 // report writes the results of a run as a page.
@@ -93,20 +96,32 @@ func (o *options) report(path string) error {
 		kinds[m.Kind].count(one.Verdict, why)
 		total.count(one.Verdict, why)
 	}
-	for _, r := range reasons {
-		for _, key := range r.Mutants {
-			if !used[key] && total.all == len(g.Mutants) {
-				return fmt.Errorf("ci/mutants.yaml: no survivor has the key %s", key)
-			}
+	if total.all == len(g.Mutants) {
+		if err := unusedKeys(reasons, used); err != nil {
+			return err
 		}
 	}
 	page := &bytes.Buffer{}
 	writeSummary(page, &g, total, fuzzedToo)
 	writeKinds(page, kinds, total)
+	fmt.Fprint(page, method)
 	writeSurvivors(page, survivors, reasons)
 	fmt.Fprintf(os.Stderr, "%d of %d killed by fixtures: %s; %d gaps\n",
 		total.killed, total.killable(), percent(total.killed, total.killable()), total.gaps)
 	return os.WriteFile(path, page.Bytes(), 0o666)
+}
+
+// unusedKeys returns an error that names the keys that match no survivor.
+func unusedKeys(reasons []*reason, used map[string]bool) error {
+	var unused []error
+	for _, r := range reasons {
+		for _, key := range r.Mutants {
+			if !used[key] {
+				unused = append(unused, fmt.Errorf("ci/mutants.yaml: no survivor has the key %s", key))
+			}
+		}
+	}
+	return errors.Join(unused...)
 }
 
 func writeSummary(page *bytes.Buffer, g *generated, total *columns, fuzzed int) {
@@ -138,6 +153,28 @@ The fuzzer ran on %d of the survivors.
 		total.killed+total.fuzzed, percent(total.killed+total.fuzzed, total.killable()),
 		g.Logging, fuzzed)
 }
+
+const method = `## Run it yourself
+
+` + "```sh" + `
+ci/mutate --every 50       # a sample, in minutes
+ci/mutate                  # all mutants
+ci/mutate --again          # the survivors, after fixtures were added
+ci/mutate --fuzz 50000     # fuzz the survivors
+ci/mutate --report         # this page
+` + "```" + `
+
+It requires Go and Rust. One program contains all mutants, each behind a switch, and is built once. The
+mutants come from the syntax trees and types of the packages ` + "`podautoscaler`, `podautoscaler/metrics`" + ` and
+` + "`podautoscaler/monitor`" + `. First, each fixture runs alone on the unchanged controller, which shows the
+mutants that it reaches. Then each mutant runs in the fixtures that reach it, those that killed others
+of its function first, until one of them differs. Mutants that loop are stopped after 20 seconds; their
+memory is limited. The results are stored after each mutant, so a run that was stopped continues.
+
+A mutant that was killed once counts as killed: to measure again after fixtures were changed or removed,
+use a new folder (` + "`--folder`" + `).
+
+`
 
 func writeKinds(page *bytes.Buffer, kinds map[kind]*columns, total *columns) {
 	fmt.Fprint(page, "## By kind\n\n"+

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -86,7 +87,7 @@ func (o *options) runAll(g *generated) error {
 	for _, m := range g.Mutants {
 		known, ran := before[m.Key()]
 		switch {
-		case m.ID%o.every != 0:
+		case m.ID%o.every != 0 || !strings.Contains(m.Key(), o.only):
 		case !ran, o.again && known.Verdict != killed, known.Verdict == survived && known.Ticks < o.ticks:
 			due = append(due, m)
 		}
