@@ -17,10 +17,13 @@ type ValueOrSeries = (Option<Signal>, Vec<Series>);
 type Labels = BTreeMap<String, String>;
 
 /// The objects of object metrics: apiVersion, kind, name.
-const OBJECTS: [(&str, &str, &str); 3] = [
+const OBJECTS: [(&str, &str, &str); 5] = [
     ("networking.k8s.io/v1", "Ingress", "main"),
     ("v1", "Service", "web"),
     ("example.com/v1alpha1", "Queue", "jobs"),
+    // The metrics of a namespace have their own path, unless its group is another one.
+    ("v1", "Namespace", "default"),
+    ("example.com/v1alpha1", "Namespace", "main"),
 ];
 
 /// A metric of the pods.
@@ -149,6 +152,9 @@ fn labels_and_selector(draft: &mut Draft) -> (Labels, Option<Value>) {
         in_("verb", "In", &["POST", "GET"]),
         in_("verb", "NotIn", &["PUT"]),
         in_("verb", "Exists", &[]),
+        // The controller can't parse these.
+        in_("verb", "In", &[]),
+        in_("verb", "Exists", &["GET"]),
         json!({ "matchLabels": { "verb": "POST" } }),
         json!({}),
     ]);

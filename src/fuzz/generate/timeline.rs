@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::edge::Edge;
 use super::{Draft, RESOURCES, Tolerances, behavior, edge, hpa, several, workload};
 use crate::fuzz::area::Area;
 use crate::model::api::ApiError;
@@ -44,6 +45,8 @@ pub(super) fn timeline(draft: &mut Draft) -> Vec<TimelineEvent> {
     }
     events.extend(edge::event(draft));
     events.extend(between_attempts(draft));
+    events.extend(longer_window(draft));
+    events.extend(raised_minimum(draft));
     events.sort_by_key(|event| event.at);
     possible(events)
 }
@@ -219,6 +222,55 @@ fn one_of(draft: &mut Draft) -> Option<Arc<str>> {
     let hpas = draft.hpas.clone();
     let hpa = draft.dice.pick(&hpas);
     (hpas.len() > 1).then_some(hpa)
+}
+
+/// Makes a window or a period longer and changes the replicas shortly afterwards, so that what the
+/// controller should have forgotten would show.
+fn longer_window(draft: &mut Draft) -> Vec<TimelineEvent> {
+    if !draft.likely(Area::Behavior, 2, 15) {
+        return Vec::new();
+    }
+    let hpa = one_of(draft);
+    let direction = draft.dice.pick(&["scaleUp", "scaleDown"]);
+    let rules = match draft.dice.percent(50) {
+        true => json!({ "stabilizationWindowSeconds": 3600 }),
+        false => {
+            let value = draft.dice.pick(&[1, 2, 5, 50]);
+            let policy = json!({ "type": "Pods", "value": value, "periodSeconds": 1800 });
+            json!({ "policies": [policy] })
+        }
+    };
+    let patch = json!({ "spec": { "behavior": { direction: rules } } });
+    let until = draft.until();
+    let at = draft.instant();
+    let edit = TimelineEvent::new(at, Action::EditHpa(patch));
+    let size = draft.dice.replicas(draft.min.max(1), draft.max.min(60) + 1);
+    let later = (at + Span::from_secs(draft.dice.between(1, 20))).min(until);
+    vec![TimelineEvent { hpa, ..edit }, TimelineEvent::new(later, Action::Scale(size))]
+}
+
+/// Raises a minimum of zero, which restores a workload without replicas, and sometimes lowers it
+/// again.
+fn raised_minimum(draft: &mut Draft) -> Vec<TimelineEvent> {
+    if draft.edge != Edge::Zero || !draft.dice.percent(60) {
+        return Vec::new();
+    }
+    let hpa = one_of(draft);
+    let count = draft.dice.weighted(&[(3, 1), (2, 2), (1, 4)]);
+    let mut instants = draft.instants(count).into_iter();
+    let mut raised = || {
+        let at = instants.next()?;
+        let min = draft.dice.weighted(&[(2, 1), (3, 3), (2, 0)]);
+        let mut spec = json!({ "minReplicas": min });
+        if min > 0 && draft.dice.percent(15) {
+            let target = json!({ "type": "Utilization", "averageUtilization": 50 });
+            let source = json!({ "name": "cpu", "target": target });
+            spec["metrics"] = json!([{ "type": "Resource", "resource": source }]);
+        }
+        let edit = TimelineEvent::new(at, Action::EditHpa(json!({ "spec": spec })));
+        Some(TimelineEvent { hpa: hpa.clone(), ..edit })
+    };
+    std::iter::from_fn(&mut raised).collect()
 }
 
 /// An edit that is usually valid.

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::model::flags::{Flag, Gate};
 use crate::model::quantity::Format;
+use crate::model::selector::WrongNumberFormat;
 use crate::model::time::Span;
 
 /// One observable change between two releases.
@@ -389,6 +390,12 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         21,
+        "the error of a metric selector with a wrong number of values names the field",
+        source!("v1.21.0", "staging/src/k8s.io/apimachinery/pkg/labels/selector.go"),
+        |rules| rules.texts.wrong_number_of_values = WrongNumberFormat::GoSyntax,
+    ),
+    change(
+        21,
         "no scale-down while a metric fails",
         "https://github.com/kubernetes/kubernetes/pull/99514",
         |rules| rules.metrics.partial_failure_blocks_scale_down = true,
@@ -624,6 +631,12 @@ pub const CHANGES: &[Change] = &[
         "errors show a rejected quantity as it was written",
         source!("v1.34.0", "staging/src/k8s.io/apimachinery/pkg/util/validation/field/errors.go"),
         |rules| rules.admission.invalid_quantities = InvalidQuantities::Json,
+    ),
+    change(
+        34,
+        "the error of a metric selector shows a wrong number of values as JSON",
+        source!("v1.34.0", "staging/src/k8s.io/apimachinery/pkg/util/validation/field/errors.go"),
+        |rules| rules.texts.wrong_number_of_values = WrongNumberFormat::Json,
     ),
     change(
         34,

@@ -1,5 +1,7 @@
 //! The wording of errors and messages.
 
+use crate::model::selector::WrongNumberFormat;
+
 /// The HPAs that the error about a shared selector names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AmbiguousHpas {
@@ -65,6 +67,8 @@ pub struct TextRules {
     pub container_utilization_is_named: bool,
     /// Whether the expressions of a selector are printed with their types.
     pub expressions_are_typed: bool,
+    /// The format of the error of a selector with a wrong number of values.
+    pub wrong_number_of_values: WrongNumberFormat,
     /// Whether the condition of a failed selector uses the error as a format string without
     /// arguments.
     pub selector_messages_are_formats: bool,
@@ -91,6 +95,7 @@ impl TextRules {
         too_few_is_explained: false,
         container_utilization_is_named: false,
         expressions_are_typed: false,
+        wrong_number_of_values: WrongNumberFormat::Detail,
         selector_messages_are_formats: true,
         metric_messages_are_formats: false,
     };

@@ -1,6 +1,6 @@
 //! Conversion of the selectors in objects to selectors that can be matched.
 
-use super::{Operator, Selector, SelectorError, new_requirement};
+use super::{Operator, Selector, SelectorError, error, new_requirement};
 use crate::model::api::LabelSelector;
 
 impl Selector {
@@ -27,9 +27,7 @@ impl Selector {
                 "Exists" => Operator::Exists,
                 "DoesNotExist" => Operator::DoesNotExist,
                 other => {
-                    return Err(SelectorError(format!(
-                        "{other:?} is not a valid label selector operator"
-                    )));
+                    return error(format!("{other:?} is not a valid label selector operator"));
                 }
             };
             let values = expression.values.clone();
@@ -41,6 +39,7 @@ impl Selector {
 
 #[cfg(test)]
 mod tests {
+    use super::super::WrongNumberFormat;
     use super::*;
     use crate::model::api::LabelSelectorRequirement;
 
@@ -78,6 +77,24 @@ mod tests {
         assert_eq!(
             error("app", "Exists", &["x"]),
             "values: Invalid value: [\"x\"]: values set must be empty for exists and does not exist"
+        );
+        let older = |key, operator, values: &[&str]| {
+            let wrong = Selector::of_label_selector(Some(&selector(key, operator, values)));
+            let wrong = wrong.unwrap_err();
+            [WrongNumberFormat::Detail, WrongNumberFormat::GoSyntax].map(|it| wrong.in_format(it))
+        };
+        assert_eq!(
+            older("app", "In", &[]),
+            [
+                "for 'in', 'notin' operators, values set can't be empty",
+                "values: Invalid value: []string(nil): for 'in', 'notin' operators, values set \
+                 can't be empty"
+            ]
+        );
+        assert_eq!(
+            older("app", "Exists", &["x", "y"])[1],
+            "values: Invalid value: []string{\"x\", \"y\"}: values set must be empty for exists \
+             and does not exist"
         );
         assert_eq!(
             error("app", "Matches", &["x"]),

@@ -43,18 +43,54 @@ pub(super) enum Operator {
 
 /// A text that is not a selector. The messages are upstream's.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SelectorError(pub(super) String);
+pub struct SelectorError {
+    text: String,
+    /// The wrong number of values, if it is the only error.
+    wrong_number: Option<WrongNumber>,
+}
+
+/// A number of values that does not suit the operator.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct WrongNumber {
+    values: Vec<String>,
+    detail: &'static str,
+}
+
+/// The format in which a release prints a wrong number of values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WrongNumberFormat {
+    /// Only the detail.
+    Detail,
+    /// The field, and the values in Go's syntax.
+    GoSyntax,
+    /// The field, and the values as JSON.
+    Json,
+}
+
+impl SelectorError {
+    /// The message in the format of a release.
+    #[must_use]
+    pub fn in_format(&self, format: WrongNumberFormat) -> String {
+        match (&self.wrong_number, format) {
+            (Some(wrong), WrongNumberFormat::Detail) => wrong.detail.to_owned(),
+            (Some(WrongNumber { values, detail }), WrongNumberFormat::GoSyntax) => {
+                format!("values: Invalid value: {}: {detail}", go_syntax(values))
+            }
+            _ => self.text.clone(),
+        }
+    }
+}
 
 impl fmt::Display for SelectorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
 impl std::error::Error for SelectorError {}
 
 fn error<T>(text: String) -> Result<T, SelectorError> {
-    Err(SelectorError(text))
+    Err(SelectorError { text, wrong_number: None })
 }
 
 impl Selector {
@@ -264,8 +300,9 @@ impl Parser {
             match token {
                 Token::Identifier | Token::Not => {
                     let requirement = self.parse_requirement();
-                    requirements.push(requirement.map_err(|SelectorError(text)| {
-                        SelectorError(format!("unable to parse requirement: {text}"))
+                    requirements.push(requirement.map_err(|wrong| SelectorError {
+                        text: format!("unable to parse requirement: {wrong}"),
+                        wrong_number: None,
                     })?);
                     let (token, text) = self.consume();
                     match token {
@@ -457,7 +494,11 @@ pub(super) fn new_requirement(
             values.sort();
             Ok(Requirement { key, operator, values })
         }
-        [single] => error(single.clone()),
+        [single] => {
+            let text = single.clone();
+            let wrong_number = wrong_number.map(|detail| WrongNumber { values, detail });
+            Err(SelectorError { text, wrong_number })
+        }
         many => error(format!("[{}]", many.join(", "))),
     }
 }
@@ -471,6 +512,15 @@ fn go_json(texts: &[String]) -> String {
     let json = serde_json::Value::from(texts).to_string();
     let escapes = [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026")];
     escapes.into_iter().fold(json, |json, (sign, escape)| json.replace(sign, escape))
+}
+
+/// Texts in Go's syntax.
+fn go_syntax(texts: &[String]) -> String {
+    if texts.is_empty() {
+        return "[]string(nil)".to_owned();
+    }
+    let texts: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
+    format!("[]string{{{}}}", texts.join(", "))
 }
 
 const LABEL_KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";

@@ -14,7 +14,7 @@ use crate::model::hpa::metric_name::GoSelector;
 use crate::model::hpa::reconcile::Reconcile;
 use crate::model::hpa::selector_store::ParsedSelector;
 use crate::model::quantity::{Format, Quantity};
-use crate::model::rules::{MetricsFrom, ObjectAverage, ObjectError};
+use crate::model::rules::{MetricsFrom, ObjectAverage, ObjectError, Rules};
 use crate::model::selector::Selector;
 
 const OBJECT_FAILED: &str = "FailedGetObjectMetric";
@@ -32,7 +32,7 @@ impl<'a> Reconcile<'a> {
         let computed = self.get_metric_replicas(source, &query);
         let proposal = computed.map_err(|error| {
             // The error of an invalid selector is the same in all releases.
-            let selected = metric_selector(&source.metric).is_ok();
+            let selected = metric_selector(&self.config.rules, &source.metric).is_ok();
             let what = if selected { self.config.rules.texts.pods_metric } else { "pods" };
             let wrapped = format!("failed to get {what} metric value: {error}");
             self.unable_to_compute("FailedGetPodsMetric", error.into(), wrapped)
@@ -51,7 +51,7 @@ impl<'a> Reconcile<'a> {
         source: &PodsMetricSource,
         query: &Query<'_>,
     ) -> Result<Proposal, String> {
-        let selector = metric_selector(&source.metric)?;
+        let selector = metric_selector(&self.config.rules, &source.metric)?;
         let Some(target) = &source.target.average_value else {
             // The API server does not store such a metric.
             return Err("no target average value was set".to_owned());
@@ -84,7 +84,8 @@ impl<'a> Reconcile<'a> {
             let wrapped = format!("failed to get object metric value: {detail}{error}");
             reconcile.unable_to_compute(OBJECT_FAILED, error.into(), wrapped)
         };
-        let selector = metric_selector(metric).map_err(|error| failed(self, error, ""))?;
+        let selector =
+            metric_selector(&self.config.rules, metric).map_err(|error| failed(self, error, ""))?;
         let (value, average_value) = (&target.value, &target.average_value);
         let type_ = match self.config.rules.metrics.object_average {
             ObjectAverage::Total => MetricTargetType::Value,
@@ -267,7 +268,7 @@ impl<'a> Reconcile<'a> {
     }
 
     fn get_external_values(&mut self, metric: &MetricIdentifier) -> Result<Vec<i64>, String> {
-        let selector = metric_selector(metric)?;
+        let selector = metric_selector(&self.config.rules, metric)?;
         self.get_external_metric(&metric.name, &selector).map_err(|error| {
             let (namespace, name) = (&self.hpa.namespace, &metric.name);
             let typed = self.config.rules.texts.expressions_are_typed;
@@ -340,8 +341,9 @@ impl<'a> Reconcile<'a> {
 }
 
 /// Upstream: apimachinery, meta/v1/helpers.go, LabelSelectorAsSelector
-fn metric_selector(metric: &MetricIdentifier) -> Result<Selector, String> {
-    Selector::of_label_selector(metric.selector.as_ref()).map_err(|error| error.to_string())
+fn metric_selector(rules: &Rules, metric: &MetricIdentifier) -> Result<Selector, String> {
+    let format = rules.texts.wrong_number_of_values;
+    Selector::of_label_selector(metric.selector.as_ref()).map_err(|error| error.in_format(format))
 }
 
 fn neither(kind: &str) -> String {
