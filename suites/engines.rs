@@ -5,7 +5,6 @@
 mod support;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -83,8 +82,7 @@ struct Fake {
 fn fake(script: &str) -> Fake {
     let folder = tempfile::tempdir().expect("a folder");
     let program = folder.path().join("engine");
-    fs::write(&program, format!("#!/bin/sh\n{script}\n")).expect("a program");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it can be run");
+    support::write_program(&program, &format!("#!/bin/sh\n{script}\n")).expect("a program");
     Fake { _folder: folder, program }
 }
 

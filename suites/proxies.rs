@@ -9,9 +9,7 @@
 mod support;
 
 use std::error::Error;
-use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::thread;
@@ -205,8 +203,7 @@ fn run(alteration: &str, fixture: &str, engine: &Path) -> Result<Verdict, Failed
     let program = folder.path().join("proxy");
     let (suite, engine) = (std::env::current_exe()?, engine.display());
     let script = format!("#!/bin/sh\nexec '{}' {PROXY} {alteration} '{engine}'\n", suite.display());
-    fs::write(&program, script)?;
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+    support::write_program(&program, &script)?;
     Ok(run_one(&scenario, &mut Upstream::new(program, Release::NEWEST), &[]).verdict)
 }
 

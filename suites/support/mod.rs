@@ -13,7 +13,9 @@ pub mod recording;
 #[cfg(feature = "engines")]
 pub mod trials;
 
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use kube_lockstep::compare::KnownDisagreement;
@@ -32,6 +34,26 @@ use kube_lockstep::{
 /// The repository.
 pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Writes a program. Another process writes it: while this process has it open, a concurrent test
+/// could start a child that inherits it, and then it can't be run ("text file busy").
+///
+/// # Errors
+/// If it can't be written.
+pub fn write_program(path: &Path, script: &str) -> io::Result<()> {
+    let mut install = Command::new("install")
+        .args(["-m", "755", "/dev/stdin"])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .spawn()?;
+    if let Some(mut input) = install.stdin.take() {
+        input.write_all(script.as_bytes())?;
+    }
+    match install.wait()?.success() {
+        true => Ok(()),
+        false => Err(io::Error::other(format!("{} can't be written", path.display()))),
+    }
 }
 
 /// The id of a fixture: its path below `fixtures/`, without the extension.
