@@ -227,10 +227,12 @@ fn hangs() -> Result<(), Failed> {
 
 /// A program that ends by itself may leave other processes behind.
 fn leaves_a_child() -> Result<(), Failed> {
-    let fake = fake(&format!("{HELLO}\n{OPENED}\nsleep 98765 & exit 4"));
+    // No other run of this suite has the same child.
+    let child = format!("sleep {}", 1_000_000 + std::process::id());
+    let fake = fake(&format!("{HELLO}\n{OPENED}\n{child} & exit 4"));
     let (why, _) = no_verdict(run_on(&fake, Duration::from_secs(20)))?;
     assert!(why.contains("exit status: 4"), "{why}");
-    assert!(!is_running("sleep 98765"), "a child is still running");
+    assert!(!is_running(&child), "a child is still running");
     Ok(())
 }
 
