@@ -293,7 +293,7 @@ pub(super) mod tests {
     }
 
     /// All reasons to skip a fixture; `…` stands for any text. Another reason may be a mistake.
-    const REASONS: [&str; 16] = [
+    const REASONS: [&str; 17] = [
         "a pod quota",
         "after a slow response, the next reconcile follows a resync, which can't be observed",
         "all scenarios share the controller, so it can't be restarted",
@@ -304,6 +304,7 @@ pub(super) mod tests {
         "it takes …, but the limit is 1m",
         "its behavior is in the annotation autoscaling.alpha.kubernetes.io/behavior",
         "its periodSeconds of … is not divisible by 15",
+        "objects in other namespaces",
         "pod overhead, which requires a RuntimeClass",
         "several HPAs, whose reconciles can't be distinguished",
         "the HPA is edited at …, the time of a reconcile that can't be observed",
