@@ -70,6 +70,8 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "ready-before-running",
     "ready-longer-than-the-termination",
     "recording-by-pod-of-a-load",
+    "recording-in-mebibytes",
+    "recording-in-millicores",
     "recording-of-a-counter",
     "recording-of-an-unknown-series",
     "recording-of-several-series",

@@ -167,9 +167,14 @@ pub(super) fn any_scenarios(
 /// Reads a draft as a scenario.
 pub(super) fn parse(draft: &Draft) -> Result<Arc<Scenario>, Failure> {
     let scenario = scenario::parse(&draft.file, &draft.to_yaml(), &read_load).map_err(|error| {
+        let hint = error.problems.first().and_then(|problem| problem.hint.clone());
+        let hint = hint.filter(|_| error.problems.len() == 1).unwrap_or_else(|| {
+            "`kube-lockstep init` with the same options writes the scenario, to be edited"
+                .to_owned()
+        });
         let what: Vec<String> = error.problems.into_iter().map(|problem| problem.what).collect();
         Failure::usage(format!("{}: HPA {}: {}", draft.file, draft.name, what.join("; ")))
-            .hint("`kube-lockstep init` with the same options writes the scenario, to be edited")
+            .hint(hint)
     })?;
     let notes = draft.notes.iter().cloned().chain(scenario.notes.iter().cloned()).collect();
     Ok(Arc::new(Scenario { id: draft.name.clone(), line: draft.line, notes, ..scenario }))

@@ -51,10 +51,7 @@ impl Metrics {
         let of_objects = self.objects.iter().flat_map(|it| it.all_series());
         let of_externals = self.externals.iter().flat_map(|it| it.all_series());
         let of_series = of_objects.chain(of_externals).map(|(_, signal)| signal);
-        of_sources.chain(of_series).filter_map(|signal| match signal.without_noise() {
-            Signal::Recorded(recorded) => Some(recorded),
-            _ => None,
-        })
+        of_sources.chain(of_series).filter_map(Signal::recorded)
     }
 
     /// The noise of all signals, mutable.
@@ -443,6 +440,14 @@ pub enum Signal {
 impl Signal {
     fn zero() -> Signal {
         Signal::Constant(Quantity::from_milli(0, Format::DecimalSI))
+    }
+
+    /// The recording, if the signal is one, with or without noise.
+    pub(super) fn recorded(&self) -> Option<&Recorded> {
+        match self.without_noise() {
+            Signal::Recorded(recorded) => Some(recorded),
+            _ => None,
+        }
     }
 
     /// The signal without its noise.

@@ -201,3 +201,20 @@ fn several_scenarios_are_predicted_in_order() {
     assert_eq!(lines[0]["scenario"], text(&first));
     assert_eq!(lines.last().expect("a summary")["summary"]["scenario"], text(&second));
 }
+
+#[test]
+fn a_load_in_another_unit_is_an_error_unless_its_unit_is_set() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let load = folder.path().join("load.csv");
+    fs::write(&load, "time,value\n0,300\n60,900\n").expect("a file can be written");
+    let predict = |unit: &str| {
+        let load = format!("cpu=total:csv({}{unit})", text(&load));
+        kube_lockstep(&["predict", "-f", PHP_APACHE, "--load", &load]).assert()
+    };
+    let errors = stderr(&predict("").code(2));
+    for part in ["load.csv may have another unit: up to 90 cores", "hint: set `unit` to 1m"] {
+        assert!(errors.contains(part), "{part}\n{errors}");
+    }
+    predict(",unit=1m").code(0);
+    predict(",unit=1").code(0);
+}

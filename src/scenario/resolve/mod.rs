@@ -15,6 +15,7 @@ mod rolling_update;
 mod served;
 mod target;
 mod timeline;
+mod units;
 mod values;
 mod versions;
 mod vpa;
@@ -89,6 +90,9 @@ fn scenario(
     let mut recordings = Recordings::new(read, until);
     let metrics = metrics::resolve(file, at.key("metrics"), reach, &mut recordings, problems);
     let metrics_are_sound = problems.len() == before;
+    if let (Some(workload), Some(most)) = (&workload, known.max_replicas()) {
+        units::check(&metrics, workload, most, at.key("metrics"), problems);
+    }
     let context = ResolveContext {
         file,
         hpas: known,
