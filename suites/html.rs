@@ -1,5 +1,5 @@
-//! The pages of `run --report html=FILE` and `predict --html FILE`: every scenario has its section
-//! and its charts, nothing is loaded from elsewhere, and the sizes are limited. In a browser, if
+//! The pages of `run --report html=FILE`, `predict --html FILE` and `compare --html FILE`: every
+//! scenario has its section and its charts, nothing is loaded from elsewhere, and the sizes are limited. In a browser, if
 //! there is one, the script shows the derivation of a tick, and screenshots are compared with those
 //! in `docs/images`. To update these: `UPDATE_DOCS=1 cargo test --test html`.
 
@@ -32,6 +32,7 @@ fn main() -> ExitCode {
     suite.test("the_same_result_on_two_releases_is_shown_once", releases);
     suite.test("a_divergence_is_marked_with_both_values", divergence);
     suite.test("changes_between_releases_have_both_timelines", changes);
+    suite.test("settings_are_compared_in_one_chart", comparison);
     suite.test("texts_of_a_scenario_are_not_markup", markup);
     suite.test("a_long_run_has_a_limited_size", long);
     let browser =
@@ -194,7 +195,7 @@ fn check_figure(figure: Node<'_, '_>) -> Result<(), String> {
 
 /// The scenarios with the most ticks: no other twenty of two folders are larger.
 fn small() -> Result<(), Failed> {
-    let page = run(&["closed-loop", "conditions", "utilization/*"])?;
+    let page = run(&["closed-loop", "utilization/*"])?;
     let document = parse(&page.text)?;
     let count = sections(&document).len();
     assert!(count >= 20, "{count}");
@@ -345,46 +346,107 @@ fn in_a_browser(browser: &str) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The widths of a computer, a tablet and a phone, in pixels, with the names of their screenshots.
-const WIDTHS: [(u32, &str); 3] =
-    [(1280, "report-wide"), (820, "report-tablet"), (390, "report-phone")];
+/// Four settings on the load of an example.
+const COMPARE: [&str; 11] = [
+    "compare",
+    "-f",
+    "examples/php-apache",
+    "--load",
+    "cpu=total:csv(examples/php-apache/load.csv,value=cores)",
+    "--set",
+    "short window:spec.behavior.scaleDown.stabilizationWindowSeconds=60",
+    "--set",
+    "75 %:spec.metrics.0.resource.target.averageUtilization=75",
+    "--set",
+    "spec.maxReplicas=6",
+];
+
+/// The page of a comparison has the figures of the table, a line for each setting, the values at
+/// each time, and a section for each setting.
+fn comparison() -> Result<(), Failed> {
+    let page = page(&COMPARE, "--html", "")?;
+    let document = parse(&page.text)?;
+    let shown = String::from_utf8(kube_lockstep(&COMPARE)?.stdout)?;
+    let tables = with_class(document.root(), "figures");
+    let rows =
+        tables.first().ok_or("no table")?.descendants().filter(|it| it.has_tag_name(HTML("tr")));
+    let cells = |row: Node<'_, '_>| row.children().filter(Node::is_element).map(text).collect();
+    let in_page: Vec<Vec<String>> = rows.map(cells).collect();
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let in_terminal: Vec<String> = shown.lines().map(words).collect();
+    let joined: Vec<String> = in_page.iter().map(|row| row.join(" ")).collect();
+    assert_eq!(joined, in_terminal);
+    let names = ["as it is", "short window", "75 %", "spec.maxReplicas=6"];
+    let compared = with_class(document.root(), "compared");
+    let figure = *compared.first().ok_or("no chart of all settings")?;
+    for (index, name) in names.iter().enumerate() {
+        // The replicas, the utilization, and its target.
+        let lines = with_class(figure, &format!("c{index}"));
+        let lines = lines.iter().filter(|line| line.tag_name().name() == "path").count();
+        assert_eq!(lines, 3, "{name}");
+    }
+    let values = with_class(figure, "values");
+    let values: Value = serde_json::from_str(&text(*values.first().ok_or("no values")?))?;
+    assert_eq!(values["names"], serde_json::json!(names));
+    let last = values["times"].as_array().and_then(|times| times.last()).ok_or("no times")?;
+    assert_eq!(last[2][3], "2 replicas, cpu 50%", "{last}");
+    let sections = sections(&document);
+    let ids = sections.iter().filter_map(|section| section.attribute("id"));
+    assert_eq!(
+        ids.collect::<Vec<_>>(),
+        names.map(|name| format!("{}@1.37", name.replace(' ', "-")))
+    );
+    Ok(())
+}
+
+/// The widths of a computer, a tablet and a phone, in pixels, with their names.
+const WIDTHS: [(u32, &str); 3] = [(1280, "wide"), (820, "tablet"), (390, "phone")];
 
 /// The height of screenshots, in pixels.
 const HEIGHT: u32 = 1000;
 
-/// A browser's windows are at least 500 pixels wide, so the page is shown in a frame.
 fn screenshots(browser: &str) -> Result<(), Failed> {
-    let page = page(&["predict", FIRST], "--html", "")?;
-    for (width, name) in WIDTHS {
-        let folder = tempfile::tempdir()?;
-        let frame = folder.path().join("frame.html");
-        fs::write(
-            &frame,
-            format!(
-                "<body style='margin: 0'><iframe src='file://{}' width={width} height={HEIGHT} \
-                 style='border: 0' onload=\"document.body.dataset.excess = \
-                 contentDocument.documentElement.scrollWidth - {width}\"></iframe></body>",
-                page.path.display()
-            ),
-        )?;
-        let picture = folder.path().join("picture.png");
-        let output = Command::new(browser)
-            .args(["--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files"])
-            .args(["--hide-scrollbars", "--force-device-scale-factor=1", "--dump-dom"])
-            .arg(format!("--window-size={},{HEIGHT}", width.max(500)))
-            .arg(format!("--screenshot={}", picture.display()))
-            .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
-            .arg(format!("file://{}", frame.display()))
-            .output()?;
-        let dom = String::from_utf8(output.stdout)?;
-        assert!(dom.contains("data-excess=\"0\""), "{name} is wider than {width}: {dom}");
-        let kept = support::repository().join(format!("docs/images/{name}.png"));
-        if std::env::var_os("UPDATE_DOCS").is_some() {
-            fs::copy(&picture, &kept)?;
+    let report = page(&["predict", FIRST], "--html", "")?;
+    let comparison = page(&COMPARE, "--html", "")?;
+    for (page, name) in [(report, "report"), (comparison, "comparison")] {
+        for (width, size) in WIDTHS {
+            screenshot(browser, &page, width, &format!("{name}-{size}"))?;
         }
-        let difference = difference(&brightness(&picture)?, &brightness(&kept)?);
-        assert!(difference < 0.02, "{name}: {:.1}% differ", difference * 100.0);
     }
+    Ok(())
+}
+
+/// Compares a screenshot with the one of this name. A browser's windows are at least 500 pixels
+/// wide, so the page is shown in a frame.
+fn screenshot(browser: &str, page: &Page, width: u32, name: &str) -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let frame = folder.path().join("frame.html");
+    fs::write(
+        &frame,
+        format!(
+            "<body style='margin: 0'><iframe src='file://{}' width={width} height={HEIGHT} \
+             style='border: 0' onload=\"document.body.dataset.excess = \
+             contentDocument.documentElement.scrollWidth - {width}\"></iframe></body>",
+            page.path.display()
+        ),
+    )?;
+    let picture = folder.path().join("picture.png");
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files"])
+        .args(["--hide-scrollbars", "--force-device-scale-factor=1", "--dump-dom"])
+        .arg(format!("--window-size={},{HEIGHT}", width.max(500)))
+        .arg(format!("--screenshot={}", picture.display()))
+        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+        .arg(format!("file://{}", frame.display()))
+        .output()?;
+    let dom = String::from_utf8(output.stdout)?;
+    assert!(dom.contains("data-excess=\"0\""), "{name} is wider than {width}: {dom}");
+    let kept = support::repository().join(format!("docs/images/{name}.png"));
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::copy(&picture, &kept)?;
+    }
+    let difference = difference(&brightness(&picture)?, &brightness(&kept)?);
+    assert!(difference < 0.02, "{name}: {:.1}% differ", difference * 100.0);
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! `kube-lockstep compare`.
 
-use std::io;
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -12,9 +13,11 @@ use super::failure::Failure;
 use super::fixtures::{Fixture, Fixtures};
 use super::manifests::{self, ManifestArgs};
 use super::output::{columns, show, unless_closed};
+use super::reports::ReportFile;
 use super::run::parse_each;
 use crate::model::rules::{Release, Releases};
-use crate::report::comparison::{COLUMNS_HELP, ComparisonRow, Figures, comparison};
+use crate::report::comparison::{ComparisonRow, Figures, columns_help, comparison};
+use crate::report::html::{Compared, Comparison};
 use crate::report::json;
 use crate::run::free_run;
 use crate::scenario::{self, Scenario};
@@ -28,7 +31,7 @@ Exit codes:
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
-#[command(after_help = format!("{COLUMNS_HELP}\n\n{}\n\n{HELP}", manifests::LOAD_HELP))]
+#[command(after_help = format!("{}\n\n{}\n\n{HELP}", columns_help(100), manifests::LOAD_HELP))]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["names", "filename"]))]
 pub(super) struct Args {
     /// Scenarios: files, folders, globs, or ids of fixtures
@@ -52,6 +55,10 @@ pub(super) struct Args {
     /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    /// Also write the comparison as a page: the figures, the replicas of all settings in one chart,
+    /// and the timeline of each setting
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     #[command(flatten)]
     source: Source,
     /// Only this HPA of the manifests: NAME or NAMESPACE/NAME
@@ -65,6 +72,8 @@ pub(super) struct Args {
 #[derive(Clone, PartialEq, Debug)]
 struct Setting {
     name: String,
+    /// The fields as they were given: PATH=VALUE,…
+    text: String,
     fields: Vec<Field>,
 }
 
@@ -100,8 +109,9 @@ impl FromStr for Setting {
             let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
             Ok(Field { hpa, path, value })
         };
+        let text = fields.to_owned();
         let fields = fields.split(',').map(field).collect::<Result<_, String>>()?;
-        Ok(Setting { name: name.to_owned(), fields })
+        Ok(Setting { name: name.to_owned(), text, fields })
     }
 }
 
@@ -162,8 +172,10 @@ fn find_hpa<'t>(tree: &'t mut Value, name: Option<&str>) -> Result<&'t mut Value
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
-    let mut rows = Vec::new();
     let subjects = subjects(args)?;
+    let file = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
+    let mut predictions =
+        Predictions { rows: Vec::new(), page: file.is_some().then(Comparison::default) };
     let several = subjects.len() > 1;
     for setting in &args.set {
         if !subjects.iter().any(|subject| setting.is_for(&subject.scenario)) {
@@ -180,11 +192,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             true => format!("{}: {setting}", subject.scenario.id),
             false => setting.to_owned(),
         };
-        add(&mut rows, name("as it is"), &subject.scenario, args)?;
+        let scenario = &subject.scenario;
+        predictions.add(&name("as it is"), &scenario.path, scenario, args)?;
         for setting in args.set.iter().filter(|setting| setting.is_for(&subject.scenario)) {
             let scenario = subject.with(setting)?;
-            add(&mut rows, name(&setting.name), &scenario, args)?;
+            predictions.add(&name(&setting.name), &setting.text, &scenario, args)?;
         }
+    }
+    let Predictions { rows, page } = predictions;
+    if let (Some(mut file), Some(page)) = (file, page) {
+        file.write_all(page.page(&rows).as_bytes())?;
     }
     match args.format {
         Format::Text => show(&comparison(&rows, columns()))?,
@@ -255,29 +272,44 @@ fn of_run(scenario: &Arc<Scenario>, name: &str, run: u32) -> Result<Arc<Scenario
     })
 }
 
-/// Adds the rows of a scenario, one for each release.
-fn add(
-    rows: &mut Vec<ComparisonRow>,
-    name: String,
-    scenario: &Arc<Scenario>,
-    args: &Args,
-) -> anyhow::Result<()> {
-    let releases = args.release.clone().unwrap_or_else(|| Releases::only(Release::NEWEST));
-    for release in releases.iter() {
-        if let Some(why) = scenario.unsupported_on(release) {
-            return Err(Failure::usage(format!("{name}: {why}")).into());
-        }
-        for number in 0..args.runs {
-            let scenario = of_run(scenario, &name, number)?;
-            let run = free_run(&scenario, release);
-            if let Some(why) = &run.undetermined {
-                anyhow::bail!("{name}: {why}");
+/// The predictions of all settings.
+struct Predictions {
+    rows: Vec<ComparisonRow>,
+    /// The page to write, if any.
+    page: Option<Comparison>,
+}
+
+impl Predictions {
+    /// Adds a scenario: one row for each release and run.
+    fn add(
+        &mut self,
+        setting: &str,
+        about: &str,
+        scenario: &Arc<Scenario>,
+        args: &Args,
+    ) -> anyhow::Result<()> {
+        let releases = args.release.clone().unwrap_or_else(|| Releases::only(Release::NEWEST));
+        for release in releases.iter() {
+            if let Some(why) = scenario.unsupported_on(release) {
+                return Err(Failure::usage(format!("{setting}: {why}")).into());
             }
-            let figures = Figures::of(&scenario, &run);
-            let (setting, release) = (name.clone(), release.to_string());
-            let run = (args.runs > 1).then_some(number + 1);
-            rows.push(ComparisonRow { setting, release, run, figures });
+            for number in 0..args.runs {
+                let scenario = of_run(scenario, setting, number)?;
+                let run = free_run(&scenario, release);
+                if let Some(why) = &run.undetermined {
+                    anyhow::bail!("{setting}: {why}");
+                }
+                if let Some(page) = self.page.as_mut().filter(|_| number == 0) {
+                    page.add(Compared { setting, about, scenario: &scenario, run: &run });
+                }
+                self.rows.push(ComparisonRow {
+                    setting: setting.to_owned(),
+                    release: release.to_string(),
+                    run: (args.runs > 1).then_some(number + 1),
+                    figures: Figures::of(&scenario, &run),
+                });
+            }
         }
+        Ok(())
     }
-    Ok(())
 }

@@ -3,7 +3,7 @@
 use anstyle::Style;
 use serde::Serialize;
 
-use super::layout::{Align, Columns};
+use super::layout::{Align, Columns, hanging};
 use super::style::DIM;
 use super::table;
 use crate::model::derivation::Derivation;
@@ -11,20 +11,34 @@ use crate::model::time::{Span, Time};
 use crate::run::FreeRun;
 use crate::scenario::Scenario;
 
-/// The explanation of the columns.
-pub const COLUMNS_HELP: &str = "\
-Columns:
-  pod-hours    the number of replicas, added up over the time: what the workload costs
-  missing      pod-hours by which the replicas are below the proposal of the metrics: the capacity
-               that is missing because of limits, policies or the time between reconciles
-  above        the time during which a metric is above its target, beyond the tolerance
-  longest      the longest such time without interruption: the time to recover
-  changes      how often the controller changes the replicas
-  turns        how often it changes the direction: up after down, or down after up
-  excess       the most replicas above the proposal of the metrics, for example while a
-               stabilization window holds them
-  most         the largest number of replicas
-  failed       the time during which a metric fails";
+/// The columns of figures, and what they mean.
+pub(super) const COLUMNS: [(&str, &str); 9] = [
+    ("pod-hours", "the number of replicas, added up over the time: what the workload costs"),
+    (
+        "missing",
+        "pod-hours by which the replicas are below the proposal of the metrics: the capacity that \
+         is missing because of limits, policies or the time between reconciles",
+    ),
+    ("above", "the time during which a metric is above its target, beyond the tolerance"),
+    ("longest", "the longest such time without interruption: the time to recover"),
+    ("changes", "how often the controller changes the replicas"),
+    ("turns", "how often it changes the direction: up after down, or down after up"),
+    (
+        "excess",
+        "the most replicas above the proposal of the metrics, for example while a stabilization \
+         window holds them",
+    ),
+    ("most", "the largest number of replicas"),
+    ("failed", "the time during which a metric fails"),
+];
+
+/// The explanation of the columns, for a terminal.
+#[must_use]
+pub fn columns_help(columns: usize) -> String {
+    let lines =
+        COLUMNS.map(|(name, meaning)| hanging(&format!("{name:<11}  "), meaning, 2, columns));
+    format!("Columns:\n{}", lines.concat().trim_end())
+}
 
 /// A row of the comparison.
 #[derive(Clone, Debug, Serialize)]
@@ -147,60 +161,88 @@ fn hours(span: Span) -> f64 {
     span.as_secs_f64() / 3600.0
 }
 
-/// The rows as a table.
-#[must_use]
-pub fn comparison(rows: &[ComparisonRow], columns: usize) -> String {
-    let several_releases = rows.iter().any(|row| row.release != rows[0].release);
-    let mut align = vec![Align::Left];
-    align.extend(several_releases.then_some(Align::Left));
-    align.extend([Align::Right; 8]);
-    align.push(Align::Left);
-    let mut table = Columns::new(&align);
-    let mut head = vec!["setting".to_owned()];
-    head.extend(several_releases.then(|| "release".to_owned()));
-    let names = [
-        "pod-hours",
-        "missing",
-        "above",
-        "longest",
-        "changes",
-        "turns",
-        "excess",
-        "most",
-        "failed",
-    ];
-    head.extend(names.map(str::to_owned));
-    table.row(head, DIM);
-    let time = |seconds: f64| Span::from_secs(seconds.round() as i64).to_string();
-    let cells = |setting: String, release: &str, values: [f64; 9], digits: usize| {
-        let [pod_hours, missing, above, longest, changes, turns, excess, most, failed] = values;
+/// A line of the table: a row, or the mean, the least and the most of repeated runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Line {
+    /// The setting, the release if there are several, and the figures.
+    pub(super) cells: Vec<String>,
+    /// True for the least and the most of repeated runs.
+    pub(super) is_detail: bool,
+}
+
+/// The head of the table.
+pub(super) fn head(rows: &[ComparisonRow]) -> Vec<&'static str> {
+    let release = has_several_releases(rows).then_some("release");
+    ["setting"].into_iter().chain(release).chain(COLUMNS.map(|(name, _)| name)).collect()
+}
+
+fn has_several_releases(rows: &[ComparisonRow]) -> bool {
+    rows.iter().any(|row| row.release != rows[0].release)
+}
+
+/// The lines of the table.
+pub(super) fn lines(rows: &[ComparisonRow]) -> Vec<Line> {
+    let several_releases = has_several_releases(rows);
+    let line = |setting: String, release: &str, values: [f64; 9], digits: usize| {
         let mut cells = vec![setting];
         cells.extend(several_releases.then(|| release.to_owned()));
-        cells.extend([format!("{pod_hours:.2}"), format!("{missing:.2}")]);
-        cells.extend([time(above), time(longest)]);
-        cells.extend([changes, turns, excess, most].map(|count| format!("{count:.digits$}")));
-        cells.push(time(failed));
+        cells.extend(cells_of(values, digits));
         cells
     };
     let same = |one: &ComparisonRow, other: &ComparisonRow| {
         (&one.setting, &one.release) == (&other.setting, &other.release)
     };
+    let mut lines = Vec::new();
     for runs in rows.chunk_by(same) {
         let ComparisonRow { setting, release, run, .. } = &runs[0];
         let all: Vec<[f64; 9]> = runs.iter().map(|row| row.figures.values()).collect();
         let of = |combine: &dyn Fn(Vec<f64>) -> f64| {
             std::array::from_fn(|column| combine(all.iter().map(|values| values[column]).collect()))
         };
+        let mut add = |cells, is_detail| lines.push(Line { cells, is_detail });
         if run.is_none() {
-            table.row(cells(setting.clone(), release, all[0], 0), Style::new());
+            add(line(setting.clone(), release, all[0], 0), false);
             continue;
         }
         let mean = of(&|values| values.iter().sum::<f64>() / values.len() as f64);
-        table.row(cells(format!("{setting}: mean"), release, mean, 1), Style::new());
+        add(line(format!("{setting}: mean"), release, mean, 1), false);
         let least = of(&|values| values.into_iter().fold(f64::INFINITY, f64::min));
-        table.row(cells("  least".to_owned(), "", least, 0), DIM);
+        add(line("  least".to_owned(), "", least, 0), true);
         let most = of(&|values| values.into_iter().fold(f64::NEG_INFINITY, f64::max));
-        table.row(cells("  most".to_owned(), "", most, 0), DIM);
+        add(line("  most".to_owned(), "", most, 0), true);
+    }
+    lines
+}
+
+/// The figures as text. Counts have this number of digits after the point.
+fn cells_of(values: [f64; 9], digits: usize) -> [String; 9] {
+    let [pod_hours, missing, above, longest, changes, turns, excess, most, failed] = values;
+    let time = |seconds: f64| Span::from_secs(seconds.round() as i64).to_string();
+    let count = |count: f64| format!("{count:.digits$}");
+    [
+        format!("{pod_hours:.2}"),
+        format!("{missing:.2}"),
+        time(above),
+        time(longest),
+        count(changes),
+        count(turns),
+        count(excess),
+        count(most),
+        time(failed),
+    ]
+}
+
+/// The rows as a table.
+#[must_use]
+pub fn comparison(rows: &[ComparisonRow], columns: usize) -> String {
+    let mut align = vec![Align::Left];
+    align.extend(has_several_releases(rows).then_some(Align::Left));
+    align.extend([Align::Right; 8]);
+    align.push(Align::Left);
+    let mut table = Columns::new(&align);
+    table.row(head(rows).into_iter().map(str::to_owned).collect(), DIM);
+    for line in lines(rows) {
+        table.row(line.cells, if line.is_detail { DIM } else { Style::new() });
     }
     table.render(0, columns)
 }

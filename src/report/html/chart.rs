@@ -10,12 +10,12 @@ use maud::{Markup, html};
 use super::path::{self, Bar, Point};
 use super::timeline::{Limited, Metric, Pods, Replicas, Timeline, Unit, Value, unit};
 use super::words;
-use crate::model::derivation::PodCounts;
+use crate::model::derivation::{MetricDerivation, PodCounts};
 use crate::model::observation::EventType;
 use crate::model::time::Time;
 use crate::report::scale::{Label, TimeAxis, ValueAxis, WIDTH};
 
-const REPLICAS_HEIGHT: f64 = 132.0;
+pub(super) const REPLICAS_HEIGHT: f64 = 132.0;
 const METRIC_HEIGHT: f64 = 84.0;
 const PODS_HEIGHT: f64 = 56.0;
 
@@ -51,7 +51,7 @@ pub(super) fn sparkline(timeline: &Timeline<'_>) -> Markup {
 }
 
 /// Vertical lines at the labels of the axis of time; each chart fills in its height.
-fn grid(labels: &[Label]) -> String {
+pub(super) fn grid(labels: &[Label]) -> String {
     let inner = labels.iter().filter(|label| label.percent > 0.0 && label.percent < 100.0);
     let mut path = String::new();
     for label in inner {
@@ -65,30 +65,30 @@ fn points(values: &[Value], axis: TimeAxis, scale: &ValueAxis) -> Vec<Point> {
     values.iter().map(point).collect()
 }
 
-fn line(values: &[Value], axis: TimeAxis, scale: &ValueAxis) -> String {
+pub(super) fn line(values: &[Value], axis: TimeAxis, scale: &ValueAxis) -> String {
     path::steps(&points(values, axis, scale))
 }
 
-fn largest<const N: usize>(series: [&[Value]; N]) -> f64 {
+pub(super) fn largest<const N: usize>(series: [&[Value]; N]) -> f64 {
     let values = series.into_iter().flatten().filter_map(|(_, value)| *value);
     values.fold(0.0, f64::max)
 }
 
 /// A chart with its caption and the labels of its values.
-struct Lane {
-    caption: Markup,
+pub(super) struct Lane {
+    pub(super) caption: Markup,
     /// The content of the chart for screen readers.
-    about: String,
-    scale: ValueAxis,
+    pub(super) about: String,
+    pub(super) scale: ValueAxis,
     /// The labels of the values.
-    label: fn(f64) -> String,
-    lines: Markup,
+    pub(super) label: fn(f64) -> String,
+    pub(super) lines: Markup,
     /// Text over the lines.
-    overlay: Markup,
+    pub(super) overlay: Markup,
 }
 
 impl Lane {
-    fn draw(&self, grid: &str) -> Markup {
+    pub(super) fn draw(&self, grid: &str) -> Markup {
         let height = self.scale.height;
         let view = format!("0 0 1000 {height:.0}");
         let mut rows = String::new();
@@ -151,7 +151,7 @@ fn replicas(timeline: &Timeline<'_>, axis: TimeAxis, grid: &str) -> Markup {
 }
 
 /// A label for a whole number.
-fn whole(value: f64) -> String {
+pub(super) fn whole(value: f64) -> String {
     format!("{value:.0}")
 }
 
@@ -184,7 +184,7 @@ fn limits_text(all: &Replicas, top: f64) -> Option<String> {
 fn metric(metric: &Metric<'_>, axis: TimeAxis, grid: &str) -> Markup {
     let most = largest([&metric.values]);
     let top = metric_top(metric);
-    let scale = value_axis(metric, top);
+    let scale = value_axis(metric.like, top);
     let target = line(&metric.target, axis, &scale);
     let known = metric.values.iter().filter_map(|(at, value)| Some((*at, (*value)?)));
     let dots = path::dots(known.map(|(at, value)| (axis.x(at), scale.y(value))));
@@ -209,11 +209,7 @@ fn metric(metric: &Metric<'_>, axis: TimeAxis, grid: &str) -> Markup {
         @if !metric.failures.is_empty() { span.k.bad { "metric failed" } }
     };
     let about = words::about_metric(metric);
-    let label: fn(f64) -> String = match (unit(metric.like), is_memory(metric)) {
-        (Unit::Percent, _) => |value| format!("{value:.0}%"),
-        (_, true) => words::bytes,
-        (_, false) => words::milli,
-    };
+    let label = value_label(metric.like);
     Lane { caption, about, scale, label, lines, overlay: html! {} }.draw(grid)
 }
 
@@ -231,14 +227,19 @@ fn last(values: &[Value]) -> Option<f64> {
     values.last().and_then(|(_, value)| *value)
 }
 
-fn is_memory(metric: &Metric<'_>) -> bool {
-    words::is_memory(metric.like)
+/// The label of a value of the metric.
+pub(super) fn value_label(metric: &MetricDerivation) -> fn(f64) -> String {
+    match (unit(metric), words::is_memory(metric)) {
+        (Unit::Percent, _) => |value| format!("{value:.0}%"),
+        (_, true) => words::bytes,
+        (_, false) => words::milli,
+    }
 }
 
 /// An axis with labels at round numbers in the unit of the labels.
-fn value_axis(metric: &Metric<'_>, largest: f64) -> ValueAxis {
-    let scale = ValueAxis::up_to(largest, METRIC_HEIGHT, 3, unit(metric.like) == Unit::Percent);
-    if !is_memory(metric) {
+pub(super) fn value_axis(metric: &MetricDerivation, largest: f64) -> ValueAxis {
+    let scale = ValueAxis::up_to(largest, METRIC_HEIGHT, 3, unit(metric) == Unit::Percent);
+    if !words::is_memory(metric) {
         return scale;
     }
     let size = words::byte_unit(largest / 1000.0).size * 1000.0;
@@ -367,7 +368,7 @@ fn events(timeline: &Timeline<'_>, axis: TimeAxis) -> Markup {
 }
 
 /// The axis of time.
-fn time(labels: &[Label]) -> Markup {
+pub(super) fn time(labels: &[Label]) -> Markup {
     html! {
         div.time aria-hidden="true" {
             @for (index, label) in labels.iter().enumerate() {

@@ -13,6 +13,68 @@ function list(parent, name, texts) {
   for (const text of texts) element(made, "li", text);
 }
 
+// Makes charts select a place by mouse, touch and keys. `places` are in percent; `draw` shows the
+// selected one. Returns the function that selects one and the one that returns the selected one.
+function selectable(charts, places, draw) {
+  let selected = -1;
+
+  function show(index) {
+    index = Math.max(0, Math.min(places.length - 1, index));
+    if (index === selected) return;
+    selected = index;
+    charts.querySelector(".cur").style.setProperty("--p", places[index] / 100);
+    charts.classList.add("on");
+    charts.setAttribute("aria-valuenow", String(index));
+    draw(index);
+  }
+
+  function nearest(event) {
+    const box = charts.querySelector(".time").getBoundingClientRect();
+    const place = (event.clientX - box.left) / box.width * 100;
+    let best = 0;
+    places.forEach((other, index) => {
+      if (Math.abs(other - place) <= Math.abs(places[best] - place)) best = index;
+    });
+    return best;
+  }
+
+  charts.addEventListener("pointermove", (event) => {
+    if (event.pointerType === "mouse") show(nearest(event));
+  });
+  charts.addEventListener("click", (event) => show(nearest(event)));
+  charts.addEventListener("keydown", (event) => {
+    const page = Math.max(2, Math.round(places.length / 10));
+    const moves = {
+      ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageUp: page, PageDown: -page,
+      Home: -places.length, End: places.length,
+    };
+    if (!(event.key in moves)) return;
+    event.preventDefault();
+    show(selected + moves[event.key]);
+  });
+  charts.setAttribute("aria-valuemin", "0");
+  charts.setAttribute("aria-valuemax", String(places.length - 1));
+  return { show, selected: () => selected };
+}
+
+// Clears a panel, and adds a head with the buttons for the places before and after this one.
+function panelHead(panel, index, count, what, show) {
+  panel.replaceChildren();
+  const head = element(panel, "div", "", "head");
+  const button = (text, name, to) => {
+    const made = element(head, "button", text);
+    made.setAttribute("aria-label", `${name} ${what}`);
+    made.disabled = to < 0 || to >= count;
+    made.addEventListener("click", () => {
+      show(to);
+      panel.querySelectorAll("button")[to < index ? 0 : 1].focus();
+    });
+  };
+  button("‹", "previous", index - 1);
+  button("›", "next", index + 1);
+  return head;
+}
+
 // Makes the charts of a timeline select ticks. Each selection is an event `tick` of the figure with
 // the index of the tick. Returns the number of ticks and the function that selects one.
 function activate(figure, templates) {
@@ -26,31 +88,16 @@ function activate(figure, templates) {
     const [template, ...numbers] = data.s[index].split(" ");
     return templates[template].replace(/¤/g, (place) => numbers.shift() ?? place);
   };
-  let selected = -1;
 
-  function show(index) {
-    index = Math.max(0, Math.min(ticks.length - 1, index));
-    if (index === selected) return;
-    selected = index;
-    const [place, number, at, replicas, kind, why, steps, writes] = ticks[index];
-    charts.querySelector(".cur").style.setProperty("--p", place / 100);
-    charts.classList.add("on");
-    charts.setAttribute("aria-valuenow", String(index));
+  function draw(index) {
+    const [, number, at, replicas, kind, why, steps, writes] = ticks[index];
     charts.setAttribute("aria-valuetext",
       `tick ${number}, t=${at}, replicas ${replicas}: ${text(why)}`);
-    panel.replaceChildren();
-    const head = element(panel, "div", "", "head");
-    const before = element(head, "button", "‹");
-    before.setAttribute("aria-label", "previous tick");
-    before.disabled = index === 0;
-    before.addEventListener("click", () => { show(index - 1); panel.querySelector("button").focus(); });
-    const after = element(head, "button", "›");
-    after.setAttribute("aria-label", "next tick");
-    after.disabled = index === ticks.length - 1;
-    after.addEventListener("click", () => { show(index + 1); panel.querySelectorAll("button")[1].focus(); });
+    const head = panelHead(panel, index, ticks.length, "tick", selection.show);
     element(head, "b", `tick ${number}`);
     element(head, "b", `t=${at}`);
-    if (replicas) element(head, "b", replicas.includes(" ") ? `replicas ${replicas}` : `${replicas} replicas`);
+    if (replicas === "1") element(head, "b", "1 replica");
+    else if (replicas) element(head, "b", replicas.includes(" ") ? `replicas ${replicas}` : `${replicas} replicas`);
     if (kind === "d") element(head, "span", "diverges", "badge diverges");
     if (kind === "p") element(head, "span", "after the divergence: not compared", "hint");
     if (text(why)) element(panel, "p", text(why));
@@ -62,33 +109,31 @@ function activate(figure, templates) {
     figure.dispatchEvent(new CustomEvent("tick", { detail: index }));
   }
 
-  function nearest(event) {
-    const box = charts.querySelector(".time").getBoundingClientRect();
-    const place = (event.clientX - box.left) / box.width * 100;
-    let best = 0;
-    ticks.forEach((tick, index) => {
-      if (Math.abs(tick[0] - place) <= Math.abs(ticks[best][0] - place)) best = index;
+  const selection = selectable(charts, ticks.map((tick) => tick[0]), draw);
+  const first = (kind) => ticks.findIndex((tick) => tick[4] === kind);
+  selection.show(Math.max(0, first("d") === -1 ? first("r") : first("d")));
+  return { count: ticks.length, ...selection };
+}
+
+// Makes the chart of a comparison show the values of all settings at one time.
+function activateComparison(figure) {
+  const charts = figure.querySelector(".charts");
+  const panel = figure.querySelector(".panel");
+  const data = JSON.parse(figure.querySelector("script.values").textContent);
+
+  function draw(index) {
+    const [, at, values] = data.times[index];
+    charts.setAttribute("aria-valuetext",
+      `t=${at}: ${data.names.map((name, i) => `${name} ${values[i]}`).join("; ")}`);
+    element(panelHead(panel, index, data.times.length, "time", selection.show), "b", `t=${at}`);
+    const all = element(panel, "ul", "", "values");
+    data.names.forEach((name, i) => {
+      const item = element(all, "li");
+      element(item, "span", name, `k ${data.classes[i]}`);
+      element(item, "b", values[i]);
     });
-    return best;
   }
 
-  charts.addEventListener("pointermove", (event) => {
-    if (event.pointerType === "mouse") show(nearest(event));
-  });
-  charts.addEventListener("click", (event) => show(nearest(event)));
-  charts.addEventListener("keydown", (event) => {
-    const page = Math.max(2, Math.round(ticks.length / 10));
-    const moves = {
-      ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageUp: page, PageDown: -page,
-      Home: -ticks.length, End: ticks.length,
-    };
-    if (!(event.key in moves)) return;
-    event.preventDefault();
-    show(selected + moves[event.key]);
-  });
-  charts.setAttribute("aria-valuemin", "0");
-  charts.setAttribute("aria-valuemax", String(ticks.length - 1));
-  const first = (kind) => ticks.findIndex((tick) => tick[4] === kind);
-  show(Math.max(0, first("d") === -1 ? first("r") : first("d")));
-  return { count: ticks.length, show, selected: () => selected };
+  const selection = selectable(charts, data.times.map((time) => time[0]), draw);
+  selection.show(0);
 }

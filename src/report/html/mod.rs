@@ -7,6 +7,7 @@
 
 mod actions;
 mod chart;
+mod comparison;
 mod page;
 mod path;
 mod section;
@@ -18,6 +19,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
+pub use comparison::{Compared, Comparison};
 use section::Section;
 use ticks::Templates;
 
@@ -84,6 +86,8 @@ impl<W: Write> Html<W> {
             title: "Conformance run",
             subject: &format!("{} {}", setting.engine, setting.release),
             notes: &self.notes,
+            overview: None,
+            noun: "scenario",
             sections: std::mem::take(&mut self.sections),
             templates: &self.templates,
         });
@@ -159,6 +163,8 @@ pub fn prediction(
         title: "Prediction",
         subject: &format!("the model of {}", run.trace.release),
         notes: &notes,
+        overview: None,
+        noun: "scenario",
         sections: vec![section],
         templates: &templates,
     })
@@ -184,6 +190,8 @@ pub fn changes(
         title: "Changes between releases",
         subject: &format!("{} and {}", between.from, between.to),
         notes: &notes,
+        overview: None,
+        noun: "scenario",
         sections,
         templates: &templates,
     })

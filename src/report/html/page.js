@@ -53,6 +53,8 @@ for (const section of sections) {
   section.addEventListener("toggle", () => activateAll(section));
 }
 
+document.querySelectorAll(".compared").forEach(activateComparison);
+
 // A link to a scenario opens it.
 function target() {
   const section = document.getElementById(decodeURIComponent(location.hash.slice(1)));

@@ -20,6 +20,10 @@ pub(super) struct Contents<'a> {
     /// The engine and the releases: `upstream 1.37`.
     pub(super) subject: &'a str,
     pub(super) notes: &'a [String],
+    /// What is above the sections. The sections below it are closed, and have no filters.
+    pub(super) overview: Option<Markup>,
+    /// What a section shows, singular: `scenario`.
+    pub(super) noun: &'a str,
     pub(super) sections: Vec<Section>,
     pub(super) templates: &'a Templates,
 }
@@ -29,7 +33,7 @@ pub(super) fn page(mut contents: Contents<'_>) -> String {
     // The sort is stable: otherwise in the order of the run.
     contents.sections.sort_by_key(Section::rank);
     let sections = &contents.sections;
-    let all_open = sections.len() <= MOST_OPEN;
+    let all_open = sections.len() <= MOST_OPEN && contents.overview.is_none();
     let several = sections.iter().any(|it| it.releases != sections[0].releases)
         || sections.iter().any(|section| section.releases.len() > 1);
     let is_open = |section: &Section| all_open || section.rank() < FAILURES;
@@ -39,7 +43,10 @@ pub(super) fn page(mut contents: Contents<'_>) -> String {
             p.sub { "kube-lockstep " (env!("CARGO_PKG_VERSION")) ", " (subject(&contents)) }
             (notes(contents.notes))
         }
-        @if sections.len() > 1 { (filters(sections)) }
+        @match &contents.overview {
+            Some(overview) => (overview),
+            None => @if sections.len() > 1 { (filters(sections)) },
+        }
         main {
             @for section in sections { (section.html(is_open(section), several)) }
             p.none hidden="hidden" { "No scenario matches the filters." }
@@ -69,12 +76,12 @@ pub(super) fn page(mut contents: Contents<'_>) -> String {
 
 /// `332 scenarios on upstream 1.37`.
 fn subject(contents: &Contents<'_>) -> String {
-    let Contents { sections, subject, .. } = contents;
+    let Contents { sections, subject, noun, .. } = contents;
     match sections.as_slice() {
         [only] if only.releases.len() == 1 => format!("{} on {subject}", only.id),
         _ => {
             let runs = sections.iter().map(|section| section.releases.len()).sum();
-            format!("{} on {subject}", counted(runs, "scenario"))
+            format!("{} on {subject}", counted(runs, noun))
         }
     }
 }

@@ -145,6 +145,11 @@ impl Section {
         }
     }
 
+    /// The section with another name and another description.
+    pub(super) fn named(self, id: &str, requirement: &str) -> Section {
+        Section { id: id.to_owned(), requirement: requirement.to_owned(), ..self }
+    }
+
     /// Returns true if the sections differ by their releases only.
     pub(super) fn is_same(&self, other: &Section) -> bool {
         (&self.id, self.verdict, &self.body) == (&other.id, other.verdict, &other.body)
@@ -169,7 +174,8 @@ impl Section {
     pub(super) fn html(&self, is_open: bool, shows_releases: bool) -> Markup {
         let area = self.area();
         let name = self.id.strip_prefix(area).unwrap_or(&self.id);
-        let anchor = format!("{}@{}", self.id, self.releases.join(","));
+        // An id of HTML has no spaces; the name of a setting may.
+        let anchor = format!("{}@{}", self.id, self.releases.join(",")).replace(' ', "-");
         html! {
             details.s id=(anchor) data-v=(self.verdict) data-a=(area)
                 data-r=(self.releases.join(" ")) open=[is_open.then_some("open")] {

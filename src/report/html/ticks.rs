@@ -119,7 +119,7 @@ pub(super) fn panel(timeline: &Timeline<'_>, templates: &mut Templates) -> Marku
     }
 }
 
-fn json(class: &str, value: &impl Serialize) -> Markup {
+pub(super) fn json(class: &str, value: &impl Serialize) -> Markup {
     let text = serde_json::to_string(value).unwrap_or_default();
     // Neither HTML nor XML sees a tag or an entity in it.
     let text = text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");

@@ -90,9 +90,7 @@ fn scenario(
     let mut recordings = Recordings::new(read, until);
     let metrics = metrics::resolve(file, at.key("metrics"), reach, &mut recordings, problems);
     let metrics_are_sound = problems.len() == before;
-    if let (Some(workload), Some(most)) = (&workload, known.max_replicas()) {
-        units::check(&metrics, workload, most, at.key("metrics"), problems);
-    }
+    units::check(&metrics, workload.as_ref(), known.max_replicas(), at.key("metrics"), problems);
     let context = ResolveContext {
         file,
         hpas: known,
@@ -104,8 +102,7 @@ fn scenario(
     let timeline = timeline::resolve(&context, at.key("timeline"), problems);
     let ticks = most_ticks(file, flags.sync_period, at, problems);
     let expect = expect::resolve(file, known, at.key("expect"), ticks, problems);
-    let mut notes = known.notes();
-    notes.extend(recordings.into_notes());
+    let mut notes = [known.notes(), recordings.into_notes()].concat();
     if let Some(hpas) = hpas.as_mut().filter(|_| metrics_are_sound) {
         let asked = hpas.asked();
         notes.extend(served::check(asked, &metrics, &file.workload, &expect, problems));

@@ -1,6 +1,6 @@
 //! Recorded usage in another unit: millicores in place of cores, or MiB in place of bytes.
 //!
-//! The check compares the usage with the request of a pod. A signal that sets `unit` is not checked.
+//! The check compares the usage with the request of a pod. It leaves out signals that set `unit`.
 
 use super::cursor::{At, Problems};
 use crate::model::api::PodSpec;
@@ -15,11 +15,12 @@ const LEAST_MEMORY: i64 = 10_000;
 /// Checks the recorded usage of resources. `most_replicas` is the upper limit of the HPAs.
 pub(super) fn check(
     metrics: &Metrics,
-    workload: &Workload,
-    most_replicas: i32,
+    workload: Option<&Workload>,
+    most_replicas: Option<i32>,
     at: At<'_>,
     problems: &mut Problems,
 ) {
+    let (Some(workload), Some(most_replicas)) = (workload, most_replicas) else { return };
     let pods = i64::from(most_replicas.max(workload.replicas).max(1));
     for (index, usage) in metrics.resources.iter().enumerate() {
         let (signal, field, pods) = match &usage.source {
@@ -33,7 +34,7 @@ pub(super) fn check(
         let Some(request) = request(&workload.spec, &usage.name) else { continue };
         let peak = peak(recorded) / pods;
         let shown = |milli: i64| Quantity::from_milli(milli, Format::DecimalSI);
-        let each = if pods > 1 { " for each of the most pods" } else { "" };
+        let each = if pods > 1 { format!(" for each of {pods} pods") } else { String::new() };
         let path = recorded.source.path();
         let (what, hint) = match &*usage.name {
             "cpu" if peak / MOST_CPU > request => (
