@@ -1,11 +1,9 @@
 //! `kube-lockstep compare`.
 
-use std::io::{self, Write};
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
-
-use serde_json::Value;
 
 use super::args::{self, Format, Source};
 use super::exit;
@@ -15,12 +13,15 @@ use super::manifests::{self, ManifestArgs};
 use super::output::{columns, show, unless_closed};
 use super::reports::ReportFile;
 use super::run::parse_each;
+use super::setting::Setting;
 use crate::model::rules::{Release, Releases};
-use crate::report::comparison::{ComparisonRow, Figures, columns_help, comparison};
+use crate::report::comparison::{
+    ComparisonRow, Figures, Reference, columns_help, comparison, not_compared,
+};
 use crate::report::html::{Compared, Comparison};
-use crate::report::json;
-use crate::run::free_run;
-use crate::scenario::{self, Scenario};
+use crate::report::{json, outcome::note_line};
+use crate::run::{FreeRun, free_run};
+use crate::scenario::{self, Problem, Scenario};
 
 const HELP: &str = "\
 Exit codes:
@@ -40,9 +41,13 @@ pub(super) struct Args {
     /// Another setting: fields of the HPA, separated by commas, each as PATH=VALUE; after a name
     /// and a colon, if it should have one. For example
     /// fast:spec.behavior.scaleDown.stabilizationWindowSeconds=60,spec.maxReplicas=20. If several
-    /// HPAs are predicted together, the path begins with the name of one: web/spec.maxReplicas=20
+    /// HPAs are predicted together, the path begins with the name of one: web/spec.maxReplicas=20.
+    /// Values are YAML: spec.behavior.scaleUp.policies=[{type: Pods, value: 4, periodSeconds: 60}]
     #[arg(long, value_name = "[NAME:]PATH=VALUE,…")]
     set: Vec<Setting>,
+    /// Another setting: the HPA in this manifest, in place of the one with the same name
+    #[arg(long, value_name = "[NAME:]FILE", value_parser = Setting::of_manifest)]
+    manifest: Vec<Setting>,
     /// Repeat each prediction with different noise of the loads, and show the mean, the least and
     /// the most of each figure. The first run has the seeds of the loads, the second one the next
     /// seeds, and so on
@@ -68,138 +73,32 @@ pub(super) struct Args {
     manifests: ManifestArgs,
 }
 
-/// Changes of an HPA.
-#[derive(Clone, PartialEq, Debug)]
-struct Setting {
-    name: String,
-    /// The fields as they were given: PATH=VALUE,…
-    text: String,
-    fields: Vec<Field>,
-}
-
-/// A new value of a field.
-#[derive(Clone, PartialEq, Debug)]
-struct Field {
-    /// The name of the HPA, if it is one of several.
-    hpa: Option<String>,
-    path: Vec<String>,
-    value: Value,
-}
-
-impl FromStr for Setting {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Setting, String> {
-        let name = text.split_once(':').filter(|(name, _)| !name.contains(['=', '.']));
-        let (name, fields) = name.unwrap_or((text, text));
-        let field = |part: &str| {
-            let (path, value) = part.split_once('=').ok_or_else(|| {
-                format!("{part}: expected PATH=VALUE, for example spec.maxReplicas=20")
-            })?;
-            let (hpa, path) = match path.split_once('/') {
-                Some((hpa, path)) if path.starts_with("spec.") => (Some(hpa.to_owned()), path),
-                _ => (None, path),
-            };
-            let path: Vec<String> = path.split('.').map(str::to_owned).collect();
-            if path.first().is_none_or(|first| first != "spec") || path.iter().any(String::is_empty)
-            {
-                return Err(format!("{part}: the path begins with `spec.`"));
-            }
-            // Numbers, booleans and JSON; all other values are text.
-            let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
-            Ok(Field { hpa, path, value })
-        };
-        let text = fields.to_owned();
-        let fields = fields.split(',').map(field).collect::<Result<_, String>>()?;
-        Ok(Setting { name: name.to_owned(), text, fields })
-    }
-}
-
-impl Setting {
-    /// Returns true if the scenario contains the HPAs that the setting names, if it names any.
-    fn is_for(&self, scenario: &Scenario) -> bool {
-        let mut named = self.fields.iter().filter_map(|field| field.hpa.as_deref());
-        named.all(|name| scenario.hpas.iter().any(|hpa| *hpa.name == *name))
-    }
-
-    /// Changes the HPAs of a scenario.
-    fn apply(&self, tree: &mut Value) -> Result<(), String> {
-        for Field { hpa, path, value } in &self.fields {
-            let mut at = find_hpa(tree, hpa.as_deref())?;
-            for part in path {
-                at = match (at, part.parse::<usize>()) {
-                    (Value::Array(items), Ok(index)) => items.get_mut(index).ok_or_else(|| {
-                        format!("{}: there is no element {index}", path.join("."))
-                    })?,
-                    (Value::Object(fields), _) => fields.entry(part.clone()).or_insert(Value::Null),
-                    (other @ Value::Null, _) => {
-                        *other = Value::Object(serde_json::Map::new());
-                        &mut other[part.as_str()]
-                    }
-                    _ => return Err(format!("{}: `{part}` can't be set there", path.join("."))),
-                };
-            }
-            *at = value.clone();
-        }
-        Ok(())
-    }
-}
-
-/// The only HPA of a scenario, or the one with this name.
-fn find_hpa<'t>(tree: &'t mut Value, name: Option<&str>) -> Result<&'t mut Value, String> {
-    let name_of = |hpa: &Value| hpa["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let hpas = match tree.get("hpas").is_some() {
-        true => tree["hpas"].as_array_mut().map_or(&mut [][..], Vec::as_mut_slice),
-        false => std::slice::from_mut(&mut tree["hpa"]),
-    };
-    let names: Vec<String> = hpas.iter().map(name_of).collect();
-    match name {
-        None if hpas.len() > 1 => Err(format!(
-            "{} HPAs are predicted together: begin the path with the name of one, for example \
-             {}/spec.maxReplicas=20; the HPAs are {}",
-            names.len(),
-            names[0],
-            names.join(", ")
-        )),
-        None => hpas.first_mut().ok_or_else(|| "there is no HPA".to_owned()),
-        Some(name) => {
-            let found = names.iter().position(|known| known == name);
-            let found = found.and_then(|index| hpas.get_mut(index));
-            found
-                .ok_or_else(|| format!("there is no HPA {name}; the HPAs are {}", names.join(", ")))
-        }
-    }
-}
-
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let subjects = subjects(args)?;
+    let several = subjects.len() > 1;
+    let settings: Vec<&Setting> = args.set.iter().chain(&args.manifest).collect();
+    check_settings(&settings, &subjects)?;
     let file = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
     let mut predictions =
-        Predictions { rows: Vec::new(), page: file.is_some().then(Comparison::default) };
-    let several = subjects.len() > 1;
-    for setting in &args.set {
-        if !subjects.iter().any(|subject| setting.is_for(&subject.scenario)) {
-            let hpas = subjects.iter().flat_map(|subject| &subject.scenario.hpas);
-            let names: Vec<&str> = hpas.map(|hpa| &*hpa.name).collect();
-            let what = format!("--set {}: no such HPA", setting.name);
-            let hint = format!("the HPAs are {}", names.join(", "));
-            return Err(Failure::usage(what).hint(hint).into());
-        }
-    }
+        Predictions { page: file.is_some().then(Comparison::default), ..Predictions::default() };
     for subject in &subjects {
         let name = |setting: &str| match several {
-            true if args.set.is_empty() => subject.scenario.id.clone(),
+            true if settings.is_empty() => subject.scenario.id.clone(),
             true => format!("{}: {setting}", subject.scenario.id),
             false => setting.to_owned(),
         };
         let scenario = &subject.scenario;
         predictions.add(&name("as it is"), &scenario.path, scenario, args)?;
-        for setting in args.set.iter().filter(|setting| setting.is_for(&subject.scenario)) {
+        for setting in settings.iter().filter(|setting| setting.is_for(scenario)) {
             let scenario = subject.with(setting)?;
-            predictions.add(&name(&setting.name), &setting.text, &scenario, args)?;
+            predictions.add(&name(&setting.name), &setting.about, &scenario, args)?;
         }
     }
-    let Predictions { rows, page } = predictions;
+    let Predictions { rows, page, notes, .. } = predictions;
+    if rows.iter().all(|row| row.figures.is_none()) {
+        let why = not_compared(&rows).next().unwrap_or_default();
+        return Err(Failure::usage(why).hint("choose another release with --release").into());
+    }
     if let (Some(mut file), Some(page)) = (file, page) {
         file.write_all(page.page(&rows).as_bytes())?;
     }
@@ -212,7 +111,29 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             }
         }
     }
+    // A note that can't be written is ignored.
+    let notes = notes.into_values().collect::<String>();
+    let _ = anstream::stderr().write_all(notes.as_bytes());
     Ok(exit::CONFORMS)
+}
+
+/// Fails if two settings have the same name, or if a setting is for no HPA.
+fn check_settings(settings: &[&Setting], subjects: &[Subject]) -> Result<(), Failure> {
+    let scenarios = || subjects.iter().map(|subject| &subject.scenario);
+    for (index, setting) in settings.iter().enumerate() {
+        let name = &setting.name;
+        if name == "as it is" || settings[..index].iter().any(|other| other.name == *name) {
+            let what = format!("{}: another setting is named `{name}`", setting.flag());
+            return Err(Failure::usage(what).hint("begin it with another name and a colon"));
+        }
+        if !scenarios().any(|scenario| setting.is_for(scenario)) {
+            let hpas = scenarios().flat_map(|scenario| &scenario.hpas);
+            let names: Vec<&str> = hpas.map(|hpa| &*hpa.name).collect();
+            let what = format!("{} {name}: no such HPA", setting.flag());
+            return Err(Failure::usage(what).hint(format!("the HPAs are {}", names.join(", "))));
+        }
+    }
+    Ok(())
 }
 
 /// Reads a file that a scenario names.
@@ -227,18 +148,29 @@ struct Subject {
 impl Subject {
     /// The scenario with another setting.
     fn with(&self, setting: &Setting) -> Result<Arc<Scenario>, Failure> {
-        let invalid = |what: String| Failure::usage(format!("--set {}: {what}", setting.name));
+        let invalid =
+            |what: String| Failure::usage(format!("{} {}: {what}", setting.flag(), setting.name));
         let mut tree = scenario::to_tree(&self.scenario);
         setting.apply(&mut tree).map_err(invalid)?;
         let text = scenario::tree_to_yaml(&tree);
-        let changed =
-            scenario::parse(&self.scenario.path, &text, &*self.read).map_err(|error| {
-                let problem = error.problems.first();
-                let hint = problem.and_then(|problem| problem.hint.clone());
-                let failure = invalid(problem.map(|it| it.what.clone()).unwrap_or_default());
-                Failure { hint, ..failure }
-            })?;
+        let read = |path: &str| match setting.manifest() {
+            Some(manifest) if path == manifest => manifests::read_load(path),
+            _ => (self.read)(path),
+        };
+        let changed = scenario::parse(&self.scenario.path, &text, &read).map_err(|error| {
+            let problem = error.problems.into_iter().next();
+            let (what, hint) = problem.map(|it| (located(&it), it.hint)).unwrap_or_default();
+            Failure { hint, ..invalid(what) }
+        })?;
         Ok(Arc::new(Scenario { id: self.scenario.id.clone(), ..changed }))
+    }
+}
+
+/// The message of a problem, with its place if that is in a file of the user.
+fn located(problem: &Problem) -> String {
+    match &problem.file {
+        Some(file) => format!("{file}:{}:{}: {}", problem.line, problem.column, problem.what),
+        None => problem.what.clone(),
     }
 }
 
@@ -273,11 +205,19 @@ fn of_run(scenario: &Arc<Scenario>, name: &str, run: u32) -> Result<Arc<Scenario
 }
 
 /// The predictions of all settings.
+#[derive(Default)]
 struct Predictions {
     rows: Vec<ComparisonRow>,
     /// The page to write, if any.
     page: Option<Comparison>,
+    /// The targets that all settings of a workload are measured against: those of the first one.
+    references: Vec<(Workload, Reference)>,
+    /// The notes on the scenarios, each text once.
+    notes: BTreeMap<String, String>,
 }
+
+/// What a scenario scales: namespace, kind and name.
+type Workload = [String; 3];
 
 impl Predictions {
     /// Adds a scenario: one row for each release and run.
@@ -290,26 +230,56 @@ impl Predictions {
     ) -> anyhow::Result<()> {
         let releases = args.release.clone().unwrap_or_else(|| Releases::only(Release::NEWEST));
         for release in releases.iter() {
-            if let Some(why) = scenario.unsupported_on(release) {
-                return Err(Failure::usage(format!("{setting}: {why}")).into());
-            }
             for number in 0..args.runs {
                 let scenario = of_run(scenario, setting, number)?;
+                let row = ComparisonRow {
+                    setting: setting.to_owned(),
+                    release: release.to_string(),
+                    run: (args.runs > 1).then_some(number + 1),
+                    figures: None,
+                    not_compared: scenario.unsupported_on(release),
+                };
+                if row.not_compared.is_some() {
+                    self.rows.push(row);
+                    break;
+                }
                 let run = free_run(&scenario, release);
+                if let Some(why) = run.refused() {
+                    self.rows.push(ComparisonRow { not_compared: Some(why), ..row });
+                    break;
+                }
                 if let Some(why) = &run.undetermined {
                     anyhow::bail!("{setting}: {why}");
                 }
                 if let Some(page) = self.page.as_mut().filter(|_| number == 0) {
                     page.add(Compared { setting, about, scenario: &scenario, run: &run });
                 }
-                self.rows.push(ComparisonRow {
-                    setting: setting.to_owned(),
-                    release: release.to_string(),
-                    run: (args.runs > 1).then_some(number + 1),
-                    figures: Figures::of(&scenario, &run),
-                });
+                self.note(&scenario, &run);
+                let figures = Figures::of(&scenario, &run, self.reference(&scenario, &run));
+                self.rows.push(ComparisonRow { figures: Some(figures), ..row });
             }
         }
         Ok(())
+    }
+
+    /// The targets that a scenario is measured against.
+    fn reference(&mut self, scenario: &Scenario, run: &FreeRun) -> &Reference {
+        let target = scenario.targets().next();
+        let [kind, name] =
+            target.map(|it| [it.kind.to_string(), it.name.to_string()]).unwrap_or_default();
+        let workload = [scenario.namespace.to_string(), kind, name];
+        let known = self.references.iter().position(|(other, _)| *other == workload);
+        let index = known.unwrap_or_else(|| {
+            self.references.push((workload, Reference::of(run)));
+            self.references.len() - 1
+        });
+        &self.references[index].1
+    }
+
+    fn note(&mut self, scenario: &Scenario, run: &FreeRun) {
+        for note in &run.notes {
+            let line = || note_line(&scenario.path, note, columns());
+            self.notes.entry(note.what.clone()).or_insert_with(line);
+        }
     }
 }

@@ -33,6 +33,7 @@ mod report;
 mod reports;
 mod run;
 mod schema;
+mod setting;
 mod upstreams;
 
 use std::io::Write;

@@ -132,6 +132,10 @@ fn predict(
     let prediction = Predict::new(scenario.clone()).release(release).run();
     let applies = prediction.is_supported();
     let Prediction { run, unmet, .. } = &prediction;
+    if let Some(why) = run.refused().filter(|_| !args.manifests.filename.is_empty()) {
+        let hint = "choose another release with --release, or edit the manifest";
+        return Err(Failure::usage(format!("{}: {why}", scenario.path)).hint(hint).into());
+    }
     let whole = run.undetermined.is_none();
     let of = UnmetOf { id: &scenario.id, path: &scenario.path, release: &run.trace.release };
     match args.format {

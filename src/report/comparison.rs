@@ -6,9 +6,9 @@ use serde::Serialize;
 use super::layout::{Align, Columns, hanging};
 use super::style::DIM;
 use super::table;
-use crate::model::derivation::Derivation;
+use crate::model::derivation::{MetricDerivation, Target};
 use crate::model::time::{Span, Time};
-use crate::run::FreeRun;
+use crate::run::{FreeRun, FreeTick};
 use crate::scenario::Scenario;
 
 /// The columns of figures, and what they mean.
@@ -16,17 +16,22 @@ pub(super) const COLUMNS: [(&str, &str); 9] = [
     ("pod-hours", "the number of replicas, added up over the time: what the workload costs"),
     (
         "missing",
-        "pod-hours by which the replicas are below the proposal of the metrics: the capacity that \
-         is missing because of limits, policies or the time between reconciles",
+        "pod-hours by which the replicas are below what the metrics require to reach the targets \
+         of the first setting: the capacity that is missing because of other targets, limits, \
+         policies or the time between reconciles",
     ),
-    ("above", "the time during which a metric is above its target, beyond the tolerance"),
+    (
+        "above",
+        "the time during which a metric is above its target in the first setting, beyond the \
+         tolerance",
+    ),
     ("longest", "the longest such time without interruption: the time to recover"),
     ("changes", "how often the controller changes the replicas"),
     ("turns", "how often it changes the direction: up after down, or down after up"),
     (
         "excess",
-        "the most replicas above the proposal of the metrics, for example while a stabilization \
-         window holds them",
+        "the most replicas above what the targets of the first setting require, for example while a \
+         stabilization window holds them",
     ),
     ("most", "the largest number of replicas"),
     ("failed", "the time during which a metric fails"),
@@ -51,9 +56,93 @@ pub struct ComparisonRow {
     /// The number of the run, from 1, if there are several with different noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<u32>,
-    /// The figures.
+    /// The figures; absent if the release can't run the setting.
     #[serde(flatten)]
-    pub figures: Figures,
+    pub figures: Option<Figures>,
+    /// Why there are no figures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_compared: Option<String>,
+}
+
+/// The targets that the figures of all settings are measured against: those of one prediction.
+/// Otherwise, a setting with a higher target would seem to miss less.
+#[derive(Clone, Debug, Default)]
+pub struct Reference {
+    /// The metrics from a time on, in the order of time.
+    metrics: Vec<(Time, Vec<MetricDerivation>)>,
+}
+
+impl Reference {
+    /// The targets of a prediction, of its first target.
+    #[must_use]
+    pub fn of(run: &FreeRun) -> Reference {
+        let mut metrics: Vec<(Time, Vec<MetricDerivation>)> = Vec::new();
+        for tick in ticks(run) {
+            let seen = &tick.derivation.metrics;
+            let same = metrics.last().is_some_and(|(_, last)| {
+                let key = |it: &MetricDerivation| (it.name.clone(), it.source.clone(), it.target);
+                last.iter().map(key).eq(seen.iter().map(key))
+            });
+            if !same && !seen.is_empty() {
+                metrics.push((tick.observation.at, seen.clone()));
+            }
+        }
+        Reference { metrics }
+    }
+
+    /// The same metric with the same kind of target.
+    fn metric(&self, at: Time, like: &MetricDerivation) -> Option<&MetricDerivation> {
+        let index = self.metrics.partition_point(|(from, _)| *from <= at).saturating_sub(1);
+        let (_, metrics) = self.metrics.get(index)?;
+        metrics.iter().find(|it| (&it.name, &it.source) == (&like.name, &like.source))
+    }
+
+    /// The state of a metric. A metric without a counterpart is measured against its own target.
+    fn measure(&self, tick: &FreeTick, metric: &MetricDerivation) -> Option<Measured> {
+        let usage = metric.usage.filter(|_| metric.error.is_none())?;
+        let other = self.metric(tick.observation.at, metric).unwrap_or(metric);
+        let factor = factor(metric.target, other.target);
+        let ratio = usage.ratio * factor.unwrap_or(1.0);
+        let (downwards, upwards) = other.tolerances;
+        let required = match factor {
+            None | Some(1.0) => metric.proposal?,
+            Some(_) if (1.0 - downwards..=1.0 + upwards).contains(&ratio) => tick.replicas_before,
+            Some(factor) => {
+                let (ratio, pods) = match (usage.second, usage.status_replicas) {
+                    (Some(second), _) => (second.ratio, f64::from(second.pods)),
+                    (None, Some(replicas)) => (usage.ratio, f64::from(replicas)),
+                    (None, None) => (usage.ratio, f64::from(metric.pods.ready)),
+                };
+                (ratio * factor * pods).ceil() as i32
+            }
+        };
+        Some(Measured { is_above: ratio > 1.0 + upwards, required })
+    }
+}
+
+/// A metric, measured against the reference.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    /// Above the target, beyond the tolerance.
+    is_above: bool,
+    /// The replicas that reach the target.
+    required: i32,
+}
+
+/// The factor by which a target is larger than another one; absent if they have different units.
+fn factor(target: Target, other: Target) -> Option<f64> {
+    let (target, other) = match (target, other) {
+        (Target::Utilization(target), Target::Utilization(other)) => (target.into(), other.into()),
+        (Target::AverageValue(target), Target::AverageValue(other))
+        | (Target::Value(target), Target::Value(other)) => (target, other),
+        _ => return None,
+    };
+    (other != 0).then_some(target as f64 / other as f64)
+}
+
+/// The ticks of the HPAs of the first target.
+fn ticks(run: &FreeRun) -> impl Iterator<Item = &FreeTick> {
+    run.ticks.iter().filter(|tick| tick.target == 0)
 }
 
 /// The figures of a prediction, of the target of its first HPA.
@@ -62,17 +151,17 @@ pub struct ComparisonRow {
 pub struct Figures {
     /// The integral of the replicas.
     pub pod_hours: f64,
-    /// The integral of the replicas that are missing for the proposal of the metrics.
+    /// The integral of the replicas that are missing to reach the targets of the reference.
     pub missing_pod_hours: f64,
-    /// The time above the target, in seconds.
+    /// The time above a target of the reference, in seconds.
     pub above_target_seconds: f64,
-    /// The longest uninterrupted time above the target, in seconds.
+    /// The longest uninterrupted time above a target of the reference, in seconds.
     pub longest_above_target_seconds: f64,
     /// Changes of the replicas by the controller.
     pub changes: usize,
     /// Changes of the direction.
     pub direction_changes: usize,
-    /// The most replicas above the proposal of the metrics.
+    /// The most replicas above those that reach the targets of the reference.
     pub excess_replicas: i32,
     /// The largest number of replicas.
     pub most_replicas: i32,
@@ -83,7 +172,7 @@ pub struct Figures {
 impl Figures {
     /// Calculates the figures of a run.
     #[must_use]
-    pub fn of(scenario: &Scenario, run: &FreeRun) -> Figures {
+    pub fn of(scenario: &Scenario, run: &FreeRun, reference: &Reference) -> Figures {
         let mut figures = Figures::default();
         let points = table::points(scenario, run, 0);
         for (index, (at, replicas)) in points.iter().enumerate() {
@@ -91,7 +180,7 @@ impl Figures {
             figures.pod_hours += f64::from(*replicas) * hours(end - *at);
             figures.most_replicas = figures.most_replicas.max(*replicas);
         }
-        figures.add_ticks(scenario, run);
+        figures.add_ticks(scenario, run, reference);
         figures.add_changes(run);
         figures
     }
@@ -112,24 +201,26 @@ impl Figures {
     }
 
     /// Each reconcile stands for the time until the next one.
-    fn add_ticks(&mut self, scenario: &Scenario, run: &FreeRun) {
-        let ticks: Vec<_> = run.ticks.iter().filter(|tick| tick.target == 0).collect();
+    fn add_ticks(&mut self, scenario: &Scenario, run: &FreeRun, reference: &Reference) {
+        let ticks: Vec<_> = ticks(run).collect();
         let mut above_since: Option<Time> = None;
         for (index, tick) in ticks.iter().enumerate() {
             let at = tick.observation.at;
             let end = ticks.get(index + 1).map_or(scenario.until, |next| next.observation.at);
             let lasts = end - at;
-            let derivation = &tick.derivation;
-            if let Some(proposal) = derivation.proposal {
-                let missing = proposal.saturating_sub(tick.replicas_after).max(0);
+            let metrics = &tick.derivation.metrics;
+            let measured = metrics.iter().filter_map(|metric| reference.measure(tick, metric));
+            let measured: Vec<Measured> = measured.collect();
+            if let Some(required) = measured.iter().map(|it| it.required).max() {
+                let missing = required.saturating_sub(tick.replicas_after).max(0);
                 self.missing_pod_hours += f64::from(missing) * hours(lasts);
-                let excess = tick.replicas_after.saturating_sub(proposal);
+                let excess = tick.replicas_after.saturating_sub(required);
                 self.excess_replicas = self.excess_replicas.max(excess);
             }
-            if derivation.metrics.iter().any(|metric| metric.error.is_some()) {
+            if metrics.iter().any(|metric| metric.error.is_some()) {
                 self.failed_seconds += lasts.as_secs_f64();
             }
-            if is_above_target(derivation) {
+            if measured.iter().any(|it| it.is_above) {
                 self.above_target_seconds += lasts.as_secs_f64();
                 let since = *above_since.get_or_insert(at);
                 self.longest_above_target_seconds =
@@ -141,20 +232,12 @@ impl Figures {
     }
 
     fn add_changes(&mut self, run: &FreeRun) {
-        let ticks = run.ticks.iter().filter(|tick| tick.target == 0);
-        let changes = ticks.map(|tick| tick.replicas_after - tick.replicas_before);
+        let changes = ticks(run).map(|tick| tick.replicas_after - tick.replicas_before);
         let changes: Vec<i32> = changes.filter(|change| *change != 0).collect();
         self.changes = changes.len();
         self.direction_changes =
             changes.windows(2).filter(|pair| pair[0].signum() != pair[1].signum()).count();
     }
-}
-
-fn is_above_target(derivation: &Derivation) -> bool {
-    derivation.metrics.iter().any(|metric| {
-        let (_, upwards) = metric.tolerances;
-        metric.usage.as_ref().is_some_and(|usage| usage.ratio > 1.0 + upwards)
-    })
 }
 
 fn hours(span: Span) -> f64 {
@@ -195,13 +278,15 @@ pub(super) fn lines(rows: &[ComparisonRow]) -> Vec<Line> {
     let mut lines = Vec::new();
     for runs in rows.chunk_by(same) {
         let ComparisonRow { setting, release, run, .. } = &runs[0];
-        let all: Vec<[f64; 9]> = runs.iter().map(|row| row.figures.values()).collect();
+        let figures = runs.iter().filter_map(|row| row.figures.as_ref());
+        let all: Vec<[f64; 9]> = figures.map(Figures::values).collect();
+        let Some(first) = all.first() else { continue };
         let of = |combine: &dyn Fn(Vec<f64>) -> f64| {
             std::array::from_fn(|column| combine(all.iter().map(|values| values[column]).collect()))
         };
         let mut add = |cells, is_detail| lines.push(Line { cells, is_detail });
         if run.is_none() {
-            add(line(setting.clone(), release, all[0], 0), false);
+            add(line(setting.clone(), release, *first, 0), false);
             continue;
         }
         let mean = of(&|values| values.iter().sum::<f64>() / values.len() as f64);
@@ -244,7 +329,19 @@ pub fn comparison(rows: &[ComparisonRow], columns: usize) -> String {
     for line in lines(rows) {
         table.row(line.cells, if line.is_detail { DIM } else { Style::new() });
     }
-    table.render(0, columns)
+    let mut out = table.render(0, columns);
+    for text in not_compared(rows) {
+        out.push_str(&hanging("", &text, 0, columns));
+    }
+    out
+}
+
+/// The rows without figures, each with the reason.
+pub fn not_compared(rows: &[ComparisonRow]) -> impl Iterator<Item = String> {
+    rows.iter().filter_map(|ComparisonRow { setting, release, not_compared, .. }| {
+        let why = not_compared.as_ref()?;
+        Some(format!("not compared: {setting} on {release}: {why}"))
+    })
 }
 
 #[cfg(test)]
@@ -264,7 +361,8 @@ mod tests {
             )
             .replace("maxReplicas: 10", "maxReplicas: 4");
         let scenario = scenario(&text);
-        let figures = Figures::of(&scenario, &free_run(&scenario, Release::NEWEST));
+        let run = free_run(&scenario, Release::NEWEST);
+        let figures = Figures::of(&scenario, &run, &Reference::of(&run));
         // 30 s with 2 pods, 90 s with 4 pods.
         assert!((figures.pod_hours - (30.0 * 2.0 + 90.0 * 4.0) / 3600.0).abs() < 1e-9);
         assert_eq!((figures.changes, figures.direction_changes), (1, 0));
@@ -272,5 +370,21 @@ mod tests {
         assert!((figures.above_target_seconds - 90.0).abs() < 1e-9, "{figures:?}");
         assert!((figures.longest_above_target_seconds - 90.0).abs() < 1e-9, "{figures:?}");
         assert!(figures.missing_pod_hours > 0.0 && figures.failed_seconds == 0.0, "{figures:?}");
+    }
+
+    #[test]
+    fn settings_are_measured_against_the_same_targets() {
+        // 900m per pod from the start: the first setting has a target of 500m.
+        let text = WEB.replace("perPod: 500m", "perPod: 900m");
+        let first = scenario(&text);
+        let reference = Reference::of(&free_run(&first, Release::NEWEST));
+        let higher = scenario(&text.replace("averageValue: 500m", "averageValue: 900m"));
+        let run = free_run(&higher, Release::NEWEST);
+        let own = Figures::of(&higher, &run, &Reference::of(&run));
+        assert_eq!((own.above_target_seconds, own.missing_pod_hours), (0.0, 0.0));
+        let figures = Figures::of(&higher, &run, &reference);
+        assert!((figures.above_target_seconds - 120.0).abs() < 1e-9, "{figures:?}");
+        // Two pods stay, and 1.8 times as many, rounded up, would reach the first target.
+        assert!((figures.missing_pod_hours - 2.0 * 120.0 / 3600.0).abs() < 1e-9, "{figures:?}");
     }
 }

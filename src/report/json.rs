@@ -104,6 +104,9 @@ pub fn free_run(out: &mut dyn Write, run: &FreeRun, about: &FreeRunSummary<'_>) 
     if let Some(why) = skipped {
         summary["skipped"] = json!(why);
     }
+    if let Some(why) = run.refused() {
+        summary["refused"] = json!(why);
+    }
     if let Some(why) = &run.undetermined {
         summary["unplayable"] = json!(why);
     }

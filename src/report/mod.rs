@@ -24,7 +24,7 @@ pub mod junit;
 mod layout;
 #[cfg(feature = "cli")]
 pub mod markdown;
-mod outcome;
+pub(crate) mod outcome;
 pub mod recommender;
 #[cfg(feature = "engines")]
 pub mod results;

@@ -19,7 +19,7 @@ use crate::engine::{Engine, EngineError, Session, Step};
 use crate::expect::{self, ExternalScale, ScaleTargets};
 use crate::model::derivation::Derivation;
 use crate::model::hpa::Decision;
-use crate::model::observation::Observation;
+use crate::model::observation::{ApiOutcome, Observation};
 use crate::model::rules::{AmbiguousHpas, Release, Rules};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
@@ -46,6 +46,21 @@ pub struct FreeRun {
     pub undetermined: Option<String>,
     /// Parts of the scenario that are probably mistakes.
     pub notes: Vec<Note>,
+}
+
+impl FreeRun {
+    /// The first HPA that the API server refused at the start, with its message. Newer releases may
+    /// accept it.
+    #[must_use]
+    pub fn refused(&self) -> Option<String> {
+        self.trace.api.iter().find_map(|(_, answer)| match &answer.outcome {
+            ApiOutcome::Refused { name, message } if answer.at == Time::ZERO => Some(format!(
+                "the API server of {} refuses HPA {name}: {message}",
+                self.trace.release
+            )),
+            _ => None,
+        })
+    }
 }
 
 /// A tick of a free run.

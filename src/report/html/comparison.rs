@@ -10,7 +10,7 @@ use super::timeline::{Run, Timeline, Value, unit};
 use super::{page, words};
 use crate::model::derivation::MetricDerivation;
 use crate::model::time::Time;
-use crate::report::comparison::{COLUMNS, ComparisonRow, head, lines};
+use crate::report::comparison::{COLUMNS, ComparisonRow, head, lines, not_compared};
 use crate::report::counted;
 use crate::report::scale::{TimeAxis, ValueAxis};
 use crate::run::FreeRun;
@@ -297,6 +297,7 @@ fn figures(rows: &[ComparisonRow]) -> Markup {
                 }
             }
         } }
+        @for text in not_compared(rows) { p.note { (text) } }
         details.notes {
             summary { "What the columns mean" }
             dl {
