@@ -291,7 +291,7 @@ interface FigureColumn {
 const FIGURES: FigureColumn[] = [
   {
     title: "pod-hours",
-    help: "The number of replicas, added up over the time: what the workload costs",
+    help: "The number of replicas, added up over time: the cost of the workload",
     text: (it) => it.podHours.toFixed(2),
   },
   {

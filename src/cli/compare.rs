@@ -37,14 +37,14 @@ pub(super) struct Args {
     /// Scenarios: files, folders, globs, or ids of fixtures
     #[arg(value_name = "FILE")]
     names: Vec<String>,
-    /// Another setting: fields of the HPA, separated by commas, each as PATH=VALUE; after a name
-    /// and a colon, if it should have one. For example
+    /// Another setting: fields of the HPA as PATH=VALUE, separated by commas, optionally after a
+    /// name and a colon. For example
     /// fast:spec.behavior.scaleDown.stabilizationWindowSeconds=60,spec.maxReplicas=20. If several
     /// HPAs are predicted together, the path begins with the name of one: web/spec.maxReplicas=20
     #[arg(long, value_name = "[NAME:]PATH=VALUE,…")]
     set: Vec<Setting>,
-    /// Repeat each prediction with different noise of the loads, and show the mean, the least and
-    /// the most of each figure. The first run has the seeds of the loads, the second one the next
+    /// Repeat each prediction with different noise of the loads, and show the mean, minimum and
+    /// maximum of each figure. The first run uses the seeds of the loads, the second run the next
     /// seeds, and so on
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]

@@ -13,7 +13,7 @@ use crate::scenario::Scenario;
 
 /// The columns of figures, and what they mean.
 pub(super) const COLUMNS: [(&str, &str); 9] = [
-    ("pod-hours", "the number of replicas, added up over the time: what the workload costs"),
+    ("pod-hours", "the number of replicas, added up over time: the cost of the workload"),
     (
         "missing",
         "pod-hours by which the replicas are below the proposal of the metrics: the capacity that \
@@ -25,8 +25,8 @@ pub(super) const COLUMNS: [(&str, &str); 9] = [
     ("turns", "how often it changes the direction: up after down, or down after up"),
     (
         "excess",
-        "the most replicas above the proposal of the metrics, for example while a stabilization \
-         window holds them",
+        "the largest number of replicas above the proposal of the metrics, for example while a \
+         stabilization window holds them",
     ),
     ("most", "the largest number of replicas"),
     ("failed", "the time during which a metric fails"),
