@@ -143,8 +143,8 @@ This page is generated from a run on Kubernetes %s: `+"`ci/mutate --report`"+`. 
 | killed by fixtures or fuzzing | %d (%s) |
 
 A mutant is killable unless it belongs to one of these classes of [survivors](#survivors): equivalent
-mutants, mutants that affect only the log, mutants whose effect cannot occur because of the API server or the host, and mutants whose effect
-the harness does not compare. Statements that only log (%d) are not mutated.
+mutants, mutants that affect only the log, mutants whose effect cannot occur because of the API server
+or the host, and mutants whose effect the harness does not compare. Statements that only log (%d) are not mutated.
 The fuzzer ran on %d of the survivors.
 
 `,
@@ -167,9 +167,9 @@ ci/mutate --report         # this page
 It requires Go and Rust. One program contains all mutants, each behind a switch, and is built once. The
 mutants come from the syntax trees and types of the packages ` + "`podautoscaler`, `podautoscaler/metrics`" + ` and
 ` + "`podautoscaler/monitor`" + `. First, each fixture runs alone on the unchanged controller, which shows the
-mutants that it reaches. Then each mutant runs in the fixtures that reach it, until one of them differs; fixtures that
-killed other mutants of the same function come first. Mutants that loop are stopped after 20 seconds; their
-memory is limited. The results are stored after each mutant, so a run that was stopped continues.
+mutants that it reaches. Then each mutant runs in the fixtures that reach it, until one of them differs;
+fixtures that killed other mutants of the same function come first. Mutants that loop are stopped after
+20 seconds; their memory is limited. The results are stored after each mutant, so a run that was stopped continues.
 
 A mutant that was killed once counts as killed: to measure again after fixtures were changed or removed,
 use a new folder (` + "`--folder`" + `).
