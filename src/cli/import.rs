@@ -149,7 +149,7 @@ fn import(_: &PrometheusArgs) -> anyhow::Result<u8> {
     let what = "`kube-lockstep import` requires a build with `--features prometheus`";
     let failure = super::failure::Failure::engine(what);
     let hint = format!(
-        "{}; or save the answer of /api/v1/query_range with curl",
+        "{}; or save the response of /api/v1/query_range with curl",
         feature_hint("prometheus")
     );
     Err(failure.hint(hint).into())

@@ -151,7 +151,7 @@ impl Reports {
         for (index, report) in named.iter().enumerate() {
             if named[..index].iter().any(|other| other.is_same_file(report)) {
                 let what = format!("--report {report}: there is another report in this file");
-                return Err(Failure::usage(what).hint("give each report a file of its own"));
+                return Err(Failure::usage(what).hint("use a different file for each report"));
             }
             reports.push(report.open(format)?);
         }

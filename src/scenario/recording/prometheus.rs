@@ -70,7 +70,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Series>, RecordingError> {
 
 /// The result of a successful range query.
 fn matrix(text: &str) -> Result<&str, RecordingError> {
-    let query = "save the answer of /api/v1/query_range";
+    let query = "save the response of /api/v1/query_range";
     let answer: Answer<'_> = serde_json::from_str(text).map_err(|error| {
         let what = format!(":{}:{}: not a Prometheus response", error.line(), error.column());
         RecordingError::new(format!("{what}: {error}")).hint(query)

@@ -162,7 +162,7 @@ fn wrong_answers_of_prometheus_have_a_message() {
         ),
         (
             r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#.to_owned(),
-            "load.json: expected the result of a range query, found a vector; save the answer",
+            "load.json: expected the result of a range query, found a vector; save the response",
         ),
         (r#"{"status":"success"}"#.to_owned(), "load.json: not a Prometheus response: it has"),
         (matrix("[]"), "load.json contains no samples; "),
