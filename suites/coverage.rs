@@ -268,11 +268,11 @@ fn page(rules: &Rules, fixtures: &Fixtures) -> String {
          This page is generated from [suites/rules.yaml](../suites/rules.yaml) and from `covers:` in \
          the fixtures: `UPDATE_DOCS=1 cargo test --test coverage`. The same test checks that each \
          rule has a fixture, and that each fixture shows the evidence of its rules.\n\n\
-         Evidence is text of `kube-lockstep explain FIXTURE --tick N`, text of the API server's \
-         answers, or the name of a branch as `kube-lockstep fuzz` counts them (`paths:Second`). Texts \
-         with a plus sign between them are found together, texts after *then* at a later tick; a \
-         star stands for any text. `SHOW_EVIDENCE=FIXTURE cargo test --test coverage` shows all the \
-         text of a fixture.\n",
+         Evidence is a part of the output of `kube-lockstep explain FIXTURE --tick N`, a part of an \
+         API server response, or the name of a branch in the coverage of `kube-lockstep fuzz` \
+         (`paths:Second`). Texts that are joined by a plus sign appear together; a text after \
+         *then* appears at a later tick; an asterisk matches any text. \
+         `SHOW_EVIDENCE=FIXTURE cargo test --test coverage` shows all the text of a fixture.\n",
         Release::NEWEST,
     );
     let span = |text: &String| format!("`{}`", text.replace('|', "\\|"));

@@ -376,7 +376,7 @@ fn comparison() -> Result<(), Failed> {
     let in_terminal: Vec<String> = shown.lines().map(words).collect();
     let joined: Vec<String> = in_page.iter().map(|row| row.join(" ")).collect();
     assert_eq!(joined, in_terminal);
-    let names = ["as it is", "short window", "75 %", "spec.maxReplicas=6"];
+    let names = ["current", "short window", "75 %", "spec.maxReplicas=6"];
     let compared = with_class(document.root(), "compared");
     let figure = *compared.first().ok_or("no chart of all settings")?;
     for (index, name) in names.iter().enumerate() {

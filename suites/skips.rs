@@ -71,7 +71,7 @@ fn page(skips: &BTreeMap<String, Skips>) -> (String, Vec<&str>) {
          Each fixture runs on each release from {} to {}, except for the runs on this page. The \
          page is generated from the fixtures and their recorded traces, and a test keeps it up to \
          date: `UPDATE_DOCS=1 cargo test --test skips`.\n\n\
-         ## The release lacks what the scenario uses\n\n\
+         ## The release does not support the scenario\n\n\
          {} runs. The API server or the controller of the release rejects or does not know a \
          field, a flag or a feature gate of the scenario.\n\n\
          | reason | runs | fixtures | releases |\n|---|---:|---:|---|\n",

@@ -48,9 +48,9 @@ func (c *columns) count(verdict string, why *reason) {
 // killable is the number of mutants that a fixture could show.
 func (c *columns) killable() int { return c.killed + c.fuzzed + c.gaps }
 
-// percent is cut, not rounded: 100 % means all.
+// percent is cut, not rounded: 100% means all.
 func percent(part, whole int) string {
-	return fmt.Sprintf("%.1f %%", math.Floor(1000*float64(part)/float64(max(whole, 1)))/10)
+	return fmt.Sprintf("%.1f%%", math.Floor(1000*float64(part)/float64(max(whole, 1)))/10)
 }
 
 // report writes the results of a run as a page.
@@ -127,8 +127,8 @@ func unusedKeys(reasons []*reason, used map[string]bool) error {
 func writeSummary(page *bytes.Buffer, g *generated, total *columns, fuzzed int) {
 	fmt.Fprintf(page, `# Mutation score
 
-How many faults in upstream's HPA controller would the fixtures notice? `+"`ci/mutate`"+` changes the source
-of the controller in one place at a time (a *mutant*), and runs the fixtures on each changed
+This page shows how many faults in upstream's HPA controller the fixtures find. `+"`ci/mutate`"+` changes the
+source of the controller in one place at a time (a *mutant*), and runs the fixtures on each changed
 controller. A mutant is *killed* if the model and the changed controller differ in a fixture, or if
 the controller fails or hangs.
 
@@ -139,12 +139,12 @@ This page is generated from a run on Kubernetes %s: `+"`ci/mutate --report`"+`. 
 | created | %d |
 | run | %d |
 | of these, killable | %d |
-| killed by fixtures | %d (%s of the killable) |
+| killed by fixtures | %d (%s of the killable mutants) |
 | killed by fixtures or fuzzing | %d (%s) |
 
-Killable are all mutants but those that are explained [below](#survivors): equivalent ones, those that
-only affect the log, those that the API server or the host prevents from showing, and those whose effect
-the harness does not compare. %d statements that only log are not mutated at all.
+A mutant is killable unless it belongs to one of these classes of [survivors](#survivors): equivalent
+mutants, mutants that affect only the log, mutants whose effect cannot occur because of the API server
+or the host, and mutants whose effect the harness does not compare. Statements that only log (%d) are not mutated.
 The fuzzer ran on %d of the survivors.
 
 `,
@@ -167,9 +167,9 @@ ci/mutate --report         # this page
 It requires Go and Rust. One program contains all mutants, each behind a switch, and is built once. The
 mutants come from the syntax trees and types of the packages ` + "`podautoscaler`, `podautoscaler/metrics`" + ` and
 ` + "`podautoscaler/monitor`" + `. First, each fixture runs alone on the unchanged controller, which shows the
-mutants that it reaches. Then each mutant runs in the fixtures that reach it, those that killed others
-of its function first, until one of them differs. Mutants that loop are stopped after 20 seconds; their
-memory is limited. The results are stored after each mutant, so a run that was stopped continues.
+mutants that it reaches. Then each mutant runs in the fixtures that reach it, until one of them differs;
+fixtures that killed other mutants of the same function come first. Mutants that loop are stopped after
+20 seconds; their memory is limited. The results are stored after each mutant, so a run that was stopped continues.
 
 A mutant that was killed once counts as killed: to measure again after fixtures were changed or removed,
 use a new folder (` + "`--folder`" + `).
@@ -238,7 +238,7 @@ func writeGroup(page *bytes.Buffer, why *reason, group []survivor) {
 	if why != nil {
 		text = strings.TrimSpace(why.Reason)
 	} else if group[0].verdict == fuzzed {
-		text = "No fixture notices these."
+		text = "No fixture finds these mutants."
 	}
 	fmt.Fprintf(page, "\n%s\n\n", text)
 	slices.SortStableFunc(group, func(a, b survivor) int {

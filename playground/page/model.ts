@@ -35,7 +35,7 @@ export interface Figures {
   changes: number;
   directionChanges: number;
   excessReplicas: number;
-  mostReplicas: number;
+  peakReplicas: number;
   failedSeconds: number;
 }
 

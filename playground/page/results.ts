@@ -291,7 +291,7 @@ interface FigureColumn {
 const FIGURES: FigureColumn[] = [
   {
     title: "pod-hours",
-    help: "The number of replicas, added up over the time: what the workload costs",
+    help: "The number of replicas, added up over time: the cost of the workload",
     text: (it) => it.podHours.toFixed(2),
   },
   {
@@ -315,9 +315,9 @@ const FIGURES: FigureColumn[] = [
     text: (it) => String(it.changes),
   },
   {
-    title: "turns",
+    title: "reversals",
     help: "How often it changes the direction: up after down, or down after up",
     text: (it) => String(it.directionChanges),
   },
-  { title: "most", help: "The largest number of replicas", text: (it) => String(it.mostReplicas) },
+  { title: "peak", help: "The largest number of replicas", text: (it) => String(it.peakReplicas) },
 ];

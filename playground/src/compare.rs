@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kube_lockstep::report::change::Between;
-use kube_lockstep::report::comparison::Figures;
+use kube_lockstep::report::comparison::{Figures, Reference};
 use kube_lockstep::report::html::Part;
 use kube_lockstep::run::change::{TraceOn, changed};
 use kube_lockstep::run::free_run;
@@ -18,12 +18,13 @@ pub(crate) fn comparison(subject: &Subject, with: &str) -> Result<Value, Refused
     let (from, to) = (one.min(other), one.max(other));
     let scenario = Arc::new(parse(subject)?);
     let runs = [from, to].map(|release| free_run(&scenario, release));
+    let reference = Reference::of(&runs[0]);
     let figures: Vec<Value> = [from, to]
         .iter()
         .zip(&runs)
         .map(|(release, run)| {
             let why = scenario.unsupported_on(*release).or_else(|| run.undetermined.clone());
-            let figures = Figures::of(&scenario, run);
+            let figures = Figures::of(&scenario, run, &reference);
             json!({ "release": release.to_string(), "figures": figures, "note": why })
         })
         .collect();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kube_lockstep::report::comparison::Figures;
+use kube_lockstep::report::comparison::{Figures, Reference};
 use kube_lockstep::report::html::Part;
 use kube_lockstep::report::unmet::UnmetOf;
 use kube_lockstep::report::{self, csv as spreadsheet, explain, json as lines, table};
@@ -49,7 +49,7 @@ pub(crate) fn prediction(subject: &Subject) -> Result<Value, Refused> {
         "body": body,
         "templates": templates,
         "lines": String::from_utf8_lossy(&ticks),
-        "figures": Figures::of(&scenario, run),
+        "figures": Figures::of(&scenario, run, &Reference::of(run)),
         "note": note,
         "undetermined": run.undetermined,
         "unmet": unmet,

@@ -108,7 +108,7 @@ fn name(text: &str) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     match !text.is_empty() && text.len() <= 40 && text.chars().all(plain) {
         true => Ok(text.to_owned()),
-        false => Err("a name consists of at most 40 lower-case letters, digits and `-`".to_owned()),
+        false => Err("a name consists of at most 40 lowercase letters, digits and `-`".to_owned()),
     }
 }
 

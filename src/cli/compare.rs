@@ -30,6 +30,9 @@ Exit codes:
        missing
   3    a scenario can't be run to its end, because its outcome is not deterministic";
 
+/// The name of the setting that the manifests or the scenario have.
+const CURRENT: &str = "current";
+
 /// The arguments.
 #[derive(clap::Args, Debug)]
 #[command(after_help = format!("{}\n\n{}\n\n{HELP}", columns_help(100), manifests::LOAD_HELP))]
@@ -38,8 +41,8 @@ pub(super) struct Args {
     /// Scenarios: files, folders, globs, or ids of fixtures
     #[arg(value_name = "FILE")]
     names: Vec<String>,
-    /// Another setting: fields of the HPA, separated by commas, each as PATH=VALUE; after a name
-    /// and a colon, if it should have one. For example
+    /// Another setting: fields of the HPA as PATH=VALUE, separated by commas, optionally after a
+    /// name and a colon. For example
     /// fast:spec.behavior.scaleDown.stabilizationWindowSeconds=60,spec.maxReplicas=20. If several
     /// HPAs are predicted together, the path begins with the name of one: web/spec.maxReplicas=20.
     /// Values are YAML: spec.behavior.scaleUp.policies=[{type: Pods, value: 4, periodSeconds: 60}]
@@ -48,8 +51,8 @@ pub(super) struct Args {
     /// Another setting: the HPA in this manifest, in place of the one with the same name
     #[arg(long, value_name = "[NAME:]FILE", value_parser = Setting::of_manifest)]
     manifest: Vec<Setting>,
-    /// Repeat each prediction with different noise of the loads, and show the mean, the least and
-    /// the most of each figure. The first run has the seeds of the loads, the second one the next
+    /// Repeat each prediction with different noise of the loads, and show the mean, minimum and
+    /// maximum of each figure. The first run uses the seeds of the loads, the second run the next
     /// seeds, and so on
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -88,7 +91,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             false => setting.to_owned(),
         };
         let scenario = &subject.scenario;
-        predictions.add(&name("as it is"), &scenario.path, scenario, args)?;
+        predictions.add(&name(CURRENT), &scenario.path, scenario, args)?;
         for setting in settings.iter().filter(|setting| setting.is_for(scenario)) {
             let scenario = subject.with(setting)?;
             predictions.add(&name(&setting.name), &setting.about, &scenario, args)?;
@@ -122,7 +125,7 @@ fn check_settings(settings: &[&Setting], subjects: &[Subject]) -> Result<(), Fai
     let scenarios = || subjects.iter().map(|subject| &subject.scenario);
     for (index, setting) in settings.iter().enumerate() {
         let name = &setting.name;
-        if name == "as it is" || settings[..index].iter().any(|other| other.name == *name) {
+        if name == CURRENT || settings[..index].iter().any(|other| other.name == *name) {
             let what = format!("{}: another setting is named `{name}`", setting.flag());
             return Err(Failure::usage(what).hint("begin it with another name and a colon"));
         }

@@ -24,13 +24,13 @@ Times:
   '2h ago', '1 week ago', now     relative to now
   1746522000                      Unix time in seconds
 
-The file is a saved answer of Prometheus, for `--load NAME=total:prometheus(FILE,sum)` and for
+The file is a saved Prometheus response, for `--load NAME=total:prometheus(FILE,sum)` and for
 `{prometheus: FILE}` in a scenario. An existing file is not changed unless the import succeeds.
 
 Exit codes:
   0    the file is written
   2    an invalid command line, a query that Prometheus rejects, or a result without usable series
-  3    Prometheus can't be reached or does not answer, or the file can't be written";
+  3    Prometheus can't be reached or does not respond, or the file can't be written";
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
@@ -42,7 +42,7 @@ pub(super) struct Args {
 /// The source of the values.
 #[derive(Subcommand, Debug)]
 enum Source {
-    /// Save the answer of Prometheus to a range query, as a load for `predict` and scenarios
+    /// Save a Prometheus response to a range query as a load for `predict` and scenarios
     ///
     /// Works with everything that serves the query API of Prometheus, such as Thanos and Mimir. A
     /// long range is queried in parts. Query the rate of a counter, not the counter:
@@ -149,7 +149,7 @@ fn import(_: &PrometheusArgs) -> anyhow::Result<u8> {
     let what = "`kube-lockstep import` requires a build with `--features prometheus`";
     let failure = super::failure::Failure::engine(what);
     let hint = format!(
-        "{}; or save the answer of /api/v1/query_range with curl",
+        "{}; or save the response of /api/v1/query_range with curl",
         feature_hint("prometheus")
     );
     Err(failure.hint(hint).into())

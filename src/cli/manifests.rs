@@ -26,18 +26,18 @@ const MAX_BYTES: u64 = 16 << 20;
 /// The explanation of `--load` in the help.
 pub(super) const LOAD_HELP: &str = "\
 Loads:
-  cpu=300m                       each pod uses 300m; also cpu=60%, of the request of a pod
-  cpu=total:8                    8 in total, shared by the ready pods: more pods, less usage per pod
+  cpu=300m                       each pod uses 300m; cpu=60%: each pod uses 60% of its request
+  cpu=total:8                    8 in total, shared by the ready pods
   cpu=total:steps(0s:2,5m:8)     2 from the start, 8 after 5 minutes
-  cpu=total:ramp(0s:2,10m:8)     a straight line from 2 to 8 in 10 minutes
+  cpu=total:ramp(0s:2,10m:8)     a linear increase from 2 to 8 over 10 minutes
   cpu=total:sine(mean=4,amplitude=2,period=1h)
                                  a wave from 2 to 6; `offset` is a time at which it rises through 4
   cpu=total:csv(FILE)            recorded values: a CSV file with the columns time and value; also
-                                 prometheus(FILE), a saved answer to a range query, and
+                                 prometheus(FILE), a saved response to a range query, and
                                  openMetrics(FILE). Options follow the file: time=COLUMN,
                                  value=COLUMN, unit=1m, hold=5m, start=TIME, by=LABEL (one series
                                  for each pod), sum (add up the series), LABEL=VALUE
-  cpu=total:noise(10%,VALUE)     any of these values with random noise of up to 10 %; before VALUE:
+  cpu=total:noise(10%,VALUE)     any of these values with random noise of up to 10%; before VALUE:
                                  seed=N, every=15s (how long a difference lasts)
   cpu/app=300m                   the usage of one container of each pod
   requests_per_second=120        a metric of type Pods, Object or External, by its name
@@ -169,7 +169,7 @@ pub(super) fn parse(draft: &Draft) -> Result<Arc<Scenario>, Failure> {
     let scenario = scenario::parse(&draft.file, &draft.to_yaml(), &read_load).map_err(|error| {
         let hint = error.problems.first().and_then(|problem| problem.hint.clone());
         let hint = hint.filter(|_| error.problems.len() == 1).unwrap_or_else(|| {
-            "`kube-lockstep init` with the same options writes the scenario, to be edited"
+            "`kube-lockstep init` with the same options writes the scenario to a file that you can edit"
                 .to_owned()
         });
         let what: Vec<String> = error.problems.into_iter().map(|problem| problem.what).collect();

@@ -79,34 +79,34 @@ enum Command {
     /// scenario. Exits with 1 if an expectation of the scenario is not met.
     ///
     /// With `--filename`, the scenario is made from manifests: each HPA is predicted with its
-    /// target, on the loads of `--load`. HPAs of the same target are predicted together.
+    /// target, under the loads of `--load`. HPAs of the same target are predicted together.
     Predict(predict::Args),
     /// Compare settings of an HPA on the same load: a table of costs, missing capacity and changes
     ///
-    /// The first row is the HPA as it is. Each `--set` adds a row with other values of its fields.
-    /// Several scenarios, or the HPAs of several manifests, are compared as well, on one or several
-    /// releases.
+    /// The first row is the current HPA. Each `--set` adds a row with other values of its fields,
+    /// and each `--manifest` a row with another manifest. All rows are measured against the targets
+    /// of the first one. Also compares several scenarios, the HPAs of several manifests, and several releases.
     Compare(compare::Args),
-    /// Write a scenario file from manifests, or a template, to be edited
+    /// Write a scenario file from manifests, or a template to edit
     ///
-    /// With `--filename`, the scenario is the one that `predict` would run with the same options;
-    /// examples take the place of missing values, and comments name them. Without it, writes a
-    /// template with comments.
+    /// With `--filename`, the scenario is the one that `predict` would run with the same options.
+    /// Example values replace missing values, and comments mark them. Without `--filename`, writes
+    /// a template with comments.
     Init(init::Args),
     /// Save recorded metrics as a load
     Import(import::Args),
     /// Search for differences between the model and upstream in generated scenarios
     ///
-    /// Generates scenarios from a seed, with ratios, ages and replicas at the edges of the
+    /// Generates scenarios from a seed, with ratios, ages and replicas at the boundaries of the
     /// algorithm, and runs them on the upstream controller in lockstep with the model. Each kind of
-    /// divergence is shrunk to a small scenario and saved as a fixture. The findings depend on the
-    /// seed only, not on the number of jobs.
+    /// divergence is shrunk to a small scenario and saved as a fixture. The findings depend only on
+    /// the seed, not on the number of jobs.
     Fuzz(fuzz::Args),
     /// Explain one tick of the model: its input, each step, and its output
     Explain(explain::Args),
     /// Show what changed between two releases, and why: an executable changelog
     ///
-    /// Compares upstream's recorded traces. Scenarios without a trace are run live, where upstream
+    /// Compares upstream's recorded traces. Scenarios without a trace are run live, if upstream
     /// can run. Each change is shown with the rows of the model that explain the first differing
     /// field, followed by the rows that change something else.
     Diff(diff::Args),

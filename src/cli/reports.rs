@@ -66,13 +66,15 @@ impl FromStr for ReportArg {
 }
 
 /// A file that is opened before the run, so that a wrong path is an error at the start. Its old
-/// contents are kept until the report is written.
+/// contents are kept until the report is written. A new file is removed if no report is written.
 #[derive(Debug)]
 pub(super) struct ReportFile {
     path: PathBuf,
     file: File,
     /// Whether the old contents were removed, or are to be kept.
     is_emptied: bool,
+    /// Whether the file did not exist.
+    is_new: bool,
 }
 
 impl ReportFile {
@@ -83,8 +85,9 @@ impl ReportFile {
 
     /// Opens a file to which a report is added.
     fn append(flag: &str, path: &Path) -> Result<ReportFile, Failure> {
-        let file = ReportFile::open_with(OpenOptions::new().append(true), flag, path)?;
-        Ok(ReportFile { is_emptied: true, ..file })
+        let mut file = ReportFile::open_with(OpenOptions::new().append(true), flag, path)?;
+        file.is_emptied = true;
+        Ok(file)
     }
 
     fn open_with(
@@ -92,12 +95,13 @@ impl ReportFile {
         flag: &str,
         path: &Path,
     ) -> Result<ReportFile, Failure> {
+        let is_new = !path.exists();
         let opened = options.create(true).open(path);
         let file = opened.map_err(|error| {
             let what = format!("{flag}: {} can't be written: {error}", path.display());
             Failure::usage(what).hint("name a file in an existing folder that you can write to")
         })?;
-        Ok(ReportFile { path: path.to_owned(), file, is_emptied: false })
+        Ok(ReportFile { path: path.to_owned(), file, is_emptied: false, is_new })
     }
 
     fn named(&self, error: io::Error) -> io::Error {
@@ -118,6 +122,15 @@ impl Write for ReportFile {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush().map_err(|error| self.named(error))
+    }
+}
+
+impl Drop for ReportFile {
+    fn drop(&mut self) {
+        if self.is_new && !self.is_emptied {
+            // A file that can't be removed stays empty.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -151,7 +164,7 @@ impl Reports {
         for (index, report) in named.iter().enumerate() {
             if named[..index].iter().any(|other| other.is_same_file(report)) {
                 let what = format!("--report {report}: there is another report in this file");
-                return Err(Failure::usage(what).hint("give each report a file of its own"));
+                return Err(Failure::usage(what).hint("use a different file for each report"));
             }
             reports.push(report.open(format)?);
         }

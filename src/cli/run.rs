@@ -66,8 +66,8 @@ pub(super) struct Args {
     /// Also list scenarios that conform
     #[arg(short, long)]
     verbose: bool,
-    /// Run a program that speaks the engine protocol instead of the upstream engine; reports call
-    /// it by its file name
+    /// Run a program that speaks the engine protocol instead of the upstream engine; reports name
+    /// it after its file
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
     /// The timeout for each answer of an engine, for example 1m

@@ -13,7 +13,7 @@ use crate::scenario::Scenario;
 
 /// The columns of figures, and what they mean.
 pub(super) const COLUMNS: [(&str, &str); 9] = [
-    ("pod-hours", "the number of replicas, added up over the time: what the workload costs"),
+    ("pod-hours", "the number of replicas, added up over time: the cost of the workload"),
     (
         "missing",
         "pod-hours by which the replicas are below what the metrics require to reach the targets \
@@ -27,13 +27,13 @@ pub(super) const COLUMNS: [(&str, &str); 9] = [
     ),
     ("longest", "the longest such time without interruption: the time to recover"),
     ("changes", "how often the controller changes the replicas"),
-    ("turns", "how often it changes the direction: up after down, or down after up"),
+    ("reversals", "how often it changes the direction: up after down, or down after up"),
     (
         "excess",
-        "the most replicas above what the targets of the first setting require, for example while a \
-         stabilization window holds them",
+        "the largest number of replicas above what the targets of the first setting require, for \
+         example while a stabilization window holds them",
     ),
-    ("most", "the largest number of replicas"),
+    ("peak", "the largest number of replicas"),
     ("failed", "the time during which a metric fails"),
 ];
 
@@ -164,7 +164,7 @@ pub struct Figures {
     /// The most replicas above those that reach the targets of the reference.
     pub excess_replicas: i32,
     /// The largest number of replicas.
-    pub most_replicas: i32,
+    pub peak_replicas: i32,
     /// The time with a failing metric, in seconds.
     pub failed_seconds: f64,
 }
@@ -178,7 +178,7 @@ impl Figures {
         for (index, (at, replicas)) in points.iter().enumerate() {
             let end = points.get(index + 1).map_or(scenario.until, |(next, _)| *next);
             figures.pod_hours += f64::from(*replicas) * hours(end - *at);
-            figures.most_replicas = figures.most_replicas.max(*replicas);
+            figures.peak_replicas = figures.peak_replicas.max(*replicas);
         }
         figures.add_ticks(scenario, run, reference);
         figures.add_changes(run);
@@ -195,7 +195,7 @@ impl Figures {
             self.changes as f64,
             self.direction_changes as f64,
             f64::from(self.excess_replicas),
-            f64::from(self.most_replicas),
+            f64::from(self.peak_replicas),
             self.failed_seconds,
         ]
     }
@@ -292,9 +292,9 @@ pub(super) fn lines(rows: &[ComparisonRow]) -> Vec<Line> {
         let mean = of(&|values| values.iter().sum::<f64>() / values.len() as f64);
         add(line(format!("{setting}: mean"), release, mean, 1), false);
         let least = of(&|values| values.into_iter().fold(f64::INFINITY, f64::min));
-        add(line("  least".to_owned(), "", least, 0), true);
+        add(line("  min".to_owned(), "", least, 0), true);
         let most = of(&|values| values.into_iter().fold(f64::NEG_INFINITY, f64::max));
-        add(line("  most".to_owned(), "", most, 0), true);
+        add(line("  max".to_owned(), "", most, 0), true);
     }
     lines
 }
@@ -366,7 +366,7 @@ mod tests {
         // 30 s with 2 pods, 90 s with 4 pods.
         assert!((figures.pod_hours - (30.0 * 2.0 + 90.0 * 4.0) / 3600.0).abs() < 1e-9);
         assert_eq!((figures.changes, figures.direction_changes), (1, 0));
-        assert_eq!((figures.most_replicas, figures.excess_replicas), (4, 0));
+        assert_eq!((figures.peak_replicas, figures.excess_replicas), (4, 0));
         assert!((figures.above_target_seconds - 90.0).abs() < 1e-9, "{figures:?}");
         assert!((figures.longest_above_target_seconds - 90.0).abs() < 1e-9, "{figures:?}");
         assert!(figures.missing_pod_hours > 0.0 && figures.failed_seconds == 0.0, "{figures:?}");

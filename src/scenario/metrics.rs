@@ -525,7 +525,7 @@ struct SignalShape {
     of: Option<Box<Signal>>,
     /// A CSV file with a header, relative to the scenario.
     csv: Option<String>,
-    /// A saved answer of Prometheus to a range query (`/api/v1/query_range`), relative to the
+    /// A saved Prometheus response to a range query (`/api/v1/query_range`), relative to the
     /// scenario.
     prometheus: Option<String>,
     /// A file in OpenMetrics text format, with time stamps, relative to the scenario.

@@ -27,7 +27,7 @@ pub(super) fn replace(root: &mut Node) -> Result<(), Problem> {
                 None => Ok(()),
                 Some(_) => Err(Problem {
                     hint: Some("write an amount, for instance 8".to_owned()),
-                    ..problem(value, "a percentage is of the request of one pod, not of a total")
+                    ..problem(value, "a percentage refers to the request of a pod, not to a total")
                 }),
             })?;
         }
@@ -93,7 +93,7 @@ impl Requests {
             let subject = container.map_or("the pods have".to_owned(), |container| {
                 format!("the container `{container}` has")
             });
-            let what = format!("{subject} no {resource} request, of which this is a percentage");
+            let what = format!("{subject} no {resource} request, which a percentage requires");
             let hint = Some(format!("add requests: {{{resource}: …}}, or write an amount"));
             return Err(Problem { hint, ..problem(value, what) });
         };

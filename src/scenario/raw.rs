@@ -51,7 +51,7 @@ pub(super) struct ScenarioFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^https?://"))]
     pub(super) upstream: Option<String>,
-    /// The ids of the rules that the scenario shows, for a catalogue of rules beside the scenarios.
+    /// The ids of the rules that the scenario shows, for a catalog of rules beside the scenarios.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) covers: Vec<String>,
     /// The releases that the requirement applies to. Default: all.

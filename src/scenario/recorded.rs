@@ -1,4 +1,4 @@
-//! Signals that were recorded: a CSV file, a saved answer of Prometheus, or OpenMetrics text.
+//! Signals that were recorded: a CSV file, a saved Prometheus response, or OpenMetrics text.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

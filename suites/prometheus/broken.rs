@@ -90,7 +90,7 @@ pub(super) fn broken_off() -> Result<(), Failed> {
     let half = &ONE_VALUE[..40];
     let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 400\r\n\r\n";
     let (url, _) = server(format!("{head}{half}"))?;
-    import(&url, "up", &[])?.fails(3, &["broke off", "try again"]);
+    import(&url, "up", &[])?.fails(3, &["was interrupted", "try again"]);
     Ok(())
 }
 

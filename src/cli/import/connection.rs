@@ -67,11 +67,12 @@ impl<'a> Connection<'a> {
                 Some((kind, error)) => Err(self.refused(status, &format!("{kind}: {error}"))),
             },
             Some(Err(error)) if status.is_success() => {
-                let what = format!("{} gave an answer that can't be read: {error}", self.url());
+                let what =
+                    format!("{} returned a response that can't be read: {error}", self.url());
                 Err(Failure::engine(what).hint("is this the URL of Prometheus?"))
             }
             None if status.is_success() => {
-                let what = format!("{} gave no JSON, but {}", self.url(), excerpt(&body));
+                let what = format!("{} returned no JSON, but {}", self.url(), excerpt(&body));
                 let hint = "is this the URL of Prometheus? It may be a page that asks for a login";
                 Err(Failure::engine(what).hint(hint))
             }
@@ -84,7 +85,8 @@ impl<'a> Connection<'a> {
         let mut body = Vec::new();
         loop {
             let chunk = response.chunk().await.map_err(|error| {
-                let what = format!("the answer of {} broke off: {}", self.url(), chain(&error));
+                let what =
+                    format!("the response of {} was interrupted: {}", self.url(), chain(&error));
                 Failure::engine(what).hint("try again, with a shorter range or a larger --step")
             })?;
             let Some(chunk) = chunk else { return Ok(body) };

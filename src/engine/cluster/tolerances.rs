@@ -45,7 +45,7 @@ tolerances! {
     /// Expected reconciles, as 1 / n. If more than this part is missing at the end, there is no
     /// verdict: the scenario may not have been exercised.
     MAX_MISSING_DIVISOR: usize = 3;
-    /// Attempts at a scenario, with the first, before it is reported without a verdict.
+    /// Attempts at a scenario, including the first, before it is reported without a verdict.
     MAX_ATTEMPTS: usize = 4;
     /// Scenarios whose sync period would be shorter are skipped: it is too short for the reconciles
     /// of many HPAs.

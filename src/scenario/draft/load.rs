@@ -202,8 +202,8 @@ impl FromStr for Load {
         let load = Load { subject, total, shape: shape(value)? };
         if total && load.is_relative() {
             return Err(format!(
-                "{value}: a percentage is of the request of one pod, so it can't be a total: leave \
-                 out `total:`, or write an amount"
+                "{value}: a percentage refers to the request of a pod, not to a total: leave out \
+                 `total:`, or write an amount"
             ));
         }
         if load.is_relative() && !load.subject.is_resource() {

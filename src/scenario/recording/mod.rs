@@ -42,7 +42,7 @@ impl RecordingError {
     }
 }
 
-/// The contents of a saved answer of Prometheus.
+/// The contents of a saved Prometheus response.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AnswerOverview {
     /// The number of series.
@@ -55,7 +55,7 @@ pub struct AnswerOverview {
     pub last: String,
 }
 
-/// Checks that the text of a saved answer of Prometheus is usable as a signal: as one, or, with
+/// Checks that the text of a saved Prometheus response is usable as a signal: as one, or, with
 /// `by`, as one for each value of this label.
 ///
 /// # Errors

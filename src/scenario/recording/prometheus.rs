@@ -70,9 +70,9 @@ pub(super) fn read(text: &str) -> Result<Vec<Series>, RecordingError> {
 
 /// The result of a successful range query.
 fn matrix(text: &str) -> Result<&str, RecordingError> {
-    let query = "save the answer of /api/v1/query_range";
+    let query = "save the response of /api/v1/query_range";
     let answer: Answer<'_> = serde_json::from_str(text).map_err(|error| {
-        let what = format!(":{}:{}: not an answer of Prometheus", error.line(), error.column());
+        let what = format!(":{}:{}: not a Prometheus response", error.line(), error.column());
         RecordingError::new(format!("{what}: {error}")).hint(query)
     })?;
     if answer.status.as_deref() == Some("error") {
@@ -83,7 +83,7 @@ fn matrix(text: &str) -> Result<&str, RecordingError> {
     }
     let Some(data) = answer.data else {
         return Err(
-            RecordingError::new(": not an answer of Prometheus: it has no `data`").hint(query)
+            RecordingError::new(": not a Prometheus response: it has no `data`").hint(query)
         );
     };
     if data.result_type != "matrix" {

@@ -155,16 +155,16 @@ fn wrong_answers_of_prometheus_have_a_message() {
         format!(r#"{{"status":"success","data":{{"resultType":"matrix","result":{result}}}}}"#)
     };
     for (text, expected) in [
-        ("cpu 1".to_owned(), "load.json:1:1: not an answer of Prometheus: "),
+        ("cpu 1".to_owned(), "load.json:1:1: not a Prometheus response: "),
         (
             r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#.to_owned(),
             "load.json: Prometheus did not answer the query: bad_data: parse error; ",
         ),
         (
             r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#.to_owned(),
-            "load.json: expected the result of a range query, found a vector; save the answer",
+            "load.json: expected the result of a range query, found a vector; save the response",
         ),
-        (r#"{"status":"success"}"#.to_owned(), "load.json: not an answer of Prometheus: it has"),
+        (r#"{"status":"success"}"#.to_owned(), "load.json: not a Prometheus response: it has"),
         (matrix("[]"), "load.json contains no samples; "),
         (matrix(r#"[{"metric":{},"values":[[0,"x"]]}]"#), "load.json: expected [TIME, \"VALUE\"]"),
         (matrix(r#"[{"metric":{},"histograms":[]}]"#), "load.json: a native histogram has no"),

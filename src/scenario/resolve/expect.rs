@@ -131,7 +131,7 @@ fn check_series(series: &ExpectedSeries, at: At<'_>, until: Time, problems: &mut
     for (index, (time, range)) in series.values().enumerate() {
         check_range(Some(range), list.index(index), problems);
         if time > until {
-            let what = format!("this value is of {time}, after the end of the scenario ({until})");
+            let what = format!("the value at {time} is after the end of the scenario ({until})");
             return problems.hint(list.index(index), what, "increase `until`");
         }
     }

@@ -25,7 +25,7 @@ pub(super) fn resolve(
                 .plain(at.key("name"), format!("{name:?} is not a valid name for pods: {error}"));
         }
         if workload.is_some_and(|workload| *workload.name == *name) {
-            let what = format!("`{name}` is the workload, whose pods are named like this");
+            let what = format!("the pods of the workload `{name}` have such names");
             problems.hint(at.key("name"), what, "choose another name");
         }
         if all.iter().any(|pods| *pods.name == *name) {
