@@ -169,7 +169,7 @@ pub(super) fn parse(draft: &Draft) -> Result<Arc<Scenario>, Failure> {
     let scenario = scenario::parse(&draft.file, &draft.to_yaml(), &read_load).map_err(|error| {
         let hint = error.problems.first().and_then(|problem| problem.hint.clone());
         let hint = hint.filter(|_| error.problems.len() == 1).unwrap_or_else(|| {
-            "`kube-lockstep init` with the same options writes the scenario to a file that you can edit"
+            "`kube-lockstep init` with the same options writes the scenario to a file for editing"
                 .to_owned()
         });
         let what: Vec<String> = error.problems.into_iter().map(|problem| problem.what).collect();

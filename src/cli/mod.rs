@@ -85,7 +85,9 @@ enum Command {
     ///
     /// The first row is the current HPA. Each `--set` adds a row with other values of its fields,
     /// and each `--manifest` a row with another manifest. All rows are measured against the targets
-    /// of the first one. Also compares several scenarios, the HPAs of several manifests, and several releases.
+    /// of the first one.
+    ///
+    /// Also compares several scenarios, the HPAs of several manifests, and several releases.
     Compare(compare::Args),
     /// Write a scenario file from manifests, or a template to edit
     ///

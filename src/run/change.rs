@@ -139,8 +139,9 @@ impl Place {
     }
 }
 
-/// The first difference between two traces. A difference in the generation of an HPA is reported
-/// only if no tick differs: a difference in the controller's behavior is more informative.
+/// The first difference between two traces. Differences in the controller's own Prometheus metrics
+/// and in the generation of an HPA are reported only if nothing else differs: a difference in the
+/// controller's behavior is more informative.
 fn first_difference(before: &Trace, after: &Trace) -> Option<(Place, Divergence)> {
     let found = |entry, tick: usize, at, fields: Vec<compare::FieldDifference>| {
         let field = fields.first()?.field.clone();
@@ -152,18 +153,19 @@ fn first_difference(before: &Trace, after: &Trace) -> Option<(Place, Divergence)
             found(Entry::Answer(index), *ticks, new.at, compare::api_answers(old, new))
         })
     };
-    let ticks = || {
+    let ticks = |scope: Scope| {
         (0..before.ticks.len().max(after.ticks.len())).find_map(|index| {
             let (old, new) = (before.ticks.get(index), after.ticks.get(index));
             let at = new.or(old).map(|tick| tick.at)?;
             let fields = match (old, new) {
-                (Some(old), Some(new)) => compare::observations(old, new, Scope::ALL),
+                (Some(old), Some(new)) => compare::observations(old, new, scope),
                 (old, new) => compare::unmatched(old, new),
             };
             found(Entry::Tick(index), index + 1, at, fields)
         })
     };
-    match (answers(), ticks()) {
+    let behavior = Scope { controller_metrics: false, ..Scope::ALL };
+    match (answers(), ticks(behavior).or_else(|| ticks(Scope::ALL))) {
         (Some((_, answer)), Some(tick)) if answer.fields.iter().all(is_generation) => Some(tick),
         (Some(answer), Some(tick)) => Some(if answer.1.at <= tick.1.at { answer } else { tick }),
         (answer, tick) => answer.or(tick),
