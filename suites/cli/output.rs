@@ -213,3 +213,15 @@ fn an_unmet_expectation_says_why_and_how_to_explain_it() {
     let explained = stdout(&kube_lockstep(&arguments).assert().code(0));
     assert!(explained.contains("tick 1 of "), "{explained}");
 }
+
+/// Since 1.35, the controller has Prometheus metrics of its own from the first reconcile on.
+#[test]
+fn a_change_of_behavior_is_shown_before_one_of_the_controllers_metrics() {
+    let scenario = "zero/a-failing-metric-at-zero-is-an-error";
+    let diff = ["diff", scenario, "--from", "1.34", "--to", "1.36", "--format", "json"];
+    let lines = json(&kube_lockstep(&diff).assert().code(0));
+    assert_eq!(
+        (&lines[0]["tick"], &lines[0]["fields"][0]["field"]),
+        (&2.into(), &"status.conditions".into())
+    );
+}
