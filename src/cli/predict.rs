@@ -79,7 +79,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         let several = scenarios.len() > 1;
         code = code.max(match scenario {
             AnyFixture::Hpa(scenario) => predict(args, scenario, several, &mut files)?,
-            AnyFixture::Vpa(scenario) => predict_vpa(args, scenario, several)?,
+            AnyFixture::Vpa(scenario) => predict_vpa(args, scenario, several, &mut files)?,
         });
     }
     Ok(code)
@@ -92,13 +92,13 @@ struct Files {
 }
 
 /// Predicts a scenario of a VPA, and returns the exit code.
-fn predict_vpa(args: &Args, scenario: &VpaScenario, several: bool) -> anyhow::Result<u8> {
+fn predict_vpa(
+    args: &Args,
+    scenario: &VpaScenario,
+    several: bool,
+    files: &mut Files,
+) -> anyhow::Result<u8> {
     let release = of_vpa(args.release.release)?;
-    let unused = [("--html", args.html.is_some()), ("--csv", args.csv.is_some())];
-    if let Some((flag, _)) = unused.into_iter().find(|(_, given)| *given) {
-        let what = format!("{flag} does not support scenarios of VPAs");
-        return Err(Failure::usage(what).hint("use --format json for other programs").into());
-    }
     let run = free_recommender_run(scenario, release, &|_| false);
     match args.format {
         Format::Text => {
@@ -114,6 +114,12 @@ fn predict_vpa(args: &Args, scenario: &VpaScenario, several: bool) -> anyhow::Re
             let written = recommender::free_run_json(&mut out, scenario, &run, release, several);
             unless_closed(written)?;
         }
+    }
+    if let Some(file) = &mut files.csv {
+        file.write_all(csv::recommendations(scenario, release).as_bytes())?;
+    }
+    if let Some(file) = &mut files.html {
+        file.write_all(html::recommendations(scenario, &run, release).as_bytes())?;
     }
     if let Some(why) = &run.undetermined {
         anyhow::bail!("{}: {why}", scenario.path);

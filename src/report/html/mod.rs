@@ -8,11 +8,13 @@
 mod actions;
 mod chart;
 mod comparison;
+mod lane;
 mod page;
 mod path;
 mod section;
 mod ticks;
 mod timeline;
+mod vpa;
 mod words;
 
 use std::collections::BTreeMap;
@@ -22,13 +24,17 @@ use std::sync::Arc;
 pub use comparison::{Compared, Comparison};
 use section::Section;
 use ticks::Templates;
+use vpa::Detail;
 
 use super::change::Between;
 use super::{Report, counted};
 use crate::expect::Unmet;
+use crate::model::rules::VpaRelease;
 use crate::run::change::Changed;
+use crate::run::recommender::FreeRecommenderRun;
 use crate::run::{Event, FreeRun, Setting, Summary};
 use crate::scenario::Scenario;
+use crate::scenario::vpa::VpaScenario;
 
 /// The report as a page. It is written at the end of the run.
 #[derive(Debug)]
@@ -39,6 +45,8 @@ pub struct Html<W> {
     notes: Vec<String>,
     sections: Vec<Section>,
     templates: Templates,
+    /// How much of long runs of recommenders is shown.
+    detail: Detail,
     /// The sections of each scenario, by their indices.
     by_id: BTreeMap<String, Vec<usize>>,
 }
@@ -52,6 +60,7 @@ impl<W: Write> Html<W> {
             notes: Vec::new(),
             sections: Vec::new(),
             templates: Templates::default(),
+            detail: Detail::of_page(1),
             by_id: BTreeMap::new(),
         }
     }
@@ -100,14 +109,16 @@ impl<W: Write> Report for Html<W> {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         match event {
             Event::Preparing { .. } => Ok(()),
-            Event::Started { setting, note, .. } => {
+            Event::Started { scenarios, setting, note } => {
+                self.detail = Detail::of_page(*scenarios);
                 self.setting = Some(setting.clone());
                 self.notes.extend(note.clone());
                 Ok(())
             }
             Event::Finished(outcome) => {
                 let setting = self.setting.as_ref();
-                let section = Section::of_outcome(outcome, setting, &mut self.templates);
+                let section =
+                    Section::of_outcome(outcome, setting, self.detail, &mut self.templates);
                 self.add(section);
                 Ok(())
             }
@@ -139,6 +150,18 @@ impl Part {
         Part { body: section.into_body(), templates: templates.texts() }
     }
 
+    /// A run of the model of the VPA's recommender alone.
+    #[must_use]
+    pub fn recommendations(
+        scenario: &VpaScenario,
+        run: &FreeRecommenderRun,
+        release: VpaRelease,
+    ) -> Part {
+        let mut templates = Templates::default();
+        let section = Section::of_vpa(scenario, run, release, &mut templates);
+        Part { body: section.into_body(), templates: templates.texts() }
+    }
+
     /// A change between two releases, with the timelines of both.
     #[must_use]
     pub fn change(scenario: &Arc<Scenario>, between: Between, changed: &Changed) -> Part {
@@ -163,6 +186,26 @@ pub fn prediction(
         title: "Prediction",
         subject: &format!("the model of {}", run.trace.release),
         notes: &notes,
+        overview: None,
+        noun: "scenario",
+        sections: vec![section],
+        templates: &templates,
+    })
+}
+
+/// A page for a run of the model of the VPA's recommender alone.
+#[must_use]
+pub fn recommendations(
+    scenario: &VpaScenario,
+    run: &FreeRecommenderRun,
+    release: VpaRelease,
+) -> String {
+    let mut templates = Templates::default();
+    let section = Section::of_vpa(scenario, run, release, &mut templates);
+    page::page(page::Contents {
+        title: "Prediction",
+        subject: &format!("the model of {release}"),
+        notes: &[],
         overview: None,
         noun: "scenario",
         sections: vec![section],

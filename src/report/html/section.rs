@@ -7,14 +7,18 @@ use maud::{Markup, html};
 
 use super::ticks::Templates;
 use super::timeline::{Run, Timeline};
+use super::vpa::{Detail, VpaRun};
 use super::{chart, ticks};
 use crate::compare::Divergence;
 use crate::expect::Unmet;
+use crate::model::rules::VpaRelease;
 use crate::report::change::Between;
-use crate::report::{counted, outcome, recommender};
+use crate::report::{counted, outcome};
 use crate::run::change::Changed;
+use crate::run::recommender::FreeRecommenderRun;
 use crate::run::{FreeRun, Outcome, Setting, Verdict, free_run};
 use crate::scenario::Scenario;
+use crate::scenario::vpa::VpaScenario;
 
 /// A scenario of a page. The same result on several releases is shown once.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,11 +54,13 @@ impl Section {
     pub(super) fn of_outcome(
         outcome: &Outcome,
         setting: Option<&Setting>,
+        detail: Detail,
         templates: &mut Templates,
     ) -> Section {
         let run = Run::of_outcome(outcome);
+        let vpa = VpaRun::of_outcome(outcome, detail);
         let body = html! {
-            (facts(outcome, run.as_ref(), setting))
+            (facts(outcome, &all_figures(run.as_ref(), vpa.as_ref()), setting))
             (verdict(outcome))
             (unmet(UnmetOf::outcome(outcome), &outcome.unmet))
             @for known in &outcome.known {
@@ -64,19 +70,14 @@ impl Section {
                 p.note { b { "Note: " } (outcome.path) ":" (note.line) ": " (note.what) }
             }
             (figures(run.as_ref(), templates))
-            @if let Some(run) = &outcome.recommender {
-                @for (vpa, table) in recommender::tables(run) {
-                    p.facts { "VPA " (vpa) }
-                    pre { (table) }
-                }
-            }
+            @if let Some(run) = &vpa { (run.html(templates)) }
         };
         Section {
             id: outcome.id.clone(),
             requirement: outcome.requirement.clone(),
             verdict: outcome.verdict.name(),
             releases: vec![outcome.release.clone()],
-            spark: spark(run.as_ref()),
+            spark: vpa.map_or_else(|| spark(run.as_ref()), |run| run.spark()),
             body: body.into_string(),
         }
     }
@@ -107,6 +108,37 @@ impl Section {
             verdict: if unmet.is_empty() { "predicted" } else { "unmet" },
             releases: vec![free.trace.release.clone()],
             spark: spark(run.as_ref()),
+            body: body.into_string(),
+        }
+    }
+
+    /// The section of a run of the model of the VPA's recommender alone.
+    pub(super) fn of_vpa(
+        scenario: &VpaScenario,
+        free: &FreeRecommenderRun,
+        release: VpaRelease,
+        templates: &mut Templates,
+    ) -> Section {
+        let run = VpaRun::of_model(scenario, free, release, Detail::of_page(1));
+        let name = release.to_string();
+        let of = UnmetOf { id: &scenario.id, path: &scenario.path, release: &name };
+        let body = html! {
+            p.facts { (scenario.path) (all_figures(None, run.as_ref())) }
+            (self::unmet(of, &free.unmet))
+            @if let Some(why) = &free.undetermined {
+                p.note { b { "The run ends early: " } (why) }
+            }
+            @for note in &scenario.notes {
+                p.note { b { "Note: " } (scenario.path) ":" (scenario.line) ": " (note) }
+            }
+            @if let Some(run) = &run { (run.html(templates)) }
+        };
+        Section {
+            id: scenario.id.clone(),
+            requirement: scenario.requirement.clone(),
+            verdict: if free.unmet.is_empty() { "predicted" } else { "unmet" },
+            releases: vec![name],
+            spark: run.map(|run| run.spark()).unwrap_or_default(),
             body: body.into_string(),
         }
     }
@@ -220,14 +252,18 @@ fn ranges(releases: &[String]) -> String {
 }
 
 /// File, figures, and the command that repeats the run. Without the release, which may differ.
-fn facts(outcome: &Outcome, run: Option<&Run<'_>>, setting: Option<&Setting>) -> Markup {
+fn facts(outcome: &Outcome, figures: &str, setting: Option<&Setting>) -> Markup {
     let is_failure = !matches!(outcome.verdict, Verdict::Conforms | Verdict::Skipped { .. });
     html! {
-        p.facts { (outcome.path) ":" (outcome.line) (figures_of(run)) }
+        p.facts { (outcome.path) ":" (outcome.line) (figures) }
         @if is_failure {
             p.facts { "Replay: " code { (outcome::replay_command(outcome, setting)) } }
         }
     }
+}
+
+fn all_figures(run: Option<&Run<'_>>, vpa: Option<&VpaRun<'_>>) -> String {
+    vpa.map_or_else(|| figures_of(run), VpaRun::figures)
 }
 
 fn figures_of(run: Option<&Run<'_>>) -> String {
