@@ -417,7 +417,8 @@ const HEIGHT: u32 = 1000;
 fn screenshots(browser: &str) -> Result<(), Failed> {
     let report = page(&["predict", FIRST], "--html", "")?;
     let comparison = page(&COMPARE, "--html", "")?;
-    for (page, name) in [(report, "report"), (comparison, "comparison")] {
+    let vpa = page(&[&["predict"], recommender::EXAMPLE].concat(), "--html", "")?;
+    for (page, name) in [(report, "report"), (comparison, "comparison"), (vpa, "vpa")] {
         for (width, size) in WIDTHS {
             screenshot(browser, &page, width, &format!("{name}-{size}"))?;
         }

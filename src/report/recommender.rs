@@ -287,6 +287,12 @@ pub fn free_run_json(
     if several {
         summary["scenario"] = json!(scenario.id);
     }
+    let note =
+        |what: &String| Note { line: scenario.line, what: what.clone(), is_about_reading: true };
+    let notes: Vec<Note> = scenario.notes.iter().map(note).collect();
+    if !notes.is_empty() {
+        summary["notes"] = json!(notes);
+    }
     if let Some(why) = &run.undetermined {
         summary["unplayable"] = json!(why);
     }

@@ -24,6 +24,16 @@ const WEEK: &str = "suites/html/week.yaml";
 /// A fixture with an OOM kill.
 const OOM: &str = "vpa/oom/a-factor-of-1-2";
 
+/// The arguments of a prediction that is shown in the docs: a wave of cpu and growing memory.
+pub(super) const EXAMPLE: &[&str] = &[
+    "-f",
+    "examples/hamster",
+    "--load",
+    "cpu=sine(mean=500m,amplitude=300m,period=24h)",
+    "--load",
+    "memory=ramp(0s:100Mi,8d:350Mi)",
+];
+
 /// A figure of a VPA has a chart for each resource, an axis of time, and the data of its ticks.
 pub(super) fn check_figure(figure: Node<'_, '_>) -> Result<(), String> {
     let data = with_class(figure, "ticks").into_iter().next().ok_or("no ticks")?;
