@@ -38,6 +38,7 @@ fn main() -> ExitCode {
     suite.test("texts_of_a_scenario_are_not_markup", markup);
     suite.test("a_long_run_has_a_limited_size", long);
     suite.test("a_vpa_has_bands_over_usage", recommender::bands);
+    suite.test("changes_of_a_recommender_have_both_timelines", recommender::changes);
     suite.test("days_of_a_recommender_are_thinned", recommender::small);
     suite.test("a_divergence_of_a_recommender_is_marked", recommender::divergence);
     let browser =

@@ -209,6 +209,22 @@ pub(super) fn divergence() -> Result<(), Failed> {
     Ok(())
 }
 
+/// What changed between the releases, and why, with the timelines of both.
+pub(super) fn changes() -> Result<(), Failed> {
+    let page = page(&["diff", "vpa/oom", "--from", "vpa-1.7"], "--html", "")?;
+    let document = parse(&page.text)?;
+    let sections = sections(&document);
+    assert!(!sections.is_empty());
+    for section in sections {
+        assert_eq!(section.attribute("data-v"), Some("changed"));
+        let figures = with_class(section, "fig");
+        assert_eq!(figures.len(), 2, "one timeline for each release");
+        figures.into_iter().try_for_each(check_figure)?;
+        assert!(text(section).contains("Since vpa-1.8: "), "{}", text(section));
+    }
+    Ok(())
+}
+
 /// The panel of a browser has the derivation that `explain` prints.
 pub(super) fn in_a_browser(dom: &str) -> Result<(), Failed> {
     let explained = kube_lockstep(&["explain", OOM, "--tick", "1"])?;

@@ -26,12 +26,14 @@ use section::Section;
 use ticks::Templates;
 use vpa::Detail;
 
+pub use self::vpa::{Decision, decisions};
 use super::change::Between;
 use super::{Report, counted};
 use crate::expect::Unmet;
 use crate::model::rules::VpaRelease;
 use crate::run::change::Changed;
 use crate::run::recommender::FreeRecommenderRun;
+use crate::run::recommender_change::RecommenderChanged;
 use crate::run::{Event, FreeRun, Setting, Summary};
 use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
@@ -162,6 +164,18 @@ impl Part {
         Part { body: section.into_body(), templates: templates.texts() }
     }
 
+    /// A change between two releases of the VPA's recommender, with the timelines of both.
+    #[must_use]
+    pub fn recommender_change(
+        scenario: &VpaScenario,
+        between: Between<VpaRelease>,
+        changed: &RecommenderChanged,
+    ) -> Part {
+        let mut templates = Templates::default();
+        let section = Section::of_vpa_change(scenario, between, changed, &mut templates);
+        Part { body: section.into_body(), templates: templates.texts() }
+    }
+
     /// A change between two releases, with the timelines of both.
     #[must_use]
     pub fn change(scenario: &Arc<Scenario>, between: Between, changed: &Changed) -> Part {
@@ -227,15 +241,43 @@ pub fn changes(
         .iter()
         .map(|(scenario, changed)| Section::of_change(scenario, between, changed, &mut templates));
     let sections: Vec<Section> = sections.collect();
+    let subject = format!("{} and {}", between.from, between.to);
+    changes_page(&subject, sections, &templates, same, skipped)
+}
+
+/// A page for the changes between two releases of the VPA's recommender, as [`changes`].
+#[must_use]
+pub fn recommender_changes(
+    between: Between<VpaRelease>,
+    found: &[(Arc<VpaScenario>, RecommenderChanged)],
+    same: usize,
+    skipped: &[(String, String)],
+) -> String {
+    let mut templates = Templates::default();
+    let sections = found.iter().map(|(scenario, changed)| {
+        Section::of_vpa_change(scenario, between, changed, &mut templates)
+    });
+    let sections: Vec<Section> = sections.collect();
+    let subject = format!("{} and {}", between.from, between.to);
+    changes_page(&subject, sections, &templates, same, skipped)
+}
+
+fn changes_page(
+    subject: &str,
+    sections: Vec<Section>,
+    templates: &Templates,
+    same: usize,
+    skipped: &[(String, String)],
+) -> String {
     let mut notes = vec![format!("{} unchanged", counted(same, "more scenario"))];
     notes.extend(skipped.iter().map(|(id, why)| format!("not compared: {id}: {why}")));
     page::page(page::Contents {
         title: "Changes between releases",
-        subject: &format!("{} and {}", between.from, between.to),
+        subject,
         notes: &notes,
         overview: None,
         noun: "scenario",
         sections,
-        templates: &templates,
+        templates,
     })
 }

@@ -15,7 +15,8 @@ use crate::model::rules::VpaRelease;
 use crate::report::change::Between;
 use crate::report::{counted, outcome};
 use crate::run::change::Changed;
-use crate::run::recommender::FreeRecommenderRun;
+use crate::run::recommender::{FreeRecommenderRun, free_recommender_run};
+use crate::run::recommender_change::RecommenderChanged;
 use crate::run::{FreeRun, Outcome, Setting, Verdict, free_run};
 use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
@@ -160,7 +161,7 @@ impl Section {
         });
         let body = html! {
             p.facts { (scenario.path) ":" (scenario.line) }
-            (changed_fields(between, changed))
+            (changed_fields(&Differing::of(between, changed)))
             @for (release, run) in [between.from, between.to].iter().zip(&runs) {
                 @if let Some((figures, _)) = run { h2 { "Model of " (release) } (figures) }
             }
@@ -180,6 +181,37 @@ impl Section {
     /// The section with another name and another description.
     pub(super) fn named(self, id: &str, requirement: &str) -> Section {
         Section { id: id.to_owned(), requirement: requirement.to_owned(), ..self }
+    }
+
+    /// The section of a change between two releases of the VPA's recommender.
+    pub(super) fn of_vpa_change(
+        scenario: &VpaScenario,
+        between: Between<VpaRelease>,
+        changed: &RecommenderChanged,
+        templates: &mut Templates,
+    ) -> Section {
+        let releases = [between.from, between.to];
+        let runs = releases.map(|release| free_recommender_run(scenario, release, &|_| false));
+        let runs = [0, 1].map(|index| {
+            VpaRun::of_model(scenario, &runs[index], releases[index], Detail::of_page(2))
+                .map(|run| (run.html(templates), run.spark()))
+        });
+        let body = html! {
+            p.facts { (scenario.path) ":" (scenario.line) }
+            (changed_fields(&Differing::of_vpa(between, changed)))
+            @for (release, run) in releases.iter().zip(&runs) {
+                @if let Some((figures, _)) = run { h2 { "Model of " (release) } (figures) }
+            }
+        };
+        let [_, newer] = runs;
+        Section {
+            id: scenario.id.clone(),
+            requirement: scenario.requirement.clone(),
+            verdict: if changed.rows.is_empty() { "unexplained" } else { "changed" },
+            releases: vec![between.to.to_string()],
+            spark: newer.map(|(_, spark)| spark).unwrap_or_default(),
+            body: body.into_string(),
+        }
     }
 
     /// Returns true if the sections differ by their releases only.
@@ -321,31 +353,69 @@ fn diverges(outcome: &Outcome, divergence: &Divergence) -> Markup {
     }
 }
 
+/// The first tick that differs between two releases.
+struct Differing<'a> {
+    from: String,
+    to: String,
+    first: &'a Divergence,
+    /// The rows of the model that explain it.
+    rows: Vec<Explanation>,
+}
+
+/// A row of the model.
+struct Explanation {
+    since: String,
+    what: &'static str,
+    links: Vec<&'static str>,
+}
+
+impl<'a> Differing<'a> {
+    fn of(between: Between, changed: &'a Changed) -> Differing<'a> {
+        let rows = changed.rows.iter().map(|row| Explanation {
+            since: row.since.to_string(),
+            what: row.what,
+            links: row.links().collect(),
+        });
+        let (from, to) = (between.from.to_string(), between.to.to_string());
+        Differing { from, to, first: &changed.first, rows: rows.collect() }
+    }
+
+    fn of_vpa(between: Between<VpaRelease>, changed: &'a RecommenderChanged) -> Differing<'a> {
+        let rows = changed.rows.iter().map(|row| Explanation {
+            since: row.since.to_string(),
+            what: row.what,
+            links: vec![row.source],
+        });
+        let (from, to) = (between.from.to_string(), between.to.to_string());
+        Differing { from, to, first: &changed.first, rows: rows.collect() }
+    }
+}
+
 /// The fields of the first tick that changed, and the rows of the model that explain them.
-fn changed_fields(between: Between, changed: &Changed) -> Markup {
-    let first = &changed.first;
+fn changed_fields(differing: &Differing<'_>) -> Markup {
+    let Differing { from, to, first, rows } = differing;
     html! {
-        div.div.explained[!changed.rows.is_empty()] {
+        div.div.explained[!rows.is_empty()] {
             p { b { "Changed at tick " (first.tick) ", t=" (first.at) } }
             div.wide { table {
-                thead { tr { th { "field" } th { (between.from) } th { (between.to) } } }
+                thead { tr { th { "field" } th { (from) } th { (to) } } }
                 tbody {
                     @for field in &first.fields {
                         tr {
                             th scope="row" { (field.field) }
-                            td.m data-side=(between.from) { (field.model) }
-                            td.e data-side=(between.to) { (field.upstream) }
+                            td.m data-side=(from) { (field.model) }
+                            td.e data-side=(to) { (field.upstream) }
                         }
                     }
                 }
             } }
-            @for row in &changed.rows {
+            @for row in rows {
                 p {
                     b { "Since " (row.since) ": " } (row.what)
-                    @for link in row.links() { " " a href=(link) { (link) } }
+                    @for link in &row.links { " " a href=(link) { (link) } }
                 }
             }
-            @if changed.rows.is_empty() {
+            @if rows.is_empty() {
                 p { "No row of the model explains this change." }
             }
         }

@@ -5,6 +5,7 @@
 //! which runs again for them.
 
 mod chart;
+mod decisions;
 mod events;
 mod series;
 mod ticks;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 
 use maud::{Markup, html};
 
+pub use self::decisions::{Decision, decisions};
 use self::series::Series;
 use super::ticks::{Templates, panel_of};
 use crate::compare::Divergence;

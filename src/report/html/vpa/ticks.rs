@@ -37,7 +37,7 @@ fn has_event(snapshots: &[Snapshot], index: usize) -> bool {
 }
 
 /// `app cpu 587m, memory 362.6Mi`.
-fn targets(status: &VpaStatus) -> String {
+pub(super) fn targets(status: &VpaStatus) -> String {
     let recommendation = status.recommendation.as_ref();
     let containers = recommendation.map_or(&[][..], |it| &it.container_recommendations);
     let texts = containers.iter().filter_map(|container| {
