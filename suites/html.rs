@@ -3,6 +3,8 @@
 //! there is one, the script shows the derivation of a tick, and screenshots are compared with those
 //! in `docs/images`. To update these: `UPDATE_DOCS=1 cargo test --test html`.
 
+#[path = "html/recommender.rs"]
+mod recommender;
 mod support;
 
 use std::collections::BTreeSet;
@@ -35,6 +37,10 @@ fn main() -> ExitCode {
     suite.test("settings_are_compared_in_one_chart", comparison);
     suite.test("texts_of_a_scenario_are_not_markup", markup);
     suite.test("a_long_run_has_a_limited_size", long);
+    suite.test("a_vpa_has_bands_over_usage", recommender::bands);
+    suite.test("changes_of_a_recommender_have_both_timelines", recommender::changes);
+    suite.test("days_of_a_recommender_are_thinned", recommender::small);
+    suite.test("a_divergence_of_a_recommender_is_marked", recommender::divergence);
     let browser =
         || BROWSERS.iter().find(|name| Command::new(name).arg("--version").output().is_ok());
     let has_browser = suite.require_that("Chromium", || browser().is_some());
@@ -149,20 +155,18 @@ fn every_fixture_has_a_section() -> Result<(), Failed> {
         let id = section.attribute("id").unwrap_or_default();
         let figures = with_class(*section, "fig");
         match section.attribute("data-v") {
-            // The recommendations are a table of text.
-            Some("conforms") if id.contains("vpa/") => {
-                assert!(text(*section).contains("container"), "{id} has no table");
-            }
             Some("conforms") => assert!(!figures.is_empty(), "{id} has no chart"),
             Some("skipped") => assert!(text(*section).contains("Skipped: "), "{id}"),
             other => return Err(format!("{id}: {other:?}").into()),
         }
         for figure in figures {
-            check_figure(figure).map_err(|why| format!("{id}: {why}"))?;
+            let check =
+                if id.starts_with("vpa/") { recommender::check_figure } else { check_figure };
+            check(figure).map_err(|why| format!("{id}: {why}"))?;
         }
     }
     let kib = page.text.len() >> 10;
-    let limit = sections.len() * 6;
+    let limit = sections.len() * 7;
     assert!(kib <= limit, "{kib} KiB for {} scenarios", sections.len());
     Ok(())
 }
@@ -199,7 +203,8 @@ fn small() -> Result<(), Failed> {
     let document = parse(&page.text)?;
     let count = sections(&document).len();
     assert!(count >= 20, "{count}");
-    assert!(page.text.len() <= 300_000, "{} bytes for {count} scenarios", page.text.len());
+    let limit = 15_000 * count;
+    assert!(page.text.len() <= limit, "{} bytes for {count} scenarios", page.text.len());
     let one = self::page(&["predict", FIRST], "--html", "")?;
     parse(&one.text)?;
     assert!(one.text.len() <= 60_000, "{} bytes for one scenario", one.text.len());
@@ -323,16 +328,21 @@ fn long() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The page after its script ran: the panel of each open scenario shows a tick.
-fn in_a_browser(browser: &str) -> Result<(), Failed> {
-    let page = page(&["predict", FIRST], "--html", "")?;
+/// The page of a prediction after its script ran.
+fn dom(browser: &str, scenario: &str) -> Result<String, Failed> {
+    let page = page(&["predict", scenario], "--html", "")?;
     let profile = tempfile::tempdir()?;
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg(format!("file://{}", page.path.display()))
         .output()?;
-    let dom = String::from_utf8(output.stdout)?;
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// The page after its script ran: the panel of each open scenario shows a tick.
+fn in_a_browser(browser: &str) -> Result<(), Failed> {
+    let dom = dom(browser, FIRST)?;
     let panel = dom.split_once("class=\"panel\">").map(|(_, panel)| panel).ok_or("no panel")?;
     let panel = panel.split_once("</ol>").map(|(panel, _)| panel).ok_or_else(|| dom.clone())?;
     let explained = kube_lockstep(&["explain", FIRST, "--tick", "1"])?;
@@ -343,7 +353,7 @@ fn in_a_browser(browser: &str) -> Result<(), Failed> {
     }
     assert!(explained.contains("The target has 1 replica; 1 to 10 are allowed."), "{explained}");
     assert!(panel.contains("They use 610m of the requested 200m: 305%"), "{panel}");
-    Ok(())
+    recommender::in_a_browser(&self::dom(browser, recommender::SHOWN)?)
 }
 
 /// Four settings on the load of an example.
@@ -408,7 +418,8 @@ const HEIGHT: u32 = 1000;
 fn screenshots(browser: &str) -> Result<(), Failed> {
     let report = page(&["predict", FIRST], "--html", "")?;
     let comparison = page(&COMPARE, "--html", "")?;
-    for (page, name) in [(report, "report"), (comparison, "comparison")] {
+    let vpa = page(&[&["predict"], recommender::EXAMPLE].concat(), "--html", "")?;
+    for (page, name) in [(report, "report"), (comparison, "comparison"), (vpa, "vpa")] {
         for (width, size) in WIDTHS {
             screenshot(browser, &page, width, &format!("{name}-{size}"))?;
         }

@@ -82,13 +82,19 @@ function asWritten(text: string, node: Node): string {
   return text.slice(from, to).replace(indent, "");
 }
 
-/** The manifests of the HPAs, as for `kubectl apply`. */
+/** Returns true if a text is the scenario of a VPA. */
+export function isOfVpa(text: string): boolean {
+  return /^["']?(vpas?|script)["']?\s*:/m.test(text);
+}
+
+/** The manifests of the HPAs or VPAs, as for `kubectl apply`. */
 export function manifests(text: string, read: (name: string) => string | undefined): string {
   const document = parsed(text);
-  const several = nodeAt(document, ["hpas"]);
-  const nodes = isSeq(several) ? several.items : [nodeAt(document, ["hpa"])];
+  const kind = isOfVpa(text) ? "vpa" : "hpa";
+  const several = nodeAt(document, [`${kind}s`]);
+  const nodes = isSeq(several) ? several.items : [nodeAt(document, [kind])];
   const texts = nodes.map((node) => {
-    if (!isMap(node)) throw new CantChange("The scenario contains no HPA.");
+    if (!isMap(node)) throw new CantChange(`The scenario contains no ${kind.toUpperCase()}.`);
     const file: unknown = node.get("file");
     if (typeof file !== "string") return `${asWritten(text, node)}\n`;
     const found = read(file);
@@ -98,11 +104,12 @@ export function manifests(text: string, read: (name: string) => string | undefin
   return texts.join("---\n");
 }
 
-/** The name of the first HPA, for names of files. */
+/** The name of the first autoscaler, for names of files. */
 export function nameOf(text: string): string {
   const document = parseDocument(text);
-  for (const path of [["hpa", "metadata", "name"], ["hpas", 0, "metadata", "name"]]) {
-    const node: unknown = document.getIn(path, true);
+  const places = ["hpa", "vpa"].flatMap((kind) => [[kind], [`${kind}s`, 0]]);
+  for (const place of places) {
+    const node: unknown = document.getIn([...place, "metadata", "name"], true);
     const name = isScalar(node) ? node.value : undefined;
     if (typeof name === "string" && /^[\w.-]+$/.test(name)) return name;
   }

@@ -24,6 +24,12 @@ const MANIFESTS = [
     about: "A worker that scales on the length of a queue",
     load: ["queue_messages_ready=steps(0s:100,3m:900,15m:60)"],
   },
+  {
+    path: "examples/hamster",
+    files: ["examples/hamster/vpa.yaml", "examples/hamster/deployment.yaml"],
+    about: "A VPA and eight days of usage: a daily wave of cpu, and memory that grows",
+    load: ["cpu=sine(mean=500m,amplitude=300m,period=24h)", "memory=ramp(0s:100Mi,192h:350Mi)"],
+  },
 ];
 
 export const TEMPLATE = template;
@@ -71,8 +77,7 @@ export class Library {
 
   private isScenario(path: string): boolean {
     const text = this.files[path] ?? "";
-    // The playground has charts for HPAs only.
-    return path.startsWith("fixtures/") && /^kind: Scenario$/m.test(text) && /^hpas?:/m.test(text);
+    return path.startsWith("fixtures/") && /^kind: Scenario$/m.test(text);
   }
 }
 

@@ -3,11 +3,12 @@
 import { fromBase64, inflate } from "./bytes.ts";
 import * as dialogs from "./dialogs.ts";
 import { button, byId, download, make, option } from "./dom.ts";
-import { CantChange, type Change, difference, manifests, nameOf, replaceBehavior, replaceSignal } from "./edit.ts";
+import { CantChange, type Change, difference, isOfVpa, manifests, nameOf, replaceBehavior, replaceSignal } from "./edit.ts";
 import { Editor } from "./editor.ts";
 import { Library, resolve, TEMPLATE } from "./library.ts";
 import { Load } from "./load.ts";
-import { type Comparison, Failed, Model, type Prediction, type Problem, Refused, type Subject, Superseded } from "./model.ts";
+import { Releases } from "./releases.ts";
+import { type Comparison, Failed, Model, type About, type Kind, type Prediction, type Problem, Refused, type Subject, Superseded } from "./model.ts";
 import { Results } from "./results.ts";
 import { type Path, type Schema, SchemaOfScenarios } from "./schema.ts";
 import { SETTINGS } from "./settings.ts";
@@ -25,17 +26,18 @@ class Page {
   private readonly editor: Editor;
   private readonly load: Load;
   private readonly results: Results;
-  private readonly release = byId<HTMLSelectElement>("release");
-  private readonly other = byId<HTMLSelectElement>("other");
+  private readonly releases: Releases;
   private path = UNNAMED;
   private files: Record<string, string> = {};
   /** When the text was changed that is not shown yet. */
   private changedAt: number | undefined;
   private isScheduled = false;
 
-  constructor(model: Model, library: Library, schema: Schema) {
+  constructor(model: Model, library: Library, about: About) {
     this.model = model;
     this.library = library;
+    this.releases = new Releases(about, { changed: () => this.changed() });
+    const schema = about.schema as Schema;
     this.editor = new Editor(byId("editor"), new SchemaOfScenarios(schema), {
       changed: () => this.changed(),
     });
@@ -47,25 +49,16 @@ class Page {
     this.listen();
   }
 
-  fillReleases(releases: string[]): void {
-    const newestFirst = [...releases].reverse();
-    this.release.append(...newestFirst.map((release) => option(release)));
-    this.other.append(...newestFirst.map((release) => option(release)));
-  }
-
   /** Everything that the page depends on. */
   get work(): Work {
     const { path, files } = this;
-    return { path, text: this.editor.text, files, release: this.release.value, other: this.other.value };
+    return { path, text: this.editor.text, files, ...this.releases.chosen };
   }
 
   set work(work: Work) {
     this.path = work.path;
     this.files = { ...work.files };
-    const known = [...this.release.options].some((it) => it.value === work.release);
-    if (known) this.release.value = work.release;
-    this.other.value = work.other;
-    if (this.other.selectedIndex < 0) this.other.value = "";
+    this.releases.chosen = work;
     this.results.reset();
     this.editor.text = work.text;
     this.showFiles();
@@ -73,8 +66,8 @@ class Page {
   }
 
   private get subject(): Subject {
-    const { path, text, files, release } = this.work;
-    return { path, text, files, release };
+    const { path, text, files, release, vpaRelease } = this.work;
+    return { path, text, files, release, vpaRelease: vpaRelease ?? "" };
   }
 
   /** Shows a scenario without other files. */
@@ -87,8 +80,6 @@ class Page {
       byId(id).addEventListener("click", () => void this.attempt(action));
     };
     byId("bar").addEventListener("submit", (event) => event.preventDefault());
-    this.release.addEventListener("change", () => this.changed());
-    this.other.addEventListener("change", () => this.changed());
     const settings = byId<HTMLSelectElement>("settings");
     settings.append(...SETTINGS.map(({ title }, index) => option(String(index), title)));
     settings.addEventListener("change", () => {
@@ -150,12 +141,12 @@ class Page {
   }
 
   private async predict(): Promise<void> {
+    this.showKind(isOfVpa(this.editor.text) ? "vpa" : "hpa");
     const { subject } = this;
-    const other = this.other.value;
+    const { other, isCompared } = this.releases;
     const since = this.changedAt;
     byId("path").textContent = this.path === UNNAMED ? "" : this.path;
     try {
-      const isCompared = other !== "" && other !== subject.release;
       const requests: [Promise<Prediction>, Promise<Comparison> | undefined] =
         [this.model.predict(subject), isCompared ? this.model.compare(subject, other) : undefined];
       const [prediction, comparison] = await Promise.all(requests);
@@ -172,6 +163,13 @@ class Page {
       else throw error;
     }
     this.store();
+  }
+
+  /** Shows the releases and the buttons for scenarios of a kind of autoscaler. */
+  private showKind(kind: Kind): void {
+    this.releases.kind = kind;
+    byId("copy-hpa").textContent = `Copy ${kind.toUpperCase()}`;
+    byId<HTMLSelectElement>("settings").disabled = kind === "vpa";
   }
 
   private showUpdateTime(since: number | undefined): void {
@@ -196,7 +194,7 @@ class Page {
     });
     const list: Node[] = items.length > 0 ? [make("ul", {}, ...items)] : [];
     const { text } = this.editor;
-    const isManifest = /^kind: *HorizontalPodAutoscaler\b/m.test(text) && !/^kind: *Scenario\b/m.test(text);
+    const isManifest = /^kind: *(Horizontal|Vertical)PodAutoscaler\b/m.test(text) && !/^kind: *Scenario\b/m.test(text);
     if (items.length > 0 && isManifest) {
       list.push(button("Make a scenario of this manifest", () => void this.attempt(() => this.draft(text, []))));
     }
@@ -295,7 +293,7 @@ class Page {
       ...draft.examples.map((what) => `# Replace the example: ${what}\n`),
     ];
     this.open(comments.join("") + draft.text);
-    const others = draft.others.length > 0 ? ` Other HPAs are left out: ${draft.others.join(", ")}.` : "";
+    const others = draft.others.length > 0 ? ` Other autoscalers are left out: ${draft.others.join(", ")}.` : "";
     this.say(`The scenario is made from the manifests.${others}`);
   }
 
@@ -330,7 +328,8 @@ class Page {
   private async copyHpa(): Promise<void> {
     const folder = this.path.slice(0, this.path.lastIndexOf("/") + 1);
     const text = manifests(this.editor.text, (name) => this.files[resolve(folder, name)]);
-    await this.copy(text, "The manifest of the HPA is copied.", "Manifest of the HPA");
+    const kind = isOfVpa(this.editor.text) ? "VPA" : "HPA";
+    await this.copy(text, `The manifest of the ${kind} is copied.`, `Manifest of the ${kind}`);
   }
 
   private async copy(text: string, done: string, title: string): Promise<void> {
@@ -358,8 +357,7 @@ async function start(): Promise<void> {
   const [module, library] = await Promise.all([inflate(fromBase64(packed), "gzip"), Library.open()]);
   const model = new Model(module);
   const about = await model.about();
-  const page = new Page(model, library, about.schema as Schema);
-  page.fillReleases(about.releases);
+  const page = new Page(model, library, about);
   byId("oldest").textContent = about.releases[0] ?? "";
   byId("newest").textContent = about.releases.at(-1) ?? "";
   byId("version").textContent = about.version;

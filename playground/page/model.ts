@@ -8,8 +8,14 @@ export interface Subject {
   path: string;
   text: string;
   files: Record<string, string>;
+  /** The release of Kubernetes, for scenarios of HPAs. */
   release: string;
+  /** The release of the VPA, for scenarios of VPAs; empty for the newest. */
+  vpaRelease: string;
 }
+
+/** The kind of the autoscaler of a scenario. */
+export type Kind = "hpa" | "vpa";
 
 export interface Problem {
   file?: string;
@@ -39,13 +45,28 @@ export interface Figures {
   failedSeconds: number;
 }
 
+/** A run of the recommender of VPAs in which something changes. */
+export interface Decision {
+  tick: number;
+  at: string;
+  vpa: string;
+  /** The targets: `app cpu 587m, memory 362.6Mi`. */
+  target: string;
+  /** Changed conditions and errors. */
+  notes: string[];
+}
+
 export interface Prediction {
+  kind: Kind;
   requirement: string;
   body: string;
   templates: string[];
-  /** The output of `kube-lockstep predict --format json`. */
+  /** The output of `kube-lockstep predict --format json`; of long runs of VPAs, only the summary. */
   lines: string;
-  figures: Figures;
+  /** For HPAs. */
+  figures?: Figures;
+  /** For VPAs. */
+  decisions?: Decision[];
   note: string | null;
   undetermined: string | null;
   unmet: { line: number; what: string }[];
@@ -58,7 +79,7 @@ export interface Comparison {
   body: string;
   templates: string[];
   same: boolean;
-  runs: { release: string; figures: Figures; note: string | null }[];
+  runs: { release: string; figures?: Figures; note: string | null }[];
 }
 
 export interface DraftOfScenario {
@@ -73,6 +94,7 @@ export interface DraftOfScenario {
 export interface About {
   version: string;
   releases: string[];
+  vpaReleases: string[];
   schema: object;
 }
 
@@ -116,7 +138,7 @@ export class Model {
   }
 
   compare(subject: Subject, other: string): Promise<Comparison> {
-    return this.latest("compare", { method: "compare", ...subject, with: other });
+    return this.latest("compare", { method: "compare", ...subject, with: other, vpaWith: other });
   }
 
   explain(subject: Subject, tick: number): Promise<{ text: string }> {

@@ -3,7 +3,7 @@
 import { activate, type Ticks } from "made:figure";
 import { button, byId, make } from "./dom.ts";
 import { time } from "./load.ts";
-import type { Comparison, Figures, Prediction } from "./model.ts";
+import type { Comparison, Decision, Figures, Prediction } from "./model.ts";
 
 /** A line of `kube-lockstep predict --format json`. */
 interface Tick {
@@ -20,7 +20,8 @@ interface Tick {
 
 interface Summary {
   ticks: number;
-  rescales: number;
+  /** For HPAs. */
+  rescales?: number;
 }
 
 /** A timeline of the page, with the places and numbers of its ticks. */
@@ -84,7 +85,8 @@ export class Results {
     this.body.prepend(same);
     this.body.classList.remove("stale");
     this.shown = [...this.body.querySelectorAll<HTMLElement>(".fig")].flatMap((figure) => this.shownOf(figure, templates));
-    this.writeLog(lines);
+    if (prediction.decisions) this.writeDecisions(prediction.decisions);
+    else this.writeLog(lines);
     this.writeFigures(prediction, comparison, summary);
     const first = this.shown[0];
     if (first) {
@@ -222,6 +224,36 @@ export class Results {
     this.filterLog();
   }
 
+  /** The log of a VPA: the runs in which a target or a condition changes. */
+  private writeDecisions(decisions: Decision[]): void {
+    this.rows.clear();
+    const several = new Set(decisions.map((decision) => decision.vpa)).size > 1;
+    const kept = decisions.slice(0, LONGEST_LOG);
+    const rows = kept.map(({ tick, at, vpa, target, notes }) => {
+      const select = button(String(tick), () => this.select(tick));
+      select.setAttribute("aria-label", `tick ${tick} at ${at}`);
+      const row = make(
+        "tr",
+        { className: "change" },
+        make("td", {}, select),
+        make("td", {}, at),
+        ...(several ? [make("td", {}, vpa)] : []),
+        make("td", {}, target),
+        make("td", {}, notes.join("; ")),
+      );
+      this.rows.set(tick, row);
+      return row;
+    });
+    const heads = ["tick", "time", ...(several ? ["VPA"] : []), "target", "conditions and errors"];
+    const head = make("thead", {}, make("tr", {}, ...heads.map((text) => make("th", { scope: "col" }, text))));
+    this.log.replaceChildren(make("table", {}, head, make("tbody", {}, ...rows)));
+    if (decisions.length > kept.length) {
+      const more = `${decisions.length - kept.length} more changes are in the CSV.`;
+      this.log.append(make("p", { className: "hint" }, more));
+    }
+    this.filterLog();
+  }
+
   private filterLog(): void {
     this.log.classList.toggle("only-changes", this.onlyChanges.checked);
   }
@@ -261,12 +293,13 @@ export class Results {
       "tr",
       {},
       ...(several ? [make("th", { scope: "row" }, release)] : []),
-      ...FIGURES.map((figure) => make("td", {}, figure.text(figures))),
+      ...FIGURES.map((figure) => make("td", {}, figures ? figure.text(figures) : "")),
     ));
     const table = make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows));
-    byId("figures").replaceChildren(table);
-    const changes = summary ? `${summary.ticks} ticks, ${summary.rescales} changes of the replicas` : "";
-    byId("summary").textContent = changes;
+    const isOfVpa = prediction.kind === "vpa";
+    byId("figures").replaceChildren(...(isOfVpa ? [] : [table]));
+    const changes = summary?.rescales === undefined ? "" : `, ${summary.rescales} changes of the replicas`;
+    byId("summary").textContent = summary ? `${summary.ticks} ticks${changes}` : "";
     const notes = [
       prediction.note ?? "",
       ...runs.flatMap((run) => (run.note ? [`${run.release}: ${run.note}`] : [])),

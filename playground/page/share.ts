@@ -8,9 +8,14 @@ export interface Work {
   path: string;
   text: string;
   files: Record<string, string>;
+  /** The release of Kubernetes. */
   release: string;
   /** The other release of a comparison; empty without one. */
   other: string;
+  /** The release of the VPA. Older links have none. */
+  vpaRelease?: string;
+  /** The other release of the VPA. */
+  vpaOther?: string;
 }
 
 /** The version of the format, at the start of the fragment. */

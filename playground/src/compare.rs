@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use kube_lockstep::Scenario;
+use kube_lockstep::model::rules::Release;
 use kube_lockstep::report::change::Between;
 use kube_lockstep::report::comparison::{Figures, Reference};
 use kube_lockstep::report::html::Part;
@@ -9,33 +11,34 @@ use kube_lockstep::run::change::{TraceOn, changed};
 use kube_lockstep::run::free_run;
 use serde_json::{Value, json};
 
-use crate::request::Subject;
-use crate::{Refused, parse, release};
+use crate::Refused;
 
 /// What changes between two releases, and why, with the timelines of both.
-pub(crate) fn comparison(subject: &Subject, with: &str) -> Result<Value, Refused> {
-    let (one, other) = (release(&subject.release)?, release(with)?);
+pub(crate) fn comparison(
+    scenario: &Arc<Scenario>,
+    one: Release,
+    other: Release,
+) -> Result<Value, Refused> {
     let (from, to) = (one.min(other), one.max(other));
-    let scenario = Arc::new(parse(subject)?);
-    let runs = [from, to].map(|release| free_run(&scenario, release));
+    let runs = [from, to].map(|release| free_run(scenario, release));
     let reference = Reference::of(&runs[0]);
     let figures: Vec<Value> = [from, to]
         .iter()
         .zip(&runs)
         .map(|(release, run)| {
             let why = scenario.unsupported_on(*release).or_else(|| run.undetermined.clone());
-            let figures = Figures::of(&scenario, run, &reference);
+            let figures = Figures::of(scenario, run, &reference);
             json!({ "release": release.to_string(), "figures": figures, "note": why })
         })
         .collect();
     let [before, after] = &runs;
     let found = changed(
-        &scenario,
+        scenario,
         TraceOn { release: from, trace: &before.trace },
         TraceOn { release: to, trace: &after.trace },
     );
-    let part = found.map(|it| Part::change(&scenario, Between { from, to }, &it));
+    let part = found.map(|it| Part::change(scenario, Between { from, to }, &it));
     let same = part.is_none();
-    let Part { body, templates } = part.unwrap_or_else(|| Part::prediction(&scenario, after, &[]));
+    let Part { body, templates } = part.unwrap_or_else(|| Part::prediction(scenario, after, &[]));
     Ok(json!({ "body": body, "templates": templates, "same": same, "runs": figures }))
 }

@@ -55,9 +55,10 @@ pub(crate) fn draft(manifests: &str, load: &[String]) -> Result<Value, Refused> 
         DraftError::Options { what, hint: None } => Refused::of(what),
     })?;
     let Some(first) = drafts.list.first() else {
-        return Err(Refused::of("the manifests contain no HorizontalPodAutoscaler"));
+        return Err(Refused::of("the manifests contain no autoscaler"));
     };
-    let others: Vec<&str> = drafts.list.iter().skip(1).map(|draft| draft.name.as_str()).collect();
+    let others = drafts.list.iter().skip(1).map(|draft| format!("{} {}", draft.kind, draft.name));
+    let others: Vec<String> = others.collect();
     let missing: Vec<&str> = first.missing.iter().map(|missing| missing.what.as_str()).collect();
     Ok(json!({
         "text": first.to_yaml(),

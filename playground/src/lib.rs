@@ -9,15 +9,21 @@ mod compare;
 mod files;
 mod load;
 mod predict;
+mod recommender;
 mod request;
+
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::files::Files;
+use self::predict::Predicted;
 use self::request::{Request, Subject};
-use kube_lockstep::model::rules::Release;
-use kube_lockstep::scenario::{self, Error, Problem};
+use kube_lockstep::Scenario;
+use kube_lockstep::model::rules::{Release, VpaRelease};
+use kube_lockstep::scenario::vpa::VpaScenario;
+use kube_lockstep::scenario::{self, AnyScenario, Error, Problem};
 
 /// A request that has no answer, with its reasons.
 #[derive(Debug, Serialize)]
@@ -74,23 +80,44 @@ pub fn answer(request: &str) -> String {
 }
 
 fn respond(request: &Request) -> Result<Value, Refused> {
+    let subject = match request {
+        Request::About => return Ok(about()),
+        Request::Draft { manifests, load } => return files::draft(manifests, load),
+        Request::Predict(subject)
+        | Request::Explain { subject, .. }
+        | Request::Csv(subject)
+        | Request::Trace(subject)
+        | Request::Compare { subject, .. } => subject,
+    };
+    match parse(subject)? {
+        AnyScenario::Hpa(scenario) => of_hpa(request, subject, Arc::new(*scenario)),
+        AnyScenario::Vpa(scenario) => recommender::respond(request, subject, &scenario),
+    }
+}
+
+/// Answers a request about the scenario of an HPA.
+fn of_hpa(request: &Request, subject: &Subject, scenario: Arc<Scenario>) -> Result<Value, Refused> {
+    let release = release(&subject.release)?;
+    if let Request::Compare { with, .. } = request {
+        return compare::comparison(&scenario, release, self::release(with)?);
+    }
+    let predicted = Predicted::of(scenario, release);
     match request {
-        Request::About => Ok(about()),
-        Request::Predict(subject) => predict::prediction(subject),
-        Request::Explain { subject, tick } => predict::explanation(subject, *tick),
-        Request::Csv(subject) => predict::csv(subject),
-        Request::Trace(subject) => predict::trace(subject),
-        Request::Compare { subject, with } => compare::comparison(subject, with),
-        Request::Draft { manifests, load } => files::draft(manifests, load),
+        Request::Explain { tick, .. } => predicted.explanation(*tick),
+        Request::Csv(_) => Ok(predicted.csv()),
+        Request::Trace(_) => predicted.trace(),
+        _ => predicted.answer(),
     }
 }
 
 /// The version, the supported releases, oldest first, and the schema of scenarios.
 fn about() -> Value {
     let releases: Vec<String> = Release::supported().map(|release| release.to_string()).collect();
+    let of_vpa: Vec<String> = VpaRelease::supported().map(|release| release.to_string()).collect();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "releases": releases,
+        "vpaReleases": of_vpa,
         "schema": scenario::schema(),
     })
 }
@@ -100,13 +127,20 @@ fn release(name: &str) -> Result<Release, Refused> {
 }
 
 /// Parses the scenario of a request.
-fn parse(subject: &Subject) -> Result<scenario::Scenario, Refused> {
+fn parse(subject: &Subject) -> Result<AnyScenario, Refused> {
     let files = Files::beside(&subject.path, &subject.files);
-    let parsed = scenario::parse(&subject.path, &subject.text, &|name| files.read(name))?;
+    let parsed = scenario::parse_any(&subject.path, &subject.text, &|name| files.read(name))?;
     // Fixtures have short ids, as for the command.
     let fixture = subject.path.strip_prefix("fixtures/").and_then(|id| id.strip_suffix(".yaml"));
-    let id = fixture.map_or_else(|| parsed.id.clone(), str::to_owned);
-    Ok(scenario::Scenario { id, ..parsed })
+    let id = |parsed: &str| fixture.unwrap_or(parsed).to_owned();
+    Ok(match parsed {
+        AnyScenario::Hpa(parsed) => {
+            AnyScenario::Hpa(Box::new(Scenario { id: id(&parsed.id), ..*parsed }))
+        }
+        AnyScenario::Vpa(parsed) => {
+            AnyScenario::Vpa(Box::new(VpaScenario { id: id(&parsed.id), ..*parsed }))
+        }
+    })
 }
 
 #[cfg(test)]
@@ -179,6 +213,64 @@ mod tests {
         assert!(ask(&request)["problems"][0]["what"].is_string());
         request["files"] = json!({"fixtures/recorded-metrics/load.csv": load});
         assert!(ask(&request)["text"].is_string(), "{}", ask(&request));
+    }
+
+    /// The request for a scenario of a VPA.
+    fn of_vpa(method: &str, text: &str) -> Value {
+        let mut request = request(method, text);
+        request["vpaRelease"] = json!("vpa-1.8");
+        request
+    }
+
+    const OOM: &str = include_str!("../../fixtures/vpa/oom/before-the-end-of-the-interval.yaml");
+
+    #[test]
+    fn a_vpa_has_charts_decisions_and_loads() {
+        let answer = ask(&of_vpa("predict", OOM));
+        assert_eq!(answer["kind"], "vpa", "{answer}");
+        assert!(answer["body"].as_str().expect("HTML").contains("app memory"), "{answer}");
+        assert_eq!(answer["decisions"][0]["tick"], 1);
+        let target = answer["decisions"][0]["target"].as_str().expect("a target");
+        assert!(target.starts_with("app cpu "), "{target}");
+        assert!(answer["loads"][0]["points"].is_array());
+        let csv = ask(&of_vpa("csv", OOM));
+        assert!(csv["text"].as_str().expect("CSV").starts_with("tick,seconds,vpa,"), "{csv}");
+        let mut explain = of_vpa("explain", OOM);
+        explain["tick"] = json!(1);
+        let text = ask(&explain);
+        assert!(text["text"].as_str().expect("text").contains("target.cpu: "), "{text}");
+        let wrong = ask(&of_vpa("predict", &OOM.replace("targetRef", "targetref")));
+        assert_eq!(wrong["problems"][0]["hint"], "did you mean `targetRef`?", "{wrong}");
+        let mut unknown = of_vpa("predict", OOM);
+        unknown["vpaRelease"] = json!("vpa-1.6");
+        assert!(ask(&unknown)["problems"][0]["what"].is_string());
+    }
+
+    #[test]
+    fn releases_of_the_vpa_are_compared() {
+        let mut request = of_vpa("compare", OOM);
+        request["with"] = json!("1.36");
+        request["vpaWith"] = json!("vpa-1.7");
+        let answer = ask(&request);
+        let body = answer["body"].as_str().expect("HTML");
+        assert!(body.contains("Since vpa-1.8: "), "{answer}");
+        assert!(body.contains("Model of vpa-1.7"), "{answer}");
+        request["vpaWith"] = json!("vpa-1.8");
+        assert_eq!(ask(&request)["same"], true);
+    }
+
+    #[test]
+    fn manifests_of_a_vpa_become_a_scenario() {
+        let vpa = include_str!("../../examples/hamster/vpa.yaml");
+        let deployment = include_str!("../../examples/hamster/deployment.yaml");
+        let manifests = format!("{vpa}---\n{deployment}");
+        let loads = ["cpu=500m", "memory=20Mi"];
+        let answer = ask(&json!({"method": "draft", "manifests": manifests, "load": loads}));
+        let text = answer["text"].as_str().expect("a scenario");
+        let prediction = ask(&of_vpa("predict", text));
+        assert_eq!(prediction["seconds"], 8.0 * 86_400.0, "{prediction}");
+        // Only the summary: the ticks are too many for the page.
+        assert_eq!(prediction["lines"].as_str().map(|lines| lines.lines().count()), Some(1));
     }
 
     #[test]

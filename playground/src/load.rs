@@ -1,8 +1,7 @@
 //! The loads of a scenario as curves, to be shown and drawn.
 
-use kube_lockstep::Scenario;
 use kube_lockstep::model::time::{Span, Time};
-use kube_lockstep::scenario::resolved::{Signal, UsageSource};
+use kube_lockstep::scenario::resolved::{Metrics, Signal, UsageSource};
 use kube_lockstep::world::signal_at;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -24,11 +23,10 @@ pub(crate) struct Curve {
 }
 
 /// The curves of all metrics. Values of single pods are left out.
-pub(crate) fn curves(scenario: &Scenario) -> Vec<Curve> {
-    let metrics = &scenario.metrics;
+pub(crate) fn curves(metrics: &Metrics, until: Time) -> Vec<Curve> {
     let mut curves = Vec::new();
     let mut add = |title: String, path: Vec<Value>, signal: &Signal| {
-        curves.push(Curve { title, path, points: points(signal, scenario.until) });
+        curves.push(Curve { title, path, points: points(signal, until) });
     };
     let resources = metrics.resources.iter().map(|it| ("resource", &*it.name, &it.source));
     let pods = metrics.pods.iter().map(|it| ("pods", &*it.name, &it.source));

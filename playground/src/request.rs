@@ -29,8 +29,11 @@ pub(crate) enum Request {
         /// The scenario, and one of the releases.
         #[serde(flatten)]
         subject: Subject,
-        /// The other release.
+        /// The other release of Kubernetes.
         with: String,
+        /// The other release of the VPA, for scenarios of VPAs.
+        #[serde(default, rename = "vpaWith")]
+        vpa_with: String,
     },
     /// A scenario from manifests.
     Draft {
@@ -52,6 +55,9 @@ pub(crate) struct Subject {
     /// The files that the scenario may name, by their paths.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, String>,
-    /// The release: `1.37`.
+    /// The release of Kubernetes: `1.37`.
     pub(crate) release: String,
+    /// The release of the VPA, for scenarios of VPAs: `vpa-1.8`. Empty: the newest.
+    #[serde(default)]
+    pub(crate) vpa_release: String,
 }

@@ -446,3 +446,50 @@ option("screenshots", async () => {
     assert.ok(picture.length < 100_000, `${name} has ${picture.length} bytes`);
   }
 });
+
+const OOM = "fixtures/vpa/oom/before-the-end-of-the-interval.yaml";
+
+option("a scenario of a VPA has its charts, releases, decisions and errors", async () => {
+  await change(() => choose("release", "1.30"));
+  await openExample("before-the-end-of-the-interval");
+  assert.equal(await scenario(), read(OOM));
+  const captions = await page.$$eval("#timelines .cap b", (caps) => caps.map((cap) => cap.textContent));
+  assert.deepEqual(captions.slice(0, 2), ["app cpu", "app memory"]);
+  assert.ok(await count("#timelines path.band") >= 2);
+  assert.match(await text("#summary"), /^\d+ ticks$/);
+  assert.equal(await count("#figures table"), 0);
+  const releases = await page.$$eval("#release option", (options) => options.map((it) => it.value));
+  assert.deepEqual(releases, ["vpa-1.8", "vpa-1.7"]);
+  assert.match(await text("#log tbody tr:first-child"), /^11m.*app cpu .*, memory .*RecommendationProvided=True/);
+  // The usage can be drawn.
+  assert.match(await text("#load-metric"), /cpu of each pod/);
+  await page.click("#details");
+  assert.match(await text("#dialog"), /target\.cpu: the 0\.9 percentile is in bucket/);
+  await page.click("#dialog-close");
+  await page.click("#copy-hpa");
+  assert.equal(await text("#copy-hpa"), "Copy VPA");
+  assert.match((await page.evaluate(() => window.copied)).at(-1), /^apiVersion: autoscaling.k8s.io\/v1\nkind: VerticalPodAutoscaler/);
+  // Both releases, with the change that explains the difference.
+  await change(() => choose("other", "vpa-1.7"));
+  assert.match(await text("#timelines"), /Changed at tick .*Since vpa-1\.8: /);
+  assert.equal(await count("#timelines .fig"), 2);
+  await change(() => choose("other", ""));
+  // An error is at its line.
+  await type(read(OOM).replace("targetRef:", "targetref:"));
+  await page.waitForSelector("#problems li");
+  const line = read(OOM).split("\n").findIndex((it) => it.includes("targetRef:")) + 1;
+  assert.match(await text("#problems li"), new RegExp(`^Line ${line}unknown field \`targetref\`.*did you mean \`targetRef\``));
+  // The release of HPAs is kept.
+  await change(() => type(template));
+  assert.equal(await page.$eval("#release", (select) => select.value), "1.30");
+});
+
+option("manifests of a VPA become a scenario of eight days", async (context) => {
+  await openExample("examples/hamster");
+  assert.match(await scenario(), /^vpa:$/m);
+  assert.equal(await text("#summary"), "11520 ticks");
+  assert.ok(await count("#log tbody tr") > 10);
+  const took = await page.evaluate(() => Number(document.documentElement.dataset.took));
+  context.diagnostic(`eight days of ticks each minute are shown after ${took} ms`);
+  await page.screenshot({ path: join(playground, "dist/screenshots/playground-vpa.png"), fullPage: true });
+});

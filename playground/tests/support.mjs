@@ -30,11 +30,14 @@ export function yamlFiles(folder) {
   return paths.map((path) => path.replaceAll("\\", "/")).sort();
 }
 
+const valid = yamlFiles("fixtures").filter((path) =>
+  !path.startsWith("fixtures/invalid/") && /^kind: Scenario$/m.test(read(path)));
+
 /** The scenarios of HPAs among the fixtures that are valid. */
-export const scenarios = yamlFiles("fixtures").filter((path) => {
-  const text = read(path);
-  return !path.startsWith("fixtures/invalid/") && /^kind: Scenario$/m.test(text) && /^hpas?:/m.test(text);
-});
+export const scenarios = valid.filter((path) => /^hpas?:/m.test(read(path)));
+
+/** The scenarios of VPAs among the fixtures that are valid. */
+export const vpaScenarios = valid.filter((path) => /^(vpas?|script):/m.test(read(path)));
 
 /** The files that a scenario names. */
 export function filesOf(path) {

@@ -95,6 +95,8 @@ test("manifests are copied from the text, a list and a file", () => {
   assert.equal(manifests("hpa: {file: my.yaml}", (name) => `# ${name}`), "# my.yaml\n");
   assert.throws(() => manifests("hpa: {file: my.yaml}", none), /my.yaml is not in the playground/);
   assert.throws(() => manifests("until: 5m", none), /no HPA/);
+  assert.equal(manifests("vpas:\n  - {kind: A}\n  - {kind: B}\n", none), "{kind: A}\n---\n{kind: B}\n");
+  assert.equal(nameOf("vpa: {metadata: {name: web}}"), "web");
 });
 
 test("names of files are the name of the HPA", () => {

@@ -179,7 +179,7 @@ fn located(problem: &Problem) -> String {
 
 fn subjects(args: &Args) -> Result<Vec<Subject>, Failure> {
     if !args.manifests.filename.is_empty() {
-        let scenarios = args.manifests.scenarios(args.hpa.as_deref())?;
+        let scenarios = args.manifests.hpa_scenarios(args.hpa.as_deref())?;
         let subject = |scenario| Subject { scenario, read: Box::new(manifests::read_load) };
         return Ok(scenarios.into_iter().map(subject).collect());
     }

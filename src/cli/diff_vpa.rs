@@ -1,6 +1,6 @@
 //! `kube-lockstep diff` between two releases of the VPA's recommender.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::sync::Arc;
 
 use serde_json::json;
@@ -11,10 +11,12 @@ use super::diff::{Args, code};
 use super::failure::Failure;
 use super::fixtures::Fixtures;
 use super::output::{PreparationLog, columns, show, unless_closed};
+use super::reports::ReportFile;
 use super::run::parse_all;
 use crate::engine::recommender::RecommenderSource;
 use crate::model::rules::{Release, VpaRelease};
-use crate::report::{change, json};
+use crate::report::change::Between;
+use crate::report::{change, html, json};
 use crate::run::Verdict;
 use crate::run::recommender_change::{RecommenderChanged, RunsOn, changed};
 use crate::run::recommender_lockstep::run_recommender;
@@ -28,9 +30,7 @@ pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
         let what = format!("--from {from} --to {to}: --from must be older than --to");
         return Err(Failure::usage(what).into());
     }
-    if args.html.is_some() {
-        return Err(Failure::usage("--html does not support releases of the VPA").into());
-    }
+    let mut page = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let scenarios = parse_all(&fixtures.select(&args.names)?)?.vpa;
     let (mut found, mut skipped) = (Vec::new(), Vec::new());
@@ -56,6 +56,10 @@ pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
         }
     }
     let unexplained = found.iter().filter(|(_, changed)| changed.rows.is_empty()).count();
+    if let Some(file) = &mut page {
+        let text = html::recommender_changes(Between { from, to }, &found, same, &skipped);
+        file.write_all(text.as_bytes())?;
+    }
     let releases = (from.to_string(), to.to_string());
     match args.format {
         Format::Json => {

@@ -8,7 +8,7 @@ use super::args::{ReleaseOrCheckoutArgs, Source, of_vpa};
 use super::exit;
 use super::failure::Failure;
 use super::fixtures::{AnyFixture, Fixtures};
-use super::manifests::{self, ManifestArgs};
+use super::manifests::{self, Autoscalers, ManifestArgs};
 use super::output::{PreparationLog, columns, show};
 use crate::engine::upstream::Upstream;
 use crate::engine::upstream::checkout::Checkout;
@@ -18,6 +18,7 @@ use crate::report::{self, explain, recommender, table};
 use crate::run::recommender::free_recommender_run;
 use crate::run::{FreeRun, FreeTick, Setting, Verdict, free_run, run_one};
 use crate::scenario::Scenario;
+use crate::scenario::draft::days_as_hours;
 use crate::scenario::vpa::VpaScenario;
 
 const HELP: &str = "\
@@ -44,6 +45,9 @@ pub(super) struct Args {
     /// The name of the HPA, if there are several: NAME, or NAMESPACE/NAME of manifests
     #[arg(long, value_name = "NAME")]
     hpa: Option<String>,
+    /// The name of the VPA of the manifests, if there are several: NAME or NAMESPACE/NAME
+    #[arg(long, value_name = "NAME", requires = "filename")]
+    vpa: Option<String>,
     #[command(flatten)]
     release: ReleaseOrCheckoutArgs,
     #[command(flatten)]
@@ -61,7 +65,7 @@ impl Args {
 
 /// Parses a time. A number without a unit can mean a time or a tick, so the error explains both.
 fn time(text: &str) -> Result<Span, String> {
-    text.parse().map_err(|error| match text.parse::<usize>() {
+    days_as_hours(text).parse().map_err(|error| match text.parse::<usize>() {
         Ok(number) => {
             format!("{error}; for a time, write {number}s; for a tick, use --tick {number}")
         }
@@ -70,10 +74,10 @@ fn time(text: &str) -> Result<Span, String> {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
-    if let Some(AnyFixture::Vpa(scenario)) = named(args)? {
-        return explain_vpa(args, &scenario);
-    }
-    let scenario = scenario(args)?;
+    let scenario = match scenario(args)? {
+        AnyFixture::Vpa(scenario) => return explain_vpa(args, &scenario),
+        AnyFixture::Hpa(scenario) => scenario,
+    };
     let checkout = args.release.local.open(false, false)?;
     let release = args.release.release(checkout.as_ref())?;
     let run = free_run(&scenario, release);
@@ -96,16 +100,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     Ok(exit::CONFORMS)
 }
 
-/// The scenario of the file, without manifests.
-fn named(args: &Args) -> Result<Option<AnyFixture>, Failure> {
-    let Some(name) = &args.name else { return Ok(None) };
-    let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
-    fixtures.one(name)?.parse_any().map(Some)
-}
-
 /// Explains one run of the recommender.
 fn explain_vpa(args: &Args, scenario: &VpaScenario) -> anyhow::Result<u8> {
-    args.manifests.check_unused()?;
     let release = of_vpa(args.release.release)?;
     let unused = [
         ("--hpa", args.hpa.is_some()),
@@ -135,21 +131,22 @@ fn explain_vpa(args: &Args, scenario: &VpaScenario) -> anyhow::Result<u8> {
     Ok(exit::CONFORMS)
 }
 
-/// The scenario of the file, or of the manifests of one HPA.
-fn scenario(args: &Args) -> Result<Arc<Scenario>, Failure> {
+/// The scenario of the file, or of the manifests of one autoscaler.
+fn scenario(args: &Args) -> Result<AnyFixture, Failure> {
     if let Some(name) = &args.name {
         args.manifests.check_unused()?;
-        return Fixtures::find(args.source.fixtures.as_deref())?.one(name)?.parse();
+        return Fixtures::find(args.source.fixtures.as_deref())?.one(name)?.parse_any();
     }
-    let mut found = args.manifests.scenarios(args.hpa.as_deref())?;
-    match found.as_slice() {
-        [_] => Ok(found.remove(0)),
-        several => {
-            let names: Vec<&str> = several.iter().map(|scenario| &*scenario.id).collect();
-            let what = format!("the manifests contain {} HPAs: {}", names.len(), names.join(", "));
-            Err(Failure::usage(what).hint("select one of them with --hpa"))
-        }
+    let selected = Autoscalers::named(args.hpa.as_deref(), args.vpa.as_deref());
+    let mut found = args.manifests.scenarios(selected)?;
+    if found.len() == 1 {
+        return Ok(found.remove(0));
     }
+    let name = |scenario: &AnyFixture| match scenario {
+        AnyFixture::Hpa(scenario) => format!("HPA {}", scenario.id),
+        AnyFixture::Vpa(scenario) => format!("VPA {}", scenario.id),
+    };
+    Err(manifests::several(found.iter().map(name).collect()))
 }
 
 /// The result of a checkout up to the tick, as text.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::exit;
 use super::failure::Failure;
-use super::manifests::{self, ManifestArgs};
+use super::manifests::{self, AutoscalerArgs, ManifestArgs};
 use super::output::show;
 use crate::scenario::draft::Draft;
 
@@ -26,9 +26,8 @@ pub(super) struct Args {
     /// The output file, which must not exist [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The HPA, if the manifests contain several: NAME or NAMESPACE/NAME
-    #[arg(long, value_name = "NAME", requires = "filename")]
-    hpa: Option<String>,
+    #[command(flatten)]
+    autoscalers: AutoscalerArgs,
     #[command(flatten)]
     manifests: ManifestArgs,
 }
@@ -51,11 +50,10 @@ fn from_manifests(args: &Args) -> Result<String, Failure> {
     if folder.is_some_and(|folder| !folder.as_os_str().is_empty()) {
         manifests.make_paths_absolute();
     }
-    let drafts = manifests.drafts(args.hpa.as_deref(), true)?;
+    let drafts = manifests.drafts(args.autoscalers.select(), true)?;
     let [draft] = drafts.as_slice() else {
-        let names: Vec<&str> = drafts.iter().map(|draft| &*draft.name).collect();
-        let what = format!("the manifests contain {} HPAs: {}", names.len(), names.join(", "));
-        return Err(Failure::usage(what).hint("select one of them with --hpa"));
+        let names = drafts.iter().map(|draft| format!("{} {}", draft.kind, draft.name));
+        return Err(manifests::several(names.collect()));
     };
     // An invalid draft would leave the user with a file that can't be run.
     manifests::parse(draft)?;

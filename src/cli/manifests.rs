@@ -14,9 +14,11 @@ use crate::facade::text_file;
 use crate::model::time::Span;
 use crate::report::style::{WARN, paint};
 use crate::scenario::draft::{
-    Draft, DraftError, DraftOptions, Drafts, Load, ManifestFile, RequestOption, draft,
+    Draft, DraftError, DraftOptions, Drafts, Kind, Load, ManifestFile, RequestOption, Selected,
+    days_as_hours, draft,
 };
-use crate::scenario::{self, Scenario};
+use crate::scenario::vpa::VpaScenario;
+use crate::scenario::{self, AnyScenario, Scenario};
 
 /// The name of standard input in messages.
 const STDIN: &str = "<stdin>";
@@ -47,7 +49,7 @@ Loads:
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Manifests in place of a scenario")]
 pub(super) struct ManifestArgs {
-    /// Manifests of HPAs and their targets: files, folders, or `-` for standard input; as for
+    /// Manifests of HPAs, VPAs and their targets: files, folders, or `-` for standard input; as for
     /// `kubectl apply`, or as `kubectl get -o yaml` prints them. Objects of other kinds are ignored
     #[arg(short = 'f', long, value_name = "FILE")]
     pub(super) filename: Vec<PathBuf>,
@@ -61,17 +63,62 @@ pub(super) struct ManifestArgs {
     #[arg(long, value_name = "N", requires = "filename")]
     #[arg(value_parser = clap::value_parser!(i32).range(0..))]
     replicas: Option<i32>,
-    /// How long a new pod takes to become ready [default: the initialDelaySeconds of its probes]
+    /// How long a new pod takes to become ready, for HPAs [default: the initialDelaySeconds of its
+    /// probes]
     #[arg(long, value_name = "DURATION", requires = "filename", value_parser = duration)]
     startup: Option<Span>,
-    /// The end of the prediction [default: 10 minutes after the last change of a load]
+    /// The end of the prediction [default: that of a recorded load; otherwise 10 minutes after the
+    /// last change of a load for HPAs, and 8 days for VPAs]
     #[arg(long, value_name = "DURATION", requires = "filename", value_parser = duration)]
     until: Option<Span>,
 }
 
+/// The autoscalers of the manifests that a command is about.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(super) struct AutoscalerArgs {
+    /// Only this HPA of the manifests: NAME or NAMESPACE/NAME
+    #[arg(long, value_name = "NAME", requires = "filename")]
+    hpa: Option<String>,
+    /// Only this VPA of the manifests: NAME or NAMESPACE/NAME
+    #[arg(long, value_name = "NAME", requires = "filename")]
+    vpa: Option<String>,
+}
+
+impl AutoscalerArgs {
+    /// The autoscalers that `--hpa` and `--vpa` name.
+    pub(super) fn select(&self) -> Autoscalers {
+        Autoscalers::named(self.hpa.as_deref(), self.vpa.as_deref())
+    }
+}
+
+/// The autoscalers of the manifests that are predicted.
+#[derive(Clone, Debug)]
+pub(super) struct Autoscalers {
+    hpas: Selected,
+    vpas: Selected,
+}
+
+impl Autoscalers {
+    /// All of them, or those with these names: with a name of one kind, none of the other kind.
+    pub(super) fn named(hpa: Option<&str>, vpa: Option<&str>) -> Autoscalers {
+        let of = |name: Option<&str>| match name {
+            Some(name) => Selected::Named(name.to_owned()),
+            None if hpa.is_none() && vpa.is_none() => Selected::All,
+            None => Selected::None,
+        };
+        Autoscalers { hpas: of(hpa), vpas: of(vpa) }
+    }
+
+    /// HPAs only, for commands that do not support VPAs.
+    pub(super) fn only_hpas(hpa: Option<&str>) -> Autoscalers {
+        let hpas = hpa.map_or(Selected::All, |name| Selected::Named(name.to_owned()));
+        Autoscalers { hpas, vpas: Selected::Unsupported }
+    }
+}
+
 /// Parses a duration that is not negative.
 fn duration(text: &str) -> Result<Span, String> {
-    let span: Span = text.parse().map_err(|error| format!("{error}"))?;
+    let span: Span = days_as_hours(text).parse().map_err(|error| format!("{error}"))?;
     if span < Span::ZERO { Err("the value can't be negative".to_owned()) } else { Ok(span) }
 }
 
@@ -96,9 +143,10 @@ impl ManifestArgs {
     }
 
     /// The drafts of scenarios. Objects that are ignored are named in a note on standard error.
-    pub(super) fn drafts(&self, hpa: Option<&str>, examples: bool) -> Result<Vec<Draft>, Failure> {
+    pub(super) fn drafts(&self, of: Autoscalers, examples: bool) -> Result<Vec<Draft>, Failure> {
         let options = DraftOptions {
-            hpa: hpa.map(str::to_owned),
+            hpas: of.hpas,
+            vpas: of.vpas,
             loads: self.load.clone(),
             requests: self.request.clone(),
             replicas: self.replicas,
@@ -123,10 +171,20 @@ impl ManifestArgs {
     }
 
     /// The scenarios of the manifests.
-    pub(super) fn scenarios(&self, hpa: Option<&str>) -> Result<Vec<Arc<Scenario>>, Failure> {
-        let drafts = self.drafts(hpa, false)?;
+    pub(super) fn scenarios(&self, of: Autoscalers) -> Result<Vec<AnyFixture>, Failure> {
+        let drafts = self.drafts(of, false)?;
         require_all_values(&drafts)?;
         drafts.iter().map(parse).collect()
+    }
+
+    /// The scenarios of HPAs of the manifests.
+    pub(super) fn hpa_scenarios(&self, hpa: Option<&str>) -> Result<Vec<Arc<Scenario>>, Failure> {
+        let scenarios = self.scenarios(Autoscalers::only_hpas(hpa))?.into_iter();
+        let only = |scenario| match scenario {
+            AnyFixture::Hpa(scenario) => Some(scenario),
+            AnyFixture::Vpa(_) => None,
+        };
+        Ok(scenarios.filter_map(only).collect())
     }
 
     fn read(&self) -> Result<Vec<ManifestFile>, Failure> {
@@ -153,11 +211,11 @@ impl ManifestArgs {
 pub(super) fn any_scenarios(
     names: &[String],
     manifests: &ManifestArgs,
-    hpa: Option<&str>,
+    autoscalers: Autoscalers,
     fixtures: Option<&Path>,
 ) -> Result<Vec<AnyFixture>, Failure> {
     if !manifests.filename.is_empty() {
-        return Ok(manifests.scenarios(hpa)?.into_iter().map(AnyFixture::Hpa).collect());
+        return manifests.scenarios(autoscalers);
     }
     manifests.check_unused()?;
     let fixtures = Fixtures::find(fixtures)?;
@@ -165,19 +223,30 @@ pub(super) fn any_scenarios(
 }
 
 /// Reads a draft as a scenario.
-pub(super) fn parse(draft: &Draft) -> Result<Arc<Scenario>, Failure> {
-    let scenario = scenario::parse(&draft.file, &draft.to_yaml(), &read_load).map_err(|error| {
+pub(super) fn parse(draft: &Draft) -> Result<AnyFixture, Failure> {
+    let parsed = scenario::parse_any(&draft.file, &draft.to_yaml(), &read_load);
+    let scenario = parsed.map_err(|error| {
         let hint = error.problems.first().and_then(|problem| problem.hint.clone());
         let hint = hint.filter(|_| error.problems.len() == 1).unwrap_or_else(|| {
             "`kube-lockstep init` with the same options writes the scenario to a file for editing"
                 .to_owned()
         });
         let what: Vec<String> = error.problems.into_iter().map(|problem| problem.what).collect();
-        Failure::usage(format!("{}: HPA {}: {}", draft.file, draft.name, what.join("; ")))
-            .hint(hint)
+        let (file, kind, name) = (&draft.file, draft.kind, &draft.name);
+        Failure::usage(format!("{file}: {kind} {name}: {}", what.join("; "))).hint(hint)
     })?;
-    let notes = draft.notes.iter().cloned().chain(scenario.notes.iter().cloned()).collect();
-    Ok(Arc::new(Scenario { id: draft.name.clone(), line: draft.line, notes, ..scenario }))
+    let (id, line) = (draft.name.clone(), draft.line);
+    let notes = |more: &[String]| draft.notes.iter().chain(more).cloned().collect();
+    Ok(match scenario {
+        AnyScenario::Hpa(scenario) => {
+            let notes = notes(&scenario.notes);
+            AnyFixture::Hpa(Arc::new(Scenario { id, line, notes, ..*scenario }))
+        }
+        AnyScenario::Vpa(scenario) => {
+            let notes = notes(&scenario.notes);
+            AnyFixture::Vpa(Arc::new(VpaScenario { id, line, notes, ..*scenario }))
+        }
+    })
 }
 
 /// Fails if a prediction depends on a value that is missing.
@@ -185,7 +254,8 @@ fn require_all_values(drafts: &[Draft]) -> Result<(), Failure> {
     let mut missing: Vec<String> = Vec::new();
     for draft in drafts {
         for it in &draft.missing {
-            missing.push(format!("  HPA {}: {}\n    add {}", draft.name, it.what, it.flag));
+            let (kind, name) = (draft.kind, &draft.name);
+            missing.push(format!("  {kind} {name}: {}\n    add {}", it.what, it.flag));
         }
     }
     if missing.is_empty() {
@@ -194,9 +264,19 @@ fn require_all_values(drafts: &[Draft]) -> Result<(), Failure> {
     let what = format!("the prediction requires more than the manifests\n{}", missing.join("\n"));
     let hint = match drafts.len() {
         1 => "`kube-lockstep init -f …` writes a scenario with examples of these values",
-        _ => "--hpa NAME selects one of the HPAs",
+        _ if drafts.iter().all(|draft| draft.kind == drafts[0].kind) => match drafts[0].kind {
+            Kind::Hpa => "--hpa NAME selects one of the HPAs",
+            Kind::Vpa => "--vpa NAME selects one of the VPAs",
+        },
+        _ => "--hpa NAME or --vpa NAME selects one of them",
     };
     Err(Failure::usage(what).hint(hint))
+}
+
+/// The error of a command that is about one autoscaler. `names` have kinds: `HPA web`.
+pub(super) fn several(names: Vec<String>) -> Failure {
+    let what = format!("the manifests contain {} autoscalers: {}", names.len(), names.join(", "));
+    Failure::usage(what).hint("select one of them with --hpa or --vpa")
 }
 
 fn failure(error: DraftError) -> Failure {

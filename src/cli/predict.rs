@@ -8,10 +8,10 @@ use super::args::{Format, OneAnyRelease, Source, of_hpa, of_vpa};
 use super::exit;
 use super::failure::Failure;
 use super::fixtures::AnyFixture;
-use super::manifests::{self, ManifestArgs};
+use super::manifests::{self, AutoscalerArgs, ManifestArgs};
 use super::output::{columns, show, unless_closed};
 use super::reports::ReportFile;
-use crate::model::rules::Release;
+use crate::model::rules::{AnyRelease, Release, VpaRelease};
 use crate::report::unmet::UnmetOf;
 use crate::report::{csv, html, json, recommender, table};
 use crate::run::recommender::free_recommender_run;
@@ -48,28 +48,36 @@ pub(super) struct Args {
     csv: Option<PathBuf>,
     #[command(flatten)]
     source: Source,
-    /// Only this HPA of the manifests: NAME or NAMESPACE/NAME
-    #[arg(long, value_name = "NAME", requires = "filename")]
-    hpa: Option<String>,
+    #[command(flatten)]
+    autoscalers: AutoscalerArgs,
     #[command(flatten)]
     manifests: ManifestArgs,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let fixtures = args.source.fixtures.as_deref();
-    let scenarios =
-        manifests::any_scenarios(&args.names, &args.manifests, args.hpa.as_deref(), fixtures)?;
+    let selected = args.autoscalers.select();
+    let scenarios = manifests::any_scenarios(&args.names, &args.manifests, selected, fixtures)?;
     let single = [("--html", &args.html), ("--csv", &args.csv)];
     if let Some((flag, _)) = single.into_iter().find(|(_, file)| file.is_some())
         && scenarios.len() > 1
     {
         let what = format!("{flag} writes one prediction, and these are {}", scenarios.len());
-        let hint = "name one scenario, or select one HPA with --hpa";
+        let hint = "name one scenario, or select one autoscaler with --hpa or --vpa";
         return Err(Failure::usage(what).hint(hint).into());
     }
     let mut files = Files {
         html: args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?,
         csv: args.csv.as_deref().map(|path| ReportFile::open("--csv", path)).transpose()?,
+    };
+    let is_vpa = |scenario: &AnyFixture| matches!(scenario, AnyFixture::Vpa(_));
+    let is_mixed = scenarios.iter().any(is_vpa) && !scenarios.iter().all(is_vpa);
+    // Of HPAs and VPAs together, the release applies to those that it is for.
+    let given = |newest: AnyRelease| {
+        let release = args.release.release;
+        let is_other =
+            |given: AnyRelease| std::mem::discriminant(&given) != std::mem::discriminant(&newest);
+        release.map(|given| if is_mixed && is_other(given) { newest } else { given })
     };
     let mut code = exit::CONFORMS;
     for (index, scenario) in scenarios.iter().enumerate() {
@@ -78,8 +86,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         }
         let several = scenarios.len() > 1;
         code = code.max(match scenario {
-            AnyFixture::Hpa(scenario) => predict(args, scenario, several, &mut files)?,
-            AnyFixture::Vpa(scenario) => predict_vpa(args, scenario, several)?,
+            AnyFixture::Hpa(scenario) => {
+                let release = of_hpa(given(AnyRelease::Kubernetes(Release::NEWEST)))?;
+                let release = release.unwrap_or(Release::NEWEST);
+                predict(args, scenario, release, several, &mut files)?
+            }
+            AnyFixture::Vpa(scenario) => {
+                let release = of_vpa(given(AnyRelease::Vpa(VpaRelease::NEWEST)))?;
+                predict_vpa(args, scenario, release, several, &mut files)?
+            }
         });
     }
     Ok(code)
@@ -92,13 +107,13 @@ struct Files {
 }
 
 /// Predicts a scenario of a VPA, and returns the exit code.
-fn predict_vpa(args: &Args, scenario: &VpaScenario, several: bool) -> anyhow::Result<u8> {
-    let release = of_vpa(args.release.release)?;
-    let unused = [("--html", args.html.is_some()), ("--csv", args.csv.is_some())];
-    if let Some((flag, _)) = unused.into_iter().find(|(_, given)| *given) {
-        let what = format!("{flag} does not support scenarios of VPAs");
-        return Err(Failure::usage(what).hint("use --format json for other programs").into());
-    }
+fn predict_vpa(
+    args: &Args,
+    scenario: &VpaScenario,
+    release: VpaRelease,
+    several: bool,
+    files: &mut Files,
+) -> anyhow::Result<u8> {
     let run = free_recommender_run(scenario, release, &|_| false);
     match args.format {
         Format::Text => {
@@ -115,6 +130,12 @@ fn predict_vpa(args: &Args, scenario: &VpaScenario, several: bool) -> anyhow::Re
             unless_closed(written)?;
         }
     }
+    if let Some(file) = &mut files.csv {
+        file.write_all(csv::recommendations(scenario, release).as_bytes())?;
+    }
+    if let Some(file) = &mut files.html {
+        file.write_all(html::recommendations(scenario, &run, release).as_bytes())?;
+    }
     if let Some(why) = &run.undetermined {
         anyhow::bail!("{}: {why}", scenario.path);
     }
@@ -125,10 +146,10 @@ fn predict_vpa(args: &Args, scenario: &VpaScenario, several: bool) -> anyhow::Re
 fn predict(
     args: &Args,
     scenario: &Arc<Scenario>,
+    release: Release,
     several: bool,
     files: &mut Files,
 ) -> anyhow::Result<u8> {
-    let release: Release = of_hpa(args.release.release)?.unwrap_or(Release::NEWEST);
     let prediction = Predict::new(scenario.clone()).release(release).run();
     let applies = prediction.is_supported();
     let Prediction { run, unmet, .. } = &prediction;

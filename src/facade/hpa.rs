@@ -6,7 +6,9 @@ use std::time::Duration;
 use super::{Predict, Prediction};
 use crate::model::rules::Release;
 use crate::model::time::{Span, Time};
-use crate::scenario::draft::{Draft, DraftError, DraftOptions, Load, ManifestFile, draft};
+use crate::scenario::draft::{
+    Draft, DraftError, DraftOptions, Load, ManifestFile, Selected, draft,
+};
 use crate::scenario::{self, Problem};
 
 /// The name of the manifest in errors.
@@ -97,7 +99,7 @@ impl PredictHpa {
     }
 
     fn draft(&self) -> Result<Draft, scenario::Error> {
-        let mut options = self.options.clone();
+        let mut options = DraftOptions { vpas: Selected::Unsupported, ..self.options.clone() };
         for Request { resource, quantity } in &self.requests {
             let request = format!("{resource}={quantity}").parse();
             options.requests.push(request.map_err(|why: String| invalid(ARGUMENTS, why))?);

@@ -14,11 +14,11 @@ use crate::scenario::Scenario;
 
 /// The two releases of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Between {
+pub struct Between<R = Release> {
     /// The older release.
-    pub from: Release,
+    pub from: R,
     /// The newer release.
-    pub to: Release,
+    pub to: R,
 }
 
 /// The maximum number of differing fields that are shown.

@@ -1,8 +1,11 @@
 //! The ticks of a prediction as CSV, for spreadsheets and scripts.
 
-use super::table;
+use super::{recommender, table};
 use crate::model::derivation::{MetricDerivation, Target};
+use crate::model::rules::VpaRelease;
+use crate::run::recommender::{ChartedRun, charted_recommender_run};
 use crate::run::{FreeRun, FreeTick};
+use crate::scenario::vpa::VpaScenario;
 
 /// The columns beside those of the metrics.
 const BEFORE: [&str; 3] = ["tick", "seconds", "hpa"];
@@ -36,7 +39,47 @@ pub fn ticks(run: &FreeRun) -> String {
         // Writing into memory does not fail.
         let _ = writer.write_record(row);
     }
+    text(writer)
+}
+
+fn text(writer: ::csv::Writer<Vec<u8>>) -> String {
     String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
+}
+
+/// The columns of a prediction of the VPA's recommender.
+const RECOMMENDATION: [&str; 11] = [
+    "tick",
+    "seconds",
+    "vpa",
+    "container",
+    "resource",
+    "usageLowest",
+    "usageHighest",
+    "lowerBound",
+    "target",
+    "upperBound",
+    "uncappedTarget",
+];
+
+/// The runs of the VPA's recommender: a header, then one row for each run, VPA, container and
+/// resource that has usage or a recommendation. Amounts are cores or bytes. The usage is that of
+/// the pods with the lowest and the highest one.
+#[must_use]
+pub fn recommendations(scenario: &VpaScenario, release: VpaRelease) -> String {
+    let ChartedRun { run, usage } = charted_recommender_run(scenario, release, &|_| false);
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    // Writing into memory does not fail.
+    let _ = writer.write_record(RECOMMENDATION);
+    for (index, (snapshot, usage)) in run.snapshots.iter().zip(&usage).enumerate() {
+        for (vpa, status) in &snapshot.statuses {
+            for row in recommender::rows_of(vpa, status, usage) {
+                let seconds = snapshot.at.since_start().as_secs_f64();
+                let head = [(index + 1).to_string(), seconds.to_string(), vpa.name.to_string()];
+                let _ = writer.write_record(head.into_iter().chain(row));
+            }
+        }
+    }
+    text(writer)
 }
 
 /// The titles of all metrics, in the order in which they appear. Metrics with the same title share
@@ -109,5 +152,20 @@ mod tests {
                     replicasBefore,replicasAfter,limitedBy,why";
         assert_eq!(lines[0], head);
         assert!(lines[1].starts_with("1,0,php-apache,305,50,1,0,0,0,7,4,1,4,scale-up"), "{csv}");
+    }
+
+    #[test]
+    fn each_amount_of_a_recommendation_is_a_row() {
+        let text = include_str!("../../fixtures/vpa/oom/a-factor-of-1-2.yaml");
+        let node = |text: &str| scenario::parse_any("oom.yaml", text, &|_| Err(String::new()));
+        let Ok(scenario::AnyScenario::Vpa(scenario)) = node(text) else { panic!("a scenario") };
+        let csv = recommendations(&scenario, VpaRelease::NEWEST);
+        let lines: Vec<&str> = csv.lines().collect();
+        // Five runs with cpu and memory.
+        assert_eq!(lines.len(), 1 + 5 * 2, "{csv}");
+        assert_eq!(lines[0], RECOMMENDATION.join(","));
+        let after = lines[6].split(',').collect::<Vec<_>>();
+        assert_eq!(&after[..7], ["3", "180", "web", "app", "memory", "314572800", "314572800"]);
+        assert_eq!((after[8], after[10]), ("6117462922", "6117462922"), "{csv}");
     }
 }

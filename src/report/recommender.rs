@@ -1,6 +1,7 @@
 //! The prediction of a scenario of the VPA's recommender as a table and as JSON, and the
 //! explanation of one run.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -16,13 +17,11 @@ use crate::expect::Unmet;
 use crate::model::quantity::Quantity;
 use crate::model::rules::VpaRelease;
 use crate::model::vpa::{
-    Bound, BucketShare, ContainerRecommendation, Estimation, Resource, ResourceList, Samples,
-    Snapshot, VpaStatus,
+    Bound, BucketShare, ContainerRecommendation, Estimation, ObjectName, Resource, ResourceList,
+    Samples, Snapshot, VpaStatus,
 };
 use crate::run::Note;
-#[cfg(feature = "pages")]
-use crate::run::recommender::RecommenderRun;
-use crate::run::recommender::{Derived, ExplainedRun, FreeRecommenderRun, MODEL};
+use crate::run::recommender::{Derived, ExplainedRun, FreeRecommenderRun, MODEL, PodUsage};
 use crate::scenario::vpa::{VpaScenario, VpaValue};
 
 /// The relative change of a bound that is worth a row.
@@ -54,17 +53,6 @@ pub fn free_run(
         out.push_str(&outcome::note_line(&scenario.path, &note, columns));
     }
     out
-}
-
-/// The table of each VPA of a run, without colors.
-#[cfg(feature = "pages")]
-pub(super) fn tables(run: &RecommenderRun) -> Vec<(String, String)> {
-    const COLUMNS: usize = 120;
-    let tables = run.scenario.names().map(|vpa| {
-        let table = table(&run.snapshots, &vpa.name, COLUMNS);
-        (vpa.name.to_string(), super::plain(&table))
-    });
-    tables.collect()
 }
 
 fn heading(scenario: &VpaScenario, release: VpaRelease, columns: usize) -> String {
@@ -99,7 +87,7 @@ fn amounts(status: &VpaStatus) -> Vec<Amounts> {
     containers.iter().flat_map(resources).flatten().collect()
 }
 
-fn amount(list: &ResourceList, resource: Resource) -> Option<&Quantity> {
+pub(super) fn amount(list: &ResourceList, resource: Resource) -> Option<&Quantity> {
     match resource {
         Resource::Cpu => list.cpu.as_ref(),
         Resource::Memory => list.memory.as_ref(),
@@ -138,12 +126,27 @@ impl Shown {
     }
 }
 
-fn conditions(status: &VpaStatus) -> Vec<String> {
+pub(super) fn conditions(status: &VpaStatus) -> Vec<String> {
     let texts = status.conditions.iter().map(|it| match it.reason.is_empty() {
         true => format!("{}={}", it.kind, it.status),
         false => format!("{}={} ({})", it.kind, it.status, it.reason),
     });
     texts.collect()
+}
+
+/// The conditions that explain why there is no current recommendation, in one line.
+#[cfg(feature = "pages")]
+pub(super) fn problems(status: &VpaStatus) -> String {
+    let is_problem = |kind: &str, status: &str| match kind {
+        "RecommendationProvided" => status == "False",
+        _ => status == "True",
+    };
+    let found = status.conditions.iter().filter(|it| is_problem(&it.kind, &it.status));
+    let texts = found.map(|it| match &*it.kind {
+        "RecommendationProvided" => "no recommendation".to_owned(),
+        kind => kind.to_owned(),
+    });
+    texts.collect::<Vec<_>>().join(", ")
 }
 
 fn table(snapshots: &[Snapshot], vpa: &str, columns: usize) -> String {
@@ -225,6 +228,38 @@ fn rows(
     }
 }
 
+/// The cells of a VPA in one run for CSV, one row for each resource of a container: container,
+/// resource, lowest and highest usage, lower bound, target, upper bound and uncapped target.
+pub(super) fn rows_of(
+    vpa: &ObjectName,
+    status: &VpaStatus,
+    usage: &[PodUsage],
+) -> Vec<Vec<String>> {
+    let amounts = amounts(status);
+    let own = || usage.iter().filter(|usage| usage.vpa == *vpa);
+    let mut keys: BTreeSet<(&str, Resource)> =
+        amounts.iter().map(|it| (&*it.container, it.resource)).collect();
+    keys.extend(own().map(|usage| (&*usage.container, usage.resource)));
+    let rows = keys.into_iter().map(|(container, resource)| {
+        let used = own().find(|it| *it.container == *container && it.resource == resource);
+        let used = used.map_or([String::new(), String::new()], |used| {
+            [used.lowest, used.highest].map(|amount| match resource {
+                Resource::Cpu => (amount as f64 / 1000.0).to_string(),
+                Resource::Memory => amount.to_string(),
+            })
+        });
+        let mut is_it = amounts.iter();
+        let recommended = is_it.find(|it| it.container == container && it.resource == resource);
+        let value = |index: usize| {
+            let known = recommended.filter(|it| !it.texts[index].is_empty());
+            known.map_or_else(String::new, |it| it.values[index].to_string())
+        };
+        let head = [container.to_owned(), resource.name().to_owned()];
+        head.into_iter().chain(used).chain([1, 0, 2, 3].map(value)).collect()
+    });
+    rows.collect()
+}
+
 /// Writes the prediction as JSON: one line per run, and the summary.
 ///
 /// # Errors
@@ -251,6 +286,12 @@ pub fn free_run_json(
     });
     if several {
         summary["scenario"] = json!(scenario.id);
+    }
+    let note =
+        |what: &String| Note { line: scenario.line, what: what.clone(), is_about_reading: true };
+    let notes: Vec<Note> = scenario.notes.iter().map(note).collect();
+    if !notes.is_empty() {
+        summary["notes"] = json!(notes);
     }
     if let Some(why) = &run.undetermined {
         summary["unplayable"] = json!(why);
@@ -409,8 +450,21 @@ fn percent(share: f64) -> String {
     format!("{:.2}%", share * 100.0)
 }
 
-/// `target.cpu 587m: the 0.9 percentile is in bucket …`.
+/// `target.cpu: the 0.9 percentile is in bucket …`.
 fn derivation(estimation: &Estimation, result: Option<&Amounts>, columns: usize) -> String {
+    let Derivation { what, how } = derivation_of(estimation, result);
+    hanging(&format!("{what}: "), &how, 4, columns)
+}
+
+/// The derivation of an amount as text.
+struct Derivation {
+    /// `target.cpu`.
+    what: String,
+    /// `the 0.9 percentile is in bucket …`.
+    how: String,
+}
+
+fn derivation_of(estimation: &Estimation, result: Option<&Amounts>) -> Derivation {
     let (name, index) = match estimation.bound {
         Bound::Target => ("target", 0),
         Bound::Lower => ("lowerBound", 1),
@@ -418,16 +472,43 @@ fn derivation(estimation: &Estimation, result: Option<&Amounts>, columns: usize)
     };
     let resource = estimation.resource.name();
     let derived = estimation.text(estimation.amount);
-    let mut text = format!("{estimation} -> {derived}");
+    let mut how = format!("{estimation} -> {derived}");
     if let Some(result) = result
         && result.values[index] != derived_value(estimation)
     {
-        let _ = write!(text, "; with the policy and rounding {}", result.texts[index]);
+        let _ = write!(how, "; with the policy and rounding {}", result.texts[index]);
     }
     if result.is_none() {
-        text.push_str("; not in the recommendation");
+        how.push_str("; not in the recommendation");
     }
-    hanging(&format!("{name}.{resource}: "), &text, 4, columns)
+    Derivation { what: format!("{name}.{resource}"), how }
+}
+
+/// How the amounts of a VPA were derived, for pages: one text for each amount.
+#[cfg(feature = "pages")]
+pub(super) fn derivations(status: &VpaStatus, derived: &Derived) -> Vec<String> {
+    let recommended = amounts(status);
+    let mut texts = Vec::new();
+    for (container, estimations) in &derived.estimations {
+        if let Some(samples) = derived.samples.get(container) {
+            let Samples { count, first, last, .. } = samples;
+            texts.push(match count {
+                0 => format!("{container}: no cpu samples"),
+                _ => {
+                    let count = counted(usize::try_from(*count).unwrap_or(0), "cpu sample");
+                    format!("{container}: {count} from {first} to {last}")
+                }
+            });
+        }
+        for estimation in estimations {
+            let is_it =
+                |it: &&Amounts| it.container == **container && it.resource == estimation.resource;
+            let Derivation { what, how } =
+                derivation_of(estimation, recommended.iter().find(is_it));
+            texts.push(format!("{container} {what}: {how}"));
+        }
+    }
+    texts
 }
 
 fn derived_value(estimation: &Estimation) -> f64 {

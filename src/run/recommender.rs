@@ -8,7 +8,8 @@ use crate::expect::recommender::evaluate;
 use crate::model::rules::{VpaRelease, VpaRules};
 use crate::model::time::Time;
 use crate::model::vpa::{
-    ClusterChange, Estimation, ObjectName, PodMetrics, Samples, Session, Snapshot,
+    ClusterChange, Estimation, ObjectName, Objects, PodMetrics, Resource, Samples, Session,
+    Snapshot,
 };
 use crate::scenario::vpa::VpaScenario;
 use crate::trace::recommender::{Entry, RecommenderTrace};
@@ -61,12 +62,59 @@ pub struct FreeRecommenderRun {
     pub undetermined: Option<String>,
 }
 
+/// The usage of one resource of a container in one run: of all pods of a VPA with a sample.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PodUsage {
+    /// The VPA.
+    pub vpa: ObjectName,
+    /// The container.
+    pub container: Arc<str>,
+    /// The resource.
+    pub resource: Resource,
+    /// The lowest usage of a pod, in millicores or bytes.
+    pub lowest: i64,
+    /// The highest usage of a pod, in millicores or bytes.
+    pub highest: i64,
+}
+
+/// A free run of the model with the usage that each run read, for charts.
+#[derive(Clone, Debug)]
+pub struct ChartedRun {
+    /// The run.
+    pub run: FreeRecommenderRun,
+    /// The usage, one list for each run.
+    pub usage: Vec<Vec<PodUsage>>,
+}
+
 /// Runs the model alone. `is_explained` selects runs, by index, whose amounts are derived.
 #[must_use]
 pub fn free_recommender_run(
     scenario: &VpaScenario,
     release: VpaRelease,
     is_explained: &dyn Fn(usize) -> bool,
+) -> FreeRecommenderRun {
+    free_run(scenario, release, is_explained, &mut |_| {})
+}
+
+/// Runs the model alone, and keeps the usage as well.
+#[must_use]
+pub fn charted_recommender_run(
+    scenario: &VpaScenario,
+    release: VpaRelease,
+    is_explained: &dyn Fn(usize) -> bool,
+) -> ChartedRun {
+    let mut usage = Vec::new();
+    let run =
+        free_run(scenario, release, is_explained, &mut |objects| usage.push(pod_usage(objects)));
+    ChartedRun { run, usage }
+}
+
+/// Runs the model alone. `watch` sees the objects after each run.
+fn free_run(
+    scenario: &VpaScenario,
+    release: VpaRelease,
+    is_explained: &dyn Fn(usize) -> bool,
+    watch: &mut dyn FnMut(&Objects),
 ) -> FreeRecommenderRun {
     let script = script(scenario);
     let (mut session, _) = Session::open(&script.start, VpaRules::of(release));
@@ -85,6 +133,7 @@ pub fn free_recommender_run(
             }
             let index = free.snapshots.len();
             free.snapshots.push(Snapshot::of(session.objects(), run));
+            watch(session.objects());
             if is_explained(index) {
                 free.explained.insert(index, explained(&mut session));
             }
@@ -92,6 +141,50 @@ pub fn free_recommender_run(
     }
     free.unmet = evaluate(scenario, release, &free.snapshots);
     free
+}
+
+/// The usage of the pods of each VPA.
+fn pod_usage(objects: &Objects) -> Vec<PodUsage> {
+    let Ok(metrics) = &objects.metrics else { return Vec::new() };
+    let mut all = Vec::new();
+    for (vpa, object) in &objects.vpas {
+        let Some(target) = objects.target(&vpa.namespace, &object.spec.target_ref) else {
+            continue;
+        };
+        let is_own = |pod: &&PodMetrics| {
+            let labels = objects.pods.get(&pod.pod).map(|pod| pod.labels.map());
+            pod.pod.namespace == vpa.namespace
+                && labels.is_some_and(|labels| target.selector.matches(labels))
+        };
+        let mut own: Vec<PodUsage> = Vec::new();
+        for usage in metrics.iter().filter(is_own).flat_map(|pod| &pod.containers) {
+            let amounts = [(Resource::Cpu, usage.cpu), (Resource::Memory, usage.memory)];
+            for (resource, amount) in amounts {
+                let Some(amount) = amount else { continue };
+                let (vpa, container) = (vpa.clone(), usage.container.clone());
+                add(
+                    &mut own,
+                    PodUsage { vpa, container, resource, lowest: amount, highest: amount },
+                );
+            }
+        }
+        all.extend(own);
+    }
+    all
+}
+
+/// Extends the range of a resource of a container.
+fn add(ranges: &mut Vec<PodUsage>, usage: PodUsage) {
+    let mut known = ranges.iter_mut();
+    let is_same =
+        |it: &&mut PodUsage| it.resource == usage.resource && it.container == usage.container;
+    match known.find(is_same) {
+        Some(known) => {
+            known.lowest = known.lowest.min(usage.lowest);
+            known.highest = known.highest.max(usage.highest);
+        }
+        None => ranges.push(usage),
+    }
 }
 
 /// What the model predicts by any set of rules.

@@ -218,3 +218,120 @@ fn a_load_in_another_unit_is_an_error_unless_its_unit_is_set() {
     predict(",unit=1m").code(0);
     predict(",unit=1").code(0);
 }
+
+const HAMSTER: &str = "examples/hamster";
+const USAGE: [&str; 4] = ["--load", "cpu=500m", "--load", "memory=20Mi"];
+
+/// The target after a week is that of the VPA's documentation: 587m and 250Mi.
+#[test]
+fn a_vpa_and_usage_are_enough_for_a_prediction() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let (page, csv) = (folder.path().join("page.html"), folder.path().join("runs.csv"));
+    let run = kube_lockstep(&["predict", "-f", HAMSTER])
+        .args(USAGE)
+        .args(["--html", text(&page), "--csv", text(&csv)])
+        .assert()
+        .code(0);
+    let shown = stdout(&run);
+    for part in [
+        "hamster-vpa  model of vpa-1.8\n  VPA hamster-vpa recommends requests for the pods",
+        "11520  192h    hamster    cpu        586m    587m       660m",
+        "11,520 ticks; ",
+    ] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    let page = fs::read_to_string(&page).expect("the page can be read");
+    assert!(page.contains("bounds 586m to 660m"), "no caption");
+    let csv = fs::read_to_string(&csv).expect("the file can be read");
+    let last = "11520,691200,hamster-vpa,hamster,memory,20971520,20971520,262144000,262144000,";
+    assert!(csv.lines().last().is_some_and(|line| line.starts_with(last)), "{last}");
+    let explain = ["explain", "-f", HAMSTER, "--at", "2d"];
+    let shown = stdout(&kube_lockstep(&explain).args(USAGE).assert().code(0));
+    assert!(shown.contains("tick 2880 of 11520, t=48h"), "{shown}");
+    assert!(shown.contains("5,760 cpu samples"), "{shown}");
+}
+
+#[test]
+fn missing_usage_of_a_vpa_is_asked_for() {
+    let vpa = format!("{HAMSTER}/vpa.yaml");
+    let run = kube_lockstep(&["predict", "-f", &vpa]).assert().code(2);
+    let errors = stderr(&run);
+    for part in [
+        "  VPA hamster-vpa: Deployment hamster, the target of the VPA, is not in the manifests\n",
+        "    add --load cpu=300m (per pod) or --load cpu=total:8 (shared)\n",
+        "    add --load memory=200Mi (per pod) or --load memory=total:8Gi (shared)\n",
+    ] {
+        assert!(errors.contains(part), "{part}\n{errors}");
+    }
+    let given = ["--replicas", "2", "--until", "1d"];
+    let run = kube_lockstep(&["predict", "-f", &vpa]).args(given).args(USAGE).assert().code(0);
+    assert!(stdout(&run).contains("1,440 ticks; "), "{}", stdout(&run));
+    for (arguments, expected) in [
+        (&["--load", "qps=1"][..], "a VPA has no use for qps, which has a load"),
+        (&["--startup", "10s"], "--startup is for HPAs"),
+        (&["--vpa", "hamster"], "did you mean `hamster-vpa`?"),
+        (&["--release", "1.37"], "1.37 is a release of Kubernetes, and this is about a VPA"),
+    ] {
+        let mut command = kube_lockstep(&["predict", "-f", HAMSTER]);
+        let errors = stderr(&command.args(arguments).args(USAGE).assert().code(2));
+        assert!(errors.contains(expected), "{expected}\n{errors}");
+    }
+    let compare = ["compare", "-f", HAMSTER, "--load", "cpu=1"];
+    let errors = stderr(&kube_lockstep(&compare).assert().code(2));
+    assert!(errors.contains("VPAs are not supported here; `kube-lockstep predict`"), "{errors}");
+}
+
+#[test]
+fn an_hpa_and_a_vpa_are_predicted_each_by_itself() {
+    let hpa = fs::read_to_string(format!("{PHP_APACHE}/hpa.yaml")).expect("an example");
+    let hpa = hpa.replace("php-apache", "hamster");
+    let files = ["-f", HAMSTER, "-f", "-"];
+    let predict = |arguments: &[&str]| {
+        let mut command = kube_lockstep(&["predict", "--until", "10m"]);
+        let command = command.args(files).args(arguments).args(USAGE);
+        stdout(&command.write_stdin(hpa.clone()).assert().code(0))
+    };
+    let both = predict(&["--release", "vpa-1.7"]);
+    let both = both.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "hamster on the model of 1.37",
+        "hamster-vpa model of vpa-1.7",
+        "HPA hamster scales the same pods on cpu, and the VPA changes their requests",
+    ] {
+        assert!(both.contains(part), "{part}\n{both}");
+    }
+    let only = predict(&["--vpa", "hamster-vpa"]);
+    assert!(only.starts_with("hamster-vpa  model of vpa-1.8"), "{only}");
+    let hpa_only = ["predict", "--hpa", "hamster", "--load", "cpu=500m"];
+    let run = kube_lockstep(&hpa_only).args(files).write_stdin(hpa.clone()).assert().code(0);
+    assert!(!stdout(&run).contains("hamster-vpa"), "{}", stdout(&run));
+    let init = kube_lockstep(&["init"]).args(files).write_stdin(hpa.clone()).assert().code(2);
+    let errors = stderr(&init);
+    let expected = "the manifests contain 2 autoscalers: HPA hamster, VPA hamster-vpa";
+    assert!(errors.contains(expected), "{errors}");
+}
+
+#[test]
+fn init_writes_the_scenario_of_a_vpa() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("mine.yaml");
+    let init = ["init", "-f", HAMSTER, "-o", text(&file), "--until", "2h"];
+    kube_lockstep(&init).args(USAGE).assert().code(0);
+    let ticks = |arguments: &[&str]| {
+        let run = kube_lockstep(&["predict", "--format", "json"]).args(arguments).assert().code(0);
+        let mut lines = json(&run);
+        lines.pop();
+        lines
+    };
+    let manifests = ["-f", HAMSTER, "--until", "2h", USAGE[0], USAGE[1], USAGE[2], USAGE[3]];
+    let of_manifests = ticks(&manifests);
+    assert_eq!(of_manifests.len(), 120);
+    assert_eq!(ticks(&[text(&file)]), of_manifests);
+    let shown = stdout(&kube_lockstep(&["init", "-f", HAMSTER]).assert().code(0));
+    for part in [
+        "# Replace the example: there is no load of memory\n",
+        "resource: [{name: cpu, perPod: 300m}, {name: memory, perPod: 200Mi}]\nuntil: 192h\n",
+    ] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+}

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::timeline::Timeline;
+use crate::model::time::Time;
 use crate::report::scale::TimeAxis;
 use crate::scenario::resolved::{ActionScope, TimelineEvent};
 
@@ -12,9 +13,45 @@ const ROWS: usize = 10;
 /// A longer description is cut; its title has all of it.
 const LONGEST: usize = 46;
 
+/// An event.
+pub(super) struct Entry {
+    pub(super) at: Time,
+    /// The time until which it lasts.
+    pub(super) lasts: Lasts,
+    /// The description, in one line.
+    pub(super) text: String,
+    /// The class of its bar.
+    pub(super) class: &'static str,
+}
+
+/// The time until which an event lasts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Lasts {
+    /// It is a change at one time.
+    Instant,
+    /// A given time.
+    Until(Time),
+    /// The end of the scenario.
+    ToTheEnd,
+}
+
+/// The events of a timeline.
+pub(super) fn of(timeline: &Timeline<'_>) -> Vec<Entry> {
+    let entry = |event: &TimelineEvent| Entry {
+        at: event.at,
+        lasts: match (event.action.can_end(), event.lasts) {
+            (false, _) => Lasts::Instant,
+            (true, Some(span)) => Lasts::Until(event.at + span),
+            (true, None) => Lasts::ToTheEnd,
+        },
+        text: describe(event),
+        class: class(event),
+    };
+    timeline.actions().map(entry).collect()
+}
+
 /// One row for each event.
-pub(super) fn lane(timeline: &Timeline<'_>, axis: TimeAxis) -> Markup {
-    let events: Vec<&TimelineEvent> = timeline.actions().collect();
+pub(super) fn lane(events: &[Entry], axis: TimeAxis) -> Markup {
     if events.is_empty() {
         return html! {};
     }
@@ -30,23 +67,20 @@ pub(super) fn lane(timeline: &Timeline<'_>, axis: TimeAxis) -> Markup {
     }
 }
 
-fn row(event: &TimelineEvent, axis: TimeAxis) -> Markup {
-    let from = axis.percent(event.at);
-    let lasts = event.lasts.map(|span| event.at + span);
-    let end = if event.action.can_end() { Some(lasts.unwrap_or(axis.end)) } else { None };
-    let to = end.map_or(from, |end| axis.percent(end));
-    let text = describe(event);
-    let title = match (end, lasts) {
-        (Some(_), Some(end)) => format!("{} to {end}: {text}", event.at),
-        (Some(_), None) => format!("from {}: {text}", event.at),
-        (None, _) => format!("{}: {text}", event.at),
+fn row(event: &Entry, axis: TimeAxis) -> Markup {
+    let Entry { at, text, class, .. } = event;
+    let from = axis.percent(*at);
+    let (to, title) = match event.lasts {
+        Lasts::Instant => (from, format!("{at}: {text}")),
+        Lasts::Until(end) => (axis.percent(end), format!("{at} to {end}: {text}")),
+        Lasts::ToTheEnd => (100.0, format!("from {at}: {text}")),
     };
     let side = if from <= 50.0 { format!("left:{from:.2}%") } else { right(to) };
     let bar = format!("left:{from:.2}%;width:{:.2}%", to - from);
     html! {
         div.act title=(title) {
-            span.t style=(side) { (cut(&text)) }
-            span.bar.(class(event)) style=(bar) {}
+            span.t style=(side) { (cut(text)) }
+            span.bar.(class) style=(bar) {}
         }
     }
 }
@@ -65,7 +99,7 @@ fn class(event: &TimelineEvent) -> &'static str {
 }
 
 /// The action as in the scenario's file, in one line: `podsUnready 0-2`.
-pub(super) fn describe(event: &TimelineEvent) -> String {
+fn describe(event: &TimelineEvent) -> String {
     let fields = serde_json::to_value(&event.action).unwrap_or_default();
     let field = fields.as_object().and_then(|fields| fields.iter().next());
     let Some((name, value)) = field else { return String::new() };

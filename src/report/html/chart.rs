@@ -1,19 +1,16 @@
 //! The charts of a timeline, one below the other over a common axis of time.
-//!
-//! Lines are SVG that is stretched to the width of the page; all text is HTML on top of it, so that
-//! it has the same size on every screen.
-
-use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
-use super::path::{self, Bar, Point};
+use super::actions;
+use super::lane::{Lane, amounts_up_to, flag, grid, largest, line, time, whole};
+use super::path::{self, Bar};
 use super::timeline::{Limited, Metric, Pods, Replicas, Timeline, Unit, Value, unit};
 use super::words;
 use crate::model::derivation::{MetricDerivation, PodCounts};
 use crate::model::observation::EventType;
 use crate::model::time::Time;
-use crate::report::scale::{Label, TimeAxis, ValueAxis, WIDTH};
+use crate::report::scale::{TimeAxis, ValueAxis};
 
 pub(super) const REPLICAS_HEIGHT: f64 = 132.0;
 const METRIC_HEIGHT: f64 = 84.0;
@@ -33,7 +30,7 @@ pub(super) fn all(timeline: &Timeline<'_>) -> Markup {
         (pods(&timeline.pods(), axis, grid))
         (limits(&timeline.limits(), axis))
         (events(timeline, axis))
-        (super::actions::lane(timeline, axis))
+        (actions::lane(&actions::of(timeline), axis))
         (time(&labels))
     }
 }
@@ -46,72 +43,6 @@ pub(super) fn sparkline(timeline: &Timeline<'_>) -> Markup {
     html! {
         svg.spark viewBox="0 0 1000 24" preserveAspectRatio="none" aria-hidden="true" {
             path.l.spec d=(line(&spec, axis, &values)) {}
-        }
-    }
-}
-
-/// Vertical lines at the labels of the axis of time; each chart fills in its height.
-pub(super) fn grid(labels: &[Label]) -> String {
-    let inner = labels.iter().filter(|label| label.percent > 0.0 && label.percent < 100.0);
-    let mut path = String::new();
-    for label in inner {
-        let _ = write!(path, "M{:.0} 0v{{}}", label.percent / 100.0 * WIDTH);
-    }
-    path
-}
-
-fn points(values: &[Value], axis: TimeAxis, scale: &ValueAxis) -> Vec<Point> {
-    let point = |(at, value): &Value| Point { x: axis.x(*at), y: value.map(|it| scale.y(it)) };
-    values.iter().map(point).collect()
-}
-
-pub(super) fn line(values: &[Value], axis: TimeAxis, scale: &ValueAxis) -> String {
-    path::steps(&points(values, axis, scale))
-}
-
-pub(super) fn largest<const N: usize>(series: [&[Value]; N]) -> f64 {
-    let values = series.into_iter().flatten().filter_map(|(_, value)| *value);
-    values.fold(0.0, f64::max)
-}
-
-/// A chart with its caption and the labels of its values.
-pub(super) struct Lane {
-    pub(super) caption: Markup,
-    /// The content of the chart for screen readers.
-    pub(super) about: String,
-    pub(super) scale: ValueAxis,
-    /// The labels of the values.
-    pub(super) label: fn(f64) -> String,
-    pub(super) lines: Markup,
-    /// Text over the lines.
-    pub(super) overlay: Markup,
-}
-
-impl Lane {
-    pub(super) fn draw(&self, grid: &str) -> Markup {
-        let height = self.scale.height;
-        let view = format!("0 0 1000 {height:.0}");
-        let mut rows = String::new();
-        for value in self.scale.values() {
-            let _ = write!(rows, "M0 {:.1}H1000", self.scale.y(value));
-        }
-        rows.push_str(&grid.replace("{}", &format!("{height:.0}")));
-        html! {
-            div.lane {
-                div.cap { (self.caption) }
-                div.plot style=(format!("height:{height:.0}px")) {
-                    svg viewBox=(view) preserveAspectRatio="none" role="img"
-                        aria-label=(self.about) {
-                        path.g d=(rows) {}
-                        (self.lines)
-                    }
-                    (self.overlay)
-                    @for value in self.scale.values() {
-                        @let top = self.scale.y(value) / height * 100.0;
-                        span.y style=(format!("top:{top:.1}%")) { ((self.label)(value)) }
-                    }
-                }
-            }
         }
     }
 }
@@ -150,11 +81,6 @@ fn replicas(timeline: &Timeline<'_>, axis: TimeAxis, grid: &str) -> Markup {
         .draw(grid)
 }
 
-/// A label for a whole number.
-pub(super) fn whole(value: f64) -> String {
-    format!("{value:.0}")
-}
-
 /// The mark of the tick that diverges, with both values if it is about the desired replicas.
 fn divergence(timeline: &Timeline<'_>, axis: TimeAxis) -> Markup {
     let Some(divergence) = timeline.divergence else { return html! {} };
@@ -163,14 +89,7 @@ fn divergence(timeline: &Timeline<'_>, axis: TimeAxis) -> Markup {
         || "diverges".to_owned(),
         |field| format!("model {}, {} {}", field.model, timeline.engine, field.upstream),
     );
-    let at = axis.percent(divergence.at);
-    html! {
-        @if at < 55.0 {
-            span.flag style=(format!("left:{at:.2}%")) { (text) }
-        } @else {
-            span.flag.r style=(format!("right:{:.2}%", 100.0 - at)) { (text) }
-        }
-    }
+    flag(&text, axis.percent(divergence.at))
 }
 
 /// `min 1, max 10`, as in force at the end.
@@ -238,13 +157,13 @@ pub(super) fn value_label(metric: &MetricDerivation) -> fn(f64) -> String {
 
 /// An axis with labels at round numbers in the unit of the labels.
 pub(super) fn value_axis(metric: &MetricDerivation, largest: f64) -> ValueAxis {
-    let scale = ValueAxis::up_to(largest, METRIC_HEIGHT, 3, unit(metric) == Unit::Percent);
-    if !words::is_memory(metric) {
-        return scale;
+    match words::is_memory(metric) {
+        true => amounts_up_to(largest, METRIC_HEIGHT, true),
+        false => {
+            let is_whole = unit(metric) == Unit::Percent;
+            ValueAxis::up_to(largest, METRIC_HEIGHT, 3, is_whole)
+        }
     }
-    let size = words::byte_unit(largest / 1000.0).size * 1000.0;
-    let in_units = ValueAxis::up_to(largest / size, METRIC_HEIGHT, 3, false);
-    in_units.times(size)
 }
 
 /// The tolerance around the target.
@@ -362,20 +281,6 @@ fn events(timeline: &Timeline<'_>, axis: TimeAxis) -> Markup {
                     @if !normal.is_empty() { path.dot.ev d=(dots(&normal)) {} }
                     @if !warning.is_empty() { path.dot.bad d=(dots(&warning)) {} }
                 }
-            }
-        }
-    }
-}
-
-/// The axis of time.
-pub(super) fn time(labels: &[Label]) -> Markup {
-    html! {
-        div.time aria-hidden="true" {
-            @for (index, label) in labels.iter().enumerate() {
-                @let edge = if label.percent > 96.0 { "r" } else if index == 0 { "f" } else { "m" };
-                @let every = if index % 2 == 1 { "odd" } else { "even" };
-                @let style = format!("left:{:.2}%", label.percent);
-                span.(edge).(every) style=(style) { (label.text) }
             }
         }
     }

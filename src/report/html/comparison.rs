@@ -3,7 +3,8 @@
 
 use maud::{Markup, html};
 
-use super::chart::{self, Lane};
+use super::chart;
+use super::lane::{self, Lane};
 use super::section::Section;
 use super::ticks::{self, Templates};
 use super::timeline::{Run, Timeline, Value, unit};
@@ -155,7 +156,7 @@ impl Comparison {
         let end = self.settings.iter().map(|it| it.end).max().unwrap_or(Time::ZERO);
         let axis = TimeAxis::until(end);
         let labels = axis.labels();
-        let grid = chart::grid(&labels);
+        let grid = lane::grid(&labels);
         let names: Vec<String> = self.settings.iter().map(|it| it.name(shows_releases)).collect();
         html! {
             div.fig.compared {
@@ -163,7 +164,7 @@ impl Comparison {
                     aria-label="Comparison of settings; arrow keys select a time" {
                     (self.replicas(axis, &grid, &names))
                     @for metric in self.metrics() { (self.metric(metric, axis, &grid)) }
-                    (chart::time(&labels))
+                    (lane::time(&labels))
                     div.cur {}
                 }
                 div.panel {}
@@ -173,12 +174,12 @@ impl Comparison {
     }
 
     fn replicas(&self, axis: TimeAxis, grid: &str, names: &[String]) -> Markup {
-        let most = self.settings.iter().map(|it| chart::largest([&it.replicas]));
+        let most = self.settings.iter().map(|it| lane::largest([&it.replicas]));
         let most = most.fold(0.0, f64::max);
         let scale = ValueAxis::up_to(most, chart::REPLICAS_HEIGHT, 4, true);
         let lines = html! {
             @for (index, setting) in self.settings.iter().enumerate() {
-                path.l.(class(index)) d=(chart::line(&setting.replicas, axis, &scale)) {}
+                path.l.(class(index)) d=(lane::line(&setting.replicas, axis, &scale)) {}
             }
         };
         let caption = html! {
@@ -188,7 +189,7 @@ impl Comparison {
         let about = self.settings.iter().zip(names);
         let about = about.map(|(it, name)| format!("{name}: {}", words::changes(&it.replicas)));
         let about = format!("Replicas. {}", about.collect::<Vec<_>>().join(". "));
-        Lane { caption, about, scale, label: chart::whole, lines, overlay: html! {} }.draw(grid)
+        Lane { caption, about, scale, label: lane::whole, lines, overlay: html! {} }.draw(grid)
     }
 
     /// The first one of each metric.
@@ -208,12 +209,12 @@ impl Comparison {
         let series: Vec<(usize, &MetricSeries)> = series
             .filter_map(|(index, setting)| Some((index, &setting.metrics[of(setting)?])))
             .collect();
-        let most = series.iter().map(|(_, it)| chart::largest([&it.values, &it.target]));
+        let most = series.iter().map(|(_, it)| lane::largest([&it.values, &it.target]));
         let scale = chart::value_axis(&metric.like, most.fold(0.0, f64::max));
         let lines = html! {
             @for (index, it) in &series {
-                path.l.aim.(class(*index)) d=(chart::line(&it.target, axis, &scale)) {}
-                path.l.(class(*index)) d=(chart::line(&it.values, axis, &scale)) {}
+                path.l.aim.(class(*index)) d=(lane::line(&it.target, axis, &scale)) {}
+                path.l.(class(*index)) d=(lane::line(&it.values, axis, &scale)) {}
             }
         };
         let caption = html! {

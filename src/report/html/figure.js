@@ -90,21 +90,19 @@ function activate(figure, templates) {
   };
 
   function draw(index) {
-    const [, number, at, replicas, kind, why, steps, writes] = ticks[index];
-    charts.setAttribute("aria-valuetext",
-      `tick ${number}, t=${at}, replicas ${replicas}: ${text(why)}`);
+    const [, number, at, result, kind, why, steps, writes] = ticks[index];
+    charts.setAttribute("aria-valuetext", `tick ${number}, t=${at}, ${result}: ${text(why)}`);
     const head = panelHead(panel, index, ticks.length, "tick", selection.show);
     element(head, "b", `tick ${number}`);
     element(head, "b", `t=${at}`);
-    if (replicas === "1") element(head, "b", "1 replica");
-    else if (replicas) element(head, "b", replicas.includes(" ") ? `replicas ${replicas}` : `${replicas} replicas`);
+    if (result) element(head, "b", result);
     if (kind === "d") element(head, "span", "diverges", "badge diverges");
     if (kind === "p") element(head, "span", "after the divergence: not compared", "hint");
     if (text(why)) element(panel, "p", text(why));
     list(panel, "ol", steps.map(text));
     list(panel, "ul", writes.map(text));
     if (data.more) {
-      element(panel, "p", `${data.more} ticks in which nothing changes are left out here.`, "hint");
+      element(panel, "p", `${data.more} ticks ${data.note}`, "hint");
     }
     figure.dispatchEvent(new CustomEvent("tick", { detail: index }));
   }

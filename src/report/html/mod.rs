@@ -8,11 +8,13 @@
 mod actions;
 mod chart;
 mod comparison;
+mod lane;
 mod page;
 mod path;
 mod section;
 mod ticks;
 mod timeline;
+mod vpa;
 mod words;
 
 use std::collections::BTreeMap;
@@ -22,13 +24,19 @@ use std::sync::Arc;
 pub use comparison::{Compared, Comparison};
 use section::Section;
 use ticks::Templates;
+use vpa::Detail;
 
+pub use self::vpa::{Decision, decisions};
 use super::change::Between;
 use super::{Report, counted};
 use crate::expect::Unmet;
+use crate::model::rules::VpaRelease;
 use crate::run::change::Changed;
+use crate::run::recommender::FreeRecommenderRun;
+use crate::run::recommender_change::RecommenderChanged;
 use crate::run::{Event, FreeRun, Setting, Summary};
 use crate::scenario::Scenario;
+use crate::scenario::vpa::VpaScenario;
 
 /// The report as a page. It is written at the end of the run.
 #[derive(Debug)]
@@ -39,6 +47,8 @@ pub struct Html<W> {
     notes: Vec<String>,
     sections: Vec<Section>,
     templates: Templates,
+    /// How much of long runs of recommenders is shown.
+    detail: Detail,
     /// The sections of each scenario, by their indices.
     by_id: BTreeMap<String, Vec<usize>>,
 }
@@ -52,6 +62,7 @@ impl<W: Write> Html<W> {
             notes: Vec::new(),
             sections: Vec::new(),
             templates: Templates::default(),
+            detail: Detail::of_page(1),
             by_id: BTreeMap::new(),
         }
     }
@@ -100,14 +111,16 @@ impl<W: Write> Report for Html<W> {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         match event {
             Event::Preparing { .. } => Ok(()),
-            Event::Started { setting, note, .. } => {
+            Event::Started { scenarios, setting, note } => {
+                self.detail = Detail::of_page(*scenarios);
                 self.setting = Some(setting.clone());
                 self.notes.extend(note.clone());
                 Ok(())
             }
             Event::Finished(outcome) => {
                 let setting = self.setting.as_ref();
-                let section = Section::of_outcome(outcome, setting, &mut self.templates);
+                let section =
+                    Section::of_outcome(outcome, setting, self.detail, &mut self.templates);
                 self.add(section);
                 Ok(())
             }
@@ -136,6 +149,30 @@ impl Part {
     pub fn prediction(scenario: &Scenario, run: &FreeRun, unmet: &[Unmet]) -> Part {
         let mut templates = Templates::default();
         let section = Section::of_model(scenario, run, unmet, &mut templates);
+        Part { body: section.into_body(), templates: templates.texts() }
+    }
+
+    /// A run of the model of the VPA's recommender alone.
+    #[must_use]
+    pub fn recommendations(
+        scenario: &VpaScenario,
+        run: &FreeRecommenderRun,
+        release: VpaRelease,
+    ) -> Part {
+        let mut templates = Templates::default();
+        let section = Section::of_vpa(scenario, run, release, &mut templates);
+        Part { body: section.into_body(), templates: templates.texts() }
+    }
+
+    /// A change between two releases of the VPA's recommender, with the timelines of both.
+    #[must_use]
+    pub fn recommender_change(
+        scenario: &VpaScenario,
+        between: Between<VpaRelease>,
+        changed: &RecommenderChanged,
+    ) -> Part {
+        let mut templates = Templates::default();
+        let section = Section::of_vpa_change(scenario, between, changed, &mut templates);
         Part { body: section.into_body(), templates: templates.texts() }
     }
 
@@ -170,6 +207,26 @@ pub fn prediction(
     })
 }
 
+/// A page for a run of the model of the VPA's recommender alone.
+#[must_use]
+pub fn recommendations(
+    scenario: &VpaScenario,
+    run: &FreeRecommenderRun,
+    release: VpaRelease,
+) -> String {
+    let mut templates = Templates::default();
+    let section = Section::of_vpa(scenario, run, release, &mut templates);
+    page::page(page::Contents {
+        title: "Prediction",
+        subject: &format!("the model of {release}"),
+        notes: &[],
+        overview: None,
+        noun: "scenario",
+        sections: vec![section],
+        templates: &templates,
+    })
+}
+
 /// A page for the changes between two releases. `same` is the number of scenarios that did not
 /// change; `skipped` are the ids of those that were not compared, with the reasons.
 #[must_use]
@@ -184,15 +241,43 @@ pub fn changes(
         .iter()
         .map(|(scenario, changed)| Section::of_change(scenario, between, changed, &mut templates));
     let sections: Vec<Section> = sections.collect();
+    let subject = format!("{} and {}", between.from, between.to);
+    changes_page(&subject, sections, &templates, same, skipped)
+}
+
+/// A page for the changes between two releases of the VPA's recommender, as [`changes`].
+#[must_use]
+pub fn recommender_changes(
+    between: Between<VpaRelease>,
+    found: &[(Arc<VpaScenario>, RecommenderChanged)],
+    same: usize,
+    skipped: &[(String, String)],
+) -> String {
+    let mut templates = Templates::default();
+    let sections = found.iter().map(|(scenario, changed)| {
+        Section::of_vpa_change(scenario, between, changed, &mut templates)
+    });
+    let sections: Vec<Section> = sections.collect();
+    let subject = format!("{} and {}", between.from, between.to);
+    changes_page(&subject, sections, &templates, same, skipped)
+}
+
+fn changes_page(
+    subject: &str,
+    sections: Vec<Section>,
+    templates: &Templates,
+    same: usize,
+    skipped: &[(String, String)],
+) -> String {
     let mut notes = vec![format!("{} unchanged", counted(same, "more scenario"))];
     notes.extend(skipped.iter().map(|(id, why)| format!("not compared: {id}: {why}")));
     page::page(page::Contents {
         title: "Changes between releases",
-        subject: &format!("{} and {}", between.from, between.to),
+        subject,
         notes: &notes,
         overview: None,
         noun: "scenario",
         sections,
-        templates: &templates,
+        templates,
     })
 }

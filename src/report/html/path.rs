@@ -102,6 +102,41 @@ pub(super) fn area(bars: impl IntoIterator<Item = Bar>) -> String {
     path
 }
 
+/// The area between two lines of steps. Neighbors are joined to one outline.
+pub(super) fn ribbon(bars: &[Bar]) -> String {
+    let mut path = String::new();
+    let mut rest = bars;
+    while let Some(first) = rest.first() {
+        let joined = rest.windows(2).take_while(|pair| pair[0].to == pair[1].from).count() + 1;
+        let (group, later) = rest.split_at(joined);
+        rest = later;
+        let _ = write!(path, "M{} {}", number(first.from), number(first.top));
+        edge(&mut path, group.iter().map(|bar| (bar.to, bar.top)));
+        let bottom = group.last().map_or(0.0, |bar| bar.bottom);
+        let _ = write!(path, "V{}", number(bottom));
+        edge(&mut path, group.iter().rev().map(|bar| (bar.from, bar.bottom)));
+        path.push('Z');
+    }
+    path
+}
+
+/// Steps to the far ends of stretches, at their heights. Stretches of one height are joined.
+fn edge(path: &mut String, ends: impl Iterator<Item = (f64, f64)>) {
+    let mut before: Option<(String, String)> = None;
+    for (x, y) in ends {
+        let (x, y) = (number(x), number(y));
+        if let Some((end, height)) = before.take()
+            && height != y
+        {
+            let _ = write!(path, "H{end}V{y}");
+        }
+        before = Some((x, y));
+    }
+    if let Some((end, _)) = before {
+        let _ = write!(path, "H{end}");
+    }
+}
+
 /// Dots at places of a chart, to be drawn with round ends of lines.
 pub(super) fn dots(points: impl IntoIterator<Item = (f64, f64)>) -> String {
     let dots = points.into_iter().map(|(x, y)| format!("M{} {}h0", number(x), number(y)));
@@ -147,5 +182,15 @@ mod tests {
         let bars = [bar(0.0, 5.0, 3.0), bar(5.0, 7.0, 3.0), bar(7.0, 9.0, 9.0)];
         assert_eq!(area(bars), "M0 3H7V9H0Z");
         assert_eq!(dots([(1.0, 2.0)]), "M1 2h0");
+    }
+
+    #[test]
+    fn a_ribbon_is_one_outline_up_to_a_gap() {
+        let bar = |from, to, top, bottom| Bar { from, to, top, bottom };
+        let bars = [bar(0.0, 2.0, 3.0, 9.0), bar(2.0, 4.0, 3.0, 8.0), bar(4.0, 6.0, 2.0, 8.0)];
+        assert_eq!(ribbon(&bars), "M0 3H4V2H6V8H2V9H0Z");
+        let gap = [bar(0.0, 2.0, 3.0, 9.0), bar(5.0, 6.0, 3.0, 9.0)];
+        assert_eq!(ribbon(&gap), "M0 3H2V9H0ZM5 3H6V9H5Z");
+        assert_eq!(ribbon(&[]), "");
     }
 }

@@ -7,14 +7,19 @@ use maud::{Markup, html};
 
 use super::ticks::Templates;
 use super::timeline::{Run, Timeline};
+use super::vpa::{Detail, VpaRun};
 use super::{chart, ticks};
 use crate::compare::Divergence;
 use crate::expect::Unmet;
+use crate::model::rules::VpaRelease;
 use crate::report::change::Between;
-use crate::report::{counted, outcome, recommender};
+use crate::report::{counted, outcome};
 use crate::run::change::Changed;
+use crate::run::recommender::{FreeRecommenderRun, free_recommender_run};
+use crate::run::recommender_change::RecommenderChanged;
 use crate::run::{FreeRun, Outcome, Setting, Verdict, free_run};
 use crate::scenario::Scenario;
+use crate::scenario::vpa::VpaScenario;
 
 /// A scenario of a page. The same result on several releases is shown once.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,11 +55,13 @@ impl Section {
     pub(super) fn of_outcome(
         outcome: &Outcome,
         setting: Option<&Setting>,
+        detail: Detail,
         templates: &mut Templates,
     ) -> Section {
         let run = Run::of_outcome(outcome);
+        let vpa = VpaRun::of_outcome(outcome, detail);
         let body = html! {
-            (facts(outcome, run.as_ref(), setting))
+            (facts(outcome, &all_figures(run.as_ref(), vpa.as_ref()), setting))
             (verdict(outcome))
             (unmet(UnmetOf::outcome(outcome), &outcome.unmet))
             @for known in &outcome.known {
@@ -64,19 +71,14 @@ impl Section {
                 p.note { b { "Note: " } (outcome.path) ":" (note.line) ": " (note.what) }
             }
             (figures(run.as_ref(), templates))
-            @if let Some(run) = &outcome.recommender {
-                @for (vpa, table) in recommender::tables(run) {
-                    p.facts { "VPA " (vpa) }
-                    pre { (table) }
-                }
-            }
+            @if let Some(run) = &vpa { (run.html(templates)) }
         };
         Section {
             id: outcome.id.clone(),
             requirement: outcome.requirement.clone(),
             verdict: outcome.verdict.name(),
             releases: vec![outcome.release.clone()],
-            spark: spark(run.as_ref()),
+            spark: vpa.map_or_else(|| spark(run.as_ref()), |run| run.spark()),
             body: body.into_string(),
         }
     }
@@ -111,6 +113,37 @@ impl Section {
         }
     }
 
+    /// The section of a run of the model of the VPA's recommender alone.
+    pub(super) fn of_vpa(
+        scenario: &VpaScenario,
+        free: &FreeRecommenderRun,
+        release: VpaRelease,
+        templates: &mut Templates,
+    ) -> Section {
+        let run = VpaRun::of_model(scenario, free, release, Detail::of_page(1));
+        let name = release.to_string();
+        let of = UnmetOf { id: &scenario.id, path: &scenario.path, release: &name };
+        let body = html! {
+            p.facts { (scenario.path) (all_figures(None, run.as_ref())) }
+            (self::unmet(of, &free.unmet))
+            @if let Some(why) = &free.undetermined {
+                p.note { b { "The run ends early: " } (why) }
+            }
+            @for note in &scenario.notes {
+                p.note { b { "Note: " } (scenario.path) ":" (scenario.line) ": " (note) }
+            }
+            @if let Some(run) = &run { (run.html(templates)) }
+        };
+        Section {
+            id: scenario.id.clone(),
+            requirement: scenario.requirement.clone(),
+            verdict: if free.unmet.is_empty() { "predicted" } else { "unmet" },
+            releases: vec![name],
+            spark: run.map(|run| run.spark()).unwrap_or_default(),
+            body: body.into_string(),
+        }
+    }
+
     /// The section of a change between two releases: what changed, why, and the timelines of the
     /// model on both.
     pub(super) fn of_change(
@@ -128,7 +161,7 @@ impl Section {
         });
         let body = html! {
             p.facts { (scenario.path) ":" (scenario.line) }
-            (changed_fields(between, changed))
+            (changed_fields(&Differing::of(between, changed)))
             @for (release, run) in [between.from, between.to].iter().zip(&runs) {
                 @if let Some((figures, _)) = run { h2 { "Model of " (release) } (figures) }
             }
@@ -148,6 +181,37 @@ impl Section {
     /// The section with another name and another description.
     pub(super) fn named(self, id: &str, requirement: &str) -> Section {
         Section { id: id.to_owned(), requirement: requirement.to_owned(), ..self }
+    }
+
+    /// The section of a change between two releases of the VPA's recommender.
+    pub(super) fn of_vpa_change(
+        scenario: &VpaScenario,
+        between: Between<VpaRelease>,
+        changed: &RecommenderChanged,
+        templates: &mut Templates,
+    ) -> Section {
+        let releases = [between.from, between.to];
+        let runs = releases.map(|release| free_recommender_run(scenario, release, &|_| false));
+        let runs = [0, 1].map(|index| {
+            VpaRun::of_model(scenario, &runs[index], releases[index], Detail::of_page(2))
+                .map(|run| (run.html(templates), run.spark()))
+        });
+        let body = html! {
+            p.facts { (scenario.path) ":" (scenario.line) }
+            (changed_fields(&Differing::of_vpa(between, changed)))
+            @for (release, run) in releases.iter().zip(&runs) {
+                @if let Some((figures, _)) = run { h2 { "Model of " (release) } (figures) }
+            }
+        };
+        let [_, newer] = runs;
+        Section {
+            id: scenario.id.clone(),
+            requirement: scenario.requirement.clone(),
+            verdict: if changed.rows.is_empty() { "unexplained" } else { "changed" },
+            releases: vec![between.to.to_string()],
+            spark: newer.map(|(_, spark)| spark).unwrap_or_default(),
+            body: body.into_string(),
+        }
     }
 
     /// Returns true if the sections differ by their releases only.
@@ -220,14 +284,18 @@ fn ranges(releases: &[String]) -> String {
 }
 
 /// File, figures, and the command that repeats the run. Without the release, which may differ.
-fn facts(outcome: &Outcome, run: Option<&Run<'_>>, setting: Option<&Setting>) -> Markup {
+fn facts(outcome: &Outcome, figures: &str, setting: Option<&Setting>) -> Markup {
     let is_failure = !matches!(outcome.verdict, Verdict::Conforms | Verdict::Skipped { .. });
     html! {
-        p.facts { (outcome.path) ":" (outcome.line) (figures_of(run)) }
+        p.facts { (outcome.path) ":" (outcome.line) (figures) }
         @if is_failure {
             p.facts { "Replay: " code { (outcome::replay_command(outcome, setting)) } }
         }
     }
+}
+
+fn all_figures(run: Option<&Run<'_>>, vpa: Option<&VpaRun<'_>>) -> String {
+    vpa.map_or_else(|| figures_of(run), VpaRun::figures)
 }
 
 fn figures_of(run: Option<&Run<'_>>) -> String {
@@ -285,31 +353,69 @@ fn diverges(outcome: &Outcome, divergence: &Divergence) -> Markup {
     }
 }
 
+/// The first tick that differs between two releases.
+struct Differing<'a> {
+    from: String,
+    to: String,
+    first: &'a Divergence,
+    /// The rows of the model that explain it.
+    rows: Vec<Explanation>,
+}
+
+/// A row of the model.
+struct Explanation {
+    since: String,
+    what: &'static str,
+    links: Vec<&'static str>,
+}
+
+impl<'a> Differing<'a> {
+    fn of(between: Between, changed: &'a Changed) -> Differing<'a> {
+        let rows = changed.rows.iter().map(|row| Explanation {
+            since: row.since.to_string(),
+            what: row.what,
+            links: row.links().collect(),
+        });
+        let (from, to) = (between.from.to_string(), between.to.to_string());
+        Differing { from, to, first: &changed.first, rows: rows.collect() }
+    }
+
+    fn of_vpa(between: Between<VpaRelease>, changed: &'a RecommenderChanged) -> Differing<'a> {
+        let rows = changed.rows.iter().map(|row| Explanation {
+            since: row.since.to_string(),
+            what: row.what,
+            links: vec![row.source],
+        });
+        let (from, to) = (between.from.to_string(), between.to.to_string());
+        Differing { from, to, first: &changed.first, rows: rows.collect() }
+    }
+}
+
 /// The fields of the first tick that changed, and the rows of the model that explain them.
-fn changed_fields(between: Between, changed: &Changed) -> Markup {
-    let first = &changed.first;
+fn changed_fields(differing: &Differing<'_>) -> Markup {
+    let Differing { from, to, first, rows } = differing;
     html! {
-        div.div.explained[!changed.rows.is_empty()] {
+        div.div.explained[!rows.is_empty()] {
             p { b { "Changed at tick " (first.tick) ", t=" (first.at) } }
             div.wide { table {
-                thead { tr { th { "field" } th { (between.from) } th { (between.to) } } }
+                thead { tr { th { "field" } th { (from) } th { (to) } } }
                 tbody {
                     @for field in &first.fields {
                         tr {
                             th scope="row" { (field.field) }
-                            td.m data-side=(between.from) { (field.model) }
-                            td.e data-side=(between.to) { (field.upstream) }
+                            td.m data-side=(from) { (field.model) }
+                            td.e data-side=(to) { (field.upstream) }
                         }
                     }
                 }
             } }
-            @for row in &changed.rows {
+            @for row in rows {
                 p {
                     b { "Since " (row.since) ": " } (row.what)
-                    @for link in row.links() { " " a href=(link) { (link) } }
+                    @for link in &row.links { " " a href=(link) { (link) } }
                 }
             }
-            @if changed.rows.is_empty() {
+            @if rows.is_empty() {
                 p { "No row of the model explains this change." }
             }
         }

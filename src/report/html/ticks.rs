@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::timeline::{Tick, Timeline};
 use crate::model::api::HpaStatus;
 use crate::model::observation::{EventVerb, SentEvent};
+use crate::model::time::Time;
 use crate::report::explain::delivery;
 use crate::report::scale::TimeAxis;
 use crate::report::table;
@@ -27,16 +28,69 @@ struct Data {
     /// The number of ticks that were left out.
     #[serde(skip_serializing_if = "is_zero")]
     more: usize,
+    /// Which ones were left out.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    note: &'static str,
 }
 
 fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// A tick: its place in percent, number, time, replicas, kind, and the indices of its texts: the
+/// A tick: its place in percent, number, time, result, kind, and the indices of its texts: the
 /// summary, the steps of the derivation, and the writes and events.
 #[derive(Serialize)]
 struct Row(f64, usize, String, String, &'static str, usize, Vec<usize>, Vec<usize>);
+
+/// A tick of the panel.
+pub(super) struct PanelTick {
+    /// The number in the run, from 1.
+    pub(super) number: usize,
+    pub(super) at: Time,
+    /// The result: `replicas 4 → 7`.
+    pub(super) result: String,
+    pub(super) kind: TickKind,
+    /// Why, in one line.
+    pub(super) summary: String,
+    /// The steps of the derivation.
+    pub(super) steps: Vec<String>,
+    /// Writes, events and errors.
+    pub(super) writes: Vec<String>,
+}
+
+/// The kind of a tick.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum TickKind {
+    /// The first one that diverges.
+    Divergent,
+    /// It follows a divergence.
+    Poisoned,
+    /// The result changes.
+    Change,
+    /// Any other tick.
+    Other,
+}
+
+impl TickKind {
+    const fn code(self) -> &'static str {
+        match self {
+            TickKind::Divergent => "d",
+            TickKind::Poisoned => "p",
+            TickKind::Change => "r",
+            TickKind::Other => "",
+        }
+    }
+}
+
+/// The ticks of a panel.
+pub(super) struct PanelTicks {
+    pub(super) end: Time,
+    pub(super) ticks: Vec<PanelTick>,
+    /// The number of ticks that were left out.
+    pub(super) left_out: usize,
+    /// Which ones were left out, after their number.
+    pub(super) note: &'static str,
+}
 
 /// The place of a number in a template.
 const NUMBER: char = '¤';
@@ -111,11 +165,16 @@ fn split(text: &str) -> (String, String) {
     (template, numbers)
 }
 
-/// The panel and its data.
+/// The panel of a timeline and its data.
 pub(super) fn panel(timeline: &Timeline<'_>, templates: &mut Templates) -> Markup {
+    panel_of(of_timeline(timeline), templates)
+}
+
+/// The panel and its data.
+pub(super) fn panel_of(ticks: PanelTicks, templates: &mut Templates) -> Markup {
     html! {
         div.panel {}
-        (json("ticks", &data(timeline, templates)))
+        (json("ticks", &data(ticks, templates)))
     }
 }
 
@@ -126,11 +185,30 @@ pub(super) fn json(class: &str, value: &impl Serialize) -> Markup {
     html! { script.(class) type="application/json" { (PreEscaped(text)) } }
 }
 
-fn data(timeline: &Timeline<'_>, templates: &mut Templates) -> Data {
-    let axis = TimeAxis::until(timeline.end());
-    let divergent = timeline.divergent_tick();
+fn data(panel: PanelTicks, templates: &mut Templates) -> Data {
+    let axis = TimeAxis::until(panel.end);
     let mut texts = Texts { templates, texts: Distinct::default() };
-    let mut rows = Vec::new();
+    let rows = panel.ticks.into_iter().map(|tick| {
+        let place = (axis.percent(tick.at) * 100.0).round() / 100.0;
+        Row(
+            place,
+            tick.number,
+            tick.at.to_string(),
+            tick.result,
+            tick.kind.code(),
+            texts.add(&tick.summary),
+            tick.steps.iter().map(|text| texts.add(text)).collect(),
+            tick.writes.iter().map(|text| texts.add(text)).collect(),
+        )
+    });
+    let rows: Vec<Row> = rows.collect();
+    let note = if panel.left_out == 0 { "" } else { panel.note };
+    Data { s: texts.texts.all, k: rows, more: panel.left_out, note }
+}
+
+fn of_timeline(timeline: &Timeline<'_>) -> PanelTicks {
+    let divergent = timeline.divergent_tick();
+    let mut ticks = Vec::new();
     let mut before: Option<&HpaStatus> = None;
     let kept = kept(timeline);
     for (index, tick) in timeline.ticks.iter().enumerate() {
@@ -140,25 +218,24 @@ fn data(timeline: &Timeline<'_>, templates: &mut Templates) -> Data {
             continue;
         }
         let kind = match divergent {
-            Some(divergent) if index == divergent => "d",
-            Some(divergent) if index > divergent => "p",
-            _ if tick.observation.scaled_to().is_some() => "r",
-            _ => "",
+            Some(divergent) if index == divergent => TickKind::Divergent,
+            Some(divergent) if index > divergent => TickKind::Poisoned,
+            _ if tick.observation.scaled_to().is_some() => TickKind::Change,
+            _ => TickKind::Other,
         };
-        let place = (axis.percent(tick.observation.at) * 100.0).round() / 100.0;
-        rows.push(Row(
-            place,
-            tick.number,
-            tick.observation.at.to_string(),
-            replicas(tick),
+        ticks.push(PanelTick {
+            number: tick.number,
+            at: tick.observation.at,
+            result: replicas(tick),
             kind,
-            texts.add(&summary(tick, &changed)),
-            steps(tick).into_iter().map(|text| texts.add(&text)).collect(),
-            writes(tick, &changed).into_iter().map(|text| texts.add(&text)).collect(),
-        ));
+            summary: summary(tick, &changed),
+            steps: steps(tick),
+            writes: writes(tick, &changed),
+        });
     }
-    let more = timeline.ticks.len() - rows.len();
-    Data { s: texts.texts.all, k: rows, more }
+    let left_out = timeline.ticks.len() - ticks.len();
+    let note = "in which nothing changes are left out here.";
+    PanelTicks { end: timeline.end(), ticks, left_out, note }
 }
 
 /// Whether each tick is part of the data.
@@ -179,11 +256,12 @@ fn kept(timeline: &Timeline<'_>) -> Vec<bool> {
     keep.collect()
 }
 
-/// `4 → 7`, or `7`.
+/// `replicas 4 → 7`, or `7 replicas`.
 fn replicas(tick: &Tick<'_>) -> String {
     match tick.change() {
-        Some((before, after)) if before != after => format!("{before} → {after}"),
-        Some((_, after)) => after.to_string(),
+        Some((before, after)) if before != after => format!("replicas {before} → {after}"),
+        Some((_, 1)) => "1 replica".to_owned(),
+        Some((_, after)) => format!("{after} replicas"),
         None => String::new(),
     }
 }

@@ -1,5 +1,6 @@
 //! Loads in the short form of a command line: `cpu=300m`, `cpu=total:steps(0s:2,5m:8)`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
@@ -94,6 +95,11 @@ impl Load {
         self.shape.path_mut()
     }
 
+    /// Returns true if the load is recorded, so that it has a length.
+    pub(super) fn is_recorded(&self) -> bool {
+        self.shape.is_recorded()
+    }
+
     /// Returns true if the load depends on the request of the pods.
     pub(super) fn is_relative(&self) -> bool {
         self.shape.is_relative()
@@ -125,6 +131,14 @@ impl Shape {
             Shape::Recorded(recorded) => Some(recorded.source.path_mut()),
             Shape::Noisy { of, .. } => of.path_mut(),
             _ => None,
+        }
+    }
+
+    fn is_recorded(&self) -> bool {
+        match self {
+            Shape::Recorded(_) => true,
+            Shape::Noisy { of, .. } => of.is_recorded(),
+            _ => false,
         }
     }
 
@@ -331,7 +345,7 @@ fn sine(text: &str) -> Result<Shape, String> {
     Ok(Shape::Sine {
         mean: amount(field("mean")?)?,
         amplitude: amount(field("amplitude")?)?,
-        period: read_form::<PositiveDuration>(period)?,
+        period: read_form::<PositiveDuration>(&days_as_hours(period))?,
         offset: fields.get("offset").map_or(Ok(Span::ZERO), |offset| span(offset))?,
     })
 }
@@ -406,7 +420,17 @@ fn amount(text: &str) -> Result<Amount, String> {
 }
 
 fn span(text: &str) -> Result<Span, String> {
-    read_form::<Duration>(text)
+    read_form::<Duration>(&days_as_hours(text))
+}
+
+/// A duration of a command line in the format of scenarios, which has no days: `8d` is `192h`.
+#[must_use]
+pub fn days_as_hours(text: &str) -> Cow<'_, str> {
+    let hours = text.split_once('d').and_then(|(days, rest)| {
+        let hours = days.parse::<u32>().ok()?.checked_mul(24)?;
+        Some(format!("{hours}h{rest}"))
+    });
+    hours.map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
 fn described(what: String, hint: Option<String>) -> String {
@@ -463,6 +487,16 @@ mod tests {
         ] {
             assert_eq!(signal(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_command_line_has_days() {
+        for (text, hours) in [("8d", "192h"), ("1d12h", "24h12h"), ("5m", "5m"), ("d", "d")] {
+            assert_eq!(days_as_hours(text), hours);
+        }
+        assert_eq!(days_as_hours("-1d"), "-1d");
+        let load: Load = "cpu=steps(0s:2,2d1h:8)".parse().expect("a load");
+        assert_eq!(load.signal(0)["steps"][1]["at"], "49h");
     }
 
     #[test]

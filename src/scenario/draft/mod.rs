@@ -1,4 +1,4 @@
-//! Drafts of scenarios from manifests: an HPA, its target, and loads in their short form.
+//! Drafts of scenarios from manifests: an HPA or a VPA, its target, and loads in their short form.
 //!
 //! A draft is the text of a scenario, which a user can edit, and which [`parse`](super::parse)
 //! reads like any other. Errors in manifests are found here, at their positions in the manifest.
@@ -6,23 +6,26 @@
 mod load;
 mod objects;
 mod pods;
+mod recommender;
 mod usage;
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use serde_json::{Map, Value, json};
 
 use self::load::AFTER_THE_LAST_CHANGE;
-pub use self::load::{Load, RequestOption};
+pub use self::load::{Load, RequestOption, days_as_hours};
 pub use self::objects::ManifestFile;
-use self::objects::{Object, Objects, without_server_fields};
+use self::objects::{Object, Objects, same_namespace, without_server_fields};
 use self::pods::{PodContainer, Pods};
+use self::recommender::Vpa;
 use self::usage::Usage;
 use super::defaults::APP;
 use super::error::{Error, suggest};
 use super::kinds::{API_VERSION, BUILT_IN};
 use super::recording::RecordingError;
-use super::resolve::{Reader, SingleHpa, single_hpa};
+use super::resolve::{Reader, SingleHpa, single_hpa, single_vpa};
 use super::write;
 use crate::model::api::{MetricSpec, Requests};
 use crate::model::quantity::Quantity;
@@ -31,8 +34,10 @@ use crate::model::time::Span;
 /// What a user says in addition to the manifests.
 #[derive(Clone, Debug, Default)]
 pub struct DraftOptions {
-    /// The HPA: `NAME` or `NAMESPACE/NAME`. None: all.
-    pub hpa: Option<String>,
+    /// The HPAs to predict.
+    pub hpas: Selected,
+    /// The VPAs to predict.
+    pub vpas: Selected,
     /// The loads.
     pub loads: Vec<Load>,
     /// Requests, in place of those in the manifests.
@@ -41,20 +46,56 @@ pub struct DraftOptions {
     pub replicas: Option<i32>,
     /// The time from the creation of a pod until it is ready.
     pub startup: Option<Span>,
-    /// The end. None: ten minutes after the last change of a load, or the end of a recording.
+    /// The end. None: the end of a recorded load; otherwise ten minutes after the last change of a
+    /// load for HPAs, and eight days for VPAs.
     pub until: Option<Span>,
     /// Whether the draft contains examples in place of missing values, to be edited.
     pub examples: bool,
 }
 
-/// The scenario of one HPA, or of several HPAs that scale the same target.
+/// The autoscalers of one kind to predict.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Selected {
+    /// All.
+    #[default]
+    All,
+    /// The one with this name: `NAME` or `NAMESPACE/NAME`.
+    Named(String),
+    /// None, because one of another kind is named.
+    None,
+    /// None, because this kind is not supported.
+    Unsupported,
+}
+
+/// The kind of an autoscaler.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A HorizontalPodAutoscaler.
+    Hpa,
+    /// A VerticalPodAutoscaler.
+    Vpa,
+}
+
+/// `HPA`, `VPA`.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Hpa => "HPA",
+            Kind::Vpa => "VPA",
+        })
+    }
+}
+
+/// The scenario of one HPA, of several HPAs that scale the same target, or of one VPA.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    /// The name of the HPA, with its namespace if the manifest sets one.
+    /// The kind of the autoscaler.
+    pub kind: Kind,
+    /// The name of the autoscaler, with its namespace if the manifest sets one.
     pub name: String,
-    /// The file of the HPA.
+    /// The file of the autoscaler.
     pub file: String,
-    /// The line of the HPA in its file, from 1.
+    /// The line of the autoscaler in its file, from 1.
     pub line: usize,
     /// Assumptions that a reader should know.
     pub notes: Vec<String>,
@@ -73,12 +114,12 @@ pub struct Missing {
     pub flag: String,
 }
 
-/// The drafts of all selected HPAs.
+/// The drafts of all selected autoscalers.
 #[derive(Clone, Debug)]
 pub struct Drafts {
-    /// The drafts, in the order of the manifests.
+    /// The drafts, first those of HPAs, in the order of the manifests.
     pub list: Vec<Draft>,
-    /// Objects that no HPA refers to, as `KIND NAME`.
+    /// Objects that no autoscaler refers to, as `KIND NAME`.
     pub ignored: Vec<String>,
 }
 
@@ -106,25 +147,78 @@ impl Draft {
     }
 }
 
-/// Drafts a scenario for each selected HPA. HPAs of the same target share a scenario. `read` reads
-/// the files of recorded loads.
+/// Drafts a scenario for each selected VPA, and for each selected HPA; HPAs of the same target
+/// share a scenario. `read` reads the files of recorded loads.
 ///
 /// # Errors
-/// If a manifest is invalid, there is no such HPA, or no HPA scales on the metric of a load.
+/// If a manifest is invalid, there is no such autoscaler, or none uses the metric of a load.
 pub fn draft(
     files: &[ManifestFile],
     options: &DraftOptions,
     read: &dyn Fn(&str) -> Result<String, String>,
 ) -> Result<Drafts, DraftError> {
-    let options = &DraftOptions { until: Some(end(options, read)?), ..options.clone() };
     let objects = Objects::read(files)?;
-    let mut hpas = Vec::new();
-    for object in select(&objects.hpas, files, options.hpa.as_deref())? {
-        let mut object = object.clone();
-        without_server_fields(&mut object.node);
-        let hpa = single_hpa(&object.node).map_err(|problems| object.problems(problems))?;
-        hpas.push(Hpa { namespace: object.namespace(), object, hpa });
+    check_kinds(&objects, files, options)?;
+    let (mut used_objects, mut list) = (BTreeSet::new(), Vec::new());
+    let hpas = select(&objects.hpas, &options.hpas, Kind::Hpa)?;
+    let hpas = hpas.into_iter().map(Hpa::read).collect::<Result<Vec<_>, _>>()?;
+    let groups = by_target(hpas);
+    let of_hpas = &DraftOptions { until: Some(end(options, read)?), ..options.clone() };
+    for group in &groups {
+        let target = objects.others.iter().position(|object| group[0].scales(object));
+        used_objects.extend(target);
+        list.push(of_group(group, target.map(|index| &objects.others[index]), of_hpas)?);
     }
+    let vpas = select(&objects.vpas, &options.vpas, Kind::Vpa)?;
+    if let (Some(_), true) = (options.startup, list.is_empty() && !vpas.is_empty()) {
+        let what = "--startup is for HPAs: the recommender of VPAs ignores start-up".to_owned();
+        return Err(DraftError::Options { what, hint: Some("leave it out".to_owned()) });
+    }
+    // HPAs that are not predicted matter for a note only, so errors in them are ignored.
+    let all_hpas: Vec<Hpa> = objects.hpas.iter().filter_map(|it| Hpa::read(it).ok()).collect();
+    for object in vpas {
+        let vpa = read_vpa(object)?;
+        let until = Some(recommender::end(options, read)?);
+        let of_vpas = &DraftOptions { until, ..options.clone() };
+        let target = objects.others.iter().position(|object| vpa.targets(object));
+        used_objects.extend(target);
+        let target = target.map(|index| &objects.others[index]);
+        list.push(recommender::of_vpa(&vpa, target, &all_hpas, of_vpas)?);
+    }
+    check_loads(&list, &groups, options)?;
+    let others = objects.others.iter().enumerate();
+    let others = others.filter(|(index, _)| !used_objects.contains(index)).map(|(_, it)| it);
+    let unsupported = objects.vpas.iter().filter(|_| options.vpas == Selected::Unsupported);
+    let ignored = unsupported.chain(others);
+    let ignored = ignored.map(|object| format!("{} {}", object.kind(), object.name())).collect();
+    Ok(Drafts { list, ignored })
+}
+
+/// Rejects manifests without an autoscaler of a supported kind.
+fn check_kinds(
+    objects: &Objects,
+    files: &[ManifestFile],
+    options: &DraftOptions,
+) -> Result<(), DraftError> {
+    let supports_vpas = options.vpas != Selected::Unsupported;
+    if !objects.hpas.is_empty() || (supports_vpas && !objects.vpas.is_empty()) {
+        return Ok(());
+    }
+    let names: Vec<&str> = files.iter().map(|file| &*file.name).collect();
+    let kinds = match supports_vpas {
+        true => "HorizontalPodAutoscaler and no VerticalPodAutoscaler",
+        false => "HorizontalPodAutoscaler",
+    };
+    let what = format!("there is no {kinds} in {}", names.join(", "));
+    let hint = match (supports_vpas, objects.vpas.first()) {
+        (false, Some(_)) => Some("VPAs are not supported here; `kube-lockstep predict` has them"),
+        _ => None,
+    };
+    Err(DraftError::Options { what, hint: hint.map(str::to_owned) })
+}
+
+/// Groups HPAs of the same target.
+fn by_target(hpas: Vec<Hpa>) -> Vec<Vec<Hpa>> {
     let mut groups: Vec<Vec<Hpa>> = Vec::new();
     for hpa in hpas {
         match groups.iter_mut().find(|group| group[0].has_same_target(&hpa)) {
@@ -132,19 +226,15 @@ pub fn draft(
             None => groups.push(vec![hpa]),
         }
     }
-    let mut used_objects = BTreeSet::new();
-    let mut list = Vec::new();
-    for group in &groups {
-        let target = objects.others.iter().position(|object| group[0].scales(object));
-        used_objects.extend(target);
-        list.push(of_group(group, target.map(|index| &objects.others[index]), options)?);
-    }
-    check_loads(&list, &groups, options)?;
-    let others = objects.others.iter().enumerate();
-    let ignored = others.filter(|(index, _)| !used_objects.contains(index));
-    let ignored =
-        ignored.map(|(_, object)| format!("{} {}", object.kind(), object.name())).collect();
-    Ok(Drafts { list, ignored })
+    groups
+}
+
+/// Reads the manifest of a VPA.
+fn read_vpa(object: &Object) -> Result<Vpa, DraftError> {
+    let mut object = object.clone();
+    without_server_fields(&mut object.node);
+    let vpa = single_vpa(&object.node).map_err(|problems| object.problems(problems))?;
+    Ok(Vpa { namespace: object.namespace(), object, vpa })
 }
 
 /// A valid HPA.
@@ -155,6 +245,13 @@ struct Hpa {
 }
 
 impl Hpa {
+    fn read(object: &Object) -> Result<Hpa, DraftError> {
+        let mut object = object.clone();
+        without_server_fields(&mut object.node);
+        let hpa = single_hpa(&object.node).map_err(|problems| object.problems(problems))?;
+        Ok(Hpa { namespace: object.namespace(), object, hpa })
+    }
+
     fn has_same_target(&self, other: &Hpa) -> bool {
         let (one, other_target) = (&self.hpa.target, &other.hpa.target);
         self.namespace == other.namespace
@@ -164,12 +261,7 @@ impl Hpa {
 
     fn scales(&self, object: &Object) -> bool {
         let target = &self.hpa.target;
-        let namespaces = (&self.namespace, object.namespace());
-        let same_namespace = match namespaces {
-            (Some(one), Some(other)) => *one == other,
-            _ => true,
-        };
-        same_namespace
+        same_namespace(self.namespace.as_ref(), object.namespace().as_ref())
             && object.kind() == target.kind
             && object.group() == target.group
             && object.name() == *target.name
@@ -183,33 +275,28 @@ impl Hpa {
     }
 }
 
-/// The HPAs with a name, or all.
+/// The selected autoscalers of a kind.
 fn select<'o>(
-    hpas: &'o [Object],
-    files: &[ManifestFile],
-    name: Option<&str>,
+    objects: &'o [Object],
+    selected: &Selected,
+    kind: Kind,
 ) -> Result<Vec<&'o Object>, DraftError> {
-    if hpas.is_empty() {
-        let names: Vec<&str> = files.iter().map(|file| &*file.name).collect();
-        let what = format!("there is no HorizontalPodAutoscaler in {}", names.join(", "));
-        return Err(DraftError::Options { what, hint: None });
-    }
-    let Some(name) = name else { return Ok(hpas.iter().collect()) };
-    let full = |object: &Object| {
-        let namespace = object.namespace().map(|namespace| namespace + "/");
-        namespace.unwrap_or_default() + &object.name()
+    let name = match selected {
+        Selected::All => return Ok(objects.iter().collect()),
+        Selected::None | Selected::Unsupported => return Ok(Vec::new()),
+        Selected::Named(name) => name,
     };
-    let matches = |object: &&Object| object.name() == name || full(object) == name;
-    let found: Vec<&Object> = hpas.iter().filter(matches).collect();
-    let names: Vec<String> = hpas.iter().map(full).collect();
+    let matches = |object: &&Object| object.name() == *name || object.full_name() == *name;
+    let found: Vec<&Object> = objects.iter().filter(matches).collect();
+    let names: Vec<String> = objects.iter().map(Object::full_name).collect();
     if found.is_empty() {
         let hint = suggest(name, names.iter().map(String::as_str));
-        return Err(DraftError::Options { what: format!("there is no HPA {name}"), hint });
+        return Err(DraftError::Options { what: format!("there is no {kind} {name}"), hint });
     }
     Ok(found)
 }
 
-/// Rejects loads that no HPA scales on.
+/// Rejects loads that no autoscaler uses.
 fn check_loads(
     drafts: &[Draft],
     groups: &[Vec<Hpa>],
@@ -222,10 +309,16 @@ fn check_loads(
         return Ok(());
     };
     let metrics = groups.iter().flatten().flat_map(|hpa| &hpa.hpa.metrics);
-    let names: BTreeSet<&str> = metrics.filter_map(metric_name).collect();
+    let mut names: BTreeSet<&str> = metrics.filter_map(metric_name).collect();
+    let has_vpa = drafts.iter().any(|draft| draft.kind == Kind::Vpa);
+    if has_vpa {
+        names.extend(["cpu", "memory"]);
+    }
     let subject = &load.subject;
     let what = if names.contains(&*subject.name) {
         format!("the labels of the load of {} match no metric of an HPA", subject.name)
+    } else if groups.is_empty() {
+        format!("a VPA has no use for {}, which has a load", subject.name)
     } else {
         format!("no HPA scales on {}, which has a load", subject.name)
     };
@@ -288,6 +381,7 @@ fn of_group(
     }
     missing.dedup();
     Ok(Draft {
+        kind: Kind::Hpa,
         name: first.full_name(),
         file: first.object.file.clone(),
         line: first.object.node.line,
@@ -349,14 +443,18 @@ fn end(options: &DraftOptions, read: Reader<'_>) -> Result<Span, DraftError> {
     }
     let mut last = Span::ZERO;
     for load in &options.loads {
-        let end = load.end(read).map_err(|error| {
-            let RecordingError { what, hint } = error;
-            let hint = hint.map(|hint| hint.replace("to the scenario", "to the current folder"));
-            DraftError::Options { what, hint }
-        })?;
-        last = last.max(end);
+        last = last.max(end_of(load, read)?);
     }
     Ok(if last > Span::ZERO { last } else { AFTER_THE_LAST_CHANGE })
+}
+
+/// The end of a prediction of an HPA that shows the load.
+fn end_of(load: &Load, read: Reader<'_>) -> Result<Span, DraftError> {
+    load.end(read).map_err(|error| {
+        let RecordingError { what, hint } = error;
+        let hint = hint.map(|hint| hint.replace("to the scenario", "to the current folder"));
+        DraftError::Options { what, hint }
+    })
 }
 
 /// Checks that the containers of loads and requests exist, if the manifest of the target is known.

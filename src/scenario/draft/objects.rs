@@ -1,4 +1,4 @@
-//! The objects in manifests: the HPAs, and all others, among which are their targets.
+//! The objects in manifests: the HPAs, the VPAs, and all others, among which are their targets.
 
 use crate::scenario::error::{Error, Problem};
 use crate::scenario::node::{Kind, Node};
@@ -26,6 +26,7 @@ pub(super) struct Object {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Objects {
     pub(super) hpas: Vec<Object>,
+    pub(super) vpas: Vec<Object>,
     pub(super) others: Vec<Object>,
 }
 
@@ -52,6 +53,12 @@ impl Object {
 
     pub(super) fn name(&self) -> String {
         self.text(&["metadata", "name"])
+    }
+
+    /// `NAMESPACE/NAME`, or the name if the manifest leaves the namespace open.
+    pub(super) fn full_name(&self) -> String {
+        let namespace = self.namespace().map(|namespace| namespace + "/");
+        namespace.unwrap_or_default() + &self.name()
     }
 
     /// The namespace. None: the manifest leaves it open.
@@ -108,9 +115,18 @@ impl Objects {
                 }
             }
             _ if kind == "HorizontalPodAutoscaler" => self.hpas.push(object),
+            _ if kind == "VerticalPodAutoscaler" => self.vpas.push(object),
             _ => self.others.push(object),
         }
         Ok(())
+    }
+}
+
+/// Returns true if two objects can be in the same namespace. A manifest can leave it open.
+pub(super) fn same_namespace(one: Option<&String>, other: Option<&String>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one == other,
+        _ => true,
     }
 }
 

@@ -1,6 +1,8 @@
 //! Drafts of scenarios from manifests, and their errors.
 
 use super::*;
+use crate::model::time::Time;
+use crate::scenario::vpa::VpaScenario;
 use crate::scenario::{self, Scenario};
 
 const HPA: &str = "
@@ -151,10 +153,10 @@ fn several_hpas_are_drafted_one_by_one_and_those_of_one_target_together() {
     let names: Vec<&str> = drafts.list.iter().map(|draft| &*draft.name).collect();
     assert_eq!(names, ["web", "api"]);
     assert_eq!(scenario(&drafts.list[0]).hpas.len(), 2);
-    let only = DraftOptions { hpa: Some("api".to_owned()), ..options(&["cpu=300m"]) };
+    let only = DraftOptions { hpas: Selected::Named("api".to_owned()), ..options(&["cpu=300m"]) };
     let files: Vec<ManifestFile> = all.iter().map(|text| file(text)).collect();
     assert_eq!(draft(&files, &only, &no_files).expect("valid manifests").list.len(), 1);
-    let unknown = DraftOptions { hpa: Some("wbe".to_owned()), ..options(&[]) };
+    let unknown = DraftOptions { hpas: Selected::Named("wbe".to_owned()), ..options(&[]) };
     assert_eq!(error(&all, &unknown), "there is no HPA wbe; did you mean `web`?");
 }
 
@@ -203,7 +205,11 @@ fn errors_have_positions_in_the_manifests() {
         (HPA.to_owned(), DEPLOYMENT.replace("replicas: 3", "replicas: x"), "web.yaml:6:13: "),
         ("a: {{ .Values.a }}\n".to_owned(), String::new(), "helm template"),
         ("name: web\n".to_owned(), String::new(), "expected an object of the Kubernetes API"),
-        (String::new(), DEPLOYMENT.to_owned(), "there is no HorizontalPodAutoscaler in web.yaml"),
+        (
+            String::new(),
+            DEPLOYMENT.to_owned(),
+            "there is no HorizontalPodAutoscaler and no VerticalPodAutoscaler in web.yaml",
+        ),
         (
             "apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenario\n".to_owned(),
             String::new(),
@@ -217,4 +223,129 @@ fn errors_have_positions_in_the_manifests() {
     assert_eq!(unknown, "Deployment web has no container ap; did you mean `app`?");
     let unused = error(&[HPA, DEPLOYMENT], &options(&["cpus=1"]));
     assert_eq!(unused, "no HPA scales on cpus, which has a load; did you mean `cpu`?");
+}
+
+const VPA: &str = "
+apiVersion: autoscaling.k8s.io/v1
+kind: VerticalPodAutoscaler
+metadata: {name: web-vpa}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+";
+
+/// The scenario of the only VPA of manifests.
+fn vpa_scenario(texts: &[&str], options: &DraftOptions) -> (Draft, VpaScenario) {
+    let found = drafts(texts, options).list;
+    let [draft] = found.as_slice() else { panic!("{} drafts", found.len()) };
+    assert_eq!((draft.kind, draft.missing.as_slice()), (Kind::Vpa, &[][..]));
+    match scenario::parse_any("web.yaml", &draft.to_yaml(), &no_files) {
+        Ok(scenario::AnyScenario::Vpa(scenario)) => (draft.clone(), *scenario),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_vpa_has_the_pods_of_its_target_for_eight_days() {
+    let options = options(&["cpu=50%", "memory=total:3Gi"]);
+    let (draft, scenario) = vpa_scenario(&[VPA, DEPLOYMENT], &options);
+    assert_eq!(draft.line, 2);
+    assert_eq!(scenario.until, Time::from_secs(8 * 24 * 60 * 60));
+    assert_eq!(scenario.workload.replicas, 3);
+    assert_eq!(scenario.workload.labels["tier"], "front");
+    assert_eq!(*scenario.workload.containers[0].name, *"app");
+    let text = draft.to_yaml();
+    assert!(text.contains("{name: cpu, perPod: 250m}, {name: memory, load: 3Gi}"), "{text}");
+}
+
+#[test]
+fn a_load_without_a_container_is_that_of_the_only_one_without_a_load() {
+    let sidecar = DEPLOYMENT.to_owned() + "      - {name: proxy, image: example.org/proxy}\n";
+    let loads = ["cpu=300m", "cpu/proxy=10m", "memory/app=200Mi", "memory/proxy=20Mi"];
+    let (draft, _) = vpa_scenario(&[VPA, &sidecar], &options(&loads));
+    let text = draft.to_yaml();
+    assert!(text.contains("{name: cpu, containers: {app: 300m, proxy: 10m}}"), "{text}");
+    let missing = |loads: &[&str]| {
+        let drafts = drafts(&[VPA, &sidecar], &options(loads));
+        let missing = drafts.list[0].missing.iter().map(|it| format!("{} {}", it.what, it.flag));
+        missing.collect::<Vec<_>>().join("; ")
+    };
+    let both = missing(&["cpu=300m"]);
+    let expected = "the load of cpu names no container, and the pods have app, proxy \
+                    --load cpu/app=300m --load cpu/proxy=300m; \
+                    there is no load of memory of container app --load memory/app=200Mi";
+    assert!(both.starts_with(expected), "{both}");
+    let total = missing(&["cpu/app=total:4"]);
+    assert!(total.contains("a total of cpu is not supported for pods with several"), "{total}");
+}
+
+#[test]
+fn the_policy_of_a_vpa_decides_which_loads_are_required() {
+    let policies = "  resourcePolicy:
+    containerPolicies:
+    - {containerName: app, controlledResources: [memory]}
+    - {containerName: '*', mode: 'Off'}
+";
+    let vpa = format!("{VPA}{policies}");
+    let sidecar = DEPLOYMENT.to_owned() + "      - {name: proxy, image: example.org/proxy}\n";
+    let missing = drafts(&[&vpa, &sidecar], &options(&[])).list[0].missing.clone();
+    let flags: Vec<&str> = missing.iter().map(|it| &*it.flag).collect();
+    // The confidence in memory is that of cpu.
+    assert_eq!(flags, ["--load cpu/app=300m", "--load memory/app=200Mi"]);
+}
+
+#[test]
+fn an_hpa_on_the_requests_that_a_vpa_changes_gives_a_note() {
+    let note = |vpa: &str, hpa: &str| {
+        let loads = options(&["cpu=300m", "memory=200Mi"]);
+        let list = drafts(&[hpa, vpa, DEPLOYMENT], &loads).list;
+        let kinds: Vec<Kind> = list.iter().map(|draft| draft.kind).collect();
+        assert_eq!(kinds, [Kind::Hpa, Kind::Vpa]);
+        list[1].notes.iter().any(|note| note.contains("HPA web scales the same pods on cpu"))
+    };
+    assert!(note(VPA, HPA));
+    let off = format!("{VPA}  updatePolicy: {{updateMode: 'Off'}}\n");
+    assert!(!note(&off, HPA));
+    let memory = format!(
+        "{VPA}  resourcePolicy:\n    containerPolicies:\n    - {{containerName: '*', \
+         controlledResources: [memory]}}\n"
+    );
+    assert!(!note(&memory, HPA));
+    let elsewhere = VPA.replace("name: web}", "name: api}");
+    let files = [file(HPA), file(&elsewhere), file(DEPLOYMENT)];
+    let loads = DraftOptions { replicas: Some(2), ..options(&["cpu=300m", "memory=200Mi"]) };
+    let list = draft(&files, &loads, &no_files).expect("valid manifests").list;
+    assert!(list[1].notes.is_empty(), "{:?}", list[1].notes);
+}
+
+#[test]
+fn autoscalers_are_selected_by_kind_and_name() {
+    let names = |hpas: Selected, vpas: Selected| {
+        let options = DraftOptions { hpas, vpas, ..options(&["cpu=300m"]) };
+        let list = drafts(&[HPA, VPA, DEPLOYMENT], &options).list;
+        list.into_iter().map(|draft| format!("{} {}", draft.kind, draft.name)).collect::<Vec<_>>()
+    };
+    let named = |name: &str| Selected::Named(name.to_owned());
+    assert_eq!(names(Selected::All, Selected::All), ["HPA web", "VPA web-vpa"]);
+    assert_eq!(names(Selected::None, named("web-vpa")), ["VPA web-vpa"]);
+    assert_eq!(names(named("web"), Selected::None), ["HPA web"]);
+    let options = DraftOptions { vpas: Selected::Unsupported, ..options(&["cpu=300m"]) };
+    let found = drafts(&[HPA, VPA, DEPLOYMENT], &options);
+    assert_eq!(found.ignored, ["VerticalPodAutoscaler web-vpa"]);
+    let error = error(&[VPA, DEPLOYMENT], &options);
+    assert!(error.contains("there is no HorizontalPodAutoscaler in web.yaml"), "{error}");
+    assert!(error.contains("`kube-lockstep predict` has them"), "{error}");
+}
+
+#[test]
+fn errors_of_vpas_have_their_position() {
+    let wrong = VPA.replace("targetRef", "targetref");
+    let error = error(&[&wrong, DEPLOYMENT], &options(&[]));
+    assert!(error.contains("web.yaml:6:3: unknown field `targetref`"), "{error}");
+    let gated = format!(
+        "{VPA}  resourcePolicy:\n    containerPolicies:\n    - {{containerName: app, \
+         oomBumpUpRatio: 2}}\n"
+    );
+    let (draft, scenario) = vpa_scenario(&[&gated, DEPLOYMENT], &options(&["cpu=1", "memory=1Gi"]));
+    assert!(scenario.parsed_flags.per_vpa_config);
+    assert!(draft.notes[0].contains("feature gate PerVPAConfig"), "{:?}", draft.notes);
 }

@@ -30,6 +30,7 @@ pub(super) use self::recordings::recorded_length;
 use self::timeline::ResolveContext;
 pub(super) use self::versions::served;
 pub(super) use self::vpa::resolve as resolve_vpa;
+pub(super) use self::vpa::{SingleVpa, single_vpa};
 use super::decode;
 use super::decode::Decoded;
 use super::error::{Problem, suggest};

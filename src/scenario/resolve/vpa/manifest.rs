@@ -16,9 +16,9 @@ use super::super::values::quantity;
 use crate::model::merge_patch::merge_patch;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::selector::{is_dns1123_label, is_dns1123_subdomain};
-use crate::model::vpa::{BUCKETS, Checkpoint, VerticalPodAutoscaler};
+use crate::model::vpa::{BUCKETS, Checkpoint, ResourcePolicy, TargetRef, VerticalPodAutoscaler};
 use crate::scenario::decode::{Decoded, Nulls, decode_all};
-use crate::scenario::error::suggest;
+use crate::scenario::error::{Problem, suggest};
 use crate::scenario::node::{Key, Kind, Node};
 use crate::scenario::vpa::manifest::{
     ControlledValues, UpdateMode, VpaContainerPolicy, VpaManifest, VpaObjectSpec, VpaScalingMode,
@@ -56,6 +56,44 @@ pub(super) fn resolve(
         Some((at.node()?.to_json(), object))
     })?;
     Some(Vpa { manifest, object, line: at.line })
+}
+
+/// A VPA on its own, without a scenario.
+pub(in crate::scenario) struct SingleVpa {
+    pub(in crate::scenario) name: Arc<str>,
+    /// The manifest as it was written.
+    pub(in crate::scenario) manifest: Value,
+    pub(in crate::scenario) target: TargetRef,
+    pub(in crate::scenario) policy: Option<ResourcePolicy>,
+    pub(in crate::scenario) update_mode: Option<String>,
+    /// Whether it is only valid with the feature gate PerVPAConfig.
+    pub(in crate::scenario) requires_gate: bool,
+}
+
+/// Checks a manifest on its own, with the feature gate PerVPAConfig if it requires it.
+pub(in crate::scenario) fn single_vpa(node: &Node) -> Result<SingleVpa, Vec<Problem>> {
+    let check = |gate: bool| {
+        let mut problems = Problems::new(Vec::new());
+        let object = checked(At::root(node), gate, &mut problems);
+        problems.into_result().map(|()| object)
+    };
+    let (object, requires_gate) = match check(false) {
+        Ok(object) => (object, false),
+        Err(_) => (check(true)?, true),
+    };
+    let without_a_message = || {
+        let what = "this manifest is not supported";
+        vec![At::root(node).problem(what, None)]
+    };
+    let VerticalPodAutoscaler { metadata, spec, .. } = object.ok_or_else(without_a_message)?;
+    Ok(SingleVpa {
+        name: metadata.name.name,
+        manifest: node.to_json(),
+        target: spec.target_ref,
+        policy: spec.resource_policy,
+        update_mode: spec.update_policy.and_then(|policy| policy.update_mode),
+        requires_gate,
+    })
 }
 
 /// Resolves a checkpoint, inline or from a file.

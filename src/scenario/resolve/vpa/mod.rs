@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+pub(in crate::scenario) use self::manifest::{SingleVpa, single_vpa};
 use self::manifest::{Vpa, checkpoint};
 use super::cursor::{At, Problems};
 use super::recordings::Recordings;

@@ -1,0 +1,128 @@
+//! Predictions of one scenario of a VPA on one release.
+
+use kube_lockstep::model::rules::{VpaRelease, VpaRules};
+use kube_lockstep::report::change::Between;
+use kube_lockstep::report::html::{Part, decisions};
+use kube_lockstep::report::{self, csv as spreadsheet, recommender};
+use kube_lockstep::run::recommender::{FreeRecommenderRun, MODEL, free_recommender_run, predicted};
+use kube_lockstep::run::recommender_change::{RunsOn, changed};
+use kube_lockstep::scenario::vpa::VpaScenario;
+use kube_lockstep::trace::recommender::{RecommenderTrace, write};
+use serde_json::{Value, json};
+
+use crate::predict::COLUMNS;
+use crate::request::{Request, Subject};
+use crate::{Refused, load};
+
+/// Of a run with more ticks, the answer contains only the summary as JSON: days of them would take
+/// longer to read than to predict.
+const MOST_LINES: usize = 1000;
+
+/// Answers a request about the scenario of a VPA.
+pub(crate) fn respond(
+    request: &Request,
+    subject: &Subject,
+    scenario: &VpaScenario,
+) -> Result<Value, Refused> {
+    let release = release(&subject.vpa_release)?;
+    match request {
+        Request::Explain { tick, .. } => explanation(scenario, release, *tick),
+        Request::Csv(_) => Ok(json!({ "text": spreadsheet::recommendations(scenario, release) })),
+        Request::Trace(_) => {
+            let text = write(&trace(scenario, release), &[]);
+            Ok(json!({ "text": text.map_err(|error| Refused::of(error.to_string()))? }))
+        }
+        Request::Compare { vpa_with, .. } => {
+            Ok(comparison(scenario, release, self::release(vpa_with)?))
+        }
+        _ => prediction(scenario, release),
+    }
+}
+
+/// The release with a name; the newest one for an empty name.
+fn release(name: &str) -> Result<VpaRelease, Refused> {
+    match name {
+        "" => Ok(VpaRelease::NEWEST),
+        name => name.parse().map_err(|why: String| Refused::of(why)),
+    }
+}
+
+/// The charts, the decisions and the loads of a scenario. `lines` is the output of
+/// `kube-lockstep predict --format json`; of long runs, only the summary.
+fn prediction(scenario: &VpaScenario, release: VpaRelease) -> Result<Value, Refused> {
+    let run = free_recommender_run(scenario, release, &|_| false);
+    let Part { body, templates } = Part::recommendations(scenario, &run, release);
+    let skipped = scenario.unsupported_on(release);
+    Ok(json!({
+        "kind": "vpa",
+        "requirement": scenario.requirement,
+        "body": body,
+        "templates": templates,
+        "lines": lines(scenario, &run, release)?,
+        "decisions": decisions(&run),
+        "note": skipped,
+        "undetermined": run.undetermined,
+        "unmet": run.unmet,
+        "loads": load::curves(&scenario.metrics, scenario.until),
+        "seconds": scenario.until.since_start().as_secs_f64(),
+        "supported": skipped.is_none(),
+    }))
+}
+
+fn lines(
+    scenario: &VpaScenario,
+    run: &FreeRecommenderRun,
+    release: VpaRelease,
+) -> Result<String, Refused> {
+    let mut lines = Vec::new();
+    recommender::free_run_json(&mut lines, scenario, run, release, false)
+        .map_err(|error| Refused::of(error.to_string()))?;
+    let text = String::from_utf8_lossy(&lines).into_owned();
+    if run.snapshots.len() <= MOST_LINES {
+        return Ok(text);
+    }
+    Ok(text.lines().last().map(|line| format!("{line}\n")).unwrap_or_default())
+}
+
+/// One run in full.
+fn explanation(scenario: &VpaScenario, release: VpaRelease, tick: usize) -> Result<Value, Refused> {
+    let index = tick.checked_sub(1).unwrap_or(usize::MAX);
+    let run = free_recommender_run(scenario, release, &|number| number == index);
+    if index >= run.snapshots.len() {
+        return Err(Refused::of(format!("there is no tick {tick}")));
+    }
+    let text = recommender::explain(scenario, &run, index, release, COLUMNS);
+    Ok(json!({ "text": report::plain(&text) }))
+}
+
+/// What the model predicts, in the form of recordings.
+fn trace(scenario: &VpaScenario, release: VpaRelease) -> RecommenderTrace {
+    RecommenderTrace {
+        release: release.to_string(),
+        engine: MODEL.to_owned(),
+        scenario: scenario.id.clone(),
+        hash: scenario.hash.clone(),
+        entries: predicted(scenario, VpaRules::of(release)),
+    }
+}
+
+/// What changes between two releases, and why, with the timelines of both.
+fn comparison(scenario: &VpaScenario, one: VpaRelease, other: VpaRelease) -> Value {
+    let (from, to) = (one.min(other), one.max(other));
+    let [before, after] = [from, to].map(|release| trace(scenario, release));
+    let found = changed(
+        scenario,
+        RunsOn { release: from, trace: &before },
+        RunsOn { release: to, trace: &after },
+    );
+    let part = found.map(|it| Part::recommender_change(scenario, Between { from, to }, &it));
+    let same = part.is_none();
+    let Part { body, templates } = part.unwrap_or_else(|| {
+        let run = free_recommender_run(scenario, to, &|_| false);
+        Part::recommendations(scenario, &run, to)
+    });
+    let runs = [from, to].map(|release| {
+        json!({ "release": release.to_string(), "note": scenario.unsupported_on(release) })
+    });
+    json!({ "body": body, "templates": templates, "same": same, "runs": runs })
+}

@@ -1,0 +1,121 @@
+//! A chart of a timeline with its caption and labels, and the axis of time below all charts.
+//!
+//! Lines are SVG that is stretched to the width of the page; all text is HTML on top of it, so that
+//! it has the same size on every screen.
+
+use std::fmt::Write as _;
+
+use maud::{Markup, html};
+
+use super::path::{self, Point};
+use super::timeline::Value;
+use super::words;
+use crate::report::scale::{Label, TimeAxis, ValueAxis, WIDTH};
+
+/// A chart with its caption and the labels of its values.
+pub(super) struct Lane {
+    pub(super) caption: Markup,
+    /// The content of the chart for screen readers.
+    pub(super) about: String,
+    pub(super) scale: ValueAxis,
+    /// The labels of the values.
+    pub(super) label: fn(f64) -> String,
+    pub(super) lines: Markup,
+    /// Text over the lines.
+    pub(super) overlay: Markup,
+}
+
+impl Lane {
+    /// The chart as HTML. `grid`: the lines of [`grid`].
+    pub(super) fn draw(&self, grid: &str) -> Markup {
+        let height = self.scale.height;
+        let view = format!("0 0 1000 {height:.0}");
+        let mut rows = String::new();
+        for value in self.scale.values() {
+            let _ = write!(rows, "M0 {:.1}H1000", self.scale.y(value));
+        }
+        rows.push_str(&grid.replace("{}", &format!("{height:.0}")));
+        html! {
+            div.lane {
+                div.cap { (self.caption) }
+                div.plot style=(format!("height:{height:.0}px")) {
+                    svg viewBox=(view) preserveAspectRatio="none" role="img"
+                        aria-label=(self.about) {
+                        path.g d=(rows) {}
+                        (self.lines)
+                    }
+                    (self.overlay)
+                    @for value in self.scale.values() {
+                        @let top = self.scale.y(value) / height * 100.0;
+                        span.y style=(format!("top:{top:.1}%")) { ((self.label)(value)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Vertical lines at the labels of the axis of time; each chart fills in its height.
+pub(super) fn grid(labels: &[Label]) -> String {
+    let inner = labels.iter().filter(|label| label.percent > 0.0 && label.percent < 100.0);
+    let mut path = String::new();
+    for label in inner {
+        let _ = write!(path, "M{:.0} 0v{{}}", label.percent / 100.0 * WIDTH);
+    }
+    path
+}
+
+fn points(values: &[Value], axis: TimeAxis, scale: &ValueAxis) -> Vec<Point> {
+    let point = |(at, value): &Value| Point { x: axis.x(*at), y: value.map(|it| scale.y(it)) };
+    values.iter().map(point).collect()
+}
+
+/// A line of steps.
+pub(super) fn line(values: &[Value], axis: TimeAxis, scale: &ValueAxis) -> String {
+    path::steps(&points(values, axis, scale))
+}
+
+/// The largest value of several series; 0 without values.
+pub(super) fn largest<const N: usize>(series: [&[Value]; N]) -> f64 {
+    let values = series.into_iter().flatten().filter_map(|(_, value)| *value);
+    values.fold(0.0, f64::max)
+}
+
+/// A label for a whole number.
+pub(super) fn whole(value: f64) -> String {
+    format!("{value:.0}")
+}
+
+/// An axis for memory, in thousandths of a byte, or for other amounts, in thousandths.
+pub(super) fn amounts_up_to(largest: f64, height: f64, is_memory: bool) -> ValueAxis {
+    if !is_memory {
+        return ValueAxis::up_to(largest, height, 3, false);
+    }
+    let size = words::byte_unit(largest / 1000.0).size * 1000.0;
+    ValueAxis::up_to(largest / size, height, 3, false).times(size)
+}
+
+/// The mark of a divergence, at a place in percent.
+pub(super) fn flag(text: &str, at: f64) -> Markup {
+    html! {
+        @if at < 55.0 {
+            span.flag style=(format!("left:{at:.2}%")) { (text) }
+        } @else {
+            span.flag.r style=(format!("right:{:.2}%", 100.0 - at)) { (text) }
+        }
+    }
+}
+
+/// The axis of time.
+pub(super) fn time(labels: &[Label]) -> Markup {
+    html! {
+        div.time aria-hidden="true" {
+            @for (index, label) in labels.iter().enumerate() {
+                @let edge = if label.percent > 96.0 { "r" } else if index == 0 { "f" } else { "m" };
+                @let every = if index % 2 == 1 { "odd" } else { "even" };
+                @let style = format!("left:{:.2}%", label.percent);
+                span.(edge).(every) style=(style) { (label.text) }
+            }
+        }
+    }
+}

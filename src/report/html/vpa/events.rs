@@ -1,0 +1,202 @@
+//! The events of a scenario of the recommender on the axis of time: OOM kills, restarts, edits,
+//! problems with metrics.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{VpaTimeline, container_of};
+use crate::model::time::Time;
+use crate::model::vpa::{ClusterChange, ObjectName, Objects, Script};
+use crate::report::html::actions::{Entry, Lasts};
+use crate::scenario::resolved::PodSet;
+use crate::scenario::vpa::{VpaAction, VpaEvent, VpaScenario};
+
+/// The times to mark in each chart.
+pub(super) struct Marks {
+    /// Restarts and edits.
+    pub(super) changes: Vec<Time>,
+    kills: Vec<Kill>,
+    pub(super) divergence: Option<Time>,
+}
+
+/// An OOM kill or an eviction.
+struct Kill {
+    at: Time,
+    container: Option<Arc<str>>,
+}
+
+impl Marks {
+    /// The times of the OOM kills of a container.
+    pub(super) fn kills_of(&self, container: &Arc<str>) -> Vec<Time> {
+        let own = self.kills.iter().filter(|kill| kill.container.as_ref() == Some(container));
+        own.map(|kill| kill.at).collect()
+    }
+}
+
+/// The marks of a timeline.
+pub(super) fn marks(timeline: &VpaTimeline<'_>) -> Marks {
+    const MOST: usize = 40;
+    let scenario = timeline.run.scenario;
+    let mut changes: Vec<Time> = of(timeline)
+        .into_iter()
+        .filter(|entry| entry.class == EDIT && entry.lasts == Lasts::Instant)
+        .map(|entry| entry.at)
+        .collect();
+    changes.dedup();
+    changes.truncate(MOST);
+    let kills = match &scenario.script {
+        Some(script) => script_kills(script),
+        None => scenario.timeline.iter().filter_map(|event| kill(event, scenario)).collect(),
+    };
+    Marks { changes, kills, divergence: timeline.run.divergence.map(|it| it.at) }
+}
+
+fn kill(event: &VpaEvent, scenario: &VpaScenario) -> Option<Kill> {
+    let container = match &event.action {
+        VpaAction::OomKill(kill) => kill.container.as_ref(),
+        VpaAction::Evict(eviction) => eviction.container.as_ref(),
+        _ => return None,
+    };
+    Some(Kill { at: event.at, container: container_of(scenario, container) })
+}
+
+/// The changes of a script, with their times.
+fn script_changes(script: &Script) -> impl Iterator<Item = (Time, &ClusterChange)> {
+    let starts = [Time::ZERO].into_iter().chain(script.steps.iter().map(|step| step.until));
+    let steps = script.steps.iter().zip(starts);
+    steps.flat_map(|(step, at)| step.changes.iter().map(move |change| (at, change)))
+}
+
+/// The OOM kills that a script shows.
+fn script_kills(script: &Script) -> Vec<Kill> {
+    let mut objects = Objects::default();
+    for change in &script.start.objects {
+        if let ClusterChange::SetPod(pod) = change {
+            objects.set_pod(pod.clone());
+        }
+    }
+    let mut kills = Vec::new();
+    for (at, change) in script_changes(script) {
+        let seen = match change {
+            ClusterChange::SetPod(pod) => objects.set_pod(pod.clone()),
+            ClusterChange::Evict(oom) => vec![oom.clone()],
+            _ => Vec::new(),
+        };
+        kills.extend(seen.into_iter().map(|oom| Kill { at, container: Some(oom.container) }));
+    }
+    kills
+}
+
+const PODS: &str = "pods";
+const FAULT: &str = "fault";
+const EDIT: &str = "edit";
+
+/// The events that concern a VPA.
+pub(super) fn of(timeline: &VpaTimeline<'_>) -> Vec<Entry> {
+    let scenario = timeline.run.scenario;
+    let Some(script) = &scenario.script else {
+        let mut existing: BTreeSet<&ObjectName> = scenario.names().collect();
+        let entries = scenario.timeline.iter().filter_map(|event| {
+            let text = text(event, timeline.vpa, &mut existing)?;
+            let lasts = match (event.action.can_end(), event.lasts) {
+                (false, _) => Lasts::Instant,
+                (true, Some(span)) => Lasts::Until(event.at + span),
+                (true, None) => Lasts::ToTheEnd,
+            };
+            Some(Entry { at: event.at, lasts, text, class: class(&event.action) })
+        });
+        return entries.collect();
+    };
+    let entries = script_changes(script).filter_map(|(at, change)| {
+        let (text, class) = script_text(change, timeline.vpa)?;
+        Some(Entry { at, lasts: Lasts::Instant, text, class })
+    });
+    let kills = script_kills(script).into_iter().map(|kill| {
+        let container = kill.container.unwrap_or_default();
+        let text = format!("OOM kill of {container}");
+        Entry { at: kill.at, lasts: Lasts::Instant, text, class: FAULT }
+    });
+    let mut entries: Vec<Entry> = entries.chain(kills).collect();
+    entries.sort_by_key(|entry| entry.at);
+    entries
+}
+
+fn class(action: &VpaAction) -> &'static str {
+    match action {
+        VpaAction::Scale(_)
+        | VpaAction::PodsDeleted(_)
+        | VpaAction::PodsSucceeded(_)
+        | VpaAction::PodsFailed(_)
+        | VpaAction::Relabel(_) => PODS,
+        VpaAction::SetVpa(_)
+        | VpaAction::DeleteVpa(_)
+        | VpaAction::SetCheckpoint(_)
+        | VpaAction::DeleteCheckpoint(_)
+        | VpaAction::RestartRecommender => EDIT,
+        _ => FAULT,
+    }
+}
+
+/// The action as in the scenario's file, in one line; `None` if it concerns another VPA.
+fn text<'e>(
+    event: &'e VpaEvent,
+    vpa: &ObjectName,
+    existing: &mut BTreeSet<&'e ObjectName>,
+) -> Option<String> {
+    let of = |name: &str, pods: &PodSet| format!("{name} {pods}");
+    Some(match &event.action {
+        VpaAction::OomKill(it) => with_container(of("oomKill", &it.pods), it.container.as_ref()),
+        VpaAction::Evict(it) => with_container(of("evict", &it.pods), it.container.as_ref()),
+        VpaAction::Scale(replicas) => format!("scale {replicas}"),
+        VpaAction::PodsDeleted(pods) => of("podsDeleted", pods),
+        VpaAction::PodsSucceeded(pods) => of("podsSucceeded", pods),
+        VpaAction::PodsFailed(pods) => of("podsFailed", pods),
+        VpaAction::Relabel(it) => of("relabel", &it.pods),
+        VpaAction::MetricsMissing(pods) => of("metricsMissing", pods),
+        VpaAction::MetricsStale(pods) => of("metricsStale", pods),
+        VpaAction::MetricsLate(it) => format!("{} by {}", of("metricsLate", &it.pods), it.by),
+        VpaAction::MetricsError(error) => format!("metricsError: {error}"),
+        VpaAction::ContainerMetricsMissing(it) => {
+            format!("{} {}", of("containerMetricsMissing", &it.pods), it.container)
+        }
+        VpaAction::ResourceMissing(it) => {
+            format!("{} {}", of("resourceMissing", &it.pods), it.resource)
+        }
+        VpaAction::TargetDeleted => "targetDeleted".to_owned(),
+        VpaAction::SetVpa(set) => {
+            let name = &set.metadata.name;
+            let is_edit = !existing.insert(name);
+            (name == vpa).then(|| if is_edit { "editVpa" } else { "createVpa" }.to_owned())?
+        }
+        VpaAction::DeleteVpa(name) => {
+            existing.remove(name);
+            (name == vpa).then(|| "deleteVpa".to_owned())?
+        }
+        VpaAction::SetCheckpoint(checkpoint) => (checkpoint.spec.vpa_object_name == vpa.name)
+            .then(|| format!("setCheckpoint {}", checkpoint.metadata.name))?,
+        VpaAction::DeleteCheckpoint(name) => format!("deleteCheckpoint {}", name.name),
+        VpaAction::RestartRecommender => "restartRecommender".to_owned(),
+    })
+}
+
+fn with_container(text: String, container: Option<&Arc<str>>) -> String {
+    container.map_or_else(|| text.clone(), |container| format!("{text} {container}"))
+}
+
+/// A change of a script in one line, and its class. Pods and samples have no row.
+fn script_text(change: &ClusterChange, vpa: &ObjectName) -> Option<(String, &'static str)> {
+    let is_own = |name: &ObjectName| name == vpa;
+    let edit = |text: String| Some((text, EDIT));
+    match change {
+        ClusterChange::SetVpa(set) if is_own(&set.metadata.name) => edit("setVpa".to_owned()),
+        ClusterChange::DeleteVpa(name) if is_own(name) => edit("deleteVpa".to_owned()),
+        ClusterChange::SetCheckpoint(it) => edit(format!("setCheckpoint {}", it.metadata.name)),
+        ClusterChange::DeleteCheckpoint(name) => edit(format!("deleteCheckpoint {}", name.name)),
+        ClusterChange::Restart => edit("restart".to_owned()),
+        ClusterChange::SetTarget(it) => Some((format!("setTarget {}", it.reference.name), FAULT)),
+        ClusterChange::DeleteTarget(it) => {
+            Some((format!("deleteTarget {}", it.reference.name), FAULT))
+        }
+        _ => None,
+    }
+}

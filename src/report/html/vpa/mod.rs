@@ -1,0 +1,206 @@
+//! The timelines of a scenario of the VPA's recommender: bands of the recommended amounts over the
+//! usage of the pods, and the derivation of each amount.
+//!
+//! The observed statuses come from the run. The usage and the derivations are those of the model,
+//! which runs again for them.
+
+mod chart;
+mod decisions;
+mod events;
+mod series;
+mod ticks;
+
+use std::sync::Arc;
+
+use maud::{Markup, html};
+
+pub use self::decisions::{Decision, decisions};
+use self::series::Series;
+use super::ticks::{Templates, panel_of};
+use crate::compare::Divergence;
+use crate::model::rules::VpaRelease;
+use crate::model::time::Time;
+use crate::model::vpa::{ObjectName, Snapshot};
+use crate::report::counted;
+use crate::report::scale::TimeAxis;
+use crate::run::recommender::{ChartedRun, FreeRecommenderRun, charted_recommender_run};
+use crate::run::{Outcome, Verdict};
+use crate::scenario::vpa::VpaScenario;
+
+/// How much of a long run a page shows. Pages with many scenarios show less of each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Detail {
+    /// The number of columns of a chart: each shows the range of its values.
+    columns: usize,
+    /// The number of amounts whose derivations are kept.
+    amounts: usize,
+}
+
+impl Detail {
+    /// The detail of a page with this number of scenarios.
+    pub(super) fn of_page(scenarios: usize) -> Detail {
+        let scenarios = scenarios.max(1);
+        Detail {
+            columns: (1200 / scenarios).clamp(60, 250),
+            amounts: (1600 / scenarios).clamp(48, 900),
+        }
+    }
+}
+
+/// The amounts of a container of which each tick has a derivation: target and both bounds of cpu
+/// and memory.
+const AMOUNTS: usize = 6;
+
+/// A run of a scenario.
+#[derive(Debug)]
+pub(super) struct VpaRun<'a> {
+    scenario: &'a VpaScenario,
+    /// The state after each run, as observed.
+    snapshots: &'a [Snapshot],
+    /// The model alone.
+    model: ChartedRun,
+    /// The indices of the runs whose derivations are kept.
+    kept: Vec<usize>,
+    divergence: Option<&'a Divergence>,
+    /// The name of the engine.
+    engine: &'a str,
+    detail: Detail,
+}
+
+impl<'a> VpaRun<'a> {
+    /// The run of an engine; `None` if the outcome has no run of the recommender.
+    pub(super) fn of_outcome(outcome: &'a Outcome, detail: Detail) -> Option<VpaRun<'a>> {
+        let run = outcome.recommender.as_deref()?;
+        let release = outcome.release.parse::<VpaRelease>().ok()?;
+        let divergence = match &outcome.verdict {
+            Verdict::Diverges(divergence) => Some(divergence),
+            _ => None,
+        };
+        let observed = Observed { scenario: &run.scenario, snapshots: &run.snapshots, divergence };
+        observed.run(release, &outcome.engine, detail)
+    }
+
+    /// A run of the model alone; `None` if the recommender does not run.
+    pub(super) fn of_model(
+        scenario: &'a VpaScenario,
+        run: &'a FreeRecommenderRun,
+        release: VpaRelease,
+        detail: Detail,
+    ) -> Option<VpaRun<'a>> {
+        let observed = Observed { scenario, snapshots: &run.snapshots, divergence: None };
+        observed.run(release, crate::run::recommender::MODEL, detail)
+    }
+
+    /// The number of runs, for the facts of a scenario.
+    pub(super) fn figures(&self) -> String {
+        format!(" · {}", counted(self.snapshots.len(), "tick"))
+    }
+
+    /// The timeline of each VPA, in the order of the scenario.
+    fn timelines(&self) -> Vec<VpaTimeline<'_>> {
+        let mut names: Vec<&ObjectName> = self.scenario.names().collect();
+        for name in self.snapshots.iter().flat_map(|snapshot| snapshot.statuses.keys()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names.into_iter().map(|vpa| VpaTimeline { run: self, vpa }).collect()
+    }
+
+    /// The small chart of the summary.
+    pub(super) fn spark(&self) -> String {
+        let timelines = self.timelines();
+        let first = timelines.first().and_then(|timeline| {
+            let series = timeline.series();
+            Some(chart::sparkline(series.first()?, timeline.axis()).into_string())
+        });
+        first.unwrap_or_default()
+    }
+
+    /// The charts of each VPA, and the panels for their ticks.
+    pub(super) fn html(&self, templates: &mut Templates) -> Markup {
+        let timelines = self.timelines();
+        html! {
+            @for timeline in &timelines {
+                @if timelines.len() > 1 { h2 { "VPA " (timeline.vpa.name) } }
+                (timeline.html(templates))
+            }
+        }
+    }
+}
+
+/// The largest number of runs all of which have derivations on every page.
+const SHORT: usize = 60;
+
+/// The smallest number of derivations of a longer run.
+const FEWEST: usize = 8;
+
+/// What is drawn.
+struct Observed<'a> {
+    scenario: &'a VpaScenario,
+    snapshots: &'a [Snapshot],
+    divergence: Option<&'a Divergence>,
+}
+
+impl<'a> Observed<'a> {
+    fn run(self, release: VpaRelease, engine: &'a str, detail: Detail) -> Option<VpaRun<'a>> {
+        let Observed { scenario, snapshots, divergence } = self;
+        let containers = |snapshot: &Snapshot| -> usize {
+            let statuses = snapshot.statuses.values();
+            let recommended = statuses.filter_map(|status| status.recommendation.as_ref());
+            recommended.map(|it| it.container_recommendations.len()).sum()
+        };
+        let amounts = snapshots.iter().map(containers).max()?.max(1) * AMOUNTS;
+        let is_short = snapshots.len() <= SHORT;
+        let divergent = divergence.map(|divergence| divergence.tick.saturating_sub(1));
+        let most = (detail.amounts / amounts).max(FEWEST);
+        let kept = ticks::kept(snapshots, if is_short { SHORT } else { most }, divergent);
+        let model =
+            charted_recommender_run(scenario, release, &|index| kept.binary_search(&index).is_ok());
+        Some(VpaRun { scenario, snapshots, model, kept, divergence, engine, detail })
+    }
+}
+
+/// The timeline of one VPA.
+struct VpaTimeline<'a> {
+    run: &'a VpaRun<'a>,
+    vpa: &'a ObjectName,
+}
+
+impl VpaTimeline<'_> {
+    fn end(&self) -> Time {
+        let last = self.run.snapshots.last().map_or(Time::ZERO, |snapshot| snapshot.at);
+        last.max(self.run.scenario.until)
+    }
+
+    fn axis(&self) -> TimeAxis {
+        TimeAxis::until(self.end())
+    }
+
+    fn series(&self) -> Vec<Series> {
+        series::of(self)
+    }
+
+    fn html(&self, templates: &mut Templates) -> Markup {
+        let at = self.run.divergence.map(|divergence| self.axis().percent(divergence.at));
+        let label = format!("Timeline of {}; arrow keys select a tick", self.vpa.name);
+        html! {
+            div.fig {
+                div.charts role="slider" tabindex="0" aria-label=(label) aria-valuenow="0" {
+                    (chart::all(self))
+                    @if let Some(at) = at {
+                        div.dvg style=(format!("--p:{:.4}", at / 100.0)) {}
+                    }
+                    div.cur {}
+                }
+                (panel_of(ticks::of(self), templates))
+            }
+        }
+    }
+}
+
+/// The containers of the workload, with the first one for events that name none.
+fn container_of(scenario: &VpaScenario, name: Option<&Arc<str>>) -> Option<Arc<str>> {
+    let first = || scenario.workload.containers.first().map(|container| container.name.clone());
+    name.cloned().or_else(first)
+}

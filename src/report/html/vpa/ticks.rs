@@ -1,0 +1,149 @@
+//! The ticks of a VPA for the panel below its charts.
+
+use super::VpaTimeline;
+use crate::model::vpa::{Resource, Snapshot, VpaStatus};
+use crate::report::html::ticks::{PanelTick, PanelTicks, TickKind};
+use crate::report::html::words;
+use crate::report::recommender::{amount, conditions, derivations};
+
+/// The indices of the runs whose derivations are kept, sorted: all of a short run; otherwise every
+/// n-th, and those in which something happens. `most` is the approximate number.
+pub(super) fn kept(snapshots: &[Snapshot], most: usize, divergent: Option<usize>) -> Vec<usize> {
+    if snapshots.len() <= most {
+        return (0..snapshots.len()).collect();
+    }
+    let every = snapshots.len().div_ceil(most / 2);
+    let mut eventful = 0;
+    let keep = |index: &usize| {
+        let is_end = index + 1 == snapshots.len();
+        let happens = eventful < most / 2 && has_event(snapshots, *index);
+        eventful += usize::from(happens);
+        happens || is_end || index.is_multiple_of(every) || Some(*index) == divergent
+    };
+    (0..snapshots.len()).filter(keep).collect()
+}
+
+/// Returns true if a target or a condition changes, or an error is logged.
+fn has_event(snapshots: &[Snapshot], index: usize) -> bool {
+    let now = &snapshots[index];
+    let before = index.checked_sub(1).map(|before| &snapshots[before]);
+    let same = |(name, status): (&_, &VpaStatus)| {
+        let before = before.and_then(|before| before.statuses.get(name));
+        before.is_some_and(|before| {
+            targets(before) == targets(status) && conditions(before) == conditions(status)
+        })
+    };
+    !now.log.is_empty() || !now.statuses.iter().all(same)
+}
+
+/// `app cpu 587m, memory 362.6Mi`.
+pub(super) fn targets(status: &VpaStatus) -> String {
+    let recommendation = status.recommendation.as_ref();
+    let containers = recommendation.map_or(&[][..], |it| &it.container_recommendations);
+    let texts = containers.iter().filter_map(|container| {
+        let of = |resource: Resource| {
+            let milli = amount(&container.target, resource)?.approx_f64() * 1000.0;
+            let text = match resource {
+                Resource::Cpu => words::milli(milli),
+                Resource::Memory => words::bytes(milli),
+            };
+            Some(format!("{} {text}", resource.name()))
+        };
+        let amounts: Vec<String> =
+            [Resource::Cpu, Resource::Memory].into_iter().filter_map(of).collect();
+        let name = &container.container_name;
+        (!amounts.is_empty()).then(|| format!("{name} {}", amounts.join(", ")))
+    });
+    texts.collect::<Vec<_>>().join("; ")
+}
+
+/// The ticks of a VPA.
+pub(super) fn of(timeline: &VpaTimeline<'_>) -> PanelTicks {
+    let run = timeline.run;
+    let none = VpaStatus::default();
+    let status = |index: usize| {
+        run.snapshots.get(index).and_then(|it| it.statuses.get(timeline.vpa)).unwrap_or(&none)
+    };
+    let divergent = run.divergence.map(|divergence| divergence.tick.saturating_sub(1));
+    let ticks = run.kept.iter().map(|index| {
+        let (index, now) = (*index, status(*index));
+        let before = index.checked_sub(1).map_or(&none, status);
+        let kind = match divergent {
+            Some(divergent) if index == divergent => TickKind::Divergent,
+            Some(divergent) if index > divergent => TickKind::Poisoned,
+            _ if targets(before) != targets(now) => TickKind::Change,
+            _ => TickKind::Other,
+        };
+        PanelTick {
+            number: index + 1,
+            at: run.snapshots[index].at,
+            result: match targets(now) {
+                text if text.is_empty() => "no recommendation".to_owned(),
+                text => format!("target of {text}"),
+            },
+            kind,
+            summary: usage(timeline, index),
+            steps: steps(timeline, index),
+            writes: writes(timeline, index, before, now, kind),
+        }
+    });
+    let ticks: Vec<_> = ticks.collect();
+    let left_out = run.snapshots.len() - ticks.len();
+    let note = "between these are left out here; kube-lockstep explain --at TIME shows each.";
+    PanelTicks { end: timeline.end(), ticks, left_out, note }
+}
+
+/// The usage that the run read.
+fn usage(timeline: &VpaTimeline<'_>, index: usize) -> String {
+    let usage = timeline.run.model.usage.get(index).map_or(&[][..], Vec::as_slice);
+    let texts = usage.iter().filter(|it| it.vpa == *timeline.vpa).map(|it| {
+        let text = |amount: i64| match it.resource {
+            Resource::Cpu => words::milli(amount as f64),
+            Resource::Memory => words::bytes(amount as f64 * 1000.0),
+        };
+        let amount = match it.lowest == it.highest {
+            true => text(it.lowest),
+            false => format!("{} to {}", text(it.lowest), text(it.highest)),
+        };
+        format!("{} {} {amount}", it.container, it.resource.name())
+    });
+    let texts: Vec<String> = texts.collect();
+    match texts.is_empty() {
+        true => "No usage of its pods.".to_owned(),
+        false => format!("Usage: {}", texts.join("; ")),
+    }
+}
+
+/// The derivations of the model.
+fn steps(timeline: &VpaTimeline<'_>, index: usize) -> Vec<String> {
+    let model = &timeline.run.model.run;
+    let explained = model.explained.get(&index);
+    let derived = explained.and_then(|it| it.derived.iter().find(|it| it.vpa == *timeline.vpa));
+    let snapshot = model.snapshots.get(index);
+    let status = snapshot.and_then(|snapshot| snapshot.statuses.get(timeline.vpa));
+    match (status, derived) {
+        (Some(status), Some(derived)) => derivations(status, derived),
+        _ => Vec::new(),
+    }
+}
+
+/// Differences, changed conditions, and errors.
+fn writes(
+    timeline: &VpaTimeline<'_>,
+    index: usize,
+    before: &VpaStatus,
+    now: &VpaStatus,
+    kind: TickKind,
+) -> Vec<String> {
+    let divergence = timeline.run.divergence.filter(|_| kind == TickKind::Divergent);
+    let fields = divergence.map_or(&[][..], |divergence| &divergence.fields).iter();
+    let differences = fields.map(|it| {
+        let engine = timeline.run.engine;
+        format!("{}: model {}, {engine} {}", it.field, it.model, it.upstream)
+    });
+    let known = conditions(before);
+    let changed = conditions(now).into_iter().filter(|condition| !known.contains(condition));
+    let logs = timeline.run.snapshots[index].log.iter();
+    let logs = logs.map(|log| format!("error: {}: {}", log.message, log.error));
+    differences.chain(changed).chain(logs).collect()
+}

@@ -1,0 +1,423 @@
+//! Drafts of scenarios of VPAs: the pods of a VPA's target, and the usage of their containers over
+//! days.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::load::{AFTER_THE_LAST_CHANGE, Load};
+use super::objects::{Object, same_namespace};
+use super::pods::{PodContainer, Pods};
+use super::{Draft, DraftError, DraftOptions, Hpa, Kind, Missing, check_containers};
+use super::{apply_requests, metric_name};
+use crate::model::api::Requests;
+use crate::model::quantity::{Format, Quantity};
+use crate::model::time::Span;
+use crate::model::vpa::ScalingMode;
+use crate::scenario::kinds::{API_VERSION, BUILT_IN};
+use crate::scenario::node::Node;
+use crate::scenario::resolve::{Reader, SingleVpa};
+
+/// The length of a prediction without a recorded load: the recommender remembers about eight days.
+pub(super) const DAYS: Span = Span::from_mins(8 * 24 * 60);
+
+/// The resources that the recommender knows.
+const RESOURCES: [&str; 2] = ["cpu", "memory"];
+
+/// A valid VPA.
+pub(super) struct Vpa {
+    pub(super) object: Object,
+    pub(super) namespace: Option<String>,
+    pub(super) vpa: SingleVpa,
+}
+
+impl Vpa {
+    /// Returns true if the object is the target.
+    pub(super) fn targets(&self, object: &Object) -> bool {
+        let target = &self.vpa.target;
+        same_namespace(self.namespace.as_ref(), object.namespace().as_ref())
+            && object.kind() == target.kind
+            && object.group() == self.group()
+            && object.name() == target.name
+    }
+
+    fn group(&self) -> &str {
+        self.vpa.target.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+
+    fn full_name(&self) -> String {
+        match &self.namespace {
+            Some(namespace) => format!("{namespace}/{}", self.vpa.name),
+            None => self.vpa.name.to_string(),
+        }
+    }
+
+    /// Returns true if a container has a recommendation.
+    fn is_on(&self, container: &str) -> bool {
+        let policy = self.vpa.policy.as_ref().and_then(|policy| policy.of_container(container));
+        policy.and_then(|policy| policy.mode) != Some(ScalingMode::Off)
+    }
+
+    /// Returns true if a container has a recommendation for a resource.
+    fn controls(&self, container: &str, resource: &str) -> bool {
+        let policy = self.vpa.policy.as_ref().and_then(|policy| policy.of_container(container));
+        let controlled = policy.and_then(|policy| policy.controlled_resources.as_ref());
+        self.is_on(container) && controlled.is_none_or(|it| it.iter().any(|it| it == resource))
+    }
+
+    /// Returns true if the recommendation depends on the usage. The confidence in memory is that of
+    /// CPU, so CPU always counts.
+    fn reads(&self, container: &str, resource: &str) -> bool {
+        self.controls(container, resource) || resource == "cpu" && self.is_on(container)
+    }
+}
+
+/// The end of the predictions of VPAs: the longest recorded load, or [`DAYS`].
+pub(super) fn end(options: &DraftOptions, read: Reader<'_>) -> Result<Span, DraftError> {
+    if let Some(until) = options.until {
+        return Ok(until);
+    }
+    let loads: Vec<&Load> =
+        options.loads.iter().filter(|load| RESOURCES.contains(&&*load.subject.name)).collect();
+    let longest = |loads: &[&Load]| -> Result<Option<Span>, DraftError> {
+        let ends = loads.iter().map(|load| super::end_of(load, read));
+        Ok(ends.collect::<Result<Vec<_>, _>>()?.into_iter().max())
+    };
+    let recorded: Vec<&Load> = loads.iter().copied().filter(|it| it.is_recorded()).collect();
+    match longest(&recorded)? {
+        Some(end) => Ok(end),
+        None => {
+            let end = longest(&loads)?.unwrap_or(DAYS);
+            // A load that changes until the usual end needs no time after it.
+            let is_later = end.0 > DAYS.0 + AFTER_THE_LAST_CHANGE.0;
+            Ok(if is_later { end } else { DAYS })
+        }
+    }
+}
+
+/// Drafts the scenario of a VPA. `hpas` are the HPAs of the manifests.
+pub(super) fn of_vpa(
+    vpa: &Vpa,
+    target: Option<&Object>,
+    hpas: &[Hpa],
+    options: &DraftOptions,
+) -> Result<Draft, DraftError> {
+    let (kind, name) = (&*vpa.vpa.target.kind, &*vpa.vpa.target.name);
+    let built_in = kind == "CronJob" || BUILT_IN.iter().any(|known| known.kind == kind);
+    let mut pods = match target.map(|target| Pods::read(&pods_owner(target))) {
+        Some(Err(error)) if built_in => return Err(error.into()),
+        Some(Ok(pods)) => pods,
+        Some(Err(_)) | None => Pods::default(),
+    };
+    check_containers(&pods, kind, name, options)?;
+    if pods.containers.is_empty() {
+        pods.containers = named_containers(&options.loads);
+    }
+    apply_requests(&mut pods, &options.requests);
+    let (mut missing, mut notes) = (Vec::new(), Vec::new());
+    let replicas = options.replicas.or(pods.replicas);
+    if target.is_none() && options.replicas.is_none() {
+        let what = format!("{kind} {name}, the target of the VPA, is not in the manifests");
+        let flag = "--filename with its manifest, or --replicas 3".to_owned();
+        missing.push(Missing { what, flag });
+    } else if replicas.is_none() {
+        notes.push(format!("{kind} {name} sets no replicas, so it has 1 pod; see --replicas"));
+    }
+    notes.extend(vpa.vpa.requires_gate.then(|| {
+        "the manifest requires the feature gate PerVPAConfig, which is on in this prediction"
+            .to_owned()
+    }));
+    notes.extend(feedback(vpa, hpas));
+    let mut usage = Usage {
+        vpa,
+        pods: &pods,
+        loads: &options.loads,
+        examples: options.examples,
+        used: Vec::new(),
+        missing,
+        notes,
+    };
+    let entries: Vec<Value> = RESOURCES.iter().filter_map(|it| usage.of(it)).collect();
+    let Usage { used: used_loads, missing, notes, .. } = usage;
+    let until = options.until.unwrap_or(DAYS);
+    let fields = fields_of(vpa, workload(&pods, name, replicas.unwrap_or(1)), entries, until);
+    Ok(Draft {
+        kind: Kind::Vpa,
+        name: vpa.full_name(),
+        file: vpa.object.file.clone(),
+        line: vpa.object.node.line,
+        notes,
+        missing,
+        fields,
+        used_loads,
+    })
+}
+
+/// The object with the template of the pods: of a CronJob, the template of its Jobs.
+fn pods_owner(target: &Object) -> Object {
+    let spec = target.node.entry("spec").map(|(_, spec)| spec);
+    let template: Option<&Node> =
+        spec.and_then(|spec| spec.entry("jobTemplate")).map(|(_, template)| template);
+    match template.filter(|_| target.kind() == "CronJob") {
+        Some(template) => Object { file: target.file.clone(), node: template.clone() },
+        None => target.clone(),
+    }
+}
+
+/// The containers that loads name.
+fn named_containers(loads: &[Load]) -> Vec<PodContainer> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in loads.iter().filter_map(|load| load.subject.container.as_deref()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let container = |name: &&str| PodContainer {
+        name: (*name).into(),
+        requests: Requests::new(),
+        limits: Requests::new(),
+        sidecar: false,
+    };
+    names.iter().map(container).collect()
+}
+
+fn workload(pods: &Pods, target: &str, replicas: i32) -> Map<String, Value> {
+    let mut workload = Map::new();
+    workload.insert("replicas".to_owned(), replicas.into());
+    for (name, value) in pods.to_fields(target) {
+        if matches!(name, "containers" | "labels") {
+            workload.insert(name.to_owned(), value);
+        }
+    }
+    let init: Vec<&str> = pods.init_containers.iter().map(|it| &*it.name).collect();
+    if !init.is_empty() {
+        workload.insert("initContainers".to_owned(), json!(init));
+    }
+    workload
+}
+
+/// The fields of the scenario.
+fn fields_of(
+    vpa: &Vpa,
+    workload: Map<String, Value>,
+    entries: Vec<Value>,
+    until: Span,
+) -> Map<String, Value> {
+    let mut fields = Map::new();
+    let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
+    let target = &vpa.vpa.target;
+    let requirement = format!(
+        "VPA {} recommends requests for the pods of {} {}.",
+        vpa.vpa.name, target.kind, target.name
+    );
+    put("apiVersion", json!(API_VERSION));
+    put("kind", json!("Scenario"));
+    put("requirement", json!(requirement));
+    if vpa.vpa.requires_gate {
+        put("recommender", json!({ "flags": { "feature-gates": "PerVPAConfig=true" } }));
+    }
+    put("vpa", vpa.vpa.manifest.clone());
+    put("workload", workload.into());
+    put("metrics", json!({ "resource": entries }));
+    put("until", json!(until.to_string()));
+    fields
+}
+
+/// The usage of the containers.
+struct Usage<'a> {
+    vpa: &'a Vpa,
+    pods: &'a Pods,
+    loads: &'a [Load],
+    examples: bool,
+    used: Vec<usize>,
+    missing: Vec<Missing>,
+    notes: Vec<String>,
+}
+
+impl Usage<'_> {
+    /// The usage of a resource.
+    fn of(&mut self, resource: &str) -> Option<Value> {
+        let loads: Vec<usize> = (0..self.loads.len())
+            .filter(|index| self.loads[*index].subject.name == resource)
+            .collect();
+        self.used.extend(&loads);
+        if let [only] = self.pods.containers.as_slice() {
+            let name = only.name.to_string();
+            return self.of_one(resource, &loads, &name);
+        }
+        let containers = self.of_several(resource, &loads);
+        (!containers.is_empty()).then(|| json!({ "name": resource, "containers": containers }))
+    }
+
+    /// The usage of the only container of each pod.
+    fn of_one(&mut self, resource: &str, loads: &[usize], container: &str) -> Option<Value> {
+        let Some(last) = loads.last() else {
+            if !self.vpa.reads(container, resource) {
+                return None;
+            }
+            let (value, total) = examples(resource);
+            let flag = format!(
+                "--load {resource}={value} (per pod) or --load {resource}=total:{total} (shared)"
+            );
+            self.missing.push(Missing { what: format!("there is no load of {resource}"), flag });
+            return self.examples.then(|| json!({ "name": resource, "perPod": value }));
+        };
+        let load = &self.loads[*last];
+        let signal = self.signal(resource, container, load);
+        if !load.total {
+            return Some(json!({ "name": resource, "perPod": signal }));
+        }
+        let mut entry = json!({ "name": resource, "load": signal });
+        // More memory than the limit would end the container, but cpu is throttled.
+        if let Some(limit) = self.pods.limit(resource).filter(|_| resource == "cpu") {
+            let limit = Quantity::from_milli(limit, Format::DecimalSI).to_string();
+            self.notes.push(format!("a pod uses at most its cpu limit, {limit}"));
+            entry["limit"] = json!(limit);
+        }
+        Some(entry)
+    }
+
+    /// The usage of several containers, by name. A load without a container is that of the only
+    /// container without a load of its own.
+    fn of_several(&mut self, resource: &str, loads: &[usize]) -> BTreeMap<String, Value> {
+        let named = |index: &&usize| self.loads[**index].subject.container.is_some();
+        let (named, others): (Vec<&usize>, Vec<&usize>) = loads.iter().partition(named);
+        let mut found = BTreeMap::new();
+        for index in named {
+            let load = &self.loads[*index];
+            let Some(container) = load.subject.container.clone() else { continue };
+            if self.is_divisible(resource, load) {
+                let signal = self.signal(resource, &container, load);
+                found.insert(container, signal);
+            }
+        }
+        let containers = self.pods.containers.iter().map(|it| it.name.to_string());
+        let wanted = containers.filter(|name| self.vpa.reads(name, resource));
+        let open: Vec<String> = wanted.filter(|name| !found.contains_key(name)).collect();
+        match (others.as_slice(), open.as_slice()) {
+            ([], _) => self.missing_containers(resource, &open, &mut found),
+            ([only], [container]) => {
+                let load = &self.loads[**only];
+                if self.is_divisible(resource, load) {
+                    let signal = self.signal(resource, container, load);
+                    found.insert(container.clone(), signal);
+                }
+            }
+            _ => {
+                let names: Vec<&str> = self.pods.containers.iter().map(|it| &*it.name).collect();
+                let (value, _) = examples(resource);
+                let what = format!(
+                    "the load of {resource} names no container, and the pods have {}",
+                    names.join(", ")
+                );
+                let flags = names.iter().map(|name| format!("--load {resource}/{name}={value}"));
+                let flag = flags.collect::<Vec<_>>().join(" ");
+                self.missing.push(Missing { what, flag });
+            }
+        }
+        found
+    }
+
+    fn missing_containers(
+        &mut self,
+        resource: &str,
+        open: &[String],
+        found: &mut BTreeMap<String, Value>,
+    ) {
+        let (value, _) = examples(resource);
+        for container in open {
+            let what = format!("there is no load of {resource} of container {container}");
+            let flag = format!("--load {resource}/{container}={value}");
+            self.missing.push(Missing { what, flag });
+            if self.examples {
+                found.insert(container.clone(), json!(value));
+            }
+        }
+    }
+
+    /// Asks for another load if a total would have to be divided among containers.
+    fn is_divisible(&mut self, resource: &str, load: &Load) -> bool {
+        if load.total {
+            let (value, _) = examples(resource);
+            let container = load.subject.container.as_deref().unwrap_or("CONTAINER");
+            let what =
+                format!("a total of {resource} is not supported for pods with several containers");
+            let flag = format!("--load {resource}/{container}={value}, the usage of each pod");
+            self.missing.push(Missing { what, flag });
+        }
+        !load.total
+    }
+
+    fn signal(&mut self, resource: &str, container: &str, load: &Load) -> Value {
+        let request = self.pods.request(resource, Some(container));
+        if load.is_relative() && request.is_none() {
+            let what = format!(
+                "the load of {resource} is in percent, but container {container} requests none"
+            );
+            let value = if resource == "cpu" { "500m" } else { "512Mi" };
+            let flag = format!("--request {resource}/{container}={value}");
+            self.missing.push(Missing { what, flag });
+        }
+        load.signal(request.unwrap_or(0))
+    }
+}
+
+/// Examples of the usage of a pod, and of all pods.
+fn examples(resource: &str) -> (&'static str, &'static str) {
+    if resource == "cpu" { ("300m", "8") } else { ("200Mi", "8Gi") }
+}
+
+/// A note if HPAs scale the pods on the resources whose requests the VPA changes.
+fn feedback(vpa: &Vpa, hpas: &[Hpa]) -> Option<String> {
+    let mode = vpa.vpa.update_mode.as_deref();
+    if mode == Some("Off") {
+        return None;
+    }
+    let target = &vpa.vpa.target;
+    let is_same = |hpa: &&Hpa| {
+        let other = &hpa.hpa.target;
+        same_namespace(vpa.namespace.as_ref(), hpa.namespace.as_ref())
+            && (&*other.kind, &*other.group, &*other.name)
+                == (&*target.kind, vpa.group(), &*target.name)
+    };
+    let mut texts = Vec::new();
+    for hpa in hpas.iter().filter(is_same) {
+        let mut common: Vec<&str> = hpa
+            .hpa
+            .metrics
+            .iter()
+            .filter(|metric| metric.resource.is_some() || metric.container_resource.is_some())
+            .filter_map(metric_name)
+            .filter(|resource| vpa.controls_any(resource))
+            .collect();
+        common.sort_unstable();
+        common.dedup();
+        if !common.is_empty() {
+            texts.push(format!(
+                "HPA {} scales the same pods on {}",
+                hpa.hpa.name,
+                common.join(" and ")
+            ));
+        }
+    }
+    if texts.is_empty() {
+        return None;
+    }
+    let mode = mode.unwrap_or("not set");
+    Some(format!(
+        "{}, and the VPA changes their requests (updateMode is {mode}): each change of the \
+         requests changes the utilization that the HPA sees, and each change of the replicas the \
+         usage that the VPA sees. Each is predicted by itself. Use updateMode Off, or another \
+         metric for the HPA",
+        texts.join("; ")
+    ))
+}
+
+impl Vpa {
+    /// Returns true if the policy of any container includes the resource.
+    fn controls_any(&self, resource: &str) -> bool {
+        let policies = self.vpa.policy.as_ref().map_or(&[][..], |it| &it.container_policies);
+        let named = policies.iter().any(|it| self.controls(&it.container_name, resource));
+        named || self.controls("*", resource)
+    }
+}

@@ -1,0 +1,247 @@
+//! Pages of VPAs: bands of the recommended amounts over usage.
+
+use std::sync::Arc;
+
+use kube_lockstep::compare::{Divergence, FieldDifference};
+use kube_lockstep::model::quantity::Quantity;
+use kube_lockstep::model::rules::VpaRelease;
+use kube_lockstep::report::Report as _;
+use kube_lockstep::report::html::Html;
+use kube_lockstep::run::recommender::{RecommenderRun, free_recommender_run};
+use kube_lockstep::run::{Event, Outcome, Setting, Summary, Verdict};
+use kube_lockstep::scenario::vpa::VpaScenario;
+use kube_lockstep::scenario::{AnyScenario, parse_any};
+use kube_lockstep::trace::recommender::RecommenderTrace;
+use libtest_mimic::Failed;
+use roxmltree::Node;
+use serde_json::Value;
+
+use super::{kube_lockstep, page, parse, sections, support, text, with_class};
+
+/// Eight days with all kinds of events.
+const WEEK: &str = "suites/html/week.yaml";
+
+/// A fixture with an OOM kill.
+const OOM: &str = "vpa/oom/a-factor-of-1-2";
+
+/// The arguments of a prediction that is shown in the docs: a wave of cpu and growing memory.
+pub(super) const EXAMPLE: &[&str] = &[
+    "-f",
+    "examples/hamster",
+    "--load",
+    "cpu=sine(mean=500m,amplitude=300m,period=24h)",
+    "--load",
+    "memory=ramp(0s:100Mi,8d:350Mi)",
+];
+
+/// A figure of a VPA has a chart for each resource, an axis of time, and the data of its ticks.
+pub(super) fn check_figure(figure: Node<'_, '_>) -> Result<(), String> {
+    let data = with_class(figure, "ticks").into_iter().next().ok_or("no ticks")?;
+    let data: Value = serde_json::from_str(&text(data)).map_err(|error| error.to_string())?;
+    let ticks = data["k"].as_array().ok_or("no ticks")?;
+    let has_target = ticks.iter().any(|tick| tick[3].as_str() != Some("no recommendation"));
+    let lines = with_class(figure, "target").into_iter().filter_map(|node| node.attribute("d"));
+    if has_target && lines.filter(|line| line.starts_with('M')).count() == 0 {
+        return Err("no line of the target".to_owned());
+    }
+    let times = with_class(figure, "time");
+    let labels = times.first().ok_or("no axis of time")?.children().filter(Node::is_element);
+    if !(2..=9).contains(&labels.count()) {
+        return Err("the number of labels of time".to_owned());
+    }
+    let texts = data["s"].as_array().ok_or("no texts")?.len() as u64;
+    for tick in ticks {
+        let steps = tick[6].as_array().ok_or("no steps")?;
+        if steps.iter().any(|step| step.as_u64().is_none_or(|it| it >= texts)) {
+            return Err(format!("wrong steps: {tick}"));
+        }
+    }
+    Ok(())
+}
+
+/// The captions of the charts of a figure.
+fn captions(figure: Node<'_, '_>) -> Vec<String> {
+    with_class(figure, "cap").into_iter().map(text).collect()
+}
+
+pub(super) fn bands() -> Result<(), Failed> {
+    let page = page(&["predict", WEEK], "--html", "")?;
+    let document = parse(&page.text)?;
+    let section = sections(&document)[0];
+    let figures = with_class(section, "fig");
+    assert_eq!(figures.len(), 2, "one figure for each VPA");
+    figures.iter().try_for_each(|figure| check_figure(*figure))?;
+    let captions = captions(figures[0]);
+    let memory = "app memoryusagetarget 560.6Mibounds 560.4Mi to 630.7Miuncapped target 560.6Mi\
+                  request 512MiOOM kill";
+    for expected in ["app cpuhighest usage of a poddown to the lowesttarget 920m", memory] {
+        assert!(captions.iter().any(|it| it.starts_with(expected)), "{expected}: {captions:?}");
+    }
+    assert_eq!(with_class(figures[0], "plot").len(), 4, "cpu and memory of two containers");
+    let svg = |class: &str| {
+        let paths = with_class(figures[0], class).into_iter().filter_map(|it| it.attribute("d"));
+        paths.map(str::to_owned).collect::<Vec<_>>()
+    };
+    // The upper bound is above the chart at first, so the band begins at its upper edge.
+    assert!(svg("band")[0].starts_with("M0 1H"), "{:?}", svg("band")[0]);
+    assert_eq!(svg("band").len(), 4);
+    // Usage is missing from 80h to 85h of 192h.
+    assert!(svg("value")[0].contains("H420M440 "), "{}", svg("value")[0]);
+    // The restart, and the edit.
+    assert_eq!(svg("mark")[0], "M521 0v120M677 0v120");
+    let events: Vec<String> = with_class(figures[0], "act").into_iter().map(text).collect();
+    let expected = ["oomKill 0 app", "metricsMissing all", "restartRecommender", "editVpa"];
+    assert_eq!(events, expected, "the deletion is that of the other VPA");
+    let deleted = with_class(figures[1], "seg");
+    assert_eq!(deleted[0].attribute("title"), Some("150h to 192h: deleted"));
+    Ok(())
+}
+
+/// Days of one-minute ticks are thinned.
+pub(super) fn small() -> Result<(), Failed> {
+    let page = page(&["predict", WEEK], "--html", "")?;
+    assert!(page.text.len() <= 160_000, "{} bytes for one scenario", page.text.len());
+    let document = parse(&page.text)?;
+    let data: Value = serde_json::from_str(&text(with_class(document.root(), "ticks")[0]))?;
+    let shown = data["k"].as_array().map_or(0, Vec::len);
+    assert!((20..=120).contains(&shown), "{shown}");
+    assert_eq!(data["more"].as_u64().map(|more| more as usize + shown), Some(192 * 60));
+    assert!(data["note"].as_str().is_some_and(|note| note.contains("explain --at")));
+    let parsed = parse_any("week.yaml", ONE_CONTAINER, &|_| Err(String::new()))?;
+    let AnyScenario::Vpa(scenario) = parsed else { return Err("not a VPA".into()) };
+    let outcome = outcome_of(Arc::new(*scenario))?;
+    let mut report = Html::new(Vec::new());
+    let (setting, scenarios) = (Setting::default(), 20);
+    report.event(&Event::Started { scenarios, setting, note: None })?;
+    for index in 0..scenarios {
+        let mut outcome = outcome.clone();
+        outcome.id = format!("week-{index}");
+        report.event(&Event::Finished(Box::new(outcome)))?;
+    }
+    report.event(&Event::Ended(Summary::default()))?;
+    let size = report.into_inner().len();
+    assert!(size <= 300_000, "{size} bytes for 20 scenarios");
+    Ok(())
+}
+
+/// Eight days of a container.
+const ONE_CONTAINER: &str = "
+apiVersion: kube-lockstep.dev/v1alpha1
+kind: Scenario
+requirement: Eight days of three pods.
+vpa:
+  apiVersion: autoscaling.k8s.io/v1
+  kind: VerticalPodAutoscaler
+  metadata: {name: web}
+  spec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}
+workload: {replicas: 3}
+metrics:
+  resource:
+    - name: cpu
+      perPod: {sine: {mean: 500m, amplitude: 300m, period: 24h}}
+      pods: [{pods: 1, value: {sine: {mean: 400m, amplitude: 200m, period: 24h}}}]
+    - {name: memory, perPod: {sine: {mean: 400Mi, amplitude: 60Mi, period: 24h}}}
+timeline: [{at: 50h, oomKill: {pods: 0}}]
+until: 192h
+";
+
+/// The outcome of a run of the model.
+fn outcome(path: &str) -> Result<Outcome, Failed> {
+    outcome_of(support::load_vpa(&support::repository().join(path)))
+}
+
+fn outcome_of(scenario: Arc<VpaScenario>) -> Result<Outcome, Failed> {
+    let release = VpaRelease::NEWEST;
+    let run = free_recommender_run(&scenario, release, &|_| false);
+    let mut outcome = Outcome::new(scenario.id.clone(), Verdict::Conforms);
+    outcome.engine = "upstream".into();
+    outcome.release = release.to_string();
+    outcome.recommender = Some(Box::new(RecommenderRun {
+        scenario: Arc::clone(&scenario),
+        trace: RecommenderTrace::default(),
+        snapshots: run.snapshots,
+    }));
+    Ok(outcome)
+}
+
+/// A divergence of the target is marked on its chart, and the target of the model is drawn.
+pub(super) fn divergence() -> Result<(), Failed> {
+    let mut outcome = outcome(&format!("fixtures/{OOM}.yaml"))?;
+    let run = outcome.recommender.as_mut().ok_or("no run")?;
+    let tick = 4;
+    for snapshot in run.snapshots.iter_mut().skip(tick - 1) {
+        let status = snapshot.statuses.values_mut().next().ok_or("no status")?;
+        let recommendation = status.recommendation.as_mut().ok_or("no recommendation")?;
+        let cpu = &mut recommendation.container_recommendations[0].target.cpu;
+        *cpu = Quantity::parse_stored("600m").ok();
+    }
+    let at = run.snapshots[tick - 1].at;
+    let field = FieldDifference {
+        field: "default/web target.cpu of app".to_owned(),
+        model: "587m".to_owned(),
+        upstream: "600m".to_owned(),
+    };
+    outcome.verdict = Verdict::Diverges(Divergence { tick, at, fields: vec![field] });
+    outcome.why = vec![String::new(); tick - 1];
+    outcome.why.push("target.cpu of app: the 0.9 percentile is in bucket 25".to_owned());
+    let mut report = Html::new(Vec::new());
+    let (setting, scenarios) = (Setting::default(), 1);
+    report.event(&Event::Started { scenarios, setting, note: None })?;
+    report.event(&Event::Finished(Box::new(outcome)))?;
+    report.event(&Event::Ended(Summary::default()))?;
+    let page = String::from_utf8(report.into_inner())?;
+    let document = parse(&page)?;
+    let section = sections(&document)[0];
+    assert_eq!(section.attribute("data-v"), Some("diverges"));
+    let flags: Vec<String> = with_class(section, "flag").into_iter().map(text).collect();
+    assert_eq!(flags, ["target: model 587m, upstream 600m"]);
+    // 4 of 5 minutes.
+    assert_eq!(with_class(section, "dvg")[0].attribute("style"), Some("--p:0.8000"));
+    assert!(text(section).contains("target of the model"));
+    let model = with_class(section, "model").into_iter().find_map(|it| it.attribute("d"));
+    assert!(model.is_some_and(|line| line.starts_with("M800 ")), "{model:?}");
+    let data: Value = serde_json::from_str(&text(with_class(section, "ticks")[0]))?;
+    let kinds: Vec<&str> = data["k"].as_array().ok_or("no ticks")?[tick - 1..]
+        .iter()
+        .filter_map(|tick| tick[4].as_str())
+        .collect();
+    assert_eq!(kinds, ["d", "p"]);
+    Ok(())
+}
+
+/// What changed between the releases, and why, with the timelines of both.
+pub(super) fn changes() -> Result<(), Failed> {
+    let page = page(&["diff", "vpa/oom", "--from", "vpa-1.7"], "--html", "")?;
+    let document = parse(&page.text)?;
+    let sections = sections(&document);
+    assert!(!sections.is_empty());
+    for section in sections {
+        assert_eq!(section.attribute("data-v"), Some("changed"));
+        let figures = with_class(section, "fig");
+        assert_eq!(figures.len(), 2, "one timeline for each release");
+        figures.into_iter().try_for_each(check_figure)?;
+        assert!(text(section).contains("Since vpa-1.8: "), "{}", text(section));
+    }
+    Ok(())
+}
+
+/// The panel of a browser has the derivation that `explain` prints.
+pub(super) fn in_a_browser(dom: &str) -> Result<(), Failed> {
+    let explained = kube_lockstep(&["explain", OOM, "--tick", "1"])?;
+    let explained = String::from_utf8(explained.stdout)?;
+    let explained = explained.split_whitespace().collect::<Vec<_>>().join(" ");
+    let derivation = "the 0.9 percentile is in bucket 25, which ends at 511m; with the margin 587m";
+    assert!(explained.contains(&format!("target.cpu: {derivation}")), "{explained}");
+    for part in [
+        "<b>t=1m</b><b>target of app cpu 587m, memory 362.6Mi</b>",
+        "<p>Usage: app cpu 500m; app memory 300Mi</p>",
+        "<li>app: 1 cpu sample from 2000-01-01T00:01:00Z to 2000-01-01T00:01:00Z</li>",
+    ] {
+        assert!(dom.contains(part), "{part}: {dom}");
+    }
+    assert!(dom.contains(&format!("<li>app target.cpu: {derivation}")), "{dom}");
+    Ok(())
+}
+
+/// The fixture that the browser shows.
+pub(super) const SHOWN: &str = OOM;
