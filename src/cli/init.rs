@@ -63,7 +63,8 @@ fn from_manifests(args: &Args) -> Result<String, Failure> {
 /// The assumptions of a draft, and its examples, as comments.
 fn comments(draft: &Draft) -> String {
     let mut text = String::new();
-    for note in &draft.notes {
+    let of_manifests = draft.manifest_notes.iter().map(|note| &note.what);
+    for note in of_manifests.chain(&draft.notes) {
         text.push_str(&format!("# Note: {note}\n"));
     }
     for missing in &draft.missing {

@@ -18,7 +18,7 @@ use crate::scenario::draft::{
     days_as_hours, draft,
 };
 use crate::scenario::vpa::VpaScenario;
-use crate::scenario::{self, AnyScenario, Scenario};
+use crate::scenario::{self, AnyScenario, Scenario, on_a_command_line};
 
 /// The name of standard input in messages.
 const STDIN: &str = "<stdin>";
@@ -43,7 +43,8 @@ Loads:
                                  seed=N, every=15s (how long a difference lasts)
   cpu/app=300m                   the usage of one container of each pod
   requests_per_second=120        a metric of type Pods, Object or External, by its name
-  'queue{queue=orders}=30'       the series with these labels";
+  'queue{queue=orders}=30'       the series with these labels
+  web:cpu=70%                    the load of one HPA only: NAME or NAMESPACE/NAME";
 
 /// Manifests in place of a scenario, and what they leave open.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -53,10 +54,14 @@ pub(super) struct ManifestArgs {
     /// `kubectl apply`, or as `kubectl get -o yaml` prints them. Objects of other kinds are ignored
     #[arg(short = 'f', long, value_name = "FILE")]
     pub(super) filename: Vec<PathBuf>,
+    /// Also read the folders in the folders that --filename names
+    #[arg(short = 'R', long, requires = "filename")]
+    recursive: bool,
     /// The load of a metric, as NAME=VALUE or NAME=total:VALUE; see below
     #[arg(long, value_name = "LOAD", requires = "filename")]
     load: Vec<Load>,
-    /// The request of each pod, in place of those in the manifest: cpu=500m, or cpu/CONTAINER=500m
+    /// The request of each pod, in place of those in the manifest: cpu=500m, or cpu/CONTAINER=500m;
+    /// of one HPA: web:cpu=500m
     #[arg(long, value_name = "REQUEST", requires = "filename")]
     request: Vec<RequestOption>,
     /// The replicas at the start [default: those of the target]
@@ -197,7 +202,7 @@ impl ManifestArgs {
             if path == Path::new("-") {
                 files.push(standard_input()?);
             } else if path.is_dir() {
-                files.extend(folder(path)?);
+                files.extend(folder(path, self.recursive)?);
             } else {
                 files.push(file(path, false)?);
             }
@@ -227,20 +232,26 @@ pub(super) fn parse(draft: &Draft) -> Result<AnyFixture, Failure> {
     let parsed = scenario::parse_any(&draft.file, &draft.to_yaml(), &read_load);
     let scenario = parsed.map_err(|error| {
         let hint = error.problems.first().and_then(|problem| problem.hint.clone());
-        let hint = hint.filter(|_| error.problems.len() == 1).unwrap_or_else(|| {
+        let hint = hint.filter(|_| error.problems.len() == 1);
+        let hint = hint.map(|hint| on_a_command_line(&hint)).unwrap_or_else(|| {
             "`kube-lockstep init` with the same options writes the scenario to a file for editing"
                 .to_owned()
         });
-        let what: Vec<String> = error.problems.into_iter().map(|problem| problem.what).collect();
+        let what = error.problems.into_iter().map(|problem| on_a_command_line(&problem.what));
+        let what: Vec<String> = what.collect();
         let (file, kind, name) = (&draft.file, draft.kind, &draft.name);
         Failure::usage(format!("{file}: {kind} {name}: {}", what.join("; "))).hint(hint)
     })?;
     let (id, line) = (draft.name.clone(), draft.line);
-    let notes = |more: &[String]| draft.notes.iter().chain(more).cloned().collect();
+    let notes = |of_scenario: &[String]| {
+        let of_scenario = of_scenario.iter().map(|note| on_a_command_line(note));
+        draft.notes.iter().cloned().chain(of_scenario).collect()
+    };
     Ok(match scenario {
         AnyScenario::Hpa(scenario) => {
             let notes = notes(&scenario.notes);
-            AnyFixture::Hpa(Arc::new(Scenario { id, line, notes, ..*scenario }))
+            let manifest_notes = draft.manifest_notes.clone();
+            AnyFixture::Hpa(Arc::new(Scenario { id, line, notes, manifest_notes, ..*scenario }))
         }
         AnyScenario::Vpa(scenario) => {
             let notes = notes(&scenario.notes);
@@ -313,23 +324,45 @@ fn file(path: &Path, lenient: bool) -> Result<ManifestFile, Failure> {
     Ok(ManifestFile { name, text, lenient })
 }
 
-/// The manifests of a folder, without the folders in it, as with kubectl.
-fn folder(path: &Path) -> Result<Vec<ManifestFile>, Failure> {
+/// The manifests of a folder, as with kubectl: with the folders in it only if `recursive`.
+fn folder(path: &Path, recursive: bool) -> Result<Vec<ManifestFile>, Failure> {
+    let (mut paths, mut has_folders) = (Vec::new(), false);
+    let mut open = vec![path.to_path_buf()];
+    while let Some(folder) = open.pop() {
+        let folders = list(&folder, &mut paths)?;
+        has_folders |= !folders.is_empty();
+        open.extend(folders.into_iter().filter(|_| recursive));
+    }
+    if paths.is_empty() {
+        let what = format!("{} contains no files *.yaml, *.yml or *.json", path.display());
+        let failure = Failure::usage(what);
+        return Err(match has_folders && !recursive {
+            true => failure.hint("--recursive (-R) also reads the folders in it"),
+            false => failure,
+        });
+    }
+    paths.sort();
+    paths.iter().map(|path| file(path, true)).collect()
+}
+
+/// Adds the manifests in a folder to `paths`, and returns the folders in it.
+fn list(path: &Path, paths: &mut Vec<PathBuf>) -> Result<Vec<PathBuf>, Failure> {
     let failed = |error: io::Error| Failure::usage(format!("{}: {error}", path.display()));
-    let mut paths = Vec::new();
+    let mut folders = Vec::new();
     for entry in fs::read_dir(path).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
+        let entry = entry.map_err(failed)?;
+        let path = entry.path();
+        // A link to a folder could lead back to it.
+        if entry.file_type().map_err(failed)?.is_dir() {
+            folders.push(path);
+            continue;
+        }
         let extension = path.extension().and_then(|extension| extension.to_str());
         if path.is_file() && matches!(extension, Some("yaml" | "yml" | "json")) {
             paths.push(path);
         }
     }
-    if paths.is_empty() {
-        let what = format!("{} contains no files *.yaml, *.yml or *.json", path.display());
-        return Err(Failure::usage(what));
-    }
-    paths.sort();
-    paths.iter().map(|path| file(path, true)).collect()
+    Ok(folders)
 }
 
 fn standard_input() -> Result<ManifestFile, Failure> {

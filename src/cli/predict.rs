@@ -12,6 +12,7 @@ use super::manifests::{self, AutoscalerArgs, ManifestArgs};
 use super::output::{columns, show, unless_closed};
 use super::reports::ReportFile;
 use crate::model::rules::{AnyRelease, Release, VpaRelease};
+use crate::report::table::Rows;
 use crate::report::unmet::UnmetOf;
 use crate::report::{csv, html, json, recommender, table};
 use crate::run::recommender::free_recommender_run;
@@ -46,6 +47,9 @@ pub(super) struct Args {
     /// Also write the ticks as CSV, for a spreadsheet
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
+    /// Print only the ticks that change the replicas or a condition
+    #[arg(long)]
+    changes: bool,
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
@@ -114,6 +118,10 @@ fn predict_vpa(
     several: bool,
     files: &mut Files,
 ) -> anyhow::Result<u8> {
+    if args.changes {
+        let what = "--changes is for HPAs: the recommendations of a VPA change in each run";
+        return Err(Failure::usage(what).hint("leave it out, or select an HPA with --hpa").into());
+    }
     let run = free_recommender_run(scenario, release, &|_| false);
     match args.format {
         Format::Text => {
@@ -152,6 +160,7 @@ fn predict(
 ) -> anyhow::Result<u8> {
     let prediction = Predict::new(scenario.clone()).release(release).run();
     let applies = prediction.is_supported();
+    let rows = if args.changes { Rows::Changes } else { Rows::All };
     let Prediction { run, unmet, .. } = &prediction;
     if let Some(why) = run.refused().filter(|_| !args.manifests.filename.is_empty()) {
         let hint = "choose another release with --release, or edit the manifest";
@@ -165,7 +174,8 @@ fn predict(
             if !applies {
                 text.push_str(&table::other_release(scenario, release, columns()));
             }
-            text.push_str(&table::free_run(scenario, run, &release.to_string(), columns()));
+            let on = release.to_string();
+            text.push_str(&table::free_run_of(scenario, run, &on, rows, columns()));
             if whole {
                 let here = scenario.expect.iter().filter(|it| it.releases.contains(release));
                 let expected = if applies { here.count() } else { 0 };
@@ -176,12 +186,13 @@ fn predict(
         Format::Json => {
             let skipped = scenario.unsupported_on(release);
             let id = several.then_some(&*scenario.id);
-            let summary = json::FreeRunSummary { id, unmet, of, skipped: skipped.as_deref() };
+            let skipped = skipped.as_deref();
+            let summary = json::FreeRunSummary { id, scenario, rows, unmet, of, skipped };
             unless_closed(json::free_run(&mut io::stdout(), run, &summary))?;
         }
     }
     if let Some(file) = &mut files.csv {
-        file.write_all(csv::ticks(run).as_bytes())?;
+        file.write_all(csv::ticks(scenario, run, rows).as_bytes())?;
     }
     if let Some(file) = &mut files.html {
         let note = (!applies).then(|| table::other_release_text(scenario, release));

@@ -1,10 +1,13 @@
 //! The ticks of a prediction as CSV, for spreadsheets and scripts.
 
-use super::{recommender, table};
+use super::recommender;
+use super::table::{self, Rows};
 use crate::model::derivation::{MetricDerivation, Target};
 use crate::model::rules::VpaRelease;
 use crate::run::recommender::{ChartedRun, charted_recommender_run};
 use crate::run::{FreeRun, FreeTick};
+use crate::scenario::Scenario;
+use crate::scenario::resolved::Timestamp;
 use crate::scenario::vpa::VpaScenario;
 
 /// The columns beside those of the metrics.
@@ -25,16 +28,20 @@ const AFTER: [&str; 10] = [
 /// The ticks of a run: a header, then one row for each tick. Each metric has two columns: its value
 /// as the controller saw it, and its target. Both are percentages of the request for utilization,
 /// and otherwise in the unit of the metric: cores, bytes, requests. A metric that failed has no
-/// value.
+/// value. If the load is recorded with dates, each row has the time in UTC.
 #[must_use]
-pub fn ticks(run: &FreeRun) -> String {
+pub fn ticks(scenario: &Scenario, run: &FreeRun, rows: Rows) -> String {
     let columns = metric_columns(run);
+    let shown = rows.of(run);
     let mut writer = ::csv::Writer::from_writer(Vec::new());
-    let head = BEFORE.iter().map(|name| (*name).to_owned());
+    let mut before: Vec<&str> = BEFORE.to_vec();
+    before.extend(scenario.clock.map(|_| "time"));
+    let head = before.into_iter().map(str::to_owned);
     let metrics = columns.iter().flat_map(|title| [title.clone(), format!("{title} target")]);
     let head = head.chain(metrics).chain(AFTER.iter().map(|name| (*name).to_owned()));
     let mut rows = vec![head.collect::<Vec<String>>()];
-    rows.extend(run.ticks.iter().enumerate().map(|(index, tick)| row(index + 1, tick, &columns)));
+    let ticks = run.ticks.iter().enumerate().filter(|(index, _)| shown[*index]);
+    rows.extend(ticks.map(|(index, tick)| row(index + 1, tick, scenario.clock, &columns)));
     for row in rows {
         // Writing into memory does not fail.
         let _ = writer.write_record(row);
@@ -95,10 +102,16 @@ fn metric_columns(run: &FreeRun) -> Vec<String> {
     columns
 }
 
-fn row(number: usize, tick: &FreeTick, columns: &[String]) -> Vec<String> {
+fn row(
+    number: usize,
+    tick: &FreeTick,
+    clock: Option<Timestamp>,
+    columns: &[String],
+) -> Vec<String> {
     let (observation, derivation) = (&tick.observation, &tick.derivation);
     let seconds = observation.at.since_start().as_secs_f64();
     let mut cells = vec![number.to_string(), seconds.to_string(), observation.hpa.to_string()];
+    cells.extend(clock.map(|zero| zero.plus(observation.at.since_start()).to_string()));
     for title in columns {
         let metric = derivation.metrics.iter().find(|metric| metric.title() == *title);
         cells.extend(metric.map_or([String::new(), String::new()], value_and_target));
@@ -144,14 +157,17 @@ mod tests {
         let text = include_str!("../../fixtures/closed-loop/docs-walkthrough-php-apache.yaml");
         let no_files = |_: &str| Err(String::new());
         let scenario = scenario::parse("walkthrough.yaml", text, &no_files).expect("a scenario");
-        let run = free_run(&Arc::new(scenario), Release::NEWEST);
-        let csv = ticks(&run);
+        let scenario = Arc::new(scenario);
+        let run = free_run(&scenario, Release::NEWEST);
+        let csv = ticks(&scenario, &run, Rows::All);
         let lines: Vec<&str> = csv.lines().collect();
         assert_eq!(lines.len(), run.ticks.len() + 1);
         let head = "tick,seconds,hpa,cpu,cpu target,ready,unready,missing,ignored,proposal,desired,\
                     replicasBefore,replicasAfter,limitedBy,why";
         assert_eq!(lines[0], head);
         assert!(lines[1].starts_with("1,0,php-apache,305,50,1,0,0,0,7,4,1,4,scale-up"), "{csv}");
+        let changes = ticks(&scenario, &run, Rows::Changes).lines().count();
+        assert!((3..lines.len() / 2).contains(&changes), "{changes} of {}", lines.len());
     }
 
     #[test]

@@ -9,13 +9,16 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::table::Rows;
 use super::{Report, outcome};
 use crate::compare::{Divergence, FieldDifference};
 use crate::expect::Unmet;
+use crate::model::derivation::{MetricDerivation, PodCounts, Source, Target};
 use crate::model::time::Span;
 use crate::run::{
     Event, FreeRun, FreeTick, KnownHit, Note, Outcome, Setting, Shard, Summary, Verdict,
 };
+use crate::scenario::Scenario;
 
 /// The report for programs.
 #[derive(Debug)]
@@ -67,8 +70,12 @@ pub fn line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
 /// The parts of a free run's summary that are not in the run.
 #[derive(Clone, Copy, Debug)]
 pub struct FreeRunSummary<'a> {
-    /// The scenario, if there are several.
+    /// The id of the scenario, if there are several.
     pub id: Option<&'a str>,
+    /// The scenario.
+    pub scenario: &'a Scenario,
+    /// The ticks that are written.
+    pub rows: Rows,
     /// The expectations that are not met.
     pub unmet: &'a [Unmet],
     /// The run that the expectations belong to.
@@ -82,11 +89,17 @@ pub struct FreeRunSummary<'a> {
 /// # Errors
 /// If writing fails.
 pub fn free_run(out: &mut dyn Write, run: &FreeRun, about: &FreeRunSummary<'_>) -> io::Result<()> {
-    let FreeRunSummary { id, unmet, of, skipped } = *about;
-    for (index, tick) in run.ticks.iter().enumerate() {
+    let FreeRunSummary { id, unmet, of, skipped, .. } = *about;
+    let shown = about.rows.of(run);
+    for (index, tick) in run.ticks.iter().enumerate().filter(|(index, _)| shown[*index]) {
+        let at = tick.observation.at;
         let mut tick = tick_line(index + 1, tick);
         if let Some(id) = id {
             tick["scenario"] = json!(id);
+        }
+        tick["namespace"] = json!(about.scenario.namespace);
+        if let Some(zero) = about.scenario.clock {
+            tick["time"] = json!(zero.plus(at.since_start()).to_string());
         }
         line(out, &tick)?;
     }
@@ -152,11 +165,58 @@ fn tick_line(number: usize, tick: &FreeTick) -> Value {
         "proposal": derivation.proposal,
         "desiredReplicas": derivation.desired_replicas,
         "limitedBy": derivation.limited_by(),
+        "metrics": derivation.metrics.iter().map(metric_line).collect::<Vec<_>>(),
         "why": derivation.summary(),
         "events": events,
         "conditions": conditions,
         "errors": observation.errors().collect::<Vec<_>>(),
     })
+}
+
+/// A metric as the HPA saw it. Amounts are in cores, bytes or the unit of the metric.
+fn metric_line(metric: &MetricDerivation) -> Value {
+    let amount = |milli: i64| milli as f64 / 1000.0;
+    let (kind, container) = match &metric.source {
+        Source::Resource => ("Resource", None),
+        Source::ContainerResource(container) => ("ContainerResource", Some(container)),
+        Source::Pods => ("Pods", None),
+        Source::Object(_) => ("Object", None),
+        Source::External => ("External", None),
+    };
+    let usage = metric.usage.filter(|_| metric.error.is_none());
+    let mut line = json!({ "type": kind, "name": metric.name, "proposal": metric.proposal });
+    if let Some(container) = container {
+        line["container"] = json!(container);
+    }
+    let (field, value, target) = match metric.target {
+        Target::Utilization(target) => {
+            let value = usage.and_then(|usage| usage.utilization);
+            ("utilization", json!(value), json!(target))
+        }
+        Target::AverageValue(target) => {
+            let value = usage.map(|usage| amount(usage.average));
+            ("averageValue", json!(value), json!(amount(target)))
+        }
+        Target::Value(target) => {
+            ("value", json!(usage.map(|usage| amount(usage.total))), json!(amount(target)))
+        }
+        Target::None => ("value", json!(usage.map(|usage| amount(usage.total))), Value::Null),
+    };
+    line[field] = value;
+    line["target"] = target;
+    let pods = metric.pods;
+    if pods != PodCounts::default() {
+        line["pods"] = json!({
+            "ready": pods.ready,
+            "unready": pods.unready,
+            "missing": pods.missing,
+            "ignored": pods.ignored,
+        });
+    }
+    if let Some(error) = &metric.error {
+        line["error"] = json!(error);
+    }
+    line
 }
 
 fn is_zero(number: &usize) -> bool {

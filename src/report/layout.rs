@@ -68,6 +68,11 @@ pub(super) enum Align {
     Right,
 }
 
+/// The least width of the last column. If the others leave less, its text has lines of its own.
+const LEAST_LAST: usize = 34;
+/// The margin of a text below its row.
+const BELOW: usize = 6;
+
 /// Rows of cells in columns, separated by two spaces. The last column is wrapped.
 pub(super) struct Columns {
     align: Vec<Align>,
@@ -114,6 +119,13 @@ impl Columns {
                 line.push_str("  ");
             }
             let last = cells.get(count - 1).map_or("", String::as_str);
+            if width(last) > room && room < LEAST_LAST && columns >= indent + BELOW + 2 * room {
+                push(&mut out, indent, line.trim_end(), *style);
+                for part in wrap(last, columns - indent - BELOW) {
+                    push(&mut out, indent + BELOW, &part, *style);
+                }
+                continue;
+            }
             for (index, part) in wrap(last, room).iter().enumerate() {
                 if index > 0 {
                     line = " ".repeat(before);
@@ -144,6 +156,16 @@ mod tests {
         assert_eq!(wrap("abcdefghij kl", 4), ["abcd", "efgh", "ij", "kl"]);
         assert_eq!(wrap("", 10), [""]);
         assert_eq!(wrap("a\nb", 10), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_narrow_last_column_has_lines_of_its_own() {
+        let mut table = Columns::new(&[Align::Left, Align::Left]);
+        let long = "1234567890".repeat(5);
+        table.row(vec![long.clone(), "short".to_owned()], Style::new());
+        let why = "FailedGetResourceMetric: no metrics returned from resource metrics API";
+        table.row(vec!["x".to_owned(), why.to_owned()], Style::new());
+        assert_eq!(table.render(0, 78), format!("{long}  short\nx\n      {why}\n"));
     }
 
     #[test]

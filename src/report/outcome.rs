@@ -46,7 +46,7 @@ pub(super) fn notes(outcome: &Outcome, all: bool, columns: usize) -> String {
 
 /// A note with its file and line.
 pub(crate) fn note_line(path: &str, note: &Note, columns: usize) -> String {
-    let text = format!("{path}:{}: {}", note.line, note.what);
+    let text = format!("{}: {}", note.place(path), note.what);
     let text = hanging("note: ", &text, 0, columns);
     text.replacen("note:", &paint(WARN, "note:"), 1)
 }

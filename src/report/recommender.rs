@@ -49,7 +49,8 @@ pub fn free_run(
     let runs = counted(run.snapshots.len(), "tick");
     let _ = writeln!(out, "\n{runs}; lower, target and upper are requests in the recommendation");
     for note in &scenario.notes {
-        let note = Note { line: scenario.line, what: note.clone(), is_about_reading: true };
+        let note =
+            Note { file: None, line: scenario.line, what: note.clone(), is_about_reading: true };
         out.push_str(&outcome::note_line(&scenario.path, &note, columns));
     }
     out
@@ -287,8 +288,12 @@ pub fn free_run_json(
     if several {
         summary["scenario"] = json!(scenario.id);
     }
-    let note =
-        |what: &String| Note { line: scenario.line, what: what.clone(), is_about_reading: true };
+    let note = |what: &String| Note {
+        file: None,
+        line: scenario.line,
+        what: what.clone(),
+        is_about_reading: true,
+    };
     let notes: Vec<Note> = scenario.notes.iter().map(note).collect();
     if !notes.is_empty() {
         summary["notes"] = json!(notes);

@@ -37,6 +37,53 @@ struct Row {
 /// The whole prediction: the scenario, a chart of the replicas, the table, and the summary.
 #[must_use]
 pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, columns: usize) -> String {
+    free_run_of(scenario, run, release, Rows::All, columns)
+}
+
+/// The ticks that a report contains.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Rows {
+    /// All ticks.
+    #[default]
+    All,
+    /// The ticks that change the replicas or a condition.
+    Changes,
+}
+
+impl Rows {
+    /// Which ticks of a run the report contains, by index.
+    pub(super) fn of(self, run: &FreeRun) -> Vec<bool> {
+        let mut statuses: BTreeMap<&str, &HpaStatus> = BTreeMap::new();
+        let mut contains = Vec::with_capacity(run.ticks.len());
+        for tick in &run.ticks {
+            let hpa = &*tick.observation.hpa;
+            let before = statuses.get(hpa).copied();
+            contains.push(self == Rows::All || is_eventful(tick, before));
+            if let Some(write) = tick.observation.status_write() {
+                statuses.insert(hpa, &write.status);
+            }
+        }
+        contains
+    }
+}
+
+/// Returns true if a tick changes the replicas or a condition, or a write fails.
+fn is_eventful(tick: &FreeTick, before: Option<&HpaStatus>) -> bool {
+    let observation = &tick.observation;
+    tick.replicas_before != tick.replicas_after
+        || observation.scale_writes().any(|write| write.error.is_some())
+        || !changed_conditions(observation, before).is_empty()
+}
+
+/// [`free_run`] with some of the ticks.
+#[must_use]
+pub fn free_run_of(
+    scenario: &Scenario,
+    run: &FreeRun,
+    release: &str,
+    rows: Rows,
+    columns: usize,
+) -> String {
     let mut out = heading(scenario, release, columns);
     let rescales = run.ticks.iter().filter(|tick| tick.replicas_before != tick.replicas_after);
     let points = points(scenario, run, 0);
@@ -46,7 +93,7 @@ pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, columns: usiz
         out.push_str(&picture);
     }
     out.push('\n');
-    out.push_str(&ticks(scenario, run, columns));
+    out.push_str(&ticks(scenario, run, rows, columns));
     let (least, most) = points
         .iter()
         .fold((i32::MAX, i32::MIN), |(least, most), (_, it)| (least.min(*it), most.max(*it)));
@@ -123,15 +170,17 @@ pub fn other_release_text(scenario: &Scenario, release: Release) -> String {
 }
 
 /// The table of the ticks.
-fn ticks(scenario: &Scenario, run: &FreeRun, columns: usize) -> String {
+fn ticks(scenario: &Scenario, run: &FreeRun, shown: Rows, columns: usize) -> String {
     let several = scenario.has_several_hpas();
     let metrics = metric_columns(run, several);
     let mut align = vec![Align::Right, Align::Left];
+    align.extend(scenario.clock.map(|_| Align::Left));
     align.extend(several.then_some(Align::Left));
     align.extend(metrics.iter().map(|_| Align::Left));
     align.extend([Align::Left, Align::Right, Align::Left, Align::Left]);
     let mut table = Columns::new(&align);
     let mut head = vec!["tick".to_owned(), "t".to_owned()];
+    head.extend(scenario.clock.map(|_| "UTC".to_owned()));
     head.extend(several.then(|| "hpa".to_owned()));
     head.extend(metrics.iter().cloned());
     head.extend(["counted", "proposal", "replicas", "why"].map(str::to_owned));
@@ -156,7 +205,12 @@ fn ticks(scenario: &Scenario, run: &FreeRun, columns: usize) -> String {
         while let Some((_, _, text)) = notes.next_if(|(after, ..)| *after <= index) {
             table.row(vec![format!("      {text}")], BAD);
         }
+        if shown == Rows::Changes && !row.eventful {
+            index += 1;
+            continue;
+        }
         let mut cells = vec![(index + 1).to_string(), short(row.at)];
+        cells.extend(scenario.clock.map(|zero| zero.plus(row.at.since_start()).of_day()));
         cells.extend(row.cells.iter().cloned());
         table.row(cells, row.style);
         // Folding across a note would change its apparent order.
@@ -268,8 +322,7 @@ fn row(tick: &FreeTick, before: Option<&HpaStatus>, metrics: usize) -> Row {
         (true, false) => STRONG,
         (false, false) => Style::new(),
     };
-    let refused = observation.scale_writes().any(|write| write.error.is_some());
-    let eventful = rescaled || refused || !changed.is_empty();
+    let eventful = is_eventful(tick, before);
     Row { at: observation.at, cells, eventful, style }
 }
 

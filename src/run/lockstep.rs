@@ -287,14 +287,20 @@ impl<'a> Lockstep<'a> {
     /// Notes for the author of the scenario, which ran on `release`.
     fn notes(&self, release: &str) -> Vec<Note> {
         let without_effect = |event: &TimelineEvent| Note {
+            file: None,
             line: event.line,
             what: format!("the action at t={} has no effect: none of its pods exists", event.at),
             is_about_reading: false,
         };
         let is_about_reading =
-            |what: String| Note { line: self.scenario.line, what, is_about_reading: true };
+            |line: usize, what: String| Note { file: None, line, what, is_about_reading: true };
         let notes = self.scenario.notes.iter().cloned().chain(self.unchecked(release));
-        let notes = notes.map(is_about_reading);
+        let of_manifests = self.scenario.manifest_notes.iter().map(|note| Note {
+            file: Some(note.file.clone()),
+            ..is_about_reading(note.line, note.what.clone())
+        });
+        let notes = notes.map(|what| is_about_reading(self.scenario.line, what));
+        let notes = of_manifests.chain(notes);
         notes.chain(self.world.unmatched_actions().map(without_effect)).collect()
     }
 
@@ -370,6 +376,7 @@ pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> Fre
     let mut notes = run.notes(release);
     let random_part = ticks.iter().find_map(|tick: &FreeTick| tick.derivation.random_part);
     notes.extend(random_part.map(|random_part| Note {
+        file: None,
         line: scenario.line,
         what: format!("{random_part}; the prediction has them in alphabetical order"),
         is_about_reading: true,

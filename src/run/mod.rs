@@ -114,13 +114,24 @@ pub struct KnownHit {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Note {
-    /// The line in the scenario's file.
+    /// The file. None: the file of the scenario.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line in the file.
     pub line: usize,
     /// The text.
     pub what: String,
     /// Whether it is about how the file was read. A run of many scenarios does not print it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_about_reading: bool,
+}
+
+impl Note {
+    /// The file and the line, `FILE:LINE`. `path` is the file of the scenario.
+    #[must_use]
+    pub fn place(&self, path: &str) -> String {
+        format!("{}:{}", self.file.as_deref().unwrap_or(path), self.line)
+    }
 }
 
 /// The result of one scenario on one engine.
@@ -207,7 +218,7 @@ impl Outcome {
     /// Adds something that has to be said of it.
     #[cfg(feature = "clusters")]
     fn note(&mut self, what: String) {
-        self.notes.push(Note { line: self.line, what, is_about_reading: false });
+        self.notes.push(Note { file: None, line: self.line, what, is_about_reading: false });
     }
 
     /// Known disagreements that cover this scenario although it ran to its end without them.

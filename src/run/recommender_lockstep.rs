@@ -163,6 +163,7 @@ impl Lockstep<'_> {
             None => 0,
         };
         let about = |what: &String| Note {
+            file: None,
             line: scenario.line,
             what: what.clone(),
             is_about_reading: true,

@@ -157,7 +157,7 @@ pub enum UsageSource {
 
 impl UsageSource {
     /// The signals, one for each container with its own.
-    fn signals(&self) -> impl Iterator<Item = &Signal> {
+    pub(super) fn signals(&self) -> impl Iterator<Item = &Signal> {
         let (only, containers) = match self {
             UsageSource::PerPod(signal) | UsageSource::Load { total: signal, .. } => {
                 (Some(signal), &[][..])

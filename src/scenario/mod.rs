@@ -54,7 +54,7 @@ use serde_json::Value;
 
 pub use self::error::{Error, Problem};
 pub use self::podset::PodSetError;
-pub use self::recording::{AnswerOverview, RecordingError, check_answer};
+pub use self::recording::{AnswerOverview, RecordingError, check_answer, on_a_command_line};
 pub use self::releases::RangeError;
 pub use self::resolved::Scenario;
 pub use self::schema::schema;
@@ -208,6 +208,17 @@ fn single(text: &str) -> Result<node::Node, Problem> {
         }
         (_, Some(second)) => {
             let (line, column) = (second.line, second.column);
+            let is_manifest = |node: &node::Node| {
+                let text = |name| node.entry(name).map(|(_, value)| value.to_json());
+                let version = text("apiVersion").unwrap_or_default();
+                let version = version.as_str().unwrap_or(kinds::API_VERSION);
+                text("kind").is_some() && version != kinds::API_VERSION
+            };
+            if is_manifest(&second) {
+                let what = "expected a scenario, found several manifests";
+                let hint = "`kube-lockstep predict -f FILE` reads manifests";
+                return Err(problem(line, column, what, hint));
+            }
             let hint = "one file holds one scenario: remove the line `---`, or make two files";
             Err(problem(line, column, "a second document begins here", hint))
         }

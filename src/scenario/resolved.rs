@@ -24,6 +24,7 @@ pub use super::other_namespaces::OtherNamespace;
 pub use super::other_pods::{OtherPods, Readiness};
 pub use super::podset::PodSet;
 pub use super::recorded::{Recorded, RecordedSample, RecordedSource};
+pub use super::recording::Timestamp;
 pub use super::releases::ReleaseRange;
 pub use super::workload::{
     Container, OtherTarget, PodsOfWorkload, ScaleDownOrder, Startup, Termination, Workload,
@@ -31,6 +32,17 @@ pub use super::workload::{
 };
 use crate::model::flags::{Flag, Flags};
 use crate::model::time::Time;
+
+/// A note about a manifest.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ManifestNote {
+    /// The file.
+    pub file: String,
+    /// The line of the object, from 1.
+    pub line: usize,
+    /// The text.
+    pub what: String,
+}
 
 /// A scenario that is ready to run.
 #[derive(Clone, Debug)]
@@ -60,6 +72,10 @@ pub struct Scenario {
     pub hpas: Vec<Autoscaler>,
     /// Notes for the reader about the interpretation of the file.
     pub notes: Vec<String>,
+    /// Notes about manifests that the scenario was drafted from.
+    pub manifest_notes: Vec<ManifestNote>,
+    /// The date and time at t=0, if the load is recorded with dates.
+    pub clock: Option<Timestamp>,
     /// The scale target of the first HPA, and its pods.
     pub workload: Workload,
     /// Scale targets without pods.

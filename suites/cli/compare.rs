@@ -178,6 +178,7 @@ fn a_release_that_cannot_run_a_setting_is_named() {
 #[test]
 fn a_comparison_shows_the_notes_and_writes_no_page_after_an_error() {
     let notes = stderr(&kube_lockstep(&EXAMPLE).assert().code(0));
+    let notes = notes.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(notes.contains("sets no replicas, so it starts with 1"), "{notes}");
     let folder = tempfile::tempdir().expect("a folder can be made");
     let page = folder.path().join("page.html");

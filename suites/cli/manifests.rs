@@ -15,7 +15,7 @@ fn manifests_and_a_load_are_enough_for_a_prediction() {
         "php-apache  on the model of 1.37\nHPA php-apache scales Deployment php-apache from 1 to 10",
         " 1 → 4     scale-up limit",
         "10 at the end, 1 to 10 overall\n",
-        "note: examples/php-apache/hpa.yaml:2: new pods are ready after 10s",
+        "note: examples/php-apache/deployment.yaml:2: new pods are ready after 10s",
     ] {
         assert!(shown.contains(part), "{part}\n{shown}");
     }
@@ -82,7 +82,7 @@ fn wrong_options_and_manifests_exit_with_2() {
         (&["-f", text(empty.path())], "contains no files *.yaml"),
         (&["-f", "no/such/file.yaml"], "no/such/file.yaml: "),
         (&["-f", PHP_APACHE, "--hpa", "php-apach"], "did you mean `php-apache`?"),
-        (&["-f", PHP_APACHE, "--load", "cpus=1"], "no HPA scales on cpus"),
+        (&["-f", PHP_APACHE, "--load", "cpus=1"], "HPA php-apache does not scale on cpus"),
         (&["-f", PHP_APACHE, "--load", "cpu=fast"], "fast: expected a quantity"),
         (&["-f", PHP_APACHE, "--until=-5m"], "the value can't be negative"),
         (&["-f", PHP_APACHE, "scenario.yaml"], "cannot be used with"),
@@ -180,7 +180,7 @@ fn a_recorded_load_is_predicted_to_its_end() {
         ("cpu=csv(no-such-file.csv)", "the path is relative to the current folder"),
         (
             "cpu=csv(examples/php-apache/load.csv)",
-            "set `value` to one of cores, requests_per_second",
+            "add `value=COLUMN` with one of cores, requests_per_second",
         ),
     ] {
         let run = kube_lockstep(&["predict", "-f", PHP_APACHE, "--load", load]).assert().code(2);
@@ -212,7 +212,7 @@ fn a_load_in_another_unit_is_an_error_unless_its_unit_is_set() {
         kube_lockstep(&["predict", "-f", PHP_APACHE, "--load", &load]).assert()
     };
     let errors = stderr(&predict("").code(2));
-    for part in ["load.csv may have another unit: up to 90 cores", "hint: set `unit` to 1m"] {
+    for part in ["load.csv may have another unit: up to 90 cores", "hint: add `unit=1m`"] {
         assert!(errors.contains(part), "{part}\n{errors}");
     }
     predict(",unit=1m").code(0);
@@ -334,4 +334,157 @@ fn init_writes_the_scenario_of_a_vpa() {
     ] {
         assert!(shown.contains(part), "{part}\n{shown}");
     }
+}
+
+/// Runs `predict` on the example with loads, and returns its standard output and error.
+fn predict_with(loads: &[&str], code: i32) -> [String; 2] {
+    let mut command = kube_lockstep(&["predict", "-f", PHP_APACHE]);
+    for load in loads {
+        command.args(["--load", load]);
+    }
+    let run = command.assert().code(code);
+    [stdout(&run), stderr(&run)]
+}
+
+#[test]
+fn hints_for_loads_have_the_syntax_of_the_command_line() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let write = |name: &str, contents: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, contents).expect("a file can be written");
+        text(&path).to_owned()
+    };
+    let pods = write("pods.csv", "time,pod,cores\n0,a,1\n0,b,1\n60,a,1\n60,b,1\n");
+    let gaps = write("gaps.csv", "time,cores\n0,\n60,NaN\n");
+    let negative = write("negative.csv", "time,cores\n0,0.1\n60,-0.1\n");
+    for (load, expected) in [
+        (format!("cpu=csv({pods},value=cores)"), "`COLUMN=VALUE`, or add them up with `sum`\n"),
+        (format!("cpu=csv({pods})"), "hint: add `value=COLUMN` with one of pod, cores\n"),
+        (format!("cpu=total:csv({pods},value=cores,by=pod)"), "leave out `total:`"),
+        (format!("cpu=csv({gaps})"), "gaps.csv contains only gaps: no sample from 1970-01-01T"),
+        (format!("cpu=csv({negative})"), "negative.csv: the usage at 1m is negative: -100m\n"),
+    ] {
+        let [_, errors] = predict_with(&[&load], 2);
+        assert!(errors.contains(expected), "{load}\n{errors}");
+        assert!(!errors.contains("`sum: true`") && !errors.contains("series: {"), "{errors}");
+    }
+}
+
+#[test]
+fn recorded_loads_share_their_start() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let write = |name: &str, contents: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, contents).expect("a file can be written");
+        text(&path).to_owned()
+    };
+    let rows = |start: u32, value: &str| {
+        let row =
+            |minute: u32| format!("2025-05-06T{:02}:{:02}:00Z,{value}\n", minute / 60, minute % 60);
+        format!("time,value\n{}", (start..120).map(row).collect::<String>())
+    };
+    let cpu = write("cpu.csv", &rows(30, "0.5"));
+    let requests = write("requests.csv", &rows(0, "50"));
+    let hpa = write(
+        "hpa.yaml",
+        "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: php-apache}\n\
+         spec:\n  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: php-apache}\n  \
+         maxReplicas: 10\n  metrics:\n  - type: Resource\n    resource: {name: cpu, target: \
+         {type: Utilization, averageUtilization: 50}}\n  - type: Pods\n    pods: {metric: {name: \
+         requests}, target: {type: AverageValue, averageValue: 40}}\n",
+    );
+    let loads =
+        [format!("--load=cpu=total:csv({cpu})"), format!("--load=requests=csv({requests})")];
+    let deployment = format!("{PHP_APACHE}/deployment.yaml");
+    let options = ["predict", "-f", &hpa, "-f", &deployment, &loads[0], &loads[1]];
+    let shown = stdout(&kube_lockstep(&options).assert().code(0));
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["begins at 30m: t=0s is 2025-05-06T00:00:00Z, the first time of", "1h59m"] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    let other_day = fs::read_to_string(&requests).expect("the file").replace("05-06", "05-07");
+    let other_day = write("other.csv", &other_day);
+    let other = format!("--load=requests=csv({other_day})");
+    let options = ["predict", "-f", &hpa, "-f", &deployment, &loads[0], &other];
+    let errors = stderr(&kube_lockstep(&options).assert().code(2));
+    assert!(errors.contains("do not overlap") && errors.contains("`start=TIME`"), "{errors}");
+}
+
+#[test]
+fn replaced_pods_continue_the_series_of_pods() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("pods.csv");
+    let mut rows = "time,pod,cores\n".to_owned();
+    for minute in 0..60 {
+        let pods = if minute < 30 { ["a", "b", "c"] } else { ["d", "e", "f"] };
+        for pod in pods {
+            rows.push_str(&format!("{},web-{pod},0.1\n", minute * 60));
+        }
+    }
+    fs::write(&file, rows).expect("a file can be written");
+    let load = format!("--load=cpu=csv({},value=cores,by=pod)", text(&file));
+    let options = ["predict", "-f", PHP_APACHE, "--replicas", "3", &load];
+    let shown = stdout(&kube_lockstep(&options).assert().code(0));
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        shown.contains("6 series are of 3 pods") && shown.contains("from ordinal 3"),
+        "{shown}"
+    );
+    assert!(!shown.contains("failed"), "{shown}");
+}
+
+#[test]
+fn usage_by_container_and_percents_of_a_total_are_checked() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("percent.csv");
+    fs::write(&file, "time,value\n0,30\n60,70\n").expect("a file can be written");
+    let load = format!("cpu/php-apache=csv({})", text(&file));
+    let [_, errors] = predict_with(&[&load], 2);
+    let expected = "up to 70 cores, but container php-apache requests 200m";
+    assert!(errors.contains(expected), "{errors}");
+    let load = format!("cpu=total:csv({})", text(&file));
+    let [_, errors] = predict_with(&[&load], 2);
+    let expected = "up to 7 cores for each of 10 pods, but a pod requests 200m";
+    assert!(errors.contains(expected) && errors.contains("add `unit=1m` for milli"), "{errors}");
+}
+
+#[test]
+fn only_the_ticks_with_changes_are_shown() {
+    let options = ["predict", "-f", PHP_APACHE, LOAD[0], LOAD[1], "--changes"];
+    let shown = stdout(&kube_lockstep(&options).assert().code(0));
+    assert!(shown.contains(" 1 → 4 ") && !shown.contains("ticks like this"), "{shown}");
+    let run = kube_lockstep(&options).args(["--format", "json"]).assert().code(0);
+    let lines = json(&run);
+    let ticks = &lines[..lines.len() - 1];
+    assert!((3..20).contains(&ticks.len()), "{} ticks", ticks.len());
+    let first = &ticks[0];
+    assert_eq!((&first["namespace"], &first["hpa"]), (&"default".into(), &"php-apache".into()));
+    let metric = &first["metrics"][0];
+    assert_eq!((&metric["name"], &metric["target"]), (&"cpu".into(), &50.into()), "{first}");
+}
+
+#[test]
+fn a_recording_with_dates_has_clock_times() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("ticks.csv");
+    let load = "cpu=total:csv(examples/php-apache/load.csv,value=cores)";
+    let options = ["predict", "-f", PHP_APACHE, "--load", load, "--csv", text(&file)];
+    let shown = stdout(&kube_lockstep(&options).assert().code(0));
+    assert!(shown.contains("UTC") && shown.contains("05-06 09:00:15"), "{shown}");
+    let rows = fs::read_to_string(&file).expect("the CSV file");
+    assert!(rows.starts_with("tick,seconds,hpa,time,cpu,"), "{rows}");
+    assert!(rows.contains("2,15,php-apache,2025-05-06T09:00:15Z,"), "{rows}");
+}
+
+#[test]
+fn folders_are_read_with_and_without_their_folders() {
+    let run = kube_lockstep(&["predict", "-f", "examples"]).args(LOAD).assert().code(2);
+    let errors = stderr(&run);
+    assert!(errors.contains("hint: --recursive (-R) also reads the folders in it"), "{errors}");
+    let options = ["predict", "-f", "examples", "-R", "--hpa", "php-apache"];
+    kube_lockstep(&options).args(LOAD).assert().code(0);
+    let several = ["predict", "examples/php-apache/deployment.yaml"];
+    let errors = stderr(&kube_lockstep(&several).assert().code(2));
+    assert!(errors.contains("found several manifests"), "{errors}");
+    assert!(errors.contains("`kube-lockstep predict -f FILE` reads manifests"), "{errors}");
 }

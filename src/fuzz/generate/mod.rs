@@ -68,6 +68,8 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
         namespace: Arc::from("default"),
         hpas,
         notes: Vec::new(),
+        manifest_notes: Vec::new(),
+        clock: None,
         workload,
         other_targets,
         other_pods,

@@ -68,7 +68,7 @@ impl Section {
                 p.note { b { "Known disagreement: " } (known.reason) " (" (known.field) ")" }
             }
             @for note in &outcome.notes {
-                p.note { b { "Note: " } (outcome.path) ":" (note.line) ": " (note.what) }
+                p.note { b { "Note: " } (note.place(&outcome.path)) ": " (note.what) }
             }
             (figures(run.as_ref(), templates))
             @if let Some(run) = &vpa { (run.html(templates)) }
@@ -99,7 +99,7 @@ impl Section {
                 p.note { b { "The run ends early: " } (why) }
             }
             @for note in &free.notes {
-                p.note { b { "Note: " } (scenario.path) ":" (note.line) ": " (note.what) }
+                p.note { b { "Note: " } (note.place(&scenario.path)) ": " (note.what) }
             }
             (figures(run.as_ref(), templates))
         };

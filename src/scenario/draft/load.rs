@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::str::FromStr;
 
 use serde_json::{Value, json};
 
+use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 use crate::scenario::recorded::{Recorded, RecordedSource};
-use crate::scenario::recording::RecordingError;
-use crate::scenario::resolve::{Reader, recorded_length};
 use crate::scenario::text::{
     Amount as PositiveQuantity, AnyQuantity, Duration, Form, PercentText, PositiveDuration,
 };
@@ -23,9 +23,11 @@ const FORMS: &str = "a quantity such as 300m, a percentage of the request such a
                      csv(FILE), prometheus(FILE), openMetrics(FILE) or noise(10%,VALUE)";
 
 /// The name of a metric, and the part of it that a load or a request is for:
-/// `cpu`, `cpu/CONTAINER`, `queue{queue=orders}`.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// `cpu`, `cpu/CONTAINER`, `queue{queue=orders}`, each possibly of one HPA: `web:cpu`.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Subject {
+    /// The HPA: `NAME` or `NAMESPACE/NAME`. None: all HPAs.
+    pub(super) hpa: Option<String>,
     pub(super) name: String,
     /// The container, for cpu and memory.
     pub(super) container: Option<String>,
@@ -75,29 +77,55 @@ pub struct RequestOption {
 }
 
 impl Load {
+    /// Checks that a recording by pod is the usage of each pod.
+    fn check_by(&self) -> Result<(), String> {
+        let Some(by) = self.recorded().and_then(|recorded| recorded.by.as_ref()) else {
+            return Ok(());
+        };
+        let instead = if self.total {
+            "leave out `total:`".to_owned()
+        } else if let Some(container) = &self.subject.container {
+            format!("leave out `/{container}`")
+        } else {
+            return Ok(());
+        };
+        Err(format!(
+            "by={by} gives each pod its own series: {instead}, or add up the series with `sum` in \
+             place of by={by}"
+        ))
+    }
+
     /// The total of a resource: quantities, each from a time on. They are not checked.
     #[must_use]
     pub fn total_steps(resource: &str, steps: impl IntoIterator<Item = (Time, String)>) -> Load {
         let change = |(at, value)| Change { at, amount: Amount::Quantity(value) };
-        let subject =
-            Subject { name: resource.to_owned(), container: None, labels: BTreeMap::new() };
+        let subject = Subject { name: resource.to_owned(), ..Subject::default() };
         Load { subject, total: true, shape: Shape::Steps(steps.into_iter().map(change).collect()) }
     }
 
-    /// The end of a prediction that shows the load: ten minutes after its last change, after two
-    /// waves, or at the end of the recording.
-    pub(super) fn end(&self, read: Reader<'_>) -> Result<Span, RecordingError> {
-        self.shape.end(read)
+    /// The end of a prediction that shows the load: ten minutes after its last change, or after two
+    /// waves. None: the load is recorded.
+    pub(super) fn end(&self) -> Option<Span> {
+        self.shape.end()
+    }
+
+    /// The recorded signal. None: the load is not recorded.
+    pub(super) fn recorded(&self) -> Option<&Recorded> {
+        match self.shape.without_noise() {
+            Shape::Recorded(recorded) => Some(recorded),
+            _ => None,
+        }
+    }
+
+    /// The largest constant value in milli-units. None: the load is recorded or in percent.
+    pub(super) fn peak(&self) -> Option<i64> {
+        let amounts = self.shape.amounts();
+        amounts.iter().filter_map(|amount| amount.milli()).max()
     }
 
     /// The path of the recorded load, to be changed. None: it is not recorded.
     pub fn path_mut(&mut self) -> Option<&mut String> {
         self.shape.path_mut()
-    }
-
-    /// Returns true if the load is recorded, so that it has a length.
-    pub(super) fn is_recorded(&self) -> bool {
-        self.shape.is_recorded()
     }
 
     /// Returns true if the load depends on the request of the pods.
@@ -113,17 +141,37 @@ impl Load {
 
 impl Shape {
     /// The end of a prediction that shows the load.
-    fn end(&self, read: Reader<'_>) -> Result<Span, RecordingError> {
-        let after = |span: Span| Span(span.0.saturating_add(AFTER_THE_LAST_CHANGE.0));
-        Ok(match self {
-            Shape::Constant(_) => AFTER_THE_LAST_CHANGE,
+    fn end(&self) -> Option<Span> {
+        let after = |span: Span| Some(Span(span.0.saturating_add(AFTER_THE_LAST_CHANGE.0)));
+        match self {
+            Shape::Constant(_) => Some(AFTER_THE_LAST_CHANGE),
             Shape::Steps(changes) | Shape::Ramp(changes) => {
                 after(changes.last().map_or(Span::ZERO, |change| change.at.since_start()))
             }
             Shape::Sine { period, .. } => after(Span(period.0.saturating_mul(2))),
-            Shape::Recorded(recorded) => recorded_length(recorded, read)?,
-            Shape::Noisy { of, .. } => of.end(read)?,
-        })
+            Shape::Recorded(_) => None,
+            Shape::Noisy { of, .. } => of.end(),
+        }
+    }
+
+    fn without_noise(&self) -> &Shape {
+        match self {
+            Shape::Noisy { of, .. } => of,
+            shape => shape,
+        }
+    }
+
+    /// The amounts that the load is given by.
+    fn amounts(&self) -> Vec<&Amount> {
+        match self {
+            Shape::Constant(amount) => vec![amount],
+            Shape::Steps(changes) | Shape::Ramp(changes) => {
+                changes.iter().map(|change| &change.amount).collect()
+            }
+            Shape::Sine { mean, amplitude, .. } => vec![mean, amplitude],
+            Shape::Recorded(_) => Vec::new(),
+            Shape::Noisy { of, .. } => of.amounts(),
+        }
     }
 
     fn path_mut(&mut self) -> Option<&mut String> {
@@ -134,25 +182,8 @@ impl Shape {
         }
     }
 
-    fn is_recorded(&self) -> bool {
-        match self {
-            Shape::Recorded(_) => true,
-            Shape::Noisy { of, .. } => of.is_recorded(),
-            _ => false,
-        }
-    }
-
     fn is_relative(&self) -> bool {
-        let relative = |amount: &Amount| matches!(amount, Amount::Percent(_));
-        match self {
-            Shape::Constant(amount) => relative(amount),
-            Shape::Steps(changes) | Shape::Ramp(changes) => {
-                changes.iter().any(|change| relative(&change.amount))
-            }
-            Shape::Sine { mean, amplitude, .. } => relative(mean) || relative(amplitude),
-            Shape::Recorded(_) => false,
-            Shape::Noisy { of, .. } => of.is_relative(),
-        }
+        self.amounts().iter().any(|amount| matches!(amount, Amount::Percent(_)))
     }
 
     fn signal(&self, request: i64) -> Value {
@@ -193,6 +224,14 @@ impl Shape {
 }
 
 impl Amount {
+    /// The quantity in milli-units. None: it is a percentage.
+    fn milli(&self) -> Option<i64> {
+        match self {
+            Amount::Quantity(text) => Some(Quantity::parse(text).ok()?.milli()),
+            Amount::Percent(_) => None,
+        }
+    }
+
     fn value(&self, request: i64) -> String {
         match self {
             Amount::Quantity(text) => text.clone(),
@@ -223,6 +262,11 @@ impl FromStr for Load {
         if load.is_relative() && !load.subject.is_resource() {
             return Err(format!("{value}: only cpu and memory have requests: write an amount"));
         }
+        let negative = |amount: &&Amount| amount.milli().is_some_and(|milli| milli < 0);
+        if load.subject.is_resource() && load.shape.amounts().iter().any(negative) {
+            return Err(format!("{value}: usage can't be negative"));
+        }
+        load.check_by()?;
         Ok(load)
     }
 }
@@ -245,6 +289,51 @@ impl Subject {
     pub(super) fn is_resource(&self) -> bool {
         matches!(&*self.name, "cpu" | "memory")
     }
+
+    /// Returns true if the subject is of all HPAs, or of one of these.
+    pub(super) fn is_of(&self, hpas: &[HpaName]) -> bool {
+        self.hpa.as_ref().is_none_or(|hpa| hpas.iter().any(|it| it.is(hpa)))
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(hpa) = &self.hpa {
+            write!(f, "{hpa}:")?;
+        }
+        f.write_str(&self.name)?;
+        if let Some(container) = &self.container {
+            write!(f, "/{container}")?;
+        }
+        if !self.labels.is_empty() {
+            let labels = self.labels.iter().map(|(name, value)| format!("{name}={value}"));
+            write!(f, "{{{}}}", labels.collect::<Vec<_>>().join(","))?;
+        }
+        Ok(())
+    }
+}
+
+/// The name of an HPA in the manifests.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct HpaName {
+    pub(super) namespace: Option<String>,
+    pub(super) name: String,
+}
+
+impl HpaName {
+    /// Returns true if a user means this HPA by `NAME` or `NAMESPACE/NAME`.
+    pub(super) fn is(&self, text: &str) -> bool {
+        *text == self.name || text == self.to_string()
+    }
+}
+
+impl fmt::Display for HpaName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{namespace}/{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
 }
 
 /// Splits `NAME=VALUE`, `NAME/CONTAINER=VALUE` or `NAME{LABEL=VALUE,…}=VALUE`.
@@ -265,13 +354,18 @@ fn assignment<'t>(text: &'t str, example: &str) -> Result<(Subject, &'t str), St
     if name.is_empty() || value.is_empty() {
         return Err(expected());
     }
+    // The name of a metric can contain a colon as well: it is compared with the metrics of HPAs.
+    let (hpa, name) = match name.split_once(':') {
+        Some((hpa, name)) if !hpa.is_empty() && !name.is_empty() => (Some(hpa.to_owned()), name),
+        _ => (None, name),
+    };
     let (name, container) = match name.split_once('/') {
         Some((resource @ ("cpu" | "memory"), container)) if !container.is_empty() => {
             (resource, Some(container.to_owned()))
         }
         _ => (name, None),
     };
-    Ok((Subject { name: name.to_owned(), container, labels }, value))
+    Ok((Subject { hpa, name: name.to_owned(), container, labels }, value))
 }
 
 fn label_values(text: &str) -> Result<BTreeMap<String, String>, String> {
@@ -292,7 +386,7 @@ fn shape(text: &str) -> Result<Shape, String> {
         return Err(format!("{text}: a `)` is missing at the end"));
     };
     match name {
-        "steps" => changes(arguments).map(Shape::Steps),
+        "steps" => steps(arguments).map(Shape::Steps),
         "ramp" => changes(arguments).map(Shape::Ramp),
         "sine" => sine(arguments),
         "csv" => recorded(RecordedSource::Csv, arguments),
@@ -300,6 +394,18 @@ fn shape(text: &str) -> Result<Shape, String> {
         "openMetrics" => recorded(RecordedSource::OpenMetrics, arguments),
         "noise" => noise(arguments),
         _ => Err(format!("{name}(…) is unknown: expected {FORMS}")),
+    }
+}
+
+/// Reads `0s:2,5m:8`, which begins at 0s.
+fn steps(text: &str) -> Result<Vec<Change>, String> {
+    let steps = changes(text)?;
+    match steps.first().filter(|first| first.at != Time::ZERO) {
+        None => Ok(steps),
+        Some(first) => Err(format!(
+            "the first step is at {}: add the value before it, for example steps(0s:0,{text})",
+            first.at
+        )),
     }
 }
 
@@ -504,6 +610,10 @@ mod tests {
         let subject = |text: &str| text.parse::<Load>().expect("a load").subject;
         let app = subject("cpu/app=1");
         assert_eq!((&*app.name, app.container.as_deref()), ("cpu", Some("app")));
+        let web = subject("shop/web:cpu/app=1");
+        assert_eq!((web.hpa.as_deref(), &*web.name), (Some("shop/web"), "cpu"));
+        assert_eq!(web.to_string(), "shop/web:cpu/app");
+        assert_eq!(subject("web:cpu=60%").hpa.as_deref(), Some("web"));
         let queue = subject("queue/length{queue=orders,zone=\"a\"}=30");
         assert_eq!(queue.name, "queue/length");
         let labels = [("queue", "orders"), ("zone", "a")];
@@ -527,6 +637,11 @@ mod tests {
             ("cpu=sine(mean=1,period=1m)", "the amplitude of the sine is missing"),
             ("cpu=sine(1,2)", "expected NAME=VALUE"),
             ("cpu=sine(mean=1,amplitud=2)", "amplitud is unknown"),
+            ("cpu=steps(5m:8)", "add the value before it, for example steps(0s:0,5m:8)"),
+            ("cpu=-300m", "-300m: usage can't be negative"),
+            ("memory=total:steps(0s:1Gi,1m:-1Gi)", "usage can't be negative"),
+            ("cpu=total:csv(a.csv,by=pod)", "by=pod gives each pod its own series: leave out `tot"),
+            ("cpu/app=noise(1%,csv(a.csv,by=pod))", "leave out `/app`, or add up the series with"),
             ("queue{a=b=3", "a `}` is missing"),
             ("queue{a}=3", "a: expected LABEL=VALUE"),
         ] {

@@ -8,13 +8,14 @@ mod objects;
 mod pods;
 mod recommender;
 mod usage;
+mod validation;
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use self::load::AFTER_THE_LAST_CHANGE;
+use self::load::{AFTER_THE_LAST_CHANGE, HpaName, Subject};
 pub use self::load::{Load, RequestOption, days_as_hours};
 pub use self::objects::ManifestFile;
 use self::objects::{Object, Objects, same_namespace, without_server_fields};
@@ -25,11 +26,15 @@ use super::defaults::APP;
 use super::error::{Error, suggest};
 use super::kinds::{API_VERSION, BUILT_IN};
 use super::recording::RecordingError;
-use super::resolve::{Reader, SingleHpa, single_hpa, single_vpa};
+use super::resolve::{Reader, SingleHpa, recorded_length, single_hpa, single_vpa};
+use super::resolved::ManifestNote;
 use super::write;
 use crate::model::api::{MetricSpec, Requests};
 use crate::model::quantity::Quantity;
 use crate::model::time::Span;
+
+/// The kinds of the autoscalers.
+const KINDS: [&str; 2] = ["HorizontalPodAutoscaler", "VerticalPodAutoscaler"];
 
 /// What a user says in addition to the manifests.
 #[derive(Clone, Debug, Default)]
@@ -99,6 +104,8 @@ pub struct Draft {
     pub line: usize,
     /// Assumptions that a reader should know.
     pub notes: Vec<String>,
+    /// Assumptions about the manifest of the target.
+    pub manifest_notes: Vec<ManifestNote>,
     /// Values that the prediction depends on, and that neither manifests nor options contain.
     pub missing: Vec<Missing>,
     fields: Map<String, Value>,
@@ -162,28 +169,27 @@ pub fn draft(
     let (mut used_objects, mut list) = (BTreeSet::new(), Vec::new());
     let hpas = select(&objects.hpas, &options.hpas, Kind::Hpa)?;
     let hpas = hpas.into_iter().map(Hpa::read).collect::<Result<Vec<_>, _>>()?;
+    let vpas = select(&objects.vpas, &options.vpas, Kind::Vpa)?;
+    let vpas = vpas.into_iter().map(read_vpa).collect::<Result<Vec<_>, _>>()?;
+    let options = &find_autoscalers(&hpas, &vpas, options)?;
     let groups = by_target(hpas);
-    let of_hpas = &DraftOptions { until: Some(end(options, read)?), ..options.clone() };
     for group in &groups {
         let target = objects.others.iter().position(|object| group[0].scales(object));
         used_objects.extend(target);
-        list.push(of_group(group, target.map(|index| &objects.others[index]), of_hpas)?);
+        let target = target.map(|index| &objects.others[index]);
+        list.push(of_group(group, target, options, read)?);
     }
-    let vpas = select(&objects.vpas, &options.vpas, Kind::Vpa)?;
     if let (Some(_), true) = (options.startup, list.is_empty() && !vpas.is_empty()) {
         let what = "--startup is for HPAs: the recommender of VPAs ignores start-up".to_owned();
         return Err(DraftError::Options { what, hint: Some("leave it out".to_owned()) });
     }
     // HPAs that are not predicted matter for a note only, so errors in them are ignored.
     let all_hpas: Vec<Hpa> = objects.hpas.iter().filter_map(|it| Hpa::read(it).ok()).collect();
-    for object in vpas {
-        let vpa = read_vpa(object)?;
-        let until = Some(recommender::end(options, read)?);
-        let of_vpas = &DraftOptions { until, ..options.clone() };
+    for vpa in &vpas {
         let target = objects.others.iter().position(|object| vpa.targets(object));
         used_objects.extend(target);
         let target = target.map(|index| &objects.others[index]);
-        list.push(recommender::of_vpa(&vpa, target, &all_hpas, of_vpas)?);
+        list.push(recommender::of_vpa(vpa, target, &all_hpas, options, read)?);
     }
     check_loads(&list, &groups, options)?;
     let others = objects.others.iter().enumerate();
@@ -214,7 +220,8 @@ fn check_kinds(
         (false, Some(_)) => Some("VPAs are not supported here; `kube-lockstep predict` has them"),
         _ => None,
     };
-    Err(DraftError::Options { what, hint: hint.map(str::to_owned) })
+    let hint = hint.map(str::to_owned).or_else(|| kinds_hint(objects));
+    Err(DraftError::Options { what, hint })
 }
 
 /// Groups HPAs of the same target.
@@ -239,8 +246,8 @@ fn read_vpa(object: &Object) -> Result<Vpa, DraftError> {
 
 /// A valid HPA.
 struct Hpa {
+    name: HpaName,
     object: Object,
-    namespace: Option<String>,
     hpa: SingleHpa,
 }
 
@@ -249,29 +256,23 @@ impl Hpa {
         let mut object = object.clone();
         without_server_fields(&mut object.node);
         let hpa = single_hpa(&object.node).map_err(|problems| object.problems(problems))?;
-        Ok(Hpa { namespace: object.namespace(), object, hpa })
+        let name = HpaName { namespace: object.namespace(), name: hpa.name.to_string() };
+        Ok(Hpa { name, object, hpa })
     }
 
     fn has_same_target(&self, other: &Hpa) -> bool {
         let (one, other_target) = (&self.hpa.target, &other.hpa.target);
-        self.namespace == other.namespace
+        self.name.namespace == other.name.namespace
             && (&one.kind, &one.group, &one.name)
                 == (&other_target.kind, &other_target.group, &other_target.name)
     }
 
     fn scales(&self, object: &Object) -> bool {
         let target = &self.hpa.target;
-        same_namespace(self.namespace.as_ref(), object.namespace().as_ref())
+        same_namespace(self.name.namespace.as_ref(), object.namespace().as_ref())
             && object.kind() == target.kind
             && object.group() == target.group
             && object.name() == *target.name
-    }
-
-    fn full_name(&self) -> String {
-        match &self.namespace {
-            Some(namespace) => format!("{namespace}/{}", self.hpa.name),
-            None => self.hpa.name.to_string(),
-        }
     }
 }
 
@@ -290,10 +291,69 @@ fn select<'o>(
     let found: Vec<&Object> = objects.iter().filter(matches).collect();
     let names: Vec<String> = objects.iter().map(Object::full_name).collect();
     if found.is_empty() {
-        let hint = suggest(name, names.iter().map(String::as_str));
+        let intro = format!("the {kind}s are");
+        let hint = among(name, &intro, names.iter().map(String::as_str));
         return Err(DraftError::Options { what: format!("there is no {kind} {name}"), hint });
     }
     Ok(found)
+}
+
+/// The kinds of the manifests if none is an HPA; one of them may be misspelt.
+fn kinds_hint(objects: &Objects) -> Option<String> {
+    let kinds: BTreeSet<String> = objects.others.iter().map(Object::kind).collect();
+    let similar = |kind: &String| {
+        let hint = suggest(kind, KINDS).filter(|hint| hint.starts_with("did you mean"))?;
+        Some(format!("the kind {kind} is unknown: {hint}"))
+    };
+    match kinds.iter().find_map(similar) {
+        Some(misspelt) => Some(misspelt),
+        None if kinds.is_empty() => None,
+        None => Some(format!("the kinds are {}", Vec::from_iter(kinds).join(", "))),
+    }
+}
+
+/// Finds the autoscalers of loads and requests (`web:cpu`). Colons in names of metrics are kept.
+fn find_autoscalers(
+    hpas: &[Hpa],
+    vpas: &[Vpa],
+    options: &DraftOptions,
+) -> Result<DraftOptions, DraftError> {
+    let mut options = options.clone();
+    let known: Vec<HpaName> =
+        hpas.iter().map(|it| it.name.clone()).chain(vpas.iter().map(Vpa::full_name)).collect();
+    let metrics: BTreeSet<&str> =
+        hpas.iter().flat_map(|hpa| &hpa.hpa.metrics).filter_map(metric_name).collect();
+    let of_loads = options.loads.iter_mut().map(|load| &mut load.subject);
+    let of_requests = options.requests.iter_mut().map(|request| &mut request.subject);
+    for subject in of_loads.chain(of_requests) {
+        let Some(hpa) = &subject.hpa else { continue };
+        let whole = format!("{hpa}:{}", subject.name);
+        let is_known = known.iter().any(|it| it.is(hpa));
+        if metrics.contains(&*whole) || (!is_known && !subject.is_resource()) {
+            *subject = Subject { hpa: None, name: whole, ..subject.clone() };
+        } else if !is_known {
+            let names: Vec<String> = known.iter().map(HpaName::to_string).collect();
+            let hint = among(hpa, "the autoscalers are", names.iter().map(String::as_str));
+            let kind = if vpas.is_empty() { "HPA" } else { "HPA or VPA" };
+            let what = format!("{subject}: there is no {kind} {hpa}");
+            return Err(DraftError::Options { what, hint });
+        }
+    }
+    for (index, load) in options.loads.iter().enumerate() {
+        if options.loads[..index].iter().any(|other| other.subject == load.subject) {
+            let what = format!("--load {} is given twice", load.subject);
+            let hint = Some("each metric has one load: add the values up".to_owned());
+            return Err(DraftError::Options { what, hint });
+        }
+    }
+    Ok(options)
+}
+
+/// `did you mean …?`, or all names.
+fn among<'n>(typed: &str, intro: &str, names: impl IntoIterator<Item = &'n str>) -> Option<String> {
+    let names: Vec<&str> = names.into_iter().collect();
+    let similar = suggest(typed, names.iter().copied()).filter(|hint| hint.starts_with("did"));
+    similar.or_else(|| (!names.is_empty()).then(|| format!("{intro} {}", names.join(", "))))
 }
 
 /// Rejects loads that no autoscaler uses.
@@ -308,21 +368,55 @@ fn check_loads(
     else {
         return Ok(());
     };
-    let metrics = groups.iter().flatten().flat_map(|hpa| &hpa.hpa.metrics);
-    let mut names: BTreeSet<&str> = metrics.filter_map(metric_name).collect();
-    let has_vpa = drafts.iter().any(|draft| draft.kind == Kind::Vpa);
-    if has_vpa {
-        names.extend(["cpu", "memory"]);
-    }
-    let subject = &load.subject;
-    let what = if names.contains(&*subject.name) {
-        format!("the labels of the load of {} match no metric of an HPA", subject.name)
-    } else if groups.is_empty() {
-        format!("a VPA has no use for {}, which has a load", subject.name)
-    } else {
-        format!("no HPA scales on {}, which has a load", subject.name)
+    let Subject { hpa: only, name, labels, .. } = &load.subject;
+    let hpas: Vec<&Hpa> = groups
+        .iter()
+        .flatten()
+        .filter(|hpa| only.as_ref().is_none_or(|only| hpa.name.is(only)))
+        .collect();
+    let metrics = || hpas.iter().flat_map(|hpa| &hpa.hpa.metrics);
+    let same_name = |metric: &&MetricSpec| metric_name(metric) == Some(name);
+    let subjects = |metrics: Vec<&MetricSpec>| -> BTreeSet<String> {
+        metrics.into_iter().filter_map(subject_of).map(|it| it.to_string()).collect()
     };
-    Err(DraftError::Options { what, hint: suggest(&subject.name, names) })
+    if metrics().any(|metric| same_name(&metric)) {
+        let of_name = subjects(metrics().filter(same_name).collect());
+        let of_name: Vec<&str> = of_name.iter().map(String::as_str).collect();
+        let labels = Subject { labels: labels.clone(), ..Subject::default() };
+        let what = format!("no HPA scales on {name} with the labels {labels}");
+        let hint = Some(format!("the HPA has the metric {}", of_name.join(", ")));
+        return Err(DraftError::Options { what, hint });
+    }
+    let has_vpa = drafts.iter().any(|draft| draft.kind == Kind::Vpa);
+    if hpas.is_empty() && has_vpa {
+        let what = format!("a VPA has no use for {name}, which has a load");
+        let hint = among(name, "there are loads for", ["cpu", "memory"]);
+        return Err(DraftError::Options { what, hint });
+    }
+    let hpa = match hpas.as_slice() {
+        [only] => format!("HPA {}", only.name),
+        _ => "no HPA".to_owned(),
+    };
+    let verb = if hpas.len() == 1 { "does not scale" } else { "scales" };
+    let mut names = subjects(metrics().collect());
+    names.extend(has_vpa.then(|| ["cpu", "memory"].map(str::to_owned)).into_iter().flatten());
+    let hint = among(name, "there are loads for", names.iter().map(String::as_str));
+    let what = format!("{hpa} {verb} on {name}, which has a load");
+    Err(DraftError::Options { what, hint })
+}
+
+/// The subject of a load for a metric.
+fn subject_of(metric: &MetricSpec) -> Option<Subject> {
+    let name = metric_name(metric)?.to_owned();
+    let identifier = [
+        metric.pods.as_ref().map(|it| &it.metric),
+        metric.object.as_ref().map(|it| &it.metric),
+        metric.external.as_ref().map(|it| &it.metric),
+    ];
+    let identifier = identifier.into_iter().flatten().next();
+    let labels = identifier.map(|it| usage::required_labels(it.selector.as_ref()));
+    let container = metric.container_resource.as_ref().map(|it| it.container.to_string());
+    Some(Subject { hpa: None, name, container, labels: labels.unwrap_or_default() })
 }
 
 fn metric_name(metric: &MetricSpec) -> Option<&str> {
@@ -339,38 +433,51 @@ fn of_group(
     group: &[Hpa],
     target: Option<&Object>,
     options: &DraftOptions,
+    read: Reader<'_>,
 ) -> Result<Draft, DraftError> {
     let first = &group[0];
     let (kind, name) = (&first.hpa.target.kind, &*first.hpa.target.name);
     let built_in = BUILT_IN.iter().any(|known| known.kind == *kind);
+    if let Some((object, problems)) = target.map(|object| (object, validation::problems(object)))
+        && !problems.is_empty()
+    {
+        return Err(object.problems(problems).into());
+    }
     let mut pods = match target.map(Pods::read) {
         Some(Err(error)) if built_in => return Err(error.into()),
         Some(Ok(pods)) => pods,
         Some(Err(_)) | None => Pods::default(),
     };
-    let (mut missing, mut notes) = (Vec::new(), Vec::new());
-    check_containers(&pods, kind, name, options)?;
-    apply_requests(&mut pods, &options.requests);
+    let (mut missing, mut of_target) = (Vec::new(), Vec::new());
+    let names: Vec<HpaName> = group.iter().map(|hpa| hpa.name.clone()).collect();
+    let most = group.iter().map(|hpa| hpa.hpa.max_replicas).max().unwrap_or(1);
+    check_containers(&pods, &format!("{kind} {name}"), &names, options)?;
+    apply_requests(&mut pods, &names, &options.requests);
     let metric_specs: Vec<_> = group.iter().flat_map(|hpa| hpa.hpa.metrics.clone()).collect();
-    let mut usage = Usage::new(&options.loads, &mut pods, options.examples);
+    let context = usage::Context { hpas: &names, most_replicas: most, examples: options.examples };
+    let mut usage = Usage::new(&options.loads, &mut pods, context);
     let metrics = usage.of(&metric_specs);
     let used_loads = std::mem::take(&mut usage.used);
-    let (of_usage, more_notes) = (std::mem::take(&mut usage.missing), usage.notes);
+    let until = end(options, &used_loads, read)?;
+    let (of_usage, notes) = (std::mem::take(&mut usage.missing), std::mem::take(&mut usage.notes));
+    let more_notes = usage.of_target;
     let replicas = options.replicas.or(pods.replicas);
     if target.is_none() && options.replicas.is_none() {
         let what = format!("{kind} {name}, which the HPA scales, is not in the manifests");
         let flag = "--filename with its manifest, or --replicas 3 (at the start)".to_owned();
         missing.push(Missing { what, flag });
     } else if replicas.is_none() {
-        notes.push(format!("{kind} {name} sets no replicas, so it starts with 1; see --replicas"));
+        let what = format!("{kind} {name} sets no replicas, so it starts with 1; see --replicas");
+        of_target.push(what);
     }
     missing.extend(of_usage);
-    notes.extend(more_notes);
+    of_target.extend(namespace_note(first, target));
+    of_target.extend(more_notes);
     let mut workload = Map::new();
     workload.insert("replicas".to_owned(), replicas.unwrap_or(1).into());
     let fields = pods.to_fields(name);
     workload.extend(fields.into_iter().map(|(name, value)| (name.to_owned(), value)));
-    if let Some(ready) = startup(&pods, options, &mut notes) {
+    if let Some(ready) = startup(&pods, options, &mut of_target) {
         workload.insert("startup".to_owned(), json!({ "ready": ready.to_string() }));
     }
     if kind == "StatefulSet" {
@@ -382,14 +489,32 @@ fn of_group(
     missing.dedup();
     Ok(Draft {
         kind: Kind::Hpa,
-        name: first.full_name(),
+        name: first.name.to_string(),
         file: first.object.file.clone(),
         line: first.object.node.line,
         notes,
+        manifest_notes: target.map_or_else(Vec::new, |target| target.notes(of_target)),
         missing,
-        fields: fields_of(group, workload, metrics, options.until.unwrap_or_default()),
+        fields: fields_of(group, workload, metrics, until),
         used_loads,
     })
+}
+
+/// A note on a target without a namespace, which is assumed to be in that of the HPA.
+fn namespace_note(hpa: &Hpa, target: Option<&Object>) -> Option<String> {
+    let namespaces = (hpa.name.namespace.as_ref(), target?.namespace());
+    let (one, other) = (&hpa.hpa.name, &hpa.hpa.target.name);
+    let kind = &hpa.hpa.target.kind;
+    match namespaces {
+        (Some(namespace), None) => Some(format!(
+            "{kind} {other} sets no namespace, and is assumed to be in {namespace} like HPA {one}"
+        )),
+        (None, Some(namespace)) => Some(format!(
+            "{kind} {other} is in namespace {namespace}; HPA {one} sets none, and is assumed to be \
+             in the same one"
+        )),
+        _ => None,
+    }
 }
 
 /// The fields of the scenario.
@@ -437,22 +562,24 @@ fn startup(pods: &Pods, options: &DraftOptions, notes: &mut Vec<String>) -> Opti
     Some(*delay)
 }
 
-fn end(options: &DraftOptions, read: Reader<'_>) -> Result<Span, DraftError> {
+/// The end of a prediction that shows the used loads.
+fn end(options: &DraftOptions, used: &[usize], read: Reader<'_>) -> Result<Span, DraftError> {
     if let Some(until) = options.until {
         return Ok(until);
     }
-    let mut last = Span::ZERO;
-    for load in &options.loads {
-        last = last.max(end_of(load, read)?);
-    }
-    Ok(if last > Span::ZERO { last } else { AFTER_THE_LAST_CHANGE })
+    let loads = || used.iter().map(|index| &options.loads[*index]);
+    let recorded = recorded_end(loads(), read)?;
+    let last = loads().filter_map(Load::end).max().max(recorded);
+    Ok(last.filter(|last| *last > Span::ZERO).unwrap_or(AFTER_THE_LAST_CHANGE))
 }
 
-/// The end of a prediction of an HPA that shows the load.
-fn end_of(load: &Load, read: Reader<'_>) -> Result<Span, DraftError> {
-    load.end(read).map_err(|error| {
-        let RecordingError { what, hint } = error;
-        let hint = hint.map(|hint| hint.replace("to the scenario", "to the current folder"));
+/// The end of the recorded loads among some loads. None: none is recorded.
+fn recorded_end<'l>(
+    loads: impl Iterator<Item = &'l Load>,
+    read: Reader<'_>,
+) -> Result<Option<Span>, DraftError> {
+    recorded_length(loads.filter_map(Load::recorded), read).map_err(|error| {
+        let RecordingError { what, hint } = error.on_a_command_line();
         DraftError::Options { what, hint }
     })
 }
@@ -460,8 +587,8 @@ fn end_of(load: &Load, read: Reader<'_>) -> Result<Span, DraftError> {
 /// Checks that the containers of loads and requests exist, if the manifest of the target is known.
 fn check_containers(
     pods: &Pods,
-    kind: &str,
-    name: &str,
+    target: &str,
+    hpas: &[HpaName],
     options: &DraftOptions,
 ) -> Result<(), DraftError> {
     if pods.containers.is_empty() {
@@ -469,19 +596,20 @@ fn check_containers(
     }
     let of_loads = options.loads.iter().map(|load| &load.subject);
     let of_requests = options.requests.iter().map(|request| &request.subject);
-    let named = of_loads.chain(of_requests).filter_map(|subject| subject.container.as_deref());
+    let of_hpas = of_loads.chain(of_requests).filter(|subject| subject.is_of(hpas));
+    let named = of_hpas.filter_map(|subject| subject.container.as_deref());
     let known = || pods.containers.iter().chain(&pods.init_containers).map(|it| &*it.name);
     match named.into_iter().find(|container| known().all(|it| it != *container)) {
         None => Ok(()),
         Some(unknown) => {
-            let what = format!("{kind} {name} has no container {unknown}");
-            Err(DraftError::Options { what, hint: suggest(unknown, known()) })
+            let what = format!("{target} has no container {unknown}");
+            Err(DraftError::Options { what, hint: among(unknown, "it has", known()) })
         }
     }
 }
 
 /// Sets the requests of the options. A request of a pod replaces those of all its containers.
-fn apply_requests(pods: &mut Pods, requests: &[RequestOption]) {
+fn apply_requests(pods: &mut Pods, hpas: &[HpaName], requests: &[RequestOption]) {
     if pods.containers.is_empty() {
         pods.containers.push(PodContainer {
             name: APP.into(),
@@ -490,7 +618,7 @@ fn apply_requests(pods: &mut Pods, requests: &[RequestOption]) {
             sidecar: false,
         });
     }
-    for RequestOption { subject, quantity } in requests {
+    for RequestOption { subject, quantity } in requests.iter().filter(|it| it.subject.is_of(hpas)) {
         // The text was checked when the option was read.
         let Ok(quantity) = Quantity::parse(quantity) else { continue };
         let all = pods.containers.iter_mut().chain(&mut pods.init_containers);

@@ -2,6 +2,7 @@
 
 use crate::scenario::error::{Error, Problem};
 use crate::scenario::node::{Kind, Node};
+use crate::scenario::resolved::ManifestNote;
 use crate::scenario::yaml;
 
 /// A file with manifests.
@@ -64,6 +65,12 @@ impl Object {
     /// The namespace. None: the manifest leaves it open.
     pub(super) fn namespace(&self) -> Option<String> {
         Some(self.text(&["metadata", "namespace"])).filter(|namespace| !namespace.is_empty())
+    }
+
+    /// Notes on the object.
+    pub(super) fn notes(&self, list: Vec<String>) -> Vec<ManifestNote> {
+        let (file, line) = (&self.file, self.node.line);
+        list.into_iter().map(|what| ManifestNote { file: file.clone(), line, what }).collect()
     }
 
     pub(super) fn problems(&self, mut problems: Vec<Problem>) -> Error {

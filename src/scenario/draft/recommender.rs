@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::load::{AFTER_THE_LAST_CHANGE, Load};
+use super::load::{AFTER_THE_LAST_CHANGE, HpaName, Load};
 use super::objects::{Object, same_namespace};
 use super::pods::{PodContainer, Pods};
 use super::{Draft, DraftError, DraftOptions, Hpa, Kind, Missing, check_containers};
@@ -45,11 +45,8 @@ impl Vpa {
         self.vpa.target.api_version.split_once('/').map_or("", |(group, _)| group)
     }
 
-    fn full_name(&self) -> String {
-        match &self.namespace {
-            Some(namespace) => format!("{namespace}/{}", self.vpa.name),
-            None => self.vpa.name.to_string(),
-        }
+    pub(super) fn full_name(&self) -> HpaName {
+        HpaName { namespace: self.namespace.clone(), name: self.vpa.name.to_string() }
     }
 
     /// Returns true if a container has a recommendation.
@@ -72,27 +69,19 @@ impl Vpa {
     }
 }
 
-/// The end of the predictions of VPAs: the longest recorded load, or [`DAYS`].
-pub(super) fn end(options: &DraftOptions, read: Reader<'_>) -> Result<Span, DraftError> {
+/// The end of the prediction of a VPA: that of its recorded loads, or [`DAYS`].
+fn end(options: &DraftOptions, used: &[usize], read: Reader<'_>) -> Result<Span, DraftError> {
     if let Some(until) = options.until {
         return Ok(until);
     }
-    let loads: Vec<&Load> =
-        options.loads.iter().filter(|load| RESOURCES.contains(&&*load.subject.name)).collect();
-    let longest = |loads: &[&Load]| -> Result<Option<Span>, DraftError> {
-        let ends = loads.iter().map(|load| super::end_of(load, read));
-        Ok(ends.collect::<Result<Vec<_>, _>>()?.into_iter().max())
-    };
-    let recorded: Vec<&Load> = loads.iter().copied().filter(|it| it.is_recorded()).collect();
-    match longest(&recorded)? {
-        Some(end) => Ok(end),
-        None => {
-            let end = longest(&loads)?.unwrap_or(DAYS);
-            // A load that changes until the usual end needs no time after it.
-            let is_later = end.0 > DAYS.0 + AFTER_THE_LAST_CHANGE.0;
-            Ok(if is_later { end } else { DAYS })
-        }
+    let loads = || used.iter().map(|index| &options.loads[*index]);
+    if let Some(end) = super::recorded_end(loads(), read)? {
+        return Ok(end);
     }
+    let end = loads().filter_map(Load::end).max().unwrap_or(DAYS);
+    // A load that changes until the usual end needs no time after it.
+    let is_later = end.0 > DAYS.0 + AFTER_THE_LAST_CHANGE.0;
+    Ok(if is_later { end } else { DAYS })
 }
 
 /// Drafts the scenario of a VPA. `hpas` are the HPAs of the manifests.
@@ -101,6 +90,7 @@ pub(super) fn of_vpa(
     target: Option<&Object>,
     hpas: &[Hpa],
     options: &DraftOptions,
+    read: Reader<'_>,
 ) -> Result<Draft, DraftError> {
     let (kind, name) = (&*vpa.vpa.target.kind, &*vpa.vpa.target.name);
     let built_in = kind == "CronJob" || BUILT_IN.iter().any(|known| known.kind == kind);
@@ -109,11 +99,12 @@ pub(super) fn of_vpa(
         Some(Ok(pods)) => pods,
         Some(Err(_)) | None => Pods::default(),
     };
-    check_containers(&pods, kind, name, options)?;
+    let names = [vpa.full_name()];
+    check_containers(&pods, &format!("{kind} {name}"), &names, options)?;
     if pods.containers.is_empty() {
         pods.containers = named_containers(&options.loads);
     }
-    apply_requests(&mut pods, &options.requests);
+    apply_requests(&mut pods, &names, &options.requests);
     let (mut missing, mut notes) = (Vec::new(), Vec::new());
     let replicas = options.replicas.or(pods.replicas);
     if target.is_none() && options.replicas.is_none() {
@@ -139,14 +130,15 @@ pub(super) fn of_vpa(
     };
     let entries: Vec<Value> = RESOURCES.iter().filter_map(|it| usage.of(it)).collect();
     let Usage { used: used_loads, missing, notes, .. } = usage;
-    let until = options.until.unwrap_or(DAYS);
+    let until = end(options, &used_loads, read)?;
     let fields = fields_of(vpa, workload(&pods, name, replicas.unwrap_or(1)), entries, until);
     Ok(Draft {
         kind: Kind::Vpa,
-        name: vpa.full_name(),
+        name: vpa.full_name().to_string(),
         file: vpa.object.file.clone(),
         line: vpa.object.node.line,
         notes,
+        manifest_notes: Vec::new(),
         missing,
         fields,
         used_loads,
@@ -237,10 +229,19 @@ struct Usage<'a> {
 impl Usage<'_> {
     /// The usage of a resource.
     fn of(&mut self, resource: &str) -> Option<Value> {
-        let loads: Vec<usize> = (0..self.loads.len())
-            .filter(|index| self.loads[*index].subject.name == resource)
+        let names = [self.vpa.full_name()];
+        let mut loads: Vec<usize> = (0..self.loads.len())
+            .filter(|index| {
+                let subject = &self.loads[*index].subject;
+                subject.name == resource && subject.is_of(&names)
+            })
             .collect();
         self.used.extend(&loads);
+        // The loads of one VPA take precedence over those of all.
+        let is_of_one = |index: &usize| self.loads[*index].subject.hpa.is_some();
+        if loads.iter().any(is_of_one) {
+            loads.retain(is_of_one);
+        }
         if let [only] = self.pods.containers.as_slice() {
             let name = only.name.to_string();
             return self.of_one(resource, &loads, &name);
@@ -376,7 +377,7 @@ fn feedback(vpa: &Vpa, hpas: &[Hpa]) -> Option<String> {
     let target = &vpa.vpa.target;
     let is_same = |hpa: &&Hpa| {
         let other = &hpa.hpa.target;
-        same_namespace(vpa.namespace.as_ref(), hpa.namespace.as_ref())
+        same_namespace(vpa.namespace.as_ref(), hpa.name.namespace.as_ref())
             && (&*other.kind, &*other.group, &*other.name)
                 == (&*target.kind, vpa.group(), &*target.name)
     };

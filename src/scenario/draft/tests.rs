@@ -85,7 +85,9 @@ fn a_draft_has_the_target_and_the_load() {
     assert_eq!(scenario.until.since_start(), Span::from_secs(900));
     let text = draft.to_yaml();
     assert!(text.contains("limit: \"1\""), "{text}");
-    assert!(draft.notes.iter().any(|note| note.contains("ready after 20s")), "{:?}", draft.notes);
+    let notes = &draft.manifest_notes;
+    let startup = notes.iter().find(|note| note.what.contains("ready after 20s"));
+    assert_eq!(startup.map(|note| (&*note.file, note.line)), Some(("web.yaml", 2)), "{notes:?}");
 }
 
 #[test]
@@ -166,7 +168,7 @@ fn usage_is_in_the_container_that_the_hpa_scales_on() {
         .replace("type: Resource", "type: ContainerResource")
         .replace("resource: {name: cpu,", "containerResource: {name: cpu, container: mesh,");
     let deployment =
-        DEPLOYMENT.to_owned() + "      - {name: mesh, resources: {requests: {cpu: 1}}}\n";
+        DEPLOYMENT.to_owned() + "      - {name: mesh, image: m, resources: {requests: {cpu: 1}}}\n";
     let text = |load: &str| {
         let drafts = drafts(&[&hpa, &deployment], &options(&[load]));
         scenario(&drafts.list[0]);
@@ -192,7 +194,9 @@ fn series_have_labels_that_the_selector_of_the_hpa_matches() {
     assert!(text.contains("series: [{labels: {queue: orders}, value: \"300\"}]"), "{text}");
     scenario(&drafts.list[0]);
     let wrong = error(&[&hpa, DEPLOYMENT], &options(&["queue{queue=mail}=300"]));
-    assert!(wrong.starts_with("the labels of the load of queue match no metric"), "{wrong}");
+    let expected = "no HPA scales on queue with the labels {queue=mail}; the HPA has the metric \
+                    queue{queue=orders}";
+    assert_eq!(wrong, expected);
 }
 
 #[test]
@@ -203,12 +207,51 @@ fn errors_have_positions_in_the_manifests() {
         (HPA.replace("minReplicas: 2", "minReplicas: 20"), String::new(), "web.yaml:8:"),
         (HPA.to_owned(), DEPLOYMENT.replace("500m", "5 GB"), "web.yaml:14:37: expected a quantity"),
         (HPA.to_owned(), DEPLOYMENT.replace("replicas: 3", "replicas: x"), "web.yaml:6:13: "),
+        (
+            HPA.to_owned(),
+            DEPLOYMENT.replace("requests: {cpu: 500m}", "requests: {cpu: '2'}"),
+            "web.yaml:14:37: the API server rejects this Deployment: \
+             spec.template.spec.containers[0].resources.requests: Invalid value: \"2\": must be \
+             less than or equal to cpu limit of 1",
+        ),
+        (
+            HPA.to_owned(),
+            DEPLOYMENT.replace("matchLabels: {app: web}", "matchLabels: {app: api}"),
+            "web.yaml:9:24: the API server rejects this Deployment: spec.template.metadata.labels: \
+             Invalid value: {\"app\":\"web\",\"tier\":\"front\"}: `selector` does not match",
+        ),
+        (
+            HPA.to_owned(),
+            DEPLOYMENT.replace("  selector: {matchLabels: {app: web}}\n", ""),
+            "web.yaml:6:3: the API server rejects this Deployment: spec.selector: Required value",
+        ),
+        (
+            HPA.to_owned(),
+            DEPLOYMENT.replace("replicas: 3", "replicas: -3"),
+            "web.yaml:6:13: the API server rejects this Deployment: spec.replicas: Invalid value",
+        ),
+        (
+            HPA.to_owned(),
+            DEPLOYMENT.replace("image: example.org/web", "imag: example.org/web"),
+            "containers[0].imag\"\n  hint: did you mean `image`?",
+        ),
+        (
+            HPA.to_owned(),
+            DEPLOYMENT.replace("        image: example.org/web\n", ""),
+            "containers[0].image: Required value",
+        ),
+        (
+            HPA.replace("HorizontalPodAutoscaler", "HorizontalPodAutoScaler"),
+            DEPLOYMENT.to_owned(),
+            "the kind HorizontalPodAutoScaler is unknown: did you mean `HorizontalPodAutoscaler`?",
+        ),
         ("a: {{ .Values.a }}\n".to_owned(), String::new(), "helm template"),
         ("name: web\n".to_owned(), String::new(), "expected an object of the Kubernetes API"),
         (
             String::new(),
             DEPLOYMENT.to_owned(),
-            "there is no HorizontalPodAutoscaler and no VerticalPodAutoscaler in web.yaml",
+            "there is no HorizontalPodAutoscaler and no VerticalPodAutoscaler in web.yaml, \
+             web.yaml; the kinds are Deployment",
         ),
         (
             "apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenario\n".to_owned(),
@@ -222,7 +265,101 @@ fn errors_have_positions_in_the_manifests() {
     let unknown = error(&[HPA, DEPLOYMENT], &options(&["cpu/ap=1"]));
     assert_eq!(unknown, "Deployment web has no container ap; did you mean `app`?");
     let unused = error(&[HPA, DEPLOYMENT], &options(&["cpus=1"]));
-    assert_eq!(unused, "no HPA scales on cpus, which has a load; did you mean `cpu`?");
+    assert_eq!(unused, "HPA web does not scale on cpus, which has a load; did you mean `cpu`?");
+}
+
+/// A second HPA and its Deployment.
+fn api() -> (String, String) {
+    let rename =
+        |text: &str| text.replace("name: web", "name: api").replace("app: web", "app: api");
+    (rename(HPA), rename(DEPLOYMENT))
+}
+
+/// The usage of cpu in the scenario of each draft.
+fn usage(drafts: &Drafts) -> Vec<String> {
+    drafts.list.iter().map(|draft| draft.fields["metrics"]["resource"][0].to_string()).collect()
+}
+
+#[test]
+fn a_load_can_be_of_one_hpa() {
+    let (api_hpa, api) = api();
+    let manifests = [HPA, DEPLOYMENT, &api_hpa, &api];
+    let found = drafts(&manifests, &options(&["cpu=60%", "api:cpu=total:4", "web:cpu=200m"]));
+    assert_eq!(
+        usage(&found),
+        [r#"{"name":"cpu","perPod":"200m"}"#, r#"{"name":"cpu","load":"4","limit":"1"}"#,]
+    );
+    let found = drafts(&manifests, &options(&["cpu=60%", "api:cpu=total:4"]));
+    assert_eq!(usage(&found)[0], r#"{"name":"cpu","perPod":"300m"}"#);
+    let request = "api:cpu=2".parse().expect("a request");
+    let of_api = DraftOptions { requests: vec![request], ..options(&["cpu=50%"]) };
+    let expected = [r#"{"name":"cpu","perPod":"250m"}"#, r#"{"name":"cpu","perPod":"1000m"}"#];
+    assert_eq!(usage(&drafts(&manifests, &of_api)), expected);
+    let unknown = error(&manifests, &options(&["wep:cpu=4"]));
+    assert_eq!(unknown, "wep:cpu: there is no HPA wep; did you mean `web`?");
+}
+
+#[test]
+fn names_of_metrics_can_contain_colons() {
+    let hpa = HPA.replace(
+        "resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}",
+        "external: {metric: {name: 'web:requests:rate5m'}, target: {type: Value, value: 5}}",
+    );
+    let hpa = hpa.replace("type: Resource", "type: External");
+    let found = drafts(&[&hpa, DEPLOYMENT], &options(&["web:requests:rate5m=9"]));
+    assert!(found.list[0].missing.is_empty(), "{:?}", found.list[0].missing);
+    let found = drafts(&[&hpa, DEPLOYMENT], &options(&["web:web:requests:rate5m=9"]));
+    assert!(found.list[0].missing.is_empty(), "{:?}", found.list[0].missing);
+}
+
+#[test]
+fn loads_that_do_not_fit_have_a_message() {
+    let queue = HPA.replace(
+        "resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}",
+        "external: {metric: {name: queue}, target: {type: Value, value: 5}}",
+    );
+    let queue = queue.replace("type: Resource", "type: External");
+    for (hpa, loads, expected) in [
+        (
+            HPA,
+            &["memory=1Gi", "cpu=1"][..],
+            "HPA web does not scale on memory, which has a load; there are loads for cpu",
+        ),
+        (HPA, &["cpus=1"], "HPA web does not scale on cpus, which has a load; did you mean `cpu`?"),
+        (HPA, &["cpu=1", "cpu=2"], "--load cpu is given twice; each metric has one load: add the"),
+        (HPA, &["cpu/sidecar=1"], "Deployment web has no container sidecar; it has app"),
+        (
+            &queue,
+            &["queue{queue=other}=1"],
+            "no HPA scales on queue with the labels {queue=other}; the HPA has the metric queue",
+        ),
+    ] {
+        let found = error(&[hpa, DEPLOYMENT], &options(loads));
+        assert!(found.starts_with(expected), "{found}");
+    }
+}
+
+#[test]
+fn a_load_in_another_unit_has_a_note() {
+    for (load, expected) in [
+        ("cpu=300", "--load cpu: 300 for a pod is far more than the request of 500m; 300m are"),
+        ("cpu=total:800", "--load cpu: 80 for each of 10 pods is far more than the request"),
+        ("cpu=300m", ""),
+        ("cpu=total:8", ""),
+    ] {
+        let notes = &drafts(&[HPA, DEPLOYMENT], &options(&[load])).list[0].notes;
+        let found = notes.iter().find(|note| note.starts_with("--load"));
+        let found = found.map(String::as_str).unwrap_or_default();
+        assert!(found.starts_with(expected) && found.is_empty() == expected.is_empty(), "{found}");
+    }
+}
+
+#[test]
+fn an_open_namespace_has_a_note() {
+    let hpa = HPA.replace("{name: web}", "{name: web, namespace: shop}");
+    let notes = &drafts(&[&hpa, DEPLOYMENT], &options(&["cpu=1"])).list[0].manifest_notes;
+    let expected = "Deployment web sets no namespace, and is assumed to be in shop like HPA web";
+    assert!(notes.iter().any(|note| note.what == expected), "{notes:?}");
 }
 
 const VPA: &str = "

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::Missing;
-use super::load::Load;
+use super::load::{HpaName, Load, Subject};
 use super::pods::Pods;
 use crate::model::api::{
     ContainerResourceMetricSource, LabelSelector, MetricIdentifier, MetricSpec, MetricTarget,
@@ -13,18 +13,34 @@ use crate::model::api::{
 };
 use crate::model::quantity::{Format, Quantity};
 
+/// Usage of cpu above this many times the request is probably in another unit.
+const MOST_TIMES_CPU: i64 = 50;
+/// Usage of memory below this part of the request is probably in another unit.
+const LEAST_PART_OF_MEMORY: i64 = 10_000;
+
 /// Builds the metrics of a scenario.
 pub(super) struct Usage<'a> {
     pub(super) loads: &'a [Load],
     pub(super) pods: &'a mut Pods,
-    /// Whether a metric without a load has its target as its value, so that the user can edit it.
-    pub(super) examples: bool,
+    context: Context<'a>,
     /// The indices of the loads of this scenario's metrics.
     pub(super) used: Vec<usize>,
     pub(super) missing: Vec<Missing>,
     pub(super) notes: Vec<String>,
+    /// Notes on the manifest of the target.
+    pub(super) of_target: Vec<String>,
     resource: Vec<Value>,
     others: BTreeMap<&'static str, Vec<Value>>,
+}
+
+/// The HPAs whose metrics get loads.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) hpas: &'a [HpaName],
+    /// The upper limit of the replicas.
+    pub(super) most_replicas: i32,
+    /// Whether a metric without a load has its target as its value, so that the user can edit it.
+    pub(super) examples: bool,
 }
 
 /// The value of a metric.
@@ -34,14 +50,15 @@ struct Found {
 }
 
 impl<'a> Usage<'a> {
-    pub(super) fn new(loads: &'a [Load], pods: &'a mut Pods, examples: bool) -> Usage<'a> {
+    pub(super) fn new(loads: &'a [Load], pods: &'a mut Pods, context: Context<'a>) -> Usage<'a> {
         Usage {
             loads,
             pods,
-            examples,
+            context,
             used: Vec::new(),
             missing: Vec::new(),
             notes: Vec::new(),
+            of_target: Vec::new(),
             resource: Vec::new(),
             others: BTreeMap::new(),
         }
@@ -81,13 +98,11 @@ impl<'a> Usage<'a> {
         let of_containers = metrics.iter().filter_map(|it| it.container_resource.as_ref());
         let of_containers: Vec<&ContainerResourceMetricSource> =
             of_containers.filter(|it| *it.name == *resource).collect();
-        let loads: Vec<usize> = (0..self.loads.len())
-            .filter(|index| self.loads[*index].subject.name == resource)
-            .collect();
         let asked = !of_pod.is_empty() || !of_containers.is_empty();
         if !asked {
             return;
         }
+        let loads = self.applicable(|load| load.subject.name == resource);
         if of_pod.iter().any(|target| target.average_utilization.is_some()) {
             self.check_requests(resource, None);
         }
@@ -96,7 +111,6 @@ impl<'a> Usage<'a> {
                 self.check_requests(resource, Some(&source.container));
             }
         }
-        self.used.extend(&loads);
         if loads.is_empty() {
             self.missing_resource(resource, &of_pod, &of_containers);
             return;
@@ -120,10 +134,27 @@ impl<'a> Usage<'a> {
         self.add_containers(resource, &loads, &of_containers);
     }
 
+    /// The loads that apply to these HPAs. The loads of one HPA take precedence over the others.
+    fn applicable(&mut self, matches: impl Fn(&Load) -> bool) -> Vec<usize> {
+        let all: Vec<usize> = (0..self.loads.len())
+            .filter(|index| {
+                let load = &self.loads[*index];
+                load.subject.is_of(self.context.hpas) && matches(load)
+            })
+            .collect();
+        self.used.extend(&all);
+        let of_one = |index: &usize| self.loads[*index].subject.hpa.is_some();
+        match all.iter().any(of_one) {
+            true => all.into_iter().filter(of_one).collect(),
+            false => all,
+        }
+    }
+
     /// Usage in the first container.
     fn shared(&mut self, resource: &str, load: &Load) -> Value {
         let request = self.pods.request(resource, load.subject.container.as_deref());
         self.check_relative(resource, load, request);
+        self.note_on_unit(load, request);
         let signal = load.signal(request.unwrap_or(0));
         if !load.total {
             return json!({ "name": resource, "perPod": signal });
@@ -132,7 +163,7 @@ impl<'a> Usage<'a> {
         // More memory than the limit would end the container, but cpu is throttled.
         if let Some(limit) = self.pods.limit(resource).filter(|_| resource == "cpu") {
             let limit = Quantity::from_milli(limit, Format::DecimalSI).to_string();
-            self.notes.push(format!("a pod uses at most its cpu limit, {limit}"));
+            self.of_target.push(format!("a pod uses at most its cpu limit, {limit}"));
             entry["limit"] = json!(limit);
         }
         entry
@@ -161,6 +192,7 @@ impl<'a> Usage<'a> {
             let name = load.subject.container.as_deref().or(first).unwrap_or("app").to_owned();
             let request = self.pods.request(resource, Some(&name));
             self.check_relative(resource, load, request);
+            self.note_on_unit(load, request);
             containers.insert(name, load.signal(request.unwrap_or(0)));
         }
         for source in asked.iter().filter(|it| !containers.contains_key(&*it.container)) {
@@ -213,6 +245,34 @@ impl<'a> Usage<'a> {
         }
     }
 
+    /// Adds a note on a load that is probably in another unit, such as 300 in place of 300m.
+    fn note_on_unit(&mut self, load: &Load, request: Option<i64>) {
+        let pods = if load.total { i64::from(self.context.most_replicas.max(1)) } else { 1 };
+        let (Some(peak), Some(request)) = (load.peak(), request.filter(|it| *it > 0)) else {
+            return;
+        };
+        let usage = peak / pods;
+        let shown = |milli: i64| Quantity::from_milli(milli, Format::DecimalSI);
+        let each = match pods {
+            1 => "a pod".to_owned(),
+            pods => format!("each of {pods} pods"),
+        };
+        let Subject { name, .. } = &load.subject;
+        let (comparison, example) = match &**name {
+            "cpu" if usage / MOST_TIMES_CPU > request => ("more than", "300m are 300 millicores"),
+            "memory" if peak > 0 && usage < request / LEAST_PART_OF_MEMORY => {
+                ("less than", "300Mi are 300 MiB")
+            }
+            _ => return,
+        };
+        self.notes.push(format!(
+            "--load {}: {} for {each} is far {comparison} the request of {}; {example}",
+            load.subject,
+            shown(usage),
+            shown(request),
+        ));
+    }
+
     fn missing_resource(
         &mut self,
         resource: &str,
@@ -228,7 +288,7 @@ impl<'a> Usage<'a> {
             ),
         };
         self.missing.push(Missing { what, flag });
-        if !self.examples {
+        if !self.context.examples {
             return;
         }
         if let Some(source) = of_containers.first().filter(|_| of_pod.is_empty()) {
@@ -254,11 +314,10 @@ impl<'a> Usage<'a> {
             of_metric && (load.subject.labels.is_empty() || load.subject.labels == labels)
         };
         // A load with labels takes precedence.
-        let found = (0..self.loads.len())
-            .filter(|index| matches(&self.loads[*index]))
-            .max_by_key(|index| !self.loads[*index].subject.labels.is_empty());
+        let found = self.applicable(matches);
+        let found =
+            found.into_iter().max_by_key(|index| !self.loads[*index].subject.labels.is_empty());
         if let Some(index) = found {
-            self.used.push(index);
             let load = &self.loads[index];
             return Some(Found { signal: load.signal(0), total: load.total });
         }
@@ -266,7 +325,7 @@ impl<'a> Usage<'a> {
         let what = format!("there is no load of {name}");
         self.missing.push(Missing { what, flag: form.replace("NAME", name) });
         let example = || Found { signal: at_target(target, None).into(), total: false };
-        self.examples.then(example)
+        self.context.examples.then(example)
     }
 
     fn add_pods(&mut self, metric: &MetricIdentifier, target: &MetricTarget) {

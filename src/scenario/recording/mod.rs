@@ -4,15 +4,18 @@
 //! OpenMetrics text is read here: the maintained parsers either have a copyleft license or do not
 //! know the time stamps of OpenMetrics.
 
+mod clock;
 mod csv;
 mod open_metrics;
 mod prometheus;
+mod slots;
 mod timestamp;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use self::timestamp::Timestamp;
+pub(super) use self::clock::{Clock, Used};
+pub use self::timestamp::Timestamp;
 use super::error::suggest;
 use super::recorded::{Recorded, RecordedSample, RecordedSource};
 use crate::model::time::{Span, Time};
@@ -32,7 +35,42 @@ pub struct RecordingError {
     pub hint: Option<String>,
 }
 
+/// Parts of messages about signals of scenarios, and the same on a command line.
+const ON_A_COMMAND_LINE: [(&str, &str); 12] = [
+    ("`series: {LABEL: VALUE}`", "`LABEL=VALUE`"),
+    ("`series: {COLUMN: VALUE}`", "`COLUMN=VALUE`"),
+    ("`sum: true`", "`sum`"),
+    ("set `value` to one of", "add `value=COLUMN` with one of"),
+    ("set `start`, or leave it out", "add `start=TIME`, or leave it out"),
+    ("set `start` on each", "add `start=TIME` to each"),
+    (
+        "set `unit` to 1m for millicores, to 10m for percent of a core, or to 1 if",
+        "add `unit=1m` for millicores, `unit=10m` for percent of a core, or `unit=1` if",
+    ),
+    ("set `unit` to 1Mi for MiB, or to 1 if", "add `unit=1Mi` for MiB, or `unit=1` if"),
+    ("relative to the scenario", "relative to the current folder"),
+    ("`by` requires `perPod`", "`by` requires the usage or a metric of pods"),
+    ("`hold` sets", "`hold=5m` sets"),
+    ("check `unit`", "check the unit (`unit=1m`)"),
+];
+
+/// A message about a signal of a scenario in the syntax of `--load`.
+#[must_use]
+pub fn on_a_command_line(message: &str) -> String {
+    let replace =
+        |text: String, (of_scenario, of_load): &(&str, &str)| text.replace(of_scenario, of_load);
+    ON_A_COMMAND_LINE.iter().fold(message.to_owned(), replace)
+}
+
 impl RecordingError {
+    /// The error in the syntax of `--load`.
+    #[must_use]
+    pub fn on_a_command_line(self) -> RecordingError {
+        let RecordingError { what, hint } = self;
+        let hint = hint.map(|hint| on_a_command_line(&hint));
+        RecordingError { what: on_a_command_line(&what), hint }
+    }
+
     pub(super) fn new(what: impl Into<String>) -> RecordingError {
         RecordingError { what: what.into(), hint: None }
     }
@@ -99,6 +137,8 @@ pub(super) struct Recording {
     first: Timestamp,
     last: Timestamp,
     path: String,
+    /// The number of series by pod, which may be more than the pods: pods are replaced.
+    by_pod: Option<usize>,
 }
 
 /// The signals of a recording.
@@ -107,8 +147,8 @@ pub(super) struct Signals {
     pub(super) common: Arc<[RecordedSample]>,
     /// The signals of the pods, in their order. Empty unless the recording is by pod.
     pub(super) pods: Vec<Arc<[RecordedSample]>>,
-    /// A note on times without samples.
-    pub(super) note: Option<String>,
+    /// Notes on times without samples, and on replaced pods.
+    pub(super) notes: Vec<String>,
 }
 
 impl Recording {
@@ -136,30 +176,31 @@ impl Recording {
         let (Some(first), Some(last)) = (firsts.min(), lasts.max()) else {
             return Err(within(RecordingError::new(" contains no samples")));
         };
-        let series = select(recorded, all).map_err(within)?;
-        Ok(Recording { series, first, last, path })
+        let mut series = select(recorded, all).map_err(within)?;
+        let by_pod = recorded.by.as_ref().map(|_| series.len());
+        if by_pod.is_some() {
+            series = slots::assign(series);
+        }
+        Ok(Recording { series, first, last, path, by_pod })
     }
 
-    /// The time from the start to the last sample.
-    pub(super) fn length(&self, recorded: &Recorded) -> Result<Span, RecordingError> {
-        Ok(Span(self.last.since(self.start(recorded)?).max(0)))
-    }
-
-    fn start(&self, recorded: &Recorded) -> Result<Timestamp, RecordingError> {
-        let Some(text) = &recorded.start else { return Ok(self.first) };
-        Timestamp::parse(text).ok_or_else(|| {
-            let what = format!("start: expected a time, found {text:?}");
-            RecordingError::new(what).hint(timestamp::EXAMPLE)
-        })
+    /// The time from t=0 to the last sample.
+    pub(super) fn length(&self, start: Timestamp) -> Span {
+        Span(self.last.since(start).max(0))
     }
 
     /// The signals from t=0 to `until`.
     pub(super) fn signals(
         mut self,
         recorded: &Recorded,
+        clock: &Clock,
         until: Time,
     ) -> Result<Signals, RecordingError> {
-        let start = self.start(recorded)?;
+        let used = Used { recorded, recording: &self };
+        let start = clock.start(used)?;
+        let mut notes = Vec::from_iter(clock.note(used, start));
+        notes.extend(self.note_on_pods());
+        self.require_values()?;
         let window = Window {
             start,
             until,
@@ -184,8 +225,40 @@ impl Recording {
             let hint = format!("t=0s is {start}: set `start`, or leave it out");
             return Err(RecordingError::new(what).hint(hint));
         }
-        let note = note_on_gaps(&common, until, &self.path);
-        Ok(Signals { common, pods, note })
+        notes.extend(note_on_gaps(&common, until, &self.path));
+        Ok(Signals { common, pods, notes })
+    }
+
+    /// Fails if the recording has no value at all.
+    fn require_values(&self) -> Result<(), RecordingError> {
+        let mut all = self.series.iter().flat_map(|series| &series.samples);
+        if all.any(|raw| raw.value.is_finite()) {
+            return Ok(());
+        }
+        let Recording { path, first, last, .. } = self;
+        let what =
+            format!("{path} contains only gaps: no sample from {first} to {last} is a number");
+        Err(RecordingError::new(what).hint("check the query, or the column of the values"))
+    }
+
+    /// A note on the series of pods, and on the pods without one.
+    fn note_on_pods(&self) -> Option<String> {
+        let (series, pods) = (self.by_pod?, self.series.len());
+        let path = &self.path;
+        let of = |count: usize, noun: &str, plural: &str| match count {
+            1 => format!("1 {noun}"),
+            _ => format!("{count} {plural}"),
+        };
+        let assigned = if series == pods {
+            format!("{path}: {} of pods", of(series, "series", "series"))
+        } else {
+            format!(
+                "{path}: {series} series are of {}, because a series that begins when another one \
+                 ends continues it",
+                of(pods, "pod", "pods")
+            )
+        };
+        Some(format!("{assigned}; further pods, from ordinal {pods} on, have the mean"))
     }
 }
 

@@ -17,10 +17,14 @@ fn open_metrics() -> Recorded {
     Recorded::new(RecordedSource::OpenMetrics("load.txt".to_owned()))
 }
 
+fn read(recorded: &Recorded, text: &str) -> Result<Signals, RecordingError> {
+    let recording = Recording::read(recorded, text)?;
+    let clock = Clock::of([Used { recorded, recording: &recording }]);
+    recording.signals(recorded, &clock, Time::from_secs(3600))
+}
+
 fn signals(recorded: &Recorded, text: &str) -> Signals {
-    let read =
-        Recording::read(recorded, text).and_then(|it| it.signals(recorded, Time::from_secs(3600)));
-    read.unwrap_or_else(|error| panic!("{error:?}"))
+    read(recorded, text).unwrap_or_else(|error| panic!("{error:?}"))
 }
 
 /// `0s:1000 30s:- …`: the times and values in milli-units.
@@ -37,8 +41,7 @@ fn common(recorded: &Recorded, text: &str) -> String {
 }
 
 fn error(recorded: &Recorded, text: &str) -> String {
-    let read = Recording::read(recorded, text);
-    let read = read.and_then(|it| it.signals(recorded, Time::from_secs(3600)).map(drop));
+    let read = read(recorded, text).map(drop);
     let RecordingError { what, hint } = read.expect_err("the recording is invalid");
     format!("{what}; {}", hint.unwrap_or_default())
 }
@@ -82,7 +85,8 @@ fn empty_fields_and_missing_rows_are_gaps() {
     let text = "time,value\n0,1\n15,\n30,3\n45,4\n120,5\n135,6\n";
     let all = "0s:1000 15s:- 30s:3000 45s:4000 1m7.5s:- 2m:5000 2m15s:6000 2m37.5s:-";
     assert_eq!(common(&csv(text), text), all);
-    let note = signals(&csv(text), text).note.expect("a note");
+    let notes = signals(&csv(text), text).notes;
+    let [note] = notes.as_slice() else { panic!("one note: {notes:?}") };
     assert!(note.starts_with("load.csv: no sample from 15s to 30s, and in 2 more intervals"));
     let held = Recorded { hold: Some(Span::from_mins(2)), ..csv(text) };
     let all = "0s:1000 15s:- 30s:3000 45s:4000 2m:5000 2m15s:6000 4m15s:-";
@@ -123,7 +127,7 @@ fn invalid_csv_has_a_message() {
         ("time,value\nnoon,1\n", "load.csv:2: expected a time, found \"noon\"; for example 2025"),
         ("time,value\n0,1\n15,fast\n", "load.csv:3: expected a number or a quantity, found \"fast"),
         ("time,value\n0,1,2\n", "load.csv:2: expected 2 fields as in the header, found 3; "),
-        ("time,value\n0,\n15,\n", "load.csv has no sample between t=0s and t=1h"),
+        ("time,value\n0,\n15,NaN\n", "load.csv contains only gaps: no sample from 1970-01-01T00:0"),
     ] {
         let shown = error(&csv(text), text);
         assert!(shown.starts_with(expected), "{text}: {shown}");
@@ -216,4 +220,102 @@ fn invalid_open_metrics_text_has_a_message() {
         let shown = error(&open_metrics(), text);
         assert!(shown.starts_with(expected), "{text}: {shown}");
     }
+}
+
+const BY_POD: &str = "time,pod,cores\n\
+    0,web-a,1\n0,web-b,2\n600,web-a,1\n600,web-b,2\n1200,web-a,1\n1200,web-b,2\n\
+    1260,web-a,1\n1200,web-c,3\n1800,web-c,3\n2400,web-c,3\n1260,web-d,4\n1800,web-d,4\n\
+    2400,web-d,4\n1800,web-e,5\n2400,web-e,5\n";
+
+#[test]
+fn a_pod_that_replaces_another_one_continues_its_series() {
+    let by = Recorded {
+        by: Some("pod".to_owned()),
+        value: Some("cores".to_owned()),
+        hold: Some(Span::from_mins(15)),
+        ..csv("")
+    };
+    let Signals { pods, notes, .. } = signals(&by, BY_POD);
+    let pods: Vec<String> = pods.iter().map(|samples| shown_samples(samples)).collect();
+    let expected = [
+        // web-b ends before web-a, so web-c replaces it. web-a and web-d overlap for a moment.
+        "0s:1000 10m:1000 20m:1000 21m:4000 30m:4000 40m:4000 55m:-",
+        "0s:2000 10m:2000 20m:3000 30m:3000 40m:3000 55m:-",
+        "30m:5000 40m:5000 55m:-",
+    ];
+    assert_eq!(pods, expected);
+    assert_eq!(
+        notes[0],
+        "load.csv: 5 series are of 3 pods, because a series that begins when another one ends \
+         continues it; further pods, from ordinal 3 on, have the mean"
+    );
+}
+
+/// The first times of signals at t=0, or the error of the last one.
+fn starts(signals: &[(&Recorded, &str)]) -> Vec<Result<String, String>> {
+    let recordings: Vec<Recording> = signals
+        .iter()
+        .map(|(recorded, text)| Recording::read(recorded, text).expect("a recording"))
+        .collect();
+    let used: Vec<Used<'_>> = signals
+        .iter()
+        .zip(&recordings)
+        .map(|((recorded, _), recording)| Used { recorded, recording })
+        .collect();
+    let clock = Clock::of(used.iter().copied());
+    let start = |used: &Used<'_>| match clock.start(*used) {
+        Ok(start) => Ok(format!("{start} {}", clock.note(*used, start).unwrap_or_default())),
+        Err(error) => Err(format!("{}; {}", error.what, error.hint.unwrap_or_default())),
+    };
+    used.iter().map(start).collect()
+}
+
+#[test]
+fn recordings_share_their_start() {
+    let of = |path: &str| Recorded::new(RecordedSource::Csv(path.to_owned()));
+    let (cpu, requests) = (of("cpu.csv"), of("requests.csv"));
+    let late = "time,value\n2025-05-06T00:30:00Z,1\n2025-05-06T02:00:00Z,1\n";
+    let early = "time,value\n2025-05-06T00:00:00Z,9\n2025-05-06T01:00:00Z,9\n";
+    let zero = "2025-05-06T00:00:00Z ";
+    assert_eq!(
+        starts(&[(&cpu, late), (&requests, early)]),
+        [
+            Ok(format!(
+                "{zero}cpu.csv begins at 30m: t=0s is 2025-05-06T00:00:00Z, the first time of \
+                 requests.csv"
+            )),
+            Ok(zero.to_owned()),
+        ]
+    );
+    // Numbers that are no dates keep their own t=0.
+    let numbers = "time,value\n60,1\n120,1\n";
+    let own = Ok("1970-01-01T00:01:00Z ".to_owned());
+    assert_eq!(starts(&[(&cpu, numbers), (&requests, early)]), [own, Ok(zero.to_owned())]);
+    let start = Some("2025-05-06T00:45:00Z".to_owned());
+    let explicit = Recorded { start, ..cpu.clone() };
+    let note = "2025-05-06T00:45:00Z cpu.csv: t=0s is 2025-05-06T00:45:00Z (`start`), but in \
+                requests.csv it is 2025-05-06T00:00:00Z";
+    assert_eq!(starts(&[(&explicit, late), (&requests, early)])[0], Ok(note.to_owned()));
+}
+
+#[test]
+fn recordings_of_different_days_are_refused() {
+    let of = |path: &str| Recorded::new(RecordedSource::Csv(path.to_owned()));
+    let (monday, tuesday) = (of("monday.csv"), of("tuesday.csv"));
+    let one = "time,value\n2025-05-05T09:00:00Z,1\n2025-05-05T10:00:00Z,1\n";
+    let other = "time,value\n2025-05-06T09:00:00Z,1\n2025-05-06T10:00:00Z,1\n";
+    let found = starts(&[(&monday, one), (&tuesday, other)]);
+    assert_eq!(
+        found[1],
+        Err("the times of tuesday.csv and monday.csv do not overlap: it begins at \
+             2025-05-06T09:00:00Z, after the end at 2025-05-05T10:00:00Z; to align them \
+             deliberately, set `start` on each"
+            .to_owned())
+    );
+    let start = |text: &str| Some(text.to_owned());
+    let (monday, tuesday) = (
+        Recorded { start: start("2025-05-05T09:00:00Z"), ..monday },
+        Recorded { start: start("2025-05-06T09:00:00Z"), ..tuesday },
+    );
+    assert!(starts(&[(&monday, one), (&tuesday, other)]).iter().all(Result::is_ok));
 }

@@ -5,6 +5,8 @@ use std::fmt;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
+use crate::model::time::Span;
+
 /// Examples for messages.
 pub(super) const EXAMPLE: &str =
     "for example 2025-05-06T09:00:00Z, 2025-05-06T11:00:00+02:00, or a Unix time in seconds";
@@ -12,9 +14,12 @@ pub(super) const EXAMPLE: &str =
 /// Numbers from here on are milliseconds: in seconds, this is the year 5138.
 const MILLISECONDS: f64 = 1e11;
 
+/// 1980-01-01, in nanoseconds since 1970. Earlier times are numbers that are no dates.
+const FIRST_DATE: i64 = 315_532_800_000_000_000;
+
 /// A time in nanoseconds since 1970.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Timestamp(i64);
+pub struct Timestamp(i64);
 
 impl Timestamp {
     /// Reads RFC 3339, a date and time in UTC, or a Unix time in seconds or milliseconds.
@@ -35,6 +40,26 @@ impl Timestamp {
         // Microseconds, because a float has no more digits for present times.
         let micros = (seconds * 1e6).round();
         (micros.abs() < 9e15).then(|| Timestamp(micros as i64 * 1000))
+    }
+
+    /// Returns true if the time is a date, and not a small number such as the seconds since the
+    /// start of a test.
+    pub(super) fn is_date(self) -> bool {
+        self.0 >= FIRST_DATE
+    }
+
+    /// The time after a duration.
+    #[must_use]
+    pub fn plus(self, span: Span) -> Timestamp {
+        Timestamp(self.0.saturating_add(span.0))
+    }
+
+    /// The day and the time in UTC, to the second: `05-06 09:00:15`.
+    #[must_use]
+    pub fn of_day(self) -> String {
+        let second = self.0.div_euclid(1_000_000_000);
+        let found = jiff::Timestamp::from_second(second);
+        found.map_or_else(|_| self.to_string(), |it| it.strftime("%m-%d %H:%M:%S").to_string())
     }
 
     /// The nanoseconds since another time.

@@ -34,6 +34,7 @@ pub(super) use self::vpa::{SingleVpa, single_vpa};
 use super::decode;
 use super::decode::Decoded;
 use super::error::{Problem, suggest};
+use super::expectation::Expectation;
 use super::kinds::API_VERSION;
 use super::node::Node;
 use super::raw::ScenarioFile;
@@ -73,37 +74,33 @@ fn scenario(
     problems: &mut Problems,
 ) -> Option<Scenario> {
     head(&file.requirement, file.upstream.as_deref(), at, problems);
-    let (releases, until) = (file.releases, file.until);
-    let (flags, gates, gate_overrides) = controller::resolve(file, at, releases, problems);
+    let (flags, gates, gate_overrides) = controller::resolve(file, at, file.releases, problems);
     let mut hpas = Hpas::resolve(file, at, read, &gates, problems);
     let target = hpas.as_ref().and_then(Hpas::target);
     let workload = workload::resolve(&file.workload, at.key("workload"), target, problems);
     let others = target::others(file, at.key("otherTargets"), target, problems);
     let other_pods = other_pods::resolve(file, at.key("otherPods"), target, problems);
     let other_namespaces = other_namespaces::resolve(file, at, hpas.as_ref(), problems);
-    if let Some(hpas) = &mut hpas {
-        hpas.find_targets(&others, problems);
-    }
+    hpas.iter_mut().for_each(|hpas| hpas.find_targets(&others, problems));
     let none = Hpas::default();
     let known = hpas.as_ref().unwrap_or(&none);
     let reach = Reach::of(file, known.max_replicas(), flags.sync_period);
     let before = problems.len();
-    let mut recordings = Recordings::new(read, until);
+    let mut recordings = Recordings::new(read, file.until);
     let metrics = metrics::resolve(file, at.key("metrics"), reach, &mut recordings, problems);
     let metrics_are_sound = problems.len() == before;
-    units::check(&metrics, workload.as_ref(), known.max_replicas(), at.key("metrics"), problems);
+    let of_units = units::check(&metrics, workload.as_ref(), known.max_replicas(), at, problems);
     let context = ResolveContext {
         file,
         hpas: known,
         workload: workload.as_ref(),
         others: &others,
         reach,
-        until,
+        until: file.until,
     };
     let timeline = timeline::resolve(&context, at.key("timeline"), problems);
-    let ticks = most_ticks(file, flags.sync_period, at, problems);
-    let expect = expect::resolve(file, known, at.key("expect"), ticks, problems);
-    let mut notes = [known.notes(), recordings.into_notes()].concat();
+    let expect = expectations(file, known, flags.sync_period, at, problems);
+    let mut notes = [known.notes(), recordings.notes(), of_units].concat();
     if let Some(hpas) = hpas.as_mut().filter(|_| metrics_are_sound) {
         let asked = hpas.asked();
         notes.extend(served::check(asked, &metrics, &file.workload, &expect, problems));
@@ -115,12 +112,14 @@ fn scenario(
         requirement: file.requirement.trim().to_owned(),
         upstream: file.upstream.clone().unwrap_or_default(),
         covers: file.covers.clone(),
-        releases,
+        releases: file.releases,
         flags,
         explicit_flags: controller::given(file),
         gate_overrides,
         namespace: hpas.namespace(),
         notes,
+        manifest_notes: Vec::new(),
+        clock: recordings.clock(),
         hpas: hpas.into_autoscalers(),
         workload: workload?,
         other_targets: others,
@@ -128,12 +127,24 @@ fn scenario(
         other_namespaces,
         metrics,
         timeline,
-        until,
+        until: file.until,
         observes_sent_events: true,
         expect,
         hash: String::new(),
         line: at.key_position(if file.hpa.is_some() { "hpa" } else { "hpas" }).line,
     })
+}
+
+/// Resolves the expectations, after a check of the number of reconciles.
+fn expectations(
+    file: &ScenarioFile,
+    hpas: &Hpas,
+    sync_period: Span,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Vec<Expectation> {
+    let ticks = most_ticks(file, sync_period, at, problems);
+    expect::resolve(file, hpas, at.key("expect"), ticks, problems)
 }
 
 /// The largest possible number of reconciles.

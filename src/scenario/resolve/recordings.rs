@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use super::Reader;
 use super::cursor::{At, Problems};
+use crate::model::quantity::{Format, Quantity};
 use crate::model::time::{Span, Time};
 use crate::scenario::recorded::{Recorded, RecordedSample};
-use crate::scenario::recording::{Recording, RecordingError, Signals};
-use crate::scenario::resolved::{Exception, Metrics, Noise, PodSet, Series, Signal, UsageSource};
+use crate::scenario::recording::{Clock, Recording, RecordingError, Signals, Timestamp, Used};
+use crate::scenario::resolved::{
+    Exception, Metrics, Noise, PodSet, ResourceUsage, Series, Signal, UsageSource,
+};
 
 /// The difference between the seeds of two pods of a recording with noise.
 const SEED_OF_POD: u32 = 0x9e37_79b1;
@@ -17,26 +20,61 @@ const SEED_OF_POD: u32 = 0x9e37_79b1;
 pub(super) struct Recordings<'a> {
     read: Reader<'a>,
     texts: BTreeMap<String, Arc<str>>,
+    /// The recordings that are read but not used yet, each with its signal.
+    parsed: Vec<Parsed>,
+    clock: Clock,
     until: Time,
     notes: Vec<String>,
 }
 
+/// A recording, or the reason why it can't be read.
+struct Parsed {
+    recorded: Recorded,
+    recording: Result<Recording, RecordingError>,
+}
+
+impl Parsed {
+    fn used(&self) -> Option<Used<'_>> {
+        let recording = self.recording.as_ref().ok()?;
+        Some(Used { recorded: &self.recorded, recording })
+    }
+}
+
 impl<'a> Recordings<'a> {
     pub(super) fn new(read: Reader<'a>, until: Time) -> Recordings<'a> {
-        Recordings { read, texts: BTreeMap::new(), until, notes: Vec::new() }
+        Recordings {
+            read,
+            texts: BTreeMap::new(),
+            parsed: Vec::new(),
+            clock: Clock::default(),
+            until,
+            notes: Vec::new(),
+        }
     }
 
-    /// Notes on times without samples, one for each file.
-    pub(super) fn into_notes(self) -> Vec<String> {
-        self.notes
+    /// The date and time at t=0, if the recordings have dates.
+    pub(super) fn clock(&self) -> Option<Timestamp> {
+        self.clock.zero()
     }
 
-    /// Fills all signals.
+    /// Notes on the recordings.
+    pub(super) fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    /// Fills all signals. The recordings share their t=0.
     pub(super) fn fill(&mut self, metrics: &mut Metrics, at: At<'_>, problems: &mut Problems) {
+        for recorded in metrics.recorded() {
+            let text = self.text(recorded);
+            let recording = text.and_then(|text| Recording::read(recorded, &text));
+            self.parsed.push(Parsed { recorded: recorded.clone(), recording });
+        }
+        self.clock = Clock::of(self.parsed.iter().filter_map(Parsed::used));
         for (index, usage) in metrics.resources.iter_mut().enumerate() {
             let at = at.key("resource").index(index);
             self.exceptions(&mut usage.exceptions, at.key("pods"), problems);
             self.source(&mut usage.source, &mut usage.exceptions, at, problems);
+            refuse_negative(usage, at, problems);
         }
         for (index, metric) in metrics.pods.iter_mut().enumerate() {
             let at = at.key("pods").index(index);
@@ -122,17 +160,23 @@ impl<'a> Recordings<'a> {
             problems.hint(at.key_position("by"), "`by` requires `perPod`", hint);
             return Vec::new();
         }
-        let found = self
-            .text(recorded)
-            .and_then(|text| Recording::read(recorded, &text)?.signals(recorded, self.until));
-        let Signals { common, pods, note } = match found {
+        let Some(index) = self.parsed.iter().position(|it| it.recorded == *recorded) else {
+            return Vec::new();
+        };
+        let Parsed { recording, .. } = self.parsed.swap_remove(index);
+        let found = recording.and_then(|it| it.signals(recorded, &self.clock, self.until));
+        let Signals { common, pods, notes } = match found {
             Ok(signals) => signals,
             Err(RecordingError { what, hint }) => {
                 problems.add(at.problem(what, hint));
                 return Vec::new();
             }
         };
-        self.notes.extend(note.filter(|note| !self.notes.contains(note)));
+        for note in notes {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
         let exception = |(ordinal, samples): (u32, Arc<[RecordedSample]>)| Exception {
             pods: PodSet::Ordinals(vec![(ordinal, ordinal)]),
             value: Signal::Recorded(Recorded { samples, ..recorded.clone() }),
@@ -172,6 +216,22 @@ impl<'a> Recordings<'a> {
     }
 }
 
+/// Refuses negative recorded usage. Values of custom and external metrics may be negative.
+fn refuse_negative(usage: &ResourceUsage, at: At<'_>, problems: &mut Problems) {
+    let signals = usage.source.signals().chain(usage.exceptions.iter().map(|it| &it.value));
+    for recorded in signals.filter_map(Signal::recorded) {
+        let negative =
+            recorded.samples.iter().filter_map(|sample| Some((sample.at, sample.milli?)));
+        if let Some((time, milli)) = negative.into_iter().find(|(_, milli)| *milli < 0) {
+            let value = Quantity::from_milli(milli, Format::DecimalSI);
+            let path = recorded.source.path();
+            let what = format!("{path}: the usage at {time} is negative: {value}");
+            problems.hint(at, what, "check the query, or the column of the values");
+            return;
+        }
+    }
+}
+
 fn read(reader: Reader<'_>, path: &str) -> Result<String, RecordingError> {
     reader(path).map_err(|why| {
         let what = format!("{path} can't be read: {why}");
@@ -179,11 +239,21 @@ fn read(reader: Reader<'_>, path: &str) -> Result<String, RecordingError> {
     })
 }
 
-/// The time from the start of a recording to its last sample.
-pub(in crate::scenario) fn recorded_length(
-    recorded: &Recorded,
+/// The time from t=0 to the last sample of several recordings of a scenario. None: there is none.
+pub(in crate::scenario) fn recorded_length<'r>(
+    signals: impl IntoIterator<Item = &'r Recorded>,
     reader: Reader<'_>,
-) -> Result<Span, RecordingError> {
-    let text = read(reader, recorded.source.path())?;
-    Recording::read(recorded, &text)?.length(recorded)
+) -> Result<Option<Span>, RecordingError> {
+    let mut all = Vec::new();
+    for recorded in signals {
+        let text = read(reader, recorded.source.path())?;
+        all.push((recorded, Recording::read(recorded, &text)?));
+    }
+    let used = || all.iter().map(|(recorded, recording)| Used { recorded, recording });
+    let clock = Clock::of(used());
+    let mut longest = None;
+    for used in used() {
+        longest = longest.max(Some(used.recording.length(clock.start(used)?)));
+    }
+    Ok(longest)
 }

@@ -5,62 +5,184 @@
 use super::cursor::{At, Problems};
 use crate::model::api::PodSpec;
 use crate::model::quantity::{Format, Quantity};
-use crate::scenario::resolved::{Metrics, Recorded, UsageSource, Workload};
+use crate::model::time::Time;
+use crate::scenario::resolved::{Metrics, Recorded, ResourceUsage, UsageSource, Workload};
 
 /// No pod uses more than this many times its request of cpu: 60 in place of 60% is more.
 const MOST_CPU: i64 = 50;
+/// Even with the most pods, no total of cpu is more than this many times their request.
+const MOST_TOTAL: i64 = 10;
+/// Even with the most pods, the least total of cpu is not more than this many times their request:
+/// percentages are never small.
+const MOST_LEAST_TOTAL: i64 = 2;
 /// The largest usage of memory is at least this part of the request: a count of MiB is less.
 const LEAST_MEMORY: i64 = 10_000;
 
-/// Checks the recorded usage of resources. `most_replicas` is the upper limit of the HPAs.
+/// The pods that share a total.
+struct Shared<'w> {
+    workload: &'w Workload,
+    /// The upper limit.
+    most: i64,
+}
+
+/// A recorded signal, and the pods that use it.
+struct Usage<'r> {
+    recorded: &'r Recorded,
+    resource: &'r str,
+    /// The pods that share it. None: it is the usage of each pod.
+    shared: Option<i64>,
+    /// The request of one pod, or of the container, in milli-units.
+    request: i64,
+    /// `a pod`, or `container app`.
+    requester: String,
+}
+
+/// A problem of a unit.
+struct Finding {
+    usage: String,
+    hint: &'static str,
+}
+
+/// Checks the recorded usage of resources. `most_replicas` is the upper limit of the HPAs. Returns
+/// notes on usage that is suspicious but possible.
 pub(super) fn check(
     metrics: &Metrics,
     workload: Option<&Workload>,
     most_replicas: Option<i32>,
     at: At<'_>,
     problems: &mut Problems,
-) {
-    let (Some(workload), Some(most_replicas)) = (workload, most_replicas) else { return };
-    let pods = i64::from(most_replicas.max(workload.replicas).max(1));
+) -> Vec<String> {
+    let (Some(workload), Some(most_replicas)) = (workload, most_replicas) else {
+        return Vec::new();
+    };
+    let most = i64::from(most_replicas.max(workload.replicas).max(1));
+    let shared = Shared { workload, most };
+    let at = at.key("metrics");
+    let mut notes = Vec::new();
     for (index, usage) in metrics.resources.iter().enumerate() {
-        let (signal, field, pods) = match &usage.source {
-            UsageSource::PerPod(signal) => (signal, "perPod", 1),
-            UsageSource::Load { total, .. } => (total, "load", pods),
-            UsageSource::PerContainer(_) => continue,
+        shared.check(usage, at.key("resource").index(index), problems);
+        notes.extend(shared.note(usage));
+    }
+    notes
+}
+
+impl Shared<'_> {
+    /// Checks all signals of a resource.
+    fn check(&self, usage: &ResourceUsage, at: At<'_>, problems: &mut Problems) {
+        let mut check = |found: Option<Usage<'_>>, at: At<'_>| {
+            let Some(usage) = found else { return };
+            let Some(Finding { usage: shown, hint }) = usage.finding() else { return };
+            let Usage { recorded, requester, request, .. } = &usage;
+            let path = recorded.source.path();
+            let request = quantity(*request);
+            let what = format!(
+                "{path} may have another unit: {shown}, but {requester} requests {request}"
+            );
+            problems.hint(at, what, hint);
         };
-        let Some(recorded) = signal.recorded().filter(|recorded| recorded.unit.is_none()) else {
-            continue;
-        };
-        let Some(request) = request(&workload.spec, &usage.name) else { continue };
-        let peak = peak(recorded) / pods;
-        let shown = |milli: i64| Quantity::from_milli(milli, Format::DecimalSI);
-        let each = if pods > 1 { format!(" for each of {pods} pods") } else { String::new() };
-        let path = recorded.source.path();
-        let (what, hint) = match &*usage.name {
-            "cpu" if peak / MOST_CPU > request => (
-                format!("up to {} cores{each}", shown(peak)),
-                "set `unit` to 1m for millicores, or to 1 if the values really are cores",
-            ),
-            "memory" if peak > 0 && peak < request / LEAST_MEMORY => (
-                format!("at most {} bytes{each}", shown(peak)),
-                "set `unit` to 1Mi for MiB, or to 1 if the values really are bytes",
-            ),
-            _ => continue,
-        };
-        let what =
-            format!("{path} may have another unit: {what}, but a pod requests {}", shown(request));
-        problems.hint(at.key("resource").index(index).key(field), what, hint);
+        match &usage.source {
+            UsageSource::PerPod(signal) => {
+                check(self.of_pod(usage, signal.recorded(), None), at.key("perPod"));
+            }
+            UsageSource::Load { total, .. } => {
+                check(self.of_pod(usage, total.recorded(), Some(self.most)), at.key("load"));
+            }
+            UsageSource::PerContainer(containers) => {
+                for (name, signal) in &containers.0 {
+                    let found = self.of_container(usage, signal.recorded(), name);
+                    check(found, at.key("containers").key(name));
+                }
+            }
+        }
+        let of_user = usage.exceptions.iter().filter(|exception| !exception.recorded);
+        for (index, exception) in of_user.enumerate() {
+            let at = at.key("pods").index(index).key("value");
+            check(self.of_pod(usage, exception.value.recorded(), None), at);
+        }
+    }
+
+    /// A note on a total that is too large for the pods at the start.
+    fn note(&self, usage: &ResourceUsage) -> Option<String> {
+        let UsageSource::Load { total, .. } = &usage.source else { return None };
+        let replicas = i64::from(self.workload.replicas.max(1));
+        let usage = self.of_pod(usage, total.recorded(), Some(replicas))?;
+        let first = usage.recorded.at(Time::ZERO)? / replicas;
+        (usage.resource == "cpu" && first / MOST_TOTAL > usage.request).then(|| {
+            let path = usage.recorded.source.path();
+            let (first, request) = (quantity(first), quantity(usage.request));
+            let pods = if replicas == 1 { "the pod" } else { "each pod" };
+            format!(
+                "{path}: at the start, {pods} has a load of {first} cores and requests {request}: \
+                 check `unit`, and the replicas at the start"
+            )
+        })
+    }
+
+    fn of_pod<'r>(
+        &self,
+        usage: &'r ResourceUsage,
+        recorded: Option<&'r Recorded>,
+        shared: Option<i64>,
+    ) -> Option<Usage<'r>> {
+        let recorded = recorded.filter(|recorded| recorded.unit.is_none())?;
+        let request = request(&self.workload.spec, &usage.name, None)?;
+        let requester = "a pod".to_owned();
+        Some(Usage { recorded, resource: &usage.name, shared, request, requester })
+    }
+
+    fn of_container<'r>(
+        &self,
+        usage: &'r ResourceUsage,
+        recorded: Option<&'r Recorded>,
+        name: &str,
+    ) -> Option<Usage<'r>> {
+        let request = request(&self.workload.spec, &usage.name, Some(name))?;
+        let requester = format!("container {name}");
+        Some(Usage { request, requester, ..self.of_pod(usage, recorded, None)? })
     }
 }
 
-/// The largest value of a recording, in milli-units.
-fn peak(recorded: &Recorded) -> i64 {
-    recorded.samples.iter().filter_map(|sample| sample.milli).max().unwrap_or(0)
+impl Usage<'_> {
+    fn finding(&self) -> Option<Finding> {
+        let pods = self.shared.unwrap_or(1);
+        let values = || self.recorded.samples.iter().filter_map(|sample| sample.milli);
+        let peak = values().max().unwrap_or(0) / pods;
+        let least = values().filter(|milli| *milli > 0).min().unwrap_or(0) / pods;
+        let each = if pods > 1 { format!(" for each of {pods} pods") } else { String::new() };
+        let most = if self.shared.is_some() { MOST_TOTAL } else { MOST_CPU };
+        let cpu = "set `unit` to 1m for millicores, to 10m for percent of a core, or to 1 if the \
+                   values really are cores";
+        let memory = "set `unit` to 1Mi for MiB, or to 1 if the values really are bytes";
+        match self.resource {
+            "cpu" if peak / most > self.request => {
+                let usage = format!("up to {} cores{each}", quantity(peak));
+                Some(Finding { usage, hint: cpu })
+            }
+            "cpu" if self.shared.is_some() && least / MOST_LEAST_TOTAL > self.request => {
+                let usage = format!("at least {} cores{each}", quantity(least));
+                Some(Finding { usage, hint: cpu })
+            }
+            "memory" if peak > 0 && peak < self.request / LEAST_MEMORY => {
+                let usage = format!("at most {} bytes{each}", quantity(peak));
+                Some(Finding { usage, hint: memory })
+            }
+            _ => None,
+        }
+    }
 }
 
-/// The request of all containers of a pod, in milli-units.
-fn request(spec: &PodSpec, resource: &str) -> Option<i64> {
-    let requests = spec.running_containers().map(|it| it.requests.get(resource));
-    let sum: i64 = requests.flatten().map(Quantity::milli).sum();
+fn quantity(milli: i64) -> Quantity {
+    Quantity::from_milli(milli, Format::DecimalSI)
+}
+
+/// The request of all containers of a pod, or of one, in milli-units.
+fn request(spec: &PodSpec, resource: &str, container: Option<&str>) -> Option<i64> {
+    let of_pod = spec.requests.as_ref().filter(|_| container.is_none());
+    if let Some(request) = of_pod.and_then(|requests| requests.get(resource)) {
+        return Some(request.milli()).filter(|milli| *milli > 0);
+    }
+    let running = spec.running_containers();
+    let named = running.filter(|it| container.is_none_or(|name| *it.name == *name));
+    let sum: i64 = named.filter_map(|it| it.requests.get(resource)).map(Quantity::milli).sum();
     (sum > 0).then_some(sum)
 }

@@ -61,6 +61,8 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
         other_pods: Vec::new(),
         other_namespaces: Vec::new(),
         notes: Vec::new(),
+        manifest_notes: Vec::new(),
+        clock: None,
         workload: Workload {
             group: "apps".to_owned(),
             version: "v1".to_owned(),

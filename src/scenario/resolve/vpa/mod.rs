@@ -102,7 +102,7 @@ fn scenario(
         covers: file.covers.clone(),
         releases: file.releases,
         hash: String::new(),
-        notes: recordings.into_notes(),
+        notes: recordings.notes(),
         start,
         flags,
         parsed_flags,
