@@ -464,10 +464,11 @@ option("a scenario of a VPA has its charts, releases, decisions and errors", asy
   // The usage can be drawn.
   assert.match(await text("#load-metric"), /cpu of each pod/);
   await page.click("#details");
-  assert.match(await text("#dialog"), /target\.cpu: the 0\.9 percentile is in bucket/);
+  await page.waitForFunction(() => document.querySelector("#dialog").textContent.includes("target.cpu: the 0.9 percentile"));
   await page.click("#dialog-close");
-  await page.click("#copy-hpa");
   assert.equal(await text("#copy-hpa"), "Copy VPA");
+  await page.click("#copy-hpa");
+  await page.waitForFunction(() => window.copied.length > 0);
   assert.match((await page.evaluate(() => window.copied)).at(-1), /^apiVersion: autoscaling.k8s.io\/v1\nkind: VerticalPodAutoscaler/);
   // Both releases, with the change that explains the difference.
   await change(() => choose("other", "vpa-1.7"));
