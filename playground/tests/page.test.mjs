@@ -76,7 +76,7 @@ async function change(action) {
 
 /** Replaces the whole scenario, as a user does. */
 async function type(scenario) {
-  await page.click(".cm-content");
+  await page.focus(".cm-content");
   await page.keyboard.down("Control");
   await page.keyboard.press("a");
   await page.keyboard.up("Control");
@@ -460,14 +460,15 @@ option("a scenario of a VPA has its charts, releases, decisions and errors", asy
   assert.equal(await count("#figures table"), 0);
   const releases = await page.$$eval("#release option", (options) => options.map((it) => it.value));
   assert.deepEqual(releases, ["vpa-1.8", "vpa-1.7"]);
-  assert.match(await text("#log tbody tr:first-child"), /^11m.*app cpu .*, memory .*RecommendationProvided=True/);
+  assert.match(await text("#log tbody tr:first-child"), /^11h.*app cpu .*, memory .*RecommendationProvided=True/);
   // The usage can be drawn.
   assert.match(await text("#load-metric"), /cpu of each pod/);
   await page.click("#details");
-  assert.match(await text("#dialog"), /target\.cpu: the 0\.9 percentile is in bucket/);
+  await page.waitForFunction(() => document.querySelector("#dialog").textContent.includes("target.cpu: the 0.9 percentile"));
   await page.click("#dialog-close");
-  await page.click("#copy-hpa");
   assert.equal(await text("#copy-hpa"), "Copy VPA");
+  await page.click("#copy-hpa");
+  await page.waitForFunction(() => window.copied.length > 0);
   assert.match((await page.evaluate(() => window.copied)).at(-1), /^apiVersion: autoscaling.k8s.io\/v1\nkind: VerticalPodAutoscaler/);
   // Both releases, with the change that explains the difference.
   await change(() => choose("other", "vpa-1.7"));
