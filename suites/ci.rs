@@ -497,8 +497,7 @@ fn action_version() -> Result<(), Failed> {
         Ok(fs::read_to_string(file.path())?)
     };
     let of = |folder: &str, version: &str| outputs(folder, version, "upstream");
-    let released =
-        "version=v0.1.0\nprogram=v0.1.0\nengine=upstream-1.36_1.37-v0.1.0\n".to_owned();
+    let released = "version=v0.1.0\nprogram=v0.1.0\nengine=upstream-1.36_1.37-v0.1.0\n".to_owned();
     assert_eq!(of("v0.1.0", "")?, released);
     assert_eq!(of("main", "v0.1.0")?, released);
     assert!(of("v1.0.0-rc.1", "")?.starts_with("version=v1.0.0-rc.1\n"));
@@ -652,7 +651,9 @@ fn release_images() -> Result<(), Failed> {
     let files = machine.path("files").to_string_lossy().into_owned();
     machine.program(
         "path/docker",
-        &docker.replace(">> calls", &format!(">> {calls}")).replace("> files", &format!("> {files}")),
+        &docker
+            .replace(">> calls", &format!(">> {calls}"))
+            .replace("> files", &format!("> {files}")),
     )?;
     for target in ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl"] {
         pack(&machine, target, "kube-lockstep")?;
