@@ -27,8 +27,16 @@ fn main() -> ExitCode {
     let bash = suite.require_that("bash", || has("bash"));
     suite.test_with(&programs, "the_nightly_workflow_runs", |()| nightly_workflow_runs());
     suite.test_with(&bash, "the_action_runs_and_reports", |()| action());
+    suite.test_with(&bash, "the_action_chooses_the_version", |()| action_version());
     suite.test_with(&bash, "the_action_installs_a_released_program", |()| action_installs());
+    suite.test_with(&bash, "the_action_installs_on_windows", |()| action_installs_on_windows());
     suite.test_with(&bash, "the_krew_manifest_names_the_archives", |()| krew());
+    suite.test_with(&bash, "the_notes_of_a_release_are_in_the_changelog", |()| release_notes());
+    suite.test_with(&bash, "a_released_program_runs_in_an_empty_root", |()| release_check());
+    let images = suite.require_that("bash, jq and certificates", || {
+        has("bash") && has("jq") && Path::new("/etc/ssl/certs/ca-certificates.crt").exists()
+    });
+    suite.test_with(&images, "the_images_of_a_release_have_tags", |()| release_images());
     suite.test("every_workflow_is_complete", workflows);
     let no_types = !cfg!(feature = "clusters");
     suite.test_unless(no_types, "the_job_is_a_valid_manifest", manifest);
@@ -402,6 +410,10 @@ fn action_steps(machine: &Machine, values: &[(&str, &str)]) -> Result<Steps, Fai
     let root = support::repository().to_string_lossy().into_owned();
     let mut all = values.to_vec();
     all.push(("github.action_path", &root));
+    // The first step chooses the version.
+    let version = values.iter().find(|(name, _)| *name == "inputs.version");
+    let version = version.map_or("source", |(_, version)| version);
+    all.push(("steps.version.outputs.version", version));
     all.extend(defaults.iter().map(|(name, value)| (&**name, &**value)));
     let steps = action["runs"]["steps"].as_array().ok_or("steps")?;
     assert!(steps.iter().all(|step| step["run"].is_null() || step["shell"] == "bash"));
@@ -448,7 +460,10 @@ fn action() -> Result<(), Failed> {
         ("inputs.reports", "reports"),
     ];
     let steps = action_steps(&machine, &values)?;
-    let [(_, install), (_, run)] = steps.as_slice() else { return Err("two steps".into()) };
+    let [(_, version), (_, install), (_, run)] = steps.as_slice() else {
+        return Err("three steps".into());
+    };
+    assert!(version.status.success(), "{}", text_of(&version.stderr));
     assert!(install.status.success(), "{}", text_of(&install.stderr));
     assert!(text_of(&install.stdout).starts_with("kube-lockstep "));
     let bin = fs::read_to_string(machine.path("paths"))?;
@@ -456,7 +471,9 @@ fn action() -> Result<(), Failed> {
     let shown = text_of(&run.stdout) + &text_of(&run.stderr);
     assert_eq!(run.status.code(), Some(1), "{shown}");
     assert!(shown.contains("::error file=hpa/mine.yaml,line="), "{shown}");
-    assert_eq!(fs::read_to_string(machine.path("output"))?, "exit-code=1\n");
+    let outputs = fs::read_to_string(machine.path("output"))?;
+    assert!(outputs.starts_with("version=source\n"), "{outputs}");
+    assert!(outputs.ends_with("\nexit-code=1\n"), "{outputs}");
     for file in ["reports/report.html", "reports/results.xml", "reports/results.md", "summary.md"] {
         let text = fs::read_to_string(machine.path(file))?;
         assert!(text.contains("expected 99"), "{file}: {text}");
@@ -464,39 +481,204 @@ fn action() -> Result<(), Failed> {
     Ok(())
 }
 
-/// A release in a folder stands in for the release on the web; its checksum must match.
-fn action_installs() -> Result<(), Failed> {
-    let machine = Machine::new()?;
-    let version = env!("CARGO_PKG_VERSION");
-    let name = match (std::env::consts::OS, std::env::consts::ARCH) {
-        ("macos", arch) => format!("kube-lockstep-{version}-{arch}-apple-darwin"),
-        (_, arch) => format!("kube-lockstep-{version}-{arch}-unknown-linux-musl"),
+/// The version is that of the release by which a workflow names the action.
+fn action_version() -> Result<(), Failed> {
+    let script = support::repository().join("ci/action/version");
+    let outputs = |folder: &str, version: &str, engine: &str| -> Result<String, Failed> {
+        let file = tempfile::NamedTempFile::new()?;
+        let output = Command::new(&script)
+            .env("VERSION", version)
+            .env("ENGINE", engine)
+            .env("RELEASE", "1.36,1.37")
+            .env("ACTION", format!("/work/_actions/kube-lockstep/kube-lockstep/{folder}"))
+            .env("GITHUB_OUTPUT", file.path())
+            .output()?;
+        assert!(output.status.success(), "{}", text_of(&output.stderr));
+        Ok(fs::read_to_string(file.path())?)
     };
+    let of = |folder: &str, version: &str| outputs(folder, version, "upstream");
+    let released = "version=v0.1.0\nprogram=v0.1.0\nengine=upstream-1.36_1.37-v0.1.0\n".to_owned();
+    assert_eq!(of("v0.1.0", "")?, released);
+    assert_eq!(of("main", "v0.1.0")?, released);
+    assert!(of("v1.0.0-rc.1", "")?.starts_with("version=v1.0.0-rc.1\n"));
+    let source = of("main", "")?;
+    assert!(source.starts_with("version=source\nprogram="), "{source}");
+    for folder in ["v0", "8d0a6f7a1f2b3c4d5e6f708192a3b4c5d6e7f809"] {
+        assert_eq!(of(folder, "")?, source, "{folder}");
+    }
+    assert_eq!(of("v0.1.0", "source")?, source);
+    assert!(!source.contains(','), "a key of a cache has no commas: {source}");
+    let clusters = outputs("main", "", "embedded")?;
+    assert!(clusters.contains("\nprogram=clusters-"), "another build: {clusters}");
+    Ok(())
+}
+
+/// Packs the program of a machine as a release of a target, in a folder that stands in for the web.
+fn pack(machine: &Machine, target: &str, program: &str) -> Result<PathBuf, Failed> {
+    let version = env!("CARGO_PKG_VERSION");
+    let name = format!("kube-lockstep-{version}-{target}");
     let pack = format!(
-        "mkdir -p web/v{version} {name}\ncp path/kube-lockstep {name}/\n\
+        "mkdir -p web/v{version} {name}\ncp path/kube-lockstep {name}/{program}\n\
          tar -czf web/v{version}/{name}.tar.gz {name}\ncd web/v{version}\n\
          if command -v sha256sum; then sha256sum {name}.tar.gz; else shasum -a 256 \
          {name}.tar.gz; fi | tail -n 1 > {name}.tar.gz.sha256\n"
     );
     let packed = machine.run(BASH, &pack, &Variables::new())?;
     assert!(packed.status.success(), "{}", text_of(&packed.stderr));
-    unmet_scenario(&machine)?;
+    Ok(machine.path(&format!("web/v{version}/{name}.tar.gz.sha256")))
+}
+
+/// Runs the step of the action that installs the packed release.
+fn install(machine: &Machine) -> Result<Output, Failed> {
     let base = format!("file://{}", machine.path("web").display());
-    let tag = format!("v{version}");
+    let tag = format!("v{}", env!("CARGO_PKG_VERSION"));
     let values = [("env.BASE", &*base), ("inputs.version", &tag), ("inputs.engine", "model")];
-    let install = |machine: &Machine| -> Result<Output, Failed> {
-        let steps = action_steps(machine, &values)?;
-        Ok(steps.into_iter().next().ok_or("a step")?.1)
+    let mut steps = action_steps(machine, &values)?.into_iter();
+    Ok(steps.find(|(name, _)| name == "Install").ok_or("a step")?.1)
+}
+
+/// A release in a folder stands in for the release on the web; its checksum must match.
+fn action_installs() -> Result<(), Failed> {
+    let machine = Machine::new()?;
+    let target = match (std::env::consts::OS, std::env::consts::ARCH) {
+        ("macos", arch) => format!("{arch}-apple-darwin"),
+        (_, arch) => format!("{arch}-unknown-linux-musl"),
     };
+    let sum = pack(&machine, &target, "kube-lockstep")?;
+    unmet_scenario(&machine)?;
     let output = install(&machine)?;
     assert!(output.status.success(), "{}", text_of(&output.stderr));
+    let version = env!("CARGO_PKG_VERSION");
     assert_eq!(text_of(&output.stdout).trim(), format!("kube-lockstep {version}"));
-    let sum = machine.path(&format!("web/v{version}/{name}.tar.gz.sha256"));
     let right = fs::read_to_string(&sum)?;
     let (first, rest) = right.split_at(1);
     fs::write(&sum, format!("{}{rest}", if first == "0" { "1" } else { "0" }))?;
     let output = install(&machine)?;
     assert!(!output.status.success(), "a wrong checksum is an error");
+    fs::remove_file(&sum)?;
+    let output = install(&machine)?;
+    assert!(text_of(&output.stdout).contains("::error::release v"), "{output:?}");
+    Ok(())
+}
+
+/// Programs stand in for those of Git Bash.
+fn action_installs_on_windows() -> Result<(), Failed> {
+    let machine = Machine::new()?;
+    machine.program("path/uname", "case $1 in -s) echo MINGW64_NT-10.0;; *) echo x86_64;; esac")?;
+    machine.program("path/cygpath", "[ \"$1\" = --unix ] || printf windows:\necho \"$2\"\n")?;
+    pack(&machine, "x86_64-pc-windows-msvc", "kube-lockstep.exe")?;
+    unmet_scenario(&machine)?;
+    let output = install(&machine)?;
+    assert!(output.status.success(), "{}{}", text_of(&output.stdout), text_of(&output.stderr));
+    let path = fs::read_to_string(machine.path("paths"))?;
+    let bin = path.trim().strip_prefix("windows:").ok_or("a path of Windows")?;
+    assert!(Path::new(bin).join("kube-lockstep.exe").exists(), "{bin}");
+    Ok(())
+}
+
+/// `ci/release/notes` prints the section of a version, and `ci/release/tag` requires one with a date.
+fn release_notes() -> Result<(), Failed> {
+    let machine = Machine::new()?;
+    fs::create_dir_all(machine.path("ci/release"))?;
+    for script in ["ci/release/notes", "ci/release/tag", "ci/release/version"] {
+        fs::copy(support::repository().join(script), machine.path(script))?;
+    }
+    fs::write(machine.path("Cargo.toml"), "[package]\nversion = \"0.2.0\"\n")?;
+    let text = |date: &str| {
+        format!(
+            "# Changelog\n\n## 0.2.0{date}\n\n- New.\n\n### Interfaces\n\n- None.\n\n\
+             ## 0.1.0 (2026-01-31)\n\n- First.\n"
+        )
+    };
+    let run = |script: &str| machine.run(BASH, script, &Variables::new());
+    fs::write(machine.path("CHANGELOG.md"), text(" (2026-02-28)"))?;
+    let notes = run("ci/release/notes")?;
+    assert_eq!(text_of(&notes.stdout), "- New.\n\n### Interfaces\n\n- None.\n");
+    assert_eq!(text_of(&run("ci/release/notes 0.1.0")?.stdout), "- First.\n");
+    assert!(run("ci/release/tag v0.2.0")?.status.success());
+    let fails = |script: &str, expected: &str| -> Result<(), Failed> {
+        let output = run(script)?;
+        assert_eq!(output.status.code(), Some(1), "{script}");
+        assert!(text_of(&output.stderr).contains(expected), "{}", text_of(&output.stderr));
+        Ok(())
+    };
+    fails("ci/release/tag v0.1.0", "the tag is v0.1.0, but Cargo.toml has version 0.2.0")?;
+    fails("ci/release/notes 0.3.0", "CHANGELOG.md has no section '## 0.3.0'")?;
+    fs::write(machine.path("CHANGELOG.md"), text(" (not released yet)"))?;
+    fails("ci/release/tag v0.2.0", "has no date")?;
+    // The version of this commit has a section, which says how interfaces change.
+    let script = support::repository().join("ci/release/notes");
+    let notes = Command::new(script).output()?;
+    assert!(notes.status.success(), "{}", text_of(&notes.stderr));
+    assert!(text_of(&notes.stdout).contains("\n### Interfaces\n"), "{}", text_of(&notes.stdout));
+    Ok(())
+}
+
+/// Without root, the check uses a user namespace, or sudo where these are not permitted.
+fn release_check() -> Result<(), Failed> {
+    let check = |user: &str, unshare: &str| -> Result<String, Failed> {
+        let machine = Machine::new()?;
+        machine.program("path/id", &format!("echo {user}"))?;
+        machine.program("path/unshare", unshare)?;
+        for program in ["chroot", "sudo"] {
+            machine.program(&format!("path/{program}"), &format!("echo {program} \"$@\""))?;
+        }
+        let archive = pack(&machine, "any", "kube-lockstep")?.with_extension("");
+        let script = support::repository().join("ci/release/check");
+        let script = format!("{} {}", script.display(), archive.display());
+        let output = machine.run(BASH, &script, &Variables::new())?;
+        assert!(output.status.success(), "{}", text_of(&output.stderr));
+        let shown = text_of(&output.stdout);
+        assert_eq!(shown.lines().count(), 2, "{shown}");
+        assert!(shown.contains(" /kube-lockstep predict /scenario.yaml\n"), "{shown}");
+        Ok(shown)
+    };
+    let (permitted, forbidden) = ("[ \"$2\" = true ] || echo unshare \"$@\"", "exit 1");
+    assert!(check("0", forbidden)?.starts_with("chroot /"));
+    assert!(check("1000", permitted)?.starts_with("unshare --map-root-user chroot /"));
+    assert!(check("1000", forbidden)?.starts_with("sudo chroot --userspec=1000:1000 /"));
+    Ok(())
+}
+
+/// A program stands in for Docker that writes down its arguments and the files of the context.
+fn release_images() -> Result<(), Failed> {
+    let machine = Machine::new()?;
+    let docker = "echo \"$@\" >> calls\nfor it in \"$@\"; do\n\
+                  [ \"$last\" != --metadata-file ] || \
+                  echo '{\"containerimage.digest\": \"sha256:12\"}' > \"$it\"\n\
+                  last=$it\ndone\n(cd \"$last\" && find . -type f | sort) > files\n";
+    let calls = machine.path("calls").to_string_lossy().into_owned();
+    let files = machine.path("files").to_string_lossy().into_owned();
+    machine.program(
+        "path/docker",
+        &docker
+            .replace(">> calls", &format!(">> {calls}"))
+            .replace("> files", &format!("> {files}")),
+    )?;
+    for target in ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl"] {
+        pack(&machine, target, "kube-lockstep")?;
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    let script = support::repository().join("ci/release/images");
+    let script = format!("{} web/v{version}", script.display());
+    let pushed = machine.run(BASH, &format!("{script} example.com/it"), &Variables::new())?;
+    assert!(pushed.status.success(), "{}", text_of(&pushed.stderr));
+    assert_eq!(text_of(&pushed.stdout), "model=sha256:12\nupstream=sha256:12\n");
+    let calls = fs::read_to_string(&calls)?;
+    let calls: Vec<&str> = calls.lines().collect();
+    let tags = |call: &str| -> Vec<String> {
+        let words = call.split(' ').filter_map(|word| word.strip_prefix("example.com/it:"));
+        words.map(str::to_owned).collect()
+    };
+    assert_eq!(tags(calls[0]), [&format!("{version}-model"), "model", "latest"]);
+    assert_eq!(tags(calls[1]), [&format!("{version}-upstream"), "upstream"]);
+    for call in calls {
+        assert!(call.contains("--platform linux/amd64,linux/arm64") && call.contains("--push"));
+    }
+    let files = fs::read_to_string(&files)?;
+    for file in ["ca-certificates.crt", "linux-amd64/kube-lockstep", "linux-arm64/kube-lockstep"] {
+        assert!(files.contains(&format!("./{file}\n")), "{file}: {files}");
+    }
     Ok(())
 }
 

@@ -36,16 +36,22 @@ fn main() -> ExitCode {
     suite.test("changes_between_releases_have_both_timelines", changes);
     suite.test("settings_are_compared_in_one_chart", comparison);
     suite.test("texts_of_a_scenario_are_not_markup", markup);
+    suite.test("a_page_with_an_unmet_expectation_is_xml", unmet);
     suite.test("a_long_run_has_a_limited_size", long);
     suite.test("a_vpa_has_bands_over_usage", recommender::bands);
     suite.test("changes_of_a_recommender_have_both_timelines", recommender::changes);
     suite.test("days_of_a_recommender_are_thinned", recommender::small);
     suite.test("a_divergence_of_a_recommender_is_marked", recommender::divergence);
+    suite.test("a_noisy_week_has_a_limited_size", noisy);
+    suite.test("a_page_of_many_results_leaves_out_timelines", huge);
     let browser =
         || BROWSERS.iter().find(|name| Command::new(name).arg("--version").output().is_ok());
     let has_browser = suite.require_that("Chromium", || browser().is_some());
     suite.test_with(&has_browser, "a_browser_shows_the_derivation_of_a_tick", move |()| {
         in_a_browser(browser().copied().unwrap_or_default())
+    });
+    suite.test_with(&has_browser, "a_prediction_is_printed_on_two_pages", move |()| {
+        printed(browser().copied().unwrap_or_default())
     });
     suite.test_with(&has_browser, "screenshots_at_three_widths_look_as_before", move |()| {
         screenshots(browser().copied().unwrap_or_default())
@@ -205,6 +211,10 @@ fn small() -> Result<(), Failed> {
     assert!(count >= 20, "{count}");
     let limit = 15_000 * count;
     assert!(page.text.len() <= limit, "{} bytes for {count} scenarios", page.text.len());
+    let changes = self::page(&["diff", "--from", "1.32", "--to", "1.33"], "--html", "")?;
+    let count = self::sections(&parse(&changes.text)?).len();
+    assert!(count >= 20, "{count}");
+    assert!(changes.text.len() <= 15_000 * count, "{} bytes for {count}", changes.text.len());
     let one = self::page(&["predict", FIRST], "--html", "")?;
     parse(&one.text)?;
     assert!(one.text.len() <= 60_000, "{} bytes for one scenario", one.text.len());
@@ -328,6 +338,103 @@ fn long() -> Result<(), Failed> {
     Ok(())
 }
 
+/// A list in a list item, with line breaks, was once not well-formed.
+fn unmet() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let file = file(folder.path(), "expect:\n", "expect:\n  - {tick: 1, replicas: 9}\n")?;
+    let page = page(&["predict", &file], "--html", "")?;
+    let document = parse(&page.text)?;
+    let section = sections(&document)[0];
+    assert_eq!(section.attribute("data-v"), Some("unmet"));
+    let item = text(with_class(section, "div")[0]);
+    for part in ["1 unmet expectation", "expected 9", "why: ", "explain it: kube-lockstep explain"]
+    {
+        assert!(item.contains(part), "{part}: {item}");
+    }
+    Ok(())
+}
+
+/// A load that changes all the time: the replicas, the metric and the limits change at most ticks.
+fn noisy() -> Result<(), Failed> {
+    let load = "cpu=total:noise(40%,seed=7,sine(mean=1,amplitude=800m,period=6h))";
+    let arguments = ["predict", "-f", "examples/php-apache", "--load", load, "--until", "168h"];
+    let page = page(&arguments, "--html", "")?;
+    let document = parse(&page.text)?;
+    let data: Value = serde_json::from_str(&text(with_class(document.root(), "ticks")[0]))?;
+    let shown = data["k"].as_array().map_or(0, Vec::len);
+    assert!((200..=501).contains(&shown), "{shown}");
+    assert!(page.text.len() <= 250_000, "{} bytes", page.text.len());
+    Ok(())
+}
+
+/// With many results, those that are not failures have no timelines, and the page says so.
+fn huge() -> Result<(), Failed> {
+    let page = run(&["utilization", "closed-loop", "--release", "all"])?;
+    let document = parse(&page.text)?;
+    assert!(!page.text.contains("is left out"), "these are few");
+    drop(document);
+    let mut report = Html::new(Vec::new());
+    let path = support::repository().join(format!("fixtures/{FIRST}.yaml"));
+    let scenario = support::load(&path);
+    let run = free_run(&scenario, Release::NEWEST);
+    let scenarios = 900;
+    report.event(&Event::Started { scenarios, setting: Setting::default(), note: None })?;
+    for index in 0..scenarios {
+        let is_last = index + 1 == scenarios;
+        let verdict = if is_last { Verdict::Unexpected } else { Verdict::Conforms };
+        let mut outcome = Outcome::new(&format!("many/{index}"), verdict);
+        outcome.release = "1.37".to_owned();
+        outcome.derivations = run.ticks.iter().map(|tick| Some(tick.derivation.clone())).collect();
+        outcome.trace = run.trace.clone();
+        outcome.scenario = Some(Arc::clone(&scenario));
+        report.event(&Event::Finished(Box::new(outcome)))?;
+    }
+    report.event(&Event::Ended(Summary::default()))?;
+    let page = String::from_utf8(report.into_inner())?;
+    assert!(page.len() <= 5_000_000, "{} bytes", page.len());
+    let document = parse(&page)?;
+    let sections = sections(&document);
+    assert_eq!(sections.len(), scenarios);
+    let without = |section: &&Node<'_, '_>| with_class(**section, "fig").is_empty();
+    let left_out = sections.iter().filter(without).count();
+    assert!(left_out > 0 && left_out < scenarios, "{left_out}");
+    assert!(page.contains(&format!("the timelines of {left_out} results are left out")));
+    assert!(!without(&&sections[0]), "failures have their timelines");
+    Ok(())
+}
+
+/// Prints a page as PDF, and returns the number of its pages.
+fn pages_of_pdf(browser: &str, page: &Page, pdf: &Path) -> Result<usize, Failed> {
+    let profile = tempfile::tempdir()?;
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer"])
+        .arg(format!("--print-to-pdf={}", pdf.display()))
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(format!("file://{}", page.path.display()))
+        .output()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let bytes = fs::read(pdf)?;
+    let text = String::from_utf8_lossy(&bytes);
+    // Each page is an object of its own; another object is the tree of all pages.
+    Ok(text.matches("/Type /Page\n").count())
+}
+
+/// A prediction needs two pages. Sections that are closed on the screen are printed open.
+fn printed(browser: &str) -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let pdf = folder.path().join("page.pdf");
+    let prediction = page(&["predict", FIRST], "--html", "")?;
+    let count = pages_of_pdf(browser, &prediction, &pdf)?;
+    assert!((1..=2).contains(&count), "{count} pages");
+    let several = run(&["closed-loop"])?;
+    let all = pages_of_pdf(browser, &several, &pdf)?;
+    assert!(all <= 2 * closed_loop(), "{all} pages for {} scenarios", closed_loop());
+    let closed = self::page(&COMPARE, "--html", "")?;
+    let count = pages_of_pdf(browser, &closed, &pdf)?;
+    assert!((4..=9).contains(&count), "{count} pages for the comparison and four settings");
+    Ok(())
+}
+
 /// The page of a prediction after its script ran.
 fn dom(browser: &str, scenario: &str) -> Result<String, Failed> {
     let page = page(&["predict", scenario], "--html", "")?;
@@ -351,6 +458,17 @@ fn in_a_browser(browser: &str) -> Result<(), Failed> {
     {
         assert!(panel.contains(part), "{part}: {panel}");
     }
+    // An address that is not encoded does not stop the script.
+    let page = page(&["predict", FIRST], "--html", "")?;
+    let profile = tempfile::tempdir()?;
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .args(["--dump-dom", &format!("file://{}#%", page.path.display())])
+        .output()?;
+    let messages = String::from_utf8_lossy(&output.stderr);
+    assert!(!messages.contains("URIError"), "{messages}");
+    assert!(dom.contains("role=\"slider\"") && dom.contains("aria-valuetext=\"tick 1, t=0s"));
     assert!(explained.contains("The target has 1 replica; 1 to 10 are allowed."), "{explained}");
     assert!(panel.contains("They use 610m of the requested 200m: 305%"), "{panel}");
     recommender::in_a_browser(&self::dom(browser, recommender::SHOWN)?)
@@ -415,8 +533,15 @@ const WIDTHS: [(u32, &str); 3] = [(1280, "wide"), (820, "tablet"), (390, "phone"
 /// The height of screenshots, in pixels.
 const HEIGHT: u32 = 1000;
 
+/// The first command of the README, whose picture is one of the screenshots.
+const README: [&str; 5] =
+    ["predict", "-f", "examples/php-apache", "--load", "cpu=total:steps(0s:200m,1m:1,20m:200m)"];
+
 fn screenshots(browser: &str) -> Result<(), Failed> {
-    let report = page(&["predict", FIRST], "--html", "")?;
+    let readme = fs::read_to_string(support::repository().join("README.md"))?;
+    let command = README.join(" ").replace("cpu=", "'cpu=") + "' --html page.html";
+    assert!(readme.contains(&format!("cargo run -- {command}\n")), "{command}");
+    let report = page(&README, "--html", "")?;
     let comparison = page(&COMPARE, "--html", "")?;
     let vpa = page(&[&["predict"], recommender::EXAMPLE].concat(), "--html", "")?;
     for (page, name) in [(report, "report"), (comparison, "comparison"), (vpa, "vpa")] {

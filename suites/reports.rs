@@ -451,6 +451,27 @@ fn an_unknown_attribute_does_not_follow_the_schema() {
     );
 }
 
+/// Fixtures are below `fixtures`; files of users have the names of their own folders.
+#[test]
+fn junit_output_groups_scenarios_by_their_folders() {
+    let class = |id: &str, path: &str| {
+        let mut outcome = outcome(id, Verdict::Conforms);
+        outcome.path = path.to_owned();
+        let ended = Event::Ended(Summary::default());
+        let events = [Event::Finished(Box::new(outcome)), ended];
+        let text = utf8(reported(Junit::new(Vec::new()), &events).into_inner());
+        let (_, class) = text.split_once("classname=\"").expect("a class name");
+        class.split('"').next().unwrap_or_default().to_owned()
+    };
+    let fixture = "stabilization/window";
+    assert_eq!(class(fixture, "fixtures/stabilization/window.yaml"), "fixtures.stabilization");
+    assert_eq!(class("hpa/prod/web", "hpa/prod/web.yaml"), "hpa.prod");
+    assert_eq!(class("./my hpa/web", "./my hpa/web.yaml"), "my hpa");
+    assert_eq!(class("../my hpa/web", "../my hpa/web.yaml"), "my hpa");
+    assert_eq!(class("/tmp/hpa/web", "/tmp/hpa/web.yaml"), "tmp.hpa");
+    assert_eq!(class("web", "web.yaml"), "scenarios");
+}
+
 #[test]
 fn junit_output_without_scenarios_follows_the_schema() {
     check_junit(&utf8(

@@ -1,8 +1,8 @@
 // The dialogs: examples, manifests, pasted CSV, and texts.
 
+import { readTable } from "./csv.ts";
 import { button, byId, make, option } from "./dom.ts";
 import type { Entry } from "./library.ts";
-import { csvColumns } from "./load.ts";
 
 const dialog = byId<HTMLDialogElement>("dialog");
 
@@ -117,16 +117,17 @@ export function askCsv(use: (csv: CsvLoad) => void): void {
   const unit = make("input", { placeholder: "1", size: 6 });
   const error = make("p", { className: "bad-text" });
   error.setAttribute("role", "alert");
-  let found = csvColumns("");
+  let found = readTable("");
   area.addEventListener("input", () => {
-    found = csvColumns(area.value);
+    found = readTable(area.value);
+    error.textContent = found.columns.length > 0 ? found.problem ?? "" : "";
     time.replaceChildren(...found.columns.map((name) => option(name)));
     value.replaceChildren(...found.columns.map((name) => option(name)));
     value.selectedIndex = Math.min(1, found.columns.length - 1);
   });
   const accept = (): void => {
-    if (found.columns.length < 2) {
-      error.textContent = "The text has fewer than two columns: times and values, separated by commas.";
+    if (found.problem !== undefined) {
+      error.textContent = found.problem;
       return;
     }
     close();
@@ -134,7 +135,7 @@ export function askCsv(use: (csv: CsvLoad) => void): void {
   };
   open(
     "Load from CSV",
-    make("p", {}, "Paste two or more columns: times, and values. Times are dates, or numbers of seconds."),
+    make("p", {}, "Paste two or more columns: times, and values. Times are dates, or numbers of seconds. Columns are separated by commas, semicolons or tabs; numbers can have decimal commas."),
     area,
     make(
       "div",

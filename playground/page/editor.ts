@@ -2,9 +2,10 @@
 
 import { autocompletion, type CompletionContext, type CompletionResult } from "@codemirror/autocomplete";
 import { yaml } from "@codemirror/lang-yaml";
+import { isolateHistory } from "@codemirror/commands";
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { type Diagnostic, lintGutter, setDiagnostics } from "@codemirror/lint";
-import { EditorState } from "@codemirror/state";
+import { EditorState, Transaction } from "@codemirror/state";
 import { EditorView, hoverTooltip } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { basicSetup } from "codemirror";
@@ -90,8 +91,10 @@ export class Editor {
     });
   }
 
-  apply(change: Change): void {
-    this.view.dispatch({ changes: change, userEvent: "input.form" });
+  /** Changes the text: as one step of undo, or as a part of a change that has no step of its own. */
+  apply(change: Change, canUndo = true): void {
+    const annotations = canUndo ? isolateHistory.of("full") : Transaction.addToHistory.of(false);
+    this.view.dispatch({ changes: change, userEvent: "input.form", annotations });
   }
 
   focus(): void {

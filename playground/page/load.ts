@@ -12,8 +12,8 @@ const COLUMNS = 60;
 const LEVELS = 40;
 
 export interface LoadEvents {
-  /** A signal in the flow style of YAML takes the place of another. */
-  changed(path: Path, signal: string): void;
+  /** A signal in the flow style of YAML takes the place of another. While it is drawn, others follow. */
+  changed(path: Path, signal: string, isDrawing: boolean): void;
   pasteCsv(path: Path): void;
 }
 
@@ -138,7 +138,7 @@ export class Load {
     this.shapes.addEventListener("change", () => {
       const shape = SHAPES[Number(this.shapes.value)];
       const { curve } = this;
-      if (shape && curve) this.events.changed(curve.path, shape.signal(this.top, this.seconds));
+      if (shape && curve) this.events.changed(curve.path, shape.signal(this.top, this.seconds), false);
       this.shapes.value = "";
     });
     byId("load-csv").addEventListener("click", () => {
@@ -238,13 +238,13 @@ export class Load {
   }
 
   /** Writes the drawn values to the scenario. */
-  private write(): void {
+  private write(isDrawing: boolean): void {
     const { curve, drawn } = this;
     if (!curve || !drawn) return;
     const values = drawn.map((value, column): [number, number] => [this.start(column), value]);
     // Short scenarios have fewer seconds than columns.
     const distinct = values.filter(([at], index) => index === 0 || at !== values[index - 1]?.[0]);
-    this.events.changed(curve.path, steps(distinct));
+    this.events.changed(curve.path, steps(distinct), isDrawing);
   }
 
   private listen(): void {
@@ -274,7 +274,8 @@ export class Load {
       isWaiting = true;
       requestAnimationFrame(() => {
         isWaiting = false;
-        this.write();
+        // The stroke can have ended before the frame.
+        if (this.drawn) this.write(true);
       });
     };
     this.area.addEventListener("pointerdown", (event) => {
@@ -288,7 +289,7 @@ export class Load {
     });
     const end = (): void => {
       if (!this.drawn) return;
-      this.write();
+      this.write(false);
       this.drawn = undefined;
       last = undefined;
     };
@@ -316,24 +317,8 @@ export class Load {
       values[column] = Math.min(this.top, Math.max(0, value));
     }
     this.drawn = values;
-    this.write();
+    this.write(false);
     this.draw();
     this.drawn = undefined;
   }
-}
-
-/** The columns of a CSV text, and the text with a header if it had none. */
-export function csvColumns(text: string): { text: string; columns: string[] } {
-  const lines = text.split(/\r?\n/);
-  const first = lines.find((line) => line.trim() !== "" && !line.startsWith("#")) ?? "";
-  const separator = first.includes(";") && !first.includes(",") ? ";" : first.includes(",") ? "," : "\t";
-  const cells = first.split(separator).map((cell) => cell.trim().replace(/^"|"$/g, ""));
-  if (cells.length < 2) return { text, columns: [] };
-  // From a spreadsheet, cells are separated by tabs.
-  const commas = separator === "\t" ? text.replaceAll("\t", ",") : text;
-  const isNumber = (cell: string): boolean => cell !== "" && !Number.isNaN(Number(cell));
-  if (!cells.every(isNumber)) return { text: commas, columns: cells };
-  const names = cells.map((_, index) => (index === 0 ? "time" : index === 1 ? "value" : `value${index}`));
-  const header = names.join(separator === ";" ? ";" : ",");
-  return { text: `${header}\n${commas}`, columns: names };
 }

@@ -32,6 +32,8 @@ class Page {
   /** When the text was changed that is not shown yet. */
   private changedAt: number | undefined;
   private isScheduled = false;
+  /** The text before the stroke with which the load is being drawn. */
+  private beforeStroke: string | undefined;
 
   constructor(model: Model, library: Library, about: About) {
     this.model = model;
@@ -42,7 +44,7 @@ class Page {
       changed: () => this.changed(),
     });
     this.load = new Load({
-      changed: (path, signal) => this.edit((text) => replaceSignal(text, path, signal)),
+      changed: (path, signal, isDrawing) => this.draw((text) => replaceSignal(text, path, signal), isDrawing),
       pasteCsv: (path) => this.pasteCsv(path),
     });
     this.results = new Results({ explain: (tick) => void this.explain(tick) });
@@ -116,12 +118,23 @@ class Page {
     message.classList.toggle("bad", isBad);
   }
 
+  /** Changes the load while it is drawn. A whole stroke is one step of undo. */
+  private draw(change: (text: string) => Change, isDrawing: boolean): void {
+    if (isDrawing) {
+      this.beforeStroke ??= this.editor.text;
+    } else if (this.beforeStroke !== undefined) {
+      this.editor.apply(difference(this.editor.text, this.beforeStroke), false);
+      this.beforeStroke = undefined;
+    }
+    this.edit(change, !isDrawing);
+  }
+
   /** Changes the text, and keeps everything else in it. */
-  private edit(change: (text: string) => Change): void {
+  private edit(change: (text: string) => Change, canUndo = true): void {
     try {
       const { text } = this.editor;
       const { from, to, insert } = change(text);
-      this.editor.apply(difference(text, text.slice(0, from) + insert + text.slice(to)));
+      this.editor.apply(difference(text, text.slice(0, from) + insert + text.slice(to)), canUndo);
       this.say("");
     } catch (error) {
       if (!(error instanceof CantChange)) throw error;
@@ -232,11 +245,25 @@ class Page {
       shared = await fromFragment(location.hash);
     });
     this.work = shared ?? this.stored() ?? template;
+    if (shared) this.checkReleases(shared);
   }
 
   private async openFragment(): Promise<void> {
     const work = await fromFragment(location.hash);
-    if (work) this.work = work;
+    if (!work) return;
+    this.work = work;
+    this.checkReleases(work);
+  }
+
+  /** Says so if the page does not have the releases of a link. */
+  private checkReleases(linked: Work): void {
+    const { release, other } = this.work;
+    const texts = [
+      linked.release === release ? "" : `The link is for release ${linked.release}, which this page does not have: it shows ${release}.`,
+      linked.other === other ? "" : `The link compares with release ${linked.other}, which this page does not have.`,
+    ];
+    const text = texts.filter((it) => it !== "").join(" ");
+    if (text !== "") this.say(text, true);
   }
 
   private showFiles(): void {

@@ -352,5 +352,11 @@ const FIGURES: FigureColumn[] = [
     help: "How often it changes the direction: up after down, or down after up",
     text: (it) => String(it.directionChanges),
   },
+  {
+    title: "excess",
+    help: "The largest number of replicas above what the targets require, for example while a stabilization window holds them",
+    text: (it) => String(it.excessReplicas),
+  },
   { title: "peak", help: "The largest number of replicas", text: (it) => String(it.peakReplicas) },
+  { title: "failed", help: "The time during which a metric fails", text: (it) => time(it.failedSeconds) },
 ];

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
 import { pathToFileURL } from "node:url";
+import { deflateRawSync } from "node:zlib";
 import puppeteer from "puppeteer-core";
 import { browserPath, instance, playground, read, repository } from "./support.mjs";
 
@@ -174,6 +175,17 @@ option("a drawn load replaces the old one, and nothing else", async () => {
   assert.ok(drawn.startsWith(start) && drawn.endsWith(end), drawn);
   assert.ok((drawn.match(/\{at: /g) ?? []).length > 20, drawn);
   assert.match(drawn, /value: 4/);
+  // However long it took, the stroke is one step of undo.
+  const press = (key) => change(async () => {
+    await page.keyboard.down("Control");
+    await page.keyboard.press(key);
+    await page.keyboard.up("Control");
+  });
+  await page.focus(".cm-content");
+  await press("z");
+  assert.equal(await scenario(), template);
+  await press("y");
+  assert.equal(await scenario(), drawn);
 });
 
 option("a load is drawn with the keyboard", async () => {
@@ -211,6 +223,15 @@ option("a pasted CSV is the load", async () => {
   await page.evaluate(() => [...document.querySelectorAll("#dialog button")].find((it) => it.textContent === "Use as load").click());
   await page.waitForSelector("#problems li");
   assert.match(await text("#problems li"), /^load-2\.csv, line 3|load-2\.csv:3/, await text("#problems"));
+});
+
+option("a link with a release that the page lacks says so", async () => {
+  const work = { path: "scenario.yaml", text: template, files: {}, release: "1.99", other: "1.98" };
+  const packed = deflateRawSync(JSON.stringify(work)).toString("base64url");
+  await change(() => page.evaluate((fragment) => { location.hash = fragment; }, `#1.${packed}`));
+  await page.waitForFunction(() => document.querySelector("#message").textContent !== "");
+  assert.match(await text("#message"), /The link is for release 1\.99, which this page does not have: it shows 1\.37\./);
+  assert.match(await text("#message"), /compares with release 1\.98/);
 });
 
 option("a link contains the scenario, its files and the releases", async () => {
@@ -321,7 +342,7 @@ option("ticks are stepped through, played and explained", async () => {
   await page.click("#play");
   await page.waitForFunction(() => document.querySelector("#play").textContent === "Play", { timeout: 20_000 });
   assert.equal(await selectedTick(), 101, "it ends at the last tick");
-  await page.focus(".charts");
+  await page.focus(".cur");
   await page.keyboard.press("Home");
   assert.equal(await selectedTick(), 1);
   await page.evaluate(() => [...document.querySelectorAll("#log button")].find((it) => it.textContent === "9").click());

@@ -7,6 +7,7 @@ import { bundled, read, scenarios } from "./support.mjs";
 
 const { SchemaOfScenarios } = await bundled("schema.ts");
 const { difference, manifests, nameOf, replaceBehavior, replaceSignal } = await bundled("edit.ts");
+const { readTable } = await bundled("csv.ts");
 const { SETTINGS } = await bundled("settings.ts");
 
 const schema = new SchemaOfScenarios(JSON.parse(read("schema/scenario.schema.json")));
@@ -106,4 +107,24 @@ test("names of files are the name of the HPA", () => {
 test("a text is changed by its smallest difference", () => {
   assert.deepEqual(difference("abcdef", "abXef"), { from: 2, to: 4, insert: "X" });
   assert.deepEqual(difference("aa", "aaa"), { from: 2, to: 2, insert: "a" });
+});
+
+for (const [name, pasted, columns, csv] of [
+  ["CSV", "time,cpu\n0,0.5\n", ["time", "cpu"], "time,cpu\n0,0.5\n"],
+  ["CSV without a header", "0,0.5\n60,2\n", ["time", "value"], "time,value\n0,0.5\n60,2\n"],
+  ["tabs", "t\tcpu, cores\n0\t1\n", ["t", "cpu, cores"], 't,"cpu, cores"\n0,1\n'],
+  ["tabs and decimal commas", "t\tcpu\r\n0\t0,125\r\n60\t1.234,5\r\n", ["t", "cpu"], "t,cpu\n0,0.125\n60,1234.5\n"],
+  ["semicolons and decimal commas", "0;0,5\n60;2\n", ["time", "value"], "time,value\n0,0.5\n60,2\n"],
+  ["groups of digits", "t\tusers\n0\t1,234\n60\t999.5\n", ["t", "users"], "t,users\n0,1234\n60,999.5\n"],
+  ["quoted cells", 't,"a ""b"", c"\n0,"1"\n', ["t", 'a "b", c'], 't,"a ""b"", c"\n0,1\n'],
+  ["comments", "# from a spreadsheet\nt,v\n0,1\n", ["t", "v"], "t,v\n0,1\n"],
+]) {
+  test(`a pasted table: ${name}`, () => {
+    assert.deepEqual(readTable(pasted), { text: csv, columns });
+  });
+}
+
+test("a pasted table that is not clear is not used", () => {
+  assert.match(readTable("t\tv\n0\t1,234\n").problem, /whether 1,234 means 1\.234 or 1234/);
+  assert.match(readTable("t\n0\n").problem, /fewer than two columns/);
 });

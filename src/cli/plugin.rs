@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::completions::with_paths;
+use super::completions::with_values;
 use super::exit;
 
 /// The name under which the program was started.
@@ -53,7 +53,7 @@ pub(super) fn complete(command: clap::Command) -> ExitCode {
     let current = env::current_dir().ok();
     let last = arguments.len().saturating_sub(1);
     let candidates = clap_complete::engine::complete(
-        &mut with_paths(command),
+        &mut with_values(command),
         arguments,
         last,
         current.as_deref(),

@@ -107,12 +107,21 @@ impl<W: Write> Report for Junit<W> {
 
 fn test_case(outcome: &Outcome, setting: Option<&Setting>) -> TestCase {
     let mut case = TestCase::new(&*outcome.id, status(outcome, setting));
-    let area = outcome.id.rsplit_once('/').map_or("", |(area, _)| area);
-    // CI systems group test cases by the class name, whose parts are separated by dots.
-    let class = ["fixtures", area].join("/");
-    case.set_classname(class.trim_end_matches('/').replace('/', "."));
+    case.set_classname(class_name(outcome));
     case.set_time(outcome.elapsed);
     case
+}
+
+/// The folder of the scenario. CI systems group test cases by the class name, whose parts are
+/// separated by dots.
+fn class_name(outcome: &Outcome) -> String {
+    let area = outcome.id.rsplit_once('/').map_or("", |(area, _)| area);
+    let is_fixture = outcome.path.strip_prefix("fixtures/").is_some_and(|below| {
+        below.strip_prefix(&*outcome.id).is_some_and(|extension| extension.starts_with('.'))
+    });
+    let folders = area.split('/').filter(|folder| !matches!(*folder, "" | "." | ".."));
+    let folders: Vec<&str> = is_fixture.then_some("fixtures").into_iter().chain(folders).collect();
+    if folders.is_empty() { "scenarios".to_owned() } else { folders.join(".") }
 }
 
 fn status(outcome: &Outcome, setting: Option<&Setting>) -> TestCaseStatus {

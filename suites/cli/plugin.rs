@@ -50,6 +50,11 @@ fn kubectl_completes_commands_options_values_and_files() {
     assert!(options[0].starts_with("--release\t"), "{options:?}");
     let values = completions(&["run", "--format", ""]);
     assert!(values.iter().any(|value| value.starts_with("json\t")), "{values:?}");
+    let releases = completions(&["predict", "--release", ""]);
+    assert_eq!(releases[..2], ["1.37", "1.36"]);
+    assert!(releases.iter().any(|release| release == "vpa-1.8"), "{releases:?}");
+    assert_eq!(completions(&["run", "--release", "a"]), ["all", ":4"]);
+    assert_eq!(completions(&["diff", "--from", "1.3"])[..2], ["1.37", "1.36"]);
     let folders = completions(&["predict", "fixtures/clos"]);
     assert_eq!(folders, ["fixtures/closed-loop/", ":6"]);
 }

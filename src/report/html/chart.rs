@@ -225,10 +225,15 @@ fn limits(limits: &[Limited], axis: TimeAxis) -> Markup {
     if limits.is_empty() {
         return html! {};
     }
+    let kinds = kinds(limits);
+    let limits = &joined(limits, axis);
     html! {
         div.lane {
             div.cap {
                 b { "Limited by" }
+                @for (class, names) in &kinds {
+                    span.k.a.by.(class) { (names.join(", ")) }
+                }
                 span.hint { "why the replicas do not follow the metrics" }
             }
             div.strip {
@@ -236,11 +241,69 @@ fn limits(limits: &[Limited], axis: TimeAxis) -> Markup {
                     @let (from, to) = (axis.percent(limit.from), axis.percent(limit.to));
                     @let title = words::limited(limit);
                     @let style = format!("left:{from:.2}%;width:{:.2}%", to - from);
-                    span.seg.(class(limit.by)) title=(title) style=(style) { i { (limit.by) } }
+                    span.seg.by.(class(limit.by)) title=(title) style=(style) {
+                        // No name fits into less.
+                        @if to - from >= 2.0 { i { (limit.by) } }
+                    }
                 }
             }
         }
     }
+}
+
+/// The maximum number of intervals. A strip is about as wide as four times this number of pixels.
+const MOST_LIMITS: usize = 250;
+
+/// The intervals, as they are drawn. Many intervals are drawn as columns of the same width, each
+/// with the limit that decided for the longest time.
+fn joined(limits: &[Limited], axis: TimeAxis) -> Vec<Limited> {
+    if limits.len() <= MOST_LIMITS {
+        return limits.to_vec();
+    }
+    let width = axis.end.0 / MOST_LIMITS as i64 + 1;
+    let column = |at: Time| at.0 / width;
+    let mut joined: Vec<Limited> = Vec::new();
+    let mut rest = limits;
+    while let Some(first) = rest.first() {
+        let here = column(first.from);
+        let count = rest.iter().take_while(|limit| column(limit.from) == here).count();
+        let (group, later) = rest.split_at(count);
+        rest = later;
+        let mut lengths: Vec<(&'static str, i64)> = Vec::new();
+        for limit in group {
+            match lengths.iter_mut().find(|(by, _)| *by == limit.by) {
+                Some((_, length)) => *length += limit.to.0 - limit.from.0,
+                None => lengths.push((limit.by, limit.to.0 - limit.from.0)),
+            }
+        }
+        let longest = lengths.iter().max_by_key(|(_, length)| *length);
+        let by = longest.map_or(first.by, |(by, _)| by);
+        let ticks = group.iter().filter(|limit| limit.by == by).map(|limit| limit.ticks).sum();
+        let to = group.last().map_or(first.to, |limit| limit.to);
+        match joined.last_mut() {
+            Some(last) if last.by == by && first.from.0 - last.to.0 < width => {
+                last.to = to;
+                last.ticks += ticks;
+            }
+            _ => joined.push(Limited { from: first.from, to, by, ticks }),
+        }
+    }
+    joined
+}
+
+/// The kinds of limits with the names of the limits of each kind, in the order of their first
+/// intervals.
+fn kinds(limits: &[Limited]) -> Vec<(&'static str, Vec<&'static str>)> {
+    let mut kinds: Vec<(&'static str, Vec<&'static str>)> = Vec::new();
+    for limit in limits {
+        let kind = class(limit.by);
+        match kinds.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, names)) if names.contains(&limit.by) => {}
+            Some((_, names)) => names.push(limit.by),
+            None => kinds.push((kind, vec![limit.by])),
+        }
+    }
+    kinds
 }
 
 /// The kind of a limit, which has a color of its own.

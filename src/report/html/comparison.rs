@@ -160,12 +160,12 @@ impl Comparison {
         let names: Vec<String> = self.settings.iter().map(|it| it.name(shows_releases)).collect();
         html! {
             div.fig.compared {
-                div.charts role="slider" tabindex="0" aria-valuenow="0"
-                    aria-label="Comparison of settings; arrow keys select a time" {
+                div.charts {
                     (self.replicas(axis, &grid, &names))
                     @for metric in self.metrics() { (self.metric(metric, axis, &grid)) }
                     (lane::time(&labels))
-                    div.cur {}
+                    div.cur role="slider" tabindex="0" aria-valuenow="0"
+                        aria-label="Comparison of settings; arrow keys select a time" {}
                 }
                 div.panel {}
                 (ticks::json("values", &self.values(axis, names)))

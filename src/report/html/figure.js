@@ -14,17 +14,20 @@ function list(parent, name, texts) {
 }
 
 // Makes charts select a place by mouse, touch and keys. `places` are in percent; `draw` shows the
-// selected one. Returns the function that selects one and the one that returns the selected one.
+// selected one. The line at the selected place is the element with the focus: what is inside a slider
+// is hidden from screen readers. Returns the function that selects a place, the one that returns the
+// selected one, and the one that describes it.
 function selectable(charts, places, draw) {
+  const cursor = charts.querySelector(".cur");
   let selected = -1;
 
   function show(index) {
     index = Math.max(0, Math.min(places.length - 1, index));
     if (index === selected) return;
     selected = index;
-    charts.querySelector(".cur").style.setProperty("--p", places[index] / 100);
+    cursor.style.setProperty("--p", places[index] / 100);
     charts.classList.add("on");
-    charts.setAttribute("aria-valuenow", String(index));
+    cursor.setAttribute("aria-valuenow", String(index));
     draw(index);
   }
 
@@ -41,8 +44,11 @@ function selectable(charts, places, draw) {
   charts.addEventListener("pointermove", (event) => {
     if (event.pointerType === "mouse") show(nearest(event));
   });
-  charts.addEventListener("click", (event) => show(nearest(event)));
-  charts.addEventListener("keydown", (event) => {
+  charts.addEventListener("click", (event) => {
+    show(nearest(event));
+    cursor.focus({ preventScroll: true });
+  });
+  cursor.addEventListener("keydown", (event) => {
     const page = Math.max(2, Math.round(places.length / 10));
     const moves = {
       ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageUp: page, PageDown: -page,
@@ -52,9 +58,9 @@ function selectable(charts, places, draw) {
     event.preventDefault();
     show(selected + moves[event.key]);
   });
-  charts.setAttribute("aria-valuemin", "0");
-  charts.setAttribute("aria-valuemax", String(places.length - 1));
-  return { show, selected: () => selected };
+  cursor.setAttribute("aria-valuemin", "0");
+  cursor.setAttribute("aria-valuemax", String(places.length - 1));
+  return { show, selected: () => selected, describe: (text) => cursor.setAttribute("aria-valuetext", text) };
 }
 
 // Clears a panel, and adds a head with the buttons for the places before and after this one.
@@ -91,7 +97,7 @@ function activate(figure, templates) {
 
   function draw(index) {
     const [, number, at, result, kind, why, steps, writes] = ticks[index];
-    charts.setAttribute("aria-valuetext", `tick ${number}, t=${at}, ${result}: ${text(why)}`);
+    selection.describe(`tick ${number}, t=${at}, ${result}: ${text(why)}`);
     const head = panelHead(panel, index, ticks.length, "tick", selection.show);
     element(head, "b", `tick ${number}`);
     element(head, "b", `t=${at}`);
@@ -121,7 +127,7 @@ function activateComparison(figure) {
 
   function draw(index) {
     const [, at, values] = data.times[index];
-    charts.setAttribute("aria-valuetext",
+    selection.describe(
       `t=${at}: ${data.names.map((name, i) => `${name} ${values[i]}`).join("; ")}`);
     element(panelHead(panel, index, data.times.length, "time", selection.show), "b", `t=${at}`);
     const all = element(panel, "ul", "", "values");

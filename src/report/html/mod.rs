@@ -22,7 +22,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 pub use comparison::{Compared, Comparison};
-use section::Section;
+use section::{FAILURES, Section};
 use ticks::Templates;
 use vpa::Detail;
 
@@ -51,7 +51,15 @@ pub struct Html<W> {
     detail: Detail,
     /// The sections of each scenario, by their indices.
     by_id: BTreeMap<String, Vec<usize>>,
+    /// The size of the timelines on the page, in bytes.
+    size: usize,
+    /// The number of sections without their timelines.
+    left_out: usize,
 }
+
+/// The maximum size of the timelines of a page, in bytes. Browsers become slow with more. Timelines
+/// of failures are always shown.
+const MOST_BYTES: usize = 4_000_000;
 
 impl<W: Write> Html<W> {
     /// Creates a report that writes to `out`.
@@ -61,9 +69,11 @@ impl<W: Write> Html<W> {
             setting: None,
             notes: Vec::new(),
             sections: Vec::new(),
-            templates: Templates::default(),
+            templates: Templates::of_page(1),
             detail: Detail::of_page(1),
             by_id: BTreeMap::new(),
+            size: 0,
+            left_out: 0,
         }
     }
 
@@ -72,13 +82,20 @@ impl<W: Write> Html<W> {
         self.out
     }
 
-    fn add(&mut self, section: Section) {
+    fn add(&mut self, mut section: Section) {
         let known = self.by_id.entry(section.id.clone()).or_default();
         let same = known.iter().copied().find(|index| self.sections[*index].is_same(&section));
         match same {
             Some(index) => self.sections[index].releases.extend(section.releases),
             None => {
                 known.push(self.sections.len());
+                let size = section.size_of_timelines();
+                if self.size + size > MOST_BYTES && section.rank() >= FAILURES && size > 0 {
+                    section.leave_out_timelines();
+                    self.left_out += 1;
+                } else {
+                    self.size += size;
+                }
                 self.sections.push(section);
             }
         }
@@ -92,6 +109,13 @@ impl<W: Write> Html<W> {
         let missing = summary.map(|summary| summary.missing.as_slice()).unwrap_or_default();
         let missing = missing.iter().map(|part| format!("missing: {part}"));
         self.notes.extend(stale.chain(missing));
+        if self.left_out > 0 {
+            let results = counted(self.left_out, "result");
+            self.notes.push(format!(
+                "the timelines of {results} are left out, because the page would be too large; run \
+                 fewer scenarios or releases to see them"
+            ));
+        }
         let setting = self.setting.clone().unwrap_or_default();
         let text = page::page(page::Contents {
             title: "Conformance run",
@@ -113,6 +137,7 @@ impl<W: Write> Report for Html<W> {
             Event::Preparing { .. } => Ok(()),
             Event::Started { scenarios, setting, note } => {
                 self.detail = Detail::of_page(*scenarios);
+                self.templates = Templates::of_page(*scenarios);
                 self.setting = Some(setting.clone());
                 self.notes.extend(note.clone());
                 Ok(())
@@ -147,7 +172,7 @@ impl Part {
     /// A run of the model alone.
     #[must_use]
     pub fn prediction(scenario: &Scenario, run: &FreeRun, unmet: &[Unmet]) -> Part {
-        let mut templates = Templates::default();
+        let mut templates = Templates::of_page(1);
         let section = Section::of_model(scenario, run, unmet, &mut templates);
         Part { body: section.into_body(), templates: templates.texts() }
     }
@@ -179,7 +204,7 @@ impl Part {
     /// A change between two releases, with the timelines of both.
     #[must_use]
     pub fn change(scenario: &Arc<Scenario>, between: Between, changed: &Changed) -> Part {
-        let mut templates = Templates::default();
+        let mut templates = Templates::of_page(2);
         let section = Section::of_change(scenario, between, changed, &mut templates);
         Part { body: section.into_body(), templates: templates.texts() }
     }
@@ -193,7 +218,7 @@ pub fn prediction(
     unmet: &[Unmet],
     note: Option<&str>,
 ) -> String {
-    let mut templates = Templates::default();
+    let mut templates = Templates::of_page(1);
     let section = Section::of_model(scenario, run, unmet, &mut templates);
     let notes: Vec<String> = note.map(str::to_owned).into_iter().collect();
     page::page(page::Contents {
@@ -236,7 +261,8 @@ pub fn changes(
     same: usize,
     skipped: &[(String, String)],
 ) -> String {
-    let mut templates = Templates::default();
+    // Each has a timeline of both releases, and the table of changed fields.
+    let mut templates = Templates::of_page(3 * found.len());
     let sections = found
         .iter()
         .map(|(scenario, changed)| Section::of_change(scenario, between, changed, &mut templates));

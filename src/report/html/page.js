@@ -55,9 +55,29 @@ for (const section of sections) {
 
 document.querySelectorAll(".compared").forEach(activateComparison);
 
+// On paper, the scenarios that match the filters are open.
+let opened = [];
+window.addEventListener("beforeprint", () => {
+  opened = [...document.querySelectorAll("details:not([open])")].filter((it) => !it.hidden);
+  for (const details of opened) {
+    details.open = true;
+    if (details.matches(".s")) activateAll(details);
+  }
+});
+window.addEventListener("afterprint", () => {
+  for (const details of opened) details.open = false;
+  opened = [];
+});
+
 // A link to a scenario opens it.
 function target() {
-  const section = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  let id = location.hash.slice(1);
+  try {
+    id = decodeURIComponent(id);
+  } catch {
+    // A percent sign that is not part of an encoded character stands for itself.
+  }
+  const section = document.getElementById(id);
   if (section instanceof HTMLDetailsElement) {
     section.hidden = false;
     section.open = true;

@@ -53,9 +53,9 @@ pub(super) fn page(mut contents: Contents<'_>) -> String {
         }
         (contents.templates.html())
     };
-    let style = concat!("/*<![CDATA[*/\n", include_str!("page.css"), "/*]]>*/");
-    let script =
-        concat!("//<![CDATA[\n", include_str!("figure.js"), include_str!("page.js"), "//]]>\n");
+    let style = compact(concat!("/*<![CDATA[*/\n", include_str!("page.css"), "/*]]>*/"));
+    let script = concat!(include_str!("figure.js"), include_str!("page.js"));
+    let script = format!("//<![CDATA[\n{}//]]>\n", compact(script));
     let title = format!("{}: {}", contents.title, subject(&contents));
     let head = html! {
         (PreEscaped(r#"<meta charset="utf-8"/>"#))
@@ -72,6 +72,13 @@ pub(super) fn page(mut contents: Contents<'_>) -> String {
         }
     };
     page.into_string()
+}
+
+/// A style or script without indentation and comments of whole lines.
+fn compact(code: &str) -> String {
+    let lines = code.lines().map(str::trim_start);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("// "));
+    lines.flat_map(|line| [line, "\n"]).collect()
 }
 
 /// `332 scenarios on upstream 1.37`.

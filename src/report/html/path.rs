@@ -16,56 +16,84 @@ pub(super) struct Point {
 /// Points closer than this are drawn as one vertical line from the lowest to the highest.
 const CLOSE: f64 = 0.7;
 
+/// With more points, a chart has columns of [`WIDE`] at whole coordinates. On a screen, a column is
+/// about two pixels wide.
+const DENSE: usize = 500;
+const WIDE: f64 = 2.0;
+
 /// A line of steps: each value holds until the next point, and the last one until the end.
 pub(super) fn steps(points: &[Point]) -> String {
-    let mut path = String::new();
-    let mut at: Option<f64> = None;
+    let is_dense = points.len() > DENSE;
+    let close = if is_dense { WIDE } else { CLOSE };
+    let round = |value: f64| if is_dense { value.round() } else { value };
+    let mut pen = Pen::default();
     let mut rest = points;
     while let Some(first) = rest.first() {
-        let close = rest.iter().take_while(|point| point.x - first.x < CLOSE).count();
-        let (group, later) = rest.split_at(close.max(1));
+        let count = rest.iter().take_while(|point| point.x - first.x < close).count();
+        let (group, later) = rest.split_at(count.max(1));
         rest = later;
         let mut heights: Vec<Option<f64>> = group.iter().map(|point| point.y).collect();
-        if heights.len() > 4 {
+        if heights.len() > if is_dense { 2 } else { 4 } {
             heights = extremes(&heights);
         }
         for height in heights {
-            at = step(&mut path, at, first.x, height);
+            pen.step(round(first.x), height.map(round));
         }
     }
-    if at.is_some() {
-        let _ = write!(path, "H{}", number(WIDTH));
-    }
-    path
+    pen.end()
 }
 
-/// The lowest, the highest and the last of several heights.
+/// The highest, the lowest and the last of several heights.
 fn extremes(heights: &[Option<f64>]) -> Vec<Option<f64>> {
     let known = || heights.iter().flatten().copied();
     let highest = known().reduce(f64::min);
     let lowest = known().reduce(f64::max);
-    let last = heights.last().copied().flatten();
-    match last {
-        Some(_) => vec![highest, lowest, last],
-        None => vec![highest, lowest, None],
-    }
+    vec![highest, lowest, heights.last().copied().flatten()]
 }
 
-/// Continues a path of which the pen is at a height, or lifted.
-fn step(path: &mut String, at: Option<f64>, x: f64, height: Option<f64>) -> Option<f64> {
-    match (at, height) {
-        (None, Some(y)) => {
-            let _ = write!(path, "M{} {}", number(x), number(y));
+/// Draws a line of steps.
+#[derive(Default)]
+struct Pen {
+    path: String,
+    /// The place up to which the line is drawn.
+    x: String,
+    /// The height; `None`: the pen is lifted.
+    height: Option<String>,
+}
+
+impl Pen {
+    /// Continues the line to a place, and there to a height.
+    fn step(&mut self, x: f64, height: Option<f64>) {
+        let height = height.map(number);
+        if height == self.height {
+            return;
         }
-        (Some(before), Some(y)) if number(before) != number(y) => {
-            let _ = write!(path, "H{}V{}", number(x), number(y));
+        let x = number(x);
+        match (&self.height, &height) {
+            (None, Some(y)) => {
+                let _ = write!(self.path, "M{x} {y}");
+            }
+            (Some(_), to) => {
+                if self.x != x {
+                    let _ = write!(self.path, "H{x}");
+                }
+                if let Some(y) = to {
+                    let _ = write!(self.path, "V{y}");
+                }
+            }
+            (None, None) => {}
         }
-        (Some(_), None) => {
-            let _ = write!(path, "H{}", number(x));
-        }
-        (Some(_), Some(_)) | (None, None) => {}
+        self.x = x;
+        self.height = height;
     }
-    height
+
+    /// The path, drawn to the end of the chart.
+    fn end(mut self) -> String {
+        if self.height.is_some() {
+            let _ = write!(self.path, "H{}", number(WIDTH));
+        }
+        self.path
+    }
 }
 
 /// A stretch of an area: from a place to another one, between two heights.
@@ -81,10 +109,37 @@ pub(super) struct Bar {
     pub(super) bottom: f64,
 }
 
+/// The bars as columns, each from the highest to the lowest edge of its bars.
+fn columns(bars: Vec<Bar>) -> Vec<Bar> {
+    if bars.len() <= DENSE {
+        return bars;
+    }
+    let mut columns: Vec<Bar> = Vec::new();
+    for bar in bars {
+        let bar = Bar { top: bar.top.round(), bottom: bar.bottom.round(), ..bar };
+        match columns.last_mut() {
+            Some(last) if bar.to - last.from < WIDE && (bar.from - last.to).abs() < WIDE => {
+                last.to = bar.to;
+                last.top = last.top.min(bar.top);
+                last.bottom = last.bottom.max(bar.bottom);
+            }
+            Some(last) => {
+                last.to = last.to.round();
+                let from = if (bar.from - last.to).abs() < 1.0 { last.to } else { bar.from };
+                columns.push(Bar { from, ..bar });
+            }
+            None => columns.push(bar),
+        }
+    }
+    columns
+}
+
 /// An area of bars. Neighbors with the same edges are joined.
 pub(super) fn area(bars: impl IntoIterator<Item = Bar>) -> String {
     let mut joined: Vec<Bar> = Vec::new();
-    for bar in bars.into_iter().filter(|bar| bar.bottom - bar.top > 0.01) {
+    for bar in
+        columns(bars.into_iter().collect()).into_iter().filter(|bar| bar.bottom - bar.top > 0.01)
+    {
         match joined.last_mut() {
             Some(last)
                 if last.to == bar.from && (last.top, last.bottom) == (bar.top, bar.bottom) =>
@@ -137,10 +192,16 @@ fn edge(path: &mut String, ends: impl Iterator<Item = (f64, f64)>) {
     }
 }
 
-/// Dots at places of a chart, to be drawn with round ends of lines.
+/// Dots at places of a chart, to be drawn with round ends of lines. Of neighbors at the same place,
+/// only one is drawn; the places of many dots are multiples of [`WIDE`].
 pub(super) fn dots(points: impl IntoIterator<Item = (f64, f64)>) -> String {
-    let dots = points.into_iter().map(|(x, y)| format!("M{} {}h0", number(x), number(y)));
-    dots.collect()
+    let points: Vec<(f64, f64)> = points.into_iter().collect();
+    let is_dense = points.len() > DENSE / 2;
+    let place = |x: f64| if is_dense { (x / WIDE).round() * WIDE } else { x };
+    let dots = points.iter().map(|(x, y)| format!("M{} {}h0", number(place(*x)), number(*y)));
+    let mut dots: Vec<String> = dots.collect();
+    dots.dedup();
+    dots.concat()
 }
 
 /// A number with at most one decimal.
@@ -174,6 +235,28 @@ mod tests {
     fn many_points_at_one_place_become_one_vertical_line() {
         let many = (0..1000).map(|i| (f64::from(i) / 10_000.0, Some(f64::from(i % 10))));
         assert_eq!(steps(&points(&many.collect::<Vec<_>>())), "M0 0H0V9H1000");
+    }
+
+    #[test]
+    fn a_dense_line_has_the_range_of_each_column() {
+        // Ten points in each unit, between 10 and 50, and one peak.
+        let height = |i: i32| if i == 5_005 { 3.0 } else { f64::from(10 + i % 7 * 5) + 0.3 };
+        let all: Vec<_> = (0..10_000).map(|i| (f64::from(i) / 10.0, Some(height(i)))).collect();
+        let line = steps(&points(&all));
+        assert!(line.len() < 500 * 14, "{}", line.len());
+        assert!(line.starts_with("M0 10V40V") && line.ends_with("H1000"), "{line}");
+        assert!(line.contains("H500V3V40"), "the peak is drawn: {line}");
+        let bars = all.windows(2).map(|pair| Bar {
+            from: pair[0].0,
+            to: pair[1].0,
+            top: pair[0].1.unwrap_or_default(),
+            bottom: 60.0,
+        });
+        let area = area(bars);
+        assert!(area.contains("V60"), "{area}");
+        assert!(area.starts_with("M0 10H") && area.len() < 200, "{area}");
+        let dots = dots(all.iter().map(|(x, _)| (*x, 8.0)));
+        assert_eq!(dots.matches('M').count(), 501);
     }
 
     #[test]

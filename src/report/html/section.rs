@@ -9,9 +9,9 @@ use super::ticks::Templates;
 use super::timeline::{Run, Timeline};
 use super::vpa::{Detail, VpaRun};
 use super::{chart, ticks};
-use crate::compare::Divergence;
+use crate::compare::{Divergence, FieldDifference};
 use crate::expect::Unmet;
-use crate::model::rules::VpaRelease;
+use crate::model::rules::{Release, VpaRelease};
 use crate::report::change::Between;
 use crate::report::{counted, outcome};
 use crate::run::change::Changed;
@@ -32,6 +32,9 @@ pub(super) struct Section {
     /// The small chart of the replicas.
     spark: String,
     body: String,
+    timelines: String,
+    /// Whether the timelines are shown, or a note.
+    shows_timelines: bool,
 }
 
 /// The verdicts, the worst first.
@@ -70,6 +73,8 @@ impl Section {
             @for note in &outcome.notes {
                 p.note { b { "Note: " } (note.place(&outcome.path)) ": " (note.what) }
             }
+        };
+        let timelines = html! {
             (figures(run.as_ref(), templates))
             @if let Some(run) = &vpa { (run.html(templates)) }
         };
@@ -80,6 +85,8 @@ impl Section {
             releases: vec![outcome.release.clone()],
             spark: vpa.map_or_else(|| spark(run.as_ref()), |run| run.spark()),
             body: body.into_string(),
+            timelines: timelines.into_string(),
+            shows_timelines: true,
         }
     }
 
@@ -101,8 +108,8 @@ impl Section {
             @for note in &free.notes {
                 p.note { b { "Note: " } (note.place(&scenario.path)) ": " (note.what) }
             }
-            (figures(run.as_ref(), templates))
         };
+        let timelines = figures(run.as_ref(), templates);
         Section {
             id: scenario.id.clone(),
             requirement: scenario.requirement.clone(),
@@ -110,6 +117,8 @@ impl Section {
             releases: vec![free.trace.release.clone()],
             spark: spark(run.as_ref()),
             body: body.into_string(),
+            timelines: timelines.into_string(),
+            shows_timelines: true,
         }
     }
 
@@ -132,8 +141,8 @@ impl Section {
             @for note in &scenario.notes {
                 p.note { b { "Note: " } (scenario.path) ":" (scenario.line) ": " (note) }
             }
-            @if let Some(run) = &run { (run.html(templates)) }
         };
+        let timelines = html! { @if let Some(run) = &run { (run.html(templates)) } };
         Section {
             id: scenario.id.clone(),
             requirement: scenario.requirement.clone(),
@@ -141,6 +150,8 @@ impl Section {
             releases: vec![name],
             spark: run.map(|run| run.spark()).unwrap_or_default(),
             body: body.into_string(),
+            timelines: timelines.into_string(),
+            shows_timelines: true,
         }
     }
 
@@ -153,28 +164,37 @@ impl Section {
         templates: &mut Templates,
     ) -> Section {
         let runs = [between.from, between.to].map(|release| free_run(scenario, release));
-        let runs = [0, 1].map(|index| {
-            Run::of_model(scenario, &runs[index]).map(|run| {
-                let body = figures(Some(&run), templates);
-                (body, spark(Some(&run)))
-            })
-        });
+        let [older, newer] = [0, 1].map(|index| Run::of_model(scenario, &runs[index]));
         let body = html! {
             p.facts { (scenario.path) ":" (scenario.line) }
             (changed_fields(&Differing::of(between, changed)))
-            @for (release, run) in [between.from, between.to].iter().zip(&runs) {
-                @if let Some((figures, _)) = run { h2 { "Model of " (release) } (figures) }
+        };
+        let model_of = |release: Release, run: &Option<Run<'_>>, templates: &mut Templates| {
+            let figures = run.as_ref().map(|run| figures(Some(run), templates));
+            html! { @if let Some(figures) = figures { h2 { "Model of " (release) } (figures) } }
+        };
+        let is_same = charts(older.as_ref()) == charts(newer.as_ref());
+        let timelines = if is_same && newer.is_some() && templates.is_of_many() {
+            let names = format!("{} and {}", between.from, between.to);
+            html! {
+                h2 { "Model of " (names) }
+                p.note { "The charts are the same. The steps below are those of " (between.to) "." }
+                (figures(newer.as_ref(), templates))
             }
+        } else {
+            let older = model_of(between.from, &older, templates);
+            html! { (older) (model_of(between.to, &newer, templates)) }
         };
         let verdict = if changed.rows.is_empty() { "unexplained" } else { "changed" };
-        let [_, newer] = runs;
         Section {
             id: scenario.id.clone(),
             requirement: scenario.requirement.clone(),
             verdict,
             releases: vec![between.to.to_string()],
-            spark: newer.map(|(_, spark)| spark).unwrap_or_default(),
+            spark: spark(newer.as_ref()),
             body: body.into_string(),
+            timelines: timelines.into_string(),
+            shows_timelines: true,
         }
     }
 
@@ -199,6 +219,8 @@ impl Section {
         let body = html! {
             p.facts { (scenario.path) ":" (scenario.line) }
             (changed_fields(&Differing::of_vpa(between, changed)))
+        };
+        let timelines = html! {
             @for (release, run) in releases.iter().zip(&runs) {
                 @if let Some((figures, _)) = run { h2 { "Model of " (release) } (figures) }
             }
@@ -211,17 +233,30 @@ impl Section {
             releases: vec![between.to.to_string()],
             spark: newer.map(|(_, spark)| spark).unwrap_or_default(),
             body: body.into_string(),
+            timelines: timelines.into_string(),
+            shows_timelines: true,
         }
     }
 
     /// Returns true if the sections differ by their releases only.
     pub(super) fn is_same(&self, other: &Section) -> bool {
-        (&self.id, self.verdict, &self.body) == (&other.id, other.verdict, &other.body)
+        (&self.id, self.verdict, &self.body, &self.timelines)
+            == (&other.id, other.verdict, &other.body, &other.timelines)
     }
 
     /// The content below the summary, as HTML.
     pub(super) fn into_body(self) -> String {
-        self.body
+        self.body + &self.timelines
+    }
+
+    /// The size of the timelines, in bytes.
+    pub(super) fn size_of_timelines(&self) -> usize {
+        self.timelines.len()
+    }
+
+    /// Does not show the timelines.
+    pub(super) fn leave_out_timelines(&mut self) {
+        self.shows_timelines = false;
     }
 
     /// The folder of the scenario.
@@ -252,7 +287,14 @@ impl Section {
                     (maud::PreEscaped(&self.spark))
                     span.req { (self.requirement) }
                 }
-                div.body { (maud::PreEscaped(&self.body)) }
+                div.body {
+                    (maud::PreEscaped(&self.body))
+                    @if self.shows_timelines {
+                        (maud::PreEscaped(&self.timelines))
+                    } @else {
+                        p.note { "The timeline is left out." }
+                    }
+                }
             }
         }
     }
@@ -309,7 +351,7 @@ fn verdict(outcome: &Outcome) -> Markup {
         Verdict::Diverges(divergence) => diverges(outcome, divergence),
         Verdict::Inconclusive { why, output } => html! {
             p.note { b { "No verdict: " } (why) }
-            @if !output.is_empty() { pre { (printable(output)) } }
+            @if !output.is_empty() { pre tabindex="0" { (printable(output)) } }
         },
         Verdict::Skipped { why } => html! { p.note { b { "Skipped: " } (why) } },
         Verdict::Conforms | Verdict::Unexpected => html! {},
@@ -333,14 +375,15 @@ fn diverges(outcome: &Outcome, divergence: &Divergence) -> Markup {
                     "Diverges at tick " (divergence.tick) ", t=" (divergence.at)
                 }
             } }
-            div.wide { table {
+            div.wide tabindex="0" role="region" aria-label="Fields" { table
+                style=(sides("model", &outcome.engine)) {
                 thead { tr { th { "field" } th { "model" } th { (outcome.engine) } } }
                 tbody {
                     @for field in &divergence.fields {
                         tr {
                             th scope="row" { (field.field) }
-                            td.m data-side="model" { (field.model) }
-                            td.e data-side=(outcome.engine) { (field.upstream) }
+                            td.m { (field.model) }
+                            td.e { (field.upstream) }
                         }
                     }
                 }
@@ -391,20 +434,27 @@ impl<'a> Differing<'a> {
     }
 }
 
+/// The names of the sides of a table, which a narrow screen shows before each value.
+fn sides(one: &str, other: &str) -> String {
+    format!("--m:{one:?};--e:{other:?}")
+}
+
 /// The fields of the first tick that changed, and the rows of the model that explain them.
 fn changed_fields(differing: &Differing<'_>) -> Markup {
     let Differing { from, to, first, rows } = differing;
+    let fields = without_repetition(&first.fields);
     html! {
         div.div.explained[!rows.is_empty()] {
             p { b { "Changed at tick " (first.tick) ", t=" (first.at) } }
-            div.wide { table {
+            div.wide tabindex="0" role="region" aria-label="Fields" { table
+                style=(sides(from, to)) {
                 thead { tr { th { "field" } th { (from) } th { (to) } } }
                 tbody {
-                    @for field in &first.fields {
+                    @for field in fields {
                         tr {
                             th scope="row" { (field.field) }
-                            td.m data-side=(from) { (field.model) }
-                            td.e data-side=(to) { (field.upstream) }
+                            td.m { (field.model) }
+                            td.e { (field.upstream) }
                         }
                     }
                 }
@@ -422,6 +472,24 @@ fn changed_fields(differing: &Differing<'_>) -> Markup {
     }
 }
 
+/// The fields, without the requests that send an event if the event itself is among them.
+fn without_repetition(fields: &[FieldDifference]) -> Vec<&FieldDifference> {
+    let repeats = |field: &FieldDifference| {
+        let Some(index) = field.field.strip_prefix("events as sent") else { return false };
+        let name = format!("events{index}");
+        let event = fields.iter().find(|other| other.field == name);
+        let is_of =
+            |sent: &str, event: &str| sent.strip_prefix(FIRST_SENT).unwrap_or(sent) == event;
+        event.is_some_and(|event| {
+            is_of(&field.model, &event.model) && is_of(&field.upstream, &event.upstream)
+        })
+    };
+    fields.iter().filter(|field| !repeats(field)).collect()
+}
+
+/// How an event is sent the first time.
+const FIRST_SENT: &str = "create with count 1: ";
+
 fn unmet(of: UnmetOf<'_>, unmet: &[Unmet]) -> Markup {
     html! {
         @if !unmet.is_empty() {
@@ -431,9 +499,9 @@ fn unmet(of: UnmetOf<'_>, unmet: &[Unmet]) -> Markup {
                     @for unmet in unmet {
                         li {
                             (of.path) ":" (unmet.line) ": " (unmet.what)
-                            @if !unmet.why.is_empty() { br; "why: " (unmet.why) }
+                            @if !unmet.why.is_empty() { div { "why: " (unmet.why) } }
                             @if let Some(command) = of.explain_command(unmet) {
-                                br; "explain it: " code { (command) }
+                                div { "explain it: " code { (command) } }
                             }
                         }
                     }
@@ -453,6 +521,12 @@ fn figures(run: Option<&Run<'_>>, templates: &mut Templates) -> Markup {
     html! { @for timeline in &timelines { (figure(timeline, templates)) } }
 }
 
+/// The charts of all HPAs, to compare them.
+fn charts(run: Option<&Run<'_>>) -> String {
+    let timelines = run.map(Run::timelines).unwrap_or_default();
+    timelines.iter().map(|timeline| chart::all(timeline).into_string()).collect()
+}
+
 /// The charts of one HPA, and the panel for its ticks.
 fn figure(timeline: &Timeline<'_>, templates: &mut Templates) -> Markup {
     let axis = crate::report::scale::TimeAxis::until(timeline.end());
@@ -460,12 +534,12 @@ fn figure(timeline: &Timeline<'_>, templates: &mut Templates) -> Markup {
     let label = format!("Timeline of {}; arrow keys select a tick", timeline.hpa);
     html! {
         div.fig {
-            div.charts role="slider" tabindex="0" aria-label=(label) aria-valuenow="0" {
+            div.charts {
                 (chart::all(timeline))
                 @if let Some(at) = at {
                     div.dvg style=(format!("--p:{:.4}", at / 100.0)) {}
                 }
-                div.cur {}
+                div.cur role="slider" tabindex="0" aria-label=(label) aria-valuenow="0" {}
             }
             (ticks::panel(timeline, templates))
         }

@@ -15,8 +15,12 @@ use crate::report::explain::delivery;
 use crate::report::scale::TimeAxis;
 use crate::report::table;
 
-/// The maximum number of ticks. In longer runs, ticks in which nothing changes are left out.
+/// The maximum number of ticks of all timelines of a page, unless there are very many.
+const MOST_OF_PAGE: usize = 1600;
+
+/// The maximum numbers of ticks of a timeline: on a page with few and with many timelines.
 const MOST: usize = 500;
+const MOST_OF_MANY: usize = 24;
 
 /// The data of one timeline.
 #[derive(Serialize)]
@@ -91,6 +95,8 @@ pub(super) struct PanelTicks {
     /// Which ones were left out, after their number.
     pub(super) note: &'static str,
 }
+/// The maximum number of characters of a summary.
+const SUMMARY: usize = 240;
 
 /// The place of a number in a template.
 const NUMBER: char = '¤';
@@ -115,18 +121,39 @@ impl Distinct {
 }
 
 /// The templates of a page: texts with [`NUMBER`] in the place of each number.
-#[derive(Debug, Default)]
-pub(super) struct Templates(Distinct);
+#[derive(Debug)]
+pub(super) struct Templates {
+    texts: Distinct,
+    /// The maximum number of ticks of a timeline.
+    most_ticks: usize,
+}
+
+impl Default for Templates {
+    fn default() -> Templates {
+        Templates::of_page(1)
+    }
+}
 
 impl Templates {
+    /// The templates of a page with this number of timelines. With many, each has fewer ticks.
+    pub(super) fn of_page(timelines: usize) -> Templates {
+        let most_ticks = (MOST_OF_PAGE / timelines.max(1)).clamp(MOST_OF_MANY, MOST);
+        Templates { texts: Distinct::default(), most_ticks }
+    }
+
+    /// Returns true if the page has so many timelines that each has fewer ticks.
+    pub(super) fn is_of_many(&self) -> bool {
+        self.most_ticks < MOST
+    }
+
     /// The texts.
     pub(super) fn texts(self) -> Vec<String> {
-        self.0.all
+        self.texts.all
     }
 
     /// The templates as JSON in the page.
     pub(super) fn html(&self) -> Markup {
-        json("templates", &self.0.all)
+        json("templates", &self.texts.all)
     }
 }
 
@@ -138,7 +165,7 @@ struct Texts<'a> {
 impl Texts<'_> {
     fn add(&mut self, text: &str) -> usize {
         let (template, numbers) = split(text);
-        let template = self.templates.0.add(&template);
+        let template = self.templates.texts.add(&template);
         self.texts.add(&format!("{template}{numbers}"))
     }
 }
@@ -167,7 +194,7 @@ fn split(text: &str) -> (String, String) {
 
 /// The panel of a timeline and its data.
 pub(super) fn panel(timeline: &Timeline<'_>, templates: &mut Templates) -> Markup {
-    panel_of(of_timeline(timeline), templates)
+    panel_of(of_timeline(timeline, templates.most_ticks), templates)
 }
 
 /// The panel and its data.
@@ -206,11 +233,12 @@ fn data(panel: PanelTicks, templates: &mut Templates) -> Data {
     Data { s: texts.texts.all, k: rows, more: panel.left_out, note }
 }
 
-fn of_timeline(timeline: &Timeline<'_>) -> PanelTicks {
+/// The ticks of a timeline: at most about `most`.
+fn of_timeline(timeline: &Timeline<'_>, most: usize) -> PanelTicks {
     let divergent = timeline.divergent_tick();
     let mut ticks = Vec::new();
     let mut before: Option<&HpaStatus> = None;
-    let kept = kept(timeline);
+    let kept = kept(timeline, most);
     for (index, tick) in timeline.ticks.iter().enumerate() {
         let changed = table::changed_conditions(tick.observation, before);
         before = tick.observation.status_write().map(|write| &write.status).or(before);
@@ -234,24 +262,29 @@ fn of_timeline(timeline: &Timeline<'_>) -> PanelTicks {
         });
     }
     let left_out = timeline.ticks.len() - ticks.len();
-    let note = "in which nothing changes are left out here.";
+    let note = "are left out here.";
     PanelTicks { end: timeline.end(), ticks, left_out, note }
 }
 
-/// Whether each tick is part of the data.
-fn kept(timeline: &Timeline<'_>) -> Vec<bool> {
+/// Whether each tick is part of the data: at most about `most` ticks. Half of them have events,
+/// and half are at equal distances. If there are more ticks with events, these are at equal
+/// distances as well.
+fn kept(timeline: &Timeline<'_>, most: usize) -> Vec<bool> {
     let ticks = &timeline.ticks;
-    if ticks.len() <= MOST {
+    if ticks.len() <= most {
         return vec![true; ticks.len()];
     }
-    let every = ticks.len().div_ceil(MOST / 2);
-    let mut eventful = 0;
+    let half = most / 2;
+    let has_event = |tick: &&Tick<'_>| tick.observation.events().next().is_some();
+    let every = ticks.len().div_ceil(half);
+    let every_eventful = ticks.iter().filter(has_event).count().div_ceil(half).max(1);
     let divergent = timeline.divergent_tick();
+    let mut eventful = 0;
     let keep = ticks.iter().enumerate().map(|(index, tick)| {
-        let has_event = tick.observation.events().next().is_some();
-        let has_event = has_event && eventful < MOST / 2;
+        let has_event = has_event(&tick);
+        let is_kept = has_event && eventful % every_eventful == 0;
         eventful += usize::from(has_event);
-        has_event || index.is_multiple_of(every) || Some(index) == divergent
+        is_kept || index.is_multiple_of(every) || Some(index) == divergent
     });
     keep.collect()
 }
@@ -266,9 +299,16 @@ fn replicas(tick: &Tick<'_>) -> String {
     }
 }
 
+/// Why, in one line. The whole messages of events are in the list below it.
 fn summary(tick: &Tick<'_>, changed: &[String]) -> String {
     match tick.derivation {
-        Some(derivation) => table::why(tick.observation, derivation, changed),
+        Some(derivation) => {
+            let why = table::why(tick.observation, derivation, changed);
+            match why.char_indices().nth(SUMMARY) {
+                Some((end, _)) => format!("{}…", &why[..end]),
+                None => why,
+            }
+        }
         None => "the model predicted no reconcile at this time".to_owned(),
     }
 }
@@ -301,11 +341,11 @@ mod tests {
 
     #[test]
     fn texts_that_differ_by_their_numbers_share_a_template() {
-        let mut templates = Templates::default();
+        let mut templates = Templates::of_page(1);
         let mut texts = Texts { templates: &mut templates, texts: Distinct::default() };
         let indices = ["7 of 10", "3 of 10", "7 of 10", "none", "¤ 5"].map(|text| texts.add(text));
         assert_eq!(indices, [0, 1, 0, 2, 3]);
-        assert_eq!(texts.templates.0.all, ["¤ of ¤", "none", "¤ 5"]);
+        assert_eq!(texts.templates.texts.all, ["¤ of ¤", "none", "¤ 5"]);
         assert_eq!(texts.texts.all, ["0 7 10", "0 3 10", "1", "2"]);
     }
 }

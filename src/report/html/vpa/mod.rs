@@ -186,12 +186,12 @@ impl VpaTimeline<'_> {
         let label = format!("Timeline of {}; arrow keys select a tick", self.vpa.name);
         html! {
             div.fig {
-                div.charts role="slider" tabindex="0" aria-label=(label) aria-valuenow="0" {
+                div.charts {
                     (chart::all(self))
                     @if let Some(at) = at {
                         div.dvg style=(format!("--p:{:.4}", at / 100.0)) {}
                     }
-                    div.cur {}
+                    div.cur role="slider" tabindex="0" aria-label=(label) aria-valuenow="0" {}
                 }
                 (panel_of(ticks::of(self), templates))
             }
