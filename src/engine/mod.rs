@@ -25,6 +25,7 @@ pub mod options;
 pub(crate) mod process_group;
 #[cfg(feature = "engines")]
 pub mod recommender;
+pub mod recommender_engine;
 #[cfg(feature = "engines")]
 pub mod recorded;
 #[cfg(feature = "engines")]
@@ -44,8 +45,9 @@ use serde::Serialize;
 #[cfg(feature = "engines")]
 pub use tokio_util::sync::CancellationToken;
 
+use self::recommender_engine::RecommenderEngine;
 use crate::compare::Scope;
-use crate::model::rules::Release;
+use crate::model::rules::{Release, VpaRelease};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
 use crate::trace::Stepped;
@@ -77,6 +79,21 @@ pub trait Engine {
     /// scenario is then skipped.
     fn unsupported_reason(&self, _scenario: &Scenario) -> Option<String> {
         None
+    }
+
+    /// The recommender that runs beside the controller in scenarios with a VPA.
+    ///
+    /// # Errors
+    /// If the engine has none, or it can't run.
+    fn recommender(
+        &mut self,
+        _release: VpaRelease,
+    ) -> Result<Box<dyn RecommenderEngine>, EngineError> {
+        Err(EngineError::Unavailable {
+            engine: self.name().into(),
+            why: "it has no recommender".to_owned(),
+            hint: "run scenarios with a VPA on another engine".to_owned(),
+        })
     }
 
     /// Opens a scenario on a cluster without objects, with the clock just before t=0.

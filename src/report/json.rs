@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Report, outcome};
+use super::{Report, outcome, recommender};
 use crate::compare::{Divergence, FieldDifference};
 use crate::expect::Unmet;
 use crate::model::time::Span;
@@ -89,6 +89,9 @@ pub fn free_run(out: &mut dyn Write, run: &FreeRun, about: &FreeRunSummary<'_>) 
             tick["scenario"] = json!(id);
         }
         line(out, &tick)?;
+    }
+    if let Some(vpa) = &run.vpa {
+        recommender::beside_hpa_json(out, vpa, id)?;
     }
     let rescales = run.ticks.iter().filter(|tick| tick.replicas_before != tick.replicas_after);
     let mut summary = json!({

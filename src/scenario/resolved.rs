@@ -29,6 +29,7 @@ pub use super::workload::{
     Container, OtherTarget, PodsOfWorkload, ScaleDownOrder, Startup, Termination, Workload,
     usual_plural,
 };
+pub use super::with_vpa::WithVpa;
 use crate::model::flags::{Flag, Flags};
 use crate::model::time::Time;
 
@@ -77,6 +78,8 @@ pub struct Scenario {
     /// Whether the requests that send events are observed. They always are, except that the fuzzer
     /// saves their time in a part of its scenarios.
     pub observes_sent_events: bool,
+    /// The VPA of the workload, if there is one.
+    pub vpa: Option<Arc<WithVpa>>,
     /// The expectations.
     pub expect: Vec<Expectation>,
     /// The hash of everything that affects a run (not comments or `expect`): 16 hex digits.

@@ -18,7 +18,11 @@ use crate::model::time::Span;
 
 /// The file as JSON, in the order in which fields are written.
 pub(super) fn to_value(scenario: &Scenario) -> Value {
-    serde_json::to_value(file(scenario)).unwrap_or_default()
+    let mut value = serde_json::to_value(file(scenario)).unwrap_or_default();
+    if let Some(vpa) = &scenario.vpa {
+        vpa.written.add_to(&mut value);
+    }
+    value
 }
 
 fn file(scenario: &Scenario) -> ScenarioFile {

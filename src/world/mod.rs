@@ -25,6 +25,7 @@ mod simulation;
 mod tests;
 mod update;
 mod usage;
+mod vpa;
 
 pub use change::{
     Change, ExternalMetricChange, Faults, ObjectMetricChange, PodMetricsChange, PodState, PodValue,
@@ -36,3 +37,4 @@ pub use hpas::Admission;
 pub use mirror::{Mirror, RealPod};
 pub use signal::signal_at;
 pub use simulation::MAX_PODS;
+pub use vpa::{PodChange, PodChangeKind};

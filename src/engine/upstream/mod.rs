@@ -22,12 +22,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 
 pub use self::artifact::NAME;
 use self::process::Process;
+use self::recommender::RecommenderHost;
+use super::recommender_engine::RecommenderEngine;
 use super::{Engine, EngineError, Session, Step};
 use crate::model::flags::Flags;
-use crate::model::rules::{Release, Rules};
+use crate::model::rules::{Release, Rules, VpaRelease};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
 use crate::scenario::resolved::ScalableKind;
@@ -164,6 +167,15 @@ impl Engine for Upstream {
 
     fn release(&self) -> Release {
         self.release
+    }
+
+    /// The real recommender, in a process of its own. It is built if necessary.
+    fn recommender(
+        &mut self,
+        release: VpaRelease,
+    ) -> Result<Box<dyn RecommenderEngine>, EngineError> {
+        let program = recommender::ensure(release, &CancellationToken::new(), &mut |_, _| {})?;
+        Ok(Box::new(RecommenderHost::start(&program, release)?))
     }
 
     fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {

@@ -38,13 +38,6 @@ pub(in crate::scenario) fn resolve(
     read: Reader<'_>,
 ) -> Result<VpaScenario, Vec<Problem>> {
     check_kind(root).map_err(|problem| vec![problem])?;
-    if root.entry("hpa").or(root.entry("hpas")).is_some() {
-        let at = At::root(root);
-        let name = if root.entry("hpa").is_some() { "hpa" } else { "hpas" };
-        let what = format!("a scenario can't have both `{name}` and a VPA");
-        let hint = "make two scenarios: one for each autoscaler".to_owned();
-        return Err(vec![at.key_position(name).problem(what, Some(hint))]);
-    }
     let decoded = decode::decode_all(root, decode::Nulls::Refused);
     let Decoded { value: file, malformed } = decoded.map_err(|problem| vec![problem])?;
     let mut problems = Problems::new(malformed);
@@ -228,14 +221,7 @@ fn flags(
 ) -> (BTreeMap<String, String>, RecommenderFlags) {
     let mut flags = BTreeMap::new();
     for (name, value) in &settings.flags {
-        let text = match value {
-            Value::String(text) => text.clone(),
-            Value::Bool(_) | Value::Number(_) => value.to_string(),
-            _ => {
-                problems.plain(at.key(name), format!("expected a value of the flag `{name}`"));
-                continue;
-            }
-        };
+        let Some(text) = flag_text(name, value, at, problems) else { continue };
         let name = name.trim_start_matches('-');
         match RecommenderFlags::parse(&BTreeMap::from([(name.to_owned(), text.clone())])) {
             Ok(_) => drop(flags.insert(name.to_owned(), text)),
@@ -250,6 +236,23 @@ fn flags(
     }
     let parsed = RecommenderFlags::parse(&flags).unwrap_or_default();
     (flags, parsed)
+}
+
+/// The text of the value of a flag.
+pub(super) fn flag_text(
+    name: &str,
+    value: &Value,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+        _ => {
+            problems.plain(at.key(name), format!("expected a value of the flag `{name}`"));
+            None
+        }
+    }
 }
 
 /// Resolves `vpa`, or each of `vpas`.
