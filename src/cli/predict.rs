@@ -143,8 +143,10 @@ fn predict(
             text.push_str(&table::free_run(scenario, run, &release.to_string(), columns()));
             if whole {
                 let here = scenario.expect.iter().filter(|it| it.releases.contains(release));
-                let of_vpa =
-                    run.vpa.as_ref().map_or(0, |it| it.scenario.expectations_on(it.release).count());
+                let of_vpa = run
+                    .vpa
+                    .as_ref()
+                    .map_or(0, |it| it.scenario.expectations_on(it.release).count());
                 let expected = if applies { here.count() + of_vpa } else { 0 };
                 text.push_str(&table::expectations(of, expected, unmet, columns()));
             }

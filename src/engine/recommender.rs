@@ -63,7 +63,9 @@ impl RecommenderSource {
             RecommenderSource::Recorded(traces, release) => {
                 Box::new(RecordedRecommender::new(traces.clone(), *release))
             }
-            RecommenderSource::Model(release) => Box::new(ModelRecommender::new(super::model::NAME, *release)),
+            RecommenderSource::Model(release) => {
+                Box::new(ModelRecommender::new(super::model::NAME, *release))
+            }
             RecommenderSource::Broken(error) => Box::new(Upstream(Err(error.clone()))),
         }
     }

@@ -56,7 +56,12 @@ impl ModelRecommender {
     /// The model of a release, with the engine's name.
     #[must_use]
     pub fn new(name: &'static str, release: VpaRelease) -> ModelRecommender {
-        ModelRecommender { name, rules: VpaRules::of(release), session: None, answers: VecDeque::new() }
+        ModelRecommender {
+            name,
+            rules: VpaRules::of(release),
+            session: None,
+            answers: VecDeque::new(),
+        }
     }
 }
 

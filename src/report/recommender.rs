@@ -19,10 +19,10 @@ use crate::model::vpa::{
     Bound, BucketShare, ContainerRecommendation, Estimation, Resource, ResourceList, Samples,
     Snapshot, VpaStatus,
 };
-use crate::run::{Note, PodChange, PodChangeKind, VpaRun};
 #[cfg(feature = "pages")]
 use crate::run::recommender::RecommenderRun;
 use crate::run::recommender::{Derived, ExplainedRun, FreeRecommenderRun, MODEL};
+use crate::run::{Note, PodChange, PodChangeKind, VpaRun};
 use crate::scenario::vpa::{VpaScenario, VpaValue};
 
 /// The relative change of a bound that is worth a row.
@@ -89,9 +89,8 @@ fn pod_changes(changes: &[PodChange], columns: usize) -> String {
     let mut table = Columns::new(&[Align::Right, Align::Left, Align::Left, Align::Left]);
     let header = ["t", "pods", "are", "requests"];
     table.row(header.map(str::to_owned).to_vec(), DIM);
-    let is_same = |a: &PodChange, b: &PodChange| {
-        (a.at, a.kind, &a.requests) == (b.at, b.kind, &b.requests)
-    };
+    let is_same =
+        |a: &PodChange, b: &PodChange| (a.at, a.kind, &a.requests) == (b.at, b.kind, &b.requests);
     for same in changes.chunk_by(is_same) {
         let Some(first) = same.first() else { continue };
         let pods = same.iter().map(|change| &*change.pod).collect::<Vec<_>>().join(", ");

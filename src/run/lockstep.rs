@@ -88,6 +88,9 @@ struct Lockstep<'a> {
 impl<'a> Lockstep<'a> {
     fn new(scenario: &'a Arc<Scenario>, rules: Rules) -> Lockstep<'a> {
         let mut world = World::new(scenario);
+        if !rules.pods.can_be_resized {
+            world = world.without_resizes();
+        }
         // The objects of the start are created before the actions at t=0.
         let start = world.advance(Time::ZERO);
         let events = world.api_events(Time::ZERO).into();

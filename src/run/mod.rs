@@ -42,9 +42,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::world::{PodChange, PodChangeKind};
 pub use lockstep::{FreeRun, FreeTick, free_run, free_run_by, run_one, run_watched};
 pub use one_clock::VpaRun;
-pub use crate::world::{PodChange, PodChangeKind};
 #[cfg(feature = "engines")]
 pub use plan::{
     ClusterOptions, Compared, CustomController, DEFAULT_CLUSTER_JOBS, Pace, Plan, RecommenderPlan,

@@ -25,11 +25,11 @@ pub use super::other_pods::{OtherPods, Readiness};
 pub use super::podset::PodSet;
 pub use super::recorded::{Recorded, RecordedSample, RecordedSource};
 pub use super::releases::ReleaseRange;
+pub use super::with_vpa::WithVpa;
 pub use super::workload::{
     Container, OtherTarget, PodsOfWorkload, ScaleDownOrder, Startup, Termination, Workload,
     usual_plural,
 };
-pub use super::with_vpa::WithVpa;
 use crate::model::flags::{Flag, Flags};
 use crate::model::time::Time;
 

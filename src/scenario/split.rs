@@ -63,11 +63,7 @@ pub(super) fn take_vpa(root: &mut Node) -> Node {
 }
 
 /// Removes the elements of a list that have one of some fields.
-fn take_items(
-    entries: &mut [(Key, Node)],
-    name: &str,
-    fields: &[&str],
-) -> Option<(Key, Node)> {
+fn take_items(entries: &mut [(Key, Node)], name: &str, fields: &[&str]) -> Option<(Key, Node)> {
     let (key, node) = entries.iter_mut().find(|(key, _)| key.text == name)?;
     let Kind::List(items) = &mut node.kind else { return None };
     let is_taken = |item: &mut Node| fields.iter().any(|field| item.entry(field).is_some());

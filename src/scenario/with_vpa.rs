@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::vpa::VpaScenario;
 use crate::model::rules::VpaRelease;
+use crate::model::vpa::admission::Limits;
 use crate::model::vpa::updater::UpdaterFlags;
 
 /// The VPA of a scenario with an HPA.
@@ -24,6 +25,15 @@ pub struct WithVpa {
     pub updater: UpdaterFlags,
     /// How it is written.
     pub(super) written: Written,
+}
+
+impl WithVpa {
+    /// The limits of the workload's containers.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        let containers = self.recommender.workload.containers.iter();
+        containers.map(|container| (container.name.clone(), container.limits.clone())).collect()
+    }
 }
 
 /// The part of a file that describes a VPA beside an HPA.

@@ -89,6 +89,15 @@ impl World {
         self.view.as_mut().map(RecommenderView::start)
     }
 
+    /// Running pods can't be resized, so that the updater evicts them.
+    #[must_use]
+    pub fn without_resizes(mut self) -> World {
+        if let Some(applied) = &mut self.simulation.vpa {
+            applied.resizes = false;
+        }
+        self
+    }
+
     /// The next time at which something happens to the VPA: an event, or a run of the recommender
     /// or the updater.
     #[must_use]

@@ -10,9 +10,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::api::{
-    ContainerRecommendation, ControlledValues, ResourceList, VerticalPodAutoscaler,
-};
+use super::api::{ContainerRecommendation, ControlledValues, ResourceList, VerticalPodAutoscaler};
 use super::recommendation::limit;
 use crate::model::api::{PodSpec, Requests};
 use crate::model::quantity::Quantity;

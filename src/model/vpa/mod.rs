@@ -41,8 +41,9 @@ pub mod updater;
 
 pub use api::{
     ChangeRequirement, Checkpoint, CheckpointSpec, ContainerPolicy, ContainerRecommendation,
-    ControlledValues, EvictionRequirement, ObjectName, Recommendation, RecommenderSelector, ResourceList, ResourcePolicy, ScalingMode, TargetRef,
-    UpdatePolicy, VerticalPodAutoscaler, VpaCondition, VpaMetadata, VpaSpec, VpaStatus,
+    ControlledValues, EvictionRequirement, ObjectName, Recommendation, RecommenderSelector,
+    ResourceList, ResourcePolicy, ScalingMode, TargetRef, UpdatePolicy, VerticalPodAutoscaler,
+    VpaCondition, VpaMetadata, VpaSpec, VpaStatus,
 };
 pub use checkpoint::CheckpointStatus;
 pub use cluster::ContainerUsage;

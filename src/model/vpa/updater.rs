@@ -141,6 +141,8 @@ pub struct Updater<'a> {
     pub flags: &'a UpdaterFlags,
     /// The limits of the containers.
     pub limits: &'a Limits,
+    /// Whether the API server can resize running pods. Otherwise the updater evicts them.
+    pub resizes: bool,
     /// The configured replicas of each controller, by [`LivePod::group`].
     pub replicas: &'a BTreeMap<u32, i64>,
     /// Whether the feature gate `PerVPAConfig` is on.
@@ -208,6 +210,7 @@ impl Updater<'_> {
             .filter_map(|pod| Some((self.priority_of(pod)?, pod)))
             .collect();
         chosen.sort_by(|(a, _), (b, _)| a.order(b));
+        let in_place = in_place && self.resizes;
         let mut updates = Vec::new();
         for (_, pod) in chosen {
             if !self.may_update(pod, groups.get(&pod.group), in_place) {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::model::api::{PodSpec, Requests};
 use crate::model::time::{Span, Time};
-use crate::model::vpa::{VerticalPodAutoscaler, Write};
 use crate::model::vpa::admission::{Limits, admitted, recommended};
 use crate::model::vpa::updater::{KilledContainer, LivePod, PodUpdate, Updater};
+use crate::model::vpa::{VerticalPodAutoscaler, Write};
 use crate::scenario::resolved::WithVpa;
 use crate::world::pods::SimPod;
 use crate::world::rollout::Update;
@@ -62,6 +62,8 @@ pub(in crate::world) struct AppliedVpa {
     /// The time of the next run of the updater.
     pub(in crate::world) due: Time,
     limits: Limits,
+    /// Whether running pods can be resized.
+    pub(in crate::world) resizes: bool,
 }
 
 impl AppliedVpa {
@@ -72,7 +74,8 @@ impl AppliedVpa {
             kills: BTreeMap::new(),
             changes: Vec::new(),
             due: Time::ZERO + with.updater.updater_interval,
-            limits: Limits::new(),
+            limits: with.limits(),
+            resizes: true,
         }
     }
 
@@ -158,6 +161,7 @@ impl WorldSimulation {
             vpa: &vpa,
             flags: &with.updater,
             limits: &limits,
+            resizes: applied.resizes,
             replicas: &self.configured_replicas(),
             per_vpa_config: with.recommender.parsed_flags.per_vpa_config,
             now,

@@ -13,6 +13,9 @@ const MAX_PODS: i32 = 200;
 pub(crate) fn unsupported_reason(scenario: &Scenario) -> Option<String> {
     let workload = &scenario.workload;
     let is_custom = PodOwner::of(workload) == PodOwner::Harness;
+    if scenario.vpa.is_some() {
+        return Some("a VPA, whose updater and admission controller are simulated".to_owned());
+    }
     if scenario.has_several_hpas() {
         return Some("several HPAs, whose reconciles can't be distinguished".to_owned());
     }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use self::manifest::{Vpa, checkpoint};
 use super::cursor::{At, Problems};
 use super::recordings::Recordings;
+use super::workload::check_limits;
 use super::{Reader, check_kind, head, metrics};
 use crate::model::selector::{is_dns1123_label, is_label_key, is_label_value};
 use crate::model::time::{Span, Time};
@@ -294,7 +295,7 @@ fn workload(given: &VpaWorkload, target: &str, at: At<'_>, problems: &mut Proble
         workload.labels.insert("app".to_owned(), target.to_owned());
     }
     if workload.containers.is_empty() {
-        let container = Container { name: "app".into(), requests: BTreeMap::new() };
+        let container = Container { name: "app".into(), ..Container::default() };
         workload.containers.push(container);
     }
     for (field, labels) in [("labels", &given.labels), ("podLabels", &given.pod_labels)] {
@@ -305,6 +306,10 @@ fn workload(given: &VpaWorkload, target: &str, at: At<'_>, problems: &mut Proble
                 problems.plain(at.key(field).key(key), what);
             }
         }
+    }
+    for (index, container) in given.containers.iter().enumerate() {
+        let at = at.key("containers").index(index).key("limits");
+        check_limits(container, at, problems);
     }
     let containers = given.containers.iter().map(|container| &container.name);
     let names: Vec<&Arc<str>> = containers.chain(&given.init_containers).collect();
