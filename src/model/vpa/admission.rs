@@ -122,3 +122,81 @@ fn capped(
     }
     recommendation
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::api::Container;
+    use serde_json::json;
+
+    fn vpa(mode: &str, policy: &serde_json::Value) -> VerticalPodAutoscaler {
+        let recommended = json!({
+            "containerName": "app",
+            "target": {"cpu": "300m", "memory": "262144k"},
+            "lowerBound": {"cpu": "50m", "memory": "262144k"},
+            "upperBound": {"cpu": "2", "memory": "1Gi"},
+        });
+        let value = json!({
+            "metadata": {"namespace": "default", "name": "web"},
+            "spec": {
+                "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+                "updatePolicy": {"updateMode": mode},
+                "resourcePolicy": {"containerPolicies": [policy]},
+            },
+            "status": {"recommendation": {"containerRecommendations": [recommended]}},
+        });
+        serde_json::from_value(value).expect("a VPA")
+    }
+
+    /// The requests of the container `app`, as text.
+    fn requests(vpa: &VerticalPodAutoscaler, limits: &[(&str, &str)]) -> Option<Vec<String>> {
+        let quantity = |text: &str| Quantity::parse(text).expect("a quantity");
+        let container = |name: &str| Container {
+            name: name.into(),
+            requests: Requests::from([("cpu".into(), quantity("100m"))]),
+            sidecar: false,
+        };
+        let containers = vec![container("app"), container("other")];
+        let spec = PodSpec { containers, ..PodSpec::default() };
+        let limits = limits.iter().map(|(name, limit)| (Arc::from(*name), quantity(limit)));
+        let limits = Limits::from([("app".into(), limits.collect())]);
+        let new = admitted(vpa, &spec, &limits)?;
+        assert_eq!(new.containers[1], spec.containers[1], "it has no recommendation");
+        let requests = new.containers[0].requests.iter();
+        Some(requests.map(|(name, amount)| format!("{name}={amount}")).collect())
+    }
+
+    #[test]
+    fn new_pods_get_the_target_unless_the_mode_is_off() {
+        let any = json!({"containerName": "*"});
+        let target = Some(vec!["cpu=300m".to_owned(), "memory=262144k".to_owned()]);
+        for mode in ["Initial", "Recreate", "InPlaceOrRecreate", "Auto"] {
+            assert_eq!(requests(&vpa(mode, &any), &[]), target, "{mode}");
+        }
+        assert_eq!(requests(&vpa("Off", &any), &[]), None);
+        let mut without = vpa("Recreate", &any);
+        without.status.recommendation = None;
+        assert_eq!(requests(&without, &[]), None);
+    }
+
+    #[test]
+    fn the_policy_of_the_container_limits_the_target() {
+        let policy = json!({
+            "containerName": "app", "minAllowed": {"memory": "1Gi"}, "maxAllowed": {"cpu": "250m"},
+        });
+        let capped = Some(vec!["cpu=250m".to_owned(), "memory=1Gi".to_owned()]);
+        assert_eq!(requests(&vpa("Initial", &policy), &[]), capped);
+    }
+
+    #[test]
+    fn requests_stay_within_limits_only_if_the_vpa_does_not_control_limits() {
+        let of = |values: &str| {
+            let policy = json!({"containerName": "app", "controlledValues": values});
+            requests(&vpa("Initial", &policy), &[("cpu", "200m")])
+        };
+        let capped = Some(vec!["cpu=200m".to_owned(), "memory=262144k".to_owned()]);
+        assert_eq!(of("RequestsOnly"), capped);
+        let target = Some(vec!["cpu=300m".to_owned(), "memory=262144k".to_owned()]);
+        assert_eq!(of("RequestsAndLimits"), target);
+    }
+}

@@ -366,3 +366,210 @@ fn priority(spec: &PodSpec, recommendation: &[ContainerRecommendation]) -> Prior
     }
     priority
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::api::Container;
+    use crate::model::vpa::{
+        ObjectName, Recommendation, ResourceList, TargetRef, UpdatePolicy, VpaMetadata, VpaSpec,
+        VpaStatus,
+    };
+
+    fn quantity(text: &str) -> Quantity {
+        Quantity::parse(text).expect("a quantity")
+    }
+
+    fn cpu(text: &str) -> ResourceList {
+        ResourceList { cpu: Some(quantity(text)), memory: None }
+    }
+
+    fn vpa(mode: &str, lower: &str, target: &str, upper: &str) -> VerticalPodAutoscaler {
+        let target_ref = TargetRef {
+            api_version: "apps/v1".to_owned(),
+            kind: "Deployment".to_owned(),
+            name: "web".to_owned(),
+        };
+        let recommended = ContainerRecommendation {
+            container_name: "app".into(),
+            target: cpu(target),
+            lower_bound: cpu(lower),
+            upper_bound: cpu(upper),
+            uncapped_target: cpu(target),
+        };
+        let recommendation = Recommendation { container_recommendations: vec![recommended] };
+        let policy = UpdatePolicy { update_mode: Some(mode.to_owned()), ..UpdatePolicy::default() };
+        VerticalPodAutoscaler {
+            metadata: VpaMetadata {
+                name: ObjectName::new("default", "web"),
+                annotations: BTreeMap::new(),
+                generation: 1,
+            },
+            spec: VpaSpec {
+                target_ref,
+                update_policy: Some(policy),
+                resource_policy: None,
+                recommenders: Vec::new(),
+            },
+            status: VpaStatus { recommendation: Some(recommendation), ..VpaStatus::default() },
+        }
+    }
+
+    fn pod(ordinal: u32, request: &str, started: Option<i64>) -> LivePod {
+        let requests = BTreeMap::from([("cpu".into(), quantity(request))]);
+        let container = Container { name: "app".into(), requests, sidecar: false };
+        let spec = PodSpec { containers: vec![container], ..PodSpec::default() };
+        LivePod {
+            ordinal,
+            group: 0,
+            spec: Arc::new(spec),
+            started: started.map(Time::from_secs),
+            oom_kills: BTreeMap::new(),
+        }
+    }
+
+    /// What the updater does after an hour, with as many replicas as pods.
+    fn run(vpa: &VerticalPodAutoscaler, flags: &UpdaterFlags, pods: &[LivePod]) -> Vec<PodUpdate> {
+        let replicas = BTreeMap::from([(0, i64::try_from(pods.len()).expect("a few pods"))]);
+        let updater = Updater {
+            vpa,
+            flags,
+            limits: &Limits::new(),
+            resizes: true,
+            replicas: &replicas,
+            per_vpa_config: false,
+            now: Time::from_secs(3600),
+        };
+        updater.run_once(pods)
+    }
+
+    fn pods(requests: &[&str]) -> Vec<LivePod> {
+        (0..).zip(requests).map(|(ordinal, request)| pod(ordinal, request, Some(0))).collect()
+    }
+
+    #[test]
+    fn the_mode_decides_what_happens() {
+        let (flags, pods) = (UpdaterFlags::default(), pods(&["100m", "100m"]));
+        let of = |mode: &str| run(&vpa(mode, "200m", "300m", "400m"), &flags, &pods);
+        assert_eq!(of("Off"), []);
+        assert_eq!(of("Initial"), []);
+        assert_eq!(of("Recreate"), [PodUpdate::Evict(0)]);
+        assert_eq!(of("Auto"), [PodUpdate::Evict(0)]);
+        assert_eq!(of("InPlaceOrRecreate"), [PodUpdate::InPlace(0)]);
+    }
+
+    #[test]
+    fn half_of_the_replicas_may_be_missing() {
+        let flags = UpdaterFlags::default();
+        let vpa = vpa("Recreate", "200m", "300m", "400m");
+        let count = |number: usize| run(&vpa, &flags, &pods(&vec!["100m"; number])).len();
+        assert_eq!([1, 2, 3, 4, 5].map(count), [0, 1, 1, 2, 2]);
+        // A pod that is pending is missing already, and may be evicted nevertheless.
+        let mut some = pods(&["100m"; 4]);
+        some[0].started = None;
+        let updates = run(&vpa, &flags, &some);
+        assert_eq!(updates, [PodUpdate::Evict(0), PodUpdate::Evict(1)]);
+        // Without tolerance, one of all pods may be evicted.
+        let none = UpdaterFlags { eviction_tolerance: 0.0, ..flags };
+        assert_eq!(run(&vpa, &none, &pods(&["100m"; 4])), [PodUpdate::Evict(0)]);
+    }
+
+    #[test]
+    fn the_vpa_overrides_the_smallest_number_of_pods() {
+        let flags = UpdaterFlags::default();
+        let mut vpa = vpa("Recreate", "200m", "300m", "400m");
+        if let Some(policy) = &mut vpa.spec.update_policy {
+            policy.min_replicas = Some(1);
+        }
+        assert_eq!(run(&vpa, &flags, &pods(&["100m"])), [PodUpdate::Evict(0)]);
+    }
+
+    #[test]
+    fn pods_within_the_bounds_stay_until_they_are_old() {
+        let vpa = vpa("Recreate", "100m", "300m", "400m");
+        let lifetime = |minutes| UpdaterFlags {
+            in_recommendation_bounds_eviction_lifetime_threshold: Span::from_mins(minutes),
+            ..UpdaterFlags::default()
+        };
+        assert_eq!(run(&vpa, &lifetime(61), &pods(&["100m", "100m"])), []);
+        assert_eq!(run(&vpa, &lifetime(60), &pods(&["100m", "100m"])), [PodUpdate::Evict(0)]);
+        // A change of less than a tenth is too small.
+        assert_eq!(run(&vpa, &lifetime(60), &pods(&["275m", "275m"])), []);
+        // Outside the bounds, the age does not matter.
+        assert_eq!(run(&vpa, &lifetime(61), &pods(&["500m", "99m"])), [PodUpdate::Evict(1)]);
+    }
+
+    #[test]
+    fn pods_that_grow_are_first_then_those_that_change_most() {
+        let flags = UpdaterFlags { eviction_tolerance: 1.0, ..UpdaterFlags::default() };
+        let vpa = vpa("Recreate", "250m", "300m", "350m");
+        let updates = run(&vpa, &flags, &pods(&["900m", "200m", "100m", "600m"]));
+        assert_eq!(updates, [2, 1, 0, 3].map(PodUpdate::Evict));
+    }
+
+    #[test]
+    fn a_container_that_is_killed_soon_after_its_start_is_updated() {
+        let flags = UpdaterFlags::default();
+        let vpa = vpa("Recreate", "50m", "300m", "400m");
+        let killed = |started: i64, finished: i64| {
+            let mut pods = pods(&["100m", "100m"]);
+            let (started_at, finished_at) = (Time::from_secs(started), Time::from_secs(finished));
+            pods[1].oom_kills.insert("app".into(), KilledContainer { started_at, finished_at });
+            run(&vpa, &flags, &pods)
+        };
+        assert_eq!(killed(3000, 3500), [PodUpdate::Evict(1)]);
+        assert_eq!(killed(0, 3500), []);
+        assert_eq!(killed(2900, 3000), [], "too long ago");
+    }
+
+    #[test]
+    fn requirements_prevent_updates() {
+        let flags = UpdaterFlags::default();
+        let mut vpa = vpa("Recreate", "200m", "300m", "400m");
+        let requirement = EvictionRequirement {
+            resources: vec!["cpu".to_owned()],
+            change_requirement: ChangeRequirement::TargetLowerThanRequests,
+        };
+        if let Some(policy) = &mut vpa.spec.update_policy {
+            policy.eviction_requirements = vec![requirement];
+        }
+        // As upstream, a pod without a request of memory does not have to meet them.
+        assert_eq!(run(&vpa, &flags, &pods(&["100m", "100m"])), [PodUpdate::Evict(0)]);
+        let with_memory = |request: &str| {
+            let mut pods = pods(&[request, request]);
+            for pod in &mut pods {
+                let requests = &mut Arc::make_mut(&mut pod.spec).containers[0].requests;
+                requests.insert("memory".into(), quantity("1Gi"));
+            }
+            run(&vpa, &flags, &pods)
+        };
+        assert_eq!(with_memory("100m"), []);
+        assert_eq!(with_memory("500m"), [PodUpdate::Evict(0)]);
+    }
+
+    #[test]
+    fn without_a_resize_pods_are_evicted() {
+        let (flags, pods) = (UpdaterFlags::default(), pods(&["100m", "100m"]));
+        let vpa = vpa("InPlaceOrRecreate", "200m", "300m", "400m");
+        let updater = Updater {
+            vpa: &vpa,
+            flags: &flags,
+            limits: &Limits::new(),
+            resizes: false,
+            replicas: &BTreeMap::from([(0, 2)]),
+            per_vpa_config: false,
+            now: Time::from_secs(3600),
+        };
+        assert_eq!(updater.run_once(&pods), [PodUpdate::Evict(0)]);
+    }
+
+    #[test]
+    fn each_named_flag_is_parsed() {
+        for name in UpdaterFlags::NAMES {
+            let parses = |value: &&str| UpdaterFlags::default().set(name, value).is_ok();
+            assert!(["1", "1m", "true"].iter().any(parses), "{name}");
+        }
+        assert!(UpdaterFlags::default().set("min-replica", "1").is_err());
+        assert!(UpdaterFlags::default().set("updater-interval", "0s").is_err());
+    }
+}
