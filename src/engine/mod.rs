@@ -19,13 +19,13 @@ pub mod kubeconfig;
 #[cfg(feature = "clusters")]
 pub mod metrics_server;
 pub mod model;
+pub mod model_recommender;
 #[cfg(feature = "engines")]
 pub mod options;
 #[cfg(feature = "engines")]
 pub(crate) mod process_group;
 #[cfg(feature = "engines")]
 pub mod recommender;
-pub mod recommender_engine;
 #[cfg(feature = "engines")]
 pub mod recorded;
 #[cfg(feature = "engines")]
@@ -45,11 +45,12 @@ use serde::Serialize;
 #[cfg(feature = "engines")]
 pub use tokio_util::sync::CancellationToken;
 
-use self::recommender_engine::RecommenderEngine;
 use crate::compare::Scope;
 use crate::model::rules::{Release, VpaRelease};
 use crate::model::time::Time;
+use crate::model::vpa;
 use crate::scenario::Scenario;
+use crate::scenario::vpa::VpaScenario;
 use crate::trace::Stepped;
 use crate::world::Change;
 
@@ -136,6 +137,42 @@ pub trait Session {
     /// # Errors
     /// If the engine is broken. Earlier answers stay valid.
     fn close(self: Box<Self>) -> Result<(), EngineError>;
+}
+
+/// A recommender on which scenarios can be run.
+pub trait RecommenderEngine {
+    /// The reason why the engine can't run a scenario that its release supports, if any.
+    fn unsupported_reason(&self, _scenario: &VpaScenario) -> Option<String> {
+        None
+    }
+
+    /// Starts a recommender. Returns the errors that it logs.
+    ///
+    /// # Errors
+    /// If the engine can't run.
+    fn open(
+        &mut self,
+        scenario: &VpaScenario,
+        script: &vpa::Script,
+    ) -> Result<Vec<vpa::LogLine>, EngineError>;
+
+    /// Sends a step. Several steps may be sent before their answers are received.
+    ///
+    /// # Errors
+    /// If the engine is broken.
+    fn send(&mut self, step: &vpa::ScriptStep) -> Result<(), EngineError>;
+
+    /// Waits for the answer to the oldest step without an answer.
+    ///
+    /// # Errors
+    /// If the engine is broken.
+    fn receive(&mut self) -> Result<vpa::Stepped, EngineError>;
+
+    /// Ends the scenario.
+    ///
+    /// # Errors
+    /// If the engine is broken, or a recorded trace goes on.
+    fn close(&mut self) -> Result<(), EngineError>;
 }
 
 /// The failure of an engine. It is never a verdict on a controller.

@@ -6,9 +6,9 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use super::recommender_engine::{ModelRecommender, RecommenderEngine};
+use super::model_recommender::ModelRecommender;
 use super::sent_events::SentEvents;
-use super::{Engine, EngineError, Session, Step};
+use super::{Engine, EngineError, RecommenderEngine, Session, Step};
 use crate::model::api::{CrossVersionObjectReference, HpaSpec, with_group};
 use crate::model::flags::{FeatureGates, Gate};
 use crate::model::hpa::{self, ApiServer, ApiVersion, Controller, Decision, Input};

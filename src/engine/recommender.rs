@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::EngineError;
-use super::recommender_engine::{ModelRecommender, RecommenderEngine};
+use super::model_recommender::ModelRecommender;
 use super::recorded::{RecordedRecommender, Traces};
 use super::upstream::build::Progress;
 use super::upstream::recommender::{RecommenderHost, ensure};
+use super::{EngineError, RecommenderEngine};
 use crate::model::rules::VpaRelease;
 use crate::model::vpa::{LogLine, Script, ScriptStep, Stepped};
 use crate::scenario::vpa::VpaScenario;

@@ -13,8 +13,7 @@ use std::path::{Path, PathBuf};
 
 use include_dir::{Dir, include_dir};
 
-use super::recommender_engine::RecommenderEngine;
-use super::{Engine, EngineError, Session, Step};
+use super::{Engine, EngineError, RecommenderEngine, Session, Step};
 use crate::model::rules::{Release, VpaRelease};
 use crate::model::time::Time;
 use crate::model::vpa::{

@@ -14,7 +14,7 @@ use super::{Note, Outcome, Verdict};
 use crate::compare::recommender::{RunDifference, logs, runs};
 use crate::compare::{FieldDifference, KnownDisagreement};
 use crate::engine::EngineError;
-use crate::engine::recommender_engine::RecommenderEngine;
+use crate::engine::RecommenderEngine;
 use crate::expect::recommender::evaluate;
 use crate::model::rules::{VpaRelease, VpaRules};
 use crate::model::time::Time;

@@ -10,8 +10,8 @@ use super::record::Record;
 use super::{Outcome, Verdict};
 use crate::compare::KnownDisagreement;
 use crate::engine::EngineError;
+use crate::engine::RecommenderEngine;
 use crate::engine::recommender::RecommenderSource;
-use crate::engine::recommender_engine::RecommenderEngine;
 use crate::engine::registry::EngineChoice;
 
 /// Runs the scenarios of the recommender.

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::applied_vpa::PodChange;
 use super::change::Change;
 use super::publish::Publisher;
+use super::recommender_view::RecommenderView;
 use super::simulation::WorldSimulation;
-use super::vpa::{PodChange, RecommenderView};
 use crate::model::time::Time;
 use crate::model::vpa::{ScriptStep, Start, Write};
 use crate::scenario::resolved::{Action, Scenario, TimelineEvent};

@@ -15,10 +15,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
+use super::applied_vpa::AppliedVpa;
 use super::pods::{Frozen, SimPod};
 use super::rollout::Update;
 use super::usage::{Usage, own_sampled_at, sampled_at};
-use super::vpa::AppliedVpa;
 use crate::model::api::{PodPhase, PodSpec};
 use crate::model::time::Time;
 use crate::scenario::resolved::{

@@ -26,9 +26,9 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::artifact::NAME;
 use self::process::Process;
+pub use self::process::TIME_LIMIT;
 use self::recommender::RecommenderHost;
-use super::recommender_engine::RecommenderEngine;
-use super::{Engine, EngineError, Session, Step};
+use super::{Engine, EngineError, RecommenderEngine, Session, Step};
 use crate::model::flags::Flags;
 use crate::model::rules::{Release, Rules, VpaRelease};
 use crate::model::time::Time;
@@ -37,9 +37,6 @@ use crate::scenario::resolved::ScalableKind;
 use crate::trace::Stepped;
 use crate::trace::wire::{self, Answer, Hello, Log};
 use crate::world::Change;
-
-/// The timeout for an answer.
-pub const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// The upstream controller of one release.
 #[derive(Debug)]

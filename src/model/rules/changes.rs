@@ -605,7 +605,7 @@ pub const CHANGES: &[Change] = &[
     change(
         33,
         "the updater of a VPA resizes running pods; before, it evicts them in the same mode",
-        "https://github.com/kubernetes/enhancements/tree/master/keps/sig-node/1287-in-place-update-pod-resources",
+        "https://github.com/kubernetes/enhancements/issues/1287",
         |rules| rules.pods.can_be_resized = true,
     ),
     change(

@@ -73,8 +73,7 @@ fn scenario(
     problems: &mut Problems,
 ) -> Option<Scenario> {
     head(&file.requirement, file.upstream.as_deref(), at, problems);
-    let (releases, until) = (file.releases, file.until);
-    let (flags, gates, gate_overrides) = controller::resolve(file, at, releases, problems);
+    let (flags, gates, gate_overrides) = controller::resolve(file, at, file.releases, problems);
     let mut hpas = Hpas::resolve(file, at, read, &gates, problems);
     let target = hpas.as_ref().and_then(Hpas::target);
     let workload = workload::resolve(&file.workload, at.key("workload"), target, problems);
@@ -88,7 +87,7 @@ fn scenario(
     let known = hpas.as_ref().unwrap_or(&none);
     let reach = Reach::of(file, known.max_replicas(), flags.sync_period);
     let before = problems.len();
-    let mut recordings = Recordings::new(read, until);
+    let mut recordings = Recordings::new(read, file.until);
     let metrics = metrics::resolve(file, at.key("metrics"), reach, &mut recordings, problems);
     let metrics_are_sound = problems.len() == before;
     units::check(&metrics, workload.as_ref(), known.max_replicas(), at.key("metrics"), problems);
@@ -98,7 +97,7 @@ fn scenario(
         workload: workload.as_ref(),
         others: &others,
         reach,
-        until,
+        until: file.until,
     };
     let timeline = timeline::resolve(&context, at.key("timeline"), problems);
     let ticks = most_ticks(file, flags.sync_period, at, problems);
@@ -115,7 +114,7 @@ fn scenario(
         requirement: file.requirement.trim().to_owned(),
         upstream: file.upstream.clone().unwrap_or_default(),
         covers: file.covers.clone(),
-        releases,
+        releases: file.releases,
         flags,
         explicit_flags: controller::given(file),
         gate_overrides,
@@ -128,7 +127,7 @@ fn scenario(
         other_namespaces,
         metrics,
         timeline,
-        until,
+        until: file.until,
         observes_sent_events: true,
         vpa: None,
         expect,

@@ -59,6 +59,12 @@ pub(crate) fn unsupported_reason(scenario: &Scenario) -> Option<String> {
     if workload.replicas > MAX_PODS {
         return Some(format!("more than {MAX_PODS} pods"));
     }
+    unsupported_action(scenario)
+}
+
+/// The reason why real clusters do not support an action of the timeline, if any.
+fn unsupported_action(scenario: &Scenario) -> Option<String> {
+    let workload = &scenario.workload;
     let unsupported = scenario.timeline.iter().find_map(|event| match &event.action {
         Action::GetScaleError(_) | Action::UpdateScaleError(_) | Action::UpdateStatusError(_) => {
             Some("errors of the API server can't be injected")

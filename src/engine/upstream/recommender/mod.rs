@@ -14,9 +14,8 @@ use tokio_util::sync::CancellationToken;
 use self::wire::Answer;
 use super::artifact::{Artifact, Progress};
 use super::build;
-use super::process::Process;
-use super::{EngineError, TIME_LIMIT};
-use crate::engine::recommender_engine::RecommenderEngine;
+use super::process::{Process, TIME_LIMIT};
+use crate::engine::{EngineError, RecommenderEngine};
 use crate::model::rules::{Release, VpaRelease};
 use crate::model::time::Time;
 use crate::model::vpa::{

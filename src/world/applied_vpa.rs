@@ -1,17 +1,20 @@
-//! The simulated admission controller and updater: pods with recommended requests.
+//! The simulated admission controller and updater of the VPA: pods with recommended requests.
+//!
+//! At one time, events come first, then a run of the recommender, then one of the updater. All of
+//! them precede a reconcile of the HPA at that time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::pods::SimPod;
+use super::rollout::Update;
+use super::simulation::{AdmittedTemplate, NewTemplate, WorldSimulation};
 use crate::model::api::{PodSpec, Requests};
 use crate::model::time::{Span, Time};
 use crate::model::vpa::admission::{Limits, admitted, recommended};
 use crate::model::vpa::updater::{KilledContainer, LivePod, PodUpdate, Updater};
 use crate::model::vpa::{VerticalPodAutoscaler, Write};
 use crate::scenario::resolved::WithVpa;
-use crate::world::pods::SimPod;
-use crate::world::rollout::Update;
-use crate::world::simulation::{AdmittedTemplate, NewTemplate, WorldSimulation};
 
 /// A change of a pod by the VPA.
 #[derive(Clone, PartialEq, Debug)]
@@ -51,23 +54,23 @@ impl PodChangeKind {
 
 /// The VPA that the admission controller and the updater apply.
 #[derive(Clone, Debug)]
-pub(in crate::world) struct AppliedVpa {
+pub(super) struct AppliedVpa {
     with: Arc<WithVpa>,
     /// The VPA with its status; None while it is deleted.
-    pub(in crate::world) vpa: Option<VerticalPodAutoscaler>,
+    pub(super) vpa: Option<VerticalPodAutoscaler>,
     /// The last OOM kill of each container, by the pod's ordinal and the container's name.
     kills: BTreeMap<u32, BTreeMap<Arc<str>, KilledContainer>>,
     /// What has happened so far.
-    pub(in crate::world) changes: Vec<PodChange>,
+    pub(super) changes: Vec<PodChange>,
     /// The time of the next run of the updater.
-    pub(in crate::world) due: Time,
+    pub(super) due: Time,
     limits: Limits,
     /// Whether running pods can be resized.
-    pub(in crate::world) resizes: bool,
+    pub(super) resizes: bool,
 }
 
 impl AppliedVpa {
-    pub(in crate::world) fn new(with: &Arc<WithVpa>) -> AppliedVpa {
+    pub(super) fn new(with: &Arc<WithVpa>) -> AppliedVpa {
         AppliedVpa {
             with: with.clone(),
             vpa: with.recommender.vpas.first().cloned(),
@@ -80,7 +83,7 @@ impl AppliedVpa {
     }
 
     /// Applies the requests of the recommender.
-    pub(in crate::world) fn observe(&mut self, writes: &[Write]) {
+    pub(super) fn observe(&mut self, writes: &[Write]) {
         let Some(vpa) = &mut self.vpa else { return };
         for write in writes {
             if let Write::Status { vpa: name, status } = write
@@ -92,7 +95,7 @@ impl AppliedVpa {
     }
 
     /// Creates the VPA, or replaces all of it except its status.
-    pub(in crate::world) fn set(&mut self, mut vpa: VerticalPodAutoscaler) {
+    pub(super) fn set(&mut self, mut vpa: VerticalPodAutoscaler) {
         if let Some(before) = self.vpa.take() {
             vpa.status = before.status;
         }
@@ -102,7 +105,7 @@ impl AppliedVpa {
 
 impl WorldSimulation {
     /// Gives a new pod the recommended requests, if the VPA's mode permits it.
-    pub(in crate::world) fn admit(&mut self, pod: &mut SimPod) {
+    pub(super) fn admit(&mut self, pod: &mut SimPod) {
         let spec = self.templates.spec_of(pod).clone();
         let Some(applied) = &mut self.vpa else { return };
         let Some(vpa) = &applied.vpa else { return };
@@ -130,13 +133,7 @@ impl WorldSimulation {
     }
 
     /// Records that a container of a pod was killed because of its memory.
-    pub(in crate::world) fn oom_killed(
-        &mut self,
-        ordinal: u32,
-        container: &Arc<str>,
-        at: Time,
-        age: Span,
-    ) {
+    pub(super) fn oom_killed(&mut self, ordinal: u32, container: &Arc<str>, at: Time, age: Span) {
         let Some(started) = self.pods.get(&ordinal).and_then(|pod| pod.started) else { return };
         let Some(applied) = &mut self.vpa else { return };
         let kills = applied.kills.entry(ordinal).or_default();
@@ -148,7 +145,7 @@ impl WorldSimulation {
     }
 
     /// Runs the updater, if it is due.
-    pub(in crate::world) fn update_pods(&mut self) {
+    pub(super) fn update_pods(&mut self) {
         let now = self.now;
         let Some(applied) = &mut self.vpa else { return };
         if applied.due > now {

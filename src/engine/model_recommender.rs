@@ -1,47 +1,11 @@
-//! The interface of engines that run the VPA's recommender, and the model behind it.
+//! The model of the VPA's recommender as an engine.
 
 use std::collections::VecDeque;
 
-use super::EngineError;
+use super::{EngineError, RecommenderEngine};
 use crate::model::rules::{VpaRelease, VpaRules};
 use crate::model::vpa::{LogLine, Script, ScriptStep, Session, Stepped};
 use crate::scenario::vpa::VpaScenario;
-
-/// A recommender on which scenarios can be run.
-pub trait RecommenderEngine {
-    /// The reason why the engine can't run a scenario that its release supports, if any.
-    fn unsupported_reason(&self, _scenario: &VpaScenario) -> Option<String> {
-        None
-    }
-
-    /// Starts a recommender. Returns the errors that it logs.
-    ///
-    /// # Errors
-    /// If the engine can't run.
-    fn open(
-        &mut self,
-        scenario: &VpaScenario,
-        script: &Script,
-    ) -> Result<Vec<LogLine>, EngineError>;
-
-    /// Sends a step. Several steps may be sent before their answers are received.
-    ///
-    /// # Errors
-    /// If the engine is broken.
-    fn send(&mut self, step: &ScriptStep) -> Result<(), EngineError>;
-
-    /// Waits for the answer to the oldest step without an answer.
-    ///
-    /// # Errors
-    /// If the engine is broken.
-    fn receive(&mut self) -> Result<Stepped, EngineError>;
-
-    /// Ends the scenario.
-    ///
-    /// # Errors
-    /// If the engine is broken, or a recorded trace goes on.
-    fn close(&mut self) -> Result<(), EngineError>;
-}
 
 /// The model as an engine, which checks only the expectations.
 #[derive(Debug)]

@@ -4,6 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::change::Change;
+use super::cluster::Cluster;
+use super::simulation::WorldSimulation;
 use crate::model::api::{self, PodPhase};
 use crate::model::quantity::Quantity;
 use crate::model::selector::Selector;
@@ -15,13 +18,10 @@ use crate::model::vpa::{
 };
 use crate::scenario::resolved::{PodSet, Scenario, WithVpa};
 use crate::scenario::vpa::{OomKillOfPods, OomSeen, PodEviction, VpaAction, VpaScenario};
-use crate::world::change::Change;
-use crate::world::cluster::Cluster;
-use crate::world::simulation::WorldSimulation;
 
 /// The recommender's view of the cluster.
 #[derive(Clone, Debug)]
-pub(in crate::world) struct RecommenderView {
+pub(super) struct RecommenderView {
     scenario: Arc<VpaScenario>,
     /// The end of the scenario.
     end: Time,
@@ -54,7 +54,7 @@ struct Killed {
 }
 
 impl RecommenderView {
-    pub(in crate::world) fn new(scenario: &Scenario, vpa: &WithVpa) -> RecommenderView {
+    pub(super) fn new(scenario: &Scenario, vpa: &WithVpa) -> RecommenderView {
         let target = scenario.targets().next();
         RecommenderView {
             scenario: vpa.recommender.clone(),
@@ -74,7 +74,7 @@ impl RecommenderView {
     }
 
     /// Applies changes of the cluster.
-    pub(in crate::world) fn observe(&mut self, changes: &[Change]) {
+    pub(super) fn observe(&mut self, changes: &[Change]) {
         for change in changes {
             // Each pod refers to a template that an earlier change defines.
             let applied = self.cluster.apply(change, &|_, _| Ok(()));
@@ -83,7 +83,7 @@ impl RecommenderView {
     }
 
     /// The objects with which the recommender starts.
-    pub(in crate::world) fn start(&mut self) -> Start {
+    pub(super) fn start(&mut self) -> Start {
         let scenario = self.scenario.clone();
         let mut objects = vec![ClusterChange::SetTarget(self.target())];
         objects.extend(scenario.vpas.iter().cloned().map(ClusterChange::SetVpa));
@@ -95,7 +95,7 @@ impl RecommenderView {
     }
 
     /// The next time at which something happens. `updater` is the time of the updater's next run.
-    pub(in crate::world) fn next_stop(&self, updater: Option<Time>) -> Option<Time> {
+    pub(super) fn next_stop(&self, updater: Option<Time>) -> Option<Time> {
         let event = self.scenario.timeline.get(self.next_event).map(|event| event.at);
         let end = (self.played_until != Some(self.end)).then_some(self.end);
         let stops = event.into_iter().chain(updater).chain([self.due]).filter(|at| *at <= self.end);
@@ -103,7 +103,7 @@ impl RecommenderView {
     }
 
     /// The step that ends at a stop, if there is one.
-    pub(in crate::world) fn step(
+    pub(super) fn step(
         &mut self,
         simulation: &mut WorldSimulation,
         at: Time,
