@@ -493,7 +493,7 @@ pub(super) fn conclude(
     let why = |index: usize| findings.why.get(index).cloned();
     outcome.unmet = outcome.unmet.drain(..).map(|unmet| unmet.with_reason(why)).collect();
     if let Some(vpa) = findings.vpa.take() {
-        vpa.conclude(outcome, scenario, release);
+        (*vpa).conclude(outcome, scenario, release);
     }
     outcome.poisoned = match &findings.divergence {
         Some(divergence) => findings.trace.ticks.len().saturating_sub(divergence.tick),

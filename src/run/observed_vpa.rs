@@ -24,12 +24,7 @@ pub(super) struct ObservedVpa {
 impl ObservedVpa {
     /// Adds the recommender's part to the outcome: its runs, and the expectations of
     /// recommendations.
-    pub(super) fn conclude(
-        self: Box<Self>,
-        outcome: &mut Outcome,
-        scenario: &Scenario,
-        release: Release,
-    ) {
+    pub(super) fn conclude(self, outcome: &mut Outcome, scenario: &Scenario, release: Release) {
         if self.is_complete && scenario.releases.contains(release) {
             outcome.unmet.extend(evaluate(&self.scenario, self.release, &self.snapshots));
         }
