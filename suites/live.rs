@@ -92,6 +92,8 @@ fn live(path: &Path, build: &Build, program: PathBuf) -> Result<(), Failed> {
         if !stays {
             recording::compare(&folder, &scenario, build, trace, Mode::get())?;
         }
+        let trace = outcome.recommender.as_ref().map(|run| &run.trace);
+        recording::compare_beside_hpa(&folder, &scenario, build, trace, Mode::get())?;
     }
     support::still_disagrees(&outcome, &known)?;
     match outcome.verdict {

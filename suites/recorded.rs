@@ -56,15 +56,17 @@ fn model_is_as_recorded(
 fn each_recorded_file_is_a_trace_of_a_fixture() {
     let mut files = BTreeSet::new();
     collect(&traces(), &traces(), &mut files);
-    for path in support::fixtures() {
-        let id = support::id_of(&path);
+    let scenarios: Vec<_> = support::fixtures().iter().map(|path| support::load(path)).collect();
+    let of_hpas = scenarios.iter().map(|scenario| (scenario.id.clone(), "upstream"));
+    let beside = scenarios.iter().filter_map(|scenario| recording::id_of_recommender(scenario));
+    for (id, engine) in of_hpas.chain(beside.map(|id| (id, "recommender"))) {
         let recordings = Traces::Folder(traces()).read(&id).unwrap_or_else(|why| panic!("{why}"));
         assert!(!recordings.is_empty(), "{id} is not recorded; run `ci/record {id}`");
         let mut releases = BTreeSet::new();
         let mut bodies = BTreeSet::new();
         for recording in &recordings {
             let header = &recording.header;
-            assert_eq!((&header.scenario, header.engine.as_str()), (&id, "upstream"));
+            assert_eq!((&header.scenario, header.engine.as_str()), (&id, engine));
             let path = recording.path();
             assert!(files.remove(&path), "{path} has the wrong name");
             for Build { version, sources } in &header.builds {
@@ -76,7 +78,10 @@ fn each_recorded_file_is_a_trace_of_a_fixture() {
             }
             let body = recording.body();
             assert!(bodies.insert(body), "{path} is the same as another trace of {id}");
-            recording.trace().unwrap_or_else(|why| panic!("{why}"));
+            match engine {
+                "upstream" => drop(recording.trace().unwrap_or_else(|why| panic!("{why}"))),
+                _ => drop(recording.recommender_trace().unwrap_or_else(|why| panic!("{why}"))),
+            }
         }
     }
     // `suites/vpa.rs` checks the traces of VPAs.

@@ -178,7 +178,11 @@ fn predict(
             text.push_str(&table::free_run_of(scenario, run, &on, rows, columns()));
             if whole {
                 let here = scenario.expect.iter().filter(|it| it.releases.contains(release));
-                let expected = if applies { here.count() } else { 0 };
+                let of_vpa = run
+                    .vpa
+                    .as_ref()
+                    .map_or(0, |it| it.scenario.expectations_on(it.release).count());
+                let expected = if applies { here.count() + of_vpa } else { 0 };
                 text.push_str(&table::expectations(of, expected, unmet, columns()));
             }
             show(&text)?;

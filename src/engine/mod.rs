@@ -19,6 +19,7 @@ pub mod kubeconfig;
 #[cfg(feature = "clusters")]
 pub mod metrics_server;
 pub mod model;
+pub mod model_recommender;
 #[cfg(feature = "engines")]
 pub mod options;
 #[cfg(feature = "engines")]
@@ -45,9 +46,11 @@ use serde::Serialize;
 pub use tokio_util::sync::CancellationToken;
 
 use crate::compare::Scope;
-use crate::model::rules::Release;
+use crate::model::rules::{Release, VpaRelease};
 use crate::model::time::Time;
+use crate::model::vpa;
 use crate::scenario::Scenario;
+use crate::scenario::vpa::VpaScenario;
 use crate::trace::Stepped;
 use crate::world::Change;
 
@@ -77,6 +80,21 @@ pub trait Engine {
     /// scenario is then skipped.
     fn unsupported_reason(&self, _scenario: &Scenario) -> Option<String> {
         None
+    }
+
+    /// The recommender that runs beside the controller in scenarios with a VPA.
+    ///
+    /// # Errors
+    /// If the engine has none, or it can't run.
+    fn recommender(
+        &mut self,
+        _release: VpaRelease,
+    ) -> Result<Box<dyn RecommenderEngine>, EngineError> {
+        Err(EngineError::Unavailable {
+            engine: self.name().into(),
+            why: "it has no recommender".to_owned(),
+            hint: "run scenarios with a VPA on another engine".to_owned(),
+        })
     }
 
     /// Opens a scenario on a cluster without objects, with the clock just before t=0.
@@ -119,6 +137,42 @@ pub trait Session {
     /// # Errors
     /// If the engine is broken. Earlier answers stay valid.
     fn close(self: Box<Self>) -> Result<(), EngineError>;
+}
+
+/// A recommender on which scenarios can be run.
+pub trait RecommenderEngine {
+    /// The reason why the engine can't run a scenario that its release supports, if any.
+    fn unsupported_reason(&self, _scenario: &VpaScenario) -> Option<String> {
+        None
+    }
+
+    /// Starts a recommender. Returns the errors that it logs.
+    ///
+    /// # Errors
+    /// If the engine can't run.
+    fn open(
+        &mut self,
+        scenario: &VpaScenario,
+        script: &vpa::Script,
+    ) -> Result<Vec<vpa::LogLine>, EngineError>;
+
+    /// Sends a step. Several steps may be sent before their answers are received.
+    ///
+    /// # Errors
+    /// If the engine is broken.
+    fn send(&mut self, step: &vpa::ScriptStep) -> Result<(), EngineError>;
+
+    /// Waits for the answer to the oldest step without an answer.
+    ///
+    /// # Errors
+    /// If the engine is broken.
+    fn receive(&mut self) -> Result<vpa::Stepped, EngineError>;
+
+    /// Ends the scenario.
+    ///
+    /// # Errors
+    /// If the engine is broken, or a recorded trace goes on.
+    fn close(&mut self) -> Result<(), EngineError>;
 }
 
 /// The failure of an engine. It is never a verdict on a controller.

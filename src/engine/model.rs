@@ -6,13 +6,14 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use super::model_recommender::ModelRecommender;
 use super::sent_events::SentEvents;
-use super::{Engine, EngineError, Session, Step};
+use super::{Engine, EngineError, RecommenderEngine, Session, Step};
 use crate::model::api::{CrossVersionObjectReference, HpaSpec, with_group};
 use crate::model::flags::{FeatureGates, Gate};
 use crate::model::hpa::{self, ApiServer, ApiVersion, Controller, Decision, Input};
 use crate::model::observation::Observation;
-use crate::model::rules::{MissingScale, Release, Rules};
+use crate::model::rules::{MissingScale, Release, Rules, VpaRelease};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
 use crate::scenario::resolved::{ScalableKind, usual_plural};
@@ -477,6 +478,13 @@ impl Engine for Model {
 
     fn release(&self) -> Release {
         self.release
+    }
+
+    fn recommender(
+        &mut self,
+        release: VpaRelease,
+    ) -> Result<Box<dyn RecommenderEngine>, EngineError> {
+        Ok(Box::new(ModelRecommender::new(NAME, release)))
     }
 
     fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {

@@ -7,17 +7,22 @@
 //! trace is stale, and the engine reports an error. The same applies to a trace that has changed.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use include_dir::{Dir, include_dir};
 
-use super::{Engine, EngineError, Session, Step};
-use crate::model::rules::Release;
+use super::{Engine, EngineError, RecommenderEngine, Session, Step};
+use crate::model::rules::{Release, VpaRelease};
 use crate::model::time::Time;
+use crate::model::vpa::{
+    ClusterChange, LogLine, Script, ScriptStep, Stepped as RecommenderStepped,
+};
 use crate::scenario::Scenario;
+use crate::scenario::vpa::VpaScenario;
 use crate::trace::header::Header;
-use crate::trace::recommender::{self, RecommenderTrace};
+use crate::trace::recommender::{self, Entry, RecommenderTrace};
 use crate::trace::text;
 use crate::trace::{Stepped, Trace};
 
@@ -225,6 +230,14 @@ impl Engine for Recorded {
         (is_recorded && !is_recorded_here).then(|| format!("not recorded on {}", self.release))
     }
 
+    fn recommender(
+        &mut self,
+        release: VpaRelease,
+    ) -> Result<Box<dyn RecommenderEngine>, EngineError> {
+        let traces = RecordedRecommender::new(self.traces.clone(), release);
+        Ok(Box::new(traces.beside_hpa(self.release)))
+    }
+
     fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {
         let release = self.release.to_string();
         let Scenario { id, hash, .. } = scenario;
@@ -302,5 +315,109 @@ impl Session for RecordedSession {
                 self.trace.scenario
             ))),
         }
+    }
+}
+
+/// The recorded runs of the real recommender.
+#[derive(Debug)]
+pub struct RecordedRecommender {
+    traces: Traces,
+    release: VpaRelease,
+    /// The release of the HPA controller beside it, if there is one.
+    hpa: Option<Release>,
+    entries: VecDeque<Entry>,
+    answers: VecDeque<RecommenderStepped>,
+    end: Time,
+    played_until: Time,
+}
+
+impl RecordedRecommender {
+    /// Creates the engine of a release.
+    #[must_use]
+    pub fn new(traces: Traces, release: VpaRelease) -> RecordedRecommender {
+        RecordedRecommender {
+            traces,
+            release,
+            hpa: None,
+            entries: VecDeque::new(),
+            answers: VecDeque::new(),
+            end: Time::ZERO,
+            played_until: Time::ZERO,
+        }
+    }
+
+    /// Reads the traces of a recommender beside an HPA controller of a release.
+    fn beside_hpa(self, hpa: Release) -> RecordedRecommender {
+        RecordedRecommender { hpa: Some(hpa), ..self }
+    }
+
+    /// The release in the headers of traces. What a recommender does beside an HPA controller
+    /// depends on the release of the latter.
+    fn key(&self) -> Release {
+        self.hpa.unwrap_or(Release { minor: self.release.minor })
+    }
+
+    /// The errors of the next start of the recommender.
+    fn start(&mut self) -> Result<Vec<LogLine>, EngineError> {
+        match self.entries.pop_front() {
+            Some(Entry::Start(log)) => Ok(log),
+            _ => Err(broken("the recorded trace has no start of the recommender here".to_owned())),
+        }
+    }
+}
+
+impl RecommenderEngine for RecordedRecommender {
+    fn unsupported_reason(&self, scenario: &VpaScenario) -> Option<String> {
+        // `open` reports traces that can't be read.
+        let recordings = self.traces.read(&scenario.id).ok()?;
+        let mut headers = recordings.iter().map(|recording| &recording.header);
+        let is_recorded = headers.clone().any(|header| header.hash == scenario.hash);
+        let is_recorded_here = headers.any(|header| header.build_of(self.key()).is_some());
+        (is_recorded && !is_recorded_here).then(|| format!("not recorded on {}", self.release))
+    }
+
+    fn open(&mut self, scenario: &VpaScenario, _: &Script) -> Result<Vec<LogLine>, EngineError> {
+        let recording = self.traces.of_scenario(
+            &scenario.id,
+            &scenario.hash,
+            self.key(),
+            &self.hpa.map_or_else(|| self.release.to_string(), |hpa| hpa.to_string()),
+        )?;
+        let trace = recording.recommender_trace().map_err(broken)?;
+        self.entries = trace.entries.into();
+        self.answers.clear();
+        self.end = scenario.until;
+        self.start()
+    }
+
+    fn send(&mut self, step: &ScriptStep) -> Result<(), EngineError> {
+        let mut stepped = RecommenderStepped::default();
+        for change in &step.changes {
+            if *change == ClusterChange::Restart {
+                stepped.log.extend(self.start()?);
+            }
+        }
+        while let Some(Entry::Run(run)) = self.entries.front()
+            && run.at <= step.until
+        {
+            if let Some(Entry::Run(run)) = self.entries.pop_front() {
+                stepped.runs.push(run);
+            }
+        }
+        self.played_until = step.until;
+        self.answers.push_back(stepped);
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<RecommenderStepped, EngineError> {
+        self.answers.pop_front().ok_or_else(|| broken("no step was sent".to_owned()))
+    }
+
+    fn close(&mut self) -> Result<(), EngineError> {
+        let left = self.entries.len();
+        if left == 0 || self.played_until < self.end {
+            return Ok(());
+        }
+        Err(broken(format!("after the end of the scenario, the trace has {left} more entries")))
     }
 }

@@ -133,7 +133,10 @@ impl Predict {
         let unmet =
             expect::evaluate(expected, release, &run.trace.ticks, &targets, &run.external_scales);
         let why = |index: usize| Some(run.ticks.get(index)?.derivation.summary());
-        let unmet = unmet.into_iter().map(|unmet| unmet.with_reason(why)).collect();
+        let mut unmet: Vec<Unmet> = unmet.into_iter().map(|unmet| unmet.with_reason(why)).collect();
+        if let Some(vpa) = run.vpa.as_ref().filter(|_| applies) {
+            unmet.extend(vpa.unmet.iter().cloned());
+        }
         Prediction { run, unmet, scenario, release }
     }
 }

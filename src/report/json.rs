@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::table::Rows;
-use super::{Report, outcome};
+use super::{Report, outcome, recommender};
 use crate::compare::{Divergence, FieldDifference};
 use crate::expect::Unmet;
 use crate::model::derivation::{MetricDerivation, PodCounts, Source, Target};
@@ -102,6 +102,9 @@ pub fn free_run(out: &mut dyn Write, run: &FreeRun, about: &FreeRunSummary<'_>) 
             tick["time"] = json!(zero.plus(at.since_start()).to_string());
         }
         line(out, &tick)?;
+    }
+    if let Some(vpa) = &run.vpa {
+        recommender::beside_hpa_json(out, vpa, id)?;
     }
     let rescales = run.ticks.iter().filter(|tick| tick.replicas_before != tick.replicas_after);
     let mut summary = json!({

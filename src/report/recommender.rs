@@ -20,8 +20,8 @@ use crate::model::vpa::{
     Bound, BucketShare, ContainerRecommendation, Estimation, ObjectName, Resource, ResourceList,
     Samples, Snapshot, VpaStatus,
 };
-use crate::run::Note;
 use crate::run::recommender::{Derived, ExplainedRun, FreeRecommenderRun, MODEL, PodUsage};
+use crate::run::{Note, PodChange, PodChangeKind, VpaRun};
 use crate::scenario::vpa::{VpaScenario, VpaValue};
 
 /// The relative change of a bound that is worth a row.
@@ -54,6 +54,91 @@ pub fn free_run(
         out.push_str(&outcome::note_line(&scenario.path, &note, columns));
     }
     out
+}
+
+/// The part of a prediction about the VPA beside an HPA: recommendations, and changes of pods.
+#[must_use]
+pub(super) fn beside_hpa(run: &VpaRun, columns: usize) -> String {
+    let mut out = String::new();
+    for name in run.scenario.names() {
+        let title = format!("VPA {}", name.name);
+        let about = format!("on the model of {}", run.release);
+        let _ = writeln!(out, "\n{}  {}", paint(STRONG, &title), paint(DIM, &about));
+        out.push_str(&table(&run.snapshots, &name.name, columns));
+    }
+    out.push('\n');
+    out.push_str(&pod_changes(&run.pod_changes, columns));
+    let evicted = run.pod_changes.iter().filter(|it| it.kind == PodChangeKind::Evicted).count();
+    let created = run.pod_changes.iter().filter(|it| it.kind == PodChangeKind::Created).count();
+    let updated = run.pod_changes.iter().filter(|it| it.kind == PodChangeKind::Updated).count();
+    let ending = format!(
+        "{} of the recommender; {} evicted, {updated} updated in place, {created} created with \
+         recommended requests",
+        counted(run.snapshots.len(), "run"),
+        counted(evicted, "pod"),
+    );
+    out.push_str(&hanging("", &ending, 0, columns));
+    out
+}
+
+/// The changes of pods as a table. Equal changes of one time have one row.
+fn pod_changes(changes: &[PodChange], columns: usize) -> String {
+    if changes.is_empty() {
+        return String::new();
+    }
+    let mut table = Columns::new(&[Align::Right, Align::Left, Align::Left, Align::Left]);
+    let header = ["t", "pods", "are", "requests"];
+    table.row(header.map(str::to_owned).to_vec(), DIM);
+    let is_same =
+        |a: &PodChange, b: &PodChange| (a.at, a.kind, &a.requests) == (b.at, b.kind, &b.requests);
+    for same in changes.chunk_by(is_same) {
+        let Some(first) = same.first() else { continue };
+        let pods = same.iter().map(|change| &*change.pod).collect::<Vec<_>>().join(", ");
+        let row = vec![first.at.to_string(), pods, first.kind.name().to_owned(), requests(first)];
+        table.row(row, Style::new());
+    }
+    table.render(0, columns)
+}
+
+/// `app cpu=587m memory=250Mi; sidecar cpu=10m`.
+fn requests(change: &PodChange) -> String {
+    let containers = change.requests.iter().map(|(container, requests)| {
+        let amounts = requests.iter().map(|(name, amount)| format!("{name}={amount}"));
+        format!("{container} {}", amounts.collect::<Vec<_>>().join(" "))
+    });
+    containers.collect::<Vec<_>>().join("; ")
+}
+
+/// Writes the part about the VPA as JSON: one line per run of the recommender, and one per change
+/// of a pod.
+pub(super) fn beside_hpa_json(
+    out: &mut dyn Write,
+    run: &VpaRun,
+    scenario: Option<&str>,
+) -> io::Result<()> {
+    let runs = run.snapshots.iter().enumerate();
+    let runs = runs.map(|(index, it)| ("recommender", snapshot_json(index + 1, it)));
+    let changes = run.pod_changes.iter().map(|change| {
+        let requests = change.requests.iter().map(|(container, requests)| {
+            let amounts = requests.iter().map(|(name, it)| (name.to_string(), json!(it)));
+            (container.to_string(), Value::Object(amounts.collect()))
+        });
+        let change = json!({
+            "at": change.at.to_string(),
+            "pod": change.pod,
+            "change": change.kind.name(),
+            "requests": Value::Object(requests.collect()),
+        });
+        ("pod", change)
+    });
+    for (name, value) in runs.chain(changes) {
+        let mut object = json!({ name: value });
+        if let Some(id) = scenario {
+            object["scenario"] = json!(id);
+        }
+        line(out, &object)?;
+    }
+    Ok(())
 }
 
 fn heading(scenario: &VpaScenario, release: VpaRelease, columns: usize) -> String {

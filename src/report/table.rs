@@ -8,7 +8,7 @@ use anstyle::Style;
 
 use super::layout::{Align, Columns, hanging};
 use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
-use super::{chart, counted, outcome};
+use super::{chart, counted, outcome, recommender};
 use crate::expect::{ExternalScale, Unmet};
 use crate::model::api::{Condition, HpaStatus};
 use crate::model::derivation::{Derivation, MetricDerivation, PodCounts, Source, Target};
@@ -115,6 +115,9 @@ pub fn free_run_of(
     }
     out.push('\n');
     out.push_str(&hanging("", &ending, 0, columns));
+    if let Some(vpa) = &run.vpa {
+        out.push_str(&recommender::beside_hpa(vpa, columns));
+    }
     for note in &run.notes {
         out.push_str(&outcome::note_line(&scenario.path, note, columns));
     }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::Note;
+use super::observed_vpa::ObservedVpa;
 use super::predicted::Predicted;
 use crate::compare::{self, Divergence, FieldDifference, KnownDisagreement};
 use crate::engine::sent_events::SentEvents;
@@ -24,6 +25,8 @@ pub(super) struct Findings<'k> {
     pub(super) external_scales: Vec<ExternalScale>,
     pub(super) undetermined: Option<String>,
     pub(super) notes: Vec<Note>,
+    /// What the VPA did, if the scenario has one.
+    pub(super) vpa: Option<Box<ObservedVpa>>,
     /// Predicts the requests that send events, if they are observed.
     sent_events: Option<SentEvents>,
 }
@@ -43,6 +46,7 @@ impl<'k> Findings<'k> {
             external_scales: Vec::new(),
             undetermined: None,
             notes: Vec::new(),
+            vpa: None,
             sent_events: None,
         }
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::findings::Findings;
+use super::one_clock::{OneClock, VpaRun};
 use super::predicted::Predicted;
 use super::{KnownHit, Note, Outcome, Verdict};
 use crate::compare::{KnownDisagreement, Scope};
@@ -46,6 +47,8 @@ pub struct FreeRun {
     pub undetermined: Option<String>,
     /// Parts of the scenario that are probably mistakes.
     pub notes: Vec<Note>,
+    /// What the VPA does, if the scenario has one.
+    pub vpa: Option<Box<VpaRun>>,
 }
 
 impl FreeRun {
@@ -100,6 +103,9 @@ struct Lockstep<'a> {
 impl<'a> Lockstep<'a> {
     fn new(scenario: &'a Arc<Scenario>, rules: Rules) -> Lockstep<'a> {
         let mut world = World::new(scenario);
+        if !rules.pods.can_be_resized {
+            world = world.without_resizes();
+        }
         // The objects of the start are created before the actions at t=0.
         let start = world.advance(Time::ZERO);
         let events = world.api_events(Time::ZERO).into();
@@ -152,16 +158,23 @@ impl<'a> Lockstep<'a> {
             step.apply.push(event);
             return Some(step);
         }
-        let end = self.scenario.until;
-        let next_event = self.world.next_api_event(self.now).filter(|at| *at <= end);
-        let next_sync = self.simulation.next_sync().filter(|at| *at <= end);
-        let next = next_event.into_iter().chain(next_sync).min();
-        step.until = next.or((self.now < end).then_some(end))?;
+        step.until = self.next_stop()?;
         step.apply = self.changes(step.until);
-        if next_event == Some(step.until) {
+        if self.world.next_api_event(self.now) == Some(step.until) {
             self.events = self.world.api_events(step.until).into();
         }
         Some(step)
+    }
+
+    /// The end of the next step, before its reconciles; `None` at the end of the scenario.
+    fn next_stop(&self) -> Option<Time> {
+        if !self.events.is_empty() {
+            return Some(self.now);
+        }
+        let end = self.scenario.until;
+        let next_event = self.world.next_api_event(self.now);
+        let next = next_event.into_iter().chain(self.simulation.next_sync()).min();
+        next.filter(|at| *at <= end).or((self.now < end).then_some(end))
     }
 
     /// The reconciles up to the end of a step, which is moved to the end of the last of them.
@@ -343,7 +356,12 @@ pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> Fre
     let mut ticks = Vec::new();
     let mut restarts = Vec::new();
     let mut now = run.now;
-    while let Some(predicted) = run.predict() {
+    let mut vpa = OneClock::predicting(scenario, &mut run.world);
+    while let Some(predicted) = {
+        let until = run.next_stop();
+        run.undetermined = vpa.as_mut().and_then(|vpa| vpa.predict(&mut run.world, until));
+        if run.undetermined.is_none() { run.predict() } else { None }
+    } {
         // The changes of a step are applied at the end of the previous step.
         if predicted.step.apply.contains(&Change::RestartController) {
             restarts.push((ticks.len(), now));
@@ -381,8 +399,9 @@ pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> Fre
         what: format!("{random_part}; the prediction has them in alphabetical order"),
         is_about_reading: true,
     }));
+    let vpa = vpa.map(|vpa| Box::new(vpa.into_run(&run.world)));
     let (external_scales, undetermined) = (run.external_scales, run.undetermined);
-    FreeRun { trace, ticks, external_scales, restarts, undetermined, notes }
+    FreeRun { trace, ticks, external_scales, restarts, undetermined, notes, vpa }
 }
 
 pub(super) fn trace_of(scenario: &Scenario, engine: &str, release: &str) -> Trace {
@@ -427,7 +446,12 @@ pub fn run_watched(
         findings if scope.sent_events => findings.with_sent_events(Rules::of(release)),
         findings => findings,
     };
-    let findings = match ahead(scenario, engine, findings(trace.clone()), watch) {
+    // With a VPA, the recommender's answers are needed before the next step.
+    let ahead = match &scenario.vpa {
+        None => ahead(scenario, engine, findings(trace.clone()), watch),
+        Some(_) => Ok(None),
+    };
+    let findings = match ahead {
         Ok(Some(findings)) => Ok(findings),
         Ok(None) => step_by_step(scenario, engine, findings(trace), watch),
         Err(error) => Err(error),
@@ -490,6 +514,9 @@ pub(super) fn conclude(
     );
     let why = |index: usize| findings.why.get(index).cloned();
     outcome.unmet = outcome.unmet.drain(..).map(|unmet| unmet.with_reason(why)).collect();
+    if let Some(vpa) = findings.vpa.take() {
+        (*vpa).conclude(outcome, scenario, release);
+    }
     outcome.poisoned = match &findings.divergence {
         Some(divergence) => findings.trace.ticks.len().saturating_sub(divergence.tick),
         None => 0,
@@ -598,9 +625,17 @@ fn step_by_step<'k>(
     watch: &mut dyn FnMut(&Decision),
 ) -> Result<Findings<'k>, EngineError> {
     let (release, scope) = (engine.release(), scope(engine, scenario));
-    let mut session: Box<dyn Session + '_> = engine.open(scenario)?;
     let mut run = Lockstep::new(scenario, Rules::of(release));
+    let mut vpa = OneClock::comparing(scenario, &mut run.world, engine, &findings)?;
+    let mut session: Box<dyn Session + '_> = engine.open(scenario)?;
     loop {
+        if let Some(vpa) = &mut vpa {
+            let until = run.next_stop();
+            run.undetermined = vpa.compare(&mut run.world, until, &mut findings)?;
+            if run.undetermined.is_some() {
+                break;
+            }
+        }
         let before = run.has_random_parts.then(|| run.clone());
         let Some(mut predicted) = run.predict() else { break };
         let stepped = session.step(&predicted.step)?;
@@ -618,6 +653,9 @@ fn step_by_step<'k>(
         }
         predicted.decisions.iter().for_each(&mut *watch);
         findings.compare(&predicted, stepped, scope);
+    }
+    if let Some(vpa) = vpa {
+        vpa.close(&run.world, &mut findings)?;
     }
     run.close(&mut findings);
     session.close()?;

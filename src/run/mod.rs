@@ -12,6 +12,8 @@ pub mod fuzzing;
 mod in_order;
 mod lockstep;
 pub mod merge;
+mod observed_vpa;
+mod one_clock;
 #[cfg(feature = "engines")]
 mod panic;
 #[cfg(feature = "engines")]
@@ -21,7 +23,6 @@ pub mod recommender;
 pub mod recommender_change;
 #[cfg(feature = "engines")]
 pub mod recommender_fuzzing;
-#[cfg(feature = "engines")]
 pub mod recommender_lockstep;
 #[cfg(feature = "engines")]
 mod recommender_parts;
@@ -41,7 +42,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::world::{PodChange, PodChangeKind};
 pub use lockstep::{FreeRun, FreeTick, free_run, free_run_by, run_one, run_watched};
+pub use one_clock::VpaRun;
 #[cfg(feature = "engines")]
 pub use plan::{
     ClusterOptions, Compared, CustomController, DEFAULT_CLUSTER_JOBS, Pace, Plan, RecommenderPlan,

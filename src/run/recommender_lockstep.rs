@@ -14,11 +14,13 @@ use super::{Note, Outcome, Verdict};
 use crate::compare::recommender::{RunDifference, logs, runs};
 use crate::compare::{FieldDifference, KnownDisagreement};
 use crate::engine::EngineError;
-use crate::engine::recommender::RecommenderEngine;
+use crate::engine::RecommenderEngine;
 use crate::expect::recommender::evaluate;
 use crate::model::rules::{VpaRelease, VpaRules};
 use crate::model::time::Time;
-use crate::model::vpa::{Bound, ClusterChange, RunAt, ScriptStep, Session, Snapshot, Stepped};
+use crate::model::vpa::{
+    Bound, ClusterChange, LogLine, RunAt, ScriptStep, Session, Snapshot, Stepped,
+};
 use crate::scenario::vpa::VpaScenario;
 use crate::trace::Trace;
 use crate::trace::recommender::{Entry, RecommenderTrace};
@@ -60,12 +62,7 @@ pub fn run_recommender(
     }
     let trace =
         Trace { release: release.to_string(), scenario: scenario.id.clone(), ..Trace::default() };
-    let mut lockstep = Lockstep {
-        findings: Findings::new(trace, known),
-        snapshots: Vec::new(),
-        entries: Vec::new(),
-        why: Vec::new(),
-    };
+    let mut lockstep = Lockstep::new(Findings::new(trace, known));
     match lockstep.play(scenario, engine, release) {
         Ok(()) => lockstep.conclude(&mut outcome, scenario, release),
         Err(error) => outcome.verdict = inconclusive(error),
@@ -74,14 +71,25 @@ pub fn run_recommender(
     outcome
 }
 
-struct Lockstep<'k> {
-    findings: Findings<'k>,
-    snapshots: Vec<Snapshot>,
-    entries: Vec<Entry>,
-    why: Vec<String>,
+/// The recommender and the model, side by side.
+pub(super) struct Lockstep<'k> {
+    pub(super) findings: Findings<'k>,
+    pub(super) snapshots: Vec<Snapshot>,
+    pub(super) entries: Vec<Entry>,
+    pub(super) why: Vec<String>,
 }
 
-impl Lockstep<'_> {
+impl<'k> Lockstep<'k> {
+    pub(super) fn new(findings: Findings<'k>) -> Lockstep<'k> {
+        Lockstep { findings, snapshots: Vec::new(), entries: Vec::new(), why: Vec::new() }
+    }
+
+    /// Compares the errors that both log when they start.
+    pub(super) fn started(&mut self, predicted: &[LogLine], observed: Vec<LogLine>) {
+        self.found(Time::ZERO, logs(predicted, &observed));
+        self.entries.push(Entry::Start(observed));
+    }
+
     fn play(
         &mut self,
         scenario: &VpaScenario,
@@ -91,8 +99,7 @@ impl Lockstep<'_> {
         let script = script(scenario);
         let (mut session, log) = Session::open(&script.start, VpaRules::of(release));
         let started = engine.open(scenario, &script)?;
-        self.found(Time::ZERO, logs(&log, &started));
-        self.entries.push(Entry::Start(started));
+        self.started(&log, started);
         let mut steps = script.steps.iter();
         let mut under_way: VecDeque<&ScriptStep> = VecDeque::new();
         loop {
@@ -112,7 +119,7 @@ impl Lockstep<'_> {
     }
 
     /// Compares a step.
-    fn step(&mut self, session: &mut Session, step: &ScriptStep, observed: Stepped) {
+    pub(super) fn step(&mut self, session: &mut Session, step: &ScriptStep, observed: Stepped) {
         let predicted = session.step(&step.changes, step.until);
         if let Some(run) = predicted.runs.iter().find(|run| run.run.is_undetermined) {
             self.findings.undetermined = Some(undetermined(run.at));

@@ -10,7 +10,8 @@ use super::record::Record;
 use super::{Outcome, Verdict};
 use crate::compare::KnownDisagreement;
 use crate::engine::EngineError;
-use crate::engine::recommender::{RecommenderEngine, RecommenderSource};
+use crate::engine::RecommenderEngine;
+use crate::engine::recommender::RecommenderSource;
 use crate::engine::registry::EngineChoice;
 
 /// Runs the scenarios of the recommender.

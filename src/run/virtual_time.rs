@@ -5,7 +5,7 @@
 //! first. Engines are built in the meantime: a release runs as soon as its engine is ready and all
 //! previous releases are done.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -18,11 +18,13 @@ use super::plan::{Plan, ReleasePlan};
 use super::record::Record;
 use super::run_one;
 use crate::compare::KnownDisagreement;
+use crate::engine::recorded;
 use crate::engine::registry::EngineChoice;
 use crate::engine::source::{EngineFactory, EngineLimits, EngineSource};
 use crate::engine::upstream::build::{self, Progress};
+use crate::engine::upstream::recommender;
 use crate::engine::{Engine, EngineError};
-use crate::model::rules::Release;
+use crate::model::rules::{Release, VpaRelease};
 
 /// An engine, and a note about the choice for the report.
 type Choice = Result<(EngineFactory, Option<String>), EngineError>;
@@ -116,13 +118,34 @@ fn prepare(
     while !stop.is_cancelled() {
         let number = next.fetch_add(1, Ordering::Relaxed);
         let Some(part) = parts.get(number) else { return };
-        let choice = choose(plan, part.release, stop, &mut |what, fraction| {
+        let mut progress = |what: &str, fraction| {
             drop(sender.send(Prepared::Progress(what.to_owned(), fraction)));
-        });
+        };
+        let choice = choose(plan, part.release, stop, &mut progress);
+        if uses_upstream(plan, &choice) {
+            prepare_recommenders(part, stop, &mut progress);
+        }
         // Without a receiver, the run is over.
         if sender.send(Prepared::Done(number, choice)).is_err() {
             return;
         }
+    }
+}
+
+/// Returns true if scenarios with a VPA run with the real recommender.
+fn uses_upstream(plan: &Plan, choice: &Choice) -> bool {
+    let is_recorded = |factory: &EngineFactory| &**factory.name() == recorded::NAME;
+    plan.engine != EngineChoice::Model
+        && choice.as_ref().is_ok_and(|(factory, _)| !is_recorded(factory))
+}
+
+/// Builds the recommenders that run beside the HPA controller. A failure is reported by each
+/// scenario that needs one.
+fn prepare_recommenders(part: &ReleasePlan, stop: &CancellationToken, progress: Progress<'_>) {
+    let vpas = part.scenarios.iter().filter_map(|scenario| scenario.vpa.as_ref());
+    let releases: BTreeSet<VpaRelease> = vpas.map(|vpa| vpa.release).collect();
+    for release in releases {
+        drop(recommender::ensure(release, stop, progress));
     }
 }
 

@@ -24,6 +24,10 @@ pub(super) fn of(scenario: &Scenario) -> String {
         {
             workload.insert("victims".to_owned(), order);
         }
+        // It includes the content of files.
+        if let Some(vpa) = &scenario.vpa {
+            fields.insert("recommenderHash".to_owned(), vpa.recommender.hash.as_str().into());
+        }
     }
     of_value(&value, scenario.metrics.recorded())
 }

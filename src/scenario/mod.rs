@@ -38,9 +38,11 @@ mod resolve;
 pub mod resolved;
 mod schema;
 mod speed;
+mod split;
 mod text;
 mod to_raw;
 pub mod vpa;
+mod with_vpa;
 mod workload;
 mod write;
 mod yaml;
@@ -49,6 +51,8 @@ mod yaml;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -61,12 +65,12 @@ pub use self::schema::schema;
 use self::vpa::VpaScenario;
 use crate::compare::Known;
 
-/// A scenario of the HPA controller, or of the VPA's recommender.
+/// A scenario of the HPA controller, or of the VPA's recommender alone.
 #[derive(Clone, Debug)]
 pub enum AnyScenario {
-    /// The file has `hpa` or `hpas`.
+    /// The file has `hpa` or `hpas`, and possibly `vpa`.
     Hpa(Box<Scenario>),
-    /// The file has `vpa` or `vpas`.
+    /// The file has `vpa` or `vpas` only.
     Vpa(Box<VpaScenario>),
 }
 
@@ -102,13 +106,46 @@ pub fn parse(
 ) -> Result<Scenario, Error> {
     let failed = |problems| Error { path: path.to_owned(), problems };
     let mut root = single(text).map_err(|problem| failed(vec![problem]))?;
+    let vpa = split::has_both(&root).then(|| split::take_vpa(&mut root));
     let notes = deprecated::rename_fields(&mut root).map_err(|problem| failed(vec![problem]))?;
     percent::replace(&mut root).map_err(|problem| failed(vec![problem]))?;
-    let scenario = resolve::resolve(path, &root, read);
+    let scenario = match vpa {
+        None => resolve::resolve(path, &root, read),
+        Some(vpa) => with_vpa(path, &root, &vpa, read),
+    };
     let mut scenario = scenario.map_err(|problems| failed(beside(path, problems)))?;
     scenario.notes.extend(notes);
     scenario.hash = hash::of(&scenario);
     Ok(scenario)
+}
+
+/// Resolves both parts of a scenario with a VPA. Problems of parts that both have are reported
+/// once.
+fn with_vpa(
+    path: &str,
+    root: &node::Node,
+    vpa: &node::Node,
+    read: &dyn Fn(&str) -> Result<String, String>,
+) -> Result<Scenario, Vec<Problem>> {
+    let of_hpa = resolve::resolve(path, root, read);
+    let of_vpa = resolve::with_vpa::resolve(path, vpa, read);
+    let mut problems = match (of_hpa, of_vpa) {
+        (Ok(mut scenario), Ok(mut with)) => {
+            let problems = resolve::with_vpa::check(&with, &scenario, root, vpa);
+            if problems.is_empty() {
+                resolve::with_vpa::complete(&mut with, &scenario);
+                scenario.notes.extend(with.recommender.notes.iter().cloned());
+                scenario.vpa = Some(Arc::new(with));
+                return Ok(scenario);
+            }
+            problems
+        }
+        (of_hpa, of_vpa) => of_hpa.err().into_iter().chain(of_vpa.err()).flatten().collect(),
+    };
+    let place = |problem: &Problem| (problem.file.clone(), problem.line, problem.column);
+    problems.sort_by_key(place);
+    problems.dedup_by_key(|problem| (place(problem), problem.what.clone()));
+    Err(problems)
 }
 
 /// Makes the files of problems relative to the current folder instead of the scenario's.

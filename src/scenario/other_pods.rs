@@ -98,7 +98,11 @@ impl OtherPods {
     /// Their container and its requests.
     #[must_use]
     pub fn spec(&self) -> PodSpec {
-        let container = Container { name: self.container(), requests: self.requests.clone() };
+        let container = Container {
+            name: self.container(),
+            requests: self.requests.clone(),
+            ..Container::default()
+        };
         PodSpec { containers: vec![container.to_api()], ..PodSpec::default() }
     }
 

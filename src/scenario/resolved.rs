@@ -26,6 +26,7 @@ pub use super::podset::PodSet;
 pub use super::recorded::{Recorded, RecordedSample, RecordedSource};
 pub use super::recording::Timestamp;
 pub use super::releases::ReleaseRange;
+pub use super::with_vpa::WithVpa;
 pub use super::workload::{
     Container, OtherTarget, PodsOfWorkload, ScaleDownOrder, Startup, Termination, Workload,
     usual_plural,
@@ -93,6 +94,8 @@ pub struct Scenario {
     /// Whether the requests that send events are observed. They always are, except that the fuzzer
     /// saves their time in a part of its scenarios.
     pub observes_sent_events: bool,
+    /// The VPA of the workload, if there is one.
+    pub vpa: Option<Arc<WithVpa>>,
     /// The expectations.
     pub expect: Vec<Expectation>,
     /// The hash of everything that affects a run (not comments or `expect`): 16 hex digits.

@@ -18,7 +18,11 @@ use crate::model::time::Span;
 
 /// The file as JSON, in the order in which fields are written.
 pub(super) fn to_value(scenario: &Scenario) -> Value {
-    serde_json::to_value(file(scenario)).unwrap_or_default()
+    let mut value = serde_json::to_value(file(scenario)).unwrap_or_default();
+    if let Some(vpa) = &scenario.vpa {
+        vpa.written.add_to(&mut value);
+    }
+    value
 }
 
 fn file(scenario: &Scenario) -> ScenarioFile {
@@ -39,7 +43,7 @@ fn file(scenario: &Scenario) -> ScenarioFile {
             [_] => Vec::new(),
             several => several.iter().map(|hpa| AnyManifest(hpa.manifest.clone())).collect(),
         },
-        workload: workload(&scenario.workload),
+        workload: with_limits(workload(&scenario.workload), scenario),
         other_targets: scenario.other_targets.clone(),
         other_pods: scenario.other_pods.clone(),
         other_namespaces: scenario.other_namespaces.clone(),
@@ -126,6 +130,16 @@ fn workload(workload: &resolved::Workload) -> Workload {
     }
 }
 
+/// Adds the limits of containers, which matter only to a VPA.
+fn with_limits(mut workload: Workload, scenario: &Scenario) -> Workload {
+    let limits = scenario.vpa.as_ref().map(|vpa| vpa.limits()).unwrap_or_default();
+    for container in &mut workload.containers {
+        container.limits = limits.get(&container.name).cloned().unwrap_or_default();
+    }
+    workload
+}
+
 fn container(container: &api::Container) -> Container {
-    Container { name: container.name.clone(), requests: container.requests.clone() }
+    let (name, requests) = (container.name.clone(), container.requests.clone());
+    Container { name, requests, ..Container::default() }
 }

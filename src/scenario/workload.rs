@@ -169,13 +169,19 @@ pub struct Container {
     /// The requests of the container, for instance `cpu: 500m`.
     #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
     pub requests: Requests,
+    /// The limits of the container. A resource without a request requests its limit.
+    #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
+    pub limits: Requests,
 }
 
 impl Container {
-    /// The container in a pod's spec.
+    /// The container in a pod's spec. As in the API server, requests default to limits.
     #[must_use]
     pub fn to_api(&self) -> api::Container {
-        let Container { name, requests } = self.clone();
+        let Container { name, mut requests, limits } = self.clone();
+        for (resource, limit) in limits {
+            requests.entry(resource).or_insert(limit);
+        }
         api::Container { name, requests, sidecar: false }
     }
 }

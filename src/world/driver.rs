@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use super::applied_vpa::PodChange;
 use super::change::Change;
 use super::publish::Publisher;
+use super::recommender_view::RecommenderView;
 use super::simulation::WorldSimulation;
 use crate::model::time::Time;
+use crate::model::vpa::{ScriptStep, Start, Write};
 use crate::scenario::resolved::{Action, Scenario, TimelineEvent};
 
 /// The simulated world of one scenario.
@@ -16,6 +19,10 @@ pub struct World {
     /// HPA events and restarts by time.
     api: Arc<[(Time, ApiEvent)]>,
     next_api: usize,
+    /// What the recommender of the VPA sees, if there is a VPA.
+    view: Option<RecommenderView>,
+    /// Changes that the recommender has seen, and the HPA controller has not.
+    early: Vec<Change>,
 }
 
 /// A change to an HPA or to the controller.
@@ -41,6 +48,8 @@ impl World {
             publisher: Publisher::new(scenario),
             api: first.chain(later).collect(),
             next_api: 0,
+            view: scenario.vpa.as_ref().map(|vpa| RecommenderView::new(scenario, vpa)),
+            early: Vec::new(),
         }
     }
 
@@ -56,9 +65,74 @@ impl World {
     /// The changes since the last call, for a reconcile at `at`, including the events at `at`. Time
     /// only advances: `at` must not be before the time of an earlier call.
     pub fn advance(&mut self, at: Time) -> Vec<Change> {
+        let mut early = std::mem::take(&mut self.early);
+        let changes = self.publish(at);
+        if early.is_empty() {
+            return changes;
+        }
+        early.extend(changes);
+        early
+    }
+
+    fn publish(&mut self, at: Time) -> Vec<Change> {
         self.simulation.run_until(at);
         let touched = std::mem::take(&mut self.simulation.touched);
-        self.publisher.publish(&self.simulation, touched, at)
+        let changes = self.publisher.publish(&self.simulation, touched, at);
+        if let Some(view) = &mut self.view {
+            view.observe(&changes);
+        }
+        changes
+    }
+
+    /// The objects with which the VPA's recommender starts, after the first call of
+    /// [`World::advance`]. None: there is no VPA.
+    pub fn recommender_start(&mut self) -> Option<Start> {
+        self.view.as_mut().map(RecommenderView::start)
+    }
+
+    /// Running pods can't be resized, so that the updater evicts them.
+    #[must_use]
+    pub fn without_resizes(mut self) -> World {
+        if let Some(applied) = &mut self.simulation.vpa {
+            applied.resizes = false;
+        }
+        self
+    }
+
+    /// The next time at which something happens to the VPA: an event, or a run of the recommender
+    /// or the updater.
+    #[must_use]
+    pub fn next_vpa_stop(&self) -> Option<Time> {
+        let updater = self.simulation.vpa.as_ref().map(|applied| applied.due);
+        self.view.as_ref()?.next_stop(updater)
+    }
+
+    /// Lets time pass until a stop, and returns the step of the recommender that ends there, if
+    /// there is one.
+    pub fn begin_vpa_stop(&mut self, at: Time) -> Option<ScriptStep> {
+        let changes = self.publish(at);
+        self.early.extend(changes);
+        self.view.as_mut()?.step(&mut self.simulation, at)
+    }
+
+    /// Ends a stop, after the requests of the recommender: the updater runs if it is due.
+    pub fn end_vpa_stop(&mut self, writes: &[Write]) {
+        if let Some(applied) = &mut self.simulation.vpa {
+            applied.observe(writes);
+        }
+        self.simulation.update_pods();
+    }
+
+    /// What the VPA has done with pods so far.
+    #[must_use]
+    pub fn pod_changes(&self) -> &[PodChange] {
+        self.simulation.vpa.as_ref().map_or(&[], |applied| &applied.changes)
+    }
+
+    /// The time up to which everything has happened.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.simulation.now
     }
 
     /// The changes to the HPAs and the controller at `at` (or earlier, if not returned yet), in the

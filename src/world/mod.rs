@@ -7,6 +7,7 @@
 //!
 //! Deliberately absent: a scheduler and nodes. Pods start at the times that the scenario sets.
 
+mod applied_vpa;
 mod change;
 mod cluster;
 mod custom;
@@ -18,6 +19,7 @@ mod other_pods;
 mod pods;
 mod publish;
 pub mod recommender;
+mod recommender_view;
 mod rollout;
 mod signal;
 mod simulation;
@@ -26,6 +28,7 @@ mod tests;
 mod update;
 mod usage;
 
+pub use applied_vpa::{PodChange, PodChangeKind};
 pub use change::{
     Change, ExternalMetricChange, Faults, ObjectMetricChange, PodMetricsChange, PodState, PodValue,
     PodsMetricChange, Sample, ScaleTarget,

@@ -23,6 +23,8 @@ pub(super) struct SimPod {
     pub(super) name: Arc<str>,
     /// The pod template that the pod was created from, counted from 0.
     pub(super) revision: u32,
+    /// The template with recommended requests, by its index, if the pod has them.
+    pub(super) admitted: Option<usize>,
     /// The start time; None: Pending.
     pub(super) started: Option<Time>,
     /// Whether the startup is over.
@@ -73,6 +75,8 @@ pub(super) struct Status {
     start_time: Option<Time>,
     ready: Option<PodReady>,
     deletion_timestamp: Option<Time>,
+    /// Changes when a running pod gets other requests.
+    admitted: Option<usize>,
 }
 
 impl SimPod {
@@ -85,6 +89,7 @@ impl SimPod {
         SimPod {
             name,
             revision,
+            admitted: None,
             started: None,
             warm: false,
             reports: false,
@@ -230,7 +235,7 @@ impl SimPod {
         });
         let start_time = self.started.map(Time::truncate_to_second);
         let deletion_timestamp = self.deletion.map(|deletion| deletion.due.truncate_to_second());
-        Status { phase, start_time, ready, deletion_timestamp }
+        Status { phase, start_time, ready, deletion_timestamp, admitted: self.admitted }
     }
 
     /// A status of the pod as a change.

@@ -244,7 +244,7 @@ impl Publisher {
             let status = pod.status();
             if published.status != Some(status) {
                 published.status = Some(status);
-                let template = &simulation.templates.names[pod.revision as usize];
+                let template = simulation.templates.name_of(pod);
                 set.push(pod.state(status, template));
             }
         }

@@ -195,7 +195,7 @@ impl<'s> World<'s> {
         let workload = &self.scenario.workload;
         let containers = workload.containers.iter().map(|container| PodContainer {
             name: container.name.clone(),
-            memory_request: container.requests.get("memory").map_or(0, Quantity::value),
+            memory_request: container.to_api().requests.get("memory").map_or(0, Quantity::value),
         });
         let statuses = workload.containers.iter().zip(&state.containers);
         let statuses = statuses.map(|(container, state)| ContainerStatus {

@@ -15,6 +15,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
+use super::applied_vpa::AppliedVpa;
 use super::pods::{Frozen, SimPod};
 use super::rollout::Update;
 use super::usage::{Usage, own_sampled_at, sampled_at};
@@ -47,6 +48,8 @@ pub(super) struct WorldSimulation {
     /// The number of ready pods.
     pub(super) serving: usize,
     pub(super) schedule: Schedule,
+    /// The VPA whose recommendations new pods get.
+    pub(super) vpa: Option<AppliedVpa>,
     /// The source of stale samples.
     usage: Usage,
     /// Ordinals of pods that changed at this time.
@@ -62,12 +65,35 @@ pub(super) struct Templates {
     pub(super) names: Vec<Arc<str>>,
     /// The spec of the newest template.
     pub(super) newest: Arc<PodSpec>,
+    /// The specs by revision.
+    pub(super) specs: Vec<Arc<PodSpec>>,
+    /// The templates with recommended requests, in place of those of their revisions.
+    pub(super) admitted: Vec<AdmittedTemplate>,
+}
+
+/// A pod template with the requests that a VPA recommends.
+#[derive(Clone, Debug)]
+pub(super) struct AdmittedTemplate {
+    pub(super) name: Arc<str>,
+    pub(super) spec: Arc<PodSpec>,
 }
 
 impl Templates {
     /// The newest revision.
     pub(super) fn revision(&self) -> u32 {
         u32::try_from(self.names.len()).map_or(u32::MAX, |count| count - 1)
+    }
+
+    /// The name of a pod's template.
+    pub(super) fn name_of(&self, pod: &SimPod) -> &Arc<str> {
+        let admitted = pod.admitted.and_then(|index| self.admitted.get(index));
+        admitted.map_or(&self.names[pod.revision as usize], |template| &template.name)
+    }
+
+    /// The spec of a pod.
+    pub(super) fn spec_of(&self, pod: &SimPod) -> &Arc<PodSpec> {
+        let admitted = pod.admitted.and_then(|index| self.admitted.get(index));
+        admitted.map_or(&self.specs[pod.revision as usize], |template| &template.spec)
     }
 }
 
@@ -159,7 +185,13 @@ impl WorldSimulation {
             replicas: scenario.targets().map(|target| target.replicas).collect(),
             pods: BTreeMap::new(),
             next_ordinal: 0,
-            templates: Templates { names: vec![name], newest: spec },
+            templates: Templates {
+                names: vec![name],
+                newest: spec.clone(),
+                specs: vec![spec],
+                admitted: Vec::new(),
+            },
+            vpa: scenario.vpa.as_ref().map(AppliedVpa::new),
             update: None,
             active: 0,
             serving: 0,
@@ -551,6 +583,7 @@ impl WorldSimulation {
             action.pods().is_some_and(|set| set.contains(ordinal))
         };
         pod.holds.extend(self.schedule.holding_new_pods.iter().filter(holds));
+        self.admit(&mut pod);
         self.pods.insert(ordinal, pod);
         self.changed_pods.push(ordinal);
         self.touched.pods.push(ordinal);

@@ -30,6 +30,7 @@ impl WorldSimulation {
             }),
         };
         self.templates.newest = spec.clone();
+        self.templates.specs.push(spec.clone());
         self.templates.names.push(name.clone());
         self.touched.templates.push(NewTemplate { name, spec });
         self.update = Some(match self.scenario.workload.kind.as_str() {

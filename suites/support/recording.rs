@@ -47,13 +47,9 @@ pub fn compare(
     mode: Mode,
 ) -> Result<(), String> {
     let recorded = |build: &Build| trace.map(|trace| recorded(trace, build)).transpose();
-    compare_recorded(
-        folder,
-        Subject { id: &scenario.id, hash: &scenario.hash, prefix: "" },
-        build,
-        &recorded,
-        mode,
-    )
+    let subject =
+        Subject { id: &scenario.id, hash: &scenario.hash, prefix: "", fixture: &scenario.id };
+    compare_recorded(folder, subject, build, &recorded, mode)
 }
 
 /// The same for a scenario of the VPA's recommender.
@@ -67,24 +63,46 @@ pub fn compare_recommender(
     trace: Option<&RecommenderTrace>,
     mode: Mode,
 ) -> Result<(), String> {
-    let recorded = |build: &Build| {
-        let Some(trace) = trace else { return Ok(None) };
-        let text = recommender::write(trace, std::slice::from_ref(build));
-        let recording = Recording::new(text.map_err(|error| error.to_string())?)?;
-        let again =
-            recommender::write(&recording.recommender_trace()?, std::slice::from_ref(build));
-        match again.is_ok_and(|again| *again == *recording.text) {
-            true => Ok(Some(recording)),
-            false => Err(format!("it is read as {:#?}", recording.recommender_trace())),
-        }
-    };
-    compare_recorded(
-        folder,
-        Subject { id: &scenario.id, hash: &scenario.hash, prefix: "vpa-" },
-        build,
-        &recorded,
-        mode,
-    )
+    let subject =
+        Subject { id: &scenario.id, hash: &scenario.hash, prefix: "vpa-", fixture: &scenario.id };
+    compare_recorded(folder, subject, build, &|build| recorded_recommender(trace, build), mode)
+}
+
+/// The same for the recommender of a scenario with an HPA and a VPA, beside a build of the HPA
+/// controller.
+///
+/// # Errors
+/// As [`compare`].
+pub fn compare_beside_hpa(
+    folder: &Path,
+    scenario: &Scenario,
+    build: &Build,
+    trace: Option<&RecommenderTrace>,
+    mode: Mode,
+) -> Result<(), String> {
+    let Some(id) = id_of_recommender(scenario) else { return Ok(()) };
+    let subject = Subject { id: &id, hash: &scenario.hash, prefix: "", fixture: &scenario.id };
+    compare_recorded(folder, subject, build, &|build| recorded_recommender(trace, build), mode)
+}
+
+/// The id of the traces of the recommender in a scenario with an HPA and a VPA.
+pub fn id_of_recommender(scenario: &Scenario) -> Option<String> {
+    let vpa = scenario.vpa.as_ref()?;
+    Some(format!("{}/{}", scenario.id, vpa.release))
+}
+
+fn recorded_recommender(
+    trace: Option<&RecommenderTrace>,
+    build: &Build,
+) -> Result<Option<Recording>, String> {
+    let Some(trace) = trace else { return Ok(None) };
+    let text = recommender::write(trace, std::slice::from_ref(build));
+    let recording = Recording::new(text.map_err(|error| error.to_string())?)?;
+    let again = recommender::write(&recording.recommender_trace()?, std::slice::from_ref(build));
+    match again.is_ok_and(|again| *again == *recording.text) {
+        true => Ok(Some(recording)),
+        false => Err(format!("it is read as {:#?}", recording.recommender_trace())),
+    }
 }
 
 /// The scenario of a trace.
@@ -94,6 +112,8 @@ struct Subject<'s> {
     hash: &'s str,
     /// The start of the names of releases.
     prefix: &'s str,
+    /// The fixture to record.
+    fixture: &'s str,
 }
 
 fn compare_recorded(
@@ -115,11 +135,11 @@ fn compare_recorded(
     if mode == Mode::Record {
         return write(folder, &present, &wanted).map_err(|error| error.to_string());
     }
-    let Subject { id, prefix, .. } = scenario;
+    let Subject { id, prefix, fixture, .. } = scenario;
     let difference = difference(&present, &wanted, release);
     Err(format!(
         "{id} is not as recorded on {prefix}{release}:\n{difference}\nIf upstream is right, record it with \
-         `ci/record --release {prefix}{release} {id}`, and review the diff."
+         `ci/record --release {prefix}{release} {fixture}`, and review the diff."
     ))
 }
 

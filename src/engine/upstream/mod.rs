@@ -22,21 +22,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 
 pub use self::artifact::NAME;
 use self::process::Process;
-use super::{Engine, EngineError, Session, Step};
+pub use self::process::TIME_LIMIT;
+use self::recommender::RecommenderHost;
+use super::{Engine, EngineError, RecommenderEngine, Session, Step};
 use crate::model::flags::Flags;
-use crate::model::rules::{Release, Rules};
+use crate::model::rules::{Release, Rules, VpaRelease};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
 use crate::scenario::resolved::ScalableKind;
 use crate::trace::Stepped;
 use crate::trace::wire::{self, Answer, Hello, Log};
 use crate::world::Change;
-
-/// The timeout for an answer.
-pub const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// The upstream controller of one release.
 #[derive(Debug)]
@@ -164,6 +164,15 @@ impl Engine for Upstream {
 
     fn release(&self) -> Release {
         self.release
+    }
+
+    /// The real recommender, in a process of its own. It is built if necessary.
+    fn recommender(
+        &mut self,
+        release: VpaRelease,
+    ) -> Result<Box<dyn RecommenderEngine>, EngineError> {
+        let program = recommender::ensure(release, &CancellationToken::new(), &mut |_, _| {})?;
+        Ok(Box::new(RecommenderHost::start(&program, release)?))
     }
 
     fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {

@@ -21,6 +21,9 @@ use crate::engine::process_group;
 use crate::engine::runtime::{self, Threads};
 use crate::trace::wire::Answer;
 
+/// The timeout for an answer.
+pub const TIME_LIMIT: Duration = Duration::from_secs(30);
+
 /// The number of bytes of error output that messages show.
 const TAIL: u64 = 4096;
 

@@ -78,6 +78,7 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
         timeline,
         until: draft.until(),
         observes_sent_events: true,
+        vpa: None,
         expect: Vec::new(),
         hash: String::new(),
         line: 1,

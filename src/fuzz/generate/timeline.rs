@@ -96,7 +96,7 @@ fn rolling_update(draft: &mut Draft) -> RollingUpdate {
     if draft.dice.percent(40) {
         for container in draft.spec.clone().containers {
             let requests = workload::requests(draft).0;
-            containers.push(Container { name: container.name, requests });
+            containers.push(Container { name: container.name, requests, ..Container::default() });
         }
     }
     RollingUpdate { max_surge, max_unavailable, containers }

@@ -168,7 +168,9 @@ impl Workload {
         let recommenders = recommenders.into_iter();
         let spec = VpaSpec {
             target_ref: self.reference(),
-            update_policy: dice.percent(50).then_some(UpdatePolicy { update_mode: Some(mode) }),
+            update_policy: dice
+                .percent(50)
+                .then(|| UpdatePolicy { update_mode: Some(mode), ..UpdatePolicy::default() }),
             resource_policy: dice.percent(60).then(|| self.policy(dice)),
             recommenders: recommenders
                 .map(|name| RecommenderSelector { name: name.to_owned() })
@@ -213,6 +215,7 @@ fn container_policy(dice: &mut Dice, container: &str) -> ContainerPolicy {
     };
     let mode = dice.percent(15).then(|| dice.pick(&[ScalingMode::Off, ScalingMode::Auto]));
     ContainerPolicy {
+        controlled_values: None,
         container_name: container.to_owned(),
         mode,
         min_allowed: dice

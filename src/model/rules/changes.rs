@@ -604,6 +604,12 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         33,
+        "the updater of a VPA resizes running pods; before, it evicts them in the same mode",
+        "https://github.com/kubernetes/enhancements/issues/1287",
+        |rules| rules.pods.can_be_resized = true,
+    ),
+    change(
+        33,
         "an HPA has a configurable tolerance for each direction",
         "https://github.com/kubernetes/kubernetes/pull/130797",
         |rules| rules.admission.has_tolerance = true,

@@ -38,6 +38,8 @@ pub struct PodRules {
     pub container_metrics_must_exist: bool,
     /// Whether other HPAs that select the same pods are an error.
     pub ambiguous_selector_is_checked: bool,
+    /// Whether the requests of running pods can be changed, as the updater of a VPA does.
+    pub can_be_resized: bool,
 }
 
 impl PodRules {
@@ -52,5 +54,6 @@ impl PodRules {
         container_must_exist: false,
         container_metrics_must_exist: true,
         ambiguous_selector_is_checked: false,
+        can_be_resized: false,
     };
 }

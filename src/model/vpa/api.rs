@@ -94,12 +94,41 @@ pub struct TargetRef {
 }
 
 /// How recommendations are applied to pods.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdatePolicy {
     /// `Off`, `Initial`, `Recreate`, `InPlaceOrRecreate`, ….
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_mode: Option<String>,
+    /// The smallest number of live pods with which the updater acts, in place of its flag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_replicas: Option<i32>,
+    /// Conditions for updates of pods.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub eviction_requirements: Vec<EvictionRequirement>,
+    /// In place of a flag of the updater. Requires the feature gate `PerVPAConfig`.
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "evictAfterOOMSeconds")]
+    pub evict_after_oom_seconds: Option<i32>,
+}
+
+/// A condition for updates of pods.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EvictionRequirement {
+    /// The names of the resources, at least one of which must change as required.
+    #[serde(default)]
+    pub resources: Vec<String>,
+    /// How the target must differ from the requests.
+    pub change_requirement: ChangeRequirement,
+}
+
+/// How the target of a recommendation must differ from the requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum ChangeRequirement {
+    /// It is higher.
+    TargetHigherThanRequests,
+    /// It is lower.
+    TargetLowerThanRequests,
 }
 
 /// The name of a recommender.
@@ -148,6 +177,9 @@ pub struct ContainerPolicy {
     /// The resources with a recommendation. `None` means `cpu` and `memory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controlled_resources: Option<Vec<String>>,
+    /// What the admission controller sets. `None` means `RequestsAndLimits`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controlled_values: Option<ControlledValues>,
     /// The factor of memory after an OOM kill. Requires the feature gate `PerVPAConfig`.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "oomBumpUpRatio")]
     pub oom_bump_up_ratio: Option<Quantity>,
@@ -160,6 +192,15 @@ pub struct ContainerPolicy {
     /// The number of intervals after which samples expire. Requires `PerVPAConfig`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_aggregation_interval_count: Option<i64>,
+}
+
+/// What the admission controller sets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum ControlledValues {
+    /// Requests, and limits in proportion.
+    RequestsAndLimits,
+    /// Only requests, which are at most the limits.
+    RequestsOnly,
 }
 
 /// Whether a container has a recommendation.
@@ -274,6 +315,18 @@ pub struct ResourceList {
 }
 
 impl ResourceList {
+    /// The amounts that exist, by the names of their resources.
+    pub fn amounts(&self) -> impl Iterator<Item = (&'static str, &Quantity)> {
+        let cpu = self.cpu.as_ref().map(|amount| ("cpu", amount));
+        cpu.into_iter().chain(self.memory.as_ref().map(|amount| ("memory", amount)))
+    }
+
+    /// The amount of a resource.
+    #[must_use]
+    pub fn amount(&self, resource: &str) -> Option<&Quantity> {
+        self.amounts().find(|(name, _)| *name == resource).map(|(_, amount)| amount)
+    }
+
     /// Returns true if there is no amount.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -17,6 +17,7 @@
 //! Upstream merges the histograms of pods with different labels in a random order. If the result
 //! depends on the order, [`Run::is_undetermined`] is set.
 
+pub mod admission;
 mod aggregate;
 mod api;
 mod checkpoint;
@@ -36,11 +37,13 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 mod time;
+pub mod updater;
 
 pub use api::{
-    Checkpoint, CheckpointSpec, ContainerPolicy, ContainerRecommendation, ObjectName,
-    Recommendation, RecommenderSelector, ResourceList, ResourcePolicy, ScalingMode, TargetRef,
-    UpdatePolicy, VerticalPodAutoscaler, VpaCondition, VpaMetadata, VpaSpec, VpaStatus,
+    ChangeRequirement, Checkpoint, CheckpointSpec, ContainerPolicy, ContainerRecommendation,
+    ControlledValues, EvictionRequirement, ObjectName, Recommendation, RecommenderSelector,
+    ResourceList, ResourcePolicy, ScalingMode, TargetRef, UpdatePolicy, VerticalPodAutoscaler,
+    VpaCondition, VpaMetadata, VpaSpec, VpaStatus,
 };
 pub use checkpoint::CheckpointStatus;
 pub use cluster::ContainerUsage;

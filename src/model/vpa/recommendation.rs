@@ -177,7 +177,7 @@ fn cap(
 /// Replaces a value that is on the given side of a bound. A bound of zero has no effect.
 ///
 /// Upstream: capping.go, maybeCapToMin and maybeCapToMax
-fn limit(value: &mut Quantity, bound: Option<Quantity>, side: Ordering) {
+pub(super) fn limit(value: &mut Quantity, bound: Option<Quantity>, side: Ordering) {
     if let Some(bound) = bound.filter(|bound| bound.sign() != 0)
         && value.compare(&bound) == side
     {

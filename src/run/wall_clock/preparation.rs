@@ -293,8 +293,9 @@ pub(super) mod tests {
     }
 
     /// All reasons to skip a fixture; `…` stands for any text. Another reason may be a mistake.
-    const REASONS: [&str; 18] = [
+    const REASONS: [&str; 19] = [
         "… has no flag --horizontal-pod-autoscaler-upscale-delay",
+        "a VPA, whose updater and admission controller are simulated",
         "a pod quota",
         "after a slow response, the next reconcile follows a resync, which can't be observed",
         "all scenarios share the controller, so it can't be restarted",

@@ -19,6 +19,7 @@ mod units;
 mod values;
 mod versions;
 mod vpa;
+pub(super) mod with_vpa;
 mod workload;
 
 use self::cursor::{At, Problems};
@@ -129,6 +130,7 @@ fn scenario(
         timeline,
         until: file.until,
         observes_sent_events: true,
+        vpa: None,
         expect,
         hash: String::new(),
         line: at.key_position(if file.hpa.is_some() { "hpa" } else { "hpas" }).line,

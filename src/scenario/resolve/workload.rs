@@ -10,7 +10,9 @@ use crate::model::selector::{Selector, is_dns1123_subdomain};
 use crate::scenario::defaults::{AGE, APP};
 use crate::scenario::error::suggest;
 use crate::scenario::raw::Workload as TypedWorkload;
-use crate::scenario::resolved::{PodSet, Startup, Termination, Workload};
+use crate::scenario::resolved::{
+    Container as GivenContainer, PodSet, Startup, Termination, Workload,
+};
 
 pub(super) fn resolve(
     typed: &TypedWorkload,
@@ -129,6 +131,7 @@ fn pod_spec(typed: &TypedWorkload, at: At<'_>, problems: &mut Problems) -> PodSp
     for (index, container) in typed.containers.iter().enumerate() {
         let at = at.key("containers").index(index);
         name_of(&container.name, &mut names, at, problems);
+        check_limits(container, at.key("limits"), problems);
         containers.push(container.to_api());
     }
     let mut init_containers = Vec::with_capacity(typed.init_containers.len());
@@ -143,6 +146,18 @@ fn pod_spec(typed: &TypedWorkload, at: At<'_>, problems: &mut Problems) -> PodSp
     }
     let requests = typed.resources.as_ref().map(|resources| resources.requests.clone());
     PodSpec { containers, init_containers, requests, overhead: typed.overhead.clone() }
+}
+
+/// A request is at most the limit.
+pub(super) fn check_limits(container: &GivenContainer, at: At<'_>, problems: &mut Problems) {
+    for (resource, limit) in &container.limits {
+        if let Some(request) = container.requests.get(resource)
+            && request.compare(limit).is_gt()
+        {
+            let what = format!("the limit of {resource} is {limit}, and the request {request}");
+            problems.hint(at.key(resource), what, "the API server rejects such pods");
+        }
+    }
 }
 
 fn name_of<'f>(name: &'f str, names: &mut Vec<&'f str>, at: At<'_>, problems: &mut Problems) {

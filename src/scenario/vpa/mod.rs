@@ -202,7 +202,8 @@ fn vpa_of(change: &ClusterChange) -> Option<&VerticalPodAutoscaler> {
     if let ClusterChange::SetVpa(vpa) = change { Some(vpa) } else { None }
 }
 
-/// Returns true if the file is a scenario of the recommender.
+/// Returns true if the file is a scenario of the recommender alone.
 pub(in crate::scenario) fn is_vpa(root: &Node) -> bool {
-    ["vpa", "vpas", "script"].into_iter().any(|name| root.entry(name).is_some())
+    let has = |name: &str| root.entry(name).is_some();
+    ["vpa", "vpas", "script"].into_iter().any(has) && !["hpa", "hpas"].into_iter().any(has)
 }

@@ -90,6 +90,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
         timeline: Vec::new(),
         until: t(600),
         observes_sent_events: true,
+        vpa: None,
         expect: Vec::new(),
         hash: String::new(),
         line: 1,

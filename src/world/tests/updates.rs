@@ -44,7 +44,7 @@ fn an_old_pod_is_deleted_when_a_new_pod_is_ready() {
 #[test]
 fn immediately_ready_pods_are_replaced_at_once() {
     let requests = [("cpu".into(), q("250m"))].into();
-    let container = resolved::Container { name: "app".into(), requests };
+    let container = resolved::Container { name: "app".into(), requests, ..Default::default() };
     let spec = PodSpec { containers: vec![container.to_api()], ..PodSpec::default() };
     let mut run = Run::new(&scenario(3, |s| {
         let update = RollingUpdate { containers: vec![container], ..RollingUpdate::default() };

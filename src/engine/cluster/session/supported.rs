@@ -13,6 +13,9 @@ const MAX_PODS: i32 = 200;
 pub(crate) fn unsupported_reason(scenario: &Scenario) -> Option<String> {
     let workload = &scenario.workload;
     let is_custom = PodOwner::of(workload) == PodOwner::Harness;
+    if scenario.vpa.is_some() {
+        return Some("a VPA, whose updater and admission controller are simulated".to_owned());
+    }
     if scenario.has_several_hpas() {
         return Some("several HPAs, whose reconciles can't be distinguished".to_owned());
     }
@@ -56,6 +59,12 @@ pub(crate) fn unsupported_reason(scenario: &Scenario) -> Option<String> {
     if workload.replicas > MAX_PODS {
         return Some(format!("more than {MAX_PODS} pods"));
     }
+    unsupported_action(scenario)
+}
+
+/// The reason why real clusters do not support an action of the timeline, if any.
+fn unsupported_action(scenario: &Scenario) -> Option<String> {
+    let workload = &scenario.workload;
     let unsupported = scenario.timeline.iter().find_map(|event| match &event.action {
         Action::GetScaleError(_) | Action::UpdateScaleError(_) | Action::UpdateStatusError(_) => {
             Some("errors of the API server can't be injected")

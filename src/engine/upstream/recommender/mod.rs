@@ -14,11 +14,14 @@ use tokio_util::sync::CancellationToken;
 use self::wire::Answer;
 use super::artifact::{Artifact, Progress};
 use super::build;
-use super::process::Process;
-use super::{EngineError, TIME_LIMIT};
+use super::process::{Process, TIME_LIMIT};
+use crate::engine::{EngineError, RecommenderEngine};
 use crate::model::rules::{Release, VpaRelease};
 use crate::model::time::Time;
-use crate::model::vpa::{CheckpointSpec, ClusterChange, LogLine, ObjectName, Start, Stepped};
+use crate::model::vpa::{
+    CheckpointSpec, ClusterChange, LogLine, ObjectName, Script, ScriptStep, Start, Stepped,
+};
+use crate::scenario::vpa::VpaScenario;
 
 /// Builds the host of a release if necessary. Returns the program. `stop` stops the build.
 ///
@@ -158,5 +161,23 @@ impl RecommenderHost {
             Answer::Failed { why } => self.process.broken(why),
             answer => self.process.broken(&format!("it answered {answer:?} to `{request}`")),
         }
+    }
+}
+
+impl RecommenderEngine for RecommenderHost {
+    fn open(&mut self, _: &VpaScenario, script: &Script) -> Result<Vec<LogLine>, EngineError> {
+        RecommenderHost::open(self, &script.name, &script.start, &script.flags)
+    }
+
+    fn send(&mut self, step: &ScriptStep) -> Result<(), EngineError> {
+        RecommenderHost::send(self, &step.changes, step.until)
+    }
+
+    fn receive(&mut self) -> Result<Stepped, EngineError> {
+        RecommenderHost::receive(self)
+    }
+
+    fn close(&mut self) -> Result<(), EngineError> {
+        RecommenderHost::close(self)
     }
 }

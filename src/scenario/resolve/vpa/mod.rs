@@ -13,6 +13,7 @@ pub(in crate::scenario) use self::manifest::{SingleVpa, single_vpa};
 use self::manifest::{Vpa, checkpoint};
 use super::cursor::{At, Problems};
 use super::recordings::Recordings;
+use super::workload::check_limits;
 use super::{Reader, check_kind, head, metrics};
 use crate::model::selector::{is_dns1123_label, is_label_key, is_label_value};
 use crate::model::time::{Span, Time};
@@ -39,13 +40,6 @@ pub(in crate::scenario) fn resolve(
     read: Reader<'_>,
 ) -> Result<VpaScenario, Vec<Problem>> {
     check_kind(root).map_err(|problem| vec![problem])?;
-    if root.entry("hpa").or(root.entry("hpas")).is_some() {
-        let at = At::root(root);
-        let name = if root.entry("hpa").is_some() { "hpa" } else { "hpas" };
-        let what = format!("a scenario can't have both `{name}` and a VPA");
-        let hint = "make two scenarios: one for each autoscaler".to_owned();
-        return Err(vec![at.key_position(name).problem(what, Some(hint))]);
-    }
     let decoded = decode::decode_all(root, decode::Nulls::Refused);
     let Decoded { value: file, malformed } = decoded.map_err(|problem| vec![problem])?;
     let mut problems = Problems::new(malformed);
@@ -229,14 +223,7 @@ fn flags(
 ) -> (BTreeMap<String, String>, RecommenderFlags) {
     let mut flags = BTreeMap::new();
     for (name, value) in &settings.flags {
-        let text = match value {
-            Value::String(text) => text.clone(),
-            Value::Bool(_) | Value::Number(_) => value.to_string(),
-            _ => {
-                problems.plain(at.key(name), format!("expected a value of the flag `{name}`"));
-                continue;
-            }
-        };
+        let Some(text) = flag_text(name, value, at, problems) else { continue };
         let name = name.trim_start_matches('-');
         match RecommenderFlags::parse(&BTreeMap::from([(name.to_owned(), text.clone())])) {
             Ok(_) => drop(flags.insert(name.to_owned(), text)),
@@ -251,6 +238,23 @@ fn flags(
     }
     let parsed = RecommenderFlags::parse(&flags).unwrap_or_default();
     (flags, parsed)
+}
+
+/// The text of the value of a flag.
+pub(super) fn flag_text(
+    name: &str,
+    value: &Value,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+        _ => {
+            problems.plain(at.key(name), format!("expected a value of the flag `{name}`"));
+            None
+        }
+    }
 }
 
 /// Resolves `vpa`, or each of `vpas`.
@@ -292,7 +296,7 @@ fn workload(given: &VpaWorkload, target: &str, at: At<'_>, problems: &mut Proble
         workload.labels.insert("app".to_owned(), target.to_owned());
     }
     if workload.containers.is_empty() {
-        let container = Container { name: "app".into(), requests: BTreeMap::new() };
+        let container = Container { name: "app".into(), ..Container::default() };
         workload.containers.push(container);
     }
     for (field, labels) in [("labels", &given.labels), ("podLabels", &given.pod_labels)] {
@@ -303,6 +307,10 @@ fn workload(given: &VpaWorkload, target: &str, at: At<'_>, problems: &mut Proble
                 problems.plain(at.key(field).key(key), what);
             }
         }
+    }
+    for (index, container) in given.containers.iter().enumerate() {
+        let at = at.key("containers").index(index).key("limits");
+        check_limits(container, at, problems);
     }
     let containers = given.containers.iter().map(|container| &container.name);
     let names: Vec<&Arc<str>> = containers.chain(&given.init_containers).collect();

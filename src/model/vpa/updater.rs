@@ -1,0 +1,575 @@
+//! The VPA's updater: which pods it evicts or updates in place. It is not compared with upstream's
+//! code; the rules are those of its source.
+//!
+//! Deliberately absent: rate limits, the start-up boost, and resizes that the kubelet delays.
+//!
+//! Upstream: `pkg/updater/logic/updater.go`, `pkg/updater/priority/*.go`,
+//! `pkg/updater/restriction/*.go`
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use super::admission::{Limits, Mode, processed};
+use super::api::{
+    ChangeRequirement, ContainerRecommendation, EvictionRequirement, VerticalPodAutoscaler,
+};
+use crate::model::api::{PodSpec, Requests};
+use crate::model::quantity::Quantity;
+use crate::model::time::{Span, Time};
+
+/// Flags of the updater, under their upstream names in snake case. `Default` gives upstream's
+/// defaults.
+#[derive(Clone, PartialEq, Debug)]
+pub struct UpdaterFlags {
+    /// The time between two runs.
+    pub updater_interval: Span,
+    /// The smallest number of live pods with which the updater acts.
+    pub min_replicas: i32,
+    /// The fraction of the replicas that may be missing.
+    pub eviction_tolerance: f64,
+    /// The smallest relative change for which a pod within the bounds is updated.
+    pub pod_update_threshold: f64,
+    /// The age from which a pod within the bounds is updated.
+    pub in_recommendation_bounds_eviction_lifetime_threshold: Span,
+    /// A container that is killed again within this time is updated.
+    pub evict_after_oom_threshold: Span,
+    /// Whether updates in place ignore the number of pods.
+    pub in_place_skip_disruption_budget: bool,
+}
+
+impl Default for UpdaterFlags {
+    fn default() -> UpdaterFlags {
+        UpdaterFlags {
+            updater_interval: Span::from_mins(1),
+            min_replicas: 2,
+            eviction_tolerance: 0.5,
+            pod_update_threshold: 0.1,
+            in_recommendation_bounds_eviction_lifetime_threshold: Span::from_mins(12 * 60),
+            evict_after_oom_threshold: Span::from_mins(10),
+            in_place_skip_disruption_budget: false,
+        }
+    }
+}
+
+impl UpdaterFlags {
+    /// The names of the flags.
+    pub const NAMES: [&'static str; 7] = [
+        "updater-interval",
+        "min-replicas",
+        "eviction-tolerance",
+        "pod-update-threshold",
+        "in-recommendation-bounds-eviction-lifetime-threshold",
+        "evict-after-oom-threshold",
+        "in-place-skip-disruption-budget",
+    ];
+
+    /// Sets a flag.
+    ///
+    /// # Errors
+    /// If there is no such flag, or it does not have such a value.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            "updater-interval" => {
+                parse(value, &mut self.updater_interval)?;
+                if self.updater_interval.0 <= 0 {
+                    return Err(format!("{value:?}: must be positive"));
+                }
+                Ok(())
+            }
+            "min-replicas" => parse(value, &mut self.min_replicas),
+            "eviction-tolerance" => parse(value, &mut self.eviction_tolerance),
+            "pod-update-threshold" => parse(value, &mut self.pod_update_threshold),
+            "in-recommendation-bounds-eviction-lifetime-threshold" => {
+                parse(value, &mut self.in_recommendation_bounds_eviction_lifetime_threshold)
+            }
+            "evict-after-oom-threshold" => parse(value, &mut self.evict_after_oom_threshold),
+            "in-place-skip-disruption-budget" => {
+                parse(value, &mut self.in_place_skip_disruption_budget)
+            }
+            _ => Err("the updater has no such flag".to_owned()),
+        }
+    }
+}
+
+fn parse<T: FromStr<Err: fmt::Display>>(value: &str, field: &mut T) -> Result<(), String> {
+    *field = value.parse().map_err(|error| format!("{value:?}: {error}"))?;
+    Ok(())
+}
+
+/// A live pod of the target: it has no deletion timestamp.
+#[derive(Clone, Debug)]
+pub struct LivePod {
+    /// The number of the pod.
+    pub ordinal: u32,
+    /// The controller that creates such pods: the revision of the pod template.
+    pub group: u32,
+    /// The requests.
+    pub spec: Arc<PodSpec>,
+    /// `status.startTime`. None: the pod is pending.
+    pub started: Option<Time>,
+    /// The last OOM kill of each container that was killed, by name.
+    pub oom_kills: BTreeMap<Arc<str>, KilledContainer>,
+}
+
+/// The last instance of a container, which was killed because of its memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KilledContainer {
+    /// Its start.
+    pub started_at: Time,
+    /// Its end.
+    pub finished_at: Time,
+}
+
+/// What the updater does with a pod.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PodUpdate {
+    /// It evicts the pod.
+    Evict(u32),
+    /// It updates the requests of the running pod.
+    InPlace(u32),
+}
+
+/// The input of one run of the updater.
+#[derive(Clone, Debug)]
+pub struct Updater<'a> {
+    /// The VPA.
+    pub vpa: &'a VerticalPodAutoscaler,
+    /// The flags.
+    pub flags: &'a UpdaterFlags,
+    /// The limits of the containers.
+    pub limits: &'a Limits,
+    /// Whether the API server can resize running pods. Otherwise the updater evicts them.
+    pub resizes: bool,
+    /// The configured replicas of each controller, by [`LivePod::group`].
+    pub replicas: &'a BTreeMap<u32, i64>,
+    /// Whether the feature gate `PerVPAConfig` is on.
+    pub per_vpa_config: bool,
+    /// The present time.
+    pub now: Time,
+}
+
+/// The pods of one controller, and what has been done with them in this run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Group {
+    configured: i64,
+    tolerance: i64,
+    pending: i64,
+    running: i64,
+    updated: i64,
+    is_below_minimum: bool,
+}
+
+impl Group {
+    /// Upstream: pods_restriction_factory.go, isPodDisruptable
+    fn is_pod_disruptable(&self) -> bool {
+        let should_be_alive = self.configured.saturating_sub(self.tolerance);
+        let alive = self.running - self.updated;
+        let is_whole = self.configured == self.running && self.updated == 0;
+        alive > should_be_alive || (is_whole && self.tolerance == 0)
+    }
+}
+
+/// The order in which pods are updated.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Priority {
+    is_outside: bool,
+    scale_up: bool,
+    difference: f64,
+}
+
+impl Priority {
+    /// The pod with the higher priority is first. Upstream: PodPriority.Less
+    fn order(&self, other: &Priority) -> Ordering {
+        let by_direction = other.scale_up.cmp(&self.scale_up);
+        by_direction.then(other.difference.total_cmp(&self.difference))
+    }
+}
+
+impl Updater<'_> {
+    /// What the updater does in this run, in order. Upstream lists the pods in a random order, so
+    /// that of equal priorities any pod may be the first; here it is the first of the list.
+    ///
+    /// Upstream: updater.go, RunOnce
+    #[must_use]
+    pub fn run_once(&self, pods: &[LivePod]) -> Vec<PodUpdate> {
+        let mode = self.vpa.mode();
+        if matches!(mode, Mode::Off | Mode::Initial) {
+            return Vec::new();
+        }
+        let in_place = mode == Mode::InPlaceOrRecreate;
+        if in_place && self.vpa.status.recommendation.is_none() {
+            return Vec::new();
+        }
+        let mut groups = self.groups(pods);
+        let mut chosen: Vec<(Priority, &LivePod)> = pods
+            .iter()
+            .filter(|pod| self.may_update(pod, groups.get(&pod.group), in_place))
+            .filter_map(|pod| Some((self.priority_of(pod)?, pod)))
+            .collect();
+        chosen.sort_by(|(a, _), (b, _)| a.order(b));
+        let in_place = in_place && self.resizes;
+        let mut updates = Vec::new();
+        for (_, pod) in chosen {
+            if !self.may_update(pod, groups.get(&pod.group), in_place) {
+                continue;
+            }
+            let is_pending = pod.started.is_none();
+            if let Some(group) = groups.get_mut(&pod.group).filter(|_| !is_pending) {
+                group.updated += 1;
+            }
+            updates.push(match in_place {
+                true => PodUpdate::InPlace(pod.ordinal),
+                false => PodUpdate::Evict(pod.ordinal),
+            });
+        }
+        updates
+    }
+
+    /// The controllers with enough live pods. Upstream: GetCreatorMaps
+    fn groups(&self, pods: &[LivePod]) -> BTreeMap<u32, Group> {
+        let policy = self.vpa.spec.update_policy.as_ref();
+        let required = policy.and_then(|policy| policy.min_replicas);
+        let required = required.unwrap_or(self.flags.min_replicas);
+        let skips_check = self.vpa.mode() == Mode::InPlaceOrRecreate
+            && self.flags.in_place_skip_disruption_budget;
+        let mut groups: BTreeMap<u32, Group> = BTreeMap::new();
+        for pod in pods {
+            let group = groups.entry(pod.group).or_default();
+            group.running += i64::from(pod.started.is_some());
+            group.pending += i64::from(pod.started.is_none());
+        }
+        groups.retain(|name, group| {
+            let live = group.running + group.pending;
+            group.is_below_minimum = live < i64::from(required);
+            group.configured = self.replicas.get(name).copied().unwrap_or(0);
+            // The product is truncated.
+            let tolerance = group.configured as f64 * self.flags.eviction_tolerance;
+            group.tolerance = tolerance as i64;
+            group.configured > 0 && (!group.is_below_minimum || skips_check)
+        });
+        groups
+    }
+
+    /// Returns true if the number of pods permits the update of a pod.
+    ///
+    /// Upstream: CanEvict, CanInPlaceUpdate
+    fn may_update(&self, pod: &LivePod, group: Option<&Group>, in_place: bool) -> bool {
+        let Some(group) = group else { return false };
+        let is_pending = pod.started.is_none();
+        match in_place {
+            true if is_pending => false,
+            true => self.flags.in_place_skip_disruption_budget || group.is_pod_disruptable(),
+            false => is_pending || (!group.is_below_minimum && group.is_pod_disruptable()),
+        }
+    }
+
+    /// The priority of a pod that is to be updated.
+    ///
+    /// Upstream: update_priority_calculator.go, AddPod; scaling_direction_pod_eviction_admission.go
+    fn priority_of(&self, pod: &LivePod) -> Option<Priority> {
+        let recommendation = processed(self.vpa, &pod.spec, self.limits);
+        let priority = priority(&pod.spec, &recommendation);
+        let quick_oom = pod.oom_kills.iter().any(|(name, kill)| self.is_quick(name, *kill));
+        if !priority.is_outside && !quick_oom {
+            let lifetime = self.flags.in_recommendation_bounds_eviction_lifetime_threshold;
+            if self.now < pod.started? + lifetime
+                || priority.difference < self.flags.pod_update_threshold
+            {
+                return None;
+            }
+        }
+        if quick_oom && priority.difference == 0.0 {
+            return None;
+        }
+        self.meets_requirements(&pod.spec, &recommendation).then_some(priority)
+    }
+
+    /// Returns true if a container was killed soon after its start, and not long ago.
+    fn is_quick(&self, container: &str, kill: KilledContainer) -> bool {
+        let policy = self.vpa.spec.resource_policy.as_ref();
+        let policy = policy.and_then(|policy| policy.of_container(container));
+        if policy.and_then(|policy| policy.mode) == Some(super::ScalingMode::Off) {
+            return false;
+        }
+        let own = self.vpa.spec.update_policy.as_ref().and_then(|it| it.evict_after_oom_seconds);
+        let own = own.filter(|_| self.per_vpa_config);
+        let threshold = own.map_or(self.flags.evict_after_oom_threshold, |seconds| {
+            Span::from_secs(i64::from(seconds))
+        });
+        kill.finished_at - kill.started_at < threshold && self.now - kill.finished_at < threshold
+    }
+
+    fn meets_requirements(
+        &self,
+        spec: &PodSpec,
+        recommendation: &[ContainerRecommendation],
+    ) -> bool {
+        let Some(policy) = &self.vpa.spec.update_policy else { return true };
+        recommendation.iter().any(|recommended| {
+            let container = spec.containers.iter().find(|it| it.name == recommended.container_name);
+            let Some(container) = container else { return false };
+            let requests = &container.requests;
+            let lacks_one = ["cpu", "memory"].into_iter().any(|name| !requests.contains_key(name));
+            lacks_one || meets_all(requests, recommended, &policy.eviction_requirements)
+        })
+    }
+}
+
+/// Each requirement must be met by one of its resources.
+fn meets_all(
+    requests: &Requests,
+    recommended: &ContainerRecommendation,
+    requirements: &[EvictionRequirement],
+) -> bool {
+    let milli = |amount: Option<&Quantity>| amount.map_or(0, Quantity::milli);
+    requirements.iter().all(|requirement| {
+        requirement.resources.iter().any(|resource| {
+            let requested = milli(requests.get(resource.as_str()));
+            let target = milli(recommended.target.amount(resource));
+            match requirement.change_requirement {
+                ChangeRequirement::TargetHigherThanRequests => target > requested,
+                ChangeRequirement::TargetLowerThanRequests => target < requested,
+            }
+        })
+    })
+}
+
+/// Upstream: priority_processor.go, GetUpdatePriority
+fn priority(spec: &PodSpec, recommendation: &[ContainerRecommendation]) -> Priority {
+    let mut priority = Priority { is_outside: false, scale_up: false, difference: 0.0 };
+    let mut totals: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
+    for container in &spec.containers {
+        let Some(it) = recommendation.iter().find(|it| it.container_name == container.name) else {
+            continue;
+        };
+        for (resource, target) in it.target.amounts() {
+            let (requested, recommended) = totals.entry(resource).or_default();
+            *recommended += target.milli();
+            let Some(request) = container.requests.get(resource) else {
+                (priority.scale_up, priority.is_outside) = (true, true);
+                continue;
+            };
+            *requested += request.milli();
+            priority.scale_up |= target.milli() > request.milli();
+            let is_below = it.lower_bound.amount(resource).map(|lower| request.compare(lower));
+            let is_above = it.upper_bound.amount(resource).map(|upper| request.compare(upper));
+            priority.is_outside |= is_below.is_some_and(Ordering::is_lt);
+            priority.is_outside |= is_above.is_some_and(Ordering::is_gt);
+        }
+    }
+    for (requested, recommended) in totals.into_values() {
+        let requested = (requested as f64).max(1.0);
+        priority.difference += (requested - recommended as f64).abs() / requested;
+    }
+    priority
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::api::Container;
+    use crate::model::vpa::{
+        ObjectName, Recommendation, ResourceList, TargetRef, UpdatePolicy, VpaMetadata, VpaSpec,
+        VpaStatus,
+    };
+
+    fn quantity(text: &str) -> Quantity {
+        Quantity::parse(text).expect("a quantity")
+    }
+
+    fn cpu(text: &str) -> ResourceList {
+        ResourceList { cpu: Some(quantity(text)), memory: None }
+    }
+
+    fn vpa(mode: &str, lower: &str, target: &str, upper: &str) -> VerticalPodAutoscaler {
+        let target_ref = TargetRef {
+            api_version: "apps/v1".to_owned(),
+            kind: "Deployment".to_owned(),
+            name: "web".to_owned(),
+        };
+        let recommended = ContainerRecommendation {
+            container_name: "app".into(),
+            target: cpu(target),
+            lower_bound: cpu(lower),
+            upper_bound: cpu(upper),
+            uncapped_target: cpu(target),
+        };
+        let recommendation = Recommendation { container_recommendations: vec![recommended] };
+        let policy = UpdatePolicy { update_mode: Some(mode.to_owned()), ..UpdatePolicy::default() };
+        VerticalPodAutoscaler {
+            metadata: VpaMetadata {
+                name: ObjectName::new("default", "web"),
+                annotations: BTreeMap::new(),
+                generation: 1,
+            },
+            spec: VpaSpec {
+                target_ref,
+                update_policy: Some(policy),
+                resource_policy: None,
+                recommenders: Vec::new(),
+            },
+            status: VpaStatus { recommendation: Some(recommendation), ..VpaStatus::default() },
+        }
+    }
+
+    fn pod(ordinal: u32, request: &str, started: Option<i64>) -> LivePod {
+        let requests = BTreeMap::from([("cpu".into(), quantity(request))]);
+        let container = Container { name: "app".into(), requests, sidecar: false };
+        let spec = PodSpec { containers: vec![container], ..PodSpec::default() };
+        LivePod {
+            ordinal,
+            group: 0,
+            spec: Arc::new(spec),
+            started: started.map(Time::from_secs),
+            oom_kills: BTreeMap::new(),
+        }
+    }
+
+    /// What the updater does after an hour, with as many replicas as pods.
+    fn run(vpa: &VerticalPodAutoscaler, flags: &UpdaterFlags, pods: &[LivePod]) -> Vec<PodUpdate> {
+        let replicas = BTreeMap::from([(0, i64::try_from(pods.len()).expect("a few pods"))]);
+        let updater = Updater {
+            vpa,
+            flags,
+            limits: &Limits::new(),
+            resizes: true,
+            replicas: &replicas,
+            per_vpa_config: false,
+            now: Time::from_secs(3600),
+        };
+        updater.run_once(pods)
+    }
+
+    fn pods(requests: &[&str]) -> Vec<LivePod> {
+        (0..).zip(requests).map(|(ordinal, request)| pod(ordinal, request, Some(0))).collect()
+    }
+
+    #[test]
+    fn the_mode_decides_what_happens() {
+        let (flags, pods) = (UpdaterFlags::default(), pods(&["100m", "100m"]));
+        let of = |mode: &str| run(&vpa(mode, "200m", "300m", "400m"), &flags, &pods);
+        assert_eq!(of("Off"), []);
+        assert_eq!(of("Initial"), []);
+        assert_eq!(of("Recreate"), [PodUpdate::Evict(0)]);
+        assert_eq!(of("Auto"), [PodUpdate::Evict(0)]);
+        assert_eq!(of("InPlaceOrRecreate"), [PodUpdate::InPlace(0)]);
+    }
+
+    #[test]
+    fn half_of_the_replicas_may_be_missing() {
+        let flags = UpdaterFlags::default();
+        let vpa = vpa("Recreate", "200m", "300m", "400m");
+        let count = |number: usize| run(&vpa, &flags, &pods(&vec!["100m"; number])).len();
+        assert_eq!([1, 2, 3, 4, 5].map(count), [0, 1, 1, 2, 2]);
+        // A pod that is pending is missing already, and may be evicted nevertheless.
+        let mut some = pods(&["100m"; 4]);
+        some[0].started = None;
+        let updates = run(&vpa, &flags, &some);
+        assert_eq!(updates, [PodUpdate::Evict(0), PodUpdate::Evict(1)]);
+        // Without tolerance, one of all pods may be evicted.
+        let none = UpdaterFlags { eviction_tolerance: 0.0, ..flags };
+        assert_eq!(run(&vpa, &none, &pods(&["100m"; 4])), [PodUpdate::Evict(0)]);
+    }
+
+    #[test]
+    fn the_vpa_overrides_the_smallest_number_of_pods() {
+        let flags = UpdaterFlags::default();
+        let mut vpa = vpa("Recreate", "200m", "300m", "400m");
+        if let Some(policy) = &mut vpa.spec.update_policy {
+            policy.min_replicas = Some(1);
+        }
+        assert_eq!(run(&vpa, &flags, &pods(&["100m"])), [PodUpdate::Evict(0)]);
+    }
+
+    #[test]
+    fn pods_within_the_bounds_stay_until_they_are_old() {
+        let vpa = vpa("Recreate", "100m", "300m", "400m");
+        let lifetime = |minutes| UpdaterFlags {
+            in_recommendation_bounds_eviction_lifetime_threshold: Span::from_mins(minutes),
+            ..UpdaterFlags::default()
+        };
+        assert_eq!(run(&vpa, &lifetime(61), &pods(&["100m", "100m"])), []);
+        assert_eq!(run(&vpa, &lifetime(60), &pods(&["100m", "100m"])), [PodUpdate::Evict(0)]);
+        // A change of less than a tenth is too small.
+        assert_eq!(run(&vpa, &lifetime(60), &pods(&["275m", "275m"])), []);
+        // Outside the bounds, the age does not matter.
+        assert_eq!(run(&vpa, &lifetime(61), &pods(&["500m", "99m"])), [PodUpdate::Evict(1)]);
+    }
+
+    #[test]
+    fn pods_that_grow_are_first_then_those_that_change_most() {
+        let flags = UpdaterFlags { eviction_tolerance: 1.0, ..UpdaterFlags::default() };
+        let vpa = vpa("Recreate", "250m", "300m", "350m");
+        let updates = run(&vpa, &flags, &pods(&["900m", "200m", "100m", "600m"]));
+        assert_eq!(updates, [2, 1, 0, 3].map(PodUpdate::Evict));
+    }
+
+    #[test]
+    fn a_container_that_is_killed_soon_after_its_start_is_updated() {
+        let flags = UpdaterFlags::default();
+        let vpa = vpa("Recreate", "50m", "300m", "400m");
+        let killed = |started: i64, finished: i64| {
+            let mut pods = pods(&["100m", "100m"]);
+            let (started_at, finished_at) = (Time::from_secs(started), Time::from_secs(finished));
+            pods[1].oom_kills.insert("app".into(), KilledContainer { started_at, finished_at });
+            run(&vpa, &flags, &pods)
+        };
+        assert_eq!(killed(3000, 3500), [PodUpdate::Evict(1)]);
+        assert_eq!(killed(0, 3500), []);
+        assert_eq!(killed(2900, 3000), [], "too long ago");
+    }
+
+    #[test]
+    fn requirements_prevent_updates() {
+        let flags = UpdaterFlags::default();
+        let mut vpa = vpa("Recreate", "200m", "300m", "400m");
+        let requirement = EvictionRequirement {
+            resources: vec!["cpu".to_owned()],
+            change_requirement: ChangeRequirement::TargetLowerThanRequests,
+        };
+        if let Some(policy) = &mut vpa.spec.update_policy {
+            policy.eviction_requirements = vec![requirement];
+        }
+        // As upstream, a pod without a request of memory does not have to meet them.
+        assert_eq!(run(&vpa, &flags, &pods(&["100m", "100m"])), [PodUpdate::Evict(0)]);
+        let with_memory = |request: &str| {
+            let mut pods = pods(&[request, request]);
+            for pod in &mut pods {
+                let requests = &mut Arc::make_mut(&mut pod.spec).containers[0].requests;
+                requests.insert("memory".into(), quantity("1Gi"));
+            }
+            run(&vpa, &flags, &pods)
+        };
+        assert_eq!(with_memory("100m"), []);
+        assert_eq!(with_memory("500m"), [PodUpdate::Evict(0)]);
+    }
+
+    #[test]
+    fn without_a_resize_pods_are_evicted() {
+        let (flags, pods) = (UpdaterFlags::default(), pods(&["100m", "100m"]));
+        let vpa = vpa("InPlaceOrRecreate", "200m", "300m", "400m");
+        let updater = Updater {
+            vpa: &vpa,
+            flags: &flags,
+            limits: &Limits::new(),
+            resizes: false,
+            replicas: &BTreeMap::from([(0, 2)]),
+            per_vpa_config: false,
+            now: Time::from_secs(3600),
+        };
+        assert_eq!(updater.run_once(&pods), [PodUpdate::Evict(0)]);
+    }
+
+    #[test]
+    fn each_named_flag_is_parsed() {
+        for name in UpdaterFlags::NAMES {
+            let parses = |value: &&str| UpdaterFlags::default().set(name, value).is_ok();
+            assert!(["1", "1m", "true"].iter().any(parses), "{name}");
+        }
+        assert!(UpdaterFlags::default().set("min-replica", "1").is_err());
+        assert!(UpdaterFlags::default().set("updater-interval", "0s").is_err());
+    }
+}

@@ -1,0 +1,247 @@
+//! A scenario with an HPA and a VPA: the recommender in the clock and the world of the HPA.
+//!
+//! Before each step of the HPA, the VPA catches up: its recommender runs at its own times, and what
+//! it writes decides which requests pods get. At one time, the VPA precedes the HPA.
+
+use std::sync::Arc;
+
+use super::findings::Findings;
+use super::observed_vpa::ObservedVpa;
+use super::recommender::undetermined;
+use super::recommender_lockstep::Lockstep;
+use crate::compare::{Divergence, FieldDifference};
+use crate::engine::{Engine, EngineError, RecommenderEngine};
+use crate::expect::Unmet;
+use crate::expect::recommender::evaluate;
+use crate::model::rules::{VpaRelease, VpaRules};
+use crate::model::time::Time;
+use crate::model::vpa::{LogLine, Script, Session, Snapshot, Stepped, Write};
+use crate::scenario::Scenario;
+use crate::scenario::vpa::VpaScenario;
+use crate::trace::Trace;
+use crate::world::{PodChange, World};
+
+/// What a VPA does in a free run of the model.
+#[derive(Clone, Debug)]
+pub struct VpaRun {
+    /// The VPA, and the expectations of recommendations.
+    pub scenario: Arc<VpaScenario>,
+    /// The release of the recommender.
+    pub release: VpaRelease,
+    /// The state after each run of the recommender.
+    pub snapshots: Vec<Snapshot>,
+    /// What the updater and the admission controller do with pods.
+    pub pod_changes: Vec<PodChange>,
+    /// The expectations of recommendations that are not met.
+    pub unmet: Vec<Unmet>,
+}
+
+/// The recommender beside an HPA controller.
+pub(super) struct OneClock<R> {
+    scenario: Arc<VpaScenario>,
+    release: VpaRelease,
+    session: Session,
+    runs: R,
+}
+
+/// The runs that the model predicts.
+pub(super) type Predicting = Vec<Snapshot>;
+
+/// The runs of an engine, compared with the model.
+pub(super) struct Comparing<'k> {
+    engine: Box<dyn RecommenderEngine>,
+    lockstep: Lockstep<'k>,
+}
+
+/// A recommender that has just started.
+struct Started {
+    scenario: Arc<VpaScenario>,
+    script: Script,
+    session: Session,
+    log: Vec<LogLine>,
+}
+
+/// Starts the model of the recommender. None: there is no VPA.
+fn start(scenario: &Scenario, world: &mut World) -> Option<Started> {
+    let vpa = scenario.vpa.as_ref()?;
+    let start = world.recommender_start()?;
+    let of_recommender = VpaScenario {
+        id: format!("{}/{}", scenario.id, vpa.release),
+        path: scenario.path.clone(),
+        hash: scenario.hash.clone(),
+        ..(*vpa.recommender).clone()
+    };
+    let (session, log) = Session::open(&start, VpaRules::of(vpa.release));
+    let script = Script {
+        name: of_recommender.id.clone(),
+        flags: of_recommender.flags.clone(),
+        start,
+        steps: Vec::new(),
+    };
+    Some(Started { scenario: Arc::new(of_recommender), script, session, log })
+}
+
+/// Why the scenario can't continue at a stop, if it can't.
+fn overlap(world: &World, stop: Time) -> Option<String> {
+    (world.now() > stop).then(|| {
+        format!(
+            "the recommender or the updater of the VPA runs at {stop}, while a reconcile waits \
+             before it retries its write of the scale: their order is random; choose other \
+             times for the actions"
+        )
+    })
+}
+
+fn writes(stepped: &Stepped) -> Vec<Write> {
+    stepped.runs.iter().flat_map(|run| run.run.writes.iter().cloned()).collect()
+}
+
+impl<R> OneClock<R> {
+    /// The next stop of the VPA, at or before the next step of the HPA, or before the end.
+    fn next_stop(world: &World, until: Option<Time>) -> Option<Time> {
+        world.next_vpa_stop().filter(|stop| until.is_none_or(|until| *stop <= until))
+    }
+}
+
+impl OneClock<Predicting> {
+    /// A recommender that follows the model. None: there is no VPA.
+    pub(super) fn predicting(scenario: &Scenario, world: &mut World) -> Option<Self> {
+        let release = scenario.vpa.as_ref()?.release;
+        let Started { scenario, session, .. } = start(scenario, world)?;
+        Some(OneClock { scenario, release, session, runs: Vec::new() })
+    }
+
+    /// Lets the VPA act until a time. Returns why the scenario can't continue, if it can't.
+    pub(super) fn predict(&mut self, world: &mut World, until: Option<Time>) -> Option<String> {
+        while let Some(stop) = Self::next_stop(world, until) {
+            if let Some(why) = overlap(world, stop) {
+                return Some(why);
+            }
+            let mut written = Vec::new();
+            if let Some(step) = world.begin_vpa_stop(stop) {
+                let stepped = self.session.step(&step.changes, step.until);
+                for run in &stepped.runs {
+                    if run.run.is_undetermined {
+                        return Some(undetermined(run.at));
+                    }
+                    self.runs.push(Snapshot::of(self.session.objects(), run));
+                }
+                written = writes(&stepped);
+            }
+            world.end_vpa_stop(&written);
+        }
+        None
+    }
+
+    /// The result.
+    pub(super) fn into_run(self, world: &World) -> VpaRun {
+        let OneClock { scenario, release, runs: snapshots, .. } = self;
+        let unmet = evaluate(&scenario, release, &snapshots);
+        let pod_changes = world.pod_changes().to_vec();
+        VpaRun { scenario, release, snapshots, pod_changes, unmet }
+    }
+}
+
+impl<'k> OneClock<Comparing<'k>> {
+    /// A recommender of an engine. None: there is no VPA.
+    ///
+    /// # Errors
+    /// If the engine has no recommender, or it can't run.
+    pub(super) fn comparing(
+        scenario: &Scenario,
+        world: &mut World,
+        engine: &mut dyn Engine,
+        findings: &Findings<'k>,
+    ) -> Result<Option<Self>, EngineError> {
+        let Some(vpa) = &scenario.vpa else { return Ok(None) };
+        let Some(Started { scenario, script, session, log }) = start(scenario, world) else {
+            return Ok(None);
+        };
+        let release = vpa.release;
+        let mut engine = engine.recommender(release)?;
+        let mut own = Findings::new(Trace::default(), &[]);
+        own.known.clone_from(&findings.known);
+        let mut lockstep = Lockstep::new(own);
+        lockstep.started(&log, engine.open(&scenario, &script)?);
+        let runs = Comparing { engine, lockstep };
+        Ok(Some(OneClock { scenario, release, session, runs }))
+    }
+
+    /// Lets the VPA act until a time, and adds differences to those of the HPA. Returns why the
+    /// scenario can't continue, if it can't.
+    ///
+    /// # Errors
+    /// If the engine is broken.
+    pub(super) fn compare(
+        &mut self,
+        world: &mut World,
+        until: Option<Time>,
+        findings: &mut Findings<'k>,
+    ) -> Result<Option<String>, EngineError> {
+        let Comparing { engine, lockstep } = &mut self.runs;
+        while let Some(stop) = Self::next_stop(world, until) {
+            if let Some(why) = overlap(world, stop) {
+                return Ok(Some(why));
+            }
+            let mut written = Vec::new();
+            if let Some(step) = world.begin_vpa_stop(stop) {
+                engine.send(&step)?;
+                let observed = engine.receive()?;
+                written = writes(&observed);
+                lockstep.step(&mut self.session, &step, observed);
+                add(lockstep, findings);
+                if let Some(why) = lockstep.findings.undetermined.take() {
+                    return Ok(Some(why));
+                }
+            }
+            world.end_vpa_stop(&written);
+        }
+        Ok(None)
+    }
+
+    /// Ends the recommender, and adds its runs to the findings.
+    ///
+    /// # Errors
+    /// If the engine is broken, or a recorded trace goes on.
+    pub(super) fn close(
+        self,
+        world: &World,
+        findings: &mut Findings<'k>,
+    ) -> Result<(), EngineError> {
+        let OneClock { scenario, release, runs: Comparing { mut engine, lockstep }, .. } = self;
+        engine.close()?;
+        let Lockstep { snapshots, entries, .. } = lockstep;
+        let is_complete = world.next_vpa_stop().is_none();
+        findings.vpa =
+            Some(Box::new(ObservedVpa { scenario, release, snapshots, entries, is_complete }));
+        Ok(())
+    }
+}
+
+/// Moves what a comparison of the recommender has found to the findings of the HPA.
+fn add<'k>(lockstep: &mut Lockstep<'k>, findings: &mut Findings<'k>) {
+    let Findings { compared, hits, divergence, .. } = &mut lockstep.findings;
+    if findings.divergence.is_none() {
+        findings.compared += *compared;
+    }
+    *compared = 0;
+    for hit in std::mem::take(hits) {
+        if !findings.hits.contains(&hit) {
+            findings.hits.push(hit);
+        }
+    }
+    // It stays in the lockstep, which does not report later differences.
+    let Some(found) = divergence.as_ref().filter(|_| findings.divergence.is_none()) else { return };
+    let run = found.tick;
+    let field = |it: &FieldDifference| FieldDifference {
+        field: format!("run {run} of the recommender: {}", it.field),
+        ..it.clone()
+    };
+    let tick = findings.trace.ticks.len();
+    findings.divergence =
+        Some(Divergence { tick, at: found.at, fields: found.fields.iter().map(field).collect() });
+    let why = lockstep.why.last().filter(|why| !why.is_empty());
+    if let (Some(why), Some(last)) = (why, findings.why.last_mut()) {
+        last.clone_from(why);
+    }
+}

@@ -1,0 +1,171 @@
+//! Resolves the VPA of a scenario with an HPA.
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::Reader;
+use super::cursor::{At, Problems};
+use super::vpa::{flag_text, resolve as resolve_vpa};
+use crate::model::rules::VpaRelease;
+use crate::model::selector::Selector;
+use crate::model::vpa::updater::UpdaterFlags;
+use crate::scenario::decode::{self, Decoded};
+use crate::scenario::error::{Problem, suggest};
+use crate::scenario::node::{Kind, Node};
+use crate::scenario::resolved::{Scenario, Workload};
+use crate::scenario::split;
+use crate::scenario::vpa::VpaScenario;
+use crate::scenario::with_vpa::{UpdaterSettings, WithVpa, Written};
+
+/// The fields that a scenario of the recommender alone does not have.
+const OWN: [&str; 2] = ["vpaRelease", "updater"];
+
+/// Resolves the part that [`split::take_vpa`] returns.
+pub(in crate::scenario) fn resolve(
+    path: &str,
+    part: &Node,
+    read: Reader<'_>,
+) -> Result<WithVpa, Vec<Problem>> {
+    let mut of_recommender = part.clone();
+    if let Kind::Map(entries) = &mut of_recommender.kind {
+        entries.retain(|(key, _)| !OWN.contains(&key.text.as_str()));
+    }
+    let at = At::root(part);
+    let mut problems = Problems::new(Vec::new());
+    if part.entry("vpas").is_some() {
+        let what = "a scenario with an HPA has one VPA";
+        problems.hint(at.key_position("vpas"), what, "write it as `vpa`");
+    }
+    let release = release(at.key("vpaRelease"), &mut problems);
+    let updater = updater(at.key("updater"), &mut problems);
+    let own = problems.into_result();
+    let recommender = resolve_vpa(path, &of_recommender, read);
+    match (own, recommender) {
+        (Ok(()), Ok(recommender)) => Ok(WithVpa {
+            recommender: Arc::new(recommender),
+            release,
+            updater,
+            written: written(part),
+        }),
+        (own, recommender) => {
+            Err(own.err().into_iter().chain(recommender.err()).flatten().collect())
+        }
+    }
+}
+
+/// Adds what the HPA's part of the scenario determines.
+pub(in crate::scenario) fn complete(with: &mut WithVpa, scenario: &Scenario) {
+    let spec = &scenario.workload.spec;
+    let recommender = Arc::make_mut(&mut with.recommender);
+    recommender.workload.init_containers =
+        spec.init_containers.iter().map(|container| container.name.clone()).collect();
+}
+
+/// Checks the VPA against the HPA's part of the scenario: `of_hpa` and `of_vpa` are their files.
+pub(in crate::scenario) fn check(
+    with: &WithVpa,
+    scenario: &Scenario,
+    of_hpa: &Node,
+    of_vpa: &Node,
+) -> Vec<Problem> {
+    let mut problems = Problems::new(Vec::new());
+    check_target(&with.recommender, scenario, At::root(of_vpa).key("vpa"), &mut problems);
+    if let Some((_, Node { kind: Kind::List(events), .. })) = of_hpa.entry("timeline") {
+        for event in events.iter().filter(|event| event.entry("metricsSlow").is_some()) {
+            let what = "`metricsSlow` is not supported in a scenario with a VPA";
+            let at = At::root(event).key_position("metricsSlow");
+            problems.hint(at, what, "remove the event, or the VPA");
+        }
+    }
+    problems.into_result().err().unwrap_or_default()
+}
+
+/// The VPA must have the workload of the HPA as its target.
+fn check_target(
+    recommender: &VpaScenario,
+    scenario: &Scenario,
+    at: At<'_>,
+    problems: &mut Problems,
+) {
+    let Workload { group, kind, name, selector, .. } = &scenario.workload;
+    let target = &recommender.target;
+    let found = target.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    let at_target = at.follow("spec.targetRef");
+    if (&*target.kind, &*target.name, found) != (kind.as_str(), &**name, group.as_str()) {
+        let what = format!(
+            "the VPA targets {} {}, and the HPA targets {kind} {name}",
+            target.kind, target.name
+        );
+        problems.hint(at_target, what, "both must have the same target");
+    } else if recommender.namespace != scenario.namespace {
+        let what = format!(
+            "the VPA is in the namespace {}, and the HPA in {}",
+            recommender.namespace, scenario.namespace
+        );
+        problems.hint(at.follow("metadata.namespace"), what, "both must be in the same namespace");
+    }
+    if Selector::parse(selector).is_err() {
+        problems.plain(at_target, format!("the recommender can't use the selector {selector:?}"));
+    }
+}
+
+fn release(at: At<'_>, problems: &mut Problems) -> VpaRelease {
+    let Some(node) = at.node() else { return VpaRelease::NEWEST };
+    let text = node.to_json();
+    match text.as_str().unwrap_or_default().parse::<VpaRelease>() {
+        Ok(release) => release,
+        Err(why) => {
+            problems.hint(at, why, format!("for instance {}", VpaRelease::NEWEST));
+            VpaRelease::NEWEST
+        }
+    }
+}
+
+fn updater(at: At<'_>, problems: &mut Problems) -> UpdaterFlags {
+    let mut flags = UpdaterFlags::default();
+    let Some(settings) = decoded::<UpdaterSettings>(at, problems) else { return flags };
+    let at = at.key("flags");
+    for (name, value) in &settings.flags {
+        let Some(text) = flag_text(name, value, at, problems) else { continue };
+        let known = name.trim_start_matches('-');
+        match flags.set(known, &text) {
+            Ok(()) => {}
+            Err(_) if !UpdaterFlags::NAMES.contains(&known) => {
+                let what = format!("the updater has no flag `{name}`, or it has no effect here");
+                problems
+                    .add(at.key_position(name).problem(what, suggest(known, UpdaterFlags::NAMES)));
+            }
+            Err(why) => problems.plain(at.key(name), format!("flag `{name}`: {why}")),
+        }
+    }
+    flags
+}
+
+fn decoded<T: DeserializeOwned>(at: At<'_>, problems: &mut Problems) -> Option<T> {
+    match decode::decode_all(at.node()?, decode::Nulls::Refused) {
+        Ok(Decoded { value, malformed }) => {
+            malformed.into_iter().for_each(|problem| problems.add(problem));
+            Some(value)
+        }
+        Err(problem) => {
+            problems.add(problem);
+            None
+        }
+    }
+}
+
+fn written(part: &Node) -> Written {
+    let list = |name: &str| match part.entry(name).map(|(_, node)| node.to_json()) {
+        Some(Value::Array(items)) => items,
+        _ => Vec::new(),
+    };
+    let fields = split::FIELDS.into_iter();
+    let fields = fields.filter_map(|name| Some((name.to_owned(), part.entry(name)?.1.to_json())));
+    Written {
+        fields: fields.collect::<Map<_, _>>(),
+        timeline: list("timeline"),
+        expect: list("expect"),
+    }
+}

@@ -1,0 +1,73 @@
+//! Divides the file of a scenario with an HPA and a VPA into the parts of both.
+
+use super::node::{Key, Kind, Node};
+
+/// The fields of a file that belong to the VPA.
+pub(super) const FIELDS: [&str; 6] =
+    ["vpa", "vpas", "vpaRelease", "recommender", "updater", "checkpoints"];
+/// The actions that belong to the VPA.
+pub(super) const ACTIONS: [&str; 8] = [
+    "oomKill",
+    "evict",
+    "editVpa",
+    "deleteVpa",
+    "createVpa",
+    "setCheckpoint",
+    "deleteCheckpoint",
+    "restartRecommender",
+];
+/// The fields of expectations that belong to the VPA.
+pub(super) const EXPECTED: [&str; 12] = [
+    "vpa",
+    "container",
+    "target",
+    "lowerBound",
+    "upperBound",
+    "uncappedTarget",
+    "containers",
+    "noConditions",
+    "observedGeneration",
+    "checkpoints",
+    "samples",
+    "log",
+];
+/// The fields of the workload that the recommender reads.
+const WORKLOAD: [&str; 2] = ["containers", "labels"];
+/// The fields that both parts have.
+const COMMON: [&str; 4] = ["apiVersion", "kind", "requirement", "until"];
+
+/// Returns true if a file has an HPA and a VPA.
+pub(super) fn has_both(root: &Node) -> bool {
+    let has = |names: [&str; 2]| names.into_iter().any(|name| root.entry(name).is_some());
+    has(["hpa", "hpas"]) && has(["vpa", "vpas"])
+}
+
+/// Removes the part of the VPA from a file with both. The part is the file of a scenario of the
+/// recommender, with the additional fields `vpaRelease` and `updater`.
+pub(super) fn take_vpa(root: &mut Node) -> Node {
+    let mut part = Vec::new();
+    for name in COMMON {
+        part.extend(root.entry(name).map(|(key, node)| (key.clone(), node.clone())));
+    }
+    if let Some((key, node)) = root.entry("workload") {
+        let fields = WORKLOAD.into_iter().filter_map(|name| node.entry(name));
+        let fields = fields.map(|(key, node)| (key.clone(), node.clone())).collect();
+        part.push((key.clone(), Node { kind: Kind::Map(fields), ..node.clone() }));
+    }
+    if let Kind::Map(entries) = &mut root.kind {
+        part.extend(entries.extract_if(.., |(key, _)| FIELDS.contains(&key.text.as_str())));
+        part.extend(take_items(entries, "timeline", &ACTIONS));
+        part.extend(take_items(entries, "expect", &EXPECTED));
+    }
+    Node { kind: Kind::Map(part), ..root.clone() }
+}
+
+/// Removes the elements of a list that have one of some fields.
+fn take_items(entries: &mut [(Key, Node)], name: &str, fields: &[&str]) -> Option<(Key, Node)> {
+    let (key, node) = entries.iter_mut().find(|(key, _)| key.text == name)?;
+    let Kind::List(items) = &mut node.kind else { return None };
+    let is_taken = |item: &mut Node| fields.iter().any(|field| item.entry(field).is_some());
+    let taken: Vec<Node> = items.extract_if(.., is_taken).collect();
+    let (line, column) = (node.line, node.column);
+    Some((key.clone(), Node { line, column, kind: Kind::List(taken) }))
+}

@@ -1,0 +1,238 @@
+//! The simulated admission controller and updater of the VPA: pods with recommended requests.
+//!
+//! At one time, events come first, then a run of the recommender, then one of the updater. All of
+//! them precede a reconcile of the HPA at that time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::pods::SimPod;
+use super::rollout::Update;
+use super::simulation::{AdmittedTemplate, NewTemplate, WorldSimulation};
+use crate::model::api::{PodSpec, Requests};
+use crate::model::time::{Span, Time};
+use crate::model::vpa::admission::{Limits, admitted, recommended};
+use crate::model::vpa::updater::{KilledContainer, LivePod, PodUpdate, Updater};
+use crate::model::vpa::{VerticalPodAutoscaler, Write};
+use crate::scenario::resolved::WithVpa;
+
+/// A change of a pod by the VPA.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PodChange {
+    /// The time.
+    pub at: Time,
+    /// The pod's name.
+    pub pod: Arc<str>,
+    /// What happened.
+    pub kind: PodChangeKind,
+    /// The requests of the pod's containers afterwards, by container. Empty for evictions.
+    pub requests: Vec<(Arc<str>, Requests)>,
+}
+
+/// What a VPA does with a pod.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PodChangeKind {
+    /// The updater evicts it.
+    Evicted,
+    /// It is created with recommended requests.
+    Created,
+    /// The updater changes its requests while it runs.
+    Updated,
+}
+
+impl PodChangeKind {
+    /// The name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            PodChangeKind::Evicted => "evicted",
+            PodChangeKind::Created => "created",
+            PodChangeKind::Updated => "updated",
+        }
+    }
+}
+
+/// The VPA that the admission controller and the updater apply.
+#[derive(Clone, Debug)]
+pub(super) struct AppliedVpa {
+    with: Arc<WithVpa>,
+    /// The VPA with its status; None while it is deleted.
+    pub(super) vpa: Option<VerticalPodAutoscaler>,
+    /// The last OOM kill of each container, by the pod's ordinal and the container's name.
+    kills: BTreeMap<u32, BTreeMap<Arc<str>, KilledContainer>>,
+    /// What has happened so far.
+    pub(super) changes: Vec<PodChange>,
+    /// The time of the next run of the updater.
+    pub(super) due: Time,
+    limits: Limits,
+    /// Whether running pods can be resized.
+    pub(super) resizes: bool,
+}
+
+impl AppliedVpa {
+    pub(super) fn new(with: &Arc<WithVpa>) -> AppliedVpa {
+        AppliedVpa {
+            with: with.clone(),
+            vpa: with.recommender.vpas.first().cloned(),
+            kills: BTreeMap::new(),
+            changes: Vec::new(),
+            due: Time::ZERO + with.updater.updater_interval,
+            limits: with.limits(),
+            resizes: true,
+        }
+    }
+
+    /// Applies the requests of the recommender.
+    pub(super) fn observe(&mut self, writes: &[Write]) {
+        let Some(vpa) = &mut self.vpa else { return };
+        for write in writes {
+            if let Write::Status { vpa: name, status } = write
+                && *name == vpa.metadata.name
+            {
+                vpa.status.clone_from(status);
+            }
+        }
+    }
+
+    /// Creates the VPA, or replaces all of it except its status.
+    pub(super) fn set(&mut self, mut vpa: VerticalPodAutoscaler) {
+        if let Some(before) = self.vpa.take() {
+            vpa.status = before.status;
+        }
+        self.vpa = Some(vpa);
+    }
+}
+
+impl WorldSimulation {
+    /// Gives a new pod the recommended requests, if the VPA's mode permits it.
+    pub(super) fn admit(&mut self, pod: &mut SimPod) {
+        let spec = self.templates.spec_of(pod).clone();
+        let Some(applied) = &mut self.vpa else { return };
+        let Some(vpa) = &applied.vpa else { return };
+        let Some(new) = admitted(vpa, &spec, &applied.limits) else { return };
+        applied.changes.push(PodChange {
+            at: self.now,
+            pod: pod.name.clone(),
+            kind: PodChangeKind::Created,
+            requests: requests(&new),
+        });
+        pod.admitted = Some(self.template_of(pod.revision, new));
+    }
+
+    /// The index of a template with these requests, which is created if necessary.
+    fn template_of(&mut self, revision: u32, spec: PodSpec) -> usize {
+        let known = self.templates.admitted.iter().position(|it| *it.spec == spec);
+        known.unwrap_or_else(|| {
+            let index = self.templates.admitted.len();
+            let name: Arc<str> = format!("t{revision}-vpa{index}").into();
+            let spec = Arc::new(spec);
+            self.touched.templates.push(NewTemplate { name: name.clone(), spec: spec.clone() });
+            self.templates.admitted.push(AdmittedTemplate { name, spec });
+            index
+        })
+    }
+
+    /// Records that a container of a pod was killed because of its memory.
+    pub(super) fn oom_killed(&mut self, ordinal: u32, container: &Arc<str>, at: Time, age: Span) {
+        let Some(started) = self.pods.get(&ordinal).and_then(|pod| pod.started) else { return };
+        let Some(applied) = &mut self.vpa else { return };
+        let kills = applied.kills.entry(ordinal).or_default();
+        // Kubernetes keeps these times in whole seconds.
+        let finished_at = (at - age).truncate_to_second();
+        let before = kills.get(container).map(|kill| kill.finished_at);
+        let started_at = before.unwrap_or_else(|| started.truncate_to_second());
+        kills.insert(container.clone(), KilledContainer { started_at, finished_at });
+    }
+
+    /// Runs the updater, if it is due.
+    pub(super) fn update_pods(&mut self) {
+        let now = self.now;
+        let Some(applied) = &mut self.vpa else { return };
+        if applied.due > now {
+            return;
+        }
+        applied.due = now + applied.with.updater.updater_interval;
+        let Some(vpa) = applied.vpa.clone() else { return };
+        let (with, limits) = (applied.with.clone(), applied.limits.clone());
+        let updater = Updater {
+            vpa: &vpa,
+            flags: &with.updater,
+            limits: &limits,
+            resizes: applied.resizes,
+            replicas: &self.configured_replicas(),
+            per_vpa_config: with.recommender.parsed_flags.per_vpa_config,
+            now,
+        };
+        for update in updater.run_once(&self.live_pods()) {
+            match update {
+                PodUpdate::Evict(ordinal) => self.evict(ordinal),
+                PodUpdate::InPlace(ordinal) => self.update_in_place(ordinal, &vpa, &limits),
+            }
+        }
+        self.act_and_follow();
+    }
+
+    /// The pods of the workload that are not being deleted, in the order of their creation.
+    fn live_pods(&self) -> Vec<LivePod> {
+        let kills = self.vpa.as_ref().map(|applied| &applied.kills);
+        let live = self.pods.iter().filter(|(_, pod)| !pod.deleted && pod.deletion.is_none());
+        let pods = live.map(|(ordinal, pod)| LivePod {
+            ordinal: *ordinal,
+            group: self.group_of(pod.revision),
+            spec: self.templates.spec_of(pod).clone(),
+            started: pod.started.map(Time::truncate_to_second),
+            oom_kills: kills.and_then(|kills| kills.get(ordinal)).cloned().unwrap_or_default(),
+        });
+        pods.collect()
+    }
+
+    /// The controller that creates pods of a revision: a Deployment has a ReplicaSet for each.
+    fn group_of(&self, revision: u32) -> u32 {
+        if self.scenario.workload.kind == "Deployment" { revision } else { 0 }
+    }
+
+    fn configured_replicas(&self) -> BTreeMap<u32, i64> {
+        if let Some(Update::Rolling(rollout)) = &self.update {
+            let mut replicas = BTreeMap::new();
+            for set in &rollout.replica_sets {
+                let desired = i64::try_from(set.desired).unwrap_or(i64::MAX);
+                *replicas.entry(self.group_of(set.revision)).or_insert(0) += desired;
+            }
+            return replicas;
+        }
+        let newest = self.group_of(self.templates.revision());
+        BTreeMap::from([(newest, i64::from(self.workload_replicas()))])
+    }
+
+    fn evict(&mut self, ordinal: u32) {
+        let (now, termination) = (self.now, self.scenario.workload.termination);
+        let Some(name) = self.pods.get(&ordinal).map(|pod| pod.name.clone()) else { return };
+        self.change(ordinal, |pod| pod.delete(now, termination));
+        if let Some(applied) = &mut self.vpa {
+            let (kind, requests) = (PodChangeKind::Evicted, Vec::new());
+            applied.changes.push(PodChange { at: now, pod: name, kind, requests });
+        }
+    }
+
+    /// Changes the requests of a running pod, immediately: the kubelet has room for them.
+    fn update_in_place(&mut self, ordinal: u32, vpa: &VerticalPodAutoscaler, limits: &Limits) {
+        let Some(pod) = self.pods.get(&ordinal) else { return };
+        let (name, revision) = (pod.name.clone(), pod.revision);
+        let new = recommended(vpa, self.templates.spec_of(pod), limits);
+        let change = PodChange {
+            at: self.now,
+            pod: name,
+            kind: PodChangeKind::Updated,
+            requests: requests(&new),
+        };
+        let index = self.template_of(revision, new);
+        self.change(ordinal, |pod| pod.admitted = Some(index));
+        if let Some(applied) = &mut self.vpa {
+            applied.changes.push(change);
+        }
+    }
+}
+
+fn requests(spec: &PodSpec) -> Vec<(Arc<str>, Requests)> {
+    spec.containers.iter().map(|it| (it.name.clone(), it.requests.clone())).collect()
+}
