@@ -382,7 +382,7 @@ fn huge() -> Result<(), Failed> {
     for index in 0..scenarios {
         let is_last = index + 1 == scenarios;
         let verdict = if is_last { Verdict::Unexpected } else { Verdict::Conforms };
-        let mut outcome = Outcome::new(&format!("many/{index}"), verdict);
+        let mut outcome = Outcome::new(format!("many/{index}"), verdict);
         outcome.release = "1.37".to_owned();
         outcome.derivations = run.ticks.iter().map(|tick| Some(tick.derivation.clone())).collect();
         outcome.trace = run.trace.clone();
