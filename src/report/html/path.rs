@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn many_points_at_one_place_become_one_vertical_line() {
         let many = (0..1000).map(|i| (f64::from(i) / 10_000.0, Some(f64::from(i % 10))));
-        assert_eq!(steps(&points(&many.collect::<Vec<_>>())), "M0 0H0V9H1000");
+        assert_eq!(steps(&points(&many.collect::<Vec<_>>())), "M0 0V9H1000");
     }
 
     #[test]
