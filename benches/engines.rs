@@ -88,7 +88,7 @@ impl Ticks {
     fn step(&mut self) -> Step {
         let until = self.next;
         self.next = until + PERIOD;
-        Step { apply: self.world.advance(until), until }
+        Step { apply: self.world.advance(until), until, ..Step::default() }
     }
 }
 
@@ -103,7 +103,7 @@ fn model(criterion: &mut Criterion) {
             simulation.apply(change, Time::ZERO);
         }
         let decision = simulation.sync(Time::ZERO).expect("the first tick");
-        simulation.commit(&decision.observation, decision.end);
+        simulation.commit(&decision.observation, decision.end, 0);
         group.bench_function(BenchmarkId::from_parameter(pods), |bencher| {
             bencher.iter_custom(|count| {
                 // The changes of a tick (new timestamps) are computed by the world, not by the
@@ -117,7 +117,7 @@ fn model(criterion: &mut Criterion) {
                 let begin = Instant::now();
                 for _ in 0..count {
                     assert!(simulation.sync_into(at, &mut decision), "a tick");
-                    simulation.commit(&decision.observation, decision.end);
+                    simulation.commit(&decision.observation, decision.end, 0);
                     std::hint::black_box(&decision);
                     at = simulation.next_sync().expect("a next tick");
                 }
@@ -153,7 +153,7 @@ fn upstream(criterion: &mut Criterion) {
         let mut engine = Upstream::new(program.clone(), RELEASE);
         let (mut ticks, first) = Ticks::new(&scenario);
         let mut session = engine.open(&scenario).expect("it opens");
-        session.step(&Step { apply: first, until: Time::ZERO }).expect("the first tick");
+        session.step(&Step { apply: first, ..Step::default() }).expect("the first tick");
         group.bench_function(BenchmarkId::new("step by step", pods), |bencher| {
             bencher.iter_custom(|count| {
                 let begin = Instant::now();

@@ -50,6 +50,8 @@ fn hpa() -> Hpa {
         generation: 1,
         spec: Arc::new(spec),
         status: HpaStatus::default(),
+        uid: 0,
+        resource_version: 0,
     }
 }
 
@@ -60,7 +62,12 @@ impl SteadyCluster {
         let mut cluster = SteadyCluster {
             controller,
             hpa: hpa(),
-            scale: Scale { replicas, status_replicas: replicas, selector: "app=web".into() },
+            scale: Scale {
+                replicas,
+                status_replicas: replicas,
+                selector: "app=web".into(),
+                resource_version: 0,
+            },
             resource: "deployments.apps".into(),
             pods: Vec::new(),
             metrics: Vec::new(),
@@ -106,6 +113,9 @@ impl SteadyCluster {
         let input = Input {
             now,
             hpa: Some(&self.hpa),
+            hpa_version: Some(0),
+            cache_version: None,
+            scale_version: Some(0),
             scale: Ok(&self.scale),
             scale_resource: &self.resource,
             mapping_error: None,

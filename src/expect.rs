@@ -13,7 +13,7 @@ mod tick;
 mod unmet;
 mod values;
 
-pub use self::tick::{ExternalScale, ScaleTargets};
+pub use self::tick::{ExternalScale, Moment, ScaleTargets};
 use self::tick::{Tick, fold};
 use self::unmet::Miss;
 pub use self::unmet::{Unmet, UnmetTick, UnmetValue};
@@ -195,7 +195,7 @@ fn tolerance(expected: &Expectation) -> usize {
 
 /// The first reconcile that exceeds a count.
 fn too_often(ticks: &[Tick<'_>], expected: &Expectation) -> Option<Miss> {
-    let rescales: Vec<&Tick<'_>> = ticks.iter().filter(|tick| tick.rescaled()).collect();
+    let rescales: Vec<&Tick<'_>> = ticks.iter().filter(|tick| tick.rescaled).collect();
     let up = |tick: &Tick<'_>| tick.replicas > tick.before;
     let limits = expected.at_most.as_ref()?;
     let exceeds = |most: Option<u32>, changes: &[&Tick<'_>], what: &str| {

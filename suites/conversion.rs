@@ -14,7 +14,6 @@ use kube_lockstep::engine::model::Model;
 use kube_lockstep::engine::upstream::Upstream;
 use kube_lockstep::engine::{Engine, Step};
 use kube_lockstep::model::rules::Release;
-use kube_lockstep::model::time::Time;
 use kube_lockstep::trace::{ApiAnswer, ApiOutcome};
 use kube_lockstep::world::Change;
 use libtest_mimic::Failed;
@@ -65,7 +64,7 @@ fn answers(engine: &mut dyn Engine, manifests: &[Value]) -> Result<Vec<ApiAnswer
     for manifest in manifests {
         let delete = Change::DeleteHpa { name: scenario.hpas[0].name.clone() };
         let apply = vec![Change::CreateHpa(manifest.clone()), delete];
-        let stepped = session.step(&Step { apply, until: Time::ZERO })?;
+        let stepped = session.step(&Step { apply, ..Step::default() })?;
         answers.extend(stepped.api.into_iter().next());
     }
     session.close()?;

@@ -59,12 +59,12 @@ fn smoke(engine: &mut dyn Engine) -> Result<(), Failed> {
         let mut session = engine.open(&scenario)?;
         let mut apply = world.advance(Time::ZERO);
         apply.extend(world.api_events(Time::ZERO));
-        let first = session.step(&Step { apply, until: Time::ZERO })?;
+        let first = session.step(&Step { apply, ..Step::default() })?;
         assert_eq!(first.api.len(), 1, "the HPA is stored");
         assert_eq!(first.ticks.len(), 1, "a new HPA is reconciled immediately");
         assert_eq!(first.ticks[0].at, Time::ZERO);
         let period = Time::ZERO + scenario.flags.sync_period;
-        let second = Step { apply: world.advance(period), until: period };
+        let second = Step { apply: world.advance(period), until: period, ..Step::default() };
         let second = session.step(&second)?;
         assert_eq!(second.ticks.len(), 1, "the HPA is reconciled again after the sync period");
         assert_eq!(second.ticks[0].at, period);

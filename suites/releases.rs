@@ -32,11 +32,6 @@ const UNSEEN: &[(&str, &str)] = &[
         "an optional gate changes nothing until it is enabled",
     ),
     (
-        "a reconcile is skipped if the cache is stale: gate StaleControllerConsistencyHPA, on by \
-         default",
-        "the cache is never stale here",
-    ),
-    (
         "an HPA has a configurable tolerance for each direction",
         "a scenario that needs it is skipped on older releases",
     ),

@@ -46,6 +46,7 @@ use serde::Serialize;
 pub use tokio_util::sync::CancellationToken;
 
 use crate::compare::Scope;
+use crate::model::observation::Request;
 use crate::model::rules::{Release, VpaRelease};
 use crate::model::time::Time;
 use crate::model::vpa;
@@ -59,8 +60,34 @@ use crate::world::Change;
 pub struct Step {
     /// The changes at the present time, in order.
     pub apply: Vec<Change>,
+    /// Changes in the middle of the step's reconciles.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub during: Vec<During>,
     /// The instant to wait for; reconciles that are due then are part of the step.
     pub until: Time,
+}
+
+/// Changes right after the response to a request of the controller, before its next request.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct During {
+    /// The kind of request.
+    pub after: Request,
+    /// The number of the request among all of its kind in the step, from 1.
+    pub number: usize,
+    /// The changes, in order.
+    pub apply: Vec<Change>,
+}
+
+impl Step {
+    /// All changes: those at the present time, and those in the middle of reconciles.
+    pub fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.apply.iter().chain(self.during.iter().flat_map(|during| &during.apply))
+    }
+
+    /// [`Step::changes`], mutable.
+    pub fn changes_mut(&mut self) -> impl Iterator<Item = &mut Change> {
+        self.apply.iter_mut().chain(self.during.iter_mut().flat_map(|during| &mut during.apply))
+    }
 }
 
 /// A controller that scenarios can be run on.
@@ -78,7 +105,7 @@ pub trait Engine {
 
     /// The reason why this engine can't run a scenario that its release supports, if any. The
     /// scenario is then skipped.
-    fn unsupported_reason(&self, _scenario: &Scenario) -> Option<String> {
+    fn unsupported_reason(&mut self, _scenario: &Scenario) -> Option<String> {
         None
     }
 

@@ -3,17 +3,26 @@
 //! [`Simulation`] is also the predictor of a lockstep run. There its cluster follows the engine:
 //! the engine's observed writes are committed to it, not the model's own decisions.
 
+mod caches;
+mod interrupted;
+mod view;
+
 use std::cell::Cell;
+use std::ops::Range;
 use std::sync::Arc;
+
+use caches::{Caches, HpaState};
+pub use interrupted::{Happening, Reconciled};
+use view::{ScaleLocation, Served, Target, View};
 
 use super::model_recommender::ModelRecommender;
 use super::sent_events::SentEvents;
-use super::{Engine, EngineError, RecommenderEngine, Session, Step};
-use crate::model::api::{CrossVersionObjectReference, HpaSpec, with_group};
+use super::{During, Engine, EngineError, RecommenderEngine, Session, Step};
+use crate::model::api::{CrossVersionObjectReference, Hpa, HpaSpec};
 use crate::model::flags::{FeatureGates, Gate};
-use crate::model::hpa::{self, ApiServer, ApiVersion, Controller, Decision, Input};
-use crate::model::observation::Observation;
-use crate::model::rules::{MissingScale, Release, Rules, VpaRelease};
+use crate::model::hpa::{self, ApiServer, ApiVersion, Controller, Decision, HpaChange};
+use crate::model::observation::{ApiOutcome, ControllerAction, Observation, StatusWrite};
+use crate::model::rules::{Release, Rules, VpaRelease};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
 use crate::scenario::resolved::{ScalableKind, usual_plural};
@@ -36,30 +45,8 @@ pub struct Simulation {
     kinds: Vec<Kind>,
     /// Whether several reconciles can be due, or in progress, at the same time.
     concurrent: bool,
-}
-
-/// An HPA of the scenario.
-#[derive(Clone, Debug)]
-struct Served {
-    key: Arc<str>,
-    name: Arc<str>,
-    /// Whether the next write of the status also changes the spec, because the conversion to the
-    /// storage version `autoscaling/v1` loses a part of the spec that it could still read.
-    lossy: Cell<bool>,
-    /// The last spec whose target was mapped to a resource, and the result.
-    mapped: Option<(Arc<HpaSpec>, Mapped)>,
-}
-
-/// The scale of a target, or the error of the mapping from kind to resource.
-type Mapped = Result<ScaleLocation, String>;
-
-/// The resource of a scale.
-#[derive(Clone, Debug)]
-struct ScaleLocation {
-    /// The resource with its group, as the controller requests it.
-    asked: Arc<str>,
-    /// The resources that may have the object. If empty, the API server has no such scale.
-    found: Vec<Arc<str>>,
+    /// The controller's caches, if they can lag behind the cluster.
+    caches: Option<Caches>,
 }
 
 /// A kind that the API server serves, and its resource with its group.
@@ -72,14 +59,21 @@ struct Kind {
     scales: bool,
 }
 
-/// An object with the scale subresource.
-#[derive(Clone, Debug)]
-struct Target {
-    group: String,
-    kind: String,
-    /// The resource with its group.
-    resource: Arc<str>,
-    name: Arc<str>,
+/// What a reconcile wrote.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Written {
+    /// The index of the target that was scaled, and its new replicas.
+    scaled: Option<(usize, i32)>,
+    /// The index of the HPA whose status changed.
+    status: Option<usize>,
+}
+
+/// The effects of a change of the cluster.
+struct Applied {
+    /// The API server's response, to a change of an HPA.
+    answer: Option<ApiOutcome>,
+    /// The HPA that changed, by its index.
+    hpa: Option<(usize, HpaChange)>,
 }
 
 impl Simulation {
@@ -119,6 +113,7 @@ impl Simulation {
             targets: targets.collect(),
             kinds: kinds.collect(),
             concurrent: scenario.may_interleave(),
+            caches: scenario.has_cache_lag().then(Caches::new),
         }
     }
 
@@ -134,8 +129,75 @@ impl Simulation {
     /// # Panics
     /// If a pod names a template that was not defined before; the world always defines it first.
     pub fn apply(&mut self, change: &Change, now: Time) -> Option<ApiAnswer> {
-        let of = change.hpa_name().and_then(|name| self.hpas.iter().find(|hpa| *hpa.name == *name));
-        let name = of.map(|hpa| hpa.name.clone());
+        self.receive(now);
+        let Applied { answer, hpa } = self.apply_to_cluster(change);
+        if let Some((index, change)) = hpa {
+            self.notify(index, change, now);
+        }
+        self.change_caches(change, now);
+        if matches!(change, Change::RestartController) {
+            // The new controller lists the HPAs by name.
+            let existing = self.cluster.hpas();
+            let served = existing.filter_map(|hpa| self.hpas.iter().find(|it| it.name == hpa.name));
+            let keys: Vec<Arc<str>> = served.map(|served| served.key.clone()).collect();
+            self.controller.restarted(&keys, now);
+        }
+        answer.map(|outcome| ApiAnswer { at: now, outcome })
+    }
+
+    /// Lets the controller's informer receive a change of an HPA that happens at `now`.
+    fn notify(&mut self, index: usize, change: HpaChange, now: Time) {
+        let Served { key, name, .. } = &self.hpas[index];
+        match &mut self.caches {
+            None => self.controller.hpa_changed(key, change, now),
+            Some(caches) => {
+                caches.hpa_changed(HpaState::of(&self.cluster, name, Some(change)), now);
+                self.receive(now);
+            }
+        }
+    }
+
+    /// Updates the caches, or their lag, after a change that does not concern an HPA.
+    fn change_caches(&mut self, change: &Change, now: Time) {
+        let Some(caches) = &mut self.caches else { return };
+        match change {
+            Change::SetPods(_) | Change::DeletePods(_) => caches.pods_changed(&self.cluster, now),
+            Change::Faults(faults) => caches.set_lag(faults.cache_lag),
+            Change::RestartController => {
+                let name = &self.hpas[0].name;
+                caches.restarted(&self.cluster, HpaState::of(&self.cluster, name, None));
+            }
+            _ => {}
+        }
+    }
+
+    /// Lets the controller's informers receive the changes that arrive at or before `now`.
+    fn receive(&mut self, now: Time) {
+        let Some(caches) = &mut self.caches else { return };
+        caches.receive_pods(now);
+        while let Some((at, change)) = caches.receive_hpa(now) {
+            self.controller.hpa_changed(&self.hpas[0].key, change, at);
+        }
+    }
+
+    /// The time when the controller's caches next receive a change of the HPA.
+    #[must_use]
+    pub fn next_late_change(&self) -> Option<Time> {
+        self.caches.as_ref()?.next()
+    }
+
+    /// Returns true if the controller's caches receive a change exactly when a reconcile is due.
+    #[must_use]
+    pub fn receives_when_due(&self, due: Time) -> bool {
+        let arrives = self.caches.as_ref().is_some_and(|caches| caches.arrives_at(due));
+        arrives && self.controller.next_sync() == Some(due)
+    }
+
+    /// Applies a change to the cluster only.
+    fn apply_to_cluster(&mut self, change: &Change) -> Applied {
+        let of = change.hpa_name();
+        let of = of.and_then(|name| self.hpas.iter().position(|hpa| *hpa.name == *name));
+        let name = of.map(|index| self.hpas[index].name.clone());
         let before = name.as_ref().and_then(|name| self.cluster.hpa(name));
         let before = before.map(|hpa| (hpa.generation, hpa.spec.clone()));
         let (rules, gates) = (self.rules, self.gates);
@@ -150,6 +212,9 @@ impl Simulation {
             hpa::drop_disabled_fields(spec, old, &gates);
             // Admission applies the defaults of the submitted version; the remaining ones are
             // applied when the object is read from storage.
+            let lacks_defaults = version == ApiVersion::V2
+                && rules.admission.stores_without_defaults
+                && (spec.min_replicas.is_none() || spec.metrics.is_empty());
             if version == ApiVersion::V2 {
                 hpa::set_defaults(spec);
             }
@@ -160,7 +225,7 @@ impl Simulation {
                     // The controller reads it as v1 as well.
                     let once = spec.clone();
                     hpa::spec_through_v1(spec, rules.admission.all_percentages_are_kept);
-                    lossy.set(once != *spec);
+                    lossy.set(once != *spec || lacks_defaults);
                 }
             } else {
                 hpa::set_defaults(spec);
@@ -170,28 +235,30 @@ impl Simulation {
         let edits = self.cluster.hpa_edits();
         let answer = self.cluster.apply(change, &admission);
         let answer = answer.expect("the world defines a template before a pod uses it");
-        if let Some(Served { key, name, lossy: was_lossy, .. }) = of {
+        let hpa = of.and_then(|index| {
+            let Served { name, lossy: was_lossy, .. } = &self.hpas[index];
             let after = self.cluster.hpa(name).map(|hpa| hpa.generation);
-            if before.is_none() || self.cluster.hpa_edits() != edits {
+            let mut edited = self.cluster.hpa_edits() != edits;
+            let is_stored = matches!(answer, Some(ApiOutcome::Stored { .. }));
+            if before.is_some() && is_stored && !edited && was_lossy.take() {
+                // What the conversion loses is stored even if the edit changes nothing.
+                self.cluster.touch_hpa(name);
+                edited = true;
+            }
+            if before.is_none() || edited {
                 was_lossy.set(lossy.get());
             }
-            match (before, after) {
-                (None, Some(_)) => self.controller.hpa_added(key, now),
-                (Some(_), None) => self.controller.hpa_deleted(key, now),
-                (Some((before, _)), Some(after)) if self.cluster.hpa_edits() != edits => {
-                    self.controller.hpa_updated(key, before != after, now);
+            let change = match (before, after) {
+                (None, Some(_)) => HpaChange::Added,
+                (Some(_), None) => HpaChange::Deleted,
+                (Some((before, _)), Some(after)) if edited => {
+                    HpaChange::Updated { generation: before != after }
                 }
-                _ => {}
-            }
-        }
-        if matches!(change, Change::RestartController) {
-            // The new controller lists the HPAs by name.
-            let existing = self.cluster.hpas();
-            let served = existing.filter_map(|hpa| self.hpas.iter().find(|it| it.name == hpa.name));
-            let keys: Vec<Arc<str>> = served.map(|served| served.key.clone()).collect();
-            self.controller.restarted(&keys, now);
-        }
-        answer.map(|outcome| ApiAnswer { at: now, outcome })
+                _ => return None,
+            };
+            Some((index, change))
+        });
+        Applied { answer, hpa }
     }
 
     /// The time when the controller next starts a reconcile or resumes a blocked reconcile.
@@ -199,7 +266,8 @@ impl Simulation {
     pub fn next_sync(&self) -> Option<Time> {
         let next = self.controller.next_sync();
         if !self.concurrent {
-            return next;
+            // A late change of the HPA can queue its key.
+            return next.into_iter().chain(self.next_late_change()).min();
         }
         let resume = self.controller.next_to_resume().map(|(at, _)| at);
         next.into_iter().chain(resume).min()
@@ -238,52 +306,15 @@ impl Simulation {
 
     /// Like [`Simulation::sync`], but reuses `decision`. Returns false if there is no decision.
     pub fn sync_into(&mut self, now: Time, decision: &mut Decision) -> bool {
+        self.receive(now);
         let resumes = self.concurrent && self.resumes(now);
         let index = if resumes { self.resuming() } else { self.peek(now) };
         self.map_target(index);
         let Some(served) = self.hpas.get(index) else { return false };
-        let hpa = self.cluster.hpa(&served.name);
-        let first = &self.targets[0];
-        let mapped = served.mapped.as_ref().map(|(_, place)| place.as_ref());
-        let (place, mapping_error) = match mapped {
-            Some(Ok(place)) => (Some(place), None),
-            Some(Err(error)) => (None, Some(error.as_str())),
-            None => (None, None),
-        };
-        let asked = place.map_or(&first.resource, |place| &place.asked);
-        let name = hpa.map_or(&*first.name, |hpa| &hpa.spec.scale_target_ref.name);
-        let found = place.map(|place| place.found.as_slice()).unwrap_or_default();
-        let resource = match found {
-            [only] => only,
-            several => {
-                let there = |resource: &&Arc<str>| self.cluster.has_scale(resource, name);
-                several.iter().find(there).unwrap_or(asked)
-            }
-        };
-        let scale = match place {
-            Some(_) if found.is_empty() => Err(self.cluster.no_scale()),
-            _ => self.cluster.scale(
-                resource,
-                || missing_scale(self.rules.scale.missing_on_read, asked),
-                name,
-            ),
-        };
-        let faults = self.cluster.faults();
-        let missing = || missing_scale(self.rules.scale.missing_on_write, asked);
-        let update_error = self.cluster.scale_update_error(resource, missing, name);
-        let input = Input {
-            now,
-            hpa,
-            scale: scale.as_ref().copied(),
-            scale_resource: asked,
-            mapping_error,
-            pods: self.cluster.pods(),
-            pod_metrics: self.cluster.pod_metrics(),
-            custom_metrics: self.cluster.custom_metrics(),
-            update_scale: update_error.as_ref(),
-            update_status: faults.update_status.as_ref(),
-            slow_metrics: faults.slow_metrics,
-        };
+        let hpa = seen_by_controller(self.caches.as_ref(), &self.cluster, &served.name);
+        let view = View::of(&self.cluster, served, hpa, &self.targets[0], &self.rules);
+        let view = view.with_caches(self.caches.as_ref());
+        let input = view.input(now);
         if !self.concurrent {
             return self.controller.sync_into(&input, decision);
         }
@@ -301,7 +332,7 @@ impl Simulation {
     /// mapping.
     fn map_target(&mut self, index: usize) {
         let Some(served) = self.hpas.get_mut(index) else { return };
-        let hpa = self.cluster.hpa(&served.name);
+        let hpa = seen_by_controller(self.caches.as_ref(), &self.cluster, &served.name);
         if let Some(hpa) = hpa
             && !served.mapped.as_ref().is_some_and(|(spec, _)| Arc::ptr_eq(spec, &hpa.spec))
         {
@@ -343,32 +374,82 @@ impl Simulation {
         self.controller.follow_orders(orders);
     }
 
-    /// Commits the writes of a reconcile to the cluster: the scale and the HPA's status. `end` is
-    /// the end of the reconcile, when the status is written. Returns the index of the target that
-    /// was scaled, and its new replicas.
-    pub fn commit(&mut self, tick: &Observation, end: Time) -> Option<(usize, i32)> {
-        let scaled = tick.scaled_to().and_then(|replicas| {
-            let target = self.target_of(&tick.hpa)?;
-            let Target { resource, name, .. } = &self.targets[target];
-            self.cluster.write_scale(resource, name, replicas);
-            Some((target, replicas))
-        });
-        if let Some(write) = tick.status_write().filter(|write| write.error.is_none())
-            && let Some(served) = self.hpas.iter().find(|hpa| hpa.name == tick.hpa)
-        {
-            let mut status = write.status.clone();
-            if !self.rules.status.scale_times_are_whole {
-                // The API shows it in whole seconds, but stores it exactly.
-                let old = self.cluster.hpa(&served.name).map(|hpa| hpa.status.last_scale_time);
-                let rescaled = tick.scaled_to().is_some();
-                status.last_scale_time = if rescaled { Some(end) } else { old.flatten() };
-            }
-            let lost = served.lossy.take();
-            if self.cluster.write_status(&served.name, status) || lost {
-                self.controller.hpa_updated(&served.key, false, end);
-            }
+    /// Commits the writes of a reconcile to the cluster, apart from the first `committed` requests:
+    /// the scale and the HPA's status. `end` is the end of the reconcile, when the status is
+    /// written. Returns the index of the target that was scaled, and its new replicas.
+    pub fn commit(
+        &mut self,
+        tick: &Observation,
+        end: Time,
+        committed: usize,
+    ) -> Option<(usize, i32)> {
+        let target = match committed {
+            0 if self.caches.is_none() => self.target_of(&tick.hpa),
+            // The HPA may have changed in the meantime.
+            _ => self.reconciled_target(&tick.hpa),
+        };
+        let Written { scaled, status } = self.write(tick, end, committed..usize::MAX, target);
+        if let Some(index) = status {
+            self.notify(index, HpaChange::Updated { generation: false }, end);
+        }
+        let is_stored = |write: &StatusWrite| write.error.is_none();
+        if self.caches.is_some() && tick.status_write().is_some_and(is_stored) {
+            self.controller.wrote(&self.hpas[0].key, self.cluster.hpa_version());
         }
         scaled
+    }
+
+    /// Stores the writes among some requests of a reconcile of this target.
+    fn write(
+        &mut self,
+        tick: &Observation,
+        end: Time,
+        requests: Range<usize>,
+        target: Option<usize>,
+    ) -> Written {
+        let mut written = Written::default();
+        for (index, request) in tick.requests().enumerate() {
+            match request {
+                _ if !requests.contains(&index) || request.error().is_some() => {}
+                ControllerAction::UpdateScale(write) if !tick.is_elsewhere(write) => {
+                    if let Some(target) = target {
+                        let Target { resource, name, .. } = &self.targets[target];
+                        self.cluster.write_scale(resource, name, write.replicas);
+                        written.scaled = Some((target, write.replicas));
+                    }
+                }
+                ControllerAction::UpdateStatus(write) => {
+                    written.status = self.write_status(tick, write, end);
+                }
+                _ => {}
+            }
+        }
+        written
+    }
+
+    /// Stores a status. Returns the index of the HPA if it changed.
+    fn write_status(
+        &mut self,
+        tick: &Observation,
+        write: &StatusWrite,
+        end: Time,
+    ) -> Option<usize> {
+        let index = self.hpas.iter().position(|hpa| hpa.name == tick.hpa)?;
+        let served = &self.hpas[index];
+        let mut status = write.status.clone();
+        if !self.rules.status.scale_times_are_whole {
+            // The API shows it in whole seconds, but stores it exactly.
+            let old = self.cluster.hpa(&served.name).map(|hpa| hpa.status.last_scale_time);
+            let rescaled = tick.scaled_to().is_some();
+            status.last_scale_time = if rescaled { Some(end) } else { old.flatten() };
+        }
+        let lost = served.lossy.take();
+        let mut changed = self.cluster.write_status(&served.name, status);
+        if lost && !changed {
+            self.cluster.touch_hpa(&served.name);
+            changed = true;
+        }
+        changed.then_some(index)
     }
 
     /// Returns true if the cluster has a pod of this name.
@@ -380,7 +461,18 @@ impl Simulation {
     /// The index of the target of a stored HPA.
     #[must_use]
     pub fn target_of(&self, hpa: &str) -> Option<usize> {
-        let reference = &self.cluster.hpa(hpa)?.spec.scale_target_ref;
+        self.target_in(&self.cluster.hpa(hpa)?.spec)
+    }
+
+    /// The index of the target that an HPA had when its last reconcile began.
+    #[must_use]
+    pub fn reconciled_target(&self, hpa: &str) -> Option<usize> {
+        let served = self.hpas.iter().find(|served| *served.name == *hpa)?;
+        self.target_in(&served.mapped.as_ref()?.0)
+    }
+
+    fn target_in(&self, spec: &HpaSpec) -> Option<usize> {
+        let reference = &spec.scale_target_ref;
         let group = group_of(reference);
         self.targets.iter().position(|target| {
             *target.name == *reference.name
@@ -393,6 +485,18 @@ impl Simulation {
     #[must_use]
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
+    }
+}
+
+/// The HPA in the controller's cache, if it has one, or else in the cluster.
+fn seen_by_controller<'a>(
+    caches: Option<&'a Caches>,
+    cluster: &'a Cluster,
+    name: &str,
+) -> Option<&'a Hpa> {
+    match caches {
+        Some(caches) => caches.hpa().hpa.as_ref(),
+        None => cluster.hpa(name),
     }
 }
 
@@ -436,25 +540,6 @@ fn of_extensions(kinds: &[Kind], kind: &str) -> ScaleLocation {
     };
     let found = kinds.iter().filter(own).map(|known| known.resource.clone()).collect();
     ScaleLocation { asked: format!("{plural}.extensions").into(), found }
-}
-
-/// The API server's name for a missing scale that was requested as this resource.
-///
-/// Upstream: pkg/registry, ScaleREST of each kind
-fn missing_scale(names: MissingScale, asked: &str) -> String {
-    let (resource, group) = asked.split_once('.').unwrap_or((asked, ""));
-    let own_group = match (names, resource, group) {
-        (MissingScale::ByExtensions, "deployments" | "replicasets", "apps" | "extensions")
-        | (MissingScale::ByExtensions, "replicationcontrollers", "extensions") => "extensions",
-        (MissingScale::ByExtensions | MissingScale::ByApps, "replicationcontrollers", "") => {
-            "autoscaling"
-        }
-        (MissingScale::ByApps | MissingScale::All, "deployments" | "replicasets", "apps")
-        | (MissingScale::All, "statefulsets", "apps") => "apps",
-        (MissingScale::All, "replicationcontrollers", "") => "",
-        _ => return asked.to_owned(),
-    };
-    with_group(&format!("{resource}/scale"), own_group)
 }
 
 /// The reference model of one release.
@@ -507,10 +592,18 @@ struct ModelSession {
 
 impl ModelSession {
     /// Runs every reconcile that is due by this time.
-    fn reconcile(&mut self, until: Time, stepped: &mut Stepped) {
+    fn reconcile(&mut self, until: Time, during: &[During], stepped: &mut Stepped) {
         while let Some(due) = self.simulation.next_sync().filter(|due| *due <= until) {
-            let Some(decision) = self.simulation.sync(due) else { continue };
-            self.simulation.commit(&decision.observation, decision.end);
+            let earlier = &stepped.ticks;
+            let reconciled = match during {
+                [] => Reconciled { decision: self.simulation.sync(due), answers: Vec::new() },
+                _ => self.simulation.sync_while(due, &mut |decision, before| {
+                    Happening::first(during, earlier, decision, before)
+                }),
+            };
+            stepped.api.extend(reconciled.answers);
+            let Some(decision) = reconciled.decision else { continue };
+            self.simulation.commit(&decision.observation, decision.end, decision.committed);
             stepped.ticks.push(self.sent_events.predict(&decision, None).into_owned());
         }
     }
@@ -522,9 +615,9 @@ impl Session for ModelSession {
         for change in &step.apply {
             stepped.api.extend(self.simulation.apply(change, self.now));
             self.sent_events.apply(change);
-            self.reconcile(self.now, &mut stepped);
+            self.reconcile(self.now, &step.during, &mut stepped);
         }
-        self.reconcile(step.until, &mut stepped);
+        self.reconcile(step.until, &step.during, &mut stepped);
         self.now = step.until;
         self.answers.push(stepped);
         Ok(())

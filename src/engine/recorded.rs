@@ -221,7 +221,7 @@ impl Engine for Recorded {
     }
 
     /// Reports a scenario that is recorded, but not on this release.
-    fn unsupported_reason(&self, scenario: &Scenario) -> Option<String> {
+    fn unsupported_reason(&mut self, scenario: &Scenario) -> Option<String> {
         // `open` reports traces that can't be read.
         let recordings = self.traces.read(&scenario.id).ok()?;
         let mut headers = recordings.iter().map(|recording| &recording.header);
@@ -274,7 +274,7 @@ impl Session for RecordedSession {
     fn send(&mut self, step: &Step) -> Result<(), EngineError> {
         self.played_until = step.until;
         let mut stepped = Stepped { now: step.until, ..Stepped::default() };
-        for change in &step.apply {
+        for change in step.changes() {
             if change.is_hpa_request()
                 && let Some((_, answer)) = self.trace.api.get(self.api)
             {

@@ -1,6 +1,8 @@
 //! The model of the requests that send a scenario's events to the API.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::model::hpa::{Decision, EventCorrelator};
 use crate::model::observation::Observation;
@@ -12,22 +14,22 @@ use crate::world::Change;
 pub struct SentEvents {
     rules: Rules,
     correlator: EventCorrelator,
+    /// The UIDs of the HPAs with events.
+    uids: BTreeMap<Arc<str>, u64>,
 }
 
 impl SentEvents {
     /// For a controller that has recorded no event yet.
     #[must_use]
     pub fn new(rules: Rules) -> SentEvents {
-        SentEvents { rules, correlator: EventCorrelator::new(rules.events) }
+        let (correlator, uids) = (EventCorrelator::new(rules.events), BTreeMap::new());
+        SentEvents { rules, correlator, uids }
     }
 
-    /// Notes a change between two reconciles: a new controller has not sent any event, and a new
-    /// HPA has none.
+    /// Notes a change between two reconciles: a new controller has not sent any event.
     pub fn apply(&mut self, change: &Change) {
-        match change {
-            Change::RestartController => *self = SentEvents::new(self.rules),
-            Change::DeleteHpa { name } => self.correlator.hpa_deleted(name),
-            _ => {}
+        if matches!(change, Change::RestartController) {
+            *self = SentEvents::new(self.rules);
         }
     }
 
@@ -41,6 +43,11 @@ impl SentEvents {
     ) -> Cow<'d, Observation> {
         if decision.event_times.is_empty() {
             return Cow::Borrowed(&decision.observation);
+        }
+        let hpa = &decision.observation.hpa;
+        // An HPA that was created again has no events yet.
+        if self.uids.insert(hpa.clone(), decision.uid) != Some(decision.uid) {
+            self.correlator.hpa_deleted(hpa);
         }
         Cow::Owned(self.correlator.send(decision, observed))
     }

@@ -43,7 +43,7 @@ fn targets() -> ScaleTargets {
 }
 
 fn outside(seconds: i64, replicas: i32) -> ExternalScale {
-    ExternalScale { at: at(seconds), target: 0, replicas }
+    ExternalScale { at: at(seconds), target: 0, replicas, moment: Moment::Before }
 }
 
 /// An expectation with its time.

@@ -18,6 +18,31 @@ pub struct ExternalScale {
     pub target: usize,
     /// The replicas.
     pub replicas: i32,
+    /// When it happened, relative to the reconcile at that time.
+    pub moment: Moment,
+}
+
+/// A moment relative to a reconcile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Moment {
+    /// Before the reconcile.
+    #[default]
+    Before,
+    /// In the middle of the reconcile, before it wrote the scale.
+    BeforeWrite,
+    /// In the middle of the reconcile, after it wrote the scale.
+    AfterWrite,
+}
+
+impl ExternalScale {
+    /// Returns true if it precedes the write of this reconcile.
+    fn precedes(&self, tick: &Observation) -> bool {
+        match self.moment {
+            Moment::Before => self.at <= tick.at,
+            Moment::BeforeWrite => self.at <= tick.end(),
+            Moment::AfterWrite => self.at < tick.at,
+        }
+    }
 }
 
 /// The scale targets at t=0, the target of each HPA, and the end of the scenario.
@@ -74,6 +99,8 @@ pub(super) struct Tick<'a> {
     pub(super) before: i32,
     /// The target's replicas after the reconcile.
     pub(super) replicas: i32,
+    /// Whether the reconcile changed the replicas.
+    pub(super) rescaled: bool,
     /// The stored status of the HPA after the reconcile.
     pub(super) status: Option<&'a HpaStatus>,
 }
@@ -85,10 +112,6 @@ impl Tick<'_> {
 
     pub(super) fn name(&self) -> UnmetTick {
         UnmetTick { tick: self.number, at: self.at(), index: self.index }
-    }
-
-    pub(super) fn rescaled(&self) -> bool {
-        self.before != self.replicas
     }
 }
 
@@ -108,7 +131,7 @@ pub(super) fn fold<'a>(
     let mut statuses: Vec<(&str, &'a HpaStatus)> = Vec::new();
     for (index, observation) in observations.iter().enumerate() {
         while let [first, rest @ ..] = external_scales
-            && first.at <= observation.at
+            && first.precedes(observation)
         {
             targets.all[first.target].2 = first.replicas;
             external_scales = rest;
@@ -117,6 +140,15 @@ pub(super) fn fold<'a>(
         let replicas = &mut targets.all[target].2;
         let before = *replicas;
         *replicas = observation.scaled_to().unwrap_or(before);
+        let rescaled = before != *replicas;
+        while let [first, rest @ ..] = external_scales
+            && first.moment == Moment::AfterWrite
+            && first.at <= observation.end()
+        {
+            targets.all[first.target].2 = first.replicas;
+            external_scales = rest;
+        }
+        let replicas = targets.all[target].2;
         let written = observation.status_write().filter(|write| write.error.is_none());
         if let Some(write) = written {
             statuses.retain(|(hpa, _)| *hpa != &*observation.hpa);
@@ -124,8 +156,8 @@ pub(super) fn fold<'a>(
         }
         let status = statuses.iter().find(|(hpa, _)| *hpa == &*observation.hpa);
         let status = status.map(|(_, status)| *status);
-        let (number, replicas) = (index + 1, *replicas);
-        ticks.push(Tick { number, index, observation, before, replicas, status });
+        let number = index + 1;
+        ticks.push(Tick { number, index, observation, before, replicas, rescaled, status });
     }
     ticks
 }

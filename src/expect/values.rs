@@ -37,7 +37,7 @@ pub(super) fn wrong_at(tick: &Tick<'_>, expected: &Expectation) -> Option<Wrong>
         wrong.event(event, tick.observation);
     }
     if let Some(rescaled) = expected.rescaled
-        && rescaled != tick.rescaled()
+        && rescaled != tick.rescaled
     {
         wrong.rescaled(rescaled, tick);
     }

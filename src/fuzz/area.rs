@@ -25,13 +25,15 @@ pub enum Area {
     Custom,
     /// Several HPAs for one or several workloads.
     Several,
+    /// Actions in the middle of a reconcile.
+    Races,
     /// A day or more.
     Days,
 }
 
 impl Area {
     /// All areas.
-    pub const ALL: [Area; 10] = [
+    pub const ALL: [Area; 11] = [
         Area::Ratios,
         Area::Readiness,
         Area::Behavior,
@@ -41,6 +43,7 @@ impl Area {
         Area::Quantities,
         Area::Custom,
         Area::Several,
+        Area::Races,
         Area::Days,
     ];
 
@@ -57,6 +60,7 @@ impl Area {
             Area::Quantities => "quantities",
             Area::Custom => "custom",
             Area::Several => "several",
+            Area::Races => "races",
             Area::Days => "days",
         }
     }

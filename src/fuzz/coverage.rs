@@ -122,6 +122,7 @@ impl Coverage {
             BRANCHES,
             match why.branch {
                 Branch::NoScale => "NoScale",
+                Branch::Skipped => "Skipped",
                 Branch::Disabled => "Disabled",
                 Branch::AboveMax => "AboveMax",
                 Branch::BelowMin => "BelowMin",

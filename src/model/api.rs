@@ -30,6 +30,10 @@ pub struct Hpa {
     pub spec: Arc<HpaSpec>,
     /// The status that the controller wrote last.
     pub status: HpaStatus,
+    /// Stands for `metadata.uid`: an HPA that is created again has another one.
+    pub uid: u64,
+    /// `metadata.resourceVersion`: it increases with each change of the object.
+    pub resource_version: u64,
 }
 
 /// `autoscaling/v2` HorizontalPodAutoscalerSpec.
@@ -630,6 +634,9 @@ pub struct Scale {
     pub status_replicas: i32,
     /// `status.selector`, as text.
     pub selector: Arc<str>,
+    /// `metadata.resourceVersion` of the object: it increases with each change of its scale.
+    #[serde(skip)]
+    pub resource_version: u64,
 }
 
 /// An error response of the API server or of a metrics API.

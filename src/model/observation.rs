@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::api::{HpaSpec, HpaStatus, Text};
@@ -153,6 +154,55 @@ pub enum ControllerAction {
         /// The HPA's name.
         hpa: Arc<str>,
     },
+}
+
+/// A kind of request that a reconcile sends, by its name in the JSON of the protocol.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum Request {
+    /// GET of the scale subresource.
+    GetScale,
+    /// List of metrics.k8s.io pods.
+    ListPodMetrics,
+    /// A query of custom.metrics.k8s.io for a metric of pods.
+    PodsMetric,
+    /// A query of custom.metrics.k8s.io for a metric of one object.
+    ObjectMetric,
+    /// A query of external.metrics.k8s.io.
+    ExternalMetric,
+    /// PUT of the scale subresource.
+    UpdateScale,
+    /// PUT of the HPA's status.
+    UpdateStatus,
+}
+
+impl Request {
+    /// All kinds of requests.
+    pub const ALL: [Request; 7] = [
+        Request::GetScale,
+        Request::ListPodMetrics,
+        Request::PodsMetric,
+        Request::ObjectMetric,
+        Request::ExternalMetric,
+        Request::UpdateScale,
+        Request::UpdateStatus,
+    ];
+
+    /// The name in the JSON of the protocol.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Request::GetScale => "getScale",
+            Request::ListPodMetrics => "listPodMetrics",
+            Request::PodsMetric => "podsMetric",
+            Request::ObjectMetric => "objectMetric",
+            Request::ExternalMetric => "externalMetric",
+            Request::UpdateScale => "updateScale",
+            Request::UpdateStatus => "updateStatus",
+        }
+    }
 }
 
 /// The response to a query, or the message of an error.
@@ -412,6 +462,26 @@ impl ControllerAction {
         }
     }
 
+    /// The kind of request, if the action is one of a reconcile: not one that sends an event.
+    #[must_use]
+    pub fn request(&self) -> Option<Request> {
+        Some(match self {
+            ControllerAction::GetScale { .. } => Request::GetScale,
+            ControllerAction::ListPodMetrics { .. } => Request::ListPodMetrics,
+            ControllerAction::PodsMetric { .. } => Request::PodsMetric,
+            ControllerAction::ObjectMetric { .. } => Request::ObjectMetric,
+            ControllerAction::ExternalMetric { .. } => Request::ExternalMetric,
+            ControllerAction::UpdateScale(_) => Request::UpdateScale,
+            ControllerAction::UpdateStatus(_) => Request::UpdateStatus,
+            ControllerAction::Event(_)
+            | ControllerAction::SendEvent(_)
+            | ControllerAction::Error { .. }
+            | ControllerAction::ControllerMetric(_)
+            | ControllerAction::Reconcile { .. }
+            | ControllerAction::Reconciled { .. } => return None,
+        })
+    }
+
     /// Returns true if it is a query of the scale or of a metric.
     #[must_use]
     pub fn is_read(&self) -> bool {
@@ -549,6 +619,18 @@ impl Observation {
     pub fn in_other_namespaces(&self) -> impl Iterator<Item = (usize, &Arc<str>)> {
         let entries = self.actions.iter().enumerate();
         entries.filter_map(|(index, entry)| Some((index, entry.namespace.as_ref()?)))
+    }
+
+    /// The requests of the reconcile, in order: reads and writes.
+    pub fn requests(&self) -> impl Iterator<Item = &ControllerAction> + Clone {
+        self.actions().filter(|action| action.request().is_some())
+    }
+
+    /// The number of requests up to and including the n-th of a kind, if there are as many.
+    #[must_use]
+    pub fn requests_until(&self, kind: Request, nth: usize) -> Option<usize> {
+        let mut same = self.requests().enumerate().filter(|(_, it)| it.request() == Some(kind));
+        same.nth(nth.checked_sub(1)?).map(|(index, _)| index + 1)
     }
 
     /// Queries, in the order in which the controller made them.

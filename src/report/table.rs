@@ -9,7 +9,7 @@ use anstyle::Style;
 use super::layout::{Align, Columns, hanging};
 use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use super::{chart, counted, outcome, recommender};
-use crate::expect::{ExternalScale, Unmet};
+use crate::expect::{ExternalScale, Moment, Unmet};
 use crate::model::api::{Condition, HpaStatus};
 use crate::model::derivation::{Derivation, MetricDerivation, PodCounts, Source, Target};
 use crate::model::observation::Observation;
@@ -18,7 +18,7 @@ use crate::model::rules::Release;
 use crate::model::time::{Span, Time};
 use crate::run::{FreeRun, FreeTick};
 use crate::scenario::Scenario;
-use crate::scenario::resolved::Action;
+use crate::scenario::resolved::{Action, TimelineEvent};
 use crate::trace::{ApiAnswer, ApiOutcome};
 
 /// The minimum number of ticks to fold.
@@ -242,8 +242,9 @@ fn notes(scenario: &Scenario, run: &FreeRun) -> Vec<(usize, Time, String)> {
     // The initial replicas are not a change.
     let is_change =
         |it: &&ExternalScale| it.at > Time::ZERO || Some(it.replicas) != initial(it.target);
-    let scales = run.external_scales.iter().filter(is_change);
-    let scales = scales.map(|ExternalScale { at, target, replicas }| {
+    let between = |it: &&ExternalScale| it.moment == Moment::Before;
+    let scales = run.external_scales.iter().filter(is_change).filter(between);
+    let scales = scales.map(|ExternalScale { at, target, replicas, .. }| {
         let before = run.ticks.partition_point(|tick| tick.observation.at < *at);
         let target = scenario.other_targets.get(target.wrapping_sub(1));
         let target_name = target.map(|target| format!(" {}", target.name)).unwrap_or_default();
@@ -259,7 +260,13 @@ fn notes(scenario: &Scenario, run: &FreeRun) -> Vec<(usize, Time, String)> {
     let restarts =
         restarts.map(|(after, at)| (*after, *at, format!("{at}: the controller restarts")));
     let last_tick = run.trace.ticks.last().map_or(Time::ZERO, |tick| tick.at);
-    let events = scenario.timeline.iter().filter(|it| !has_own_row(&it.action)).flat_map(|it| {
+    let during = run.ticks.iter().enumerate().flat_map(|(index, tick)| {
+        let at = tick.observation.at;
+        let happenings = tick.derivation.happenings.iter();
+        happenings.map(move |happening| (index + 1, at, format!("{at}: {happening}")))
+    });
+    let between = |it: &&TimelineEvent| it.during.is_none() && !has_own_row(&it.action);
+    let events = scenario.timeline.iter().filter(between).flat_map(|it| {
         let name = it.action.name();
         let end = it.lasts.map(|span| it.at + span);
         let end = end.map(|end| (end, format!("{end}: {name} ends")));
@@ -268,7 +275,8 @@ fn notes(scenario: &Scenario, run: &FreeRun) -> Vec<(usize, Time, String)> {
     let events = events
         .filter(|(at, _)| *at <= last_tick)
         .map(|(at, text)| (run.ticks.partition_point(|tick| tick.observation.at < at), at, text));
-    let mut notes: Vec<_> = scales.chain(answers).chain(restarts).chain(events).collect();
+    let mut notes: Vec<_> =
+        scales.chain(during).chain(answers).chain(restarts).chain(events).collect();
     notes.sort_by_key(|(after, at, _)| (*after, *at));
     notes
 }

@@ -9,23 +9,24 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::during::{self, EventsDuring};
 use super::findings::Findings;
 use super::one_clock::{OneClock, VpaRun};
 use super::predicted::Predicted;
 use super::{KnownHit, Note, Outcome, Verdict};
 use crate::compare::{KnownDisagreement, Scope};
-use crate::engine::model::Simulation;
+use crate::engine::model::{Reconciled, Simulation};
 use crate::engine::sent_events::SentEvents;
 use crate::engine::{Engine, EngineError, Session, Step};
-use crate::expect::{self, ExternalScale, ScaleTargets};
+use crate::expect::{self, ExternalScale, Moment, ScaleTargets};
 use crate::model::derivation::Derivation;
 use crate::model::hpa::Decision;
 use crate::model::observation::{ApiOutcome, Observation};
 use crate::model::rules::{AmbiguousHpas, Release, Rules};
-use crate::model::time::Time;
+use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
 use crate::scenario::resolved::{Action, TimelineEvent};
-use crate::trace::{Stepped, Trace};
+use crate::trace::{ApiAnswer, Stepped, Trace};
 use crate::world::{Change, World};
 
 /// The number of steps that an engine gets ahead of its answers: enough to keep it busy, few enough
@@ -93,6 +94,8 @@ struct Lockstep<'a> {
     /// Changes of the HPA or the controller at `now` that are not applied yet. Each change takes
     /// full effect, including its reconciles, before the next one.
     events: VecDeque<Change>,
+    /// The events in the middle of reconciles that have not happened yet, by their index.
+    pending: Vec<usize>,
     external_scales: Vec<ExternalScale>,
     /// Why the scenario can't run to its end, if it can't.
     undetermined: Option<String>,
@@ -118,6 +121,7 @@ impl<'a> Lockstep<'a> {
             now,
             start: Vec::new(),
             events,
+            pending: during::pending(scenario),
             external_scales: Vec::new(),
             undetermined: None,
             has_random_parts: scenario.has_several_hpas()
@@ -141,13 +145,13 @@ impl<'a> Lockstep<'a> {
         for change in &step.apply {
             api.extend(self.simulation.apply(change, self.now));
         }
-        let decisions = self.reconciles(&mut step)?;
+        let decisions = self.reconciles(&mut step, &mut api)?;
         self.now = step.until;
         Some(Predicted { step, api, decisions })
     }
 
     fn next_step(&mut self) -> Option<Step> {
-        let mut step = Step { apply: Vec::new(), until: self.now };
+        let mut step = Step { until: self.now, ..Step::default() };
         if let Some(event) = self.events.pop_front() {
             if let Some(why) = self.collision(&event) {
                 self.undetermined = Some(why);
@@ -173,21 +177,40 @@ impl<'a> Lockstep<'a> {
         }
         let end = self.scenario.until;
         let next_event = self.world.next_api_event(self.now);
-        let next = next_event.into_iter().chain(self.simulation.next_sync()).min();
+        let next = next_event.into_iter().chain(self.simulation.next_sync());
+        let next = next.chain(self.next_change_for_caches()).min();
         next.filter(|at| *at <= end).or((self.now < end).then_some(end))
+    }
+
+    /// The next stop for a change of the world, if caches receive it later. It is applied a
+    /// nanosecond before its time, so that a reconcile at that time already sees its effects.
+    fn next_change_for_caches(&self) -> Option<Time> {
+        let at = self.world.next_change().filter(|_| self.scenario.has_cache_lag())?;
+        let before = at - Span(1);
+        Some(if before > self.now { before } else { at.max(self.now) })
     }
 
     /// The reconciles up to the end of a step, which is moved to the end of the last of them.
     /// Returns `None` if the scenario can't continue.
-    fn reconciles(&mut self, step: &mut Step) -> Option<Vec<Decision>> {
+    fn reconciles(&mut self, step: &mut Step, api: &mut Vec<ApiAnswer>) -> Option<Vec<Decision>> {
         let mut decisions: Vec<Decision> = Vec::new();
         while let Some(due) = self.simulation.next_sync().filter(|due| *due <= step.until) {
             // Each of several reconciles at one instant reads the writes of the previous one.
-            if let Some(Decision { observation, end, .. }) = decisions.last() {
-                self.simulation.commit(observation, *end);
+            if let Some(Decision { observation, end, committed, .. }) = decisions.last() {
+                self.simulation.commit(observation, *end, *committed);
             }
-            let decision = self.simulation.sync(due);
-            self.undetermined = self.why_undetermined(due, decision.as_ref());
+            let is_random = self.simulation.receives_when_due(due);
+            let decision = match self.pending.iter().any(|it| self.event(*it).at <= due) {
+                true => self.interrupted(due, &decisions, step, api),
+                false => self.simulation.sync(due),
+            };
+            self.undetermined = match is_random {
+                true => Some(format!(
+                    "the controller's caches receive a change at {due}, exactly when a reconcile \
+                     is due: their order is random; choose another lag"
+                )),
+                false => self.why_undetermined(due, decision.as_ref()),
+            };
             if self.undetermined.is_some() {
                 return None;
             }
@@ -197,6 +220,38 @@ impl<'a> Lockstep<'a> {
             }
         }
         Some(decisions)
+    }
+
+    fn event(&self, index: usize) -> &TimelineEvent {
+        &self.scenario.timeline[index]
+    }
+
+    /// Runs a reconcile in the middle of which events of the timeline can happen.
+    fn interrupted(
+        &mut self,
+        due: Time,
+        earlier: &[Decision],
+        step: &mut Step,
+        api: &mut Vec<ApiAnswer>,
+    ) -> Option<Decision> {
+        let hpa = self.scenario.hpas.first()?;
+        let mut events = EventsDuring {
+            scenario: self.scenario,
+            due,
+            target: self.simulation.target_of(&hpa.name).unwrap_or(0),
+            earlier,
+            world: &mut self.world,
+            pending: &mut self.pending,
+            external_scales: &mut self.external_scales,
+            step,
+            happenings: Vec::new(),
+        };
+        let next = &mut |decision: &Decision, before| events.next(decision, before);
+        let Reconciled { decision, answers } = self.simulation.sync_while(due, next);
+        api.extend(answers);
+        let mut decision = decision?;
+        decision.derivation.happenings = events.happenings;
+        Some(decision)
     }
 
     /// Why the scenario can't continue after the reconcile that was due at `due`, if it can't.
@@ -209,9 +264,12 @@ impl<'a> Lockstep<'a> {
                  actions"
             ));
         }
-        let end = decision?.end;
+        let decision = decision?;
+        let end = decision.end;
         // A reconcile that waits between attempts runs to its end without interruption.
-        if let Some(at) = self.overlap(due, end) {
+        if decision.committed == 0
+            && let Some(at) = self.overlap(due, end)
+        {
             return Some(format!(
                 "the action at {at}{} overlaps the reconcile of {due}, which waits until {end} \
                  before it retries its write of the scale, so the outcome is random; choose other \
@@ -258,7 +316,8 @@ impl<'a> Lockstep<'a> {
             return None;
         }
         let event = self.world.next_api_event(begin);
-        event.into_iter().chain(self.simulation.next_sync()).filter(|at| *at <= end).min()
+        let next = event.into_iter().chain(self.simulation.next_sync());
+        next.chain(self.simulation.next_late_change()).filter(|at| *at <= end).min()
     }
 
     fn changes(&mut self, at: Time) -> Vec<Change> {
@@ -284,7 +343,8 @@ impl<'a> Lockstep<'a> {
                     .filter(|it| self.scenario.target_of(it) == target)
                     .map(|event| event.at);
                 let at = actions.max().or(default);
-                let scale = at.map(|at| ExternalScale { at, target, replicas });
+                let moment = Moment::Before;
+                let scale = at.map(|at| ExternalScale { at, target, replicas, moment });
                 self.external_scales.extend(scale);
             }
         }
@@ -314,7 +374,8 @@ impl<'a> Lockstep<'a> {
         });
         let notes = notes.map(|what| is_about_reading(self.scenario.line, what));
         let notes = of_manifests.chain(notes);
-        notes.chain(self.world.unmatched_actions().map(without_effect)).collect()
+        let never = self.pending.iter().map(|index| during::never(self.event(*index)));
+        notes.chain(self.world.unmatched_actions().map(without_effect)).chain(never).collect()
     }
 
     /// The note for a scenario whose expectations are all for other releases.
@@ -324,9 +385,10 @@ impl<'a> Lockstep<'a> {
         })
     }
 
-    /// Applies the writes of an observed tick to the world.
-    fn apply_observed(&mut self, tick: &Observation, end: Time) {
-        if let Some((target, replicas)) = self.simulation.commit(tick, end) {
+    /// Applies the writes of an observed tick to the world, apart from its first requests, which
+    /// were applied when something happened in the middle of it.
+    fn apply_observed(&mut self, tick: &Observation, end: Time, committed: usize) {
+        if let Some((target, replicas)) = self.simulation.commit(tick, end, committed) {
             self.world.scaled(tick.end(), target, replicas);
         }
     }
@@ -377,10 +439,10 @@ pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> Fre
             ticks: observed.clone(),
         });
         for (decision, observation) in predicted.decisions.into_iter().zip(observed) {
-            let Decision { derivation, end, .. } = decision;
+            let Decision { derivation, end, committed, .. } = decision;
             let target = run.target_of(&observation);
             let replicas_before = run.world.replicas(target);
-            run.apply_observed(&observation, end);
+            run.apply_observed(&observation, end, committed);
             let replicas_after = run.world.replicas(target);
             ticks.push(FreeTick {
                 observation,
@@ -582,7 +644,7 @@ fn ahead<'k>(
         let done = predicted.is_none();
         if let Some(predicted) = predicted {
             for decision in &predicted.decisions {
-                run.apply_observed(&decision.observation, decision.end);
+                run.apply_observed(&decision.observation, decision.end, decision.committed);
             }
             session.send(&predicted.step)?;
             under_way.push_back(predicted);
@@ -648,8 +710,9 @@ fn step_by_step<'k>(
             }
         }
         for (index, tick) in stepped.ticks.iter().enumerate() {
-            let end = predicted.decisions.get(index).map_or(tick.at, |decision| decision.end);
-            run.apply_observed(tick, end);
+            let decision = predicted.decisions.get(index);
+            let end = decision.map_or(tick.at, |decision| decision.end);
+            run.apply_observed(tick, end, decision.map_or(0, |decision| decision.committed));
         }
         predicted.decisions.iter().for_each(&mut *watch);
         findings.compare(&predicted, stepped, scope);

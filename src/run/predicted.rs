@@ -22,6 +22,6 @@ impl Predicted {
 impl Predicted {
     /// The reconciles until `until` that require no further change.
     pub(super) fn reconciles(until: crate::model::time::Time, decisions: Vec<Decision>) -> Self {
-        Predicted { step: Step { apply: Vec::new(), until }, api: Vec::new(), decisions }
+        Predicted { step: Step { until, ..Step::default() }, api: Vec::new(), decisions }
     }
 }

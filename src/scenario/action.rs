@@ -23,6 +23,7 @@ use super::podset::PodSet;
 use super::text::{As, Form, Instant, Malformed, PositiveDuration, malformed, text_only};
 use super::workload::Container;
 use crate::model::api::ApiError;
+use crate::model::observation::Request;
 use crate::model::time::{Span, Time};
 
 /// An event: `at`, optionally `for`, and exactly one action.
@@ -33,6 +34,10 @@ pub struct TimelineEvent {
     /// The time since the start.
     #[serde(with = "As::<Instant>")]
     pub at: Time,
+    /// The request of the controller after which it happens, in the middle of a reconcile.
+    /// Default: it happens between reconciles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub during: Option<DuringReconcile>,
     /// The duration. Default: until the end of the scenario.
     #[serde(
         rename = "for",
@@ -107,6 +112,9 @@ pub enum Action {
     UpdateScaleError(#[serde(with = "ErrorAnswer")] ApiError),
     /// Writes of the HPA's status fail.
     UpdateStatusError(#[serde(with = "ErrorAnswer")] ApiError),
+    /// The controller's caches of HPAs and pods receive changes later by this duration. Requests to
+    /// the API server see the present state.
+    CacheLag(#[serde(with = "As::<PositiveDuration>")] Span),
     /// The pod template changes: all pods are replaced, a few at a time.
     #[schemars(extend("for" = false))]
     RollingUpdate(RollingUpdate),
@@ -182,7 +190,8 @@ impl Action {
             | Action::MetricEmpty(_) => ActionScope::MetricsApis,
             Action::GetScaleError(_)
             | Action::UpdateScaleError(_)
-            | Action::UpdateStatusError(_) => ActionScope::ApiServer,
+            | Action::UpdateStatusError(_)
+            | Action::CacheLag(_) => ActionScope::ApiServer,
             Action::RollingUpdate(_) | Action::TargetDeleted(_) | Action::Scale(_) => {
                 ActionScope::Target
             }
@@ -229,6 +238,12 @@ impl Action {
         matches!(self.scope(), ActionScope::Hpa | ActionScope::Controller)
     }
 
+    /// Returns true if the action sets the replicas of a target.
+    #[must_use]
+    pub fn sets_replicas(&self) -> bool {
+        matches!(self, Action::Scale(_))
+    }
+
     /// Returns true if the action only changes the responses of the metrics APIs.
     #[must_use]
     pub fn changes_only_metrics(&self) -> bool {
@@ -236,11 +251,76 @@ impl Action {
     }
 }
 
+/// As in a scenario file, in one line and without punctuation: `podsUnready 0-2`.
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fields = serde_json::to_value(self).unwrap_or_default();
+        let field = fields.as_object().and_then(|fields| fields.iter().next());
+        let Some((name, value)) = field else { return Ok(()) };
+        f.write_str(name)?;
+        match value {
+            Value::String(text) => write!(f, " {text}"),
+            Value::Object(fields) if fields.is_empty() => Ok(()),
+            other => {
+                let text = other.to_string().replace('"', "");
+                write!(f, " {}", text.replace(':', ": ").replace(',', ", "))
+            }
+        }
+    }
+}
+
 impl TimelineEvent {
     /// An event without a duration.
     #[must_use]
     pub fn new(at: Time, action: Action) -> TimelineEvent {
-        TimelineEvent { at, lasts: None, hpa: None, target: None, new_pods: false, action, line: 0 }
+        TimelineEvent {
+            at,
+            during: None,
+            lasts: None,
+            hpa: None,
+            target: None,
+            new_pods: false,
+            action,
+            line: 0,
+        }
+    }
+}
+
+/// A moment in the middle of a reconcile: right after the response to a request of the controller,
+/// before its next request. It is in the first reconcile from `at` on that sends the request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "a request of the controller, for instance {after: getScale}")]
+pub struct DuringReconcile {
+    /// The kind of request.
+    pub after: Request,
+    /// The number of the request among those of its kind in the reconcile, from 1. Default: 1.
+    #[serde(default = "first", skip_serializing_if = "is_first")]
+    #[schemars(range(min = 1))]
+    pub nth: u32,
+}
+
+fn first() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "required by serde")]
+fn is_first(nth: &u32) -> bool {
+    *nth == 1
+}
+
+/// `updateScale`, or `the 2nd updateScale`.
+impl fmt::Display for DuringReconcile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.after.name();
+        let suffix = match (self.nth % 10, self.nth % 100) {
+            _ if self.nth == 1 => return f.write_str(name),
+            (1, tens) if tens != 11 => "st",
+            (2, tens) if tens != 12 => "nd",
+            (3, tens) if tens != 13 => "rd",
+            _ => "th",
+        };
+        write!(f, "the {}{suffix} {name}", self.nth)
     }
 }
 
@@ -252,7 +332,7 @@ impl From<Action> for TimelineEvent {
 }
 
 /// The fields of an event apart from its action.
-pub(super) const EVENT_FIELDS: [&str; 5] = ["at", "for", "hpa", "target", "newPods"];
+pub(super) const EVENT_FIELDS: [&str; 6] = ["at", "during", "for", "hpa", "target", "newPods"];
 
 /// All fields of an event: [`EVENT_FIELDS`], and the names of the actions.
 static FIELDS: LazyLock<Vec<&str>> = LazyLock::new(|| {
@@ -349,6 +429,7 @@ fn event<'de, A: MapAccess<'de>>(mut map: A) -> Result<TimelineEvent, A::Error> 
         match name.as_str() {
             "at" => at = Some(map.next_value::<At>()?.0),
             "for" => event.lasts = map.next_value::<For>()?.0,
+            "during" => event.during = Some(map.next_value()?),
             "hpa" => event.hpa = map.next_value()?,
             "target" => event.target = map.next_value()?,
             "newPods" => event.new_pods = map.next_value()?,

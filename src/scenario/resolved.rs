@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use super::action::{
-    Action, ActionScope, ContainerOfPods, Empty, MetricError, MetricOfPods, ResourceOfPods,
-    RollingUpdate, Share, Surge, TimelineEvent,
+    Action, ActionScope, ContainerOfPods, DuringReconcile, Empty, MetricError, MetricOfPods,
+    ResourceOfPods, RollingUpdate, Share, Surge, TimelineEvent,
 };
 pub use super::autoscaler::Autoscaler;
 pub use super::entries::Entries;
@@ -165,6 +165,18 @@ impl Scenario {
         let named =
             |name: &Arc<str>| self.other_targets.iter().position(|target| target.name == *name);
         event.target.as_ref().and_then(named).map_or(0, |other| other + 1)
+    }
+
+    /// Returns true if something happens in the middle of a reconcile.
+    #[must_use]
+    pub fn interrupts_reconciles(&self) -> bool {
+        self.timeline.iter().any(|event| event.during.is_some())
+    }
+
+    /// Returns true if the controller's caches can lag behind the cluster.
+    #[must_use]
+    pub fn has_cache_lag(&self) -> bool {
+        self.timeline.iter().any(|event| matches!(event.action, Action::CacheLag(_)))
     }
 
     /// Returns true if several reconciles may be due, or in progress, at the same time.

@@ -84,7 +84,7 @@ impl Scenario {
             event.lasts.iter_mut().for_each(|span| speed.span(span));
             match &mut event.action {
                 Action::EditHpa(patch) => speed.patch(patch)?,
-                Action::MetricsSlow(span) => speed.span(span),
+                Action::MetricsSlow(span) | Action::CacheLag(span) => speed.span(span),
                 _ => {}
             }
         }

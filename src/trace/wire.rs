@@ -8,11 +8,17 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{ApiAnswer, ApiOutcome, Stepped};
-use crate::model::observation::{ControllerAction, Event, Observation, SentEvent, StatusWrite};
+use crate::model::observation::{
+    ControllerAction, Event, Observation, Request, SentEvent, StatusWrite,
+};
 use crate::model::time::{Time, rfc3339};
 
 /// The version of the protocol that this program speaks.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
+
+/// The oldest version of the protocol that an engine may speak: without changes in the middle of
+/// reconciles.
+pub const OLDEST_PROTOCOL: u32 = 2;
 
 /// A line that an engine writes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -96,6 +102,21 @@ pub struct Log {
     /// The HPA of the next actions, if the log names it.
     current: Option<Arc<str>>,
     last: Option<Last>,
+    /// The requests of the step at which changes were applied.
+    answered: Vec<Answered>,
+}
+
+/// The changes of HPAs that were applied at one time: right after a request of the step.
+#[derive(Clone, Copy, Debug)]
+pub struct Answered {
+    /// The kind of request.
+    pub after: Request,
+    /// The number of the request among all of its kind that are still to come.
+    pub number: usize,
+    /// The number of changes of HPAs, each of which has an answer.
+    pub answers: usize,
+    /// The time of the request, once it was sent.
+    pub at: Option<Time>,
 }
 
 impl Log {
@@ -117,20 +138,34 @@ impl Log {
             open: Vec::new(),
             current: None,
             last: None,
+            answered: Vec::new(),
         }
     }
 
-    /// Reads an engine's answer to a step whose changes were applied at `applied`.
+    /// Reads an engine's answer to a step whose changes were applied at `applied`, or `during` its
+    /// reconciles.
     ///
     /// # Errors
     /// A message for users, if the entries of the log belong to no reconcile of the scenario.
-    pub fn stepped(&mut self, answer: SteppedJson, applied: Time) -> Result<Stepped, String> {
-        let api = answer.api.into_iter();
-        let api = api.map(|outcome| ApiAnswer { at: applied, outcome }).collect();
+    pub fn stepped(
+        &mut self,
+        answer: SteppedJson,
+        applied: Time,
+        during: Vec<Answered>,
+    ) -> Result<Stepped, String> {
         self.last = None;
+        self.answered = during;
         for entry in answer.log {
             self.entry(entry)?;
         }
+        let later: usize = self.answered.iter().map(|it| it.answers).sum();
+        let before = answer.api.len().saturating_sub(later);
+        let during = self.answered.iter();
+        let during =
+            during.flat_map(|it| std::iter::repeat_n(it.at.unwrap_or(applied), it.answers));
+        let times = std::iter::repeat_n(applied, before).chain(during);
+        let answers = answer.api.into_iter().zip(times);
+        let api = answers.map(|(outcome, at)| ApiAnswer { at, outcome }).collect();
         let mut ticks = std::mem::take(&mut self.ticks);
         if let [only] = self.hpas.as_slice() {
             // A reconcile without a status write or an event does not name its HPA.
@@ -145,6 +180,12 @@ impl Log {
         let LogEntry { at, namespace, mut action } = entry;
         if namespace.is_none() && action.is_request() {
             return Err(format!("the entry {} at {at} has no namespace", action.name()));
+        }
+        for answered in self.answered.iter_mut().filter(|it| action.request() == Some(it.after)) {
+            answered.number = answered.number.saturating_sub(1);
+            if answered.number == 0 {
+                answered.at.get_or_insert(at);
+            }
         }
         let elsewhere = namespace.filter(|namespace| *namespace != self.namespace);
         if let ControllerAction::UpdateStatus(write) = &mut action {
@@ -261,7 +302,7 @@ mod tests {
         let step = |text: &str| {
             let mut log =
                 Log::new(Time::ZERO, "default".into(), [Arc::from("web")].into_iter(), false);
-            log.stepped(serde_json::from_str(text).unwrap(), Time::ZERO)
+            log.stepped(serde_json::from_str(text).unwrap(), Time::ZERO, Vec::new())
         };
         let ticks = step(answer).unwrap().ticks;
         let [tick] = ticks.as_slice() else { panic!("not one tick: {ticks:?}") };
@@ -282,7 +323,10 @@ mod tests {
             {"at":0,"event":{"hpa":"web","type":"Warning","reason":"FailedGetScale","message":""}},
             {"at":0,"error":{"message":"no"}},{"at":0,"reconciled":{"hpa":"web"}}]}"#;
         let mut log = Log::new(Time::ZERO, "default".into(), [Arc::from("web")].into_iter(), true);
-        let ticks = log.stepped(serde_json::from_str(answer).unwrap(), Time::ZERO).unwrap().ticks;
+        let ticks = log
+            .stepped(serde_json::from_str(answer).unwrap(), Time::ZERO, Vec::new())
+            .unwrap()
+            .ticks;
         let [tick] = ticks.as_slice() else { panic!("not one tick: {ticks:?}") };
         assert_eq!((tick.events().count(), tick.errors().count()), (1, 1));
     }

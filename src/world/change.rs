@@ -258,4 +258,8 @@ pub struct Faults {
     /// immediate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_metrics: Option<Span>,
+    /// How late the controller's caches of HPAs and pods receive changes, in nanoseconds. Absent:
+    /// they receive them immediately.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_lag: Option<Span>,
 }

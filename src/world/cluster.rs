@@ -30,6 +30,8 @@ pub struct Cluster {
     window: Span,
     /// By resource with its group, then by name.
     scales: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Scale>>,
+    /// The resource version of the scale that changed last.
+    scale_version: u64,
     custom_metrics: CustomMetrics,
     faults: Faults,
     hpas: Hpas,
@@ -173,7 +175,18 @@ impl Cluster {
     /// Stores successfully written replicas. Returns false if the object does not exist.
     pub fn write_scale(&mut self, resource: &str, name: &str, replicas: i32) -> bool {
         let scale = self.scales.get_mut(resource).and_then(|names| names.get_mut(name));
-        scale.map(|scale| scale.replicas = replicas).is_some()
+        let Some(scale) = scale else { return false };
+        if scale.replicas != replicas {
+            self.scale_version += 1;
+            (scale.replicas, scale.resource_version) = (replicas, self.scale_version);
+        }
+        true
+    }
+
+    /// The resource version of a target, if it exists.
+    #[must_use]
+    pub fn scale_version(&self, resource: &str, name: &str) -> Option<u64> {
+        Some(self.scales.get(resource)?.get(name)?.resource_version)
     }
 
     /// The requests that fail now.
@@ -194,6 +207,17 @@ impl Cluster {
         self.hpas.edits()
     }
 
+    /// The resource version of the last change of an HPA.
+    #[must_use]
+    pub fn hpa_version(&self) -> u64 {
+        self.hpas.version()
+    }
+
+    /// Gives an HPA a new resource version: it is stored in another form.
+    pub fn touch_hpa(&mut self, name: &str) {
+        self.hpas.touch(name);
+    }
+
     /// All HPAs, sorted by name.
     pub fn hpas(&self) -> impl Iterator<Item = &Hpa> {
         self.hpas.iter()
@@ -209,6 +233,9 @@ impl Cluster {
         }
         let changed = hpa.status != status;
         hpa.status = status;
+        if changed {
+            self.hpas.touch(name);
+        }
         changed
     }
 
@@ -220,13 +247,18 @@ impl Cluster {
 
     fn set_scale(&mut self, target: &ScaleTarget) {
         let names = self.scales.entry(target.resource.clone()).or_default();
-        let replicas = names.get(&target.name).map_or(0, |scale| scale.replicas);
-        let scale = Scale {
-            replicas: target.replicas.unwrap_or(replicas),
+        let before = names.get(&target.name);
+        let mut scale = Scale {
+            replicas: target.replicas.or(before.map(|scale| scale.replicas)).unwrap_or(0),
             status_replicas: target.status_replicas,
             selector: target.selector.clone(),
+            resource_version: before.map_or(0, |scale| scale.resource_version),
         };
-        names.insert(target.name.clone(), scale);
+        if before != Some(&scale) {
+            self.scale_version += 1;
+            scale.resource_version = self.scale_version;
+            names.insert(target.name.clone(), scale);
+        }
     }
 
     fn template(&self, name: &Arc<str>) -> Result<&(Labels, Arc<PodSpec>), UnknownTemplate> {

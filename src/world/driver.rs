@@ -41,7 +41,7 @@ impl World {
         let first = (0..scenario.hpas.len()).map(|index| (Time::ZERO, ApiEvent::First(index)));
         let timeline = scenario.timeline.iter().enumerate();
         let later = timeline
-            .filter(|(_, event)| event.action.is_api_event())
+            .filter(|(_, event)| event.action.is_api_event() && event.during.is_none())
             .map(|(index, event)| (event.at, ApiEvent::Timeline(index)));
         World {
             simulation: WorldSimulation::new(scenario),
@@ -60,6 +60,12 @@ impl World {
     pub fn next_api_event(&self, after: Time) -> Option<Time> {
         let next = self.api.partition_point(|(at, _)| *at <= after);
         self.api.get(next).map(|(at, _)| *at)
+    }
+
+    /// The time of the next event of the world: an action begins or ends, or a pod changes.
+    #[must_use]
+    pub fn next_change(&self) -> Option<Time> {
+        self.simulation.next_instant()
     }
 
     /// The changes since the last call, for a reconcile at `at`, including the events at `at`. Time
@@ -150,6 +156,19 @@ impl World {
             });
             self.next_api += 1;
         }
+        changes
+    }
+
+    /// The changes since the last call when an event of the timeline happens at `at`, in the middle
+    /// of a reconcile. The event is given by its index.
+    pub fn happens(&mut self, index: usize, at: Time) -> Vec<Change> {
+        let scenario = self.simulation.scenario.clone();
+        let event = &scenario.timeline[index];
+        if !event.action.is_api_event() {
+            self.simulation.happens(index, at);
+        }
+        let mut changes = self.advance(at);
+        changes.extend(api_change(&scenario, event));
         changes
     }
 

@@ -26,6 +26,8 @@ pub(super) struct Hpas {
     metadata: BTreeMap<Arc<str>, Value>,
     /// The number of edits that changed an HPA, including edits of labels or annotations only.
     edits: u64,
+    /// The resource version of the last change.
+    version: u64,
 }
 
 impl Default for Hpas {
@@ -36,7 +38,13 @@ impl Default for Hpas {
 
 impl Hpas {
     pub(super) fn new(generations: bool) -> Hpas {
-        Hpas { generations, stored: BTreeMap::new(), metadata: BTreeMap::new(), edits: 0 }
+        Hpas {
+            generations,
+            stored: BTreeMap::new(),
+            metadata: BTreeMap::new(),
+            edits: 0,
+            version: 1,
+        }
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Hpa> {
@@ -67,12 +75,15 @@ impl Hpas {
             Ok(spec) => spec,
             Err(message) => return refused(&name, message),
         };
+        let version = self.next_version();
         let hpa = Hpa {
             namespace: metadata("namespace").unwrap_or("default").into(),
             name: name.clone(),
             generation: i64::from(self.generations),
             spec: Arc::new(spec),
             status: HpaStatus::default(),
+            uid: version,
+            resource_version: version,
         };
         let outcome = stored(&hpa);
         self.metadata.insert(name.clone(), editable(manifest));
@@ -88,6 +99,7 @@ impl Hpas {
         patch: &Value,
         admission: Admission<'_>,
     ) -> ApiOutcome {
+        let (edits, version) = (self.edits, self.version + 1);
         let Some(hpa) = self.stored.get_mut(name) else {
             return refused(name, message(name, "not found"));
         };
@@ -117,7 +129,29 @@ impl Hpas {
             self.edits += 1;
         }
         *metadata = edited;
+        if self.edits != edits {
+            (self.version, hpa.resource_version) = (version, version);
+        }
         stored(hpa)
+    }
+
+    /// A resource version that is later than all others.
+    pub(super) fn next_version(&mut self) -> u64 {
+        self.version += 1;
+        self.version
+    }
+
+    /// The resource version of the last change.
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Gives an HPA a new resource version.
+    pub(super) fn touch(&mut self, name: &str) {
+        let version = self.version + 1;
+        if let Some(hpa) = self.stored.get_mut(name) {
+            (self.version, hpa.resource_version) = (version, version);
+        }
     }
 
     /// The number of edits that changed an HPA, including edits of labels or annotations only.
@@ -127,7 +161,10 @@ impl Hpas {
 
     pub(super) fn delete(&mut self, name: &Arc<str>) -> ApiOutcome {
         match self.stored.remove(name) {
-            Some(_) => ApiOutcome::Deleted { name: name.clone() },
+            Some(_) => {
+                self.version += 1;
+                ApiOutcome::Deleted { name: name.clone() }
+            }
             None => refused(name, message(name, "not found")),
         }
     }

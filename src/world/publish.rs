@@ -449,6 +449,7 @@ fn faults(simulation: &WorldSimulation) -> Faults {
             Action::UpdateScaleError(error) => faults.update_scale = Some(error.clone()),
             Action::UpdateStatusError(error) => faults.update_status = Some(error.clone()),
             Action::MetricsSlow(span) => faults.slow_metrics = Some(*span),
+            Action::CacheLag(span) => faults.cache_lag = Some(*span),
             _ => {}
         }
     }

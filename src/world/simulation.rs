@@ -257,7 +257,7 @@ impl WorldSimulation {
         self.now = self.now.max(at);
     }
 
-    fn next_instant(&self) -> Option<Time> {
+    pub(super) fn next_instant(&self) -> Option<Time> {
         let event = self.scenario.timeline.get(self.schedule.next_event).map(|next| next.at);
         self.schedule.next_due().into_iter().chain(event).min()
     }
@@ -272,18 +272,33 @@ impl WorldSimulation {
             }
             let index = self.schedule.next_event;
             self.schedule.next_event += 1;
-            stale |= matches!(event.action, Action::MetricsStale(_));
-            self.begin(index, event);
-            if let Some(span) = event.lasts.filter(|_| event.action.can_end()) {
-                self.schedule.push(event.at + span, ScheduledEvent::End(index));
+            if event.during.is_none() {
+                stale |= matches!(event.action, Action::MetricsStale(_));
+                self.begin(index, event);
             }
         }
         stale
     }
 
+    /// Begins an event of the timeline, by its index, in the middle of a reconcile.
+    pub(super) fn happens(&mut self, index: usize, at: Time) {
+        self.run_until(at);
+        let scenario = self.scenario.clone();
+        let event = &scenario.timeline[index];
+        self.begin(index, event);
+        self.follow();
+        self.act_and_follow();
+        if matches!(event.action, Action::MetricsStale(_)) {
+            self.freeze(at);
+        }
+    }
+
     /// Begins an event of the timeline, by its index.
     fn begin(&mut self, index: usize, event: &TimelineEvent) {
         let (now, termination) = (self.now, self.scenario.workload.termination);
+        if let Some(span) = event.lasts.filter(|_| event.action.can_end()) {
+            self.schedule.push(now + span, ScheduledEvent::End(index));
+        }
         match &event.action {
             Action::PodsStuckTerminating(set) => self.apply_to_pods(index, set, |pod| {
                 pod.holds.push(index);

@@ -51,11 +51,9 @@ var strictJSON, encodeShown = func() (runtime.Decoder, runtime.Encoder) {
 }()
 
 func newHPAAPI(namespace string) *hpaAPI {
-	return &hpaAPI{
-		namespace: namespace,
-		table:     newTable[*clientHPA](),
-		stored:    map[string]storedHPA{},
-	}
+	table := newTable[*clientHPA]()
+	table.apart = true
+	return &hpaAPI{namespace: namespace, table: table, stored: map[string]storedHPA{}}
 }
 
 // context is the context of a request in a version.
@@ -169,8 +167,7 @@ func (a *hpaAPI) update(strategy rest.RESTUpdateStrategy, subresource string,
 ) (*clientHPA, error) {
 	current, _ := a.table.get(a.namespace, hpa.Name)
 	if hpa.ResourceVersion != "" && hpa.ResourceVersion != current.ResourceVersion {
-		return nil, apierrors.NewConflict(hpaResource, hpa.Name, errors.New("the object has been "+
-			"modified; please apply your changes to the latest version and try again"))
+		return nil, apierrors.NewConflict(hpaResource, hpa.Name, errOutdated)
 	}
 	ctx := a.context(shownVersion.Version, subresource)
 	old.internal.ResourceVersion = current.ResourceVersion

@@ -3,6 +3,7 @@
 package virtual
 
 import (
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -20,6 +21,17 @@ var unreadScales = map[string]schema.GroupResource{
 }
 
 var unwrittenScales = unreadScales
+
+// outdatedScale is the API server's error for a write of a scale that was read before the object
+// changed. The handler of ReplicationControllers turns every error of its storage into a conflict.
+func outdatedScale(resource schema.GroupResource, name string) error {
+	if resource.Resource != "replicationcontrollers" {
+		return apierrors.NewConflict(resource, name, errOutdated)
+	}
+	stored := schema.GroupResource{Resource: resource.Resource}
+	resource.Resource += "/scale"
+	return apierrors.NewConflict(resource, name, apierrors.NewConflict(stored, name, errOutdated))
+}
 
 // scaleGroup is the API group of scales.
 const scaleGroup = "extensions"
@@ -47,7 +59,9 @@ func (s extensionsScales) Get(kind, name string) (*extensionsScale, error) {
 		return nil, err
 	}
 	scale := &extensionsScale{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.namespace},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: s.namespace, ResourceVersion: row.resourceVersion(),
+		},
 	}
 	scale.Spec.Replicas = row.replicas
 	scale.Status.Replicas = row.statusReplicas
@@ -60,7 +74,7 @@ func (s extensionsScales) Update(kind string, scale *extensionsScale) (*extensio
 	return scale, s.cluster.writeScale(extensionsResource(kind), entry{
 		namespace: s.namespace, name: scale.Name, replicas: scale.Spec.Replicas,
 		statusReplicas: scale.Status.Replicas, selector: scale.Status.TargetSelector,
-	})
+	}, scale.ResourceVersion)
 }
 
 // extensionsResource is the resource that the client derives from a kind.

@@ -119,11 +119,11 @@ func (p pods) list(text string) (*PodList, error) {
 // readScale is a GET of the scale subresource of a resource.
 func (c *cluster) readScale(
 	namespace string, resource schema.GroupResource, name string,
-) (*scaleRow, error) {
+) (scaleRow, error) {
 	e := entry{kind: getScale, namespace: namespace, resource: resource.String(), name: name}
 	defer func() { c.observed.record(e) }()
 	if e.err = c.faults.getScale.statusError(); e.err != nil {
-		return nil, e.err
+		return scaleRow{}, e.err
 	}
 	row, err := c.in(namespace).scaleRow(resource, name)
 	if err == errMissing {
@@ -131,10 +131,11 @@ func (c *cluster) readScale(
 	}
 	if err != nil {
 		e.err = err
-		return nil, err
+		return scaleRow{}, err
 	}
 	e.replicas, e.statusReplicas = row.replicas, row.statusReplicas
-	return row, nil
+	// The scale may change before the controller reads the response.
+	return *row, nil
 }
 
 // noSuchPath is the API server's response to a request for an unknown subresource: see
@@ -158,8 +159,13 @@ func missingScale(
 	return apierrors.NewNotFound(resource, name)
 }
 
-// writeScale is a PUT of the scale subresource of a resource: e has the object that is sent.
-func (c *cluster) writeScale(resource schema.GroupResource, e entry) error {
+// errOutdated is the reason of a conflict: see OptimisticLockErrorMsg of the API server.
+var errOutdated = errors.New(
+	"the object has been modified; please apply your changes to the latest version and try again")
+
+// writeScale is a PUT of the scale subresource of a resource: e has the object that is sent, apart
+// from its resource version.
+func (c *cluster) writeScale(resource schema.GroupResource, e entry, version string) error {
 	c.turns.awaitRetry()
 	e.kind, e.resource, e.apiVersion = updateScale, resource.String(), scaleVersion.String()
 	name, replicas := e.name, e.replicas
@@ -177,11 +183,14 @@ func (c *cluster) writeScale(resource schema.GroupResource, e entry) error {
 	if err == nil {
 		err = c.validateScale(name, replicas)
 	}
+	if err == nil && version != "" && version != row.resourceVersion() {
+		err = outdatedScale(resource, name)
+	}
 	if err != nil {
 		e.err = err
 		return err
 	}
-	row.replicas = replicas
+	c.storeScale(row, scaleFields{replicas, row.statusReplicas, row.selector})
 	return nil
 }
 

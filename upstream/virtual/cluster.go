@@ -3,6 +3,7 @@ package virtual
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,6 +23,7 @@ type cluster struct {
 	withoutScale map[schema.GroupResource]bool // known kinds without a scale
 	faults       faults
 	turns        *turns // the queue of serialized workers, or nil
+	scaleVersion int64  // the resource version of the scale that was written last
 	sentEvents   bool   // whether requests that write events are answered and observed
 	eventVersion int    // the resource version of the last event
 }
@@ -46,9 +48,26 @@ type scaleKey struct {
 	name     string
 }
 
+// scaleRow is the scale of an object. The object has a new resource version when its scale changes.
 type scaleRow struct {
+	scaleFields
+	version int64
+}
+
+type scaleFields struct {
 	replicas, statusReplicas int32
 	selector                 string
+}
+
+// resourceVersion is the resource version of the object.
+func (r *scaleRow) resourceVersion() string { return strconv.FormatInt(r.version, 10) }
+
+// storeScale changes the scale of an object. Like the API server, it drops a write without a change.
+func (c *cluster) storeScale(row *scaleRow, fields scaleFields) {
+	if row.version == 0 || row.scaleFields != fields {
+		c.scaleVersion++
+		row.scaleFields, row.version = fields, c.scaleVersion
+	}
 }
 
 func newCluster(namespace string, o *observed) *cluster {
@@ -119,6 +138,8 @@ func (c *namespaced) apply(change *change) error {
 		return c.setTemplate(change.podTemplate)
 	case change.faults != nil:
 		c.faults = *change.faults
+		c.hpas.table.setLag(c.faults.cacheLag)
+		c.pods.setLag(c.faults.cacheLag)
 	default:
 		return errors.New("an empty change")
 	}
@@ -135,10 +156,11 @@ func (c *namespaced) setScale(s *setScale) error {
 		row = &scaleRow{}
 		c.scales[key] = row
 	}
+	replicas := row.replicas
 	if s.replicas != nil {
-		row.replicas = *s.replicas
+		replicas = *s.replicas
 	}
-	row.statusReplicas, row.selector = s.statusReplicas, s.selector
+	c.storeScale(row, scaleFields{replicas, s.statusReplicas, s.selector})
 	return nil
 }
 

@@ -64,9 +64,11 @@ type entry struct {
 type observed struct {
 	mu      sync.Mutex
 	byTurns bool // events are recorded before the next reconcile begins
-	epoch   time.Time
-	entries []entry
-	events  int // entries of events, as recorded or sent
+	// Called after each request, if workers are serialized.
+	requested func(entryKind)
+	epoch     time.Time
+	entries   []entry
+	events    int // entries of events, as recorded or sent
 	// Whether there are entries since the controller's metrics were last read, and whether time has
 	// passed between them; and, if workers are serialized, the changes of metrics by reconciles in
 	// progress.
@@ -89,6 +91,9 @@ func (o *observed) record(e entry) {
 	o.entries = append(o.entries, e)
 	o.unread = true
 	o.mu.Unlock()
+	if o.requested != nil && e.kind <= updateStatus {
+		o.requested(e.kind)
+	}
 }
 
 // recordSeries records the changes of the controller's own metrics in a reconcile that has ended. A

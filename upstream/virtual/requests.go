@@ -38,8 +38,17 @@ type target struct {
 }
 
 type stepRequest struct {
-	apply []change
-	until time.Duration
+	apply  []change
+	during []duringRequest
+	until  time.Duration
+}
+
+// duringRequest is a list of changes in the middle of a reconcile: right after the response to the
+// request with this number among the requests of its kind in the step.
+type duringRequest struct {
+	after  entryKind
+	number int
+	apply  []change
 }
 
 // change is world::Change of the Rust source: exactly one of the fields is set.
@@ -107,6 +116,7 @@ type podReady struct {
 type faults struct {
 	listPodMetrics, getScale, updateScale, updateStatus *apiError
 	slowMetrics                                         time.Duration
+	cacheLag                                            time.Duration // of the controller's caches
 }
 
 type apiError struct {
@@ -223,6 +233,8 @@ func (r *reader) step() *stepRequest {
 		switch key {
 		case "apply":
 			r.array(func() { q.apply = append(q.apply, r.change()) })
+		case "during":
+			r.array(func() { q.during = append(q.during, r.during()) })
 		case "until":
 			q.until = r.duration()
 		default:
@@ -230,6 +242,37 @@ func (r *reader) step() *stepRequest {
 		}
 	})
 	return q
+}
+
+// requestKinds are the names of the requests in the log that changes can follow.
+var requestKinds = map[string]entryKind{
+	"getScale":       getScale,
+	"listPodMetrics": listPodMetrics,
+	"podsMetric":     podsMetric,
+	"objectMetric":   objectMetric,
+	"externalMetric": externalMetric,
+	"updateScale":    updateScale,
+	"updateStatus":   updateStatus,
+}
+
+func (r *reader) during() duringRequest {
+	var d duringRequest
+	r.fields(map[string]func(){
+		"after": func() {
+			name := r.str()
+			kind, ok := requestKinds[name]
+			if !ok {
+				r.fail("during: unknown request " + name)
+			}
+			d.after = kind
+		},
+		"number": func() { d.number = int(r.int32()) },
+		"apply":  func() { r.array(func() { d.apply = append(d.apply, r.change()) }) },
+	})
+	if d.number < 1 {
+		r.fail("during: number must be positive")
+	}
+	return d
 }
 
 func (r *reader) inNamespace() *inNamespace {
@@ -416,6 +459,7 @@ func (r *reader) faults() *faults {
 		"updateScale":    func() { f.updateScale = r.apiError() },
 		"updateStatus":   func() { f.updateStatus = r.apiError() },
 		"slowMetrics":    func() { f.slowMetrics = r.duration() },
+		"cacheLag":       func() { f.cacheLag = r.duration() },
 	})
 	return f
 }

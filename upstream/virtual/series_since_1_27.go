@@ -22,6 +22,9 @@ const manySeries = 1 << 12
 // reconciliations is the counter that each reconcile increments when it ends.
 const reconciliations = "reconciliations_total"
 
+// skips is the counter of reconciles that are skipped because the cache is stale.
+const skips = "stale_sync_skips_total"
+
 // ownSeries are the series of the controller's own Prometheus metrics. The registry is the process's,
 // which runs one controller at a time.
 var ownSeries = controllerSeries{
@@ -153,11 +156,11 @@ func (s *controllerSeries) read(one *oneSeries) {
 	}
 }
 
-// ended reports whether a reconcile has ended since the series were last reported.
+// ended reports whether a reconcile has ended, or was skipped, since the series were last reported.
 func (s *controllerSeries) ended() bool {
 	s.collect()
 	for _, one := range s.known {
-		if one.name == reconciliations && one.now != one.last {
+		if (one.name == reconciliations || one.name == skips) && one.now != one.last {
 			return true
 		}
 	}

@@ -14,14 +14,18 @@ import (
 
 // session is one scenario: a cluster with a running controller, in its own bubble.
 type session struct {
-	flags     flags
-	mapper    meta.RESTMapper
-	ctx       context.Context
-	observed  *observed
-	cluster   *cluster
-	byTurns   bool
-	turns     *turns // the queue of serialized workers, or nil
-	stop      func() // the controller
+	flags    flags
+	mapper   meta.RESTMapper
+	ctx      context.Context
+	observed *observed
+	cluster  *cluster
+	byTurns  bool
+	turns    *turns // the queue of serialized workers, or nil
+	stop     func() // the controller
+	// The API server's answers in this step, and why it failed in the middle of a reconcile.
+	answers   []apiAnswer
+	failed    error
+	during    []duringRequest // what happens in the middle of reconciles in this step
 	gatesBack func()
 }
 
@@ -72,6 +76,8 @@ func (s *session) start() {
 	if s.byTurns {
 		s.turns = newTurns(s.observed)
 		s.cluster.turns = s.turns
+		s.observed.requested = s.turns.requested
+		s.turns.stepBegins(s.during)
 	}
 	s.stop = startController(s.ctx, s.cluster, s.flags, s.mapper, s.turns)
 }
@@ -79,9 +85,31 @@ func (s *session) start() {
 // wait waits until all goroutines are blocked at the present time.
 func (s *session) wait() {
 	synctest.Wait()
-	for s.turns != nil && (s.turns.queueResyncs() || s.turns.next()) {
+	for s.turns != nil && (s.interrupt() || s.turns.queueResyncs() || s.turns.next()) {
 		synctest.Wait()
 	}
+}
+
+// interrupt applies the changes that a worker waits for in the middle of its reconcile, and resumes
+// it when the controller's informers have received them.
+func (s *session) interrupt() bool {
+	p := s.turns.paused()
+	if p == nil {
+		return false
+	}
+	for i := range p.apply {
+		change := &p.apply[i]
+		if change.restart {
+			s.failed = errors.New("the controller can't be restarted in the middle of a reconcile")
+		} else if answer, ok := s.cluster.write(change); ok {
+			s.answers = append(s.answers, answer)
+		} else if err := s.cluster.apply(change); err != nil {
+			s.failed = err
+		}
+		synctest.Wait()
+	}
+	close(p.resume)
+	return true
 }
 
 // pass lets time pass. Meanwhile, each waiting worker proceeds at its time.
@@ -108,6 +136,12 @@ func (s *session) pass(span time.Duration) {
 // the list, and none of the later ones.
 func (s *session) step(q *stepRequest) (answers []apiAnswer, log []entry, err error) {
 	s.observed.reset()
+	s.answers, s.failed, s.during = nil, nil, q.during
+	if s.turns != nil {
+		s.turns.stepBegins(q.during)
+	} else if len(q.during) > 0 {
+		return nil, nil, errors.New("`during` requires `turns`")
+	}
 	settled := 0
 	settle := func() {
 		s.wait()
@@ -116,7 +150,7 @@ func (s *session) step(q *stepRequest) (answers []apiAnswer, log []entry, err er
 	for i := range q.apply {
 		change := &q.apply[i]
 		if answer, ok := s.cluster.write(change); ok {
-			answers = append(answers, answer)
+			s.answers = append(s.answers, answer)
 			settle()
 		} else if change.restart {
 			s.stop()
@@ -137,7 +171,7 @@ func (s *session) step(q *stepRequest) (answers []apiAnswer, log []entry, err er
 		s.pass(ahead)
 		settle()
 	}
-	return answers, s.observed.entries, nil
+	return s.answers, s.observed.entries, s.failed
 }
 
 // podsChange reports whether a change must reach the controller's informers.

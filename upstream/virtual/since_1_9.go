@@ -51,9 +51,11 @@ func (s namespacedScales) get(
 		return nil, err
 	}
 	return &autoscalingv1.Scale{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.namespace},
-		Spec:       autoscalingv1.ScaleSpec{Replicas: row.replicas},
-		Status:     autoscalingv1.ScaleStatus{Replicas: row.statusReplicas, Selector: row.selector},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: s.namespace, ResourceVersion: row.resourceVersion(),
+		},
+		Spec:   autoscalingv1.ScaleSpec{Replicas: row.replicas},
+		Status: autoscalingv1.ScaleStatus{Replicas: row.statusReplicas, Selector: row.selector},
 	}, nil
 }
 
@@ -63,7 +65,7 @@ func (s namespacedScales) update(
 	return scale, s.cluster.writeScale(resource, entry{
 		namespace: s.namespace, name: scale.Name, replicas: scale.Spec.Replicas,
 		statusReplicas: scale.Status.Replicas, selector: scale.Status.Selector,
-	})
+	}, scale.ResourceVersion)
 }
 
 // The types of the API server and their serializers.

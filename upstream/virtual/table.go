@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,6 +26,19 @@ type table[T object] struct {
 	version  int64
 	objects  map[string]T
 	watchers []*watcher
+	// How late the watches receive changes, the changes that they have not received yet, in order,
+	// and when they will have received all of them.
+	lag  time.Duration
+	late []lateEvent
+	due  time.Time
+	// Whether late changes arrive one after another, because the controller reacts to each of them.
+	apart bool
+}
+
+// lateEvent is a change that the watches receive later.
+type lateEvent struct {
+	event   watch.Event
+	version int64
 }
 
 func newTable[T object]() *table[T] {
@@ -94,6 +108,7 @@ func (t *table[T]) watch() watch.Interface {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w := &watcher{events: make(chan watch.Event, 100), done: make(chan struct{})}
+	w.listed = t.version
 	w.forget = func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -103,10 +118,51 @@ func (t *table[T]) watch() watch.Interface {
 	return w
 }
 
+// setLag sets how late the watches receive later changes: a little more than the lag, so that no
+// change arrives exactly when a reconcile is due that began with an earlier change.
+func (t *table[T]) setLag(lag time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.lag = lag; lag > 0 {
+		t.lag += lateChange
+	}
+}
+
+// lateChange is the additional delay of each late change.
+const lateChange = 2 * time.Nanosecond
+
+// tell sends a change to all watches, now or later, but not before an earlier one.
 func (t *table[T]) tell(e watch.Event) {
+	now := time.Now()
+	earliest := t.due
+	if t.apart && len(t.late) > 0 {
+		earliest = earliest.Add(time.Nanosecond)
+	}
+	if t.due = now.Add(t.lag); t.due.Before(earliest) {
+		t.due = earliest
+	}
+	if !t.due.After(now) {
+		t.deliver(lateEvent{e, t.version})
+		return
+	}
+	t.late = append(t.late, lateEvent{e, t.version})
+	time.AfterFunc(t.due.Sub(now), func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		first := t.late[0]
+		t.late = t.late[1:]
+		t.deliver(first)
+	})
+}
+
+// deliver sends a change to the watches that began before it.
+func (t *table[T]) deliver(late lateEvent) {
 	for _, w := range t.watchers {
+		if late.version <= w.listed {
+			continue
+		}
 		select {
-		case w.events <- e:
+		case w.events <- late.event:
 		case <-w.done:
 		}
 	}
@@ -118,6 +174,7 @@ type watcher struct {
 	done   chan struct{}
 	once   sync.Once
 	forget func()
+	listed int64 // the version of the table when the watch began
 }
 
 func (w *watcher) ResultChan() <-chan watch.Event { return w.events }

@@ -30,6 +30,11 @@ type turns struct {
 	waiting []turn
 	active  bool       // a reconcile is running
 	resyncs []queueKey // keys from the informer, in random order
+	// What happens in the middle of reconciles in this step, the number of its requests of each
+	// kind, and the worker that waits until it has happened.
+	during   []duringRequest
+	requests [updateStatus + 1]int
+	pause    *pause
 	// The running reconcile: its HPA, and whether its update of the scale met a conflict.
 	hpa      string
 	conflict bool
@@ -40,6 +45,12 @@ type turn struct {
 	hpa     string
 	resumes bool // in the middle of a reconcile
 	resume  chan struct{}
+}
+
+// pause is a worker that waits in the middle of a reconcile until changes are applied.
+type pause struct {
+	apply  []change
+	resume chan struct{}
 }
 
 func newTurns(o *observed) *turns {
@@ -139,6 +150,45 @@ func (t *turns) sleep(span time.Duration) {
 	t.begin(hpa, conflict)
 }
 
+// stepBegins sets what happens in the middle of the reconciles of a step.
+func (t *turns) stepBegins(during []duringRequest) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.during = during
+	clear(t.requests[:])
+}
+
+// requested is called by a worker after each request. It waits while something else happens.
+func (t *turns) requested(kind entryKind) {
+	t.mu.Lock()
+	t.requests[kind]++
+	var apply []change
+	for i := range t.during {
+		if d := &t.during[i]; d.after == kind && d.number == t.requests[kind] {
+			apply = append(apply, d.apply...)
+		}
+	}
+	if len(apply) == 0 || t.ended {
+		t.mu.Unlock()
+		return
+	}
+	p := &pause{apply: apply, resume: make(chan struct{})}
+	t.pause = p
+	t.wake()
+	t.mu.Unlock()
+	<-p.resume
+}
+
+// paused returns the worker that waits for changes, if there is one. It is called when all
+// goroutines are blocked.
+func (t *turns) paused() *pause {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.pause
+	t.pause = nil
+	return p
+}
+
 // awaitRetry waits if the previous attempt to update the scale met a conflict.
 func (t *turns) awaitRetry() {
 	if t != nil && t.conflict {
@@ -216,4 +266,8 @@ func (t *turns) end() {
 		close(turn.resume)
 	}
 	t.waiting = nil
+	if t.pause != nil {
+		close(t.pause.resume)
+		t.pause = nil
+	}
 }

@@ -28,14 +28,14 @@ pub use self::artifact::NAME;
 use self::process::Process;
 pub use self::process::TIME_LIMIT;
 use self::recommender::RecommenderHost;
-use super::{Engine, EngineError, RecommenderEngine, Session, Step};
+use super::{During, Engine, EngineError, RecommenderEngine, Session, Step};
 use crate::model::flags::Flags;
 use crate::model::rules::{Release, Rules, VpaRelease};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
 use crate::scenario::resolved::ScalableKind;
 use crate::trace::Stepped;
-use crate::trace::wire::{self, Answer, Hello, Log};
+use crate::trace::wire::{self, Answer, Answered, Hello, Log};
 use crate::world::Change;
 
 /// The upstream controller of one release.
@@ -48,6 +48,8 @@ pub struct Upstream {
     any_release: bool,
     limit: Duration,
     process: Option<Process>,
+    /// The version of the protocol that the program speaks, once it has said so.
+    protocol: Option<u32>,
 }
 
 impl Upstream {
@@ -61,6 +63,7 @@ impl Upstream {
             any_release: false,
             limit: TIME_LIMIT,
             process: None,
+            protocol: None,
         }
     }
 
@@ -90,7 +93,8 @@ impl Upstream {
             Some(process) => process,
             None => {
                 let mut process = Process::start(&self.name, &self.program, self.limit)?;
-                introduce(&mut process, (!self.any_release).then_some(self.release))?;
+                let release = (!self.any_release).then_some(self.release);
+                self.protocol = Some(introduce(&mut process, release)?);
                 process
             }
         };
@@ -98,22 +102,24 @@ impl Upstream {
     }
 }
 
-/// Reads `hello`, and checks the release if required.
-fn introduce(process: &mut Process, release: Option<Release>) -> Result<(), EngineError> {
+/// Reads `hello`, and checks the release if required. Returns the version of the protocol.
+fn introduce(process: &mut Process, release: Option<Release>) -> Result<u32, EngineError> {
     let answer = process.receive()?;
     let Answer::Hello(Hello { protocol, release: theirs, .. }) = answer else {
         return Err(process.broken("it did not send `hello`"));
     };
-    if protocol != wire::PROTOCOL {
-        let why =
-            format!("it uses protocol version {protocol}, this program version {}", wire::PROTOCOL);
+    if !(wire::OLDEST_PROTOCOL..=wire::PROTOCOL).contains(&protocol) {
+        let (oldest, newest) = (wire::OLDEST_PROTOCOL, wire::PROTOCOL);
+        let why = format!(
+            "it uses protocol version {protocol}, this program versions {oldest} to {newest}"
+        );
         return Err(process.broken(&why));
     }
     match release {
         Some(release) if !theirs.starts_with(&format!("v{release}.")) => {
             Err(process.broken(&format!("it is release {theirs}, not {release}")))
         }
-        _ => Ok(()),
+        _ => Ok(protocol),
     }
 }
 
@@ -141,6 +147,17 @@ enum Request<'a> {
     Close {},
 }
 
+/// Returns true if the log must say where reconciles begin and end: several can be in progress, one
+/// can follow another one immediately, or one can end before it reads the scale.
+fn takes_turns(scenario: &Scenario) -> bool {
+    scenario.may_interleave() || needs_version_3(scenario)
+}
+
+/// Returns true if older versions of the protocol cannot express the scenario.
+fn needs_version_3(scenario: &Scenario) -> bool {
+    scenario.interrupts_reconciles() || scenario.has_cache_lag()
+}
+
 impl<'a> Open<'a> {
     fn of(scenario: &'a Scenario, release: Release) -> Open<'a> {
         let rules = Rules::of(release);
@@ -151,7 +168,7 @@ impl<'a> Open<'a> {
             feature_gates: scenario.gate_settings(&rules),
             targets: scenario.kinds(),
             without_scale: scenario.kinds_without_scale(),
-            turns: scenario.may_interleave(),
+            turns: takes_turns(scenario),
             sent_events: scenario.observes_sent_events,
         }
     }
@@ -175,6 +192,21 @@ impl Engine for Upstream {
         Ok(Box::new(RecommenderHost::start(&program, release)?))
     }
 
+    /// Reports scenarios that the program's version of the protocol cannot express.
+    fn unsupported_reason(&mut self, scenario: &Scenario) -> Option<String> {
+        if !needs_version_3(scenario) {
+            return None;
+        }
+        // `open` reports a program that can't run.
+        self.process().ok()?;
+        self.protocol.filter(|protocol| *protocol < wire::PROTOCOL).map(|protocol| {
+            format!(
+                "the engine speaks protocol version {protocol}, which has neither `during` nor \
+                 `cacheLag`"
+            )
+        })
+    }
+
     fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {
         let opened = {
             let release = self.release;
@@ -185,8 +217,7 @@ impl Engine for Upstream {
         match opened {
             Ok(Answer::Opened { epoch }) => {
                 let hpas = scenario.hpas.iter().map(|hpa| hpa.name.clone());
-                let log =
-                    Log::new(epoch, scenario.namespace.clone(), hpas, scenario.may_interleave());
+                let log = Log::new(epoch, scenario.namespace.clone(), hpas, takes_turns(scenario));
                 let now = Time::ZERO;
                 let older = Older::of(self.release);
                 let sent = VecDeque::new();
@@ -232,18 +263,24 @@ struct SentStep {
     until: Time,
     /// The number of changes that the API server answers.
     requests: usize,
+    /// Those in the middle of reconciles.
+    during: Vec<Answered>,
 }
 
 impl SentStep {
     fn of(step: &Step) -> SentStep {
-        let requests = step.apply.iter().filter(|change| change.is_hpa_request()).count();
-        SentStep { until: step.until, requests }
+        let requests = step.changes().filter(|change| change.is_hpa_request()).count();
+        let during = step.during.iter().map(|During { after, number, apply }| {
+            let answers = apply.iter().filter(|change| change.is_hpa_request()).count();
+            Answered { after: *after, number: *number, answers, at: None }
+        });
+        SentStep { until: step.until, requests, during: during.collect() }
     }
 
     /// # Errors
     /// How an answer breaks the protocol.
     fn check(&self, answer: &Stepped) -> Result<(), String> {
-        let SentStep { until, requests } = *self;
+        let SentStep { until, requests, .. } = *self;
         if answer.now != until {
             return Err(format!("it ended a step at {}, not at {until}", answer.now));
         }
@@ -292,12 +329,11 @@ impl Session for UpstreamSession<'_> {
         // Most steps contain no HPA and are sent unchanged.
         let has_hpa =
             |change: &Change| matches!(change, Change::CreateHpa(_) | Change::PatchHpa { .. });
-        let older =
-            self.older.filter(|_| step.apply.iter().any(has_hpa)).map(|older| match older {
-                Older::V2alpha1 => v2beta1::step(step, "autoscaling/v2alpha1"),
-                Older::V2beta1 => v2beta1::step(step, "autoscaling/v2beta1"),
-                Older::V2beta2 => as_v2beta2(step),
-            });
+        let older = self.older.filter(|_| step.changes().any(has_hpa)).map(|older| match older {
+            Older::V2alpha1 => v2beta1::step(step, "autoscaling/v2alpha1"),
+            Older::V2beta1 => v2beta1::step(step, "autoscaling/v2beta1"),
+            Older::V2beta2 => as_v2beta2(step),
+        });
         self.sent.push_back(SentStep::of(step));
         self.process()?.send(&Request::Step(older.as_ref().unwrap_or(step)))
     }
@@ -306,7 +342,8 @@ impl Session for UpstreamSession<'_> {
         match self.answer()? {
             Answer::Stepped(answer) => {
                 let sent = self.sent.pop_front();
-                let stepped = self.log.stepped(answer, self.now).and_then(|stepped| {
+                let during = sent.iter().flat_map(|sent| sent.during.iter().copied()).collect();
+                let stepped = self.log.stepped(answer, self.now, during).and_then(|stepped| {
                     sent.map_or(Ok(()), |sent| sent.check(&stepped)).map(|()| stepped)
                 });
                 let stepped = stepped.map_err(|why| self.engine.give_up(&why))?;
@@ -354,7 +391,7 @@ impl Older {
 /// Converts HPAs from version v2 to v2beta2, which has the same fields.
 fn as_v2beta2(step: &Step) -> Step {
     let mut step = step.clone();
-    for change in &mut step.apply {
+    for change in step.changes_mut() {
         if let Change::CreateHpa(manifest) = change
             && manifest["apiVersion"] == "autoscaling/v2"
         {

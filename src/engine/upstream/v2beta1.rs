@@ -11,7 +11,7 @@ use crate::world::Change;
 /// Converts a step to v2beta1, which is named `version`.
 pub(super) fn step(step: &Step, version: &str) -> Step {
     let mut step = step.clone();
-    for change in &mut step.apply {
+    for change in step.changes_mut() {
         match change {
             Change::CreateHpa(manifest) if manifest["apiVersion"] == "autoscaling/v2" => {
                 manifest["apiVersion"] = version.into();
@@ -56,7 +56,6 @@ fn each<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::time::Time;
 
     #[test]
     fn metrics_are_converted_to_and_from_v2beta1() {
@@ -65,7 +64,7 @@ mod tests {
         } });
         let manifest = json!({ "apiVersion": "autoscaling/v2", "spec": { "metrics": [metric] } });
         let apply = vec![Change::CreateHpa(manifest)];
-        let hpa = step(&Step { apply, until: Time::ZERO }, "autoscaling/v2beta1");
+        let hpa = step(&Step { apply, ..Step::default() }, "autoscaling/v2beta1");
         let Change::CreateHpa(hpa) = &hpa.apply[0] else { panic!("{hpa:?}") };
         assert_eq!(hpa["apiVersion"], "autoscaling/v2beta1");
         let old = json!({ "name": "cpu", "targetAverageUtilization": 50 });

@@ -51,7 +51,10 @@ pub(super) const KNOWN: [(&str, &[&str]); 13] = [
             "AmbiguousSelector",
         ],
     ),
-    ("branches", &["NoScale", "Disabled", "AboveMax", "BelowMin", "NoMetrics", "Metrics"]),
+    (
+        "branches",
+        &["NoScale", "Skipped", "Disabled", "AboveMax", "BelowMin", "NoMetrics", "Metrics"],
+    ),
     ("sources", &["Resource", "ContainerResource", "Pods", "Object", "External"]),
     ("targets", &["Utilization", "AverageValue", "Value"]),
     (

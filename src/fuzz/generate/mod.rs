@@ -12,6 +12,7 @@ mod metrics;
 mod numbers;
 mod older;
 mod others;
+mod races;
 mod resources;
 mod several;
 mod timeline;
@@ -265,6 +266,7 @@ fn area(dice: &mut Dice, areas: &[Area]) -> Area {
         (120, Area::Quantities),
         (400, Area::Custom),
         (200, Area::Several),
+        (120, Area::Races),
         // Such a scenario has as many ticks as sixty others.
         (1, Area::Days),
     ];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::edge::Edge;
-use super::{Draft, RESOURCES, Tolerances, behavior, edge, hpa, several, workload};
+use super::{Draft, RESOURCES, Tolerances, behavior, edge, hpa, races, several, workload};
 use crate::fuzz::area::Area;
 use crate::model::api::ApiError;
 use crate::model::time::{Span, Time};
@@ -47,11 +47,12 @@ pub(super) fn timeline(draft: &mut Draft) -> Vec<TimelineEvent> {
     events.extend(between_attempts(draft));
     events.extend(longer_window(draft));
     events.extend(raised_minimum(draft));
+    races::add(draft, &mut events);
     events.sort_by_key(|event| event.at);
     possible(events)
 }
 
-fn of_pods(draft: &mut Draft) -> Action {
+pub(super) fn of_pods(draft: &mut Draft) -> Action {
     let set = draft.pods();
     if draft.dice.percent(20) && !matches!(draft.kind.0, "ReplicaSet" | "ReplicationController") {
         return Action::RollingUpdate(rolling_update(draft));
@@ -102,7 +103,7 @@ fn rolling_update(draft: &mut Draft) -> RollingUpdate {
     RollingUpdate { max_surge, max_unavailable, containers }
 }
 
-fn of_errors(draft: &mut Draft) -> Action {
+pub(super) fn of_errors(draft: &mut Draft) -> Action {
     let error = error(draft);
     if draft.dice.percent(if draft.hpas.len() > 1 { 15 } else { 2 }) {
         let span = draft.span();
@@ -195,7 +196,7 @@ fn error(draft: &mut Draft) -> ApiError {
     ApiError { code, reason: reason.to_owned(), message }
 }
 
-fn of_users(draft: &mut Draft) -> TimelineEvent {
+pub(super) fn of_users(draft: &mut Draft) -> TimelineEvent {
     match draft.dice.below(10) {
         0 | 1 => {
             let size = draft.dice.replicas(draft.min - 1, draft.max.min(60) + 1).max(0);

@@ -5,8 +5,9 @@ use serde_json::Value;
 use crate::model::time::Span;
 
 /// Fields with durations, by name: `5m` alone could be five minutes or five thousandths.
-const DURATIONS: [&str; 15] = [
+const DURATIONS: [&str; 16] = [
     "metricsSlow",
+    "cacheLag",
     "at",
     "for",
     "until",

@@ -4,8 +4,8 @@
 use std::cmp::Ordering;
 
 use super::{
-    Branch, Derivation, Forbidden, HeldBy, Limits, MetricDerivation, Path, PolicyDerivation,
-    RateLimit, Stabilization, count_of_pods, count_of_replicas,
+    Branch, Derivation, Forbidden, Happening, HeldBy, Limits, MetricDerivation, Path,
+    PolicyDerivation, RateLimit, Stabilization, count_of_pods, count_of_replicas,
 };
 use crate::model::api::{ScalingPolicyType, SelectPolicy};
 use crate::model::time::Span;
@@ -15,10 +15,11 @@ impl Derivation {
     /// recommended at t=15s, 45s old, window 5m -> 7`.
     #[must_use]
     pub fn summary(&self) -> String {
-        let mut parts = Vec::new();
+        let mut parts: Vec<String> = self.happenings.iter().map(Happening::summary).collect();
         let current = self.current_replicas.unwrap_or(0);
         match self.branch {
             Branch::NoScale => parts.push("scale not read".to_owned()),
+            Branch::Skipped => parts.push("skipped: the cache is stale".to_owned()),
             Branch::Disabled => parts.push("0 replicas -> disabled".to_owned()),
             Branch::AboveMax => {
                 parts.push(format!("{current} replicas above max {0} -> {0}", self.max_replicas));
@@ -64,6 +65,7 @@ impl Derivation {
     pub fn limited_by(&self) -> Option<&'static str> {
         match self.branch {
             Branch::NoScale => return Some("no scale"),
+            Branch::Skipped => return Some("stale cache"),
             Branch::Disabled => return Some("0 replicas"),
             Branch::AboveMax => return Some("max"),
             Branch::BelowMin => return Some("min"),
@@ -124,17 +126,24 @@ impl Derivation {
     /// All steps, each in one or more sentences.
     #[must_use]
     pub fn explain(&self) -> Vec<String> {
+        let mut steps: Vec<String> = self.happenings.iter().map(Happening::explain).collect();
         let Some(current) = self.current_replicas else {
             let error = self.error.as_ref().map_or("", |error| error.as_str());
-            return vec![format!(
-                "The target's scale can't be read ({error}). The reconcile ends."
-            )];
+            if self.branch == Branch::Skipped {
+                steps.push(format!(
+                    "The reconcile is skipped, because the controller's cache of HPAs is older \
+                     than its last write of the status ({error})."
+                ));
+                return steps;
+            }
+            steps.push(format!("The target's scale can't be read ({error}). The reconcile ends."));
+            return steps;
         };
         let (min, max) = (self.min_replicas, self.max_replicas);
-        let mut steps = vec![format!(
+        steps.push(format!(
             "The target has {}; {min} to {max} are allowed.",
             count_of_replicas(current)
-        )];
+        ));
         match self.branch {
             Branch::Disabled => steps.push(
                 "Scaling is disabled: the target has 0 replicas, and the controller did not scale \
@@ -209,6 +218,17 @@ impl Derivation {
                 limits.result, limits.reason
             ));
         }
+    }
+}
+
+impl Happening {
+    fn summary(&self) -> String {
+        format!("meanwhile, after {}: {}", self.after, self.action)
+    }
+
+    fn explain(&self) -> String {
+        let Happening { after, action } = self;
+        format!("In the middle of this reconcile, after {after}, something else happens: {action}.")
     }
 }
 

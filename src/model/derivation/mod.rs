@@ -7,7 +7,7 @@
 mod explain;
 mod explain_metric;
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::sync::Arc;
 
 use crate::model::api::{CrossVersionObjectReference, ScalingPolicy, SelectPolicy, Text};
@@ -61,8 +61,25 @@ pub struct Derivation {
     pub rescaled: bool,
     /// The reason if there was no decision.
     pub error: Option<Text>,
+    /// What else happened in the middle of the reconcile, in order.
+    pub happenings: Vec<Happening>,
     /// The random part of upstream's result, if any. It can't be predicted.
     pub random_part: Option<&'static str>,
+}
+
+/// Something that happened in the middle of a reconcile.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Happening {
+    /// The request of the controller before it: `the 2nd getScale`.
+    pub after: String,
+    /// The action of the scenario: `scale 7`.
+    pub action: String,
+}
+
+impl fmt::Display for Happening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "during this reconcile, after {}: {}", self.after, self.action)
+    }
 }
 
 /// The branch that a reconcile took.
@@ -71,6 +88,8 @@ pub enum Branch {
     /// The scale could not be read.
     #[default]
     NoScale,
+    /// The controller's cache was older than its last write of the status.
+    Skipped,
     /// The replicas are 0, and the controller did not scale to 0.
     Disabled,
     /// The replicas are above `maxReplicas`: metrics are ignored.

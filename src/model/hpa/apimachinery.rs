@@ -39,3 +39,23 @@ pub(crate) fn is_conflict(error: &ApiError) -> bool {
     ];
     error.reason == "Conflict" || (error.code == 409 && !KNOWN.contains(&error.reason.as_str()))
 }
+
+/// The error of a write that conflicts with another one.
+///
+/// Upstream: apimachinery, pkg/api/errors, NewConflict
+pub(crate) fn conflict(resource: &str, name: &str, why: &str) -> ApiError {
+    ApiError {
+        code: 409,
+        reason: "Conflict".to_owned(),
+        message: format!("Operation cannot be fulfilled on {resource} {name:?}: {why}").into(),
+    }
+}
+
+/// The error of a write of an object that has changed since it was read.
+///
+/// Upstream: apiserver, pkg/registry/generic/registry, OptimisticLockErrorMsg
+pub(crate) fn outdated(resource: &str, name: &str) -> ApiError {
+    let why = "the object has been modified; please apply your changes to the latest version and \
+               try again";
+    conflict(resource, name, why)
+}

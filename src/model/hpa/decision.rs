@@ -15,6 +15,11 @@ pub struct Decision {
     pub derivation: Derivation,
     /// The end of the reconcile. It is later than the beginning if the reconcile waited.
     pub end: Time,
+    /// Stands for the UID of the HPA.
+    pub uid: u64,
+    /// The number of requests before the last thing that happened in the middle of the reconcile.
+    /// The cluster already contains their writes.
+    pub committed: usize,
 }
 
 impl Decision {
@@ -22,6 +27,7 @@ impl Decision {
     pub(crate) fn clear(&mut self) {
         self.observation.clear();
         self.event_times.clear();
+        self.committed = 0;
         let mut metrics = std::mem::take(&mut self.derivation.metrics);
         metrics.clear();
         self.derivation = Derivation { metrics, ..Derivation::default() };

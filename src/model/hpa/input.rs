@@ -11,8 +11,13 @@ pub struct Input<'a> {
     /// The present time. It stands still during a reconcile, except for its waits: for slow
     /// responses, and between attempts to update the scale.
     pub now: Time,
-    /// The stored HPA, if it exists.
+    /// The HPA in the controller's cache, if it exists.
     pub hpa: Option<&'a Hpa>,
+    /// The resource version of the stored HPA, if it exists.
+    pub hpa_version: Option<u64>,
+    /// The resource version of the last change that the cache of HPAs has received, if that may not
+    /// be the last one.
+    pub cache_version: Option<u64>,
     /// The response to a GET of the scale.
     pub scale: Result<&'a Scale, &'a ApiError>,
     /// The target's resource with its group: `deployments.apps`.
@@ -25,12 +30,39 @@ pub struct Input<'a> {
     pub pod_metrics: Result<&'a [PodMetrics], &'a ApiError>,
     /// All custom and external metrics of the namespace. The model applies the selectors.
     pub custom_metrics: &'a CustomMetrics,
-    /// The error of an update of the scale.
+    /// The error of an update of the scale, apart from conflicts with a later version.
     pub update_scale: Option<&'a ApiError>,
+    /// The resource version of the target, if it exists.
+    pub scale_version: Option<u64>,
     /// The error of an update of the status.
     pub update_status: Option<&'a ApiError>,
     /// The response time of the metrics APIs, if they do not respond immediately.
     pub slow_metrics: Option<Span>,
+}
+
+/// Something else that happens in the middle of a reconcile.
+#[derive(Clone, Debug)]
+pub struct Interruption<'a> {
+    /// The number of requests of the reconcile before it.
+    pub after: usize,
+    /// The view of the controller from then on.
+    pub input: Input<'a>,
+    /// The changes of the reconciled HPA, in order.
+    pub hpa: Vec<HpaChange>,
+}
+
+/// A change of an HPA, as the controller's informer reports it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HpaChange {
+    /// The HPA was created.
+    Added,
+    /// The HPA was edited, or its status was written.
+    Updated {
+        /// Whether its generation changed.
+        generation: bool,
+    },
+    /// The HPA was deleted.
+    Deleted,
 }
 
 /// An owned [`Input`].
@@ -44,6 +76,7 @@ pub(crate) struct OwnedInput {
     pod_metrics: Result<Vec<PodMetrics>, ApiError>,
     custom_metrics: CustomMetrics,
     update_scale: Option<ApiError>,
+    scale_version: Option<u64>,
     update_status: Option<ApiError>,
     slow_metrics: Option<Span>,
 }
@@ -59,6 +92,7 @@ impl OwnedInput {
             pod_metrics: input.pod_metrics.map(<[_]>::to_vec).map_err(Clone::clone),
             custom_metrics: input.custom_metrics.clone(),
             update_scale: input.update_scale.cloned(),
+            scale_version: input.scale_version,
             update_status: input.update_status.cloned(),
             slow_metrics: input.slow_metrics,
         }
@@ -68,6 +102,8 @@ impl OwnedInput {
         Input {
             now: self.now,
             hpa: Some(hpa),
+            hpa_version: Some(hpa.resource_version),
+            cache_version: None,
             scale: self.scale.as_ref(),
             scale_resource: &self.scale_resource,
             mapping_error: self.mapping_error.as_deref(),
@@ -75,6 +111,7 @@ impl OwnedInput {
             pod_metrics: self.pod_metrics.as_deref(),
             custom_metrics: &self.custom_metrics,
             update_scale: self.update_scale.as_ref(),
+            scale_version: self.scale_version,
             update_status: self.update_status.as_ref(),
             slow_metrics: self.slow_metrics,
         }

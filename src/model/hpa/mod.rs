@@ -3,9 +3,7 @@
 //! Each function corresponds to the function of the same name in upstream's
 //! `pkg/controller/podautoscaler`. [`Controller::sync`] is the entry point.
 //!
-//! Not covered: informers and clients (their responses are the [`Input`]), controller metrics, log
-//! lines, and the guard against a stale cache (`StaleControllerConsistencyHPA`): the caller's cache
-//! is never older than the last write. docs/fuzz.md explains why.
+//! Not covered: informers and clients (their responses are the [`Input`]) and log lines.
 
 mod admission;
 mod apimachinery;
@@ -35,5 +33,6 @@ pub use admission::{
 pub use controller::{CACHE_SYNC_POLL, Controller};
 pub use decision::{Decision, WorkItemResult};
 pub use event_correlator::EventCorrelator;
-pub use input::Input;
+pub use input::{HpaChange, Input, Interruption};
+pub use reconcile::RETRY_WAIT;
 pub use token_bucket::TokenBucket;

@@ -50,6 +50,9 @@ pub struct AdmissionRules {
     pub serves_v2: bool,
     /// Whether HPAs are stored as autoscaling/v1.
     pub stored_as_v1: bool,
+    /// Whether an HPA in v2 is stored without defaults. Readers of the storage see the defaults of
+    /// the storage version, which the next write stores.
+    pub stores_without_defaults: bool,
     /// Whether autoscaling/v1 keeps a percentage of cpu if another metric of cpu precedes it.
     pub all_percentages_are_kept: bool,
 }
@@ -69,6 +72,7 @@ impl AdmissionRules {
         serves_v2beta1: false,
         serves_v2: false,
         stored_as_v1: true,
+        stores_without_defaults: false,
         all_percentages_are_kept: false,
     };
 }

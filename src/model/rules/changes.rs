@@ -251,6 +251,18 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         12,
+        "an HPA in autoscaling/v2beta2 is stored without its defaults until the next write",
+        source!("v1.12.0", "pkg/apis/autoscaling/v2beta2/zz_generated.defaults.go"),
+        |rules| rules.admission.stores_without_defaults = true,
+    ),
+    change(
+        12,
+        "pods are read from the controller's cache instead of the API server",
+        source!("v1.12.0", "pkg/controller/podautoscaler/replica_calculator.go"),
+        |rules| rules.pods.are_cached = true,
+    ),
+    change(
+        12,
         "the error for a missing request names neither the container nor the pod",
         source!("v1.12.0", "pkg/controller/podautoscaler/replica_calculator.go"),
         |rules| rules.texts.missing_request = MissingRequest::Bare,
@@ -263,11 +275,12 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         13,
-        "the error for a missing scale names the group apps instead of extensions",
+        "errors of missing and outdated scales name the group apps instead of extensions",
         source!("v1.13.0", "pkg/registry/apps/deployment/storage/storage.go"),
         |rules| {
             rules.scale.missing_on_read = MissingScale::ByApps;
             rules.scale.missing_on_write = MissingScale::ByApps;
+            rules.scale.conflicts_in_extensions = false;
         },
     ),
     change(
@@ -357,6 +370,12 @@ pub const CHANGES: &[Change] = &[
         "the expressions of a metric's selector are printed with their types",
         "https://github.com/kubernetes/apimachinery/blob/v0.16.4/pkg/apis/meta/v1/generated.pb.go",
         |rules| rules.texts.expressions_are_typed = true,
+    ),
+    change(
+        18,
+        "an HPA in autoscaling/v2beta2 is stored with its defaults",
+        source!("v1.18.0", "pkg/apis/autoscaling/v2beta2/zz_generated.defaults.go"),
+        |rules| rules.admission.stores_without_defaults = false,
     ),
     change(
         18,

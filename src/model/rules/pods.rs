@@ -40,6 +40,8 @@ pub struct PodRules {
     pub ambiguous_selector_is_checked: bool,
     /// Whether the requests of running pods can be changed, as the updater of a VPA does.
     pub can_be_resized: bool,
+    /// Whether pods are read from a cache, instead of the API server.
+    pub are_cached: bool,
 }
 
 impl PodRules {
@@ -55,5 +57,6 @@ impl PodRules {
         container_metrics_must_exist: true,
         ambiguous_selector_is_checked: false,
         can_be_resized: false,
+        are_cached: false,
     };
 }

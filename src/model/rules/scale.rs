@@ -42,6 +42,9 @@ pub struct ScaleRules {
     pub missing_on_read: MissingScale,
     /// The name of a missing scale in the error of a write.
     pub missing_on_write: MissingScale,
+    /// Whether the error of a write of an outdated scale names Deployments and ReplicaSets in the
+    /// group `extensions`.
+    pub conflicts_in_extensions: bool,
 }
 
 impl ScaleRules {
@@ -52,5 +55,6 @@ impl ScaleRules {
         in_extensions: true,
         missing_on_read: MissingScale::ByExtensions,
         missing_on_write: MissingScale::ByExtensions,
+        conflicts_in_extensions: true,
     };
 }

@@ -100,15 +100,10 @@ fn class(event: &TimelineEvent) -> &'static str {
 
 /// The action as in the scenario's file, in one line: `podsUnready 0-2`.
 fn describe(event: &TimelineEvent) -> String {
-    let fields = serde_json::to_value(&event.action).unwrap_or_default();
-    let field = fields.as_object().and_then(|fields| fields.iter().next());
-    let Some((name, value)) = field else { return String::new() };
-    let value = match value {
-        serde_json::Value::String(text) => text.clone(),
-        serde_json::Value::Object(fields) if fields.is_empty() => String::new(),
-        other => other.to_string().replace('"', "").replace(':', ": ").replace(',', ", "),
-    };
-    format!("{name} {value}").trim_end().to_owned()
+    match event.during {
+        Some(during) => format!("{} during a reconcile, after {during}", event.action),
+        None => event.action.to_string(),
+    }
 }
 
 fn cut(text: &str) -> String {

@@ -375,7 +375,7 @@ mod tests {
             let decision = self.controller.sync(at).expect("a reconcile");
             let mut seen = decision.observation;
             seen.took = Span::ZERO;
-            self.controller.commit(&seen, at);
+            self.controller.commit(&seen, at, 0);
             seen
         }
 

@@ -212,7 +212,7 @@ impl Hypotheses {
 
     /// Applies the writes of a reconcile. Returns the target that was scaled, and its replicas.
     pub(super) fn commit(&mut self, seen: &Observation, ended: Time) -> Option<(usize, i32)> {
-        let [scaled, ..] = self.0.each_mut().map(|it| it.simulation.commit(seen, ended));
+        let [scaled, ..] = self.0.each_mut().map(|it| it.simulation.commit(seen, ended, 0));
         scaled
     }
 

@@ -293,11 +293,13 @@ pub(super) mod tests {
     }
 
     /// All reasons to skip a fixture; `…` stands for any text. Another reason may be a mistake.
-    const REASONS: [&str; 19] = [
+    const REASONS: [&str; 21] = [
         "… has no flag --horizontal-pod-autoscaler-upscale-delay",
         "a VPA, whose updater and admission controller are simulated",
         "a pod quota",
+        "actions in the middle of a reconcile, which can't be held there",
         "after a slow response, the next reconcile follows a resync, which can't be observed",
+        "caches that lag, which can't be delayed",
         "all scenarios share the controller, so it can't be restarted",
         "containers without a request: the controller names a random pod in the status",
         "deleting the target also deletes its pods",

@@ -17,7 +17,7 @@ use crate::scenario::manifest::Patch;
 use crate::scenario::node::Kind;
 use crate::scenario::raw::ScenarioFile;
 use crate::scenario::resolved::{
-    Action, ActionScope, Metrics, OtherTarget, TimelineEvent, Workload,
+    Action, ActionScope, DuringReconcile, Metrics, OtherTarget, TimelineEvent, Workload,
 };
 
 /// The parts of the scenario that an event may refer to.
@@ -53,6 +53,12 @@ pub(super) fn resolve(
         if event.new_pods {
             check_new_pods(event, at, problems);
         }
+        if let Some(during) = event.during {
+            check_during(context, event, during, at, problems);
+        }
+        if matches!(event.action, Action::CacheLag(_)) {
+            check_cache_lag(context, at.key_position("cacheLag"), problems);
+        }
         check_hpa(context, event, at, problems);
         check_target(context, event, at, problems);
         check_action(context, event, at.key(&name), problems);
@@ -74,6 +80,57 @@ fn restarts_are_apart(events: &[TimelineEvent], at: At<'_>, problems: &mut Probl
     for pair in restarts.windows(2).filter(|pair| pair[1] - pair[0] < Span::from_secs(1)) {
         let what = format!("the controller is restarted at {} and again at {}", pair[0], pair[1]);
         problems.hint(at, what, "leave at least 1s between two restarts");
+    }
+}
+
+/// Checks `during`: the scenario must have one HPA without waits, and the action must be possible.
+fn check_during(
+    context: &ResolveContext<'_>,
+    event: &TimelineEvent,
+    during: DuringReconcile,
+    at: At<'_>,
+    problems: &mut Problems,
+) {
+    let slow = |event: &TimelineEvent| matches!(event.action, Action::MetricsSlow(_));
+    let position = at.key_position("during");
+    if during.nth == 0 {
+        problems.hint(at.key("during").key("nth"), "expected 1 or more, found 0", "the first is 1");
+    }
+    match &event.action {
+        Action::CreateHpa(_) => {
+            let hint = "remove `during`: there is no reconcile of an HPA that does not exist";
+            problems.hint(position, "`during` does not apply to `createHpa`", hint);
+        }
+        Action::RestartController(_) => {
+            let hint = "remove `during`: a new controller begins a new reconcile";
+            problems.hint(position, "`during` does not apply to `restartController`", hint);
+        }
+        _ if context.hpas.only().is_none() && !context.hpas.names().is_empty() => {
+            let hint = "reconciles of several HPAs have an order of their own: use one HPA";
+            problems.hint(position, "`during` requires a scenario with one HPA", hint);
+        }
+        _ if context.file.timeline.iter().any(slow) => {
+            let hint = "a reconcile that waits for metrics reads the state at the end of its wait";
+            problems.hint(position, "`during` can't be combined with `metricsSlow`", hint);
+        }
+        _ => {}
+    }
+}
+
+/// Checks `cacheLag`: the scenario must have one HPA, whose reconciles neither wait nor are
+/// interrupted.
+fn check_cache_lag(context: &ResolveContext<'_>, position: At<'_>, problems: &mut Problems) {
+    let events = &context.file.timeline;
+    let slow = |event: &TimelineEvent| matches!(event.action, Action::MetricsSlow(_));
+    if context.hpas.only().is_none() && !context.hpas.names().is_empty() {
+        let hint = "the caches of all HPAs lag together: use one HPA";
+        problems.hint(position, "`cacheLag` requires a scenario with one HPA", hint);
+    } else if events.iter().any(slow) {
+        let hint = "the order of a change and a waiting reconcile would be random";
+        problems.hint(position, "`cacheLag` can't be combined with `metricsSlow`", hint);
+    } else if events.iter().any(|event| event.during.is_some()) {
+        let hint = "use one scenario for each: in both, the controller works with outdated objects";
+        problems.hint(position, "`cacheLag` can't be combined with `during`", hint);
     }
 }
 
@@ -158,7 +215,11 @@ fn check_action(
         let set_at = if at.is_map() { at.key("pods") } else { at };
         // With `newPods`, pods can be created until the end.
         let end = event.lasts.map_or(context.until, |lasts| event.at + lasts);
-        let until = if event.new_pods { end } else { event.at };
+        let until = match event.during {
+            Some(_) => context.until,
+            None if event.new_pods => end,
+            None => event.at,
+        };
         check_reach(set, context.reach, until, set_at, problems);
     }
     match &mut event.action {

@@ -73,9 +73,12 @@ pub(in crate::scenario) fn check(
     let mut problems = Problems::new(Vec::new());
     check_target(&with.recommender, scenario, At::root(of_vpa).key("vpa"), &mut problems);
     if let Some((_, Node { kind: Kind::List(events), .. })) = of_hpa.entry("timeline") {
-        for event in events.iter().filter(|event| event.entry("metricsSlow").is_some()) {
-            let what = "`metricsSlow` is not supported in a scenario with a VPA";
-            let at = At::root(event).key_position("metricsSlow");
+        const WITHOUT_VPA: [&str; 3] = ["metricsSlow", "during", "cacheLag"];
+        let found = |event| WITHOUT_VPA.into_iter().map(move |name| (event, name));
+        let found = events.iter().flat_map(found);
+        for (event, name) in found.filter(|(event, name)| event.entry(name).is_some()) {
+            let what = format!("`{name}` is not supported in a scenario with a VPA");
+            let at = At::root(event).key_position(name);
             problems.hint(at, what, "remove the event, or the VPA");
         }
     }

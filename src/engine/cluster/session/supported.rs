@@ -16,8 +16,8 @@ pub(crate) fn unsupported_reason(scenario: &Scenario) -> Option<String> {
     if scenario.vpa.is_some() {
         return Some("a VPA, whose updater and admission controller are simulated".to_owned());
     }
-    if scenario.has_several_hpas() {
-        return Some("several HPAs, whose reconciles can't be distinguished".to_owned());
+    if let Some(why) = needs_control(scenario) {
+        return Some(why.to_owned());
     }
     if !is_custom && workload.version != "v1" {
         return Some(format!("{}s of {}", workload.kind, workload.version));
@@ -86,6 +86,17 @@ fn unsupported_action(scenario: &Scenario) -> Option<String> {
         _ => None,
     });
     unsupported.map(str::to_owned)
+}
+
+/// Why the scenario needs a controller whose reconciles can be distinguished and held, if it does.
+fn needs_control(scenario: &Scenario) -> Option<&'static str> {
+    if scenario.has_several_hpas() {
+        return Some("several HPAs, whose reconciles can't be distinguished");
+    }
+    if scenario.interrupts_reconciles() {
+        return Some("actions in the middle of a reconcile, which can't be held there");
+    }
+    scenario.has_cache_lag().then_some("caches that lag, which can't be delayed")
 }
 
 /// Returns true if a utilization metric applies to several pods whose containers have no request.

@@ -21,7 +21,7 @@ impl Controller {
             return self.advance(BlockedReconcile { key, hpa, selectors, seen, until: input.now });
         }
         let mut decision = Box::default();
-        match self.reconcile_key(key, input, &mut decision) {
+        match self.reconcile_key(key, input, &[], &mut decision) {
             true => WorkItemResult::Reconciled(decision),
             false => WorkItemResult::Skipped,
         }

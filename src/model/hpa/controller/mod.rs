@@ -9,12 +9,15 @@ use std::sync::Arc;
 use own_metrics::{Ended, Gauges};
 
 use super::decision::Decision;
-use super::input::Input;
+use super::input::{HpaChange, Input, Interruption};
 use super::memory::Memory;
 use super::queue::{BlockedReconcile, Resync, WorkQueue};
 use super::reconcile::{ControllerConfig, Reconcile, ReconcileResult, WorkItem};
 use super::selector_store::HpaSelectorStore;
+use crate::model::api::Text;
+use crate::model::derivation::Branch;
 use crate::model::flags::{FeatureGates, Flags, Gate};
+use crate::model::observation::ControllerAction;
 use crate::model::rules::{FirstReconcile, Rules};
 use crate::model::time::{Span, Time};
 
@@ -37,6 +40,8 @@ pub struct Controller {
     /// Blocked reconciles, each with its own worker.
     pub(crate) blocked: Vec<BlockedReconcile>,
     gauges: Gauges,
+    /// The resource version of the last write of each HPA's status that the cache may lack.
+    written: BTreeMap<Arc<str>, u64>,
 }
 
 impl Controller {
@@ -53,6 +58,7 @@ impl Controller {
             selectors: HpaSelectorStore::default(),
             blocked: Vec::new(),
             gauges: Gauges::default(),
+            written: BTreeMap::new(),
         }
     }
 
@@ -93,6 +99,7 @@ impl Controller {
     pub fn hpa_deleted(&mut self, key: &Arc<str>, now: Time) {
         self.resync_until(now);
         self.selectors.delete(key);
+        self.written.remove(key);
     }
 
     /// Replaces the controller by a new one without any memory. Its workers start when its caches
@@ -157,7 +164,37 @@ impl Controller {
         self.resync_until(input.now);
         decision.clear();
         let key = self.queue.get(input.now);
-        key.is_some_and(|key| self.reconcile_key(key, input, decision))
+        key.is_some_and(|key| self.reconcile_key(key, input, &[], decision))
+    }
+
+    /// [`Controller::sync_into`], while something else happens. Changes of the HPA in the meantime
+    /// queue its key, as the informer's events do.
+    pub fn sync_interrupted(
+        &mut self,
+        input: &Input<'_>,
+        interruptions: &[Interruption<'_>],
+        decision: &mut Decision,
+    ) -> bool {
+        self.resync_until(input.now);
+        decision.clear();
+        let Some(key) = self.queue.get(input.now) else { return false };
+        self.queue.begin(&key);
+        let reconciled = self.reconcile_key(key.clone(), input, interruptions, decision);
+        for Interruption { input, hpa, .. } in interruptions {
+            hpa.iter().for_each(|change| self.hpa_changed(&key, *change, input.now));
+        }
+        let end = if reconciled { decision.end } else { input.now };
+        self.queue.done(&key, end, self.workers());
+        reconciled
+    }
+
+    /// Handles a change of an HPA.
+    pub fn hpa_changed(&mut self, key: &Arc<str>, change: HpaChange, now: Time) {
+        match change {
+            HpaChange::Added => self.hpa_added(key, now),
+            HpaChange::Updated { generation } => self.hpa_updated(key, generation, now),
+            HpaChange::Deleted => self.hpa_deleted(key, now),
+        }
     }
 
     /// Upstream: horizontal.go, reconcileKey
@@ -165,15 +202,29 @@ impl Controller {
         &mut self,
         key: Arc<str>,
         input: &Input<'_>,
+        interruptions: &[Interruption<'_>],
         decision: &mut Decision,
     ) -> bool {
+        if let Some(error) = self.stale_cache(&key, input) {
+            self.skip(key, error, input, decision);
+            return true;
+        }
         let Some(hpa) = input.hpa else {
             self.memory.remove(&key);
             return false;
         };
         let memory = self.memory.entry(key.clone()).or_default();
         let selectors = &mut self.selectors;
-        let item = WorkItem { key: &key, hpa, input, later: &[], memory, selectors, decision };
+        let item = WorkItem {
+            key: &key,
+            hpa,
+            input,
+            later: &[],
+            interruptions,
+            memory,
+            selectors,
+            decision,
+        };
         let result = Reconcile::run(&self.config, item);
         self.record_own_metrics(&key, &result, decision);
         // A resync during the reconcile has queued the key already.
@@ -184,6 +235,47 @@ impl Controller {
             self.add_rate_limited(key, resync.unwrap_or(end));
         }
         true
+    }
+
+    /// Remembers the resource version with which the status of an HPA was written.
+    ///
+    /// Upstream: util/consistency, RealConsistencyStore.WroteAt
+    pub fn wrote(&mut self, key: &Arc<str>, version: u64) {
+        if self.config.gates.enabled(Gate::StaleControllerConsistencyHpa) {
+            self.written.insert(key.clone(), version);
+        }
+    }
+
+    /// The error of a reconcile whose cache is older than the last write of the HPA's status.
+    ///
+    /// Upstream: util/consistency, RealConsistencyStore.EnsureReady
+    fn stale_cache(&mut self, key: &str, input: &Input<'_>) -> Option<Text> {
+        let (wrote, read) = (*self.written.get(key)?, input.cache_version?);
+        if wrote <= read {
+            self.written.remove(key);
+            return None;
+        }
+        let text = format!(
+            "read version: {read} is not as new as written version: {wrote} for group resource \
+             horizontalpodautoscalers.autoscaling"
+        );
+        Some(text.into())
+    }
+
+    /// Skips a reconcile because of a stale cache.
+    ///
+    /// Upstream: horizontal.go, reconcileKey
+    fn skip(&mut self, key: Arc<str>, error: Text, input: &Input<'_>, decision: &mut Decision) {
+        let Decision { observation, derivation, end, .. } = decision;
+        observation.at = input.now;
+        observation.hpa = key.split_once('/').map_or(&*key, |(_, name)| name).into();
+        observation.push(ControllerAction::Error { message: error.clone() });
+        derivation.at = input.now;
+        derivation.branch = Branch::Skipped;
+        derivation.error = Some(error);
+        *end = input.now;
+        own_metrics::record_skip(&self.config, &mut self.gauges, decision, self.selectors.len());
+        self.add_rate_limited(key, input.now);
     }
 
     /// Executes a blocked reconcile from its beginning with the inputs that are known so far, on
@@ -198,7 +290,8 @@ impl Controller {
         let inputs = blocked.inputs();
         let (input, later) = (&inputs[0], &inputs[1..]);
         let (key, hpa) = (&*blocked.key, &blocked.hpa);
-        let item = WorkItem { key, hpa, input, later, memory, selectors, decision };
+        let interruptions = &[];
+        let item = WorkItem { key, hpa, input, later, interruptions, memory, selectors, decision };
         Reconcile::run(&self.config, item)
     }
 

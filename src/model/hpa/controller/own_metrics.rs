@@ -127,6 +127,27 @@ pub(super) fn record(
     push(SeriesChange::increase(RECONCILIATIONS[action][error], 1.0));
 }
 
+/// Adds the changes of the controller's own metrics to a reconcile that is skipped because of a
+/// stale cache.
+pub(super) fn record_skip(
+    config: &ControllerConfig,
+    gauges: &mut Gauges,
+    decision: &mut Decision,
+    known_hpas: usize,
+) {
+    let rules = config.rules.controller_metrics;
+    if !rules.has_counters || config.wall_clock {
+        return;
+    }
+    let mut push = |change| decision.observation.push(ControllerAction::ControllerMetric(change));
+    if rules.has_gauges && gauges.hpas != known_hpas {
+        gauges.hpas = known_hpas;
+        push(SeriesChange::value("num_horizontal_pod_autoscalers", known_hpas as f64));
+    }
+    let skips = "stale_sync_skips_total{group=autoscaling,resource=horizontalpodautoscalers}";
+    push(SeriesChange::increase(skips, 1.0));
+}
+
 /// `status_replicas` are the replicas in the stored status of the HPA.
 fn record_computations(
     metrics: &[MetricDerivation],

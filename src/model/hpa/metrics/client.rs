@@ -44,10 +44,13 @@ impl<'a> Reconcile<'a> {
             Ok(_) => Ok(Items { items: groups.items }),
             Err(error) => Err(error.message.clone()),
         };
-        self.record(ControllerAction::ListPodMetrics {
-            selector: query.selector.query.clone(),
-            answer,
-        });
+        let selector = query.selector.query.clone();
+        let interrupted = self.record(ControllerAction::ListPodMetrics { selector, answer });
+        if interrupted && let Ok(metrics) = metrics {
+            // The controller lists the pods afterwards.
+            *groups = Groups::default();
+            self.group_pods(query, metrics, fallback_utilization, groups);
+        }
         let unable = format_args!("unable to get metrics for resource {}", query.resource);
         match metrics {
             Err(error) => {
@@ -120,7 +123,15 @@ impl<'a> Reconcile<'a> {
             metric_selector: metric_selector.to_string().into(),
             answer: answer.clone().map(|items| Items { items }),
         };
-        self.record(read);
+        let known = self.input.custom_metrics.pods.get(metric);
+        if self.record(read)
+            && groups.items > 0
+            && let Some(known) = known
+        {
+            // The controller lists the pods afterwards.
+            *groups = Groups::default();
+            self.group_pods(query, &known.values, None, groups);
+        }
         self.metric_timestamp = groups.first_timestamp;
         match answer {
             Err(error) => Err(self.unable_to_fetch(CUSTOM_API, &error)),
@@ -165,8 +176,11 @@ impl<'a> Reconcile<'a> {
                 .map(|series| SeriesValue { value: series.value.to_string().into() }),
         };
         match is_namespace {
-            true => self.observation.push_in("".into(), read),
-            false => self.record(read),
+            true => {
+                self.observation.push_in("".into(), read);
+                self.is_interrupted();
+            }
+            false => _ = self.record(read),
         }
         let series = answer.map_err(|error| self.unable_to_fetch(CUSTOM_API, &error))?;
         self.metric_timestamp = Some(series.timestamp);

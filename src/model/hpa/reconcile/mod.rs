@@ -5,9 +5,9 @@ mod status;
 
 use std::sync::Arc;
 
-use super::apimachinery::{is_conflict, parse_group_version};
+use super::apimachinery::{conflict, is_conflict, outdated, parse_group_version};
 use super::decision::Decision;
-use super::input::Input;
+use super::input::{HpaChange, Input, Interruption};
 use super::memory::{Memory, TimestampedRecommendation};
 use super::metric_name::MetricName;
 use super::selector_store::HpaSelectorStore;
@@ -24,7 +24,7 @@ use crate::model::time::{Span, Time};
 /// virtual-time host of upstream's code removes that randomness.
 ///
 /// Upstream: client-go, util/retry, DefaultRetry
-const RETRY_WAIT: Span = Span::from_millis(10);
+pub const RETRY_WAIT: Span = Span::from_millis(10);
 
 /// The configuration of the controller.
 #[derive(Clone, Debug)]
@@ -44,6 +44,8 @@ pub(crate) struct WorkItem<'a> {
     pub(crate) input: &'a Input<'a>,
     /// The known inputs after each wait.
     pub(crate) later: &'a [Input<'a>],
+    /// What else happens in the middle of the reconcile, in order.
+    pub(crate) interruptions: &'a [Interruption<'a>],
     pub(crate) memory: &'a mut Memory,
     pub(crate) selectors: &'a mut HpaSelectorStore,
     /// An empty decision, which the reconcile fills.
@@ -61,6 +63,8 @@ pub(crate) struct Reconcile<'a> {
     pub(crate) now: Time,
     /// The known inputs after the first wait, after the second wait, and so on.
     pub(crate) later: &'a [Input<'a>],
+    /// What has not happened yet.
+    interruptions: &'a [Interruption<'a>],
     /// The end of the first wait whose input is not known yet.
     pub(crate) blocked_until: Option<Time>,
     /// The status that is written at the end, with the metrics computed until now.
@@ -118,8 +122,9 @@ struct Desired {
 impl<'a> Reconcile<'a> {
     /// Reconciles an HPA.
     pub(crate) fn run(config: &'a ControllerConfig, item: WorkItem<'a>) -> ReconcileResult {
-        let WorkItem { key, hpa, input, later, memory, selectors, decision } = item;
-        let Decision { observation, event_times, derivation, end } = decision;
+        let WorkItem { key, hpa, input, later, interruptions, memory, selectors, decision } = item;
+        let Decision { observation, event_times, derivation, end, uid, .. } = decision;
+        *uid = hpa.uid;
         observation.at = input.now;
         observation.hpa = hpa.name.clone();
         derivation.at = input.now;
@@ -132,6 +137,7 @@ impl<'a> Reconcile<'a> {
             hpa,
             now: input.now,
             later,
+            interruptions,
             blocked_until: None,
             status: HpaStatus {
                 current_metrics: Vec::new(),
@@ -179,9 +185,25 @@ impl<'a> Reconcile<'a> {
         }
     }
 
-    /// Records a query.
-    pub(crate) fn record(&mut self, read: ControllerAction) {
-        self.observation.push(read);
+    /// Records a request. Returns true if something else happens right afterwards.
+    pub(crate) fn record(&mut self, request: ControllerAction) -> bool {
+        self.observation.push(request);
+        self.is_interrupted()
+    }
+
+    /// Returns true if something else happens after the last request. The controller then sees the
+    /// next input.
+    pub(crate) fn is_interrupted(&mut self) -> bool {
+        let Some((next, later)) = self.interruptions.split_first() else { return false };
+        if self.observation.requests().count() < next.after {
+            return false;
+        }
+        self.input = &next.input;
+        self.interruptions = later;
+        if next.hpa.contains(&HpaChange::Deleted) {
+            self.selectors.delete(self.key);
+        }
+        true
     }
 
     /// The derivation of the metric that is being computed.
@@ -270,7 +292,8 @@ impl<'a> Reconcile<'a> {
 
     /// Requests the scale once with GET.
     fn read_scale(&mut self) -> Result<&'a Scale, &'a ApiError> {
-        let answer = match self.input.scale {
+        let scale = self.input.scale;
+        let answer = match scale {
             Ok(&Scale { replicas, status_replicas, .. }) => {
                 Ok(ScaleReplicas { replicas, status_replicas })
             }
@@ -281,7 +304,7 @@ impl<'a> Reconcile<'a> {
             name: self.hpa.spec.scale_target_ref.name.clone(),
             answer,
         });
-        self.input.scale
+        scale
     }
 
     fn failed_get_scale(&mut self, error: Text, text: String) -> Text {
@@ -513,21 +536,23 @@ impl<'a> Reconcile<'a> {
         };
         let mut attempt = 1;
         loop {
-            let refused = self.input.update_scale;
+            let outdated = self.outdated_scale(scale);
+            let refused = self.input.update_scale.or(outdated.as_ref());
             let error = refused.map(|error| error.message.clone());
+            let is_conflict = refused.is_some_and(is_conflict);
             let sent = Some(SentScale {
                 api_version: version.into(),
                 status_replicas: scale.status_replicas,
                 selector: scale.selector.clone(),
             });
-            self.observation.push(ControllerAction::UpdateScale(ScaleWrite {
+            self.record(ControllerAction::UpdateScale(ScaleWrite {
                 resource: self.input.scale_resource.clone(),
                 name: self.hpa.spec.scale_target_ref.name.clone(),
                 replicas,
                 sent,
-                error,
+                error: error.clone(),
             }));
-            let Some(refused) = refused else {
+            let Some(error) = error else {
                 return Ok(());
             };
             if attempts > 1 {
@@ -541,11 +566,35 @@ impl<'a> Reconcile<'a> {
                     }
                 }
             }
-            if attempt >= attempts || !is_conflict(refused) {
-                return Err(refused.message.clone());
+            if attempt >= attempts || !is_conflict {
+                return Err(error);
             }
             attempt += 1;
             self.wait(RETRY_WAIT);
         }
+    }
+
+    /// The API server's error for a write of this scale, if the target has changed since it was
+    /// read.
+    ///
+    /// Upstream: apiserver, pkg/registry/generic/registry/store.go, Update
+    fn outdated_scale(&self, scale: &Scale) -> Option<ApiError> {
+        let present = self.input.scale_version?;
+        if present == scale.resource_version {
+            return None;
+        }
+        let asked = &**self.input.scale_resource;
+        let name = &self.hpa.spec.scale_target_ref.name;
+        let extensions = self.config.rules.scale.conflicts_in_extensions;
+        Some(match (asked, extensions) {
+            ("replicationcontrollers.extensions", _) => {
+                // The handler turns every error of the storage into a conflict.
+                let stored = outdated("replicationcontrollers", name);
+                conflict("replicationcontrollers/scale.extensions", name, &stored.message)
+            }
+            ("deployments.apps", true) => outdated("deployments.extensions", name),
+            ("replicasets.apps", true) => outdated("replicasets.extensions", name),
+            _ => outdated(asked, name),
+        })
     }
 }

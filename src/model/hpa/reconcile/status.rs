@@ -3,9 +3,10 @@
 use std::fmt::{self, Write};
 
 use super::Reconcile;
-use crate::model::api::{Condition, ConditionType, HpaStatus, Text};
+use crate::model::api::{ApiError, Condition, ConditionType, HpaStatus, Text};
 use crate::model::flags::Gate;
 use crate::model::hpa::admission::metrics_through_v1;
+use crate::model::hpa::apimachinery::outdated;
 use crate::model::hpa::go::without_arguments;
 use crate::model::observation::{ControllerAction, Event, EventType, StatusWrite};
 use crate::model::time::Time;
@@ -168,7 +169,8 @@ impl Reconcile<'_> {
     /// Upstream: horizontal.go, updateStatus
     fn update_status(&mut self) -> Result<(), Text> {
         let admission = &self.config.rules.admission;
-        let refused = self.input.update_status;
+        let outdated = self.outdated_hpa();
+        let refused = self.input.update_status.or(outdated.as_ref());
         let mut status = stored(&self.status);
         if admission.stored_as_v1 && (refused.is_none() || !admission.serves_v2) {
             metrics_through_v1(&mut status.current_metrics);
@@ -181,9 +183,27 @@ impl Reconcile<'_> {
         let version = if admission.serves_v2 { "autoscaling/v2" } else { "autoscaling/v1" };
         let api_version = Some(version.into());
         let write = StatusWrite { name: self.hpa.name.clone(), api_version, status, error };
-        self.observation.push(ControllerAction::UpdateStatus(write));
-        let Some(error) = refused else { return Ok(()) };
-        self.event(EventType::Warning, "FailedUpdateStatus", Text::Shared(error.message.clone()));
-        Err(format!("failed to update status for {}: {}", self.hpa.name, error.message).into())
+        let error = write.error.clone();
+        self.record(ControllerAction::UpdateStatus(write));
+        let Some(error) = error else { return Ok(()) };
+        let text = format!("failed to update status for {}: {error}", self.hpa.name);
+        self.event(EventType::Warning, "FailedUpdateStatus", Text::Shared(error));
+        Err(text.into())
+    }
+
+    /// The API server's error for a write of the HPA's status, if the HPA has changed or is gone
+    /// since the reconcile began.
+    fn outdated_hpa(&self) -> Option<ApiError> {
+        const RESOURCE: &str = "horizontalpodautoscalers.autoscaling";
+        let name = &self.hpa.name;
+        match self.input.hpa_version {
+            None => Some(ApiError {
+                code: 404,
+                reason: "NotFound".to_owned(),
+                message: format!("{RESOURCE} {name:?} not found").into(),
+            }),
+            Some(present) if present != self.hpa.resource_version => Some(outdated(RESOURCE, name)),
+            Some(_) => None,
+        }
     }
 }

@@ -163,6 +163,8 @@ fn two_hpas_on_the_same_pods_are_both_inactive() {
     let input = Input {
         now: Time::from_secs(1),
         hpa: Some(&hpa),
+        hpa_version: Some(0),
+        cache_version: None,
         scale: Ok(&world.scale),
         scale_resource: &"deployments.apps".into(),
         mapping_error: None,
@@ -170,6 +172,7 @@ fn two_hpas_on_the_same_pods_are_both_inactive() {
         pod_metrics: Ok(&metrics),
         custom_metrics: &crate::model::api::CustomMetrics::default(),
         update_scale: None,
+        scale_version: Some(0),
         update_status: None,
         slow_metrics: None,
     };

@@ -155,7 +155,12 @@ impl World {
             controller: Controller::new(Rules::default(), Flags::default(), gates),
             key: "default/web".into(),
             hpa: None,
-            scale: Scale { replicas, status_replicas: replicas, selector: "app=web".into() },
+            scale: Scale {
+                replicas,
+                status_replicas: replicas,
+                selector: "app=web".into(),
+                resource_version: 0,
+            },
             request: Some("1"),
             resource: "cpu",
             kinds: vec![kind],
@@ -180,6 +185,8 @@ impl World {
             generation: 1,
             spec: Arc::new(spec),
             status: HpaStatus::default(),
+            uid: 0,
+            resource_version: 0,
         });
         self.controller.hpa_added(&self.key, now);
     }
@@ -264,6 +271,8 @@ impl World {
         let input = Input {
             now,
             hpa: self.hpa.as_ref().filter(|_| due.as_ref() == Some(&self.key)),
+            hpa_version: Some(0),
+            cache_version: None,
             scale: self.get_scale.as_ref().map_or(Ok(&self.scale), Err),
             scale_resource: &"deployments.apps".into(),
             mapping_error: None,
@@ -271,6 +280,7 @@ impl World {
             pod_metrics: self.pod_metrics.as_ref().map_or(Ok(&metrics), Err),
             custom_metrics: &self.custom,
             update_scale: self.update_scale.as_ref(),
+            scale_version: Some(0),
             update_status: self.update_status.as_ref(),
             slow_metrics: None,
         };

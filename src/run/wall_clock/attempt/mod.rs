@@ -235,7 +235,7 @@ impl<'a> WallClockRun<'a> {
         if let (Some(model), Some(seen)) = (&mut model, &seen) {
             model.at = seen.at;
         }
-        let step = Step { apply: Vec::new(), until: at };
+        let step = Step { until: at, ..Step::default() };
         let predicted = Predicted { step, api: model.into_iter().collect(), decisions: Vec::new() };
         let stepped = Stepped { now: at, api: seen.into_iter().collect(), ticks: Vec::new() };
         findings.compare(&predicted, stepped, self.observability.scope);
