@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kube_lockstep::report::comparison::{Figures, Reference};
 use kube_lockstep::report::html::Part;
+use kube_lockstep::report::table::Rows;
 use kube_lockstep::report::unmet::UnmetOf;
 use kube_lockstep::report::{self, csv as spreadsheet, explain, json as lines, table};
 use kube_lockstep::trace::text;
@@ -36,7 +37,9 @@ impl Predicted {
         let Part { body, templates } = Part::prediction(scenario, run, unmet);
         let skipped = scenario.unsupported_on(*release);
         let of = UnmetOf { id: &scenario.id, path: &scenario.path, release: &run.trace.release };
-        let summary = lines::FreeRunSummary { id: None, unmet, of, skipped: skipped.as_deref() };
+        let skipped = skipped.as_deref();
+        let rows = Rows::All;
+        let summary = lines::FreeRunSummary { id: None, unmet, of, skipped, rows, scenario };
         let mut ticks = Vec::new();
         let written = lines::free_run(&mut ticks, run, &summary);
         written.map_err(|error| Refused::of(error.to_string()))?;
@@ -70,7 +73,7 @@ impl Predicted {
 
     /// The ticks as CSV.
     pub(crate) fn csv(&self) -> Value {
-        json!({ "text": spreadsheet::ticks(&self.prediction.run) })
+        json!({ "text": spreadsheet::ticks(&self.scenario, &self.prediction.run, Rows::All) })
     }
 
     /// The trace in its recorded form, for no build.
