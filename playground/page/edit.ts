@@ -84,7 +84,7 @@ function asWritten(text: string, node: Node): string {
 
 /** Returns true if a text is the scenario of a VPA. */
 export function isOfVpa(text: string): boolean {
-  return /^["']?(vpas?|script)["']?\s*:/m.test(text);
+  return /^["']?(vpas?|script)["']?\s*:/m.test(text) && !/^["']?hpas?["']?\s*:/m.test(text);
 }
 
 /** The manifests of the HPAs or VPAs, as for `kubectl apply`. */
