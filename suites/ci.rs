@@ -490,7 +490,7 @@ fn action_version() -> Result<(), Failed> {
             .env("VERSION", version)
             .env("ENGINE", engine)
             .env("RELEASE", "1.36,1.37")
-            .env("ACTION", format!("/work/_actions/kube-lockstep/kube-lockstep/{folder}"))
+            .env("ACTION", format!("/runner/_actions/kube-lockstep/kube-lockstep/{folder}"))
             .env("GITHUB_OUTPUT", file.path())
             .output()?;
         assert!(output.status.success(), "{}", text_of(&output.stderr));

@@ -76,6 +76,16 @@ fn run(arguments: &[&str]) -> Result<Page, Failed> {
     page(&[&["run", "--engine", "recorded"], arguments].concat(), "--report", "html=")
 }
 
+/// The page of a run with one outcome.
+fn page_of(outcome: Outcome) -> Result<String, Failed> {
+    let mut report = Html::new(Vec::new());
+    let (setting, scenarios) = (Setting::default(), 1);
+    report.event(&Event::Started { scenarios, setting, note: None })?;
+    report.event(&Event::Finished(Box::new(outcome)))?;
+    report.event(&Event::Ended(Summary::default()))?;
+    Ok(String::from_utf8(report.into_inner())?)
+}
+
 fn page(arguments: &[&str], flag: &str, kind: &str) -> Result<Page, Failed> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("page.html");
@@ -260,12 +270,7 @@ fn divergence() -> Result<(), Failed> {
     outcome.derivations = run.ticks.iter().map(|tick| Some(tick.derivation.clone())).collect();
     outcome.trace = run.trace;
     outcome.scenario = Some(Arc::clone(&scenario));
-    let mut report = Html::new(Vec::new());
-    let (setting, scenarios) = (Setting::default(), 1);
-    report.event(&Event::Started { scenarios, setting, note: None })?;
-    report.event(&Event::Finished(Box::new(outcome)))?;
-    report.event(&Event::Ended(Summary::default()))?;
-    let page = String::from_utf8(report.into_inner())?;
+    let page = page_of(outcome)?;
     let document = parse(&page)?;
     let section = sections(&document)[0];
     assert_eq!(section.attribute("data-v"), Some("diverges"));

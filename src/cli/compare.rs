@@ -219,7 +219,7 @@ struct Predictions {
     notes: BTreeMap<String, String>,
 }
 
-/// What a scenario scales: namespace, kind and name.
+/// The namespace, kind and name of the target of a scenario.
 type Workload = [String; 3];
 
 impl Predictions {

@@ -73,7 +73,7 @@ pub(super) struct ReportFile {
     file: File,
     /// Whether the old contents were removed, or are to be kept.
     is_emptied: bool,
-    /// Whether the file did not exist.
+    /// True if the file did not exist before.
     is_new: bool,
 }
 

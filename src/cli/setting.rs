@@ -17,7 +17,7 @@ pub(super) struct Setting {
     change: Change,
 }
 
-/// What a setting changes.
+/// The change that a setting makes.
 #[derive(Clone, PartialEq, Debug)]
 enum Change {
     /// Some fields.

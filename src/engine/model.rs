@@ -59,7 +59,7 @@ struct Kind {
     scales: bool,
 }
 
-/// What a reconcile wrote.
+/// The objects that a reconcile wrote.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Written {
     /// The index of the target that was scaled, and its new replicas.

@@ -99,7 +99,7 @@ pub(super) struct Tick<'a> {
     pub(super) before: i32,
     /// The target's replicas after the reconcile.
     pub(super) replicas: i32,
-    /// Whether the reconcile changed the replicas.
+    /// True if the reconcile changed the replicas.
     pub(super) rescaled: bool,
     /// The stored status of the HPA after the reconcile.
     pub(super) status: Option<&'a HpaStatus>,

@@ -16,7 +16,7 @@ use libtest_mimic::Failed;
 use roxmltree::Node;
 use serde_json::Value;
 
-use super::{kube_lockstep, page, parse, sections, support, text, with_class};
+use super::{kube_lockstep, page, page_of, parse, sections, support, text, with_class};
 
 /// Eight days with all kinds of events.
 const WEEK: &str = "suites/html/week.yaml";
@@ -184,12 +184,7 @@ pub(super) fn divergence() -> Result<(), Failed> {
     outcome.verdict = Verdict::Diverges(Divergence { tick, at, fields: vec![field] });
     outcome.why = vec![String::new(); tick - 1];
     outcome.why.push("target.cpu of app: the 0.9 percentile is in bucket 25".to_owned());
-    let mut report = Html::new(Vec::new());
-    let (setting, scenarios) = (Setting::default(), 1);
-    report.event(&Event::Started { scenarios, setting, note: None })?;
-    report.event(&Event::Finished(Box::new(outcome)))?;
-    report.event(&Event::Ended(Summary::default()))?;
-    let page = String::from_utf8(report.into_inner())?;
+    let page = page_of(outcome)?;
     let document = parse(&page)?;
     let section = sections(&document)[0];
     assert_eq!(section.attribute("data-v"), Some("diverges"));

@@ -15,8 +15,8 @@ use crate::world::Cluster;
 pub(super) struct Served {
     pub(super) key: Arc<str>,
     pub(super) name: Arc<str>,
-    /// Whether the next write of the status also changes the spec, because the conversion to the
-    /// storage version `autoscaling/v1` loses a part of the spec that it could still read.
+    /// True if the next write of the status also changes the spec: the conversion to the storage
+    /// version `autoscaling/v1` loses a part of the spec that it could still read.
     pub(super) lossy: Cell<bool>,
     /// The last spec whose target was mapped to a resource, and the result.
     pub(super) mapped: Option<(Arc<HpaSpec>, Mapped)>,

@@ -263,7 +263,7 @@ struct SentStep {
     until: Time,
     /// The number of changes that the API server answers.
     requests: usize,
-    /// Those in the middle of reconciles.
+    /// The answers to changes in the middle of reconciles.
     during: Vec<Answered>,
 }
 

@@ -61,7 +61,7 @@ pub struct Derivation {
     pub rescaled: bool,
     /// The reason if there was no decision.
     pub error: Option<Text>,
-    /// What else happened in the middle of the reconcile, in order.
+    /// Other changes in the middle of the reconcile, in order.
     pub happenings: Vec<Happening>,
     /// The random part of upstream's result, if any. It can't be predicted.
     pub random_part: Option<&'static str>,

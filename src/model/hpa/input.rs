@@ -58,7 +58,7 @@ pub enum HpaChange {
     Added,
     /// The HPA was edited, or its status was written.
     Updated {
-        /// Whether its generation changed.
+        /// True if its generation changed.
         generation: bool,
     },
     /// The HPA was deleted.

@@ -119,3 +119,26 @@ pub(super) fn time(labels: &[Label]) -> Markup {
         }
     }
 }
+
+/// Charts with a cursor that selects a tick, the mark of a divergence at a place in percent, and
+/// the panel of the selected tick. `name` is that of the HPA or the VPA.
+pub(super) fn selectable(
+    name: &str,
+    charts: Markup,
+    diverges_at: Option<f64>,
+    panel: Markup,
+) -> Markup {
+    let label = format!("Timeline of {name}; arrow keys select a tick");
+    html! {
+        div.fig {
+            div.charts {
+                (charts)
+                @if let Some(at) = diverges_at {
+                    div.dvg style=(format!("--p:{:.4}", at / 100.0)) {}
+                }
+                div.cur role="slider" tabindex="0" aria-label=(label) aria-valuenow="0" {}
+            }
+            (panel)
+        }
+    }
+}

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use maud::{Markup, html};
 
+use super::lane;
 use super::ticks::Templates;
 use super::timeline::{Run, Timeline};
 use super::vpa::{Detail, VpaRun};
@@ -530,18 +531,7 @@ fn charts(run: Option<&Run<'_>>) -> String {
 /// The charts of one HPA, and the panel for its ticks.
 fn figure(timeline: &Timeline<'_>, templates: &mut Templates) -> Markup {
     let axis = crate::report::scale::TimeAxis::until(timeline.end());
-    let at = timeline.divergence.map(|divergence| axis.percent(divergence.at));
-    let label = format!("Timeline of {}; arrow keys select a tick", timeline.hpa);
-    html! {
-        div.fig {
-            div.charts {
-                (chart::all(timeline))
-                @if let Some(at) = at {
-                    div.dvg style=(format!("--p:{:.4}", at / 100.0)) {}
-                }
-                div.cur role="slider" tabindex="0" aria-label=(label) aria-valuenow="0" {}
-            }
-            (ticks::panel(timeline, templates))
-        }
-    }
+    let diverges_at = timeline.divergence.map(|divergence| axis.percent(divergence.at));
+    let panel = ticks::panel(timeline, templates);
+    lane::selectable(&timeline.hpa, chart::all(timeline), diverges_at, panel)
 }

@@ -16,6 +16,7 @@ use maud::{Markup, html};
 
 pub use self::decisions::{Decision, decisions};
 use self::series::Series;
+use super::lane::selectable;
 use super::ticks::{Templates, panel_of};
 use crate::compare::Divergence;
 use crate::model::rules::VpaRelease;
@@ -182,20 +183,9 @@ impl VpaTimeline<'_> {
     }
 
     fn html(&self, templates: &mut Templates) -> Markup {
-        let at = self.run.divergence.map(|divergence| self.axis().percent(divergence.at));
-        let label = format!("Timeline of {}; arrow keys select a tick", self.vpa.name);
-        html! {
-            div.fig {
-                div.charts {
-                    (chart::all(self))
-                    @if let Some(at) = at {
-                        div.dvg style=(format!("--p:{:.4}", at / 100.0)) {}
-                    }
-                    div.cur role="slider" tabindex="0" aria-label=(label) aria-valuenow="0" {}
-                }
-                (panel_of(ticks::of(self), templates))
-            }
-        }
+        let diverges_at = self.run.divergence.map(|divergence| self.axis().percent(divergence.at));
+        let panel = panel_of(ticks::of(self), templates);
+        selectable(&self.vpa.name, chart::all(self), diverges_at, panel)
     }
 }
 
