@@ -35,6 +35,15 @@ impl Workspace {
         command
     }
 
+    /// `sh -c script`, with `kube-lockstep args…` as its arguments and its temporary files in the
+    /// folder.
+    pub fn shell(&self, script: &str, args: &[&str]) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_kube-lockstep")]).args(args);
+        command.env("TMPDIR", self.path()).stdin(Stdio::null());
+        command
+    }
+
     /// The processes whose command line or environment names the folder.
     pub fn processes(&self) -> Vec<Process> {
         let ours = self.path().to_string_lossy().into_owned();
