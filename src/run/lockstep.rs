@@ -99,6 +99,10 @@ struct Lockstep<'a> {
     external_scales: Vec<ExternalScale>,
     /// Why the scenario can't run to its end, if it can't.
     undetermined: Option<String>,
+    /// What the first reconciles of the present step scaled: the index of the target and its new
+    /// replicas. Their writes are committed, because another reconcile of the same instant read
+    /// them.
+    early: VecDeque<Option<(usize, i32)>>,
     /// Whether the release leaves parts of reconciles to chance that the scenario can reach.
     has_random_parts: bool,
 }
@@ -124,6 +128,7 @@ impl<'a> Lockstep<'a> {
             pending: during::pending(scenario),
             external_scales: Vec::new(),
             undetermined: None,
+            early: VecDeque::new(),
             has_random_parts: scenario.has_several_hpas()
                 && rules.pods.ambiguous_selector_is_checked
                 && rules.texts.ambiguous_hpas == AmbiguousHpas::All,
@@ -194,10 +199,13 @@ impl<'a> Lockstep<'a> {
     /// Returns `None` if the scenario can't continue.
     fn reconciles(&mut self, step: &mut Step, api: &mut Vec<ApiAnswer>) -> Option<Vec<Decision>> {
         let mut decisions: Vec<Decision> = Vec::new();
+        self.early.clear();
         while let Some(due) = self.simulation.next_sync().filter(|due| *due <= step.until) {
             // Each of several reconciles at one instant reads the writes of the previous one.
-            if let Some(Decision { observation, end, committed, .. }) = decisions.last() {
-                self.simulation.commit(observation, *end, *committed);
+            if let Some(Decision { observation, end, committed, .. }) = decisions.last()
+                && self.early.len() < decisions.len()
+            {
+                self.early.push_back(self.simulation.commit(observation, *end, *committed));
             }
             let is_random = self.simulation.receives_when_due(due);
             let decision = match self.pending.iter().any(|it| self.event(*it).at <= due) {
@@ -385,10 +393,21 @@ impl<'a> Lockstep<'a> {
         })
     }
 
-    /// Applies the writes of an observed tick to the world, apart from its first requests, which
-    /// were applied when something happened in the middle of it.
-    fn apply_observed(&mut self, tick: &Observation, end: Time, committed: usize) {
-        if let Some((target, replicas)) = self.simulation.commit(tick, end, committed) {
+    /// Applies the writes of an observed tick to the world, unless they were committed when the next
+    /// reconcile of the same instant was predicted, and apart from its first requests, which were
+    /// applied when something happened in the middle of it.
+    fn apply_observed(&mut self, tick: &Observation, predicted: Option<&Decision>) {
+        let is_as_predicted =
+            || predicted.is_some_and(|it| it.observation.requests().eq(tick.requests()));
+        let scaled = match self.early.pop_front() {
+            Some(scaled) if is_as_predicted() => scaled,
+            _ => {
+                let end = predicted.map_or(tick.at, |predicted| predicted.end);
+                let committed = predicted.map_or(0, |predicted| predicted.committed);
+                self.simulation.commit(tick, end, committed)
+            }
+        };
+        if let Some((target, replicas)) = scaled {
             self.world.scaled(tick.end(), target, replicas);
         }
     }
@@ -439,10 +458,10 @@ pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> Fre
             ticks: observed.clone(),
         });
         for (decision, observation) in predicted.decisions.into_iter().zip(observed) {
-            let Decision { derivation, end, committed, .. } = decision;
             let target = run.target_of(&observation);
             let replicas_before = run.world.replicas(target);
-            run.apply_observed(&observation, end, committed);
+            run.apply_observed(&observation, Some(&decision));
+            let Decision { derivation, .. } = decision;
             let replicas_after = run.world.replicas(target);
             ticks.push(FreeTick {
                 observation,
@@ -644,7 +663,7 @@ fn ahead<'k>(
         let done = predicted.is_none();
         if let Some(predicted) = predicted {
             for decision in &predicted.decisions {
-                run.apply_observed(&decision.observation, decision.end, decision.committed);
+                run.apply_observed(&decision.observation, Some(decision));
             }
             session.send(&predicted.step)?;
             under_way.push_back(predicted);
@@ -710,9 +729,7 @@ fn step_by_step<'k>(
             }
         }
         for (index, tick) in stepped.ticks.iter().enumerate() {
-            let decision = predicted.decisions.get(index);
-            let end = decision.map_or(tick.at, |decision| decision.end);
-            run.apply_observed(tick, end, decision.map_or(0, |decision| decision.committed));
+            run.apply_observed(tick, predicted.decisions.get(index));
         }
         predicted.decisions.iter().for_each(&mut *watch);
         findings.compare(&predicted, stepped, scope);

@@ -16,7 +16,7 @@ use super::support::place::Workspace;
 use super::{Round, failure, run, support};
 
 /// The first argument of the proxy; the seed, the number of the round and the engine follow.
-pub const BROKEN: &str = "--broken-engine";
+pub(super) const BROKEN: &str = "--broken-engine";
 
 /// The address space of the command, of the proxy and of the engine, in KiB. The engine's runtime
 /// reserves more than it uses.
@@ -119,7 +119,7 @@ fn drawn(round: Round) -> Result<(usize, Fault), Failed> {
 }
 
 /// A broken engine gets a verdict in time, never `conforms`, and leaves nothing behind.
-pub fn broken(round: Round, engine: &Path) -> Result<(), Failed> {
+pub(super) fn broken(round: Round, engine: &Path) -> Result<(), Failed> {
     let (at, fault) = drawn(round)?;
     let (workspace, folder) = (Workspace::new()?, tempfile::tempdir()?);
     let program = folder.path().join("engine");
@@ -143,7 +143,7 @@ pub fn broken(round: Round, engine: &Path) -> Result<(), Failed> {
 }
 
 /// Serves the engine protocol as the proxy of a round.
-pub fn serve(seed: &str, number: &str, engine: &str) -> ExitCode {
+pub(super) fn serve(seed: &str, number: &str, engine: &str) -> ExitCode {
     let number_of = |text: &str| text.parse().unwrap_or_default();
     let round = Round { seed: number_of(seed), number: number_of(number) };
     match drawn(round)

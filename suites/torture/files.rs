@@ -28,14 +28,14 @@ const COMMANDS: &[&[&str]] = &[
 ];
 
 /// A fixture after some changes gives a result, or an error with its position.
-pub fn corrupted(round: Round) -> Result<(), Failed> {
+pub(super) fn corrupted(round: Round) -> Result<(), Failed> {
     let changes = prop::collection::vec(change(), 1..6);
     let drawn = (any::<Index>(), changes, any::<Index>());
     let (fixture, changes, command) = round.draw(&drawn)?;
     let fixtures = support::all_fixtures();
     let fixture = fixture.get(&fixtures);
     let text = changed(&fs::read_to_string(fixture)?, &changes);
-    check(&text, command.get(COMMANDS), &(fixture, &changes))
+    check(&text, command.get::<&[&str]>(COMMANDS), &(fixture, &changes))
 }
 
 /// A way to make a file huge, or its value.
@@ -97,11 +97,11 @@ impl Bomb {
 }
 
 /// A huge file is refused at a position.
-pub fn huge(round: Round) -> Result<(), Failed> {
+pub(super) fn huge(round: Round) -> Result<(), Failed> {
     let (bomb, command, fixture) = round.draw(&(bomb(), any::<Index>(), any::<Index>()))?;
     let fixtures = support::all_fixtures();
     let text = fs::read_to_string(fixture.get(&fixtures))?;
-    let command = command.get(COMMANDS);
+    let command = command.get::<&[&str]>(COMMANDS);
     check(&format!("{}{text}", bomb.text()), command, &bomb)?;
     check(&format!("{text}\n{}", bomb.text()), command, &bomb)
 }

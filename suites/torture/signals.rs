@@ -28,7 +28,7 @@ const COMMANDS: &[&[&str]] = &[
 const SIGNALS: &[(&str, i32)] = &[("-INT", 2), ("-TERM", 15), ("-HUP", 1), ("-KILL", 9)];
 
 /// A command ends after a signal, and leaves no process behind. A second signal may follow.
-pub fn interrupt(round: Round) -> Result<(), Failed> {
+pub(super) fn interrupt(round: Round) -> Result<(), Failed> {
     let command = prop::sample::select(COMMANDS);
     let sent = prop::sample::select(SIGNALS);
     let again = prop::option::of((prop::sample::select(SIGNALS), 0..200_u64));
@@ -36,8 +36,9 @@ pub fn interrupt(round: Round) -> Result<(), Failed> {
         round.draw(&(command, sent, 0..2000_u64, again))?;
     let drawn = format!("{command:?}, {name} after {delay} ms, then {again:?}");
     let workspace = Workspace::new()?;
+    // A parent may ignore signals, as nohup does.
     let mut child = workspace
-        .command(command)
+        .shell("exec env --default-signal \"$@\"", command)
         .current_dir(support::repository())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -37,8 +37,9 @@ pub(super) struct HpaState {
 #[derive(Clone, Debug, Default)]
 struct Cache<T> {
     present: T,
-    /// The states that have not arrived yet, in order.
-    late: VecDeque<(Time, T)>,
+    /// The states that have not arrived yet, in order. `None` stands for a state that a new
+    /// controller has already listed: it changes nothing, but later states still follow it.
+    late: VecDeque<(Time, Option<T>)>,
     /// When all states will have arrived.
     due: Time,
 }
@@ -48,17 +49,28 @@ impl<T> Cache<T> {
     fn send(&mut self, state: T, now: Time, lag: Span, apart: Span) {
         let apart = if self.late.is_empty() { Span::ZERO } else { apart };
         self.due = (self.due + apart).max(now + lag);
-        self.late.push_back((self.due, state));
+        self.late.push_back((self.due, Some(state)));
+    }
+
+    /// A new controller lists the present state.
+    fn listed(&mut self, state: T) {
+        self.late.iter_mut().for_each(|(_, state)| *state = None);
+        self.present = state;
     }
 
     /// The time of the next state.
     fn next(&self) -> Option<Time> {
-        self.late.front().map(|(due, _)| *due)
+        self.late.iter().find(|(_, state)| state.is_some()).map(|(due, _)| *due)
     }
 
     /// The next state, if it arrives at or before `now`.
     fn arrived(&mut self, now: Time) -> Option<(Time, T)> {
-        self.late.pop_front_if(|(due, _)| *due <= now)
+        loop {
+            let (at, state) = self.late.pop_front_if(|(due, _)| *due <= now)?;
+            if let Some(state) = state {
+                return Some((at, state));
+            }
+        }
     }
 }
 
@@ -86,10 +98,8 @@ impl Caches {
 
     /// A new controller reads the present state.
     pub(super) fn restarted(&mut self, cluster: &Cluster, state: HpaState) {
-        self.hpa.late.clear();
-        self.pods.late.clear();
-        self.hpa.present = state;
-        self.pods.present = cluster.pods().to_vec();
+        self.hpa.listed(state);
+        self.pods.listed(cluster.pods().to_vec());
     }
 
     /// The time of the next change of the HPA that arrives.

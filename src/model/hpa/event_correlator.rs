@@ -204,12 +204,16 @@ impl SimilarEvents {
 }
 
 impl Count {
-    /// Counts one more request. If the observed count is possible, it is the true one.
+    /// Counts one more request. If the observed count is possible, it is the true one. Returns the
+    /// least possible count.
     fn increase(&mut self, observed: Option<u32>) -> u32 {
-        let possible = self.least + 1..=self.most + 1;
-        let count = observed.filter(|count| possible.contains(count)).unwrap_or(*possible.start());
-        *self = Count { least: count, most: count };
-        count
+        *self = Count { least: self.least + 1, most: self.most + 1 };
+        if let Some(count) = observed
+            && (self.least..=self.most).contains(&count)
+        {
+            *self = Count { least: count, most: count };
+        }
+        self.least
     }
 }
 
@@ -351,6 +355,26 @@ mod tests {
             let later = Time::from_secs(400);
             let sent = correlator.clone().send(&decision(later, &["3"]), Some(&seen));
             assert_eq!(texts(&sent), [format!("patch {expected} 3")]);
+        }
+    }
+
+    #[test]
+    fn an_unsent_event_keeps_the_range_of_its_count() {
+        let mut correlator = EventCorrelator::new(Rules::default().events);
+        let messages = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
+        let _ = correlator.send(&decision(Time::ZERO, &messages), None);
+        let fifteen: Vec<String> = (10..25).map(|number| number.to_string()).collect();
+        let fifteen: Vec<&str> = fifteen.iter().map(String::as_str).collect();
+        let nothing = Observation::default();
+        let _ = correlator.send(&decision(Time::ZERO, &fifteen), Some(&nothing));
+        // The limit is reached. It is unknown whether "3" is combined; a new message certainly is.
+        let _ = correlator.send(&decision(Time::ZERO, &["3", "new"]), Some(&nothing));
+        for (count, expected) in [(18, 18), (19, 19), (20, 18)] {
+            let seen = observed(EventVerb::Patch, count, &format!("{COMBINED}newer"));
+            let later = Time::from_secs(400);
+            let sent = correlator.clone().send(&decision(later, &["newer"]), Some(&seen));
+            let text = format!("patch {expected} (combined from similar events): newer");
+            assert_eq!(texts(&sent), [text]);
         }
     }
 
