@@ -30,11 +30,11 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use support::place::Workspace;
 use support::trials::Suite;
 
-/// The environment variable with the number of rounds of each kind, and the default.
-const ROUNDS: (&str, u64) = ("KUBE_LOCKSTEP_TORTURE", 12);
+/// The environment variable with the number of rounds of each kind.
+const ROUNDS: &str = "KUBE_LOCKSTEP_TORTURE";
 
-/// The environment variable with the seed, and the default.
-const SEED: (&str, u64) = ("KUBE_LOCKSTEP_SEED", 1);
+/// The environment variable with the seed.
+const SEED: &str = "KUBE_LOCKSTEP_SEED";
 
 /// Far more than any of the commands takes, even on a busy machine.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
     }
     let mut suite = Suite::new("torture");
     let upstream = suite.upstream(Release::NEWEST);
-    let (rounds, seed) = (number_of(ROUNDS), number_of(SEED));
+    let (rounds, seed) = (number_of(ROUNDS, 12), number_of(SEED, 1));
     for round in (0..rounds).map(|number| Round { seed, number }) {
         suite.test(round.name("corrupted_file"), move || files::corrupted(round));
         suite.test(round.name("huge_file"), move || files::huge(round));
@@ -83,7 +83,8 @@ fn main() -> ExitCode {
     suite.run()
 }
 
-fn number_of((variable, default): (&str, u64)) -> u64 {
+/// The number in an environment variable.
+fn number_of(variable: &str, default: u64) -> u64 {
     match std::env::var(variable) {
         Ok(text) => text.parse().unwrap_or_else(|error| panic!("{variable}: {error}")),
         Err(_) => default,
