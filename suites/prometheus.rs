@@ -1,26 +1,31 @@
 //! `kube-lockstep import prometheus` with a real Prometheus, whose data `promtool` makes, and with
 //! servers that give broken answers: `cargo test --features prometheus --test prometheus`.
 
+#[path = "prometheus/access.rs"]
+mod access;
 #[path = "prometheus/broken.rs"]
 mod broken;
+#[path = "prometheus/certificates.rs"]
+mod certificates;
+#[path = "prometheus/proxy.rs"]
+mod proxy;
 #[path = "prometheus/server.rs"]
 mod server;
 mod support;
 
 use std::fs;
-use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
 use libtest_mimic::Failed;
 use serde_json::Value;
-use server::{Server, is_installed};
+use server::{Security, Server, is_installed};
 use support::trials::Suite;
 
 type WithServer = fn(&Server) -> Result<(), Failed>;
 type Test = fn() -> Result<(), Failed>;
 
-const WITH_PROMETHEUS: [(&str, WithServer); 8] = [
+const WITH_PROMETHEUS: [(&str, WithServer); 10] = [
     ("a_total_is_imported_and_predicted", total),
     ("each_pod_is_imported_and_predicted", by_pod),
     ("a_week_is_queried_in_parts", week),
@@ -29,7 +34,19 @@ const WITH_PROMETHEUS: [(&str, WithServer); 8] = [
     ("a_malformed_query_is_reported_in_the_words_of_prometheus", malformed),
     ("a_counter_is_refused", counter),
     ("series_that_share_a_pod_are_refused", shared_pod),
+    ("a_proxy_is_used_unless_no_proxy_names_the_host", access::http_proxy),
+    ("a_socks_proxy_is_used", access::socks_proxy),
 ];
+
+/// Tests that start a server of their own.
+const WITH_TLS: [(&str, Test); 3] = [
+    ("a_certificate_and_a_password_are_required_and_accepted", access::certificate_and_password),
+    ("a_client_certificate_is_required_and_accepted", access::client_certificate),
+    ("a_client_certificate_passes_through_a_proxy", access::https_proxy),
+];
+
+/// The variables that set proxies; those of this machine must not affect the tests.
+const PROXIES: [&str; 4] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"];
 
 const BROKEN: [(&str, Test); 9] = [
     ("a_bearer_token_and_headers_are_sent", broken::headers),
@@ -48,7 +65,7 @@ fn main() -> ExitCode {
     let programs = suite.require_that("prometheus and promtool", is_installed);
     let openssl = suite.require_that("openssl", || server::runs("openssl", "version"));
     let server = suite.require("a Prometheus with data", || {
-        if is_installed() { Server::start(false).map(Some) } else { Ok(None) }
+        if is_installed() { Server::start(Security::None).map(Some) } else { Ok(None) }
     });
     let server = programs.clone().and(server).map(|((), server)| Arc::new(server));
     for (name, test) in WITH_PROMETHEUS {
@@ -57,8 +74,10 @@ fn main() -> ExitCode {
             None => Err("no server".into()),
         });
     }
-    let name = "a_certificate_and_a_password_are_required_and_accepted";
-    suite.test_with(&programs.and(openssl), name, |_| certificate_and_password());
+    let tls = programs.and(openssl);
+    for (name, test) in WITH_TLS {
+        suite.test_with(&tls, name, move |_| test());
+    }
     for (name, test) in BROKEN {
         suite.test(name, test);
     }
@@ -77,6 +96,16 @@ struct Import {
 
 /// Imports a range of the last hour, unless the arguments give another one.
 fn import(url: &str, query: &str, args: &[&str]) -> Result<Import, Failed> {
+    import_with(url, query, args, &[])
+}
+
+/// The same, with these variables.
+fn import_with(
+    url: &str,
+    query: &str,
+    args: &[&str],
+    env: &[(&str, String)],
+) -> Result<Import, Failed> {
     let folder = tempfile::tempdir()?;
     let mut command = Command::new(env!("CARGO_BIN_EXE_kube-lockstep"));
     command.args(["import", "prometheus", "--url", url, "--query", query]);
@@ -84,7 +113,10 @@ fn import(url: &str, query: &str, args: &[&str]) -> Result<Import, Failed> {
     if !args.contains(&"--from") {
         command.args(["--from", "1h ago"]);
     }
-    let output = command.output()?;
+    for name in PROXIES {
+        command.env_remove(name).env_remove(name.to_lowercase());
+    }
+    let output = command.envs(env.iter().map(|(name, value)| (name, value))).output()?;
     let file = fs::read_to_string(folder.path().join("answer.json")).ok();
     let left: Vec<_> = fs::read_dir(folder.path())?.collect::<Result<_, _>>()?;
     assert_eq!(left.len(), usize::from(file.is_some()), "nothing half-written: {left:?}");
@@ -221,28 +253,5 @@ fn shared_pod(server: &Server) -> Result<(), Failed> {
     import.fails(2, &["has 2 series", "sum by (pod) (…)"]);
     let import = self::import(&server.url, "memory", &["--by", "instance"])?;
     import.fails(2, &["without the label `instance`"]);
-    Ok(())
-}
-
-fn certificate_and_password() -> Result<(), Failed> {
-    let server = Server::start(true)?;
-    let authority = server.file("server.crt");
-    let (password, wrong) = (server.file("password"), server.file("wrong"));
-    fs::write(&password, format!("{}\n", server::PASSWORD))?;
-    fs::write(&wrong, "wrong\n")?;
-    let path = |path: &Path| path.display().to_string();
-    let (authority, password, wrong) = (path(&authority), path(&password), path(&wrong));
-    let user = ["--user", server::USER];
-    let args = [&user[..], &["--ca-file", &authority, "--password-file", &password]].concat();
-    assert_eq!(import(&server.url, "sum(usage)", &args)?.series()?.len(), 1);
-    let args = [&user[..], &["--insecure-skip-tls-verify", "--password-file", &password]].concat();
-    assert_eq!(import(&server.url, "sum(usage)", &args)?.series()?.len(), 1);
-    let args = [&user[..], &["--password-file", &password]].concat();
-    import(&server.url, "sum(usage)", &args)?.fails(3, &["certificate", "--ca-file"]);
-    let args = [&user[..], &["--ca-file", &authority, "--password-file", &wrong]].concat();
-    import(&server.url, "sum(usage)", &args)?.fails(3, &["401 Unauthorized", "--user"]);
-    let args = ["--ca-file", &password];
-    import(&server.url, "sum(usage)", &args)?.fails(2, &["--ca-file", "expected PEM"]);
-    import(&server.url, "sum(usage)", &user)?.fails(2, &["PROMETHEUS_PASSWORD"]);
     Ok(())
 }

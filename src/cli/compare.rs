@@ -21,7 +21,7 @@ use crate::report::comparison::{
 use crate::report::html::{Compared, Comparison};
 use crate::report::{json, outcome::note_line};
 use crate::run::{FreeRun, free_run};
-use crate::scenario::{self, Problem, Scenario};
+use crate::scenario::{self, Problem, Scenario, on_a_command_line};
 
 const HELP: &str = "\
 Exit codes:
@@ -146,6 +146,8 @@ type ReadFile = Box<dyn Fn(&str) -> Result<String, String>>;
 struct Subject {
     scenario: Arc<Scenario>,
     read: ReadFile,
+    /// Whether it is a draft from manifests, whose messages are in the syntax of `--load`.
+    is_draft: bool,
 }
 
 impl Subject {
@@ -165,7 +167,12 @@ impl Subject {
             let (what, hint) = problem.map(|it| (located(&it), it.hint)).unwrap_or_default();
             Failure { hint, ..invalid(what) }
         })?;
-        Ok(Arc::new(Scenario { id: self.scenario.id.clone(), ..changed }))
+        let mut notes = changed.notes;
+        if self.is_draft {
+            notes.iter_mut().for_each(|note| *note = on_a_command_line(note));
+        }
+        let Scenario { id, line, .. } = &*self.scenario;
+        Ok(Arc::new(Scenario { id: id.clone(), line: *line, notes, ..changed }))
     }
 }
 
@@ -180,7 +187,8 @@ fn located(problem: &Problem) -> String {
 fn subjects(args: &Args) -> Result<Vec<Subject>, Failure> {
     if !args.manifests.filename.is_empty() {
         let scenarios = args.manifests.hpa_scenarios(args.hpa.as_deref())?;
-        let subject = |scenario| Subject { scenario, read: Box::new(manifests::read_load) };
+        let read = || -> ReadFile { Box::new(manifests::read_load) };
+        let subject = |scenario| Subject { scenario, read: read(), is_draft: true };
         return Ok(scenarios.into_iter().map(subject).collect());
     }
     args.manifests.check_unused()?;
@@ -190,7 +198,8 @@ fn subjects(args: &Args) -> Result<Vec<Subject>, Failure> {
     parse_each(&found)?;
     let subject = |fixture: Fixture| {
         let scenario = fixture.parse()?;
-        Ok(Subject { scenario, read: Box::new(move |path| fixture.read_beside(path)) })
+        let read = Box::new(move |path: &str| fixture.read_beside(path));
+        Ok(Subject { scenario, read, is_draft: false })
     };
     found.into_iter().map(subject).collect()
 }

@@ -8,6 +8,8 @@ mod connection;
 mod prometheus;
 #[cfg(feature = "prometheus")]
 mod times;
+#[cfg(feature = "prometheus")]
+mod unreachable;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -78,6 +78,9 @@ fn read_at_most(path: &Path, most: u64) -> Result<String, TextFileError> {
     if bytes.len() as u64 > most {
         return Err(TextFileError::TooLarge { most });
     }
+    if let Some(text) = utf_16(&bytes) {
+        return Ok(text);
+    }
     String::from_utf8(bytes).map_err(|error| {
         let (valid, rest) = error.as_bytes().split_at(error.utf8_error().valid_up_to());
         let valid = String::from_utf8_lossy(valid);
@@ -86,6 +89,23 @@ fn read_at_most(path: &Path, most: u64) -> Result<String, TextFileError> {
         let byte = rest.first().copied().unwrap_or_default();
         TextFileError::NotUtf8 { line, column: last.chars().count() + 1, byte }
     })
+}
+
+/// UTF-16 text, as Excel, Grafana's download for Excel and the PowerShell of Windows write it.
+/// None: the file has another encoding.
+fn utf_16(bytes: &[u8]) -> Option<String> {
+    let unit = |big: bool, pair: &[u8]| match (big, pair) {
+        (true, &[high, low]) | (false, &[low, high]) => u16::from_be_bytes([high, low]),
+        // The last byte of a text that was cut off.
+        _ => char::REPLACEMENT_CHARACTER as u16,
+    };
+    let (big, rest) = match bytes {
+        [0xff, 0xfe, rest @ ..] => (false, rest),
+        [0xfe, 0xff, rest @ ..] => (true, rest),
+        _ => return None,
+    };
+    let units: Vec<u16> = rest.chunks(2).map(|pair| unit(big, pair)).collect();
+    String::from_utf16(&units).ok()
 }
 
 /// Returns false only for objects of the Kubernetes API, so that misspelt scenarios give an error
@@ -116,6 +136,16 @@ mod tests {
     #[test]
     fn a_file_that_is_not_utf_8_has_a_position() {
         assert_eq!(error_of(b"a: 1\nb\xc3\xa4: \xff\n"), "text:2:5: not UTF-8 text: the byte 0xff");
+    }
+
+    #[test]
+    fn utf_16_is_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("text");
+        for bytes in [&b"\xff\xfea\0\xe4\0\n\0"[..], b"\xfe\xff\0a\0\xe4\0\n"] {
+            fs::write(&path, bytes).expect("a file can be written");
+            assert_eq!(read(&path).expect("it is text"), "a\u{e4}\n");
+        }
     }
 
     #[test]

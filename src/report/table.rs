@@ -434,7 +434,9 @@ pub(super) fn why(
         // A rescale has its own column; its message gives the reason.
         let message = event.message.as_str();
         parts.push(match message.split_once("; reason: ") {
-            Some((_, reason)) if event.reason.as_str() == "SuccessfulRescale" => reason.to_owned(),
+            Some((_, reason)) if event.reason.as_str() == "SuccessfulRescale" => {
+                without_selector(reason)
+            }
             _ => format!("{}: {message}", event.reason),
         });
     }
@@ -444,6 +446,16 @@ pub(super) fn why(
     }
     parts.extend(changed.iter().cloned());
     parts.join("; ")
+}
+
+/// The reason of a rescale without the selector of an external metric, which upstream prints in Go
+/// syntax: `queue(&LabelSelector{…}) above target`.
+fn without_selector(reason: &str) -> String {
+    let selector = reason.find("(&LabelSelector{").zip(reason.rfind("})"));
+    match selector.filter(|(begin, end)| begin < end) {
+        Some((begin, end)) => format!("{}{}", &reason[..begin], &reason[end + 2..]),
+        None => reason.to_owned(),
+    }
 }
 
 /// Conditions whose status or reason changed since the previous tick: `ScalingLimited=True

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::entries::Entries;
 use super::podset::PodSet;
-use super::recorded::{Recorded, RecordedSource};
+use super::recorded::{DecimalMark, Recorded, RecordedSource};
 use super::text::{
     Amount, AnyQuantity, As, Duration, Instant, PercentText, PositiveDuration, QuantityOrPercent,
     SignalText, TextOrMap,
@@ -493,10 +493,10 @@ fn is_default_interval(every: &Span) -> bool {
     {"required": ["noise", "of"], "propertyNames": {"enum": ["noise", "every", "seed", "of"]}},
     {"required": ["csv"]},
     {"required": ["prometheus"], "not": {"anyOf": [
-        {"required": ["time"]}, {"required": ["value"]},
+        {"required": ["time"]}, {"required": ["value"]}, {"required": ["decimal"]},
     ]}},
     {"required": ["openMetrics"], "not": {"anyOf": [
-        {"required": ["time"]}, {"required": ["value"]},
+        {"required": ["time"]}, {"required": ["value"]}, {"required": ["decimal"]},
     ]}},
 ]))]
 struct SignalShape {
@@ -532,8 +532,11 @@ struct SignalShape {
     open_metrics: Option<String>,
     /// With `csv`: the column of times. Default: the first column.
     time: Option<String>,
-    /// With `csv`: the column of values. Default: the only other column.
+    /// With `csv`: the column of values. Default: the only other column. With `*` for any text,
+    /// each column that matches is a series, whose labels are in its name: `{pod="web-0"}`.
     value: Option<String>,
+    /// With `csv`: the decimal mark of the numbers. Default: the one that the numbers have.
+    decimal: Option<DecimalMark>,
     /// With `perPod`: the label or column that names the pods. Each pod has its own series.
     by: Option<String>,
     /// The labels of the series, or the values of other columns. Default: all.
@@ -542,8 +545,10 @@ struct SignalShape {
     /// Add up the series. Default: there is only one.
     #[serde(default)]
     sum: bool,
-    /// The unit of the values, for instance 1m or 1Mi. Default 1.
+    /// The unit of the values, for instance 1m or 1Mi. Default 1. For usage of cpu and memory, also
+    /// a percentage of the request: 1% for values from 0 to 100, 100% for values from 0 to 1.
     #[serde(default, with = "As::<Option<AnyQuantity>>")]
+    #[schemars(with = "Option<As<QuantityOrPercent>>")]
     unit: Option<Quantity>,
     /// How long a value holds if no other follows. Default: one and a half times the usual
     /// interval.
@@ -571,10 +576,11 @@ impl From<TextOrMap<SignalText, SignalShape>> for Signal {
             TextOrMap::Map(shape) => shape,
         };
         if let Some(source) = shape.source() {
-            let SignalShape { time, value, by, series, sum, unit, hold, start, .. } = shape;
+            let SignalShape { time, value, decimal, by, series, sum, unit, hold, start, .. } =
+                shape;
             let empty = Recorded::new(source);
-            let signal = Recorded { time, value, by, series, sum, unit, hold, start, ..empty };
-            return Signal::Recorded(signal);
+            let columns = Recorded { time, value, decimal, ..empty };
+            return Signal::Recorded(Recorded { by, series, sum, unit, hold, start, ..columns });
         }
         match shape {
             SignalShape { noise: Some(percent), every, seed, of, .. } => {

@@ -23,50 +23,69 @@ pub(super) fn replace(root: &mut Node) -> Result<(), Problem> {
         let (resource, pod) = (resource.to_owned(), None);
         for total in ["load", "limit"] {
             let Some(node) = entry.entry_mut(total) else { continue };
-            each_value(node, &mut |value| match percentage(value) {
-                None => Ok(()),
-                Some(_) => Err(Problem {
-                    hint: Some("write an amount, for instance 8".to_owned()),
-                    ..problem(value, "a percentage refers to the request of a pod, not to a total")
-                }),
+            each_value(node, &mut |value, of| {
+                if percentage(value).is_none() {
+                    return Ok(());
+                }
+                let hint = match of {
+                    Precision::Value => "write an amount, for instance 8",
+                    Precision::Unit => "write an amount, for instance 10m for percent of a core",
+                };
+                let what = "a percentage refers to the request of a pod, not to a total";
+                Err(Problem { hint: Some(hint.to_owned()), ..problem(value, what) })
             })?;
         }
         if let Some(node) = entry.entry_mut("perPod") {
-            each_value(node, &mut |value| requests.replace(value, &resource, pod))?;
+            each_value(node, &mut |value, of| requests.replace(value, of, &resource, pod))?;
         }
         if let Some(Kind::Map(containers)) = entry.entry_mut("containers").map(|it| &mut it.kind) {
             for (name, node) in containers {
                 let container = Some(name.text.as_str());
-                each_value(node, &mut |value| requests.replace(value, &resource, container))?;
+                each_value(node, &mut |value, of| {
+                    requests.replace(value, of, &resource, container)
+                })?;
             }
         }
         if let Some(Kind::List(exceptions)) = entry.entry_mut("pods").map(|it| &mut it.kind) {
             for node in exceptions.iter_mut().filter_map(|entry| entry.entry_mut("value")) {
-                each_value(node, &mut |value| requests.replace(value, &resource, pod))?;
+                each_value(node, &mut |value, of| requests.replace(value, of, &resource, pod))?;
             }
         }
     }
     Ok(())
 }
 
+/// How exactly a percentage is converted.
+#[derive(Clone, Copy)]
+enum Precision {
+    /// Values are whole milli-units of cpu, or whole bytes.
+    Value,
+    /// A unit is multiplied by values, so it has all digits of a quantity.
+    Unit,
+}
+
 /// Visits the values of a signal.
 fn each_value(
     signal: &mut Node,
-    visit: &mut dyn FnMut(&mut Node) -> Result<(), Problem>,
+    visit: &mut dyn FnMut(&mut Node, Precision) -> Result<(), Problem>,
 ) -> Result<(), Problem> {
     if matches!(signal.kind, Kind::Scalar { .. }) {
-        return visit(signal);
+        return visit(signal, Precision::Value);
     }
     for list in ["steps", "points"] {
         if let Some(Kind::List(points)) = signal.entry_mut(list).map(|it| &mut it.kind) {
             for value in points.iter_mut().filter_map(|point| point.entry_mut("value")) {
-                visit(value)?;
+                visit(value, Precision::Value)?;
             }
         }
     }
+    // A unit belongs to a recorded signal.
+    if let Some(unit) = signal.entry_mut("unit") {
+        visit(unit, Precision::Unit)?;
+    }
     for field in ["mean", "amplitude"] {
         if let Some(value) = signal.entry_mut("sine").and_then(|sine| sine.entry_mut(field)) {
-            visit(value)?;
+            visit(value, Precision::Value)?;
         }
     }
     match signal.entry_mut("of") {
@@ -85,6 +104,7 @@ impl Requests {
     fn replace(
         &self,
         value: &mut Node,
+        precision: Precision,
         resource: &str,
         container: Option<&str>,
     ) -> Result<(), Problem> {
@@ -98,8 +118,9 @@ impl Requests {
             return Err(Problem { hint, ..problem(value, what) });
         };
         let amount = milli as f64 * percent / 100.0;
-        let text = match resource {
-            "memory" => format!("{:.0}", amount / 1000.0),
+        let text = match (resource, precision) {
+            (_, Precision::Unit) => format!("{:.9}", amount / 1000.0),
+            ("memory", Precision::Value) => format!("{:.0}", amount / 1000.0),
             _ => format!("{amount:.0}m"),
         };
         value.kind = Kind::Scalar { text, plain: true };

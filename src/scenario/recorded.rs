@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::metrics::is_default;
 use super::text::{AnyQuantity, As, PositiveDuration};
@@ -20,7 +21,8 @@ pub struct Recorded {
     /// The column of times, in a CSV file. None: the first column.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
-    /// The column of values, in a CSV file. None: the only other column.
+    /// The column of values, in a CSV file; with `*` for any text, all columns that match. None:
+    /// the only other column.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// The label or column that distinguishes the pods, each of which has its own series.
@@ -32,6 +34,9 @@ pub struct Recorded {
     /// Whether several series are added up.
     #[serde(skip_serializing_if = "is_default")]
     pub sum: bool,
+    /// The decimal mark of the numbers, in a CSV file. None: the one that the file has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decimal: Option<DecimalMark>,
     /// The unit of the values. None: 1.
     #[serde(with = "As::<Option<AnyQuantity>>", skip_serializing_if = "Option::is_none")]
     pub unit: Option<Quantity>,
@@ -56,6 +61,16 @@ pub enum RecordedSource {
     Prometheus(String),
     /// OpenMetrics text, or Prometheus' text format, with time stamps.
     OpenMetrics(String),
+}
+
+/// The decimal mark of the numbers in a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum DecimalMark {
+    /// `0,25`.
+    Comma,
+    /// `0.25`.
+    Point,
 }
 
 /// A value from a time on.
@@ -98,6 +113,7 @@ impl Recorded {
             by: None,
             series: BTreeMap::new(),
             sum: false,
+            decimal: None,
             unit: None,
             hold: None,
             start: None,

@@ -15,7 +15,9 @@ fn settings_are_compared_on_the_same_load() {
     let higher = "75 %:spec.metrics.0.resource.target.averageUtilization=75";
     let window = "spec.behavior.scaleDown.stabilizationWindowSeconds=0,spec.maxReplicas=8";
     let sets = ["--set", higher, "--set", window];
-    let shown = stdout(&kube_lockstep(&EXAMPLE).args(sets).assert().code(0));
+    let run = kube_lockstep(&EXAMPLE).args(sets).assert().code(0);
+    let (shown, notes) = (stdout(&run), stderr(&run));
+    assert_eq!(notes.matches("no sample from 40m to 41m").count(), 1, "one note: {notes}");
     let rows: Vec<&str> = shown.lines().collect();
     assert!(rows[0].starts_with("setting  ") && rows[0].contains("pod-hours  missing"), "{shown}");
     assert!(rows[1].starts_with("current  ") && rows[2].starts_with("75 %  "), "{shown}");

@@ -50,6 +50,8 @@ fn the_output_of_kubectl_gives_replicas_and_labels() {
     let shown = stdout(&run);
     assert!(shown.starts_with("orders/worker  on the model"), "{shown}");
     assert!(shown.contains("30 at the end, 4 to 30 overall"), "{shown}");
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("external metric queue_messages_ready above target"), "{shown}");
 }
 
 #[test]
@@ -186,6 +188,31 @@ fn a_recorded_load_is_predicted_to_its_end() {
         let run = kube_lockstep(&["predict", "-f", PHP_APACHE, "--load", load]).assert().code(2);
         assert!(stderr(&run).contains(expected), "{expected}\n{}", stderr(&run));
     }
+}
+
+#[test]
+fn a_download_from_grafana_is_a_load() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("grafana.csv");
+    let csv = "\"Time\",\"{pod=\"\"web-0\"\"}\",\"{pod=\"\"web-1\"\"}\"\r\n\
+               1746522000000,62.5,50\r\n1746522060000,62.5,\r\n1746522120000,62.5,50";
+    let predict = |options: &str| {
+        let load = format!("cpu=csv({},{options})", text(&path));
+        let arguments = ["predict", "-f", PHP_APACHE, "--replicas", "2", "--load", &load];
+        kube_lockstep(&arguments).assert()
+    };
+    // For Excel, the file is UTF-16 with tabs.
+    let excel = format!("\u{feff}{}", csv.replace(',', "\t"));
+    let excel: Vec<u8> = excel.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for bytes in [csv.as_bytes(), &excel] {
+        fs::write(&path, bytes).expect("a file can be written");
+        let shown = stdout(&predict("value=*,by=pod,unit=1%").code(0));
+        assert!(shown.contains("56%/50%  2/2"), "{shown}");
+    }
+    let errors = stderr(&predict("by=pod").code(2));
+    assert!(errors.contains("no column `pod`"), "{errors}");
+    let errors = stderr(&predict("value=*").code(2));
+    assert!(errors.contains("select one with `LABEL=VALUE`, or add them up"), "{errors}");
 }
 
 #[test]
@@ -359,7 +386,7 @@ fn hints_for_loads_have_the_syntax_of_the_command_line() {
     let negative = write("negative.csv", "time,cores\n0,0.1\n60,-0.1\n");
     for (load, expected) in [
         (format!("cpu=csv({pods},value=cores)"), "`COLUMN=VALUE`, or add them up with `sum`\n"),
-        (format!("cpu=csv({pods})"), "hint: add `value=COLUMN` with one of pod, cores\n"),
+        (format!("cpu=csv({pods})"), "one of pod, cores; if each column is a series, `value=*`\n"),
         (format!("cpu=total:csv({pods},value=cores,by=pod)"), "leave out `total:`"),
         (format!("cpu=csv({gaps})"), "gaps.csv contains only gaps: no sample from 1970-01-01T"),
         (format!("cpu=csv({negative})"), "negative.csv: the usage at 1m is negative: -100m\n"),

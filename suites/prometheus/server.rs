@@ -4,12 +4,14 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use kube_lockstep::engine::EngineError;
+
+use super::certificates::Certificate;
 
 /// The user of the server with TLS.
 pub(super) const USER: &str = "reader";
@@ -24,11 +26,24 @@ const LENGTH: i64 = 7 * 86_400;
 /// How long the server may take to start.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What a server requires of its clients.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Security {
+    /// Nothing, without TLS.
+    None,
+    /// A user and a password, over TLS.
+    Password,
+    /// A certificate, over TLS.
+    ClientCertificate,
+}
+
 /// A running server.
 pub(super) struct Server {
     pub(super) url: String,
+    pub(super) port: u16,
     /// The time of the last value, in Unix time.
     pub(super) now: i64,
+    authority: Option<Certificate>,
     child: Child,
     folder: tempfile::TempDir,
 }
@@ -54,13 +69,18 @@ pub(super) fn is_installed() -> bool {
 }
 
 impl Server {
-    /// Starts a server with data. `secure`: with TLS and basic authentication.
-    pub(super) fn start(secure: bool) -> Result<Server, EngineError> {
-        start(secure).map_err(|error| EngineError::Broken {
+    /// Starts a server with data.
+    pub(super) fn start(security: Security) -> Result<Server, EngineError> {
+        start(security).map_err(|error| EngineError::Broken {
             engine: "Prometheus".into(),
             why: error.to_string(),
             output: String::new(),
         })
+    }
+
+    /// The authority of the clients' certificates.
+    pub(super) fn authority(&self) -> Result<Certificate, &'static str> {
+        self.authority.clone().ok_or("the server requires no certificate")
     }
 
     /// The path of a file in the folder of the server.
@@ -69,7 +89,7 @@ impl Server {
     }
 }
 
-fn start(secure: bool) -> io::Result<Server> {
+fn start(security: Security) -> io::Result<Server> {
     let folder = tempfile::tempdir()?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(io::Error::other)?;
     let now = i64::try_from(now.as_secs()).map_err(io::Error::other)? / INTERVAL * INTERVAL;
@@ -85,14 +105,17 @@ fn start(secure: bool) -> io::Result<Server> {
     prometheus.arg(format!("--config.file={}", at("prometheus.yml").display()));
     prometheus.arg(format!("--storage.tsdb.path={}", at("data").display()));
     prometheus.arg(format!("--web.listen-address=127.0.0.1:{port}"));
-    if secure {
-        prometheus.arg(format!("--web.config.file={}", web_config(folder.path())?.display()));
+    let mut authority = None;
+    if security != Security::None {
+        let secured = web_config(folder.path(), security)?;
+        prometheus.arg(format!("--web.config.file={}", secured.config.display()));
+        authority = secured.authority;
     }
     let log = File::create(at("log"))?;
     let child = prometheus.stdout(Stdio::null()).stderr(log).stdin(Stdio::null()).spawn()?;
-    let scheme = if secure { "https" } else { "http" };
+    let scheme = if security == Security::None { "http" } else { "https" };
     let url = format!("{scheme}://localhost:{port}");
-    let mut server = Server { url, now, child, folder };
+    let mut server = Server { url, port, now, authority, child, folder };
     let begin = Instant::now();
     // It listens once its data is loaded.
     while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
@@ -128,26 +151,35 @@ fn data(now: i64) -> String {
     text
 }
 
-/// The configuration of TLS and basic authentication.
-fn web_config(folder: &std::path::Path) -> io::Result<PathBuf> {
-    let (certificate, key) = (folder.join("server.crt"), folder.join("server.key"));
-    let mut openssl = Command::new("openssl");
-    openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]);
-    openssl.args(["-nodes", "-days", "2", "-subj", "/CN=localhost"]);
-    openssl.args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]);
-    openssl.args(["-addext", "basicConstraints=critical,CA:FALSE"]);
-    run(openssl.arg("-out").arg(&certificate).arg("-keyout").arg(&key))?;
-    let (certificate, key) = (certificate.display(), key.display());
-    let config = folder.join("web.yml");
-    let text = format!(
-        "tls_server_config: {{cert_file: '{certificate}', key_file: '{key}'}}\n\
-         basic_auth_users: {{{USER}: '{HASH}'}}\n"
-    );
-    fs::write(&config, text)?;
-    Ok(config)
+/// The configuration of TLS and authentication.
+struct Secured {
+    config: PathBuf,
+    /// The authority of the clients' certificates.
+    authority: Option<Certificate>,
 }
 
-fn run(command: &mut Command) -> io::Result<()> {
+fn web_config(folder: &Path, security: Security) -> io::Result<Secured> {
+    let names = "DNS:localhost,DNS:prometheus.test,IP:127.0.0.1";
+    let Certificate { certificate, key } = Certificate::self_signed(folder, "server", names)?;
+    let (certificate, key) = (certificate.display(), key.display());
+    let mut tls = format!("cert_file: '{certificate}', key_file: '{key}'");
+    let (mut authority, mut users) = (None, String::new());
+    if security == Security::ClientCertificate {
+        let made = Certificate::authority(folder)?;
+        let path = made.certificate.display();
+        let _ =
+            write!(tls, ", client_auth_type: RequireAndVerifyClientCert, client_ca_file: '{path}'");
+        authority = Some(made);
+    } else {
+        let _ = writeln!(users, "basic_auth_users: {{{USER}: '{HASH}'}}");
+    }
+    let config = folder.join("web.yml");
+    fs::write(&config, format!("tls_server_config: {{{tls}}}\n{users}"))?;
+    Ok(Secured { config, authority })
+}
+
+/// Runs a program that must succeed.
+pub(super) fn run(command: &mut Command) -> io::Result<()> {
     let output = command.output()?;
     match output.status.success() {
         true => Ok(()),

@@ -1,15 +1,18 @@
 //! The connection to Prometheus: authentication, TLS, and what its errors mean.
 
-use std::error::Error as _;
 use std::fs;
 use std::path::Path;
 
 use prometheus_http_query::{Client, Error, RangeQueryBuilder};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Certificate, ClientBuilder, Identity, Response, StatusCode, redirect};
+use rustls::Error as TlsError;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::answer::Answer;
 use super::times::Range;
+use super::unreachable::{Unreachable, chain, tls_error};
 use super::{AccessArgs, PrometheusArgs};
 use crate::cli::failure::Failure;
 
@@ -38,9 +41,8 @@ impl<'a> Connection<'a> {
             .timeout(args.timeout)
             .redirect(redirect::Policy::limited(5))
             .default_headers(headers(&args.access)?);
-        let client = with_certificates(client, &args.access)?.build().map_err(|error| {
-            Failure::usage(format!("the connection can't be prepared: {}", chain(&error)))
-        })?;
+        let client = with_certificates(client, &args.access)?.build();
+        let client = client.map_err(|error| not_prepared(&error, &args.access))?;
         let client = Client::from(client, &args.url).map_err(|error| {
             let what = format!("--url {}: {error}", args.url);
             Failure::usage(what).hint("for example http://localhost:9090")
@@ -118,15 +120,10 @@ impl<'a> Connection<'a> {
             let what = format!("{url} did not answer within {limit}s");
             return Failure::engine(what).hint("increase --timeout, or query a shorter range");
         }
-        let why = source.map_or_else(|| error.to_string(), chain);
-        let hint = if why.contains("certificate") {
-            "name the certificate of the authority with --ca-file"
-        } else if source.is_some_and(reqwest::Error::is_builder) {
-            "the URL begins with http:// or https://"
-        } else {
-            "check --url; in a cluster: kubectl port-forward service/prometheus 9090"
-        };
-        Failure::engine(format!("{url} can't be reached: {why}")).hint(hint)
+        match source {
+            Some(error) => Unreachable { url: &url, access: &self.args.access, error }.failure(),
+            None => Failure::engine(format!("{url} can't be reached: {error}")),
+        }
     }
 
     fn refused(&self, status: StatusCode, why: &str) -> Failure {
@@ -138,6 +135,11 @@ impl<'a> Connection<'a> {
                 let hint = "set --bearer-token-file, or --user and --password-file";
                 Failure::engine(answered).hint(hint)
             }
+            StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
+                let hint = "set the user and the password of the proxy: \
+                            HTTP_PROXY=http://USER:PASSWORD@HOST:PORT";
+                Failure::engine(answered).hint(hint)
+            }
             StatusCode::NOT_FOUND => {
                 Failure::engine(answered).hint("the URL is that of Prometheus, without /api/v1")
             }
@@ -147,6 +149,22 @@ impl<'a> Connection<'a> {
             }
             _ => Failure::engine(answered).hint("try again later, or see the log of the server"),
         }
+    }
+}
+
+fn not_prepared(error: &reqwest::Error, access: &AccessArgs) -> Failure {
+    match (tls_error(error), &access.cert_file, &access.key_file) {
+        (Some(TlsError::InconsistentKeys(_)), Some(certificate), Some(key)) => {
+            let (certificate, key) = (certificate.display(), key.display());
+            let what = format!("--key-file {key} is not the key of --cert-file {certificate}");
+            Failure::usage(what)
+        }
+        (Some(TlsError::InvalidCertificate(_)), Some(certificate), _) => {
+            let certificate = certificate.display();
+            let what = format!("--cert-file {certificate} can't be used: {}", chain(error));
+            Failure::usage(what).hint("a certificate of X.509 version 3 is required")
+        }
+        _ => Failure::usage(format!("the connection can't be prepared: {}", chain(error))),
     }
 }
 
@@ -230,28 +248,33 @@ fn with_certificates(
         client = client.tls_certs_merge(certificates);
     }
     if let (Some(certificate), Some(key)) = (&access.cert_file, &access.key_file) {
-        let mut pem = file("--cert-file", certificate)?;
-        pem.push(b'\n');
-        pem.extend(file("--key-file", key)?);
-        let identity = Identity::from_pem(&pem)
-            .map_err(|error| invalid("--cert-file", certificate, &chain(&error)))?;
-        client = client.identity(identity);
+        client = client.identity(identity(certificate, key)?);
     }
     Ok(client.tls_danger_accept_invalid_certs(access.insecure_skip_tls_verify))
 }
 
-/// An error and its causes in one line, without repetitions.
-fn chain(error: &reqwest::Error) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let text = cause.to_string();
-        // Many errors contain the text of their cause.
-        parts.retain(|part| !part.contains(&text) && !text.contains(part.as_str()));
-        parts.push(text);
-        next = cause.source();
+/// The client's own certificate and its key.
+fn identity(certificate: &Path, key: &Path) -> Result<Identity, Failure> {
+    let mut pem = file("--cert-file", certificate)?;
+    let key_pem = file("--key-file", key)?;
+    if CertificateDer::from_pem_slice(&pem).is_err() {
+        let what =
+            format!("--cert-file {}: the file contains no certificate", certificate.display());
+        return Err(Failure::usage(what).hint("expected PEM: -----BEGIN CERTIFICATE-----"));
     }
-    if parts.is_empty() { error.to_string() } else { parts.join(": ") }
+    if PrivateKeyDer::from_pem_slice(&key_pem).is_err() {
+        let what = format!("--key-file {}: the file contains no private key", key.display());
+        let hint = "expected PEM without a passphrase: -----BEGIN PRIVATE KEY-----";
+        return Err(Failure::usage(what).hint(hint));
+    }
+    // A file can contain both.
+    if certificate != key {
+        pem.push(b'\n');
+        pem.extend(key_pem);
+    }
+    Identity::from_pem(&pem).map_err(|error| {
+        Failure::usage(format!("--cert-file {}: {}", certificate.display(), chain(&error)))
+    })
 }
 
 /// The beginning of an answer that is not JSON.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
-use crate::scenario::recorded::{Recorded, RecordedSource};
+use crate::scenario::recorded::{DecimalMark, Recorded, RecordedSource};
 use crate::scenario::text::{
     Amount as PositiveQuantity, AnyQuantity, Duration, Form, PercentText, PositiveDuration,
 };
@@ -50,9 +50,23 @@ pub(super) enum Shape {
     Constant(Amount),
     Steps(Vec<Change>),
     Ramp(Vec<Change>),
-    Sine { mean: Amount, amplitude: Amount, period: Span, offset: Span },
-    Recorded(Box<Recorded>),
-    Noisy { percent: i32, every: Option<Span>, seed: u32, of: Box<Shape> },
+    Sine {
+        mean: Amount,
+        amplitude: Amount,
+        period: Span,
+        offset: Span,
+    },
+    /// `percent`: the unit of the values, in percent of the request.
+    Recorded {
+        recorded: Box<Recorded>,
+        percent: Option<f64>,
+    },
+    Noisy {
+        percent: i32,
+        every: Option<Span>,
+        seed: u32,
+        of: Box<Shape>,
+    },
 }
 
 /// A value from a time on.
@@ -112,7 +126,7 @@ impl Load {
     /// The recorded signal. None: the load is not recorded.
     pub(super) fn recorded(&self) -> Option<&Recorded> {
         match self.shape.without_noise() {
-            Shape::Recorded(recorded) => Some(recorded),
+            Shape::Recorded { recorded, .. } => Some(recorded),
             _ => None,
         }
     }
@@ -149,7 +163,7 @@ impl Shape {
                 after(changes.last().map_or(Span::ZERO, |change| change.at.since_start()))
             }
             Shape::Sine { period, .. } => after(Span(period.0.saturating_mul(2))),
-            Shape::Recorded(_) => None,
+            Shape::Recorded { .. } => None,
             Shape::Noisy { of, .. } => of.end(),
         }
     }
@@ -169,21 +183,25 @@ impl Shape {
                 changes.iter().map(|change| &change.amount).collect()
             }
             Shape::Sine { mean, amplitude, .. } => vec![mean, amplitude],
-            Shape::Recorded(_) => Vec::new(),
+            Shape::Recorded { .. } => Vec::new(),
             Shape::Noisy { of, .. } => of.amounts(),
         }
     }
 
     fn path_mut(&mut self) -> Option<&mut String> {
         match self {
-            Shape::Recorded(recorded) => Some(recorded.source.path_mut()),
+            Shape::Recorded { recorded, .. } => Some(recorded.source.path_mut()),
             Shape::Noisy { of, .. } => of.path_mut(),
             _ => None,
         }
     }
 
     fn is_relative(&self) -> bool {
-        self.amounts().iter().any(|amount| matches!(amount, Amount::Percent(_)))
+        let in_percent = match self.without_noise() {
+            Shape::Recorded { percent, .. } => percent.is_some(),
+            _ => false,
+        };
+        in_percent || self.amounts().iter().any(|amount| matches!(amount, Amount::Percent(_)))
     }
 
     fn signal(&self, request: i64) -> Value {
@@ -210,7 +228,16 @@ impl Shape {
                 }
                 json!({ "sine": sine })
             }
-            Shape::Recorded(recorded) => json!(recorded),
+            Shape::Recorded { recorded, percent } => {
+                let mut signal = json!(recorded);
+                if let Some(percent) = percent {
+                    // A unit has all digits of a quantity.
+                    let unit = request as f64 * percent / 100.0 / 1000.0;
+                    let unit = Quantity::parse(&format!("{unit:.9}"));
+                    signal["unit"] = unit.map_or(Value::Null, |unit| unit.to_string().into());
+                }
+                signal
+            }
             Shape::Noisy { percent, every, seed, of } => {
                 let mut noisy = json!({ "noise": percent, "seed": seed });
                 if let Some(every) = every {
@@ -485,6 +512,7 @@ fn recorded(source: fn(String) -> RecordedSource, text: &str) -> Result<Shape, S
     let mut parts = text.split(',').map(str::trim);
     let file = parts.next().filter(|file| !file.is_empty()).ok_or("the file is missing")?;
     let mut recorded = Recorded::new(source(file.to_owned()));
+    let mut percent = None;
     for part in parts {
         if part == "sum" {
             recorded.sum = true;
@@ -499,12 +527,25 @@ fn recorded(source: fn(String) -> RecordedSource, text: &str) -> Result<Shape, S
             "value" => recorded.value = text(),
             "by" => recorded.by = text(),
             "start" => recorded.start = text(),
+            "decimal" => recorded.decimal = Some(decimal_mark(value)?),
+            "unit" if value.ends_with('%') => match amount(value)? {
+                Amount::Percent(unit) => percent = Some(unit),
+                Amount::Quantity(_) => {}
+            },
             "unit" => recorded.unit = Some(read_form::<AnyQuantity>(value)?),
             "hold" => recorded.hold = Some(read_form::<PositiveDuration>(value)?),
             label => drop(recorded.series.insert(label.to_owned(), value.to_owned())),
         }
     }
-    Ok(Shape::Recorded(Box::new(recorded)))
+    Ok(Shape::Recorded { recorded: Box::new(recorded), percent })
+}
+
+fn decimal_mark(text: &str) -> Result<DecimalMark, String> {
+    match text {
+        "comma" => Ok(DecimalMark::Comma),
+        "point" => Ok(DecimalMark::Point),
+        _ => Err(format!("decimal={text}: expected comma or point")),
+    }
 }
 
 fn read_form<F: Form>(text: &str) -> Result<F::Value, String> {

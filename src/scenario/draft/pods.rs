@@ -175,10 +175,12 @@ impl Pods {
         (!requests.is_empty()).then(|| requests.iter().sum())
     }
 
-    /// The most that a pod can use, in milli-units, if all its containers have a limit.
-    pub(super) fn limit(&self, resource: &str) -> Option<i64> {
+    /// The most that a container or the pod can use, in milli-units. None: it has no limit. A pod
+    /// has one if all its containers have one.
+    pub(super) fn limit(&self, resource: &str, container: Option<&str>) -> Option<i64> {
+        let wanted = self.running().filter(|it| container.is_none_or(|name| *it.name == *name));
         let limits: Option<Vec<i64>> =
-            self.running().map(|it| Some(it.limits.get(resource)?.milli())).collect();
+            wanted.map(|it| Some(it.limits.get(resource)?.milli())).collect();
         limits.filter(|limits| !limits.is_empty()).map(|limits| limits.iter().sum())
     }
 

@@ -270,7 +270,7 @@ impl Usage<'_> {
         }
         let mut entry = json!({ "name": resource, "load": signal });
         // More memory than the limit would end the container, but cpu is throttled.
-        if let Some(limit) = self.pods.limit(resource).filter(|_| resource == "cpu") {
+        if let Some(limit) = self.pods.limit(resource, None).filter(|_| resource == "cpu") {
             let limit = Quantity::from_milli(limit, Format::DecimalSI).to_string();
             self.notes.push(format!("a pod uses at most its cpu limit, {limit}"));
             entry["limit"] = json!(limit);

@@ -91,6 +91,35 @@ fn a_draft_has_the_target_and_the_load() {
 }
 
 #[test]
+fn a_container_uses_at_most_its_own_limit() {
+    let mesh = "      - {name: mesh, image: mesh, resources: {requests: {cpu: 100m}}}\n";
+    let deployment = format!("{DEPLOYMENT}{mesh}");
+    let text = |load: &str, hpa: &str| {
+        let drafts = drafts(&[hpa, &deployment], &options(&[load]));
+        let [draft] = drafts.list.as_slice() else { panic!("one draft") };
+        assert!(draft.missing.is_empty(), "{:?}", draft.missing);
+        draft.to_yaml()
+    };
+    let of_container = HPA.replace("type: Resource", "type: ContainerResource");
+    let of_container = of_container
+        .replace("resource: {name: cpu,", "containerResource: {container: app, name: cpu,");
+    for load in ["cpu/app=total:8", "cpu=total:8"] {
+        let yaml = text(load, &of_container);
+        assert!(yaml.contains("limit: \"1\""), "{load}: {yaml}");
+    }
+    // The other container has no limit.
+    let text = text("cpu=total:8", HPA);
+    assert!(!text.contains("limit: \"1\""), "{text}");
+    // A series of each pod is the usage of the container that the HPA scales on.
+    let csv = |_: &str| Ok("time,web-0\n0,60\n15,60\n".to_owned());
+    let files = [file(&of_container), file(&deployment)];
+    let options = options(&["cpu=csv(load.csv,value=*,by=pod,unit=1%)"]);
+    let drafts = draft(&files, &options, &csv).unwrap_or_else(|error| panic!("{error}"));
+    let by_pod = drafts.list[0].to_yaml();
+    assert!(by_pod.contains("perPod") && by_pod.contains("unit: 5m"), "{by_pod}");
+}
+
+#[test]
 fn lists_json_and_fields_of_the_server_are_accepted() {
     let list = format!(
         "apiVersion: v1\nkind: List\nitems:\n- {}\n- {{apiVersion: v1, kind: Service, metadata: \

@@ -124,9 +124,10 @@ impl<'a> Usage<'a> {
         let asked = of_containers.first().map(|source| source.container.to_string());
         if let (Some(load), Some(total)) = (only, only.map(|load| load.total)) {
             let container = named.or(asked);
-            if container.is_none() || total {
+            let by_pod = load.recorded().is_some_and(|recorded| recorded.by.is_some());
+            if container.is_none() || total || by_pod {
                 self.make_first(container.as_deref());
-                let entry = self.shared(resource, load);
+                let entry = self.shared(resource, load, container.as_deref());
                 self.resource.push(entry);
                 return;
             }
@@ -150,9 +151,9 @@ impl<'a> Usage<'a> {
         }
     }
 
-    /// Usage in the first container.
-    fn shared(&mut self, resource: &str, load: &Load) -> Value {
-        let request = self.pods.request(resource, load.subject.container.as_deref());
+    /// Usage in the first container: that of the load or of the HPA's metric, if they name one.
+    fn shared(&mut self, resource: &str, load: &Load, container: Option<&str>) -> Value {
+        let request = self.pods.request(resource, container);
         self.check_relative(resource, load, request);
         self.note_on_unit(load, request);
         let signal = load.signal(request.unwrap_or(0));
@@ -161,9 +162,11 @@ impl<'a> Usage<'a> {
         }
         let mut entry = json!({ "name": resource, "load": signal });
         // More memory than the limit would end the container, but cpu is throttled.
-        if let Some(limit) = self.pods.limit(resource).filter(|_| resource == "cpu") {
+        let limit = self.pods.limit(resource, container).filter(|_| resource == "cpu");
+        if let Some(limit) = limit {
             let limit = Quantity::from_milli(limit, Format::DecimalSI).to_string();
-            self.of_target.push(format!("a pod uses at most its cpu limit, {limit}"));
+            let user = container.map_or("a pod".to_owned(), |name| format!("container {name}"));
+            self.of_target.push(format!("{user} uses at most its cpu limit, {limit}"));
             entry["limit"] = json!(limit);
         }
         entry
@@ -177,9 +180,11 @@ impl<'a> Usage<'a> {
         asked: &[&ContainerResourceMetricSource],
     ) {
         let mut containers = Map::new();
+        let mut refused = false;
         for index in loads {
             let load = &self.loads[*index];
             if load.total {
+                refused = true;
                 let (what, flag) = (
                     format!("a total of {resource} can't be combined with loads of containers"),
                     format!("--load {resource}/CONTAINER=300m for each container"),
@@ -195,7 +200,10 @@ impl<'a> Usage<'a> {
             self.note_on_unit(load, request);
             containers.insert(name, load.signal(request.unwrap_or(0)));
         }
-        for source in asked.iter().filter(|it| !containers.contains_key(&*it.container)) {
+        let without = |it: &&&ContainerResourceMetricSource| {
+            !refused && !containers.contains_key(&*it.container)
+        };
+        for source in asked.iter().filter(without) {
             let container = &source.container;
             let what = format!("there is no load of {resource} of container {container}");
             self.missing

@@ -1,73 +1,222 @@
-//! CSV files with a header: a column of times, a column of values, and possibly columns that
-//! distinguish series.
+//! CSV files with a header: a column of times, and one or several columns of values. Other columns
+//! can distinguish series.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use csv::{ReaderBuilder, StringRecord, Trim};
+use csv::{Reader, ReaderBuilder, StringRecord, Trim};
 
+use super::number::{Evidence, NumberFormat};
 use super::timestamp::{self, Timestamp};
-use super::{Raw, RecordingError, Series};
-use crate::model::quantity::Quantity;
+use super::{Raw, RecordingError, Series, open_metrics};
+use crate::model::time::Span;
 use crate::scenario::error::suggest;
 use crate::scenario::node::shorten;
-use crate::scenario::recorded::Recorded;
+use crate::scenario::recorded::{DecimalMark, Recorded};
+
+/// In `value`: any text, so that several columns have values.
+const ANY: char = '*';
+
+/// The label of a series whose column has a name without labels.
+const COLUMN: &str = "column";
+
+/// Characters that separate columns: those of most programs, of spreadsheets in countries with a
+/// decimal comma, and of Grafana's download for Excel.
+const DELIMITERS: [char; 3] = [',', ';', '\t'];
 
 /// The columns of a file.
 struct Columns {
     time: usize,
-    value: usize,
+    values: Vec<ValueColumn>,
     by: Option<usize>,
+    /// Columns without a meaning.
+    others: Vec<usize>,
     /// The columns by which rows are selected, each with the index of its value.
     selected: Vec<(usize, String)>,
 }
 
-/// Reads the series of a file: one, or one for each value of the column `by`.
+/// A column of values.
+struct ValueColumn {
+    index: usize,
+    /// The labels in its name, if each column is a series.
+    labels: BTreeMap<String, String>,
+}
+
+/// A file whose columns are known.
+struct File<'t> {
+    text: Cow<'t, str>,
+    delimiter: u8,
+    columns: Columns,
+}
+
+/// Reads the series of a file: one, one of each column, or one for each value of the column `by`.
 pub(super) fn read(recorded: &Recorded, text: &str) -> Result<Vec<Series>, RecordingError> {
-    let mut builder = ReaderBuilder::new();
-    builder.trim(Trim::All).comment(Some(b'#'));
-    // Spreadsheets of many countries separate columns by semicolons.
-    let head = text.lines().find(|line| !line.starts_with('#')).unwrap_or_default();
-    if head.contains(';') && !head.contains(',') {
-        builder.delimiter(b';');
-    }
-    let mut reader = builder.from_reader(text.trim_start_matches('\u{feff}').as_bytes());
-    let header = reader.headers().map_err(|error| problem(&error))?.clone();
-    let columns = Columns::find(recorded, &header)?;
-    let mut series: BTreeMap<String, Series> = BTreeMap::new();
-    let mut row = StringRecord::new();
-    while reader.read_record(&mut row).map_err(|error| problem(&error))? {
-        let line = row.position().map_or(0, csv::Position::line);
-        let field = |column: usize| row.get(column).unwrap_or_default();
-        if columns.selected.iter().any(|(column, value)| field(*column) != value) {
-            continue;
-        }
-        let at_line = |what: String| RecordingError::new(format!(":{line}: {what}"));
-        let time = field(columns.time);
-        let at = Timestamp::parse(time).ok_or_else(|| {
-            let what = format!("expected a time, found {}", shorten(time));
-            at_line(what).hint(timestamp::EXAMPLE)
-        })?;
-        let text = field(columns.value);
-        let value = number(text).ok_or_else(|| {
-            let what = format!("expected a number or a quantity, found {}", shorten(text));
-            at_line(what).hint("leave a field empty if there is no value")
-        })?;
-        let key = columns.by.map_or("", field);
-        let known = match series.get_mut(key) {
-            Some(known) => known,
-            None => series.entry(key.to_owned()).or_default(),
-        };
-        known.samples.push(Raw { at, value });
-    }
-    let with_labels = |(key, mut series): (String, Series)| {
-        if let Some(by) = &recorded.by {
-            series.labels.insert(by.clone(), key);
-        }
-        // The rows that `series` selects have these labels.
-        series.labels.extend(recorded.series.clone());
-        unique_times(recorded, series)
+    let file = File::open(recorded, text)?;
+    let format = file.format(recorded)?;
+    let series = match is_pattern(recorded) {
+        true => file.wide(format)?,
+        false => file.long(recorded, format)?,
     };
-    series.into_iter().map(with_labels).collect()
+    series.into_iter().map(|series| unique_times(recorded, series)).collect()
+}
+
+impl<'t> File<'t> {
+    fn open(recorded: &Recorded, text: &'t str) -> Result<File<'t>, RecordingError> {
+        let mut text = Cow::Borrowed(text.trim_start_matches('\u{feff}'));
+        // Excel reads the delimiter from the first line: `sep=;`.
+        if let Some(rest) = text.strip_prefix("sep=") {
+            text = format!("#ep={rest}").into();
+        }
+        let head = text.lines().find(|line| !line.starts_with('#')).unwrap_or_default();
+        let delimiter = delimiter(head);
+        let header = reader(&text, delimiter).headers().map_err(|it| problem(&it))?.clone();
+        let columns = Columns::find(recorded, &header)?;
+        Ok(File { text, delimiter, columns })
+    }
+
+    fn reader(&self) -> Reader<&[u8]> {
+        reader(&self.text, self.delimiter)
+    }
+
+    /// The format of the numbers.
+    fn format(&self, recorded: &Recorded) -> Result<NumberFormat, RecordingError> {
+        let mark = self.mark(recorded)?;
+        Ok(NumberFormat { mark, percent: recorded.unit.is_some() })
+    }
+
+    fn mark(&self, recorded: &Recorded) -> Result<DecimalMark, RecordingError> {
+        if let Some(mark) = recorded.decimal {
+            return Ok(mark);
+        }
+        // In a field, a comma that separates columns is within quotes.
+        let rows = self.text.find('\n').map_or("", |end| &self.text[end..]);
+        let has_commas =
+            if self.delimiter == b',' { rows.contains('"') } else { rows.contains(',') };
+        let mut evidence = Evidence::default();
+        if has_commas {
+            let mut reader = self.reader();
+            let mut row = StringRecord::new();
+            while reader.read_record(&mut row).map_err(|error| problem(&error))? {
+                let line = row.position().map_or(0, csv::Position::line);
+                for column in &self.columns.values {
+                    evidence.add(row.get(column.index).unwrap_or_default(), line);
+                }
+            }
+        }
+        evidence.mark()
+    }
+
+    /// Rows with one value each. Series that are added up are distinguished by all other columns.
+    fn long(
+        &self,
+        recorded: &Recorded,
+        format: NumberFormat,
+    ) -> Result<Vec<Series>, RecordingError> {
+        let Columns { values, by, others, .. } = &self.columns;
+        let value = values.first().map_or(0, |column| column.index);
+        let others = if recorded.sum { others.as_slice() } else { &[] };
+        let mut series: BTreeMap<String, Series> = BTreeMap::new();
+        let mut key = String::new();
+        self.each_row(|row, at| {
+            let field = |column: usize| row.get(column).unwrap_or_default();
+            let value = format.read(field(value))?;
+            key.clear();
+            for column in by.iter().chain(others) {
+                key.push_str(field(*column));
+                key.push('\0');
+            }
+            let known = match series.get_mut(&key) {
+                Some(known) => known,
+                None => {
+                    let new = series.entry(key.clone()).or_default();
+                    // The rows that `series` selects have these labels.
+                    new.labels.clone_from(&recorded.series);
+                    if let (Some(by), Some(column)) = (&recorded.by, by) {
+                        new.labels.insert(by.clone(), field(*column).to_owned());
+                    }
+                    new
+                }
+            };
+            known.samples.push(Raw { at, value });
+            Ok(())
+        })?;
+        Ok(series.into_values().collect())
+    }
+
+    /// Rows with a value in each column. An empty field is no sample: a pod has values only while
+    /// it exists.
+    fn wide(&self, format: NumberFormat) -> Result<Vec<Series>, RecordingError> {
+        let columns = &self.columns.values;
+        let mut series: Vec<Series> = columns
+            .iter()
+            .map(|column| Series { labels: column.labels.clone(), samples: Vec::new() })
+            .collect();
+        self.each_row(|row, at| {
+            for (column, series) in columns.iter().zip(&mut series) {
+                let text = row.get(column.index).unwrap_or_default();
+                if !text.is_empty() {
+                    series.samples.push(Raw { at, value: format.read(text)? });
+                }
+            }
+            Ok(())
+        })?;
+        Ok(series)
+    }
+
+    /// Visits the selected rows.
+    fn each_row(
+        &self,
+        mut visit: impl FnMut(&StringRecord, Timestamp) -> Result<(), RecordingError>,
+    ) -> Result<(), RecordingError> {
+        let Columns { time, selected, .. } = &self.columns;
+        let mut reader = self.reader();
+        let mut row = StringRecord::new();
+        while reader.read_record(&mut row).map_err(|error| problem(&error))? {
+            let field = |column: usize| row.get(column).unwrap_or_default();
+            if selected.iter().any(|(column, value)| field(*column) != value) {
+                continue;
+            }
+            let visited = timestamp(field(*time)).and_then(|at| visit(&row, at));
+            visited.map_err(|error| {
+                let line = row.position().map_or(0, csv::Position::line);
+                RecordingError { what: format!(":{line}: {}", error.what), ..error }
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn timestamp(text: &str) -> Result<Timestamp, RecordingError> {
+    Timestamp::parse(text).ok_or_else(|| {
+        let error = RecordingError::new(format!("expected a time, found {}", shorten(text)));
+        match text.contains('/') {
+            true => error.hint(
+                "write the date as 2025-05-06: with slashes, the day and the month can be confused",
+            ),
+            false => error.hint(timestamp::EXAMPLE),
+        }
+    })
+}
+
+/// Returns true if several columns may have values.
+fn is_pattern(recorded: &Recorded) -> bool {
+    recorded.value.as_ref().is_some_and(|value| value.contains(ANY))
+}
+
+/// The delimiter of a header: the most frequent one outside quotation marks.
+fn delimiter(head: &str) -> u8 {
+    let outside: Vec<&str> = head.split('"').step_by(2).collect();
+    let count = |delimiter: char| outside.iter().map(|part| part.matches(delimiter).count()).sum();
+    let counted = DELIMITERS.map(|delimiter| (count(delimiter), delimiter));
+    // The first of several maxima.
+    let most = counted.into_iter().rev().max_by_key(|(count, _): &(usize, char)| *count);
+    most.map_or(b',', |(_, delimiter)| delimiter as u8)
+}
+
+fn reader(text: &str, delimiter: u8) -> Reader<&[u8]> {
+    let mut builder = ReaderBuilder::new();
+    builder.trim(Trim::All).comment(Some(b'#')).delimiter(delimiter);
+    builder.from_reader(text.as_bytes())
 }
 
 /// Adds up rows with the same time, or refuses them.
@@ -78,7 +227,7 @@ fn unique_times(recorded: &Recorded, mut series: Series) -> Result<Series, Recor
         None => Ok(series),
         Some(_) if recorded.sum => {
             let labels = std::mem::take(&mut series.labels);
-            Ok(Series { labels, ..super::combine(&[series], |sum, _| sum) })
+            Ok(Series { labels, ..super::combine(&[series], Span::ZERO, |sum, _| sum) })
         }
         Some(pair) => {
             let hint = "if the file has several series: select one with `series: {COLUMN: VALUE}`, \
@@ -95,47 +244,123 @@ impl Columns {
             let what = format!(": expected at least two columns, found {}", names.len());
             return Err(RecordingError::new(what).hint("the first line names the columns"));
         }
+        let find = |name: &str| names.iter().position(|known| *known == name);
         let named = |name: &str| {
-            let found = names.iter().position(|known| *known == name);
-            found.ok_or_else(|| {
+            find(name).ok_or_else(|| {
                 let hint = suggest(name, names.iter().copied());
                 RecordingError { what: format!(" has no column `{name}`"), hint }
             })
         };
         let time = recorded.time.as_deref().map_or(Ok(0), named)?;
-        let by = recorded.by.as_deref().map(named).transpose()?;
+        let several = is_pattern(recorded);
+        let by = match recorded.by.as_deref() {
+            // The names of the columns have this label, or are its values.
+            Some(by) if several && find(by).is_none() => None,
+            Some(by) if several => {
+                let what = format!(" has a column `{by}`, so `value` must name one column");
+                return Err(RecordingError::new(what).hint("leave out the `*`"));
+            }
+            by => by.map(named).transpose()?,
+        };
         let mut selected = Vec::new();
         for (name, value) in &recorded.series {
-            selected.push((named(name)?, value.clone()));
-        }
-        let value = match recorded.value.as_deref() {
-            Some(name) => named(name)?,
-            None => {
-                let is_other = |column: &usize| {
-                    *column != time
-                        && Some(*column) != by
-                        && selected.iter().all(|(selected, _)| selected != column)
-                };
-                let others: Vec<usize> = (0..names.len()).filter(is_other).collect();
-                let &[only] = others.as_slice() else {
-                    let others: Vec<&str> = others.iter().map(|it| names[*it]).collect();
-                    let what = " has several columns, and `value` names none of them";
-                    let hint = format!("set `value` to one of {}", others.join(", "));
-                    return Err(RecordingError::new(what).hint(hint));
-                };
-                only
+            match find(name) {
+                Some(column) => selected.push((column, value.clone())),
+                // The names of the columns may have this label.
+                None if several => {}
+                None => selected.push((named(name)?, value.clone())),
             }
+        }
+        let is_free = |column: &usize| {
+            *column != time
+                && Some(*column) != by
+                && selected.iter().all(|(selected, _)| selected != column)
         };
-        Ok(Columns { time, value, by, selected })
+        let free: Vec<usize> = (0..names.len()).filter(is_free).collect();
+        let values = match recorded.value.as_deref() {
+            Some(pattern) if several => columns_of(recorded, pattern, &free, &names, &selected)?,
+            Some(name) => vec![ValueColumn::single(named(name)?)],
+            None => vec![ValueColumn::single(only(&free, &names)?)],
+        };
+        let is_other = |column: &usize| values.iter().all(|value| value.index != *column);
+        let others = free.into_iter().filter(is_other).collect();
+        Ok(Columns { time, values, by, others, selected })
     }
 }
 
-/// A number or a quantity. NaN: there is no value.
-fn number(text: &str) -> Option<f64> {
-    if matches!(text, "" | "-" | "null" | "NaN") {
-        return Some(f64::NAN);
+/// The only column that is left.
+fn only(free: &[usize], names: &[&str]) -> Result<usize, RecordingError> {
+    if let &[only] = free {
+        return Ok(only);
     }
-    text.parse().ok().or_else(|| Some(Quantity::parse(text).ok()?.milli() as f64 / 1000.0))
+    let free: Vec<&str> = free.iter().map(|it| names[*it]).collect();
+    let what = " has several columns, and `value` names none of them";
+    let hint = format!(
+        "set `value` to one of {}; if each column is a series, set `value` to \"*\"",
+        free.join(", ")
+    );
+    Err(RecordingError::new(what).hint(hint))
+}
+
+/// The columns whose names match a pattern, each of which is a series.
+fn columns_of(
+    recorded: &Recorded,
+    pattern: &str,
+    free: &[usize],
+    names: &[&str],
+    selected: &[(usize, String)],
+) -> Result<Vec<ValueColumn>, RecordingError> {
+    let matching = free.iter().filter(|index| matches(pattern, names[**index]));
+    let column = |index: &usize| {
+        let mut labels = labels_of(names[*index], recorded.by.as_deref());
+        // The rows that `series` selects have these labels.
+        labels.extend(
+            selected.iter().map(|(column, value)| (names[*column].to_owned(), value.clone())),
+        );
+        ValueColumn { index: *index, labels }
+    };
+    let found: Vec<ValueColumn> = matching.map(column).collect();
+    if found.is_empty() {
+        let free: Vec<&str> = free.iter().map(|it| names[*it]).collect();
+        let what = format!(" has no column that matches `{pattern}`");
+        return Err(RecordingError::new(what).hint(format!("it has {}", free.join(", "))));
+    }
+    Ok(found)
+}
+
+/// The labels in the name of a column: `{pod="web-0"}`, as Grafana writes it, or `up{pod="web-0"}`.
+/// Any other name is that of the pod.
+fn labels_of(name: &str, by: Option<&str>) -> BTreeMap<String, String> {
+    if name.ends_with('}')
+        && let Ok(mut labels) = open_metrics::labels(name)
+    {
+        labels.retain(|_, value| !value.is_empty());
+        return labels;
+    }
+    let labels = [Some(COLUMN), by].into_iter().flatten();
+    labels.map(|label| (label.to_owned(), name.to_owned())).collect()
+}
+
+/// Returns true if a name matches a pattern, in which `*` is any text.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once(ANY) else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = rest.split(ANY).collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        match name.find(part) {
+            Some(at) => name = &name[at + part.len()..],
+            None => return false,
+        }
+    }
+    name.ends_with(last)
+}
+
+impl ValueColumn {
+    /// The only column of values.
+    fn single(index: usize) -> ValueColumn {
+        ValueColumn { index, labels: BTreeMap::new() }
+    }
 }
 
 fn problem(error: &csv::Error) -> RecordingError {
@@ -144,8 +369,46 @@ fn problem(error: &csv::Error) -> RecordingError {
             let line = pos.as_ref().map_or(0, csv::Position::line);
             let what =
                 format!(":{line}: expected {expected_len} fields as in the header, found {len}");
-            RecordingError::new(what)
+            let error = RecordingError::new(what);
+            match len > expected_len {
+                true => error.hint(
+                    "if numbers have a decimal comma, separate the columns by semicolons, or put \
+                     the numbers in quotation marks",
+                ),
+                false => error,
+            }
         }
         _ => RecordingError::new(format!(": not valid CSV: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_delimiter_is_outside_quotation_marks() {
+        for (head, expected) in [
+            ("time,cores", b','),
+            ("time;cores", b';'),
+            ("Time\tweb-0\tweb-1", b'\t'),
+            (r#""Time";"{a=""1"", b=""2"", c=""3""}""#, b';'),
+            (r#""Time","a;b;c""#, b','),
+            ("time", b','),
+        ] {
+            assert_eq!(delimiter(head), expected, "{head}");
+        }
+    }
+
+    #[test]
+    fn patterns_match_whole_names() {
+        for (pattern, name) in
+            [("*", "web-0"), ("web-*", "web-0"), ("*-0", "web-0"), ("w*b-*", "web-")]
+        {
+            assert!(matches(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [("web-*", "api-0"), ("*-0", "web-01"), ("a*b", "ab-")] {
+            assert!(!matches(pattern, name), "{pattern} {name}");
+        }
     }
 }

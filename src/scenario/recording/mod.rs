@@ -6,11 +6,13 @@
 
 mod clock;
 mod csv;
+mod number;
 mod open_metrics;
 mod prometheus;
 mod slots;
 mod timestamp;
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,6 +20,7 @@ pub(super) use self::clock::{Clock, Used};
 pub use self::timestamp::Timestamp;
 use super::error::suggest;
 use super::recorded::{Recorded, RecordedSample, RecordedSource};
+use crate::model::quantity::{Format, Quantity};
 use crate::model::time::{Span, Time};
 
 /// The most samples of a file.
@@ -36,13 +39,26 @@ pub struct RecordingError {
 }
 
 /// Parts of messages about signals of scenarios, and the same on a command line.
-const ON_A_COMMAND_LINE: [(&str, &str); 12] = [
+const ON_A_COMMAND_LINE: [(&str, &str); 17] = [
     ("`series: {LABEL: VALUE}`", "`LABEL=VALUE`"),
     ("`series: {COLUMN: VALUE}`", "`COLUMN=VALUE`"),
     ("`sum: true`", "`sum`"),
     ("set `value` to one of", "add `value=COLUMN` with one of"),
+    ("if each column is a series, set `value` to \"*\"", "if each column is a series, `value=*`"),
+    ("set `decimal` to comma or to point", "add `decimal=comma` or `decimal=point`"),
+    ("set `decimal` to comma if", "add `decimal=comma` if"),
+    (
+        "set `unit` to 1% for percent of the request, or to 10m for percent of a core",
+        "add `unit=1%` for percent of the request, or `unit=10m` for percent of a core",
+    ),
     ("set `start`, or leave it out", "add `start=TIME`, or leave it out"),
     ("set `start` on each", "add `start=TIME` to each"),
+    (
+        "set `unit` to 1m for millicores, to 1% for percent of the request, to 10m for percent of \
+         a core, or to 1 if",
+        "add `unit=1m` for millicores, `unit=1%` for percent of the request, `unit=10m` for \
+         percent of a core, or `unit=1` if",
+    ),
     (
         "set `unit` to 1m for millicores, to 10m for percent of a core, or to 1 if",
         "add `unit=1m` for millicores, `unit=10m` for percent of a core, or `unit=1` if",
@@ -139,6 +155,8 @@ pub(super) struct Recording {
     path: String,
     /// The number of series by pod, which may be more than the pods: pods are replaced.
     by_pod: Option<usize>,
+    /// How long a value holds if no other follows.
+    hold: Span,
 }
 
 /// The signals of a recording.
@@ -174,14 +192,18 @@ impl Recording {
         let firsts = all.iter().filter_map(|series| series.samples.first().map(|raw| raw.at));
         let lasts = all.iter().filter_map(|series| series.samples.last().map(|raw| raw.at));
         let (Some(first), Some(last)) = (firsts.min(), lasts.max()) else {
-            return Err(within(RecordingError::new(" contains no samples")));
+            let hint = "check the query, its range, and the column of the values";
+            return Err(within(RecordingError::new(" contains no samples").hint(hint)));
         };
-        let mut series = select(recorded, all).map_err(within)?;
+        let found = select(recorded, all).map_err(within)?;
+        let hold = recorded.hold.or_else(|| usual_hold(&found));
+        let mut series = divide(recorded, found, hold).map_err(within)?;
+        let hold = hold.or_else(|| usual_hold(&series)).unwrap_or(HOLD_OF_A_SINGLE_SAMPLE);
         let by_pod = recorded.by.as_ref().map(|_| series.len());
         if by_pod.is_some() {
             series = slots::assign(series);
         }
-        Ok(Recording { series, first, last, path, by_pod })
+        Ok(Recording { series, first, last, path, by_pod, hold })
     }
 
     /// The time from t=0 to the last sample.
@@ -205,8 +227,8 @@ impl Recording {
             start,
             until,
             // The values are converted to milli-units.
-            factor: recorded.unit.as_ref().map_or(1000.0, |unit| unit.milli() as f64),
-            hold: recorded.hold.unwrap_or_else(|| usual_hold(&self.series)),
+            factor: recorded.unit.as_ref().map_or(1000.0, milli),
+            hold: self.hold,
         };
         let pods: Vec<Arc<[RecordedSample]>> = match &recorded.by {
             None => Vec::new(),
@@ -214,7 +236,7 @@ impl Recording {
         };
         let common = match self.series.len() {
             1 => self.series.remove(0),
-            _ => combine(&self.series, |sum, count| sum / f64::from(count)),
+            _ => combine(&self.series, window.hold, |sum, count| sum / f64::from(count)),
         };
         let common = window.samples(&common);
         if !common.iter().any(|sample| sample.milli.is_some()) {
@@ -298,23 +320,33 @@ impl Window {
     }
 }
 
-/// One and a half times the median interval between two samples of a series. A single sample holds
-/// for five minutes, as in Prometheus.
-fn usual_hold(series: &[Series]) -> Span {
+/// A unit in milli-units; it may be a fraction of one.
+fn milli(unit: &Quantity) -> f64 {
+    let whole = unit.milli();
+    let is_exact = Quantity::from_milli(whole, Format::DecimalSI).compare(unit) == Ordering::Equal;
+    if is_exact { whole as f64 } else { unit.approx_f64() * 1000.0 }
+}
+
+/// How long a single sample holds, as in Prometheus.
+const HOLD_OF_A_SINGLE_SAMPLE: Span = Span::from_mins(5);
+
+/// One and a half times the median interval between two samples of a series. None: no series has
+/// two samples.
+fn usual_hold(series: &[Series]) -> Option<Span> {
     let intervals = series.iter().flat_map(|series| series.samples.windows(2));
     let mut intervals: Vec<i64> = intervals
         .map(|pair| pair[1].at.since(pair[0].at))
         .filter(|interval| *interval > 0)
         .collect();
     if intervals.is_empty() {
-        return Span::from_mins(5);
+        return None;
     }
     let middle = intervals.len() / 2;
     let (_, median, _) = intervals.select_nth_unstable(middle);
-    Span(median.saturating_add(*median / 2))
+    Some(Span(median.saturating_add(*median / 2)))
 }
 
-/// Selects the series with the labels of the signal: one, or one of each pod.
+/// Selects the series with the labels of the signal.
 fn select(recorded: &Recorded, all: Vec<Series>) -> Result<Vec<Series>, RecordingError> {
     let wanted = &recorded.series;
     let labels: Vec<BTreeMap<String, String>> =
@@ -328,9 +360,19 @@ fn select(recorded: &Recorded, all: Vec<Series>) -> Result<Vec<Series>, Recordin
         return Err(RecordingError::new(what).hint(format!("it has {}", known.join(", "))));
     }
     refuse_counters(&found)?;
+    Ok(found)
+}
+
+/// The series of the signal: one, or one of each pod.
+fn divide(
+    recorded: &Recorded,
+    found: Vec<Series>,
+    hold: Option<Span>,
+) -> Result<Vec<Series>, RecordingError> {
+    let hold = hold.unwrap_or(HOLD_OF_A_SINGLE_SAMPLE);
     match &recorded.by {
-        Some(by) => of_pods(recorded, by, found),
-        None => one(recorded, found).map(|only| vec![only]),
+        Some(by) => of_pods(recorded, by, found, hold),
+        None => one(recorded, found, hold).map(|only| vec![only]),
     }
 }
 
@@ -347,12 +389,12 @@ fn refuse_counters(series: &[Series]) -> Result<(), RecordingError> {
 }
 
 /// One series, or the sum of several.
-fn one(recorded: &Recorded, mut found: Vec<Series>) -> Result<Series, RecordingError> {
+fn one(recorded: &Recorded, mut found: Vec<Series>, hold: Span) -> Result<Series, RecordingError> {
     if found.len() == 1 {
         return Ok(found.remove(0));
     }
     if recorded.sum {
-        return Ok(combine(&found, |sum, _| sum));
+        return Ok(combine(&found, hold, |sum, _| sum));
     }
     let known: Vec<String> = found.iter().take(MOST_LISTED).map(|it| shown(&it.labels)).collect();
     let more = if found.len() > MOST_LISTED { ", …" } else { "" };
@@ -371,6 +413,7 @@ fn of_pods(
     recorded: &Recorded,
     by: &str,
     found: Vec<Series>,
+    hold: Span,
 ) -> Result<Vec<Series>, RecordingError> {
     let mut pods: BTreeMap<String, Vec<Series>> = BTreeMap::new();
     for series in found {
@@ -384,7 +427,7 @@ fn of_pods(
     let mut pods: Vec<(Option<Timestamp>, String, Series)> = pods
         .into_iter()
         .map(|(pod, series)| {
-            let series = one(recorded, series)?;
+            let series = one(recorded, series, hold)?;
             Ok((series.samples.first().map(|raw| raw.at), natural(&pod), series))
         })
         .collect::<Result<_, RecordingError>>()?;
@@ -410,19 +453,63 @@ fn natural(name: &str) -> String {
     sortable
 }
 
-/// Combines series: at each time stamp, of the values that exist.
-fn combine(series: &[Series], value: impl Fn(f64, u32) -> f64) -> Series {
-    let mut all: Vec<Raw> =
-        series.iter().flat_map(|series| series.samples.iter().copied()).collect();
-    all.sort_by_key(|raw| raw.at);
-    let same_time = |one: &Raw, other: &Raw| one.at == other.at;
+/// Combines series: at each time stamp, of the values that the series have then. Between its
+/// samples, a series has its last value, for at most `hold`.
+fn combine(series: &[Series], hold: Span, value: impl Fn(f64, u32) -> f64) -> Series {
+    let of_series = |(index, series): (usize, &Series)| {
+        let last = series.samples.len().saturating_sub(1);
+        let numbered = series.samples.clone().into_iter().enumerate();
+        numbered.map(move |(at, raw)| Part { series: index, raw, is_last: at == last })
+    };
+    let mut all: Vec<Part> = series.iter().enumerate().flat_map(of_series).collect();
+    all.sort_by_key(|part| part.raw.at);
+    let mut current: Vec<Option<Part>> = vec![None; series.len()];
+    let same_time = |one: &Part, other: &Part| one.raw.at == other.raw.at;
     let combined = all.chunk_by(same_time).map(|group| {
-        let values = group.iter().map(|raw| raw.value).filter(|value| value.is_finite());
-        let (sum, count) = values.fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
-        let value = if count == 0 { f64::NAN } else { value(sum, count) };
-        Raw { at: group[0].at, value }
+        let at = group[0].raw.at;
+        // Several rows of one series with the same time count separately.
+        let mut values = Values::default();
+        for part in group {
+            values.add(part.raw.value);
+            current[part.series] = Some(*part);
+        }
+        for part in current.iter_mut().filter(|part| part.is_some_and(|it| it.raw.at < at)) {
+            match part {
+                Some(held) if !held.is_last && at.since(held.raw.at) <= hold.0 => {
+                    values.add(held.raw.value);
+                }
+                // It has ended, or has a gap.
+                _ => *part = None,
+            }
+        }
+        let Values { sum, count } = values;
+        Raw { at, value: if count == 0 { f64::NAN } else { value(sum, count) } }
     });
     Series { labels: BTreeMap::new(), samples: combined.collect() }
+}
+
+/// A sample of one of several series.
+#[derive(Clone, Copy)]
+struct Part {
+    series: usize,
+    raw: Raw,
+    is_last: bool,
+}
+
+/// The values of several series at one time.
+#[derive(Default)]
+struct Values {
+    sum: f64,
+    count: u32,
+}
+
+impl Values {
+    fn add(&mut self, value: f64) {
+        if value.is_finite() {
+            self.sum += value;
+            self.count += 1;
+        }
+    }
 }
 
 /// `{pod: web-0, container: app}`.

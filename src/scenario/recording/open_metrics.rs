@@ -69,7 +69,7 @@ fn end_of_labels(text: &str) -> Option<usize> {
 }
 
 /// The labels of `NAME{LABEL="VALUE",…}`, with the name.
-fn labels(series: &str) -> Result<BTreeMap<String, String>, &'static str> {
+pub(super) fn labels(series: &str) -> Result<BTreeMap<String, String>, &'static str> {
     let (name, mut rest) = series.split_once('{').unwrap_or((series, ""));
     let mut labels = BTreeMap::from([("__name__".to_owned(), name.to_owned())]);
     loop {

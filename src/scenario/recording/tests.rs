@@ -319,3 +319,52 @@ fn recordings_of_different_days_are_refused() {
     );
     assert!(starts(&[(&monday, one), (&tuesday, other)]).iter().all(Result::is_ok));
 }
+
+fn columns(by: Option<&str>) -> Recorded {
+    let (value, by) = (Some("*".to_owned()), by.map(str::to_owned));
+    Recorded { value, by, ..csv("") }
+}
+
+const WIDE: &str = "\"Time\",\"{pod=\"\"web-0\"\"}\",\"{pod=\"\"web-1\"\"}\"\r\n\
+                    0,1,\r\n60,2,5\r\n120,,7\r\n180,4,\r\n";
+
+#[test]
+fn each_column_can_be_a_series() {
+    let Signals { pods, .. } = signals(&columns(Some("pod")), WIDE);
+    let pods: Vec<String> = pods.iter().map(|pod| shown_samples(pod)).collect();
+    // An empty field is no sample.
+    assert_eq!(pods, ["0s:1000 1m:2000 2m30s:- 3m:4000 4m30s:-", "1m:5000 2m:7000 3m30s:-"]);
+    let total = Recorded { sum: true, ..columns(None) };
+    assert_eq!(common(&total, WIDE), "0s:1000 1m:7000 2m:9000 3m:4000 4m30s:-");
+    let one = Recorded { series: labels(&[("pod", "web-1")]), ..columns(None) };
+    assert_eq!(common(&one, WIDE), "1m:5000 2m:7000 3m30s:-");
+}
+
+#[test]
+fn the_name_of_a_column_is_a_pod_or_has_labels() {
+    let text = "Time;web-1;web-0;Total\n0;1;2;3\n60;4;5;9\n";
+    let web = Recorded { value: Some("web-*".to_owned()), ..columns(Some("pod")) };
+    let Signals { pods, .. } = signals(&web, text);
+    let pods: Vec<String> = pods.iter().map(|pod| shown_samples(pod)).collect();
+    assert_eq!(pods, ["0s:2000 1m:5000 2m30s:-", "0s:1000 1m:4000 2m30s:-"]);
+    let several = error(&columns(None), text);
+    assert!(several.contains("3 series: {column: web-1}, {column: web-0}"), "{several}");
+    let other = error(&columns(Some("instance")), WIDE);
+    assert!(other.contains("without the label `instance`: {pod: web-0}"), "{other}");
+    let column = error(&columns(Some("pod")), "time,pod,a,b\n0,x,1,2\n");
+    assert!(column.contains("has a column `pod`, so `value` must name one"), "{column}");
+}
+
+#[test]
+fn series_with_other_times_are_added_up() {
+    // The pods are scraped at different times.
+    let long = "time,pod,value\n0,a,1\n5,b,10\n15,a,2\n20,b,20\n30,a,3\n35,b,30\n";
+    let total = Recorded { sum: true, ..csv("time,value") };
+    let wide = "t,a,b\n0,1,\n5,,10\n15,2,\n20,,20\n30,3,\n35,,30\n";
+    let expected = "0s:1000 5s:11000 15s:12000 20s:22000 30s:23000 35s:30000";
+    let sum = Recorded { sum: true, ..columns(None) };
+    for (recorded, text) in [(&sum, wide), (&total, long)] {
+        let shown = common(recorded, text);
+        assert!(shown.starts_with(expected), "{shown}");
+    }
+}

@@ -22,7 +22,8 @@ const FIRST_DATE: i64 = 315_532_800_000_000_000;
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// Reads RFC 3339, a date and time in UTC, or a Unix time in seconds or milliseconds.
+    /// Reads RFC 3339, a date and time in UTC (also `06.05.2025 09:00`), or a Unix time in seconds
+    /// or milliseconds.
     pub(super) fn parse(text: &str) -> Option<Timestamp> {
         if let Ok(number) = text.parse::<f64>() {
             return Timestamp::of_unix(number);
@@ -30,7 +31,12 @@ impl Timestamp {
         if let Ok(timestamp) = text.parse::<jiff::Timestamp>() {
             return i64::try_from(timestamp.as_nanosecond()).ok().map(Timestamp);
         }
-        let utc = text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok()?;
+        let civil = text.parse::<DateTime>().ok().or_else(|| {
+            // As spreadsheets of many countries write it.
+            let formats = ["%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M"];
+            formats.into_iter().find_map(|format| DateTime::strptime(format, text).ok())
+        });
+        let utc = civil?.to_zoned(TimeZone::UTC).ok()?;
         i64::try_from(utc.timestamp().as_nanosecond()).ok().map(Timestamp)
     }
 

@@ -13,6 +13,7 @@ use super::{Reader, metadata, versions};
 use crate::model::api::{HpaSpec, MetricSpec};
 use crate::model::flags::FeatureGates;
 use crate::model::hpa::{ApiServer, ApiVersion, drop_zero_totals, set_defaults, validate};
+use crate::model::quantity::Quantity;
 use crate::model::rules::Rules;
 use crate::scenario::decode::{Nulls, decode, fraction};
 use crate::scenario::error::{Problem, suggest};
@@ -175,6 +176,16 @@ impl Hpas {
 
     pub(super) fn max_replicas(&self) -> Option<i32> {
         self.list.iter().map(|hpa| hpa.max_replicas).max()
+    }
+
+    /// The average usage of a resource that an HPA aims at, in milli-units. None: no HPA has one.
+    pub(super) fn average_value(&self, resource: &str) -> Option<i64> {
+        let specs = self.list.iter().filter_map(|hpa| hpa.autoscaler.as_ref());
+        let metrics = specs.flat_map(|autoscaler| autoscaler.spec.metrics.iter());
+        let sources = metrics.filter_map(|metric| metric.resource.as_ref());
+        let mut targets = sources.filter(|source| *source.name == *resource);
+        let value = targets.find_map(|source| source.target.average_value.as_ref());
+        value.map(Quantity::milli).filter(|milli| *milli > 0)
     }
 
     /// The metrics that the HPAs scale on.

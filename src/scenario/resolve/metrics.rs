@@ -169,7 +169,7 @@ fn check_signal(signal: &Signal, at: At<'_>, problems: &mut Problems) {
         }
         &[name] => {
             let of_files = ["by", "series", "sum", "unit", "hold", "start"];
-            let of_csv = ["time", "value"];
+            let of_csv = ["time", "value", "decimal"];
             let is_file = matches!(signal, Signal::Recorded(_));
             let wrong = of_files.into_iter().filter(|_| !is_file);
             let wrong = wrong.chain(of_csv.into_iter().filter(|_| name != "csv"));

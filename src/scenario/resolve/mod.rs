@@ -90,7 +90,7 @@ fn scenario(
     let mut recordings = Recordings::new(read, file.until);
     let metrics = metrics::resolve(file, at.key("metrics"), reach, &mut recordings, problems);
     let metrics_are_sound = problems.len() == before;
-    let of_units = units::check(&metrics, workload.as_ref(), known.max_replicas(), at, problems);
+    let of_units = units::check(&metrics, workload.as_ref(), known, at, problems);
     let context = ResolveContext {
         file,
         hpas: known,

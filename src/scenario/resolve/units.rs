@@ -1,8 +1,10 @@
 //! Recorded usage in another unit: millicores in place of cores, or MiB in place of bytes.
 //!
-//! The check compares the usage with the request of a pod. It leaves out signals that set `unit`.
+//! The check compares the usage with the request of a pod or, without one, with the amount that an
+//! HPA aims at. It leaves out signals that set `unit`.
 
 use super::cursor::{At, Problems};
+use super::hpa::Hpas;
 use crate::model::api::PodSpec;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::Time;
@@ -21,6 +23,7 @@ const LEAST_MEMORY: i64 = 10_000;
 /// The pods that share a total.
 struct Shared<'w> {
     workload: &'w Workload,
+    hpas: &'w Hpas,
     /// The upper limit.
     most: i64,
 }
@@ -31,10 +34,10 @@ struct Usage<'r> {
     resource: &'r str,
     /// The pods that share it. None: it is the usage of each pod.
     shared: Option<i64>,
-    /// The request of one pod, or of the container, in milli-units.
-    request: i64,
-    /// `a pod`, or `container app`.
-    requester: String,
+    /// The request of one pod or of the container, or the target of the HPA, in milli-units.
+    usual: i64,
+    /// `a pod requests`, or `the target of the HPA is`.
+    whose: String,
 }
 
 /// A problem of a unit.
@@ -43,20 +46,19 @@ struct Finding {
     hint: &'static str,
 }
 
-/// Checks the recorded usage of resources. `most_replicas` is the upper limit of the HPAs. Returns
-/// notes on usage that is suspicious but possible.
+/// Checks the recorded usage of resources. Returns notes on usage that is suspicious but possible.
 pub(super) fn check(
     metrics: &Metrics,
     workload: Option<&Workload>,
-    most_replicas: Option<i32>,
+    hpas: &Hpas,
     at: At<'_>,
     problems: &mut Problems,
 ) -> Vec<String> {
-    let (Some(workload), Some(most_replicas)) = (workload, most_replicas) else {
+    let (Some(workload), Some(most_replicas)) = (workload, hpas.max_replicas()) else {
         return Vec::new();
     };
     let most = i64::from(most_replicas.max(workload.replicas).max(1));
-    let shared = Shared { workload, most };
+    let shared = Shared { workload, hpas, most };
     let at = at.key("metrics");
     let mut notes = Vec::new();
     for (index, usage) in metrics.resources.iter().enumerate() {
@@ -72,12 +74,9 @@ impl Shared<'_> {
         let mut check = |found: Option<Usage<'_>>, at: At<'_>| {
             let Some(usage) = found else { return };
             let Some(Finding { usage: shown, hint }) = usage.finding() else { return };
-            let Usage { recorded, requester, request, .. } = &usage;
-            let path = recorded.source.path();
-            let request = quantity(*request);
-            let what = format!(
-                "{path} may have another unit: {shown}, but {requester} requests {request}"
-            );
+            let Usage { recorded, whose, usual, .. } = &usage;
+            let (path, usual) = (recorded.source.path(), quantity(*usual));
+            let what = format!("{path} may have another unit: {shown}, but {whose} {usual}");
             problems.hint(at, what, hint);
         };
         match &usage.source {
@@ -105,11 +104,12 @@ impl Shared<'_> {
     fn note(&self, usage: &ResourceUsage) -> Option<String> {
         let UsageSource::Load { total, .. } = &usage.source else { return None };
         let replicas = i64::from(self.workload.replicas.max(1));
+        let request = request(&self.workload.spec, &usage.name, None)?;
         let usage = self.of_pod(usage, total.recorded(), Some(replicas))?;
         let first = usage.recorded.at(Time::ZERO)? / replicas;
-        (usage.resource == "cpu" && first / MOST_TOTAL > usage.request).then(|| {
+        (usage.resource == "cpu" && first / MOST_TOTAL > request).then(|| {
             let path = usage.recorded.source.path();
-            let (first, request) = (quantity(first), quantity(usage.request));
+            let (first, request) = (quantity(first), quantity(request));
             let pods = if replicas == 1 { "the pod" } else { "each pod" };
             format!(
                 "{path}: at the start, {pods} has a load of {first} cores and requests {request}: \
@@ -125,9 +125,12 @@ impl Shared<'_> {
         shared: Option<i64>,
     ) -> Option<Usage<'r>> {
         let recorded = recorded.filter(|recorded| recorded.unit.is_none())?;
-        let request = request(&self.workload.spec, &usage.name, None)?;
-        let requester = "a pod".to_owned();
-        Some(Usage { recorded, resource: &usage.name, shared, request, requester })
+        let (usual, whose) = match request(&self.workload.spec, &usage.name, None) {
+            Some(request) => (request, "a pod requests"),
+            None => (self.hpas.average_value(&usage.name)?, "the target of the HPA is"),
+        };
+        let whose = whose.to_owned();
+        Some(Usage { recorded, resource: &usage.name, shared, usual, whose })
     }
 
     fn of_container<'r>(
@@ -136,9 +139,9 @@ impl Shared<'_> {
         recorded: Option<&'r Recorded>,
         name: &str,
     ) -> Option<Usage<'r>> {
-        let request = request(&self.workload.spec, &usage.name, Some(name))?;
-        let requester = format!("container {name}");
-        Some(Usage { request, requester, ..self.of_pod(usage, recorded, None)? })
+        let usual = request(&self.workload.spec, &usage.name, Some(name))?;
+        let whose = format!("container {name} requests");
+        Some(Usage { usual, whose, ..self.of_pod(usage, recorded, None)? })
     }
 }
 
@@ -150,19 +153,28 @@ impl Usage<'_> {
         let least = values().filter(|milli| *milli > 0).min().unwrap_or(0) / pods;
         let each = if pods > 1 { format!(" for each of {pods} pods") } else { String::new() };
         let most = if self.shared.is_some() { MOST_TOTAL } else { MOST_CPU };
-        let cpu = "set `unit` to 1m for millicores, to 10m for percent of a core, or to 1 if the \
-                   values really are cores";
+        let cpu = match self.shared {
+            None => {
+                "set `unit` to 1m for millicores, to 1% for percent of the request, to 10m for \
+                 percent of a core, or to 1 if the values really are cores"
+            }
+            // A total has no request.
+            Some(_) => {
+                "set `unit` to 1m for millicores, to 10m for percent of a core, or to 1 if the \
+                 values really are cores"
+            }
+        };
         let memory = "set `unit` to 1Mi for MiB, or to 1 if the values really are bytes";
         match self.resource {
-            "cpu" if peak / most > self.request => {
+            "cpu" if peak / most > self.usual => {
                 let usage = format!("up to {} cores{each}", quantity(peak));
                 Some(Finding { usage, hint: cpu })
             }
-            "cpu" if self.shared.is_some() && least / MOST_LEAST_TOTAL > self.request => {
+            "cpu" if self.shared.is_some() && least / MOST_LEAST_TOTAL > self.usual => {
                 let usage = format!("at least {} cores{each}", quantity(least));
                 Some(Finding { usage, hint: cpu })
             }
-            "memory" if peak > 0 && peak < self.request / LEAST_MEMORY => {
+            "memory" if peak > 0 && peak < self.usual / LEAST_MEMORY => {
                 let usage = format!("at most {} bytes{each}", quantity(peak));
                 Some(Finding { usage, hint: memory })
             }
