@@ -44,8 +44,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use crate::world::{PodChange, PodChangeKind};
-pub use lockstep::{FreeRun, FreeTick, free_run, free_run_by, run_one, run_watched};
-pub use one_clock::VpaRun;
+pub use lockstep::{
+    FreeRun, FreeTick, explained_free_run, free_run, free_run_by, run_one, run_watched,
+};
+pub use one_clock::{VpaRun, divergence_of_recommender};
 #[cfg(feature = "engines")]
 pub use plan::{
     ClusterOptions, Compared, CustomController, DEFAULT_CLUSTER_JOBS, Pace, Plan, RecommenderPlan,
@@ -164,7 +166,7 @@ pub struct Outcome {
     /// Ticks that were compared (up to and including the first divergence).
     pub ticks: usize,
     /// Ticks after the first divergence: shown, not counted.
-    pub poisoned: usize,
+    pub not_compared: usize,
     /// The observations.
     pub trace: Trace,
     /// For each tick of the trace, the reason for the model's prediction, in one line.
@@ -205,7 +207,7 @@ impl Outcome {
             undetermined: false,
             known: Vec::new(),
             ticks: 0,
-            poisoned: 0,
+            not_compared: 0,
             trace: Trace::default(),
             why: Vec::new(),
             derivations: Vec::new(),

@@ -8,6 +8,7 @@ use super::{VpaTimeline, container_of};
 use crate::model::time::Time;
 use crate::model::vpa::{ClusterChange, ObjectName, Objects, Script};
 use crate::report::html::actions::{Entry, Lasts};
+use crate::run::PodChange;
 use crate::scenario::resolved::PodSet;
 use crate::scenario::vpa::{VpaAction, VpaEvent, VpaScenario};
 
@@ -48,7 +49,7 @@ pub(super) fn marks(timeline: &VpaTimeline<'_>) -> Marks {
         Some(script) => script_kills(script),
         None => scenario.timeline.iter().filter_map(|event| kill(event, scenario)).collect(),
     };
-    Marks { changes, kills, divergence: timeline.run.divergence.map(|it| it.at) }
+    Marks { changes, kills, divergence: timeline.run.divergence.as_ref().map(|it| it.at) }
 }
 
 fn kill(event: &VpaEvent, scenario: &VpaScenario) -> Option<Kill> {
@@ -105,7 +106,10 @@ pub(super) fn of(timeline: &VpaTimeline<'_>) -> Vec<Entry> {
             };
             Some(Entry { at: event.at, lasts, text, class: class(&event.action) })
         });
-        return entries.collect();
+        let changes = timeline.run.pod_changes.as_deref().unwrap_or_default();
+        let mut entries: Vec<Entry> = entries.chain(pod_changes(changes)).collect();
+        entries.sort_by_key(|entry| entry.at);
+        return entries;
     };
     let entries = script_changes(script).filter_map(|(at, change)| {
         let (text, class) = script_text(change, timeline.vpa)?;
@@ -119,6 +123,17 @@ pub(super) fn of(timeline: &VpaTimeline<'_>) -> Vec<Entry> {
     let mut entries: Vec<Entry> = entries.chain(kills).collect();
     entries.sort_by_key(|entry| entry.at);
     entries
+}
+
+/// What the VPA does with pods: one event for all equal changes of one time.
+fn pod_changes(changes: &[PodChange]) -> impl Iterator<Item = Entry> {
+    let same = changes.chunk_by(|a, b| (a.at, a.kind) == (b.at, b.kind));
+    same.filter_map(|same| {
+        let first = same.first()?;
+        let pods = same.iter().map(|change| &*change.pod).collect::<Vec<_>>().join(", ");
+        let text = format!("{}: {pods}", first.kind.name());
+        Some(Entry { at: first.at, lasts: Lasts::Instant, text, class: PODS })
+    })
 }
 
 fn class(action: &VpaAction) -> &'static str {
