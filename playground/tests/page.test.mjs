@@ -13,7 +13,9 @@ import { browserPath, instance, playground, read, repository } from "./support.m
 const executablePath = browserPath();
 const skip = executablePath ? false : "there is no Chromium";
 const address = pathToFileURL(join(playground, "dist/index.html")).href;
-const shots = process.env.UPDATE_DOCS ? join(repository, "docs/images") : join(playground, "dist/screenshots");
+/** Pictures that are only looked at. */
+const pictures = join(playground, "dist/screenshots");
+const shots = process.env.UPDATE_DOCS ? join(repository, "docs/images") : pictures;
 
 let browser;
 let context;
@@ -23,6 +25,7 @@ let wrong = [];
 
 before(async () => {
   if (skip) return;
+  mkdirSync(pictures, { recursive: true });
   browser = await puppeteer.launch({ executablePath, args: ["--no-sandbox"] });
 });
 
@@ -452,7 +455,6 @@ option("nothing is wider than the screen, and everything has a name", async () =
 });
 
 option("screenshots", async () => {
-  mkdirSync(shots, { recursive: true });
   await openExample("docs-walkthrough-php-apache");
   for (const [name, width, height, scheme] of [
     ["playground", 1320, 900, "light"],
@@ -547,7 +549,7 @@ option("a scenario with an HPA and a VPA has the charts, decisions and explanati
   const compared = await figures();
   assert.ok(compared.length === 2 || compared.length === 4, compared.join(", "));
   await change(() => choose("other", ""));
-  await page.screenshot({ path: join(playground, "dist/screenshots/playground-hpa-and-vpa.png"), fullPage: true });
+  await page.screenshot({ path: join(pictures, "playground-hpa-and-vpa.png"), fullPage: true });
 });
 
 option("manifests of a VPA become a scenario of eight days", async (context) => {
@@ -557,5 +559,5 @@ option("manifests of a VPA become a scenario of eight days", async (context) => 
   assert.ok(await count("#log tbody tr") > 10);
   const took = await page.evaluate(() => Number(document.documentElement.dataset.took));
   context.diagnostic(`eight days of ticks each minute are shown after ${took} ms`);
-  await page.screenshot({ path: join(playground, "dist/screenshots/playground-vpa.png"), fullPage: true });
+  await page.screenshot({ path: join(pictures, "playground-vpa.png"), fullPage: true });
 });

@@ -125,14 +125,15 @@ pub(super) fn of(timeline: &VpaTimeline<'_>) -> Vec<Entry> {
     entries
 }
 
-/// What the VPA does with pods: one event for all equal changes of one time.
+/// What the VPA does with pods: one event for each time.
 fn pod_changes(changes: &[PodChange]) -> impl Iterator<Item = Entry> {
-    let same = changes.chunk_by(|a, b| (a.at, a.kind) == (b.at, b.kind));
-    same.filter_map(|same| {
-        let first = same.first()?;
-        let pods = same.iter().map(|change| &*change.pod).collect::<Vec<_>>().join(", ");
-        let text = format!("{}: {pods}", first.kind.name());
-        Some(Entry { at: first.at, lasts: Lasts::Instant, text, class: PODS })
+    changes.chunk_by(|a, b| a.at == b.at).filter_map(|at_once| {
+        let texts = at_once.chunk_by(|a, b| a.kind == b.kind).filter_map(|same| {
+            let pods = same.iter().map(|change| &*change.pod).collect::<Vec<_>>().join(", ");
+            Some(format!("{} {pods}", same.first()?.kind.name()))
+        });
+        let text = texts.collect::<Vec<_>>().join("; ");
+        Some(Entry { at: at_once.first()?.at, lasts: Lasts::Instant, text, class: PODS })
     })
 }
 
