@@ -154,7 +154,7 @@ pub struct Outcome {
     pub requirement: String,
     /// The engine's name.
     pub engine: Arc<str>,
-    /// The release, for instance `1.37`.
+    /// The release, for example `1.37`.
     pub release: String,
     /// The verdict.
     pub verdict: Verdict,
@@ -278,7 +278,7 @@ pub enum Event {
         scenarios: usize,
         /// The options to repeat it.
         setting: Setting,
-        /// A note for the reader: for instance, why another engine was not used.
+        /// A note for the reader: for example, why another engine was not used.
         note: Option<String>,
     },
     /// The engine is being prepared, which takes long the first time.

@@ -289,14 +289,14 @@ pub struct ObjectMetric {
 /// An object that a metric describes.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(expecting = "an object, for instance {kind: Service, name: web}")]
+#[serde(expecting = "an object, for example {kind: Service, name: web}")]
 pub struct DescribedObject {
     /// The object's group and version, of which only the group matters. Default `v1`, the core
     /// group.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["networking.k8s.io/v1", "v1"]))]
     pub api_version: Option<Arc<str>>,
-    /// For instance `Ingress`.
+    /// For example `Ingress`.
     #[schemars(length(min = 1))]
     pub kind: Arc<str>,
     /// The object's name.
@@ -542,7 +542,7 @@ struct SignalShape {
     /// Add up the series. Default: there is only one.
     #[serde(default)]
     sum: bool,
-    /// The unit of the values, for instance 1m or 1Mi. Default 1.
+    /// The unit of the values, for example 1m or 1Mi. Default 1.
     #[serde(default, with = "As::<Option<AnyQuantity>>")]
     unit: Option<Quantity>,
     /// How long a value holds if no other follows. Default: one and a half times the usual

@@ -26,7 +26,7 @@ pub(super) fn replace(root: &mut Node) -> Result<(), Problem> {
             each_value(node, &mut |value| match percentage(value) {
                 None => Ok(()),
                 Some(_) => Err(Problem {
-                    hint: Some("write an amount, for instance 8".to_owned()),
+                    hint: Some("write an amount, for example 8".to_owned()),
                     ..problem(value, "a percentage refers to the request of a pod, not to a total")
                 }),
             })?;
