@@ -48,7 +48,7 @@ fn the_output_of_kubectl_gives_replicas_and_labels() {
     let load = "queue_messages_ready{queue=worker_tasks}=ramp(0s:120,10m:900)";
     let run = kube_lockstep(&["predict", "-f", file, "--load", load]).assert().code(0);
     let shown = stdout(&run);
-    assert!(shown.starts_with("orders/worker  on the model"), "{shown}");
+    assert!(shown.starts_with("orders/worker  model of 1.37\n"), "{shown}");
     assert!(shown.contains("30 at the end, 4 to 30 overall"), "{shown}");
 }
 
@@ -195,7 +195,7 @@ fn several_scenarios_are_predicted_in_order() {
     fs::copy(&first, &second).expect("a file can be copied");
     let run = kube_lockstep(&["predict", text(&second), text(&first)]).assert().code(0);
     let shown = stdout(&run);
-    assert!(shown.find("second.yaml  on") < shown.find("doubles.yaml  on"), "{shown}");
+    assert!(shown.find("second.yaml  model") < shown.find("doubles.yaml  model"), "{shown}");
     let options = ["predict", "--format", "json", text(&first), text(&second)];
     let lines = json(&kube_lockstep(&options).assert().code(0));
     assert_eq!(lines[0]["scenario"], text(&first));
