@@ -20,7 +20,7 @@ const MOST_OF_PAGE: usize = 1600;
 
 /// The maximum numbers of ticks of a timeline: on a page with few and with many timelines.
 const MOST: usize = 500;
-const MOST_OF_MANY: usize = 20;
+const MOST_OF_MANY: usize = 18;
 
 /// The data of one timeline.
 #[derive(Serialize)]

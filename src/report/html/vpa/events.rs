@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::{VpaTimeline, container_of};
 use crate::model::time::Time;
 use crate::model::vpa::{ClusterChange, ObjectName, Objects, Script};
+use crate::report::counted;
 use crate::report::html::actions::{Entry, Lasts};
 use crate::run::PodChange;
 use crate::scenario::resolved::PodSet;
@@ -129,7 +130,11 @@ pub(super) fn of(timeline: &VpaTimeline<'_>) -> Vec<Entry> {
 fn pod_changes(changes: &[PodChange]) -> impl Iterator<Item = Entry> {
     changes.chunk_by(|a, b| a.at == b.at).filter_map(|at_once| {
         let texts = at_once.chunk_by(|a, b| a.kind == b.kind).filter_map(|same| {
-            let pods = same.iter().map(|change| &*change.pod).collect::<Vec<_>>().join(", ");
+            let pods = match same {
+                [one] => one.pod.to_string(),
+                [one, other] => format!("{}, {}", one.pod, other.pod),
+                more => counted(more.len(), "pod"),
+            };
             Some(format!("{} {pods}", same.first()?.kind.name()))
         });
         let text = texts.collect::<Vec<_>>().join("; ");
