@@ -596,7 +596,8 @@ fn derivation_of(estimation: &Estimation, result: Option<&Amounts>) -> Derivatio
     Derivation { what: format!("{name}.{resource}"), how }
 }
 
-/// How the amounts of a VPA were derived, for pages: one text for each amount.
+/// How the amounts of a VPA were derived, for pages: one text for each amount. Amounts that a
+/// recommendation does not contain are left out.
 #[cfg(feature = "pages")]
 pub(super) fn derivations(status: &VpaStatus, derived: &Derived) -> Vec<String> {
     let recommended = amounts(status);
@@ -615,8 +616,11 @@ pub(super) fn derivations(status: &VpaStatus, derived: &Derived) -> Vec<String> 
         for estimation in estimations {
             let is_it =
                 |it: &&Amounts| it.container == **container && it.resource == estimation.resource;
-            let Derivation { what, how } =
-                derivation_of(estimation, recommended.iter().find(is_it));
+            let result = recommended.iter().find(is_it);
+            if result.is_none() && !recommended.is_empty() {
+                continue;
+            }
+            let Derivation { what, how } = derivation_of(estimation, result);
             texts.push(format!("{container} {what}: {how}"));
         }
     }
