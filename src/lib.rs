@@ -96,7 +96,6 @@
 //! - *Tick*: one reconcile of an HPA.
 //! - *Lockstep*: model and engine run side by side; the engine's decisions drive the world.
 //! - *Free run*: the model's own decisions drive the world (`predict`).
-//! - *Poisoned*: a tick after the first divergence, which is run but not compared.
 //! - *Derivation*: the values, limits and windows that led the model to a decision.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -304,6 +304,11 @@ fn diff_shows_the_first_tick_that_differs_and_the_row_that_explains_it() {
     let options = ["diff", "--from", "1.32", "--to", "1.33", "--format", "markdown"];
     let text = stdout(&kube_lockstep(&options).assert().code(0));
     assert!(text.starts_with("# From 1.32 to 1.33") && text.contains(tolerance), "{text}");
+    let of_vpas = ["diff", "--from", "vpa-1.7", "--to", "vpa-1.8", "--format", "markdown"];
+    let text = stdout(&kube_lockstep(&of_vpas).assert().code(0));
+    let row = "\n## vpa-1.8: OOM kills and samples of a pod that was deleted since the last run";
+    assert!(text.starts_with("# From vpa-1.7 to vpa-1.8\n") && text.contains(row), "{text}");
+    assert!(text.contains("\n- `vpa/oom/of-a-deleted-pod`, tick 3 "), "{text}");
     for command in ["diff", "bisect"] {
         let options = [command, "tolerance/docs-five-percent-of-100mi", "--from", "1.12"];
         let run = kube_lockstep(&[&options[..], &["--to", "1.13"]].concat()).assert().code(4);
@@ -453,6 +458,29 @@ fn explain_shows_one_tick_in_full() {
     );
     let wrong = kube_lockstep(&["explain", text(&file), "--tick", "9"]).assert().code(2);
     assert!(stderr(&wrong).contains("the scenario has 3 ticks"), "{}", stderr(&wrong));
+}
+
+/// With a VPA, a tick is followed by the last run of the recommender.
+#[test]
+fn explain_shows_the_recommendation_beside_an_hpa() {
+    let id = "hpa-and-vpa/requests-stay-within-the-limits";
+    let explain = |which: &[&str]| kube_lockstep(&[&["explain", id], which].concat()).assert();
+    let whole = stdout(&explain(&["--at", "2m15s"]).code(0));
+    let (hpa, vpa) = whole.split_once("\nrun 2 of 5 of the recommender, t=2m  ").expect("both");
+    assert!(hpa.contains("\nDecision\n"), "{hpa}");
+    assert!(vpa.contains("target.cpu: the 0.9 percentile is in bucket 18"), "{vpa}");
+    let first = stdout(&explain(&["--tick", "1"]).code(0));
+    assert!(first.ends_with("\nThe recommender of the VPA has not run yet.\n"), "{first}");
+    let alone = stdout(&explain(&["--vpa", "web", "--tick", "2"]).code(0));
+    assert!(whole.ends_with(&alone) && alone.starts_with("run 2 of 5 "), "{alone}");
+    for (which, what) in [
+        (&["--vpa", "api", "--tick", "2"][..], "there is no VPA api"),
+        (&["--vpa", "web", "--tick", "6"], "the recommender has 5 ticks"),
+        (&["--vpa", "web", "--hpa", "web", "--tick", "2"], "--hpa can't be combined with --vpa"),
+    ] {
+        let errors = stderr(&explain(which).code(2));
+        assert!(errors.contains(what), "{errors}");
+    }
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! there is one, the script shows the derivation of a tick, and screenshots are compared with those
 //! in `docs/images`. To update these: `UPDATE_DOCS=1 cargo test --test html`.
 
+#[path = "html/both.rs"]
+mod both;
 #[path = "html/recommender.rs"]
 mod recommender;
 mod support;
@@ -42,6 +44,9 @@ fn main() -> ExitCode {
     suite.test("changes_of_a_recommender_have_both_timelines", recommender::changes);
     suite.test("days_of_a_recommender_are_thinned", recommender::small);
     suite.test("a_divergence_of_a_recommender_is_marked", recommender::divergence);
+    suite.test("an_hpa_and_a_vpa_have_a_timeline_each", both::timelines);
+    suite.test("a_divergence_of_a_recommender_beside_an_hpa_is_marked", both::divergence);
+    suite.test("several_predictions_are_on_one_page", both::predictions);
     suite.test("a_noisy_week_has_a_limited_size", noisy);
     suite.test("a_page_of_many_results_leaves_out_timelines", huge);
     let browser =
@@ -176,8 +181,8 @@ fn every_fixture_has_a_section() -> Result<(), Failed> {
             other => return Err(format!("{id}: {other:?}").into()),
         }
         for figure in figures {
-            let check =
-                if id.starts_with("vpa/") { recommender::check_figure } else { check_figure };
+            let is_vpa = figure.attribute("class").is_some_and(|it| it.ends_with(" vpa"));
+            let check = if is_vpa { recommender::check_figure } else { check_figure };
             check(figure).map_err(|why| format!("{id}: {why}"))?;
         }
     }

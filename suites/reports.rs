@@ -79,7 +79,7 @@ fn diverging(id: &str, fields: Vec<FieldDifference>) -> Outcome {
     let divergence = Divergence { tick: 5, at: Time::from_secs(60), fields };
     let mut outcome = outcome(id, Verdict::Diverges(divergence));
     outcome.ticks = 5;
-    outcome.poisoned = 16;
+    outcome.not_compared = 16;
     outcome.trace.ticks = vec![
         tick(0, 7, 7),
         tick(1, 7, 7),

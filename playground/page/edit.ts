@@ -1,6 +1,7 @@
 // Changes of parts of a scenario that leave the rest of its text as it is.
 
 import { Document, isMap, isNode, isScalar, isSeq, type Node, parseDocument } from "yaml";
+import type { Kind } from "./model.ts";
 import type { Path } from "./schema.ts";
 
 /** A text in place of a part of another. */
@@ -82,18 +83,28 @@ function asWritten(text: string, node: Node): string {
   return text.slice(from, to).replace(indent, "");
 }
 
-/** Returns true if a text is the scenario of a VPA. */
-export function isOfVpa(text: string): boolean {
-  return /^["']?(vpas?|script)["']?\s*:/m.test(text) && !/^["']?hpas?["']?\s*:/m.test(text);
+/** The kinds of the autoscalers of a scenario: an HPA, a VPA, or both. */
+export function kindsOf(text: string): Kind[] {
+  const hasVpa = /^["']?(vpas?|script)["']?\s*:/m.test(text);
+  const hasHpa = /^["']?hpas?["']?\s*:/m.test(text);
+  if (!hasVpa) return ["hpa"];
+  return hasHpa ? ["hpa", "vpa"] : ["vpa"];
 }
 
-/** The manifests of the HPAs or VPAs, as for `kubectl apply`. */
+/** The names of kinds, for people: `HPA and VPA`. */
+export function namesOf(kinds: Kind[]): string {
+  return kinds.map((kind) => kind.toUpperCase()).join(" and ");
+}
+
+/** The manifests of the HPAs and VPAs, as for `kubectl apply`. */
 export function manifests(text: string, read: (name: string) => string | undefined): string {
   const document = parsed(text);
-  const kind = isOfVpa(text) ? "vpa" : "hpa";
-  const several = nodeAt(document, [`${kind}s`]);
-  const nodes = isSeq(several) ? several.items : [nodeAt(document, [kind])];
-  const texts = nodes.map((node) => {
+  const nodes = kindsOf(text).flatMap((kind) => {
+    const several = nodeAt(document, [`${kind}s`]);
+    const nodes = isSeq(several) ? several.items : [nodeAt(document, [kind])];
+    return nodes.map((node) => ({ kind, node }));
+  });
+  const texts = nodes.map(({ kind, node }) => {
     if (!isMap(node)) throw new CantChange(`The scenario contains no ${kind.toUpperCase()}.`);
     const file: unknown = node.get("file");
     if (typeof file !== "string") return `${asWritten(text, node)}\n`;

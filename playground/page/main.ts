@@ -3,7 +3,7 @@
 import { fromBase64, inflate } from "./bytes.ts";
 import * as dialogs from "./dialogs.ts";
 import { button, byId, download, make, option } from "./dom.ts";
-import { CantChange, type Change, difference, isOfVpa, manifests, nameOf, replaceBehavior, replaceSignal } from "./edit.ts";
+import { CantChange, type Change, difference, kindsOf, manifests, nameOf, namesOf, replaceBehavior, replaceSignal } from "./edit.ts";
 import { Editor } from "./editor.ts";
 import { Library, resolve, TEMPLATE } from "./library.ts";
 import { Load } from "./load.ts";
@@ -154,7 +154,7 @@ class Page {
   }
 
   private async predict(): Promise<void> {
-    this.showKind(isOfVpa(this.editor.text) ? "vpa" : "hpa");
+    this.showKinds(kindsOf(this.editor.text));
     const { subject } = this;
     const { other, isCompared } = this.releases;
     const since = this.changedAt;
@@ -178,11 +178,12 @@ class Page {
     this.store();
   }
 
-  /** Shows the releases and the buttons for scenarios of a kind of autoscaler. */
-  private showKind(kind: Kind): void {
-    this.releases.kind = kind;
-    byId("copy-hpa").textContent = `Copy ${kind.toUpperCase()}`;
-    byId<HTMLSelectElement>("settings").disabled = kind === "vpa";
+  /** Shows the releases and the buttons for the kinds of autoscalers of a scenario. */
+  private showKinds(kinds: Kind[]): void {
+    // Beside an HPA, the scenario names the release of the VPA.
+    this.releases.kind = kinds[0] ?? "hpa";
+    byId("copy-hpa").textContent = `Copy ${namesOf(kinds)}`;
+    byId<HTMLSelectElement>("settings").disabled = !kinds.includes("hpa");
   }
 
   private showUpdateTime(since: number | undefined): void {
@@ -355,8 +356,9 @@ class Page {
   private async copyHpa(): Promise<void> {
     const folder = this.path.slice(0, this.path.lastIndexOf("/") + 1);
     const text = manifests(this.editor.text, (name) => this.files[resolve(folder, name)]);
-    const kind = isOfVpa(this.editor.text) ? "VPA" : "HPA";
-    await this.copy(text, `The manifest of the ${kind} is copied.`, `Manifest of the ${kind}`);
+    const kinds = kindsOf(this.editor.text);
+    const done = kinds.length > 1 ? "The manifests of the HPA and the VPA are copied." : `The manifest of the ${namesOf(kinds)} is copied.`;
+    await this.copy(text, done, `Manifest of the ${namesOf(kinds)}`);
   }
 
   private async copy(text: string, done: string, title: string): Promise<void> {

@@ -57,6 +57,7 @@ export interface Decision {
 }
 
 export interface Prediction {
+  /** `hpa` also for an HPA and a VPA. */
   kind: Kind;
   requirement: string;
   body: string;
@@ -65,8 +66,8 @@ export interface Prediction {
   lines: string;
   /** For HPAs. */
   figures?: Figures;
-  /** For VPAs. */
-  decisions?: Decision[];
+  /** For VPAs, also beside an HPA. */
+  decisions?: Decision[] | null;
   note: string | null;
   undetermined: string | null;
   unmet: { line: number; what: string }[];

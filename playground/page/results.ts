@@ -73,8 +73,10 @@ export class Results {
   }
 
   show(prediction: Prediction, comparison: Comparison | undefined): void {
-    const lines = prediction.lines.trimEnd().split("\n").map((line) => JSON.parse(line) as Tick & { summary?: Summary });
+    const lines = prediction.lines.trimEnd().split("\n").map((line) => JSON.parse(line) as Partial<Tick> & { summary?: Summary });
     const summary = lines.pop()?.summary;
+    // Beside an HPA, the lines of the recommender and of pods are no ticks.
+    const isTick = (line: Partial<Tick>): line is Tick => line.tick !== undefined;
     this.stop();
     const before = this.selected;
     const { body, templates } = comparison ?? prediction;
@@ -85,8 +87,13 @@ export class Results {
     this.body.prepend(same);
     this.body.classList.remove("stale");
     this.shown = [...this.body.querySelectorAll<HTMLElement>(".fig")].flatMap((figure) => this.shownOf(figure, templates));
-    if (prediction.decisions) this.writeDecisions(prediction.decisions);
-    else this.writeLog(lines);
+    const decisions = prediction.decisions ?? [];
+    if (prediction.kind === "vpa") this.showLog(this.decisionsOfVpa(decisions, true));
+    else if (!prediction.decisions) this.showLog(this.ticksOfHpa(lines.filter(isTick)));
+    else {
+      const hpa = [make("h3", {}, "HPA"), ...this.ticksOfHpa(lines.filter(isTick))];
+      this.showLog([...hpa, make("h3", {}, "VPA"), ...this.decisionsOfVpa(decisions, false)]);
+    }
     this.writeFigures(prediction, comparison, summary);
     const first = this.shown[0];
     if (first) {
@@ -191,7 +198,13 @@ export class Results {
     is("details", !ticks);
   }
 
-  private writeLog(ticks: Tick[]): void {
+  private showLog(parts: Node[]): void {
+    this.log.replaceChildren(...parts);
+    this.filterLog();
+  }
+
+  /** The ticks of HPAs. */
+  private ticksOfHpa(ticks: Tick[]): Node[] {
     this.rows.clear();
     const several = new Set(ticks.map((tick) => tick.hpa)).size > 1;
     const kept = ticks.slice(0, LONGEST_LOG);
@@ -215,23 +228,18 @@ export class Results {
       return row;
     });
     const heads = ["tick", "time", ...(several ? ["HPA"] : []), "replicas", "decision"];
-    const head = make("thead", {}, make("tr", {}, ...heads.map((text) => make("th", { scope: "col" }, text))));
-    this.log.replaceChildren(make("table", {}, head, make("tbody", {}, ...rows)));
-    if (ticks.length > kept.length) {
-      const more = `${ticks.length - kept.length} more ticks are in the CSV.`;
-      this.log.append(make("p", { className: "hint" }, more));
-    }
-    this.filterLog();
+    const more = ticks.length - kept.length;
+    return [logTable(heads, rows), ...(more > 0 ? [make("p", { className: "hint" }, `${more} more ticks are in the CSV.`)] : [])];
   }
 
-  /** The log of a VPA: the runs in which a target or a condition changes. */
-  private writeDecisions(decisions: Decision[]): void {
-    this.rows.clear();
+  /** The runs of a recommender in which a target or a condition changes; alone, or beside an HPA. */
+  private decisionsOfVpa(decisions: Decision[], isAlone: boolean): Node[] {
+    if (isAlone) this.rows.clear();
     const several = new Set(decisions.map((decision) => decision.vpa)).size > 1;
     const kept = decisions.slice(0, LONGEST_LOG);
     const rows = kept.map(({ tick, at, vpa, target, notes }) => {
-      const select = button(String(tick), () => this.select(tick));
-      select.setAttribute("aria-label", `tick ${tick} at ${at}`);
+      const select = button(String(tick), () => (isAlone ? this.select(tick) : this.selectRun(tick)));
+      select.setAttribute("aria-label", isAlone ? `tick ${tick} at ${at}` : `run ${tick} of the recommender at ${at}`);
       const row = make(
         "tr",
         { className: "change" },
@@ -241,17 +249,13 @@ export class Results {
         make("td", {}, target),
         make("td", {}, notes.join("; ")),
       );
-      this.rows.set(tick, row);
+      if (isAlone) this.rows.set(tick, row);
       return row;
     });
-    const heads = ["tick", "time", ...(several ? ["VPA"] : []), "target", "conditions and errors"];
-    const head = make("thead", {}, make("tr", {}, ...heads.map((text) => make("th", { scope: "col" }, text))));
-    this.log.replaceChildren(make("table", {}, head, make("tbody", {}, ...rows)));
-    if (decisions.length > kept.length) {
-      const more = `${decisions.length - kept.length} more changes are in the CSV.`;
-      this.log.append(make("p", { className: "hint" }, more));
-    }
-    this.filterLog();
+    const heads = [isAlone ? "tick" : "run", "time", ...(several ? ["VPA"] : []), "target", "conditions and errors"];
+    const more = decisions.length - kept.length;
+    const where = isAlone ? `${more} more changes are in the CSV.` : `${more} more changes are not listed.`;
+    return [logTable(heads, rows), ...(more > 0 ? [make("p", { className: "hint" }, where)] : [])];
   }
 
   private filterLog(): void {
@@ -268,6 +272,14 @@ export class Results {
     own?.ticks.show(own.numbers.indexOf(tick));
     this.selected = tick;
     this.markRow();
+  }
+
+  /** Selects a run of the recommender beside an HPA: the timeline of the HPA follows. */
+  private selectRun(run: number): void {
+    this.stop();
+    const vpa = this.shown.find(({ figure }) => figure.classList.contains("vpa"));
+    const index = vpa?.numbers.findLastIndex((number) => number <= run) ?? -1;
+    if (index >= 0) vpa?.ticks.show(index);
   }
 
   private markRow(): void {
@@ -307,6 +319,11 @@ export class Results {
     const texts = notes.filter((note) => note !== "").map((note) => make("p", { className: "note" }, note));
     byId("notes").replaceChildren(...texts);
   }
+}
+
+function logTable(heads: string[], rows: HTMLElement[]): HTMLElement {
+  const head = make("thead", {}, make("tr", {}, ...heads.map((text) => make("th", { scope: "col" }, text))));
+  return make("table", {}, head, make("tbody", {}, ...rows));
 }
 
 /** A decision without the age of a recommendation, which changes with each tick. */

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kube_lockstep::report::comparison::{Figures, Reference};
-use kube_lockstep::report::html::Part;
+use kube_lockstep::report::html::{Part, decisions};
 use kube_lockstep::report::table::Rows;
 use kube_lockstep::report::unmet::UnmetOf;
 use kube_lockstep::report::{self, csv as spreadsheet, explain, json as lines, table};
@@ -51,6 +51,7 @@ impl Predicted {
             "body": body,
             "templates": templates,
             "lines": String::from_utf8_lossy(&ticks),
+            "decisions": run.vpa.as_ref().map(|vpa| decisions(&vpa.charted.run)),
             "figures": Figures::of(scenario, run, &Reference::of(run)),
             "note": note,
             "undetermined": run.undetermined,
@@ -64,9 +65,7 @@ impl Predicted {
     /// One tick in full.
     pub(crate) fn explanation(&self, tick: usize) -> Result<Value, Refused> {
         let index = tick.checked_sub(1).unwrap_or(usize::MAX);
-        let release = self.release.to_string();
-        let run = &self.prediction.run;
-        let text = explain::tick(&self.scenario, run, index, &release, COLUMNS);
+        let text = explain::tick_with_vpa(&self.scenario, self.release, index, COLUMNS);
         let text = text.ok_or_else(|| Refused::of(format!("there is no tick {tick}")))?;
         Ok(json!({ "text": report::plain(&text) }))
     }

@@ -13,7 +13,9 @@ import { browserPath, instance, playground, read, repository } from "./support.m
 const executablePath = browserPath();
 const skip = executablePath ? false : "there is no Chromium";
 const address = pathToFileURL(join(playground, "dist/index.html")).href;
-const shots = process.env.UPDATE_DOCS ? join(repository, "docs/images") : join(playground, "dist/screenshots");
+/** Pictures that are only looked at. */
+const pictures = join(playground, "dist/screenshots");
+const shots = process.env.UPDATE_DOCS ? join(repository, "docs/images") : pictures;
 
 let browser;
 let context;
@@ -23,6 +25,7 @@ let wrong = [];
 
 before(async () => {
   if (skip) return;
+  mkdirSync(pictures, { recursive: true });
   browser = await puppeteer.launch({ executablePath, args: ["--no-sandbox"] });
 });
 
@@ -402,9 +405,9 @@ option("every example can be opened", async () => {
   await page.click("#dialog-close");
   assert.ok(names.length > 300);
   // Every twentieth in the page; the other test runs all of them on the module.
-  // Scenarios with an HPA and a VPA are not supported in the page yet.
-  const supported = names.filter((name) => !name.startsWith("hpa-and-vpa/"));
-  for (const name of supported.filter((_, index) => index % 20 === 3)) {
+  const both = names.filter((name) => name.startsWith("hpa-and-vpa/"));
+  assert.ok(both.length >= 10, "scenarios with an HPA and a VPA are among them");
+  for (const name of [...both, ...names.filter((_, index) => index % 20 === 3)]) {
     await openExample(name);
     assert.equal(await count("#problems li"), 0, name);
   }
@@ -452,7 +455,6 @@ option("nothing is wider than the screen, and everything has a name", async () =
 });
 
 option("screenshots", async () => {
-  mkdirSync(shots, { recursive: true });
   await openExample("docs-walkthrough-php-apache");
   for (const [name, width, height, scheme] of [
     ["playground", 1320, 900, "light"],
@@ -512,6 +514,44 @@ option("a scenario of a VPA has its charts, releases, decisions and errors", asy
   assert.equal(await page.$eval("#release", (select) => select.value), "1.30");
 });
 
+option("a scenario with an HPA and a VPA has the charts, decisions and explanations of both", async () => {
+  await openExample("hpa-and-vpa/both-on-cpu-feed-back");
+  const figures = () => page.$$eval("#timelines .fig", (all) => all.map((it) => it.className));
+  assert.deepEqual(await figures(), ["fig hpa", "fig vpa"]);
+  const captions = await page.$$eval("#timelines .fig.vpa .cap b", (caps) => caps.map((cap) => cap.textContent));
+  assert.deepEqual(captions.slice(0, 1), ["app cpu"]);
+  assert.ok(await count("#timelines .fig.vpa path.band") >= 1);
+  assert.match(await text("#summary"), /^\d+ ticks, \d+ changes of the replicas$/);
+  assert.equal(await count("#figures table"), 1);
+  assert.equal(await count("#log table"), 2, "the ticks of the HPA and the runs of the recommender");
+  assert.match(await text("#log table:last-of-type tbody"), /app cpu /);
+  // Both timelines show the same time.
+  await page.evaluate(() => [...document.querySelectorAll("#log table:last-of-type button")].at(-1).click());
+  const run = Number(await page.$eval("#log table:last-of-type tr:last-child button", (it) => it.textContent));
+  assert.equal(await text(".fig.vpa .panel .head b"), `tick ${run}`);
+  const places = await page.$$eval(".cur", (all) => all.map((it) => Number(it.style.getPropertyValue("--p"))));
+  assert.ok(Math.abs(places[0] - places[1]) < 0.01, places.join(" "));
+  await page.click("#details");
+  await page.waitForSelector("#dialog[open] pre");
+  const explained = await text("#dialog pre");
+  assert.match(explained, /^Decision$/m);
+  assert.match(explained, /of the recommender, t=/);
+  assert.match(explained, /target\.cpu: the 0\.9 percentile/);
+  await page.click("#dialog-close");
+  assert.equal(await text("#copy-hpa"), "Copy HPA and VPA");
+  await page.click("#copy-hpa");
+  await page.waitForFunction(() => window.copied.length > 0);
+  const copied = (await page.evaluate(() => window.copied)).at(-1);
+  assert.match(copied, /^kind: HorizontalPodAutoscaler$/m);
+  assert.match(copied, /^---\napiVersion: autoscaling.k8s.io\/v1\nkind: VerticalPodAutoscaler$/m);
+  // Older releases of Kubernetes replace pods instead of resizing them; both have both timelines.
+  await change(() => choose("other", "1.30"));
+  const compared = await figures();
+  assert.ok(compared.length === 2 || compared.length === 4, compared.join(", "));
+  await change(() => choose("other", ""));
+  await page.screenshot({ path: join(pictures, "playground-hpa-and-vpa.png"), fullPage: true });
+});
+
 option("manifests of a VPA become a scenario of eight days", async (context) => {
   await openExample("examples/hamster");
   assert.match(await scenario(), /^vpa:$/m);
@@ -519,5 +559,5 @@ option("manifests of a VPA become a scenario of eight days", async (context) => 
   assert.ok(await count("#log tbody tr") > 10);
   const took = await page.evaluate(() => Number(document.documentElement.dataset.took));
   context.diagnostic(`eight days of ticks each minute are shown after ${took} ms`);
-  await page.screenshot({ path: join(playground, "dist/screenshots/playground-vpa.png"), fullPage: true });
+  await page.screenshot({ path: join(pictures, "playground-vpa.png"), fullPage: true });
 });

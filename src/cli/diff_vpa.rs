@@ -77,7 +77,11 @@ pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
             }});
             unless_closed(json::line(&mut io::stdout(), &summary))?;
         }
-        Format::Text | Format::Markdown => {
+        Format::Markdown => {
+            let between = Between { from, to };
+            show(&change::recommender_markdown(between, &found, same, &skipped))?;
+        }
+        Format::Text => {
             let (from, to) = (&releases.0, &releases.1);
             let texts = found.iter().map(|(scenario, changed)| {
                 change::recommender(&scenario.id, from, to, changed, columns())

@@ -14,9 +14,10 @@ use crate::engine::upstream::Upstream;
 use crate::engine::upstream::checkout::Checkout;
 use crate::model::rules::Release;
 use crate::model::time::{Span, Time};
+use crate::model::vpa::Snapshot;
 use crate::report::{self, explain, recommender, table};
 use crate::run::recommender::free_recommender_run;
-use crate::run::{FreeRun, FreeTick, Setting, Verdict, free_run, run_one};
+use crate::run::{FreeRun, FreeTick, Setting, Verdict, explained_free_run, free_run, run_one};
 use crate::scenario::Scenario;
 use crate::scenario::draft::days_as_hours;
 use crate::scenario::vpa::VpaScenario;
@@ -45,8 +46,9 @@ pub(super) struct Args {
     /// The name of the HPA, if there are several: NAME, or NAMESPACE/NAME of manifests
     #[arg(long, value_name = "NAME")]
     hpa: Option<String>,
-    /// The name of the VPA of the manifests, if there are several: NAME or NAMESPACE/NAME
-    #[arg(long, value_name = "NAME", requires = "filename")]
+    /// The name of a VPA: explains a run of its recommender, in a scenario with an HPA and a VPA;
+    /// with manifests, NAME or NAMESPACE/NAME
+    #[arg(long, value_name = "NAME")]
     vpa: Option<String>,
     #[command(flatten)]
     release: ReleaseOrCheckoutArgs,
@@ -78,6 +80,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         AnyFixture::Vpa(scenario) => return explain_vpa(args, &scenario),
         AnyFixture::Hpa(scenario) => scenario,
     };
+    if let Some(vpa) = args.vpa.as_deref() {
+        return explain_vpa_beside_hpa(args, &scenario, vpa);
+    }
     let checkout = args.release.local.open(false, false)?;
     let release = args.release.release(checkout.as_ref())?;
     let run = free_run(&scenario, release);
@@ -92,7 +97,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     if scenario.unsupported_on(release).is_some() {
         show(&table::other_release(&scenario, release, columns()))?;
     }
-    let text = explain::tick(&scenario, &run, index, &release.to_string(), columns());
+    let text = explain::tick_with_vpa(&scenario, release, index, columns());
     show(&text.unwrap_or_default())?;
     if let Some(checkout) = checkout {
         show(&compare_checkout(&checkout, &scenario, release, index + 1)?)?;
@@ -100,11 +105,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     Ok(exit::CONFORMS)
 }
 
-/// Explains one run of the recommender.
+/// Explains one run of the recommender alone.
 fn explain_vpa(args: &Args, scenario: &VpaScenario) -> anyhow::Result<u8> {
     let release = of_vpa(args.release.release)?;
     let unused = [
         ("--hpa", args.hpa.is_some()),
+        ("--vpa", args.vpa.is_some() && args.name.is_some()),
         ("--upstream-path", args.release.local.upstream_path.is_some()),
     ];
     if let Some((flag, _)) = unused.into_iter().find(|(_, given)| *given) {
@@ -112,7 +118,41 @@ fn explain_vpa(args: &Args, scenario: &VpaScenario) -> anyhow::Result<u8> {
         return Err(Failure::usage(what).hint(format!("leave out {flag}")).into());
     }
     let run = free_recommender_run(scenario, release, &|_| false);
-    let times: Vec<Time> = run.snapshots.iter().map(|snapshot| snapshot.at).collect();
+    let index = index_of_run(args, &run.snapshots)?;
+    let run = free_recommender_run(scenario, release, &|number| number == index);
+    show(&recommender::explain(scenario, &run, index, release, columns()))?;
+    Ok(exit::CONFORMS)
+}
+
+/// Explains one run of the recommender in a scenario with an HPA.
+fn explain_vpa_beside_hpa(args: &Args, scenario: &Arc<Scenario>, vpa: &str) -> anyhow::Result<u8> {
+    let unused = [
+        ("--hpa", args.hpa.is_some()),
+        ("--upstream-path", args.release.local.upstream_path.is_some()),
+    ];
+    if let Some((flag, _)) = unused.into_iter().find(|(_, given)| *given) {
+        let what = format!("{flag} can't be combined with --vpa");
+        return Err(Failure::usage(what).hint(format!("leave out {flag}")).into());
+    }
+    let release = args.release.release(None)?;
+    let Some(run) = free_run(scenario, release).vpa else {
+        return Err(Failure::usage("the scenario has no VPA").hint("leave out --vpa").into());
+    };
+    let known: Vec<&str> = run.scenario.names().map(|name| &*name.name).collect();
+    if !known.contains(&vpa) {
+        let hint = format!("the VPA is {}", known.join(", "));
+        return Err(Failure::usage(format!("there is no VPA {vpa}")).hint(hint).into());
+    }
+    let index = index_of_run(args, run.snapshots())?;
+    let run = explained_free_run(scenario, release, &|number| number == index);
+    let text = run.vpa.map(|vpa| recommender::explain_beside_hpa(&vpa, index, columns()));
+    show(&text.unwrap_or_default())?;
+    Ok(exit::CONFORMS)
+}
+
+/// The index of the selected run of a recommender.
+fn index_of_run(args: &Args, runs: &[Snapshot]) -> Result<usize, Failure> {
+    let times: Vec<Time> = runs.iter().map(|snapshot| snapshot.at).collect();
     let index = match args.tick {
         Some(number) => number.checked_sub(1).filter(|index| *index < times.len()),
         None => {
@@ -123,12 +163,10 @@ fn explain_vpa(args: &Args, scenario: &VpaScenario) -> anyhow::Result<u8> {
     let Some(index) = index else {
         let ticks = times.len();
         let last = times.last().map(|at| format!(", the last one at t={at}")).unwrap_or_default();
-        let hint = format!("the scenario has {ticks} ticks{last}");
-        return Err(Failure::usage("there is no such tick").hint(hint).into());
+        let hint = format!("the recommender has {ticks} ticks{last}");
+        return Err(Failure::usage("there is no such tick").hint(hint));
     };
-    let run = free_recommender_run(scenario, release, &|number| number == index);
-    show(&recommender::explain(scenario, &run, index, release, columns()))?;
-    Ok(exit::CONFORMS)
+    Ok(index)
 }
 
 /// The scenario of the file, or of the manifests of one autoscaler.

@@ -12,9 +12,10 @@ use super::manifests::{self, AutoscalerArgs, ManifestArgs};
 use super::output::{columns, show, unless_closed};
 use super::reports::ReportFile;
 use crate::model::rules::{AnyRelease, Release, VpaRelease};
+use crate::report::html::{Predicted, Predictions};
 use crate::report::table::Rows;
 use crate::report::unmet::UnmetOf;
-use crate::report::{csv, html, json, recommender, table};
+use crate::report::{csv, json, recommender, table};
 use crate::run::recommender::free_recommender_run;
 use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
@@ -41,7 +42,7 @@ pub(super) struct Args {
     /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Also write the prediction as a page with charts and the derivation of each tick
+    /// Also write the predictions as a page with charts and the derivation of each tick
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Also write the ticks as CSV, for a spreadsheet
@@ -62,18 +63,24 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let fixtures = args.source.fixtures.as_deref();
     let selected = args.autoscalers.select();
     let scenarios = manifests::any_scenarios(&args.names, &args.manifests, selected, fixtures)?;
-    let single = [("--html", &args.html), ("--csv", &args.csv)];
-    if let Some((flag, _)) = single.into_iter().find(|(_, file)| file.is_some())
-        && scenarios.len() > 1
-    {
-        let what = format!("{flag} writes one prediction, and these are {}", scenarios.len());
+    if args.csv.is_some() && scenarios.len() > 1 {
+        let what = format!("--csv writes one prediction, and these are {}", scenarios.len());
         let hint = "name one scenario, or select one autoscaler with --hpa or --vpa";
         return Err(Failure::usage(what).hint(hint).into());
     }
     let mut files = Files {
         html: args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?,
+        page: Predictions::of(scenarios.len()),
         csv: args.csv.as_deref().map(|path| ReportFile::open("--csv", path)).transpose()?,
     };
+    let code = predict_all(args, &scenarios, &mut files);
+    // A scenario that ends early is on the page as well.
+    files.write_page()?;
+    code
+}
+
+/// Predicts all scenarios, and returns the exit code.
+fn predict_all(args: &Args, scenarios: &[AnyFixture], files: &mut Files) -> anyhow::Result<u8> {
     let is_vpa = |scenario: &AnyFixture| matches!(scenario, AnyFixture::Vpa(_));
     let is_mixed = scenarios.iter().any(is_vpa) && !scenarios.iter().all(is_vpa);
     // Of HPAs and VPAs together, the release applies to those that it is for.
@@ -93,21 +100,33 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             AnyFixture::Hpa(scenario) => {
                 let release = of_hpa(given(AnyRelease::Kubernetes(Release::NEWEST)))?;
                 let release = release.unwrap_or(Release::NEWEST);
-                predict(args, scenario, release, several, &mut files)?
+                predict(args, scenario, release, several, files)?
             }
             AnyFixture::Vpa(scenario) => {
                 let release = of_vpa(given(AnyRelease::Vpa(VpaRelease::NEWEST)))?;
-                predict_vpa(args, scenario, release, several, &mut files)?
+                predict_vpa(args, scenario, release, several, files)?
             }
         });
     }
     Ok(code)
 }
 
-/// The files of a prediction beside its output.
+/// The files of predictions beside their output.
 struct Files {
     html: Option<ReportFile>,
+    /// The content of `html` so far.
+    page: Predictions,
     csv: Option<ReportFile>,
+}
+
+impl Files {
+    /// Writes the page.
+    fn write_page(self) -> io::Result<()> {
+        match (self.html, self.page.page()) {
+            (Some(mut file), Some(page)) => file.write_all(page.as_bytes()),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Predicts a scenario of a VPA, and returns the exit code.
@@ -141,8 +160,8 @@ fn predict_vpa(
     if let Some(file) = &mut files.csv {
         file.write_all(csv::recommendations(scenario, release).as_bytes())?;
     }
-    if let Some(file) = &mut files.html {
-        file.write_all(html::recommendations(scenario, &run, release).as_bytes())?;
+    if files.html.is_some() {
+        files.page.add_vpa(scenario, &run, release);
     }
     if let Some(why) = &run.undetermined {
         anyhow::bail!("{}: {why}", scenario.path);
@@ -198,10 +217,9 @@ fn predict(
     if let Some(file) = &mut files.csv {
         file.write_all(csv::ticks(scenario, run, rows).as_bytes())?;
     }
-    if let Some(file) = &mut files.html {
+    if files.html.is_some() {
         let note = (!applies).then(|| table::other_release_text(scenario, release));
-        let page = html::prediction(scenario, run, unmet, note.as_deref());
-        file.write_all(page.as_bytes())?;
+        files.page.add(Predicted { scenario, run, unmet, note: note.as_deref() });
     }
     if let Some(why) = &run.undetermined {
         anyhow::bail!("{}: {why}", scenario.path);

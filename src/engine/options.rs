@@ -37,7 +37,7 @@ impl FromStr for HostPort {
     type Err = String;
 
     fn from_str(text: &str) -> Result<HostPort, String> {
-        let wrong = || "expected HOST or HOST:PORT, for instance 192.168.1.20:4443".to_owned();
+        let wrong = || "expected HOST or HOST:PORT, for example 192.168.1.20:4443".to_owned();
         let (host, port) = match text.rsplit_once(':') {
             // An IPv6 address without a port.
             _ if text.parse::<Ipv6Addr>().is_ok() => (text, 0),
@@ -85,7 +85,7 @@ impl ExistingCluster {
 pub struct ClusterInfo {
     /// The URL of its API server.
     pub server: String,
-    /// Its version, for instance `v1.37.0`.
+    /// Its version, for example `v1.37.0`.
     pub version: String,
     /// Its Kubernetes release.
     pub release: Release,

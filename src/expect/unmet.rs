@@ -46,7 +46,7 @@ pub struct UnmetTick {
 /// A value that was not as expected.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct UnmetValue {
-    /// The field, for instance `replicas` or `condition ScalingLimited`.
+    /// The field, for example `replicas` or `condition ScalingLimited`.
     pub field: String,
     /// The time, if it is not the time of the reconcile.
     #[serde(default, skip_serializing_if = "Option::is_none")]

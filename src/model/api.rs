@@ -59,11 +59,11 @@ pub struct HpaSpec {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CrossVersionObjectReference {
-    /// For instance `Deployment`.
+    /// For example `Deployment`.
     pub kind: String,
     /// The object's name.
     pub name: Arc<str>,
-    /// Group and version, for instance `apps/v1`.
+    /// Group and version, for example `apps/v1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
 }
@@ -645,9 +645,9 @@ pub struct Scale {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApiError {
-    /// The HTTP status code, for instance 503.
+    /// The HTTP status code, for example 503.
     pub code: u16,
-    /// The reason of the Status object, for instance `ServiceUnavailable`.
+    /// The reason of the Status object, for example `ServiceUnavailable`.
     pub reason: String,
     /// The message, quoted by the controller.
     pub message: Arc<str>,

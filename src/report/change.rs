@@ -1,16 +1,17 @@
 //! The changes between two releases, as text and as Markdown.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use super::counted;
 use super::layout::hanging;
 use super::style::{BAD, DIM, GOOD, STRONG, paint};
 use crate::compare::{Divergence, FieldDifference};
-use crate::model::rules::{Change, Release};
+use crate::model::rules::{Change, Release, VpaRelease};
 use crate::run::change::Changed;
 use crate::run::recommender_change::RecommenderChanged;
 use crate::scenario::Scenario;
+use crate::scenario::vpa::VpaScenario;
 
 /// The two releases of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -169,44 +170,92 @@ pub fn markdown(
     same: usize,
     skipped: &[(String, String)],
 ) -> String {
+    let listed = found.iter().map(|(scenario, changed)| {
+        let rows = changed.rows.iter().map(|row| Row {
+            since: row.since,
+            what: row.what,
+            links: row.links().collect(),
+        });
+        Listed { id: &scenario.id, first: &changed.first, rows: rows.collect() }
+    });
+    list(between, &listed.collect::<Vec<_>>(), same, skipped)
+}
+
+/// All changed scenarios of the VPA's recommender, as [`markdown`].
+#[must_use]
+pub fn recommender_markdown(
+    between: Between<VpaRelease>,
+    found: &[(Arc<VpaScenario>, RecommenderChanged)],
+    same: usize,
+    skipped: &[(String, String)],
+) -> String {
+    let listed = found.iter().map(|(scenario, changed)| {
+        let rows = changed.rows.iter().map(|row| Row {
+            since: row.since,
+            what: row.what,
+            links: vec![row.source],
+        });
+        Listed { id: &scenario.id, first: &changed.first, rows: rows.collect() }
+    });
+    list(between, &listed.collect::<Vec<_>>(), same, skipped)
+}
+
+/// A changed scenario.
+struct Listed<'a, R> {
+    id: &'a str,
+    first: &'a Divergence,
+    rows: Vec<Row<R>>,
+}
+
+/// A row of the model that explains a change.
+#[derive(Clone, PartialEq)]
+struct Row<R> {
+    since: R,
+    what: &'static str,
+    links: Vec<&'static str>,
+}
+
+fn list<R: Copy + Ord + fmt::Display>(
+    between: Between<R>,
+    found: &[Listed<'_, R>],
+    same: usize,
+    skipped: &[(String, String)],
+) -> String {
     let Between { from, to } = between;
     let mut out = format!("# From {from} to {to}\n\n");
-    let count = found.len();
     let _ = writeln!(
         out,
         "{} changed, {same} unchanged, {} could not be compared.\n",
-        counted(count, "scenario"),
+        counted(found.len(), "scenario"),
         skipped.len()
     );
-    let mut rows: Vec<&'static Change> = Vec::new();
-    for row in found.iter().flat_map(|(_, changed)| &changed.rows) {
-        if !rows.iter().any(|known| std::ptr::eq(*known, *row)) {
+    let mut rows: Vec<&Row<R>> = Vec::new();
+    for row in found.iter().flat_map(|changed| &changed.rows) {
+        if !rows.contains(&row) {
             rows.push(row);
         }
     }
     rows.sort_by_key(|row| row.since);
     for row in rows {
-        let links: Vec<String> = row.links().map(|link| format!("<{link}>")).collect();
+        let links: Vec<String> = row.links.iter().map(|link| format!("<{link}>")).collect();
         let _ = writeln!(out, "## {}: {}\n\n{}\n", row.since, row.what, links.join(", "));
-        let shows = |changed: &Changed| changed.rows.iter().any(|it| std::ptr::eq(*it, row));
-        for (scenario, changed) in found.iter().filter(|(_, changed)| shows(changed)) {
-            let _ = writeln!(out, "- `{}`{}", scenario.id, first(changed));
+        for changed in found.iter().filter(|changed| changed.rows.contains(row)) {
+            let _ = writeln!(out, "- `{}`{}", changed.id, first(changed.first));
         }
         out.push('\n');
     }
-    let mut unexplained = found.iter().filter(|(_, changed)| changed.rows.is_empty()).peekable();
+    let mut unexplained = found.iter().filter(|changed| changed.rows.is_empty()).peekable();
     if unexplained.peek().is_some() {
         out.push_str("## Unexplained\n\n");
-        for (scenario, changed) in unexplained {
-            let _ = writeln!(out, "- `{}`{}", scenario.id, first(changed));
+        for changed in unexplained {
+            let _ = writeln!(out, "- `{}`{}", changed.id, first(changed.first));
         }
     }
     out
 }
 
 /// The first field of the first tick that differs.
-fn first(changed: &Changed) -> String {
-    let first = &changed.first;
+fn first(first: &Divergence) -> String {
     match first.fields.first() {
         None => String::new(),
         Some(FieldDifference { field, model: old, upstream: new }) => {

@@ -2,16 +2,43 @@
 //! of its own metrics.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use super::layout::{Align, Columns, hanging, wrap};
 use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
-use super::table;
+use super::{recommender, table};
 use crate::model::api::HpaStatus;
 use crate::model::derivation::{MetricDerivation, Path};
 use crate::model::observation::{EventType, SentEvent, StatusWrite};
+use crate::model::rules::Release;
 use crate::model::time::Span;
-use crate::run::{FreeRun, FreeTick};
+use crate::run::{FreeRun, FreeTick, explained_free_run, free_run};
 use crate::scenario::Scenario;
+
+/// Explains the tick with this index (from 0), if it exists. With a VPA, this is followed by the
+/// last run of the recommender at or before the tick.
+#[must_use]
+pub fn tick_with_vpa(
+    scenario: &Arc<Scenario>,
+    release: Release,
+    index: usize,
+    columns: usize,
+) -> Option<String> {
+    let run = free_run(scenario, release);
+    let mut out = tick(scenario, &run, index, &release.to_string(), columns)?;
+    let at = run.ticks.get(index)?.observation.at;
+    let Some(vpa) = &run.vpa else { return Some(out) };
+    out.push('\n');
+    match vpa.index_at(at) {
+        Some(last) => {
+            let run = explained_free_run(scenario, release, &|number| number == last);
+            let vpa = run.vpa.as_ref()?;
+            out.push_str(&recommender::explain_beside_hpa(vpa, last, columns));
+        }
+        None => out.push_str("The recommender of the VPA has not run yet.\n"),
+    }
+    Some(out)
+}
 
 /// Explains the tick with this index (from 0), if it exists.
 #[must_use]

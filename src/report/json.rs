@@ -240,7 +240,8 @@ pub(super) struct ScenarioLine {
     pub(super) release: String,
     pub(super) verdict: VerdictName,
     pub(super) ticks: usize,
-    pub(super) poisoned: usize,
+    #[serde(alias = "poisoned")]
+    pub(super) not_compared: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) divergence: Option<DivergenceLine>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -301,7 +302,7 @@ impl ScenarioLine {
             release: outcome.release.clone(),
             verdict,
             ticks: outcome.ticks,
-            poisoned: outcome.poisoned,
+            not_compared: outcome.not_compared,
             divergence: match &outcome.verdict {
                 Verdict::Diverges(divergence) => Some(DivergenceLine::of(outcome, divergence)),
                 _ => None,

@@ -51,7 +51,7 @@ pub trait Report {
     /// If writing fails, for example because the pipe is closed.
     fn event(&mut self, event: &Event) -> io::Result<()>;
 
-    /// Completes the report of a run that did not reach its end, for instance because it was
+    /// Completes the report of a run that did not reach its end, for example because it was
     /// interrupted. No event follows.
     ///
     /// # Errors

@@ -261,10 +261,9 @@ fn trace_around(outcome: &Outcome, divergence: &Divergence, columns: usize) -> S
     }
     let mut out = format!("    {} did:\n", outcome.engine);
     out.push_str(&table.render(4, columns));
-    if outcome.poisoned > 0 {
-        let poisoned = counted(outcome.poisoned, "later tick");
-        let are = if outcome.poisoned == 1 { "is" } else { "are" };
-        let text = format!("    {poisoned} {are} poisoned: run, but not compared");
+    if outcome.not_compared > 0 {
+        let later = counted(outcome.not_compared, "later tick");
+        let text = format!("    {later} not compared");
         let _ = writeln!(out, "{}", paint(DIM, &text));
     }
     out

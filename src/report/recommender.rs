@@ -62,9 +62,9 @@ pub(super) fn beside_hpa(run: &VpaRun, columns: usize) -> String {
     let mut out = String::new();
     for name in run.scenario.names() {
         let title = format!("VPA {}", name.name);
-        let about = format!("on the model of {}", run.release);
+        let about = format!("model of {}", run.release);
         let _ = writeln!(out, "\n{}  {}", paint(STRONG, &title), paint(DIM, &about));
-        out.push_str(&table(&run.snapshots, &name.name, columns));
+        out.push_str(&table(run.snapshots(), &name.name, columns));
     }
     out.push('\n');
     out.push_str(&pod_changes(&run.pod_changes, columns));
@@ -74,7 +74,7 @@ pub(super) fn beside_hpa(run: &VpaRun, columns: usize) -> String {
     let ending = format!(
         "{} of the recommender; {} evicted, {updated} updated in place, {created} created with \
          recommended requests",
-        counted(run.snapshots.len(), "run"),
+        counted(run.snapshots().len(), "run"),
         counted(evicted, "pod"),
     );
     out.push_str(&hanging("", &ending, 0, columns));
@@ -116,7 +116,7 @@ pub(super) fn beside_hpa_json(
     run: &VpaRun,
     scenario: Option<&str>,
 ) -> io::Result<()> {
-    let runs = run.snapshots.iter().enumerate();
+    let runs = run.snapshots().iter().enumerate();
     let runs = runs.map(|(index, it)| ("recommender", snapshot_json(index + 1, it)));
     let changes = run.pod_changes.iter().map(|change| {
         let requests = change.requests.iter().map(|(container, requests)| {
@@ -279,8 +279,8 @@ fn table(snapshots: &[Snapshot], vpa: &str, columns: usize) -> String {
 
 fn fold(table: &mut Columns, folded: Option<(usize, &Snapshot)>) {
     if let Some((count, last)) = folded {
-        let ticks = counted(count, "tick");
-        table.row(vec![format!("     … {ticks} like this until {}", last.at)], DIM);
+        let ticks = counted(count, "more tick");
+        table.row(vec![format!("     … {ticks} with similar results, until {}", last.at)], DIM);
     }
 }
 
@@ -430,9 +430,31 @@ pub fn explain(
     columns: usize,
 ) -> String {
     let mut out = heading(scenario, release, columns);
+    if let Some(snapshot) = run.snapshots.get(index) {
+        let (number, runs) = (index + 1, run.snapshots.len());
+        let _ = writeln!(out, "\ntick {number} of {runs}, t={}", snapshot.at);
+        out.push_str(&explanation(run, index, columns));
+    }
+    out
+}
+
+/// The explanation of one run of the recommender beside an HPA.
+#[must_use]
+pub fn explain_beside_hpa(vpa: &VpaRun, index: usize, columns: usize) -> String {
+    let run = &vpa.charted.run;
+    let Some(snapshot) = run.snapshots.get(index) else { return String::new() };
+    let (number, runs) = (index + 1, run.snapshots.len());
+    let title = format!("run {number} of {runs} of the recommender, t={}", snapshot.at);
+    let about = format!("model of {}", vpa.release);
+    let mut out = format!("{}  {}\n", paint(STRONG, &title), paint(DIM, &about));
+    out.push_str(&explanation(run, index, columns));
+    out
+}
+
+/// The samples of a run, and how each amount follows from them.
+fn explanation(run: &FreeRecommenderRun, index: usize, columns: usize) -> String {
+    let mut out = String::new();
     let Some(snapshot) = run.snapshots.get(index) else { return out };
-    let number = index + 1;
-    let _ = writeln!(out, "\ntick {number} of {}, t={}", run.snapshots.len(), snapshot.at);
     let Some(explained) = run.explained.get(&index) else { return out };
     out.push_str(&usage(explained));
     for log in &snapshot.log {
@@ -574,7 +596,8 @@ fn derivation_of(estimation: &Estimation, result: Option<&Amounts>) -> Derivatio
     Derivation { what: format!("{name}.{resource}"), how }
 }
 
-/// How the amounts of a VPA were derived, for pages: one text for each amount.
+/// How the amounts of a VPA were derived, for pages: one text for each amount. Amounts that a
+/// recommendation does not contain are left out.
 #[cfg(feature = "pages")]
 pub(super) fn derivations(status: &VpaStatus, derived: &Derived) -> Vec<String> {
     let recommended = amounts(status);
@@ -593,8 +616,11 @@ pub(super) fn derivations(status: &VpaStatus, derived: &Derived) -> Vec<String> 
         for estimation in estimations {
             let is_it =
                 |it: &&Amounts| it.container == **container && it.resource == estimation.resource;
-            let Derivation { what, how } =
-                derivation_of(estimation, recommended.iter().find(is_it));
+            let result = recommended.iter().find(is_it);
+            if result.is_none() && !recommended.is_empty() {
+                continue;
+            }
+            let Derivation { what, how } = derivation_of(estimation, result);
             texts.push(format!("{container} {what}: {how}"));
         }
     }

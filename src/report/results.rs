@@ -144,7 +144,7 @@ fn outcome(line: ScenarioLine) -> Result<Outcome, String> {
         undetermined: false,
         known: line.known,
         ticks: line.ticks,
-        poisoned: line.poisoned,
+        not_compared: line.not_compared,
         // Results do not contain the trace.
         trace: Trace::default(),
         why: reasons,

@@ -144,7 +144,7 @@ pub(super) fn heading(scenario: &Scenario, release: &str, columns: usize) -> Str
     format!(
         "{}  {}\n{}",
         paint(STRONG, &scenario.id),
-        paint(DIM, &format!("on the model of {release}")),
+        paint(DIM, &format!("model of {release}")),
         hanging("", &scenario.requirement, 0, columns)
     )
 }
@@ -223,8 +223,8 @@ fn ticks(scenario: &Scenario, run: &FreeRun, shown: Rows, columns: usize) -> Str
         index += 1;
         if !row.eventful && same >= FOLD {
             let last = &rows[index + same - 1];
-            let text =
-                format!("     … {} like this until {}", counted(same, "tick"), short(last.at));
+            let ticks = counted(same, "more tick");
+            let text = format!("     … {ticks} with the same result, until {}", short(last.at));
             table.row(vec![text], DIM);
             index += same;
         }

@@ -431,13 +431,33 @@ pub fn free_run(scenario: &Arc<Scenario>, release: Release) -> FreeRun {
 /// Runs the model alone, by any set of rules. `release` is the name in the trace.
 #[must_use]
 pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> FreeRun {
+    free_run_with(scenario, rules, release, &|_| false)
+}
+
+/// Runs the model alone, and derives the amounts of those runs of the VPA's recommender, by index,
+/// that `is_explained` selects.
+#[must_use]
+pub fn explained_free_run(
+    scenario: &Arc<Scenario>,
+    release: Release,
+    is_explained: &dyn Fn(usize) -> bool,
+) -> FreeRun {
+    free_run_with(scenario, Rules::of(release), &release.to_string(), is_explained)
+}
+
+fn free_run_with(
+    scenario: &Arc<Scenario>,
+    rules: Rules,
+    release: &str,
+    is_explained: &dyn Fn(usize) -> bool,
+) -> FreeRun {
     let mut run = Lockstep::new(scenario, rules);
     let mut sent_events = SentEvents::new(rules);
     let mut trace = trace_of(scenario, crate::engine::model::NAME, release);
     let mut ticks = Vec::new();
     let mut restarts = Vec::new();
     let mut now = run.now;
-    let mut vpa = OneClock::predicting(scenario, &mut run.world);
+    let mut vpa = OneClock::predicting(scenario, &mut run.world, is_explained);
     while let Some(predicted) = {
         let until = run.next_stop();
         run.undetermined = vpa.as_mut().and_then(|vpa| vpa.predict(&mut run.world, until));
@@ -598,7 +618,7 @@ pub(super) fn conclude(
     if let Some(vpa) = findings.vpa.take() {
         (*vpa).conclude(outcome, scenario, release);
     }
-    outcome.poisoned = match &findings.divergence {
+    outcome.not_compared = match &findings.divergence {
         Some(divergence) => findings.trace.ticks.len().saturating_sub(divergence.tick),
         None => 0,
     };

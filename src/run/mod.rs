@@ -44,8 +44,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use crate::world::{PodChange, PodChangeKind};
-pub use lockstep::{FreeRun, FreeTick, free_run, free_run_by, run_one, run_watched};
-pub use one_clock::VpaRun;
+pub use lockstep::{
+    FreeRun, FreeTick, explained_free_run, free_run, free_run_by, run_one, run_watched,
+};
+pub use one_clock::{VpaRun, divergence_of_recommender};
 #[cfg(feature = "engines")]
 pub use plan::{
     ClusterOptions, Compared, CustomController, DEFAULT_CLUSTER_JOBS, Pace, Plan, RecommenderPlan,
@@ -152,7 +154,7 @@ pub struct Outcome {
     pub requirement: String,
     /// The engine's name.
     pub engine: Arc<str>,
-    /// The release, for instance `1.37`.
+    /// The release, for example `1.37`.
     pub release: String,
     /// The verdict.
     pub verdict: Verdict,
@@ -164,7 +166,7 @@ pub struct Outcome {
     /// Ticks that were compared (up to and including the first divergence).
     pub ticks: usize,
     /// Ticks after the first divergence: shown, not counted.
-    pub poisoned: usize,
+    pub not_compared: usize,
     /// The observations.
     pub trace: Trace,
     /// For each tick of the trace, the reason for the model's prediction, in one line.
@@ -205,7 +207,7 @@ impl Outcome {
             undetermined: false,
             known: Vec::new(),
             ticks: 0,
-            poisoned: 0,
+            not_compared: 0,
             trace: Trace::default(),
             why: Vec::new(),
             derivations: Vec::new(),
@@ -276,7 +278,7 @@ pub enum Event {
         scenarios: usize,
         /// The options to repeat it.
         setting: Setting,
-        /// A note for the reader: for instance, why another engine was not used.
+        /// A note for the reader: for example, why another engine was not used.
         note: Option<String>,
     },
     /// The engine is being prepared, which takes long the first time.

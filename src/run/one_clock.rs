@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::findings::Findings;
 use super::observed_vpa::ObservedVpa;
-use super::recommender::undetermined;
+use super::recommender::{ChartedRun, FreeRecommenderRun, explained, pod_usage, undetermined};
 use super::recommender_lockstep::Lockstep;
 use crate::compare::{Divergence, FieldDifference};
 use crate::engine::{Engine, EngineError, RecommenderEngine};
@@ -15,7 +15,7 @@ use crate::expect::Unmet;
 use crate::expect::recommender::evaluate;
 use crate::model::rules::{VpaRelease, VpaRules};
 use crate::model::time::Time;
-use crate::model::vpa::{LogLine, Script, Session, Snapshot, Stepped, Write};
+use crate::model::vpa::{LogLine, RunAt, Script, Session, Snapshot, Stepped, Write};
 use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
 use crate::trace::Trace;
@@ -28,12 +28,30 @@ pub struct VpaRun {
     pub scenario: Arc<VpaScenario>,
     /// The release of the recommender.
     pub release: VpaRelease,
-    /// The state after each run of the recommender.
-    pub snapshots: Vec<Snapshot>,
+    /// The runs of the recommender, with the usage that each of them read.
+    pub charted: ChartedRun,
     /// What the updater and the admission controller do with pods.
     pub pod_changes: Vec<PodChange>,
+}
+
+impl VpaRun {
+    /// The state after each run of the recommender.
+    #[must_use]
+    pub fn snapshots(&self) -> &[Snapshot] {
+        &self.charted.run.snapshots
+    }
+
     /// The expectations of recommendations that are not met.
-    pub unmet: Vec<Unmet>,
+    #[must_use]
+    pub fn unmet(&self) -> &[Unmet] {
+        &self.charted.run.unmet
+    }
+
+    /// The index of the last run of the recommender at or before a time.
+    #[must_use]
+    pub fn index_at(&self, at: Time) -> Option<usize> {
+        self.snapshots().partition_point(|snapshot| snapshot.at <= at).checked_sub(1)
+    }
 }
 
 /// The recommender beside an HPA controller.
@@ -45,7 +63,11 @@ pub(super) struct OneClock<R> {
 }
 
 /// The runs that the model predicts.
-pub(super) type Predicting = Vec<Snapshot>;
+pub(super) struct Predicting<'e> {
+    charted: ChartedRun,
+    /// Selects the runs, by index, whose amounts are derived.
+    is_explained: &'e dyn Fn(usize) -> bool,
+}
 
 /// The runs of an engine, compared with the model.
 pub(super) struct Comparing<'k> {
@@ -103,12 +125,18 @@ impl<R> OneClock<R> {
     }
 }
 
-impl OneClock<Predicting> {
+impl<'e> OneClock<Predicting<'e>> {
     /// A recommender that follows the model. None: there is no VPA.
-    pub(super) fn predicting(scenario: &Scenario, world: &mut World) -> Option<Self> {
+    pub(super) fn predicting(
+        scenario: &Scenario,
+        world: &mut World,
+        is_explained: &'e dyn Fn(usize) -> bool,
+    ) -> Option<Self> {
         let release = scenario.vpa.as_ref()?.release;
         let Started { scenario, session, .. } = start(scenario, world)?;
-        Some(OneClock { scenario, release, session, runs: Vec::new() })
+        let charted = ChartedRun { run: FreeRecommenderRun::default(), usage: Vec::new() };
+        let runs = Predicting { charted, is_explained };
+        Some(OneClock { scenario, release, session, runs })
     }
 
     /// Lets the VPA act until a time. Returns why the scenario can't continue, if it can't.
@@ -124,7 +152,7 @@ impl OneClock<Predicting> {
                     if run.run.is_undetermined {
                         return Some(undetermined(run.at));
                     }
-                    self.runs.push(Snapshot::of(self.session.objects(), run));
+                    self.runs.add(&mut self.session, run);
                 }
                 written = writes(&stepped);
             }
@@ -135,10 +163,23 @@ impl OneClock<Predicting> {
 
     /// The result.
     pub(super) fn into_run(self, world: &World) -> VpaRun {
-        let OneClock { scenario, release, runs: snapshots, .. } = self;
-        let unmet = evaluate(&scenario, release, &snapshots);
+        let OneClock { scenario, release, runs: Predicting { mut charted, .. }, .. } = self;
+        charted.run.unmet = evaluate(&scenario, release, &charted.run.snapshots);
         let pod_changes = world.pod_changes().to_vec();
-        VpaRun { scenario, release, snapshots, pod_changes, unmet }
+        VpaRun { scenario, release, charted, pod_changes }
+    }
+}
+
+impl Predicting<'_> {
+    /// Adds the last run of a session.
+    fn add(&mut self, session: &mut Session, last: &RunAt) {
+        let Predicting { charted: ChartedRun { run, usage }, is_explained } = self;
+        let index = run.snapshots.len();
+        run.snapshots.push(Snapshot::of(session.objects(), last));
+        usage.push(pod_usage(session.objects()));
+        if is_explained(index) {
+            run.explained.insert(index, explained(session));
+        }
     }
 }
 
@@ -218,6 +259,37 @@ impl<'k> OneClock<Comparing<'k>> {
     }
 }
 
+/// What precedes the number of a run of the recommender in the name of a field.
+const RUN: &str = "run ";
+
+/// What follows the number.
+const OF_RECOMMENDER: &str = " of the recommender: ";
+
+/// A divergence of the recommender as one of the whole scenario, after `tick` ticks of the HPA:
+/// each field names the run.
+fn beside_hpa(found: &Divergence, tick: usize) -> Divergence {
+    let run = found.tick;
+    let field = |it: &FieldDifference| FieldDifference {
+        field: format!("{RUN}{run}{OF_RECOMMENDER}{}", it.field),
+        ..it.clone()
+    };
+    Divergence { tick, at: found.at, fields: found.fields.iter().map(field).collect() }
+}
+
+/// The divergence of the recommender in a divergence of a scenario with an HPA and a VPA, by its
+/// run; `None` if the HPA controller diverges.
+#[must_use]
+pub fn divergence_of_recommender(whole: &Divergence) -> Option<Divergence> {
+    let mut tick = 0;
+    let fields = whole.fields.iter().map(|it| {
+        let (run, field) = it.field.strip_prefix(RUN)?.split_once(OF_RECOMMENDER)?;
+        tick = run.parse().ok()?;
+        Some(FieldDifference { field: field.to_owned(), ..it.clone() })
+    });
+    let fields = fields.collect::<Option<Vec<_>>>().filter(|fields| !fields.is_empty())?;
+    Some(Divergence { tick, at: whole.at, fields })
+}
+
 /// Moves what a comparison of the recommender has found to the findings of the HPA.
 fn add<'k>(lockstep: &mut Lockstep<'k>, findings: &mut Findings<'k>) {
     let Findings { compared, hits, divergence, .. } = &mut lockstep.findings;
@@ -232,14 +304,7 @@ fn add<'k>(lockstep: &mut Lockstep<'k>, findings: &mut Findings<'k>) {
     }
     // It stays in the lockstep, which does not report later differences.
     let Some(found) = divergence.as_ref().filter(|_| findings.divergence.is_none()) else { return };
-    let run = found.tick;
-    let field = |it: &FieldDifference| FieldDifference {
-        field: format!("run {run} of the recommender: {}", it.field),
-        ..it.clone()
-    };
-    let tick = findings.trace.ticks.len();
-    findings.divergence =
-        Some(Divergence { tick, at: found.at, fields: found.fields.iter().map(field).collect() });
+    findings.divergence = Some(beside_hpa(found, findings.trace.ticks.len()));
     let why = lockstep.why.last().filter(|why| !why.is_empty());
     if let (Some(why), Some(last)) = (why, findings.why.last_mut()) {
         last.clone_from(why);

@@ -50,7 +50,7 @@ pub struct ExplainedRun {
 }
 
 /// The result of a free run of the model.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct FreeRecommenderRun {
     /// The state after each run.
     pub snapshots: Vec<Snapshot>,
@@ -118,12 +118,7 @@ fn free_run(
 ) -> FreeRecommenderRun {
     let script = script(scenario);
     let (mut session, _) = Session::open(&script.start, VpaRules::of(release));
-    let mut free = FreeRecommenderRun {
-        snapshots: Vec::new(),
-        explained: BTreeMap::new(),
-        unmet: Vec::new(),
-        undetermined: None,
-    };
+    let mut free = FreeRecommenderRun::default();
     for step in &script.steps {
         let stepped = session.step(&step.changes, step.until);
         for run in &stepped.runs {
@@ -144,7 +139,7 @@ fn free_run(
 }
 
 /// The usage of the pods of each VPA.
-fn pod_usage(objects: &Objects) -> Vec<PodUsage> {
+pub(super) fn pod_usage(objects: &Objects) -> Vec<PodUsage> {
     let Ok(metrics) = &objects.metrics else { return Vec::new() };
     let mut all = Vec::new();
     for (vpa, object) in &objects.vpas {
@@ -203,7 +198,7 @@ pub fn predicted(scenario: &VpaScenario, rules: VpaRules) -> Vec<Entry> {
     entries
 }
 
-fn explained(session: &mut Session) -> ExplainedRun {
+pub(super) fn explained(session: &mut Session) -> ExplainedRun {
     let (names, now) = (names(session), session.now());
     let usage = session.objects().metrics.clone();
     let recommender = session.recommender();

@@ -165,7 +165,7 @@ impl<'k> Lockstep<'k> {
             Some(_) => Vec::new(),
             None => evaluate(scenario, release, &snapshots),
         };
-        outcome.poisoned = match &findings.divergence {
+        outcome.not_compared = match &findings.divergence {
             Some(divergence) => snapshots.len().saturating_sub(divergence.tick),
             None => 0,
         };

@@ -124,7 +124,7 @@ pub enum Action {
     /// The target is scaled to this number of replicas, as by `kubectl scale`.
     #[schemars(extend("for" = false))]
     Scale(#[schemars(range(min = 0))] i32),
-    /// The HPA is edited by a JSON merge patch, for instance `{spec: {maxReplicas: 20}}`.
+    /// The HPA is edited by a JSON merge patch, for example `{spec: {maxReplicas: 20}}`.
     #[schemars(extend("for" = false))]
     EditHpa(
         #[serde(deserialize_with = "edit")]
@@ -290,7 +290,7 @@ impl TimelineEvent {
 /// before its next request. It is in the first reconcile from `at` on that sends the request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(expecting = "a request of the controller, for instance {after: getScale}")]
+#[serde(expecting = "a request of the controller, for example {after: getScale}")]
 pub struct DuringReconcile {
     /// The kind of request.
     pub after: Request,
@@ -404,7 +404,7 @@ impl<'de> Deserialize<'de> for TimelineEvent {
         impl<'de> Visitor<'de> for Fields {
             type Value = TimelineEvent;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an event, for instance {at: 60s, scale: 7}")
+                f.write_str("an event, for example {at: 60s, scale: 7}")
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TimelineEvent, A::Error> {
                 event(map)
@@ -448,7 +448,7 @@ fn event<'de, A: MapAccess<'de>>(mut map: A) -> Result<TimelineEvent, A::Error> 
     let wrong = match actions.as_slice() {
         [_] => return Ok(event),
         [] => "an action is missing: one field besides `at` and `for`\n\
-             for instance {at: 60s, for: 2m, podsUnready: \"0-2\"}; see the reference"
+             for example {at: 60s, for: 2m, podsUnready: \"0-2\"}; see the reference"
             .to_owned(),
         several => format!(
             "expected one action, found {}: {}\nwrite an entry for each action",
@@ -612,7 +612,7 @@ pub(super) fn usual_reason(code: u16) -> Option<&'static str> {
 }
 
 fn edit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
-    let expected = "a patch of the HPA, for instance {spec: {maxReplicas: 20}}";
+    let expected = "a patch of the HPA, for example {spec: {maxReplicas: 20}}";
     super::entries::Entries::<Value>::read(deserializer, expected)
         .map(|fields| fields.0.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
 }
@@ -620,7 +620,7 @@ fn edit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
 /// A rolling update: all pods are replaced, a few at a time.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(expecting = "a rolling update, for instance {maxSurge: 25%, maxUnavailable: 0}")]
+#[serde(expecting = "a rolling update, for example {maxSurge: 25%, maxUnavailable: 0}")]
 pub struct RollingUpdate {
     /// The largest number of pods above the replicas: a number, or a percentage of the replicas,
     /// rounded up. Default 25%. Not for StatefulSets, which replace one pod at a time.
@@ -684,7 +684,7 @@ impl Form for Share {
         };
         share.map_err(|_| {
             let what = format!("expected a number of pods or a percentage, found {text:?}");
-            malformed(what).hint("for instance 1 or 25%")
+            malformed(what).hint("for example 1 or 25%")
         })
     }
     fn write(value: &Share) -> String {

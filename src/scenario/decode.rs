@@ -61,19 +61,19 @@ pub(super) fn decode_all<T: DeserializeOwned>(
 /// An example of a required field.
 fn example(field: &str) -> Option<&'static str> {
     Some(match field {
-        "apiVersion" => "for instance `apiVersion: kube-lockstep.dev/v1alpha1`",
+        "apiVersion" => "for example `apiVersion: kube-lockstep.dev/v1alpha1`",
         "kind" => "`kind: Scenario` for a scenario; the kind of the object for a reference",
         "requirement" => "one sentence that says what has to hold: `requirement: It scales up.`",
-        "workload" => "what is scaled, for instance `workload: {replicas: 3}`",
-        "until" => "the duration of the scenario, for instance `until: 5m`",
-        "at" => "the time since the start, for instance `at: 30s`",
-        "name" => "for instance `name: web`",
-        "replicas" => "a number, for instance `replicas: 3`",
-        "labels" => "for instance `labels: {app: web}`",
-        "type" => "Pods or Percent for a policy; ScalingActive, for instance, for a condition",
-        "value" => "for instance `value: 4`",
-        "periodSeconds" => "for instance `periodSeconds: 60`",
-        "reason" => "for instance `reason: SuccessfulRescale`",
+        "workload" => "what is scaled, for example `workload: {replicas: 3}`",
+        "until" => "the duration of the scenario, for example `until: 5m`",
+        "at" => "the time since the start, for example `at: 30s`",
+        "name" => "for example `name: web`",
+        "replicas" => "a number, for example `replicas: 3`",
+        "labels" => "for example `labels: {app: web}`",
+        "type" => "Pods or Percent for a policy; ScalingActive, for example, for a condition",
+        "value" => "for example `value: 4`",
+        "periodSeconds" => "for example `periodSeconds: 60`",
+        "reason" => "for example `reason: SuccessfulRescale`",
         _ => return None,
     })
 }
@@ -208,7 +208,7 @@ fn shape_hint(expected: &str, node: &Node) -> Option<String> {
         (MANIFEST, Scalar::Text(path)) => format!("{{file: {path}}}"),
         ("a workload (a map)", Scalar::Int(replicas)) => format!("{{replicas: {replicas}}}"),
         ("a container (a map)", Scalar::Text(name)) => format!("{{name: {name}}}"),
-        ("a map, for instance {pending: 2s, ready: 10s}", Scalar::Text(after)) => {
+        ("a map, for example {pending: 2s, ready: 10s}", Scalar::Text(after)) => {
             format!("{{ready: {after}}}")
         }
         ("{code: …, reason: …, message: …}", Scalar::Int(code)) => {

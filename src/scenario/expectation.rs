@@ -16,7 +16,7 @@ use crate::model::time::{Span, Time};
 /// expected values; or one of `atMost`, `series` and `sequence` alone.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(expecting = "an expectation, for instance {tick: 1, replicas: 6}")]
+#[serde(expecting = "an expectation, for example {tick: 1, replicas: 6}")]
 #[schemars(rename = "Expect")]
 #[schemars(extend(
     "oneOf" = [
@@ -285,7 +285,7 @@ struct AtLeastAtMost {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Condition")]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(expecting = "a condition, for instance {type: ScalingActive, status: \"True\"}")]
+#[serde(expecting = "a condition, for example {type: ScalingActive, status: \"True\"}")]
 pub struct ExpectedCondition {
     /// The condition's type.
     #[serde(rename = "type")]
@@ -312,7 +312,7 @@ pub struct ExpectedCondition {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Event")]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(expecting = "an event, for instance {reason: SuccessfulRescale}")]
+#[serde(expecting = "an event, for example {reason: SuccessfulRescale}")]
 pub struct ExpectedEvent {
     /// The event's reason.
     #[schemars(extend("examples" = [

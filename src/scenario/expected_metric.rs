@@ -12,14 +12,14 @@ use crate::model::quantity::Quantity;
 /// A metric of the HPA's status, with at least one of its values.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(expecting = "a metric, for instance {name: cpu, utilization: 101}")]
+#[serde(expecting = "a metric, for example {name: cpu, utilization: 101}")]
 #[schemars(extend("anyOf" = [
     {"required": ["utilization"]},
     {"required": ["averageValue"]},
     {"required": ["value"]},
 ]))]
 pub struct ExpectedMetric {
-    /// The metric's name, for instance `cpu`.
+    /// The metric's name, for example `cpu`.
     #[schemars(length(min = 1))]
     pub name: Arc<str>,
     /// The container of a metric of type ContainerResource.

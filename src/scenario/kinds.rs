@@ -70,9 +70,9 @@ pub struct Target<'a> {
     pub group: &'a str,
     /// API version.
     pub version: &'a str,
-    /// For instance `Deployment`.
+    /// For example `Deployment`.
     pub kind: &'a str,
-    /// For instance `deployments`.
+    /// For example `deployments`.
     pub resource: &'a str,
     /// The object's name.
     pub name: &'a Arc<str>,

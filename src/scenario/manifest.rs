@@ -112,13 +112,13 @@ maps! {
 
     /// A reference to an object in the HPA's namespace.
     Reference, "a reference (a map)" {
-        /// Group and version, for instance `apps/v1`.
+        /// Group and version, for example `apps/v1`.
         #[schemars(extend("anyOf" = [
             {"enum": ["apps/v1", "v1", "apps/v1beta2", "apps/v1beta1"]},
             {"pattern": r"^[^/]+\.[^/]+/[^/]+$"},
         ]))]
         api_version: String,
-        /// For instance `Deployment`; or the kind of a custom resource.
+        /// For example `Deployment`; or the kind of a custom resource.
         #[schemars(extend("examples" = BUILT_IN.map(|known| known.kind)))]
         kind: String,
         /// The object's name.
@@ -204,16 +204,16 @@ maps! {
 
     /// A reference to the object that a metric describes.
     DescribedObjectReference, "a reference (a map)" {
-        /// Group and version, for instance `networking.k8s.io/v1`. Default: the core group.
+        /// Group and version, for example `networking.k8s.io/v1`. Default: the core group.
         api_version: String,
-        /// For instance `Ingress`.
+        /// For example `Ingress`.
         kind: String,
         /// The object's name.
         name: String,
     }
 
     /// A metric and its series.
-    MetricIdentifier, "a metric's name and selector, for instance {name: queue-length}" {
+    MetricIdentifier, "a metric's name and selector, for example {name: queue-length}" {
         /// The metric's name.
         name: String,
         /// The series, by their labels. Default: all.

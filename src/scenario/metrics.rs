@@ -289,14 +289,14 @@ pub struct ObjectMetric {
 /// An object that a metric describes.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(expecting = "an object, for instance {kind: Service, name: web}")]
+#[serde(expecting = "an object, for example {kind: Service, name: web}")]
 pub struct DescribedObject {
     /// The object's group and version, of which only the group matters. Default `v1`, the core
     /// group.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["networking.k8s.io/v1", "v1"]))]
     pub api_version: Option<Arc<str>>,
-    /// For instance `Ingress`.
+    /// For example `Ingress`.
     #[schemars(length(min = 1))]
     pub kind: Arc<str>,
     /// The object's name.
@@ -545,7 +545,7 @@ struct SignalShape {
     /// Add up the series. Default: there is only one.
     #[serde(default)]
     sum: bool,
-    /// The unit of the values, for instance 1m or 1Mi. Default 1. For usage of cpu and memory, also
+    /// The unit of the values, for example 1m or 1Mi. Default 1. For usage of cpu and memory, also
     /// a percentage of the request: 1% for values from 0 to 100, 100% for values from 0 to 1.
     #[serde(default, with = "As::<Option<AnyQuantity>>")]
     #[schemars(with = "Option<As<QuantityOrPercent>>")]

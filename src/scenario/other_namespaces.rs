@@ -13,7 +13,7 @@ use crate::model::api::Requests;
 /// use them.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(expecting = "another namespace, for instance {name: staging, replicas: 7}")]
+#[serde(expecting = "another namespace, for example {name: staging, replicas: 7}")]
 pub struct OtherNamespace {
     /// The namespace.
     #[schemars(length(min = 1))]

@@ -1,4 +1,4 @@
-//! Pods that belong to no target, for instance to a Job. The selector of a target may match them.
+//! Pods that belong to no target, for example to a Job. The selector of a target may match them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::model::time::{Span, Time};
 /// Identical pods that exist from the start to the end and never change. Each has one container.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(expecting = "other pods, for instance {name: report, labels: {app: web}}")]
+#[serde(expecting = "other pods, for example {name: report, labels: {app: web}}")]
 pub struct OtherPods {
     /// The prefix of their names: pods of `report` are named `report-0`, `report-1` and so on.
     #[schemars(length(min = 1))]

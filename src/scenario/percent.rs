@@ -28,8 +28,8 @@ pub(super) fn replace(root: &mut Node) -> Result<(), Problem> {
                     return Ok(());
                 }
                 let hint = match of {
-                    Precision::Value => "write an amount, for instance 8",
-                    Precision::Unit => "write an amount, for instance 10m for percent of a core",
+                    Precision::Value => "write an amount, for example 8",
+                    Precision::Unit => "write an amount, for example 10m for percent of a core",
                 };
                 let what = "a percentage refers to the request of a pod, not to a total";
                 Err(Problem { hint: Some(hint.to_owned()), ..problem(value, what) })

@@ -73,7 +73,7 @@ pub(super) struct ScenarioFile {
     /// Further scale targets. They have replicas and a selector, but no pods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) other_targets: Vec<OtherTarget>,
-    /// Pods that belong to no target, for instance to a Job. The selector of a target may match
+    /// Pods that belong to no target, for example to a Job. The selector of a target may match
     /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) other_pods: Vec<OtherPods>,
@@ -203,7 +203,7 @@ pub(super) struct Workload {
     /// Pod-level resources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) resources: Option<PodResources>,
-    /// The overhead of the pods' runtime class, for instance `cpu: 100m`.
+    /// The overhead of the pods' runtime class, for example `cpu: 100m`.
     #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
     pub(super) overhead: Requests,
     /// Labels of the pods. Default `app: NAME-OF-THE-TARGET`.
@@ -219,7 +219,7 @@ pub(super) struct Workload {
     /// How new pods start. Default: they are ready immediately.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) startup: Startup,
-    /// The plural of a custom resource's kind, for instance `workers` for the kind Worker. Default:
+    /// The plural of a custom resource's kind, for example `workers` for the kind Worker. Default:
     /// the usual plural of the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) plural: Option<String>,
@@ -253,7 +253,7 @@ pub(super) struct InitContainer {
     /// The container's name.
     #[schemars(length(min = 1))]
     pub(super) name: String,
-    /// The requests of the container, for instance `cpu: 500m`.
+    /// The requests of the container, for example `cpu: 500m`.
     #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
     pub(super) requests: Requests,
     /// `Always`: the container is a sidecar, which runs as long as the pod. Default: the container
@@ -272,9 +272,9 @@ pub(super) enum RestartPolicy {
 /// Resources of a pod as a whole.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(expecting = "a map, for instance {requests: {cpu: \"2\"}}")]
+#[serde(expecting = "a map, for example {requests: {cpu: \"2\"}}")]
 pub(super) struct PodResources {
-    /// The requests of a pod, for instance `cpu: 500m`.
+    /// The requests of a pod, for example `cpu: 500m`.
     #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
     pub(super) requests: Requests,
 }

@@ -128,7 +128,7 @@ fn release(text: &str) -> Result<Release, RangeError> {
         }),
         Err(_) => Err(RangeError {
             what: format!("{text:?} is not a Kubernetes release"),
-            hint: Some("for instance >=1.23, <=1.20, 1.18 - 1.20 or 1.37".to_owned()),
+            hint: Some("for example >=1.23, <=1.20, 1.18 - 1.20 or 1.37".to_owned()),
         }),
     }
 }
@@ -179,8 +179,8 @@ mod tests {
             (">1.23", "`>` is not supported: use >= or <=, both inclusive"),
             ("1.20 - 1.18", "did you mean 1.18 - 1.20?"),
             ("1.37.0", "ranges consist of minor releases: did you mean 1.37?"),
-            ("latest", "for instance >=1.23, <=1.20, 1.18 - 1.20 or 1.37"),
-            ("", "for instance >=1.23, <=1.20, 1.18 - 1.20 or 1.37"),
+            ("latest", "for example >=1.23, <=1.20, 1.18 - 1.20 or 1.37"),
+            ("", "for example >=1.23, <=1.20, 1.18 - 1.20 or 1.37"),
         ] {
             let error = text.parse::<ReleaseRange>().expect_err(text);
             assert_eq!(error.hint.as_deref(), Some(hint), "{text}");

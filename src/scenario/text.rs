@@ -165,7 +165,7 @@ impl<'de, F: Form, M: Deserialize<'de>> Deserialize<'de> for TextOrMap<F, M> {
     }
 }
 
-/// A map of values by name, for instance requests by resource: `As<ByName<Amount>>`.
+/// A map of values by name, for example requests by resource: `As<ByName<Amount>>`.
 pub(super) struct ByName<F>(PhantomData<F>);
 
 impl<F: Form> As<ByName<F>> {
@@ -503,8 +503,8 @@ fn quantity_hint(text: &str) -> Option<String> {
         "g" => "G",
         "mcpu" | "millicores" | "mcores" => "m",
         "core" | "cores" | "cpu" | "cpus" | "" => "",
-        "%" => return Some("use an amount rather than a percentage, for instance 500m".to_owned()),
-        _ => return Some("for instance 500m, 0.5, 2 or 128Mi".to_owned()),
+        "%" => return Some("use an amount rather than a percentage, for example 500m".to_owned()),
+        _ => return Some("for example 500m, 0.5, 2 or 128Mi".to_owned()),
     };
     let meant = format!("{number}{suffix}");
     Quantity::parse(&meant).ok().map(|_| format!("did you mean {meant}?"))

@@ -21,9 +21,9 @@ pub struct Workload {
     pub group: String,
     /// API version of the target.
     pub version: String,
-    /// For instance `Deployment`.
+    /// For example `Deployment`.
     pub kind: String,
-    /// For instance `deployments`.
+    /// For example `deployments`.
     pub resource: String,
     /// The target's name.
     pub name: Arc<str>,
@@ -57,7 +57,7 @@ pub struct Workload {
 /// Pods that differ from the others of the workload.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(expecting = "a map, for instance {pods: \"3\", startup: {ready: 2m}}")]
+#[serde(expecting = "a map, for example {pods: \"3\", startup: {ready: 2m}}")]
 #[schemars(extend("minProperties" = 2))]
 pub struct PodsOfWorkload {
     /// The pods.
@@ -125,9 +125,9 @@ impl Workload {
 /// A scale target without pods.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(expecting = "a target, for instance {kind: Deployment, name: api, replicas: 3}")]
+#[serde(expecting = "a target, for example {kind: Deployment, name: api, replicas: 3}")]
 pub struct OtherTarget {
-    /// Its kind, for instance `Deployment`.
+    /// Its kind, for example `Deployment`.
     pub kind: String,
     /// Its name.
     #[schemars(length(min = 1))]
@@ -166,7 +166,7 @@ pub struct Container {
     /// The container's name.
     #[schemars(length(min = 1))]
     pub name: Arc<str>,
-    /// The requests of the container, for instance `cpu: 500m`.
+    /// The requests of the container, for example `cpu: 500m`.
     #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
     pub requests: Requests,
     /// The limits of the container. A resource without a request requests its limit.
@@ -221,7 +221,7 @@ impl Default for Startup {
 
 /// How a new pod starts.
 #[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "a map, for instance {pending: 2s, ready: 10s}")]
+#[serde(deny_unknown_fields, expecting = "a map, for example {pending: 2s, ready: 10s}")]
 #[schemars(rename = "Startup")]
 struct StartupFields {
     /// How long the pod is Pending; `never` to stay Pending. Default 0s.

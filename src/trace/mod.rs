@@ -15,7 +15,7 @@ use crate::model::time::Time;
 /// The observations of one scenario on one engine.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Trace {
-    /// The release as reported by the engine, for instance `v1.37.0`.
+    /// The release as reported by the engine, for example `v1.37.0`.
     pub release: String,
     /// The engine.
     pub engine: String,

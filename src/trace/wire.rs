@@ -49,9 +49,9 @@ pub enum Answer {
 pub struct Hello {
     /// The version of the protocol.
     pub protocol: u32,
-    /// The engine, for instance `upstream`.
+    /// The engine, for example `upstream`.
     pub engine: String,
-    /// The release, for instance `v1.37.0`.
+    /// The release, for example `v1.37.0`.
     pub release: String,
 }
 

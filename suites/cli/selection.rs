@@ -158,7 +158,7 @@ fn globs_and_folders_on_disk_name_several_scenarios() {
     // A name keeps its place, and each scenario is predicted once.
     let names = ["tolerance/upper-edge-is-inclusive", text(&file), root];
     let shown = stdout(&kube_lockstep(&["predict"]).args(names).assert().code(0));
-    let heads = shown.lines().filter(|line| line.contains("  on the model of "));
+    let heads = shown.lines().filter(|line| line.contains("  model of "));
     let heads: Vec<&str> = heads.filter_map(|line| line.split("  ").next()).collect();
     assert_eq!(heads.len(), 3, "{heads:?}");
     assert_eq!(heads[..2], names[..2], "{heads:?}");

@@ -4,7 +4,7 @@ use kube::api::{ApiResource, GroupVersionKind};
 
 use crate::scenario::resolved::ScalableKind;
 
-/// The HPAs of a version of their API, for instance `v2`.
+/// The HPAs of a version of their API, for example `v2`.
 pub(crate) fn hpas(version: &str) -> ApiResource {
     let kind = GroupVersionKind::gvk("autoscaling", version, "HorizontalPodAutoscaler");
     ApiResource::from_gvk(&kind)

@@ -75,7 +75,7 @@ fn row(event: &Entry, axis: TimeAxis) -> Markup {
         Lasts::Until(end) => (axis.percent(end), format!("{at} to {end}: {text}")),
         Lasts::ToTheEnd => (100.0, format!("from {at}: {text}")),
     };
-    let side = if from <= 50.0 { format!("left:{from:.2}%") } else { right(to) };
+    let side = if from <= 50.0 { left(from) } else { right(to) };
     let bar = format!("left:{from:.2}%;width:{:.2}%", to - from);
     html! {
         div.act title=(title) {
@@ -85,9 +85,14 @@ fn row(event: &Entry, axis: TimeAxis) -> Markup {
     }
 }
 
-/// The place of a text that ends at the right end of its bar.
+/// The place of a text that begins with its bar. It may reach the right end of the chart.
+fn left(from: f64) -> String {
+    format!("left:{from:.2}%;max-width:{:.2}%", 100.0 - from)
+}
+
+/// The place of a text that ends with its bar. It may reach the left end of the chart.
 fn right(to: f64) -> String {
-    format!("right:{:.2}%;text-align:right", 100.0 - to)
+    format!("right:{:.2}%;max-width:{to:.2}%;text-align:right", 100.0 - to)
 }
 
 fn class(event: &TimelineEvent) -> &'static str {

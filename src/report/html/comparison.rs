@@ -1,6 +1,8 @@
 //! The page of `compare --html`: the figures of all settings, their replicas and metrics in one
 //! chart, and the timeline of each setting.
 
+use std::sync::Arc;
+
 use maud::{Markup, html};
 
 use super::chart;
@@ -8,6 +10,7 @@ use super::lane::{self, Lane};
 use super::section::Section;
 use super::ticks::{self, Templates};
 use super::timeline::{Run, Timeline, Value, unit};
+use super::vpa::Detail;
 use super::{page, words};
 use crate::model::derivation::MetricDerivation;
 use crate::model::time::Time;
@@ -31,7 +34,7 @@ pub struct Compared<'a> {
     /// What distinguishes it from the others.
     pub about: &'a str,
     /// The scenario with this setting.
-    pub scenario: &'a Scenario,
+    pub scenario: &'a Arc<Scenario>,
     /// The prediction.
     pub run: &'a FreeRun,
 }
@@ -112,7 +115,8 @@ impl Comparison {
     /// Adds a setting.
     pub fn add(&mut self, compared: Compared<'_>) {
         let Compared { setting, about, scenario, run } = compared;
-        let section = Section::of_model(scenario, run, &[], &mut self.templates);
+        let section =
+            Section::of_model(scenario, run, &[], Detail::of_page(2), &mut self.templates);
         self.sections.push(section.named(setting, about));
         let release = &run.trace.release;
         let drawn = Run::of_model(scenario, run);
@@ -139,7 +143,7 @@ impl Comparison {
         };
         page::page(page::Contents {
             title: "Comparison",
-            subject: &format!("the model of {}", releases.join(", ")),
+            subject: &format!("by the model of {}", releases.join(", ")),
             notes: &notes.into_iter().collect::<Vec<_>>(),
             overview: Some(overview),
             noun: "setting",

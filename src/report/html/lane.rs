@@ -121,8 +121,9 @@ pub(super) fn time(labels: &[Label]) -> Markup {
 }
 
 /// Charts with a cursor that selects a tick, the mark of a divergence at a place in percent, and
-/// the panel of the selected tick. `name` is that of the HPA or the VPA.
+/// the panel of the selected tick. `name` is that of the HPA or the VPA, `kind` is `hpa` or `vpa`.
 pub(super) fn selectable(
+    kind: &str,
     name: &str,
     charts: Markup,
     diverges_at: Option<f64>,
@@ -130,7 +131,7 @@ pub(super) fn selectable(
 ) -> Markup {
     let label = format!("Timeline of {name}; arrow keys select a tick");
     html! {
-        div.fig {
+        div.fig.(kind) {
             div.charts {
                 (charts)
                 @if let Some(at) = diverges_at {

@@ -11,18 +11,21 @@ mod comparison;
 mod lane;
 mod page;
 mod path;
+mod predictions;
 mod section;
+mod sections;
 mod ticks;
 mod timeline;
 mod vpa;
 mod words;
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
 pub use comparison::{Compared, Comparison};
-use section::{FAILURES, Section};
+pub use predictions::{Predicted, Predictions};
+use section::Section;
+use sections::Sections;
 use ticks::Templates;
 use vpa::Detail;
 
@@ -45,21 +48,11 @@ pub struct Html<W> {
     setting: Option<Setting>,
     /// Notes on the whole run.
     notes: Vec<String>,
-    sections: Vec<Section>,
+    sections: Sections,
     templates: Templates,
     /// How much of long runs of recommenders is shown.
     detail: Detail,
-    /// The sections of each scenario, by their indices.
-    by_id: BTreeMap<String, Vec<usize>>,
-    /// The size of the timelines on the page, in bytes.
-    size: usize,
-    /// The number of sections without their timelines.
-    left_out: usize,
 }
-
-/// The maximum size of the timelines of a page, in bytes. Browsers become slow with more. Timelines
-/// of failures are always shown.
-const MOST_BYTES: usize = 4_000_000;
 
 impl<W: Write> Html<W> {
     /// Creates a report that writes to `out`.
@@ -68,37 +61,15 @@ impl<W: Write> Html<W> {
             out,
             setting: None,
             notes: Vec::new(),
-            sections: Vec::new(),
+            sections: Sections::default(),
             templates: Templates::of_page(1),
             detail: Detail::of_page(1),
-            by_id: BTreeMap::new(),
-            size: 0,
-            left_out: 0,
         }
     }
 
     /// Returns the writer.
     pub fn into_inner(self) -> W {
         self.out
-    }
-
-    fn add(&mut self, mut section: Section) {
-        let known = self.by_id.entry(section.id.clone()).or_default();
-        let same = known.iter().copied().find(|index| self.sections[*index].is_same(&section));
-        match same {
-            Some(index) => self.sections[index].releases.extend(section.releases),
-            None => {
-                known.push(self.sections.len());
-                let size = section.size_of_timelines();
-                if self.size + size > MOST_BYTES && section.rank() >= FAILURES && size > 0 {
-                    section.leave_out_timelines();
-                    self.left_out += 1;
-                } else {
-                    self.size += size;
-                }
-                self.sections.push(section);
-            }
-        }
     }
 
     fn write(&mut self, summary: Option<&Summary>) -> io::Result<()> {
@@ -109,21 +80,15 @@ impl<W: Write> Html<W> {
         let missing = summary.map(|summary| summary.missing.as_slice()).unwrap_or_default();
         let missing = missing.iter().map(|part| format!("missing: {part}"));
         self.notes.extend(stale.chain(missing));
-        if self.left_out > 0 {
-            let results = counted(self.left_out, "result");
-            self.notes.push(format!(
-                "the timelines of {results} are left out, because the page would be too large; run \
-                 fewer scenarios or releases to see them"
-            ));
-        }
+        self.notes.extend(self.sections.note());
         let setting = self.setting.clone().unwrap_or_default();
         let text = page::page(page::Contents {
             title: "Conformance run",
-            subject: &format!("{} {}", setting.engine, setting.release),
+            subject: &format!("on {} {}", setting.engine, setting.release),
             notes: &self.notes,
             overview: None,
             noun: "scenario",
-            sections: std::mem::take(&mut self.sections),
+            sections: std::mem::take(&mut self.sections).list,
             templates: &self.templates,
         });
         self.out.write_all(text.as_bytes())?;
@@ -146,7 +111,7 @@ impl<W: Write> Report for Html<W> {
                 let setting = self.setting.as_ref();
                 let section =
                     Section::of_outcome(outcome, setting, self.detail, &mut self.templates);
-                self.add(section);
+                self.sections.add(section);
                 Ok(())
             }
             Event::Ended(summary) => self.write(Some(summary)),
@@ -171,9 +136,10 @@ pub struct Part {
 impl Part {
     /// A run of the model alone.
     #[must_use]
-    pub fn prediction(scenario: &Scenario, run: &FreeRun, unmet: &[Unmet]) -> Part {
+    pub fn prediction(scenario: &Arc<Scenario>, run: &FreeRun, unmet: &[Unmet]) -> Part {
         let mut templates = Templates::of_page(1);
-        let section = Section::of_model(scenario, run, unmet, &mut templates);
+        let detail = Detail::of_page(1);
+        let section = Section::of_model(scenario, run, unmet, detail, &mut templates);
         Part { body: section.into_body(), templates: templates.texts() }
     }
 
@@ -185,7 +151,8 @@ impl Part {
         release: VpaRelease,
     ) -> Part {
         let mut templates = Templates::default();
-        let section = Section::of_vpa(scenario, run, release, &mut templates);
+        let detail = Detail::of_page(1);
+        let section = Section::of_vpa(scenario, run, release, detail, &mut templates);
         Part { body: section.into_body(), templates: templates.texts() }
     }
 
@@ -205,51 +172,10 @@ impl Part {
     #[must_use]
     pub fn change(scenario: &Arc<Scenario>, between: Between, changed: &Changed) -> Part {
         let mut templates = Templates::of_page(2);
-        let section = Section::of_change(scenario, between, changed, &mut templates);
+        let detail = Detail::of_page(2);
+        let section = Section::of_change(scenario, between, changed, detail, &mut templates);
         Part { body: section.into_body(), templates: templates.texts() }
     }
-}
-
-/// A page for a run of the model alone.
-#[must_use]
-pub fn prediction(
-    scenario: &Scenario,
-    run: &FreeRun,
-    unmet: &[Unmet],
-    note: Option<&str>,
-) -> String {
-    let mut templates = Templates::of_page(1);
-    let section = Section::of_model(scenario, run, unmet, &mut templates);
-    let notes: Vec<String> = note.map(str::to_owned).into_iter().collect();
-    page::page(page::Contents {
-        title: "Prediction",
-        subject: &format!("the model of {}", run.trace.release),
-        notes: &notes,
-        overview: None,
-        noun: "scenario",
-        sections: vec![section],
-        templates: &templates,
-    })
-}
-
-/// A page for a run of the model of the VPA's recommender alone.
-#[must_use]
-pub fn recommendations(
-    scenario: &VpaScenario,
-    run: &FreeRecommenderRun,
-    release: VpaRelease,
-) -> String {
-    let mut templates = Templates::default();
-    let section = Section::of_vpa(scenario, run, release, &mut templates);
-    page::page(page::Contents {
-        title: "Prediction",
-        subject: &format!("the model of {release}"),
-        notes: &[],
-        overview: None,
-        noun: "scenario",
-        sections: vec![section],
-        templates: &templates,
-    })
 }
 
 /// A page for the changes between two releases. `same` is the number of scenarios that did not
@@ -263,11 +189,12 @@ pub fn changes(
 ) -> String {
     // Each has a timeline of both releases, and the table of changed fields.
     let mut templates = Templates::of_page(3 * found.len());
-    let sections = found
-        .iter()
-        .map(|(scenario, changed)| Section::of_change(scenario, between, changed, &mut templates));
+    let detail = Detail::of_page(3 * found.len());
+    let sections = found.iter().map(|(scenario, changed)| {
+        Section::of_change(scenario, between, changed, detail, &mut templates)
+    });
     let sections: Vec<Section> = sections.collect();
-    let subject = format!("{} and {}", between.from, between.to);
+    let subject = format!("on {} and {}", between.from, between.to);
     changes_page(&subject, sections, &templates, same, skipped)
 }
 
@@ -284,7 +211,7 @@ pub fn recommender_changes(
         Section::of_vpa_change(scenario, between, changed, &mut templates)
     });
     let sections: Vec<Section> = sections.collect();
-    let subject = format!("{} and {}", between.from, between.to);
+    let subject = format!("on {} and {}", between.from, between.to);
     changes_page(&subject, sections, &templates, same, skipped)
 }
 

@@ -17,7 +17,7 @@ const MOST_NOTES: usize = 3;
 /// The contents of a page.
 pub(super) struct Contents<'a> {
     pub(super) title: &'a str,
-    /// The engine and the releases: `upstream 1.37`.
+    /// The engine and the releases, with a preposition: `on upstream 1.37`.
     pub(super) subject: &'a str,
     pub(super) notes: &'a [String],
     /// What is above the sections. The sections below it are closed, and have no filters.
@@ -85,10 +85,10 @@ fn compact(code: &str) -> String {
 fn subject(contents: &Contents<'_>) -> String {
     let Contents { sections, subject, noun, .. } = contents;
     match sections.as_slice() {
-        [only] if only.releases.len() == 1 => format!("{} on {subject}", only.id),
+        [only] if only.releases.len() == 1 => format!("{} {subject}", only.id),
         _ => {
             let runs = sections.iter().map(|section| section.releases.len()).sum();
-            format!("{} on {subject}", counted(runs, noun))
+            format!("{} {subject}", counted(runs, noun))
         }
     }
 }

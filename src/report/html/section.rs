@@ -84,7 +84,10 @@ impl Section {
             requirement: outcome.requirement.clone(),
             verdict: outcome.verdict.name(),
             releases: vec![outcome.release.clone()],
-            spark: vpa.map_or_else(|| spark(run.as_ref()), |run| run.spark()),
+            spark: match &vpa {
+                Some(vpa) if run.is_none() => vpa.spark(),
+                _ => spark(run.as_ref()),
+            },
             body: body.into_string(),
             timelines: timelines.into_string(),
             shows_timelines: true,
@@ -93,15 +96,16 @@ impl Section {
 
     /// The section of a run of the model alone.
     pub(super) fn of_model(
-        scenario: &Scenario,
+        scenario: &Arc<Scenario>,
         free: &FreeRun,
         unmet: &[Unmet],
+        detail: Detail,
         templates: &mut Templates,
     ) -> Section {
-        let run = Run::of_model(scenario, free);
+        let run = Predicted::of(scenario, free, detail);
         let of = UnmetOf { id: &scenario.id, path: &scenario.path, release: &free.trace.release };
         let body = html! {
-            p.facts { (scenario.path) (figures_of(run.as_ref())) }
+            p.facts { (scenario.path) (all_figures(run.hpa.as_ref(), run.vpa.as_ref())) }
             (self::unmet(of, unmet))
             @if let Some(why) = &free.undetermined {
                 p.note { b { "The run ends early: " } (why) }
@@ -110,13 +114,13 @@ impl Section {
                 p.note { b { "Note: " } (note.place(&scenario.path)) ": " (note.what) }
             }
         };
-        let timelines = figures(run.as_ref(), templates);
+        let timelines = run.html(templates);
         Section {
             id: scenario.id.clone(),
             requirement: scenario.requirement.clone(),
             verdict: if unmet.is_empty() { "predicted" } else { "unmet" },
             releases: vec![free.trace.release.clone()],
-            spark: spark(run.as_ref()),
+            spark: spark(run.hpa.as_ref()),
             body: body.into_string(),
             timelines: timelines.into_string(),
             shows_timelines: true,
@@ -128,9 +132,10 @@ impl Section {
         scenario: &VpaScenario,
         free: &FreeRecommenderRun,
         release: VpaRelease,
+        detail: Detail,
         templates: &mut Templates,
     ) -> Section {
-        let run = VpaRun::of_model(scenario, free, release, Detail::of_page(1));
+        let run = VpaRun::of_model(scenario, free, release, detail);
         let name = release.to_string();
         let of = UnmetOf { id: &scenario.id, path: &scenario.path, release: &name };
         let body = html! {
@@ -162,25 +167,26 @@ impl Section {
         scenario: &Arc<Scenario>,
         between: Between,
         changed: &Changed,
+        detail: Detail,
         templates: &mut Templates,
     ) -> Section {
         let runs = [between.from, between.to].map(|release| free_run(scenario, release));
-        let [older, newer] = [0, 1].map(|index| Run::of_model(scenario, &runs[index]));
+        let [older, newer] = runs.each_ref().map(|free| Predicted::of(scenario, free, detail));
         let body = html! {
             p.facts { (scenario.path) ":" (scenario.line) }
             (changed_fields(&Differing::of(between, changed)))
         };
-        let model_of = |release: Release, run: &Option<Run<'_>>, templates: &mut Templates| {
-            let figures = run.as_ref().map(|run| figures(Some(run), templates));
-            html! { @if let Some(figures) = figures { h2 { "Model of " (release) } (figures) } }
+        let model_of = |release: Release, run: &Predicted<'_>, templates: &mut Templates| {
+            let html = run.hpa.is_some().then(|| run.html(templates));
+            html! { @if let Some(html) = html { h2 { "Model of " (release) } (html) } }
         };
-        let is_same = charts(older.as_ref()) == charts(newer.as_ref());
-        let timelines = if is_same && newer.is_some() && templates.is_of_many() {
+        let is_same = newer.hpa.is_some() && newer.charts() == older.charts();
+        let timelines = if is_same && newer.vpa.is_none() && templates.is_of_many() {
             let names = format!("{} and {}", between.from, between.to);
             html! {
                 h2 { "Model of " (names) }
                 p.note { "The charts are the same. The steps below are those of " (between.to) "." }
-                (figures(newer.as_ref(), templates))
+                (newer.html(templates))
             }
         } else {
             let older = model_of(between.from, &older, templates);
@@ -192,7 +198,7 @@ impl Section {
             requirement: scenario.requirement.clone(),
             verdict,
             releases: vec![between.to.to_string()],
-            spark: spark(newer.as_ref()),
+            spark: spark(newer.hpa.as_ref()),
             body: body.into_string(),
             timelines: timelines.into_string(),
             shows_timelines: true,
@@ -338,7 +344,7 @@ fn facts(outcome: &Outcome, figures: &str, setting: Option<&Setting>) -> Markup 
 }
 
 fn all_figures(run: Option<&Run<'_>>, vpa: Option<&VpaRun<'_>>) -> String {
-    vpa.map_or_else(|| figures_of(run), VpaRun::figures)
+    figures_of(run) + &vpa.map(VpaRun::figures).unwrap_or_default()
 }
 
 fn figures_of(run: Option<&Run<'_>>) -> String {
@@ -390,8 +396,8 @@ fn diverges(outcome: &Outcome, divergence: &Divergence) -> Markup {
                 }
             } }
             @if !why.is_empty() { p { b { "Why the model said so: " } (why) } }
-            @if outcome.poisoned > 0 {
-                p.hint { (counted(outcome.poisoned, "later tick")) " not compared" }
+            @if outcome.not_compared > 0 {
+                p.hint { (counted(outcome.not_compared, "later tick")) " not compared" }
             }
         }
     }
@@ -522,10 +528,31 @@ fn figures(run: Option<&Run<'_>>, templates: &mut Templates) -> Markup {
     html! { @for timeline in &timelines { (figure(timeline, templates)) } }
 }
 
-/// The charts of all HPAs, to compare them.
-fn charts(run: Option<&Run<'_>>) -> String {
-    let timelines = run.map(Run::timelines).unwrap_or_default();
-    timelines.iter().map(|timeline| chart::all(timeline).into_string()).collect()
+/// A run of the model alone.
+struct Predicted<'a> {
+    hpa: Option<Run<'a>>,
+    /// The VPA beside the HPA.
+    vpa: Option<VpaRun<'a>>,
+}
+
+impl<'a> Predicted<'a> {
+    fn of(scenario: &'a Arc<Scenario>, free: &'a FreeRun, detail: Detail) -> Predicted<'a> {
+        let hpa = Run::of_model(scenario, free);
+        Predicted { hpa, vpa: VpaRun::beside_hpa(scenario, free, detail) }
+    }
+
+    fn html(&self, templates: &mut Templates) -> Markup {
+        html! {
+            (figures(self.hpa.as_ref(), templates))
+            @if let Some(run) = &self.vpa { (run.html(templates)) }
+        }
+    }
+
+    /// The charts of all HPAs, to compare them.
+    fn charts(&self) -> String {
+        let timelines = self.hpa.as_ref().map(Run::timelines).unwrap_or_default();
+        timelines.iter().map(|timeline| chart::all(timeline).into_string()).collect()
+    }
 }
 
 /// The charts of one HPA, and the panel for its ticks.
@@ -533,5 +560,5 @@ fn figure(timeline: &Timeline<'_>, templates: &mut Templates) -> Markup {
     let axis = crate::report::scale::TimeAxis::until(timeline.end());
     let diverges_at = timeline.divergence.map(|divergence| axis.percent(divergence.at));
     let panel = ticks::panel(timeline, templates);
-    lane::selectable(&timeline.hpa, chart::all(timeline), diverges_at, panel)
+    lane::selectable("hpa", &timeline.hpa, chart::all(timeline), diverges_at, panel)
 }

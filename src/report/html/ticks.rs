@@ -20,7 +20,7 @@ const MOST_OF_PAGE: usize = 1600;
 
 /// The maximum numbers of ticks of a timeline: on a page with few and with many timelines.
 const MOST: usize = 500;
-const MOST_OF_MANY: usize = 24;
+const MOST_OF_MANY: usize = 18;
 
 /// The data of one timeline.
 #[derive(Serialize)]
@@ -68,7 +68,7 @@ pub(super) enum TickKind {
     /// The first one that diverges.
     Divergent,
     /// It follows a divergence.
-    Poisoned,
+    Later,
     /// The result changes.
     Change,
     /// Any other tick.
@@ -79,7 +79,7 @@ impl TickKind {
     const fn code(self) -> &'static str {
         match self {
             TickKind::Divergent => "d",
-            TickKind::Poisoned => "p",
+            TickKind::Later => "p",
             TickKind::Change => "r",
             TickKind::Other => "",
         }
@@ -247,7 +247,7 @@ fn of_timeline(timeline: &Timeline<'_>, most: usize) -> PanelTicks {
         }
         let kind = match divergent {
             Some(divergent) if index == divergent => TickKind::Divergent,
-            Some(divergent) if index > divergent => TickKind::Poisoned,
+            Some(divergent) if index > divergent => TickKind::Later,
             _ if tick.observation.scaled_to().is_some() => TickKind::Change,
             _ => TickKind::Other,
         };

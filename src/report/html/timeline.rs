@@ -7,7 +7,7 @@ use crate::compare::Divergence;
 use crate::model::derivation::{Derivation, MetricDerivation, PodCounts, Target};
 use crate::model::observation::{ControllerAction, Observation, ScaleReplicas};
 use crate::model::time::Time;
-use crate::run::{FreeRun, Outcome, Verdict};
+use crate::run::{FreeRun, Outcome, Verdict, divergence_of_recommender};
 use crate::scenario::Scenario;
 use crate::scenario::resolved::{Action, TimelineEvent};
 
@@ -46,8 +46,9 @@ impl<'a> Run<'a> {
                 derivation,
             })
             .collect();
+        // A divergence of the recommender is shown beside the VPA.
         let divergence = match &outcome.verdict {
-            Verdict::Diverges(divergence) => Some(divergence),
+            Verdict::Diverges(it) if divergence_of_recommender(it).is_none() => Some(it),
             _ => None,
         };
         let engine = &*outcome.engine;

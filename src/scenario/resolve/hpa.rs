@@ -382,13 +382,13 @@ fn required(at: At<'_>, typed: &Manifest, problems: &mut Problems) {
     let mut missing = |at: At<'_>, there: bool, field: &str| {
         if !there {
             let hint = match field.rsplit('.').next() {
-                Some("apiVersion") => "for instance `apiVersion: autoscaling/v2`",
+                Some("apiVersion") => "for example `apiVersion: autoscaling/v2`",
                 Some("kind") if field == "kind" => "`kind: HorizontalPodAutoscaler`",
-                Some("kind") => "for instance `kind: Deployment`",
-                Some("name") => "for instance `name: web`",
-                Some("maxReplicas") => "for instance `maxReplicas: 10`",
+                Some("kind") => "for example `kind: Deployment`",
+                Some("name") => "for example `name: web`",
+                Some("maxReplicas") => "for example `maxReplicas: 10`",
                 Some("scaleTargetRef") => {
-                    "what it scales, for instance \
+                    "what it scales, for example \
                     `scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}`"
                 }
                 _ => "with at least `scaleTargetRef` and `maxReplicas`",

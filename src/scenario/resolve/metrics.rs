@@ -201,7 +201,7 @@ fn check_noise(noise: &Noise, at: At<'_>, problems: &mut Problems) {
     }
     let of = at.key("of");
     if of.node().is_none() {
-        let hint = "for instance {noise: 10%, of: {sine: …}}";
+        let hint = "for example {noise: 10%, of: {sine: …}}";
         problems.hint(at, "`noise` requires `of`, the signal", hint);
     } else if matches!(*noise.of, Signal::Noisy(_)) {
         problems.plain(of, "a signal with noise can't have further noise");
@@ -212,7 +212,7 @@ fn check_noise(noise: &Noise, at: At<'_>, problems: &mut Problems) {
 
 fn check_points(points: &[Point], at: At<'_>, problems: &mut Problems) {
     if points.is_empty() {
-        problems.hint(at, "the list of values is empty", "for instance [{at: 0s, value: 500m}]");
+        problems.hint(at, "the list of values is empty", "for example [{at: 0s, value: 500m}]");
     }
     for (index, pair) in points.windows(2).enumerate() {
         let (last, time) = (pair[0].at, pair[1].at);
@@ -259,7 +259,7 @@ fn check_object(object: &DescribedObject, at: At<'_>, problems: &mut Problems) {
         }
     }
     if object.kind.contains('.') {
-        let hint = "the group belongs to apiVersion, for instance networking.k8s.io/v1";
+        let hint = "the group belongs to apiVersion, for example networking.k8s.io/v1";
         problems.hint(at.key("kind"), format!("a kind can't contain a dot: {}", object.kind), hint);
     }
     let version = object.api_version.as_deref().unwrap_or("v1");
@@ -269,7 +269,7 @@ fn check_object(object: &DescribedObject, at: At<'_>, problems: &mut Problems) {
         None => versioned(version),
     };
     if !is_sound {
-        let hint = "for instance v1 or networking.k8s.io/v1";
+        let hint = "for example v1 or networking.k8s.io/v1";
         problems.hint(at.key("apiVersion"), format!("not a valid apiVersion: {version:?}"), hint);
     }
 }

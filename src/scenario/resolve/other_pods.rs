@@ -43,7 +43,7 @@ fn check(pods: &OtherPods, at: At<'_>, problems: &mut Problems) {
         problems.plain(at.key("count"), format!("expected 1 to {MOST} pods, found {count}"));
     }
     if pods.labels.is_empty() {
-        let hint = "use the labels of the workload's pods, for instance {app: web}";
+        let hint = "use the labels of the workload's pods, for example {app: web}";
         problems.hint(at.key("labels"), "no selector matches pods without labels", hint);
     }
     if pods.container().is_empty() {

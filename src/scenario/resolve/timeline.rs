@@ -333,7 +333,7 @@ fn check_edit(at: At<'_>, problems: &mut Problems) {
         Err(problem) => return problems.add(problem),
     };
     if matches!(&node.kind, Kind::Map(entries) if entries.is_empty()) {
-        let hint = "for instance {spec: {maxReplicas: 20}}";
+        let hint = "for example {spec: {maxReplicas: 20}}";
         problems.hint(at, "the edit is empty", hint);
         return;
     }

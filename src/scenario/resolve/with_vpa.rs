@@ -120,7 +120,7 @@ fn release(at: At<'_>, problems: &mut Problems) -> VpaRelease {
     match text.as_str().unwrap_or_default().parse::<VpaRelease>() {
         Ok(release) => release,
         Err(why) => {
-            problems.hint(at, why, format!("for instance {}", VpaRelease::NEWEST));
+            problems.hint(at, why, format!("for example {}", VpaRelease::NEWEST));
             VpaRelease::NEWEST
         }
     }

@@ -160,7 +160,7 @@ impl VpaExpectation {
 
 /// Expected amounts by resource.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "amounts, for instance {cpu: 500m, memory: 250Mi}")]
+#[serde(deny_unknown_fields, expecting = "amounts, for example {cpu: 500m, memory: 250Mi}")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ExpectedAmounts {
     /// CPU.
@@ -310,7 +310,7 @@ struct AmountBounds {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "VpaCondition")]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(expecting = "a condition, for instance {type: RecommendationProvided, status: \"True\"}")]
+#[serde(expecting = "a condition, for example {type: RecommendationProvided, status: \"True\"}")]
 pub struct ExpectedVpaCondition {
     /// The condition's type.
     #[serde(rename = "type")]

@@ -49,7 +49,7 @@ maps! {
         namespace: String,
         /// Labels.
         labels: Entries<String>,
-        /// Annotations, for instance `vpa-post-processor.kubernetes.io/app_integerCPU: "true"`.
+        /// Annotations, for example `vpa-post-processor.kubernetes.io/app_integerCPU: "true"`.
         annotations: Entries<String>,
         /// Set by the API server.
         uid: Value,
@@ -142,7 +142,7 @@ maps! {
     }
 
     /// The name of a recommender.
-    VpaRecommender, "a recommender, for instance {name: own}" {
+    VpaRecommender, "a recommender, for example {name: own}" {
         /// The name.
         name: String,
     }

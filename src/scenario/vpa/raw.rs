@@ -232,7 +232,7 @@ pub(in crate::scenario) struct VpaMetrics {
 /// Samples before the start.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[serde(expecting = "a history, for instance {length: 192h, step: 1h, resource: […]}")]
+#[serde(expecting = "a history, for example {length: 192h, step: 1h, resource: […]}")]
 pub struct History {
     /// How long before the start the samples begin.
     #[serde(with = "As::<PositiveDuration>")]

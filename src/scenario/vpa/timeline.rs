@@ -78,7 +78,7 @@ pub(in crate::scenario) struct VpaTimelineEvent {
     /// The workload itself is deleted; its pods stay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::scenario) target_deleted: Option<Empty>,
-    /// The VPA is edited by a JSON merge patch, for instance `{spec: {recommenders: [{name: a}]}}`.
+    /// The VPA is edited by a JSON merge patch, for example `{spec: {recommenders: [{name: a}]}}`.
     #[serde(default, deserialize_with = "patch", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<BTreeMap<String, Value>>")]
     pub(in crate::scenario) edit_vpa: Option<Value>,
@@ -125,7 +125,7 @@ pub(in crate::scenario) const ACTIONS: [&str; 20] = [
 ];
 
 fn patch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    let expected = "a patch of the VPA, for instance {metadata: {annotations: {a: b}}}";
+    let expected = "a patch of the VPA, for example {metadata: {annotations: {a: b}}}";
     let fields = Entries::<Value>::read(deserializer, expected)?;
     let fields = fields.0.into_iter().map(|(name, value)| (name.to_string(), value));
     Ok(Some(Value::Object(fields.collect())))
@@ -134,7 +134,7 @@ fn patch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D:
 /// An OOM kill of a container.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(expecting = "an OOM kill, for instance {pods: 0, container: app}")]
+#[serde(expecting = "an OOM kill, for example {pods: 0, container: app}")]
 pub struct OomKillOfPods {
     /// The pods.
     pub pods: PodSet,
@@ -173,7 +173,7 @@ impl OomSeen {
 /// An eviction because of memory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[serde(expecting = "an eviction, for instance {pods: 0, container: app, usage: 1Gi}")]
+#[serde(expecting = "an eviction, for example {pods: 0, container: app, usage: 1Gi}")]
 pub struct PodEviction {
     /// The pods.
     pub pods: PodSet,

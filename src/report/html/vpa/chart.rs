@@ -55,7 +55,7 @@ pub(super) fn sparkline(series: &Series, axis: TimeAxis) -> Markup {
 /// is marked on the first chart.
 fn flags(timeline: &VpaTimeline<'_>, series: &[Series]) -> BTreeMap<usize, String> {
     let mut flags = BTreeMap::new();
-    let Some(divergence) = timeline.run.divergence else { return flags };
+    let Some(divergence) = &timeline.run.divergence else { return flags };
     for (index, series) in series.iter().enumerate() {
         let of = format!(".{} of {}", series.resource.name(), series.container);
         let value = |field: &str| {
@@ -89,8 +89,9 @@ fn amounts(drawn: &Drawn<'_>, grid: &str) -> Markup {
     let is_memory = series.resource == Resource::Memory;
     let scale = amounts_up_to(top(series), HEIGHT, is_memory);
     let draw = |values: &[Value]| line(values, axis, &scale);
-    let request = series.request.filter(|request| *request <= scale.max);
-    let requested: Vec<Value> = request.map(|it| (Time::ZERO, Some(it))).into_iter().collect();
+    let fits = |request: &f64| *request <= scale.max;
+    let requested = series.request.iter().map(|(at, request)| (*at, request.filter(fits)));
+    let requested: Vec<Value> = requested.collect();
     let kills = if is_memory { marks.kills_of(&series.container) } else { Vec::new() };
     let dots = path::dots(kills.iter().map(|at| (axis.x(*at), 5.0)));
     let lines = html! {
@@ -99,7 +100,7 @@ fn amounts(drawn: &Drawn<'_>, grid: &str) -> Markup {
             path.used d=(ribbon(&series.lowest, &series.highest, axis, &scale)) {}
         }
         path.mark d=(vertical(&marks.changes, axis, scale.height)) {}
-        @if !requested.is_empty() { path.l.lim d=(draw(&requested)) {} }
+        @if requested.iter().any(|(_, it)| it.is_some()) { path.l.lim d=(draw(&requested)) {} }
         path.l.value d=(draw(&series.highest)) {}
         @if !series.uncapped.is_empty() { path.l.uncapped d=(draw(&series.uncapped)) {} }
         path.l.target d=(draw(&series.target)) {}
@@ -139,8 +140,9 @@ fn caption(
         @if let Some((most, uncapped)) = last(&series.uncapped) {
             span.k.uncapped { "uncapped target " (uncapped) (above(most)) }
         }
-        @if let Some(request) = series.request {
-            span.k.lim { "request " (label(request)) (above(request)) }
+        @if let Some((request, text)) = last(&series.request) {
+            @let of = if series.request.len() > 1 { "request of new pods" } else { "request" };
+            span.k.lim { (of) " " (text) (above(request)) }
         }
         @if !series.model.is_empty() { span.k.model { "target of the model" } }
         @if has_kills { span.k.bad { "OOM kill" } }
@@ -174,7 +176,7 @@ fn top(series: &Series) -> f64 {
     let more = [
         last.filter(is_near),
         Some(largest([&series.uncapped])).filter(is_near),
-        series.request.filter(is_near),
+        Some(largest([&series.request])).filter(is_near),
     ];
     let top = more.into_iter().flatten().fold(near, f64::max);
     let upper = largest([&series.upper]);

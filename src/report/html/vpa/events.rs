@@ -7,7 +7,9 @@ use std::sync::Arc;
 use super::{VpaTimeline, container_of};
 use crate::model::time::Time;
 use crate::model::vpa::{ClusterChange, ObjectName, Objects, Script};
+use crate::report::counted;
 use crate::report::html::actions::{Entry, Lasts};
+use crate::run::PodChange;
 use crate::scenario::resolved::PodSet;
 use crate::scenario::vpa::{VpaAction, VpaEvent, VpaScenario};
 
@@ -48,7 +50,7 @@ pub(super) fn marks(timeline: &VpaTimeline<'_>) -> Marks {
         Some(script) => script_kills(script),
         None => scenario.timeline.iter().filter_map(|event| kill(event, scenario)).collect(),
     };
-    Marks { changes, kills, divergence: timeline.run.divergence.map(|it| it.at) }
+    Marks { changes, kills, divergence: timeline.run.divergence.as_ref().map(|it| it.at) }
 }
 
 fn kill(event: &VpaEvent, scenario: &VpaScenario) -> Option<Kill> {
@@ -105,7 +107,10 @@ pub(super) fn of(timeline: &VpaTimeline<'_>) -> Vec<Entry> {
             };
             Some(Entry { at: event.at, lasts, text, class: class(&event.action) })
         });
-        return entries.collect();
+        let changes = timeline.run.pod_changes.as_deref().unwrap_or_default();
+        let mut entries: Vec<Entry> = entries.chain(pod_changes(changes)).collect();
+        entries.sort_by_key(|entry| entry.at);
+        return entries;
     };
     let entries = script_changes(script).filter_map(|(at, change)| {
         let (text, class) = script_text(change, timeline.vpa)?;
@@ -119,6 +124,22 @@ pub(super) fn of(timeline: &VpaTimeline<'_>) -> Vec<Entry> {
     let mut entries: Vec<Entry> = entries.chain(kills).collect();
     entries.sort_by_key(|entry| entry.at);
     entries
+}
+
+/// What the VPA does with pods: one event for each time.
+fn pod_changes(changes: &[PodChange]) -> impl Iterator<Item = Entry> {
+    changes.chunk_by(|a, b| a.at == b.at).filter_map(|at_once| {
+        let texts = at_once.chunk_by(|a, b| a.kind == b.kind).filter_map(|same| {
+            let pods = match same {
+                [one] => one.pod.to_string(),
+                [one, other] => format!("{}, {}", one.pod, other.pod),
+                more => counted(more.len(), "pod"),
+            };
+            Some(format!("{} {pods}", same.first()?.kind.name()))
+        });
+        let text = texts.collect::<Vec<_>>().join("; ");
+        Some(Entry { at: at_once.first()?.at, lasts: Lasts::Instant, text, class: PODS })
+    })
 }
 
 fn class(action: &VpaAction) -> &'static str {

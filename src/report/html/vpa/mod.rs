@@ -19,13 +19,16 @@ use self::series::Series;
 use super::lane::selectable;
 use super::ticks::{Templates, panel_of};
 use crate::compare::Divergence;
-use crate::model::rules::VpaRelease;
+use crate::model::rules::{Release, VpaRelease};
 use crate::model::time::Time;
 use crate::model::vpa::{ObjectName, Snapshot};
 use crate::report::counted;
 use crate::report::scale::TimeAxis;
 use crate::run::recommender::{ChartedRun, FreeRecommenderRun, charted_recommender_run};
-use crate::run::{Outcome, Verdict};
+use crate::run::{
+    FreeRun, Outcome, PodChange, Verdict, divergence_of_recommender, explained_free_run,
+};
+use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
 
 /// How much of a long run a page shows. Pages with many scenarios show less of each.
@@ -60,9 +63,11 @@ pub(super) struct VpaRun<'a> {
     snapshots: &'a [Snapshot],
     /// The model alone.
     model: ChartedRun,
+    /// What the VPA does with the pods of an HPA, as the model predicts it; `None` without an HPA.
+    pod_changes: Option<Vec<PodChange>>,
     /// The indices of the runs whose derivations are kept.
     kept: Vec<usize>,
-    divergence: Option<&'a Divergence>,
+    divergence: Option<Divergence>,
     /// The name of the engine.
     engine: &'a str,
     detail: Detail,
@@ -72,13 +77,33 @@ impl<'a> VpaRun<'a> {
     /// The run of an engine; `None` if the outcome has no run of the recommender.
     pub(super) fn of_outcome(outcome: &'a Outcome, detail: Detail) -> Option<VpaRun<'a>> {
         let run = outcome.recommender.as_deref()?;
-        let release = outcome.release.parse::<VpaRelease>().ok()?;
         let divergence = match &outcome.verdict {
             Verdict::Diverges(divergence) => Some(divergence),
             _ => None,
         };
+        let (model, divergence) = match &outcome.scenario {
+            Some(scenario) => {
+                let model = Model::BesideHpa { scenario, release: outcome.release.parse().ok()? };
+                (model, divergence.and_then(divergence_of_recommender))
+            }
+            None => (Model::Alone(outcome.release.parse().ok()?), divergence.cloned()),
+        };
         let observed = Observed { scenario: &run.scenario, snapshots: &run.snapshots, divergence };
-        observed.run(release, &outcome.engine, detail)
+        observed.run(model, &outcome.engine, detail)
+    }
+
+    /// The VPA of a run of the model with an HPA; `None` without a VPA, or if the recommender does
+    /// not run.
+    pub(super) fn beside_hpa(
+        scenario: &Arc<Scenario>,
+        free: &'a FreeRun,
+        detail: Detail,
+    ) -> Option<VpaRun<'a>> {
+        let vpa = free.vpa.as_deref()?;
+        let release = free.trace.release.parse().ok()?;
+        let snapshots = vpa.snapshots();
+        let observed = Observed { scenario: &vpa.scenario, snapshots, divergence: None };
+        observed.run(Model::BesideHpa { scenario, release }, &free.trace.engine, detail)
     }
 
     /// A run of the model alone; `None` if the recommender does not run.
@@ -89,12 +114,15 @@ impl<'a> VpaRun<'a> {
         detail: Detail,
     ) -> Option<VpaRun<'a>> {
         let observed = Observed { scenario, snapshots: &run.snapshots, divergence: None };
-        observed.run(release, crate::run::recommender::MODEL, detail)
+        observed.run(Model::Alone(release), crate::run::recommender::MODEL, detail)
     }
 
     /// The number of runs, for the facts of a scenario.
     pub(super) fn figures(&self) -> String {
-        format!(" · {}", counted(self.snapshots.len(), "tick"))
+        match self.pod_changes {
+            Some(_) => format!(" · {} of the recommender", counted(self.snapshots.len(), "run")),
+            None => format!(" · {}", counted(self.snapshots.len(), "tick")),
+        }
     }
 
     /// The timeline of each VPA, in the order of the scenario.
@@ -121,30 +149,40 @@ impl<'a> VpaRun<'a> {
     /// The charts of each VPA, and the panels for their ticks.
     pub(super) fn html(&self, templates: &mut Templates) -> Markup {
         let timelines = self.timelines();
+        let is_named = timelines.len() > 1 || self.pod_changes.is_some();
         html! {
             @for timeline in &timelines {
-                @if timelines.len() > 1 { h2 { "VPA " (timeline.vpa.name) } }
+                @if is_named { h2 { "VPA " (timeline.vpa.name) } }
                 (timeline.html(templates))
             }
         }
     }
 }
 
-/// The largest number of runs all of which have derivations on every page.
+/// The largest number of runs all of which have derivations on every page. Beside an HPA, pages of
+/// many scenarios have fewer.
 const SHORT: usize = 60;
 
 /// The smallest number of derivations of a longer run.
 const FEWEST: usize = 8;
 
+/// The run of the model from which usage and derivations come.
+enum Model<'a> {
+    /// The recommender alone.
+    Alone(VpaRelease),
+    /// The recommender and the HPA controller of a release.
+    BesideHpa { scenario: &'a Arc<Scenario>, release: Release },
+}
+
 /// What is drawn.
 struct Observed<'a> {
     scenario: &'a VpaScenario,
     snapshots: &'a [Snapshot],
-    divergence: Option<&'a Divergence>,
+    divergence: Option<Divergence>,
 }
 
 impl<'a> Observed<'a> {
-    fn run(self, release: VpaRelease, engine: &'a str, detail: Detail) -> Option<VpaRun<'a>> {
+    fn run(self, model: Model<'_>, engine: &'a str, detail: Detail) -> Option<VpaRun<'a>> {
         let Observed { scenario, snapshots, divergence } = self;
         let containers = |snapshot: &Snapshot| -> usize {
             let statuses = snapshot.statuses.values();
@@ -152,13 +190,19 @@ impl<'a> Observed<'a> {
             recommended.map(|it| it.container_recommendations.len()).sum()
         };
         let amounts = snapshots.iter().map(containers).max()?.max(1) * AMOUNTS;
-        let is_short = snapshots.len() <= SHORT;
-        let divergent = divergence.map(|divergence| divergence.tick.saturating_sub(1));
+        let is_short = snapshots.len() <= SHORT && matches!(model, Model::Alone(_));
+        let divergent = divergence.as_ref().map(|it| it.tick.saturating_sub(1));
         let most = (detail.amounts / amounts).max(FEWEST);
         let kept = ticks::kept(snapshots, if is_short { SHORT } else { most }, divergent);
-        let model =
-            charted_recommender_run(scenario, release, &|index| kept.binary_search(&index).is_ok());
-        Some(VpaRun { scenario, snapshots, model, kept, divergence, engine, detail })
+        let is_kept = |index: usize| kept.binary_search(&index).is_ok();
+        let (model, pod_changes) = match model {
+            Model::Alone(release) => (charted_recommender_run(scenario, release, &is_kept), None),
+            Model::BesideHpa { scenario, release } => {
+                let vpa = explained_free_run(scenario, release, &is_kept).vpa?;
+                (vpa.charted, Some(vpa.pod_changes))
+            }
+        };
+        Some(VpaRun { scenario, snapshots, model, pod_changes, kept, divergence, engine, detail })
     }
 }
 
@@ -183,9 +227,10 @@ impl VpaTimeline<'_> {
     }
 
     fn html(&self, templates: &mut Templates) -> Markup {
-        let diverges_at = self.run.divergence.map(|divergence| self.axis().percent(divergence.at));
+        let divergence = self.run.divergence.as_ref();
+        let diverges_at = divergence.map(|it| self.axis().percent(it.at));
         let panel = panel_of(ticks::of(self), templates);
-        selectable(&self.vpa.name, chart::all(self), diverges_at, panel)
+        selectable("vpa", &self.vpa.name, chart::all(self), diverges_at, panel)
     }
 }
 

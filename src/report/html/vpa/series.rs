@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::VpaTimeline;
+use super::{VpaRun, VpaTimeline};
 use crate::model::quantity::Quantity;
 use crate::model::time::Time;
 use crate::model::vpa::{ContainerRecommendation, Resource, Snapshot};
@@ -31,8 +31,9 @@ pub(super) struct Series {
     pub(super) uncapped: Vec<Value>,
     /// The target of the model where the recommender has another one. Empty if they agree.
     pub(super) model: Vec<Value>,
-    /// The request of the pods, if any.
-    pub(super) request: Option<f64>,
+    /// The request of new pods; with an HPA, that of pods whose requests the VPA changes as well.
+    /// Empty without a request.
+    pub(super) request: Vec<Value>,
 }
 
 /// The series of a VPA, by container; cpu first.
@@ -109,9 +110,7 @@ fn one(timeline: &VpaTimeline<'_>, container: Arc<str>, resource: Resource) -> S
     let (lowest, highest) = (usage(|usage| usage.lowest), usage(|usage| usage.highest));
     let has_range = lowest != highest;
     let (lowest, highest) = (thinned(lowest, Keep::Least), thinned(highest, Keep::Most));
-    let containers = &run.scenario.workload.containers;
-    let request = containers.iter().find(|it| it.name == container);
-    let request = request.and_then(|it| it.requests.get(resource.name())).map(milli);
+    let request = requests(run, &container, resource);
     Series {
         has_range,
         lowest,
@@ -125,6 +124,25 @@ fn one(timeline: &VpaTimeline<'_>, container: Arc<str>, resource: Resource) -> S
         container,
         resource,
     }
+}
+
+/// The request of a container: as written, and then of the last pod with a request by the VPA.
+fn requests(run: &VpaRun<'_>, container: &Arc<str>, resource: Resource) -> Vec<Value> {
+    let mut written = run.scenario.workload.containers.iter().filter(|it| it.name == *container);
+    let written = written.find_map(|it| it.requests.get(resource.name()));
+    let changes = run.pod_changes.iter().flatten().filter_map(|change| {
+        let of_container = change.requests.iter().find(|(name, _)| name == container);
+        Some((change.at, of_container?.1.get(resource.name())?))
+    });
+    let first = written.map(|amount| (Time::ZERO, amount));
+    let mut requests: Vec<Value> = Vec::new();
+    for (at, amount) in first.into_iter().chain(changes) {
+        let amount = Some(milli(amount));
+        if requests.last().is_none_or(|(_, last)| *last != amount) {
+            requests.push((at, amount));
+        }
+    }
+    requests
 }
 
 /// Which of several values of a column is kept.

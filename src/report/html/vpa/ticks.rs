@@ -64,13 +64,13 @@ pub(super) fn of(timeline: &VpaTimeline<'_>) -> PanelTicks {
     let status = |index: usize| {
         run.snapshots.get(index).and_then(|it| it.statuses.get(timeline.vpa)).unwrap_or(&none)
     };
-    let divergent = run.divergence.map(|divergence| divergence.tick.saturating_sub(1));
+    let divergent = run.divergence.as_ref().map(|it| it.tick.saturating_sub(1));
     let ticks = run.kept.iter().map(|index| {
         let (index, now) = (*index, status(*index));
         let before = index.checked_sub(1).map_or(&none, status);
         let kind = match divergent {
             Some(divergent) if index == divergent => TickKind::Divergent,
-            Some(divergent) if index > divergent => TickKind::Poisoned,
+            Some(divergent) if index > divergent => TickKind::Later,
             _ if targets(before) != targets(now) => TickKind::Change,
             _ => TickKind::Other,
         };
@@ -135,7 +135,8 @@ fn writes(
     now: &VpaStatus,
     kind: TickKind,
 ) -> Vec<String> {
-    let divergence = timeline.run.divergence.filter(|_| kind == TickKind::Divergent);
+    let divergence = timeline.run.divergence.as_ref();
+    let divergence = divergence.filter(|_| kind == TickKind::Divergent);
     let fields = divergence.map_or(&[][..], |divergence| &divergence.fields).iter();
     let differences = fields.map(|it| {
         let engine = timeline.run.engine;

@@ -261,7 +261,7 @@ fn name_and_namespace(at: At<'_>, problems: &mut Problems) {
     };
     match text("name") {
         None => {
-            let hint = "for instance `metadata: {name: web}`";
+            let hint = "for example `metadata: {name: web}`";
             problems.hint(metadata, "missing field `metadata.name`", hint);
         }
         Some(name) => {
@@ -284,7 +284,7 @@ fn check_spec(spec: &VpaObjectSpec, at: At<'_>, gate: bool, problems: &mut Probl
     match &spec.target_ref {
         None => {
             let hint =
-                "for instance `targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}`";
+                "for example `targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}`";
             problems.hint(at, "missing field `targetRef`", hint);
         }
         Some(reference) => {

@@ -210,7 +210,7 @@ fn start(settings: &RecommenderSettings, at: At<'_>, problems: &mut Problems) ->
         Ok(timestamp) if timestamp.subsec_nanosecond() == 0 => GoTime::from_timestamp(timestamp),
         _ => {
             let what = format!("expected a date and time in whole seconds, found {text}");
-            problems.hint(at, what, "for instance 2024-03-01T12:00:00Z");
+            problems.hint(at, what, "for example 2024-03-01T12:00:00Z");
             GoTime::from_unix(0)
         }
     }
