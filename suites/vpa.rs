@@ -20,7 +20,7 @@ use kube_lockstep::engine::recorded::{FOLDER, Traces};
 use kube_lockstep::engine::upstream::build::{self, Artifact};
 use kube_lockstep::engine::upstream::recommender::{self, RecommenderHost};
 use kube_lockstep::fuzz::recommender::{script, shrink};
-use kube_lockstep::model::rules::{OldestOom, Release, VpaRelease, VpaRules};
+use kube_lockstep::model::rules::{OldestOom, VpaRelease, VpaRules};
 use kube_lockstep::model::time::Time;
 use kube_lockstep::model::vpa::{LogLine, Script, Session, Stepped, Write};
 use kube_lockstep::run::recommender::predicted;
@@ -47,13 +47,13 @@ const AHEAD: usize = 16;
 fn main() -> ExitCode {
     let mut suite = Suite::new("vpa");
     suite.test("a_script_depends_only_on_seed_and_index", || {
-        assert_eq!(script(7, 3, 50), script(7, 3, 50));
-        assert_ne!(script(7, 3, 50).steps, script(7, 4, 50).steps);
+        assert_eq!(newest(7, 3, 50), newest(7, 3, 50));
+        assert_ne!(newest(7, 3, 50).steps, newest(7, 4, 50).steps);
         Ok(())
     });
     suite.test("a_saved_script_is_read_as_the_same_script", || {
         for index in 0..4 {
-            let script = script(3, index, 30);
+            let script = newest(3, index, 30);
             let text = script_to_yaml(&script, "It is read again.", "schema.json")?;
             let read = parse_any("saved.yaml", &text, &|_| Err("no files".to_owned()));
             let AnyScenario::Vpa(scenario) = read.map_err(|error| error.to_string())? else {
@@ -74,7 +74,7 @@ fn main() -> ExitCode {
         finds(&|script| script.start.flags.oom_min_bump_up_bytes += 1e8)
     });
     add_fixtures(&mut suite);
-    for release in VpaRelease::supported() {
+    for release in live_releases() {
         let program = suite.require(&format!("the recommender of {release}"), || {
             recommender::ensure(release, &CancellationToken::new(), &mut |_, _| {})
         });
@@ -86,6 +86,19 @@ fn main() -> ExitCode {
         suite.test_with(&program, name, move |program| rejects_other_rules(&program, release));
     }
     suite.run()
+}
+
+/// The releases with tests on the real recommender: those in `KUBE_LOCKSTEP_RELEASES`, which can be
+/// `all`. By default the two newest and the oldest: to build a recommender takes minutes.
+fn live_releases() -> Vec<VpaRelease> {
+    let named = std::env::var("KUBE_LOCKSTEP_RELEASES").ok();
+    let newest: Vec<VpaRelease> = VpaRelease::supported().rev().take(2).collect();
+    let is_tested = |release: &VpaRelease| match named.as_deref() {
+        None => *release == VpaRelease::OLDEST || newest.contains(release),
+        Some("all") => true,
+        Some(named) => named.split(',').any(|it| it.trim() == release.to_string()),
+    };
+    VpaRelease::supported().filter(is_tested).collect()
 }
 
 /// The tests of fixtures: against recorded traces, and against the real recommender. `ci/record`
@@ -114,11 +127,7 @@ fn add_fixtures(suite: &mut Suite) {
         }
         Ok(())
     });
-    let named = std::env::var("KUBE_LOCKSTEP_RELEASES").unwrap_or_else(|_| "all".to_owned());
-    let is_named = |release: &VpaRelease| {
-        named == "all" || named.split(',').any(|it| it.trim() == release.to_string())
-    };
-    for release in VpaRelease::supported().filter(is_named) {
+    for release in live_releases() {
         let program = suite.require(&format!("the recommender of {release}"), || {
             recommender::ensure(release, &CancellationToken::new(), &mut |_, _| {})
         });
@@ -150,7 +159,7 @@ fn conforms(
     support::still_disagrees(&outcome, &known)?;
     match &outcome.verdict {
         Verdict::Conforms if outcome.ticks > 0 => Ok(outcome),
-        Verdict::Skipped { .. } if !scenario.releases.contains(release) => Ok(outcome),
+        Verdict::Skipped { .. } if scenario.unsupported_on(release).is_some() => Ok(outcome),
         verdict => Err(format!("{release}: {verdict:#?}\nunmet: {:#?}", outcome.unmet).into()),
     }
 }
@@ -162,11 +171,10 @@ fn live(path: &Path, program: PathBuf, release: VpaRelease) -> Result<(), Failed
     let known = support::known();
     let outcome = run_recommender(&scenario, &mut *source.make(), &source.name(), release, &known);
     if !matches!(outcome.verdict, Verdict::Inconclusive { .. }) {
-        let key = Release { minor: release.minor };
-        let version = build::version(Artifact::Recommender, key).ok_or("no such release")?;
+        let version = build::version(Artifact::Recommender, release).ok_or("no such release")?;
         let build = Build {
             version: version.parse()?,
-            sources: build::sources_hash(Artifact::Recommender, key),
+            sources: build::sources_hash(Artifact::Recommender, release),
         };
         let trace = outcome.recommender.as_ref().map(|run| &run.trace);
         let folder = support::repository().join(FOLDER);
@@ -344,7 +352,7 @@ fn finds(fault: &dyn Fn(&mut Script)) -> Result<(), Failed> {
         let found = play(script, rules, &mut faulty, &mut Speed::default());
         found.is_ok_and(|found| found.is_some())
     };
-    let scripts = (0..40).map(|index| script(1, index, 100));
+    let scripts = (0..40).map(|index| newest(1, index, 100));
     let failing = scripts.into_iter().find(|script| fails(script)).ok_or("no script finds it")?;
     let size = |script: &Script| {
         script.steps.iter().map(|step| step.changes.len()).sum::<usize>() + script.flags.len()
@@ -356,14 +364,19 @@ fn finds(fault: &dyn Fn(&mut Script)) -> Result<(), Failed> {
     Ok(())
 }
 
+/// A script for the newest release.
+fn newest(seed: u64, index: u64, runs: usize) -> Script {
+    script(seed, index, runs, VpaRelease::NEWEST)
+}
+
 /// The scripts of a test.
-fn scripts() -> impl Iterator<Item = Script> {
+fn scripts(release: VpaRelease) -> impl Iterator<Item = Script> {
     let runs = setting("KUBE_LOCKSTEP_VPA_RUNS").map_or(RUNS, |runs| runs as usize);
     let seed = setting("KUBE_LOCKSTEP_VPA_SEED").unwrap_or(1);
     let only = setting("KUBE_LOCKSTEP_VPA_SCRIPT");
     let count = runs.div_ceil(RUNS_OF_A_SCRIPT) as u64;
     let indexes = only.map_or(0..count, |index| index..index + 1);
-    indexes.map(move |index| script(seed, index, RUNS_OF_A_SCRIPT))
+    indexes.map(move |index| script(seed, index, RUNS_OF_A_SCRIPT, release))
 }
 
 /// The model predicts every run of the real recommender.
@@ -371,7 +384,7 @@ fn agrees(program: &Path, release: VpaRelease) -> Result<(), Failed> {
     let rules = VpaRules::of(release);
     let mut host = Upstream(RecommenderHost::start(program, release)?);
     let mut speed = Speed::default();
-    for script in scripts() {
+    for script in scripts(release) {
         let found = play(&script, rules, &mut host, &mut speed);
         let found = found.map_err(|error| format!("{}: {:?}", script.name, error.message()))?;
         let Some((at, differences)) = found else { continue };
@@ -405,18 +418,22 @@ fn agrees(program: &Path, release: VpaRelease) -> Result<(), Failed> {
 /// The comparison notices each difference between releases: with the rules of another release, the
 /// model disagrees.
 fn rejects_other_rules(program: &Path, release: VpaRelease) -> Result<(), Failed> {
-    let (newest, oldest) = (VpaRules::of(VpaRelease::NEWEST), VpaRules::of(VpaRelease::OLDEST));
     let own = VpaRules::of(release);
-    let other = if own.oldest_oom == OldestOom::WindowEnd { newest } else { oldest };
+    let other = match own.oldest_oom {
+        OldestOom::WindowEnd => VpaRules::of(VpaRelease::NEWEST),
+        OldestOom::LastMemorySample => VpaRules::of(VpaRelease::OLDEST),
+    };
     let wrong = [
         ("oldest_oom", VpaRules { oldest_oom: other.oldest_oom, ..own }),
         ("removed_pods", VpaRules { removed_pods: other.removed_pods, ..own }),
+        ("oom_updates", VpaRules { oom_updates: other.oom_updates, ..own }),
     ];
+    let wrong = wrong.into_iter().filter(|(_, rules)| *rules != own);
     let mut host = Upstream(RecommenderHost::start(program, release)?);
     for (name, rules) in wrong {
         let mut found = false;
         for index in 0..60 {
-            let script = script(1, index, 100);
+            let script = script(1, index, 100, release);
             if play(&script, rules, &mut host, &mut Speed::default())?.is_some() {
                 found = true;
                 break;
@@ -452,7 +469,7 @@ fn is_undetermined(script: &Script, rules: VpaRules) -> bool {
 fn is_random(program: &Path, release: VpaRelease) -> Result<(), Failed> {
     let rules = VpaRules::of(release);
     let mut host = Upstream(RecommenderHost::start(program, release)?);
-    let scripts = (0..300).map(|index| script(12, index, RUNS_OF_A_SCRIPT));
+    let scripts = (0..300).map(|index| script(12, index, RUNS_OF_A_SCRIPT, release));
     for script in scripts.filter(|script| is_undetermined(script, rules)) {
         let first = answers(&script, &mut host)?;
         for _ in 0..10 {

@@ -123,6 +123,15 @@ pub(super) struct ReleaseOrCheckoutArgs {
 }
 
 impl ReleaseOrCheckoutArgs {
+    /// The release of the recommender. With a checkout of the Vertical Pod Autoscaler, it is the
+    /// release whose rules the model follows.
+    pub(super) fn vpa_release(&self, checkout: Option<&Checkout>) -> Result<VpaRelease, Failure> {
+        match (checkout, self.release) {
+            (Some(checkout), None) => vpa_rules(checkout),
+            (_, release) => of_vpa(release),
+        }
+    }
+
     pub(super) fn release(&self, checkout: Option<&Checkout>) -> Result<Release, Failure> {
         let rules = || checkout.map_or(Release::NEWEST, |checkout| checkout.rules().0);
         Ok(of_hpa(self.release)?.unwrap_or_else(rules))
@@ -183,6 +192,23 @@ impl ReleaseArgs {
         self.releases.is_none()
     }
 
+    /// The releases of the recommender: with a checkout of the Vertical Pod Autoscaler, the release
+    /// whose rules the model follows.
+    pub(super) fn vpa_with(&self, checkout: Option<&Checkout>) -> Result<Vec<VpaRelease>, Failure> {
+        let Some(checkout) = checkout else { return Ok(self.vpa()) };
+        if self.are_default() {
+            return Ok(vec![vpa_rules(checkout)?]);
+        }
+        let releases = self.vpa();
+        if releases.len() != 1 || self.named().is_some() {
+            let what = "--upstream-path with a checkout of the Vertical Pod Autoscaler requires one \
+                        of its releases";
+            let hint = "name the release whose rules the model follows, such as vpa-1.8";
+            return Err(Failure::usage(what).hint(hint));
+        }
+        Ok(releases)
+    }
+
     pub(super) fn releases(&self, checkout: Option<&Checkout>) -> Result<Releases, Failure> {
         let rules = || checkout.map_or(Release::NEWEST, |checkout| checkout.rules().0);
         let releases = self.named().cloned().unwrap_or_else(|| Releases::only(rules()));
@@ -199,8 +225,9 @@ impl ReleaseArgs {
 /// A checkout instead of a release.
 #[derive(clap::Args, Debug)]
 pub(super) struct CheckoutArgs {
-    /// Run the controller of a local Kubernetes checkout. Go compiles the changes; --release
-    /// selects the rules that the model follows
+    /// Run the controller of a local Kubernetes checkout, or the recommender of a checkout of
+    /// kubernetes/autoscaler. Go compiles the changes; --release selects the rules that the model
+    /// follows
     #[arg(long, value_name = "DIR")]
     pub(super) upstream_path: Option<PathBuf>,
 }
@@ -224,6 +251,26 @@ impl CheckoutArgs {
         });
         open.map(Some)
     }
+}
+
+/// The rules of a checkout of the Vertical Pod Autoscaler.
+fn vpa_rules(checkout: &Checkout) -> Result<VpaRelease, Failure> {
+    if !checkout.is_release_known() {
+        let path = checkout.path.display();
+        let what = format!("--upstream-path {path}: the version of the checkout is not known");
+        return Err(Failure::usage(what).hint("name it with --release, such as vpa-1.8"));
+    }
+    Ok(checkout.vpa_rules().0)
+}
+
+/// Checks that a checkout can run scenarios of HPAs.
+pub(super) fn of_kubernetes(checkout: Option<&Checkout>) -> Result<(), Failure> {
+    let Some(checkout) = checkout.filter(|checkout| checkout.has_recommender()) else {
+        return Ok(());
+    };
+    let path = checkout.path.display();
+    let what = format!("--upstream-path {path}: it has no HPA controller");
+    Err(Failure::usage(what).hint("name a checkout of kubernetes/kubernetes"))
 }
 
 /// The shard of the run.

@@ -14,7 +14,7 @@ use super::output::{PreparationLog, columns, show, unless_closed};
 use super::reports::ReportFile;
 use super::run::parse_all;
 use crate::engine::recommender::RecommenderSource;
-use crate::model::rules::{Release, VpaRelease};
+use crate::model::rules::VpaRelease;
 use crate::report::change::Between;
 use crate::report::{change, html, json};
 use crate::run::Verdict;
@@ -112,8 +112,7 @@ fn behavior(
         return Err(NotCompared { why, is_unknown: false });
     }
     let unknown = |why: String| NotCompared { why, is_unknown: true };
-    let key = Release { minor: release.minor };
-    let recorded = fixtures.traces().find(&scenario.id, key).map_err(unknown)?;
+    let recorded = fixtures.traces().find(&scenario.id, release).map_err(unknown)?;
     if let Some(recording) = recorded.filter(|it| it.header.hash == scenario.hash) {
         return recording.recommender_trace().map_err(unknown);
     }

@@ -16,7 +16,7 @@ use super::fixtures::{Fixture, Fixtures};
 use super::prune::size;
 use crate::engine::upstream::build;
 use crate::engine::{EngineError, model, recorded, upstream};
-use crate::model::rules::{Release, VpaRelease};
+use crate::model::rules::{MinorVersion, Release, VpaRelease};
 use crate::report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 
 const HELP: &str = "\
@@ -277,7 +277,8 @@ fn loopback() -> Option<Check> {
 }
 
 /// An engine that is built from upstream's code.
-fn program(what: build::Artifact, name: &str, release: Release) -> Check {
+fn program(what: build::Artifact, name: &str, release: impl Into<MinorVersion>) -> Check {
+    let release = release.into();
     let builds = format!("`kube-lockstep run --engine {name} --release {release}`");
     let name = format!("{name} {release}");
     if !build::supports(what, release) {
@@ -308,8 +309,7 @@ fn program(what: build::Artifact, name: &str, release: Release) -> Check {
 
 /// The host of the VPA's recommender.
 fn recommender_engine(release: VpaRelease) -> Check {
-    let key = Release { minor: release.minor };
-    let mut check = program(build::Artifact::Recommender, upstream::NAME, key);
+    let mut check = program(build::Artifact::Recommender, upstream::NAME, release);
     // The numbers of releases of Kubernetes and of the VPA overlap.
     check.name = format!("{} {release}", upstream::NAME);
     let builds = format!("`kube-lockstep run --engine {} --release {release}`", upstream::NAME);

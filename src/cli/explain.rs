@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::args::{ReleaseOrCheckoutArgs, Source, of_vpa};
+use super::args::{ReleaseOrCheckoutArgs, Source, of_kubernetes, of_vpa};
 use super::exit;
 use super::failure::Failure;
 use super::fixtures::{AnyFixture, Fixtures};
@@ -84,6 +84,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         return explain_vpa_beside_hpa(args, &scenario, vpa);
     }
     let checkout = args.release.local.open(false, false)?;
+    of_kubernetes(checkout.as_ref())?;
     let release = args.release.release(checkout.as_ref())?;
     let run = free_run(&scenario, release);
     if let Some(hpa) = args.hpa_name()

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use tokio_util::sync::CancellationToken;
 
-use super::args::{Format, ReleaseOrCheckoutArgs, ShardArgs, program_and_engine, workers};
+use super::args::{
+    Format, ReleaseOrCheckoutArgs, ShardArgs, of_kubernetes, program_and_engine, workers,
+};
 use super::doctor::check_writable;
 use super::failure::Failure;
 use super::fixtures::Fixtures;
@@ -142,6 +144,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let areas = args.hpa_areas()?;
     let (other, program) = (args.engine == EngineName::Model, args.program.is_some());
     let checkout = args.release.local.open(other, program)?;
+    of_kubernetes(checkout.as_ref())?;
     let release = args.release.release(checkout.as_ref())?;
     let stop = CancellationToken::new();
     let jobs = workers(args.jobs);

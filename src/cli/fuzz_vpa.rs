@@ -5,13 +5,14 @@ use std::io;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::args::{Format, of_vpa, workers};
+use super::args::{Format, workers};
 use super::doctor::check_writable;
 use super::failure::Failure;
 use super::fuzz::{Args, INTERRUPTED, MOST_FINDINGS, Progress, not_saved, random_seed};
 use super::output::{PreparationLog, columns, show, unless_closed};
 use super::{exit, interrupt};
 use crate::engine::recommender::RecommenderSource;
+use crate::engine::upstream::checkout::Checkout;
 use crate::report::{self, counted, json};
 use crate::run::fuzzing::RunLimit;
 use crate::run::recommender_fuzzing::{
@@ -25,24 +26,26 @@ const SCHEMA: &str = "../schema/scenario.schema.json";
 
 /// Runs generated scripts on the recommender.
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
-    let release = of_vpa(args.release.release)?;
-    let unused = [
-        ("--program", args.program.is_some()),
-        ("--upstream-path", args.release.local.upstream_path.is_some()),
-    ];
-    if let Some((flag, _)) = unused.into_iter().find(|(_, given)| *given) {
-        let what = format!("{flag} does not apply to the recommender");
-        return Err(Failure::usage(what).hint(format!("leave out {flag}")).into());
+    if args.program.is_some() {
+        let what = "--program does not apply to the recommender";
+        return Err(Failure::usage(what).hint("leave out --program").into());
     }
+    let checkout = args.release.local.open(args.is_on_model(), false)?;
+    if let Some(checkout) = checkout.as_ref().filter(|checkout| !checkout.has_recommender()) {
+        let path = checkout.path.display();
+        let what = format!("--upstream-path {path}: it has no recommender");
+        return Err(Failure::usage(what).hint("name a checkout of kubernetes/autoscaler").into());
+    }
+    let release = args.release.vpa_release(checkout.as_ref())?;
     let stop = CancellationToken::new();
     let mut preparing = PreparationLog::default();
-    let source = match args.is_on_model() {
-        true => RecommenderSource::Model(release),
-        false => RecommenderSource::upstream(release, &stop, &mut |what, done| {
-            preparing.log(what, done);
-        })
-        .map_err(Failure::from)?,
+    let mut progress = |what: &str, done| preparing.log(what, done);
+    let source = match &checkout {
+        _ if args.is_on_model() => Ok(RecommenderSource::Model(release)),
+        None => RecommenderSource::upstream(release, &stop, &mut progress),
+        Some(checkout) => RecommenderSource::checkout(checkout, release, &stop, &mut progress),
     };
+    let source = source.map_err(Failure::from)?;
     let ticks = args.ticks.unwrap_or(100_000) as usize;
     let plan = RecommenderFuzzPlan {
         seed: args.seed.unwrap_or_else(random_seed),
@@ -82,7 +85,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
                 "index": finding.index, "times": finding.times, "fixture": path,
                 "steps": finding.script.steps.len(), "verdict": finding.outcome.verdict.name(),
             }}))?,
-            false => show(&text(finding, &path, seed))?,
+            false => show(&text(finding, &path, seed, checkout.as_ref()))?,
         }
     }
     print_summary(&summary, plan.seed, is_json)?;
@@ -98,7 +101,14 @@ fn line(value: &serde_json::Value) -> io::Result<()> {
     unless_closed(json::line(&mut io::stdout(), value))
 }
 
-fn text(finding: &RecommenderFinding, path: &str, seed: u64) -> String {
+fn text(
+    finding: &RecommenderFinding,
+    path: &str,
+    seed: u64,
+    checkout: Option<&Checkout>,
+) -> String {
+    let local = checkout.map(|checkout| format!(" --upstream-path {}", checkout.path.display()));
+    let local = local.unwrap_or_default();
     let setting = Setting { replay_args: Vec::new(), ..Setting::default() };
     let RecommenderFinding { index, times, script, outcome } = finding;
     let changes: usize = script.steps.iter().map(|step| step.changes.len()).sum();
@@ -110,7 +120,7 @@ fn text(finding: &RecommenderFinding, path: &str, seed: u64) -> String {
     let text: Vec<&str> = lines.collect();
     format!(
         "{}\n  shrunk to {} with {}; {} of this kind, the first one with index {index} of seed \
-         {seed}\n  saved as {path}\n  replay: kube-lockstep run {path} --release {}\n\n",
+         {seed}\n  saved as {path}\n  replay: kube-lockstep run {path} --release {}{local}\n\n",
         text.join("\n"),
         counted(script.steps.len(), "step"),
         counted(changes, "change"),

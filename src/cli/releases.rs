@@ -11,7 +11,7 @@ use super::fixtures::Fixtures;
 use super::output::{columns, show, unless_closed};
 use crate::engine::recorded::Recording;
 use crate::engine::upstream::build;
-use crate::model::rules::{CHANGES, Change, Release, VPA_CHANGES, VpaChange, VpaRelease};
+use crate::model::rules::{CHANGES, Change, MinorVersion, Release, VPA_CHANGES, VpaChange, VpaRelease};
 use crate::report::style::{DIM, STRONG, paint};
 use crate::report::{json, wrapped};
 use crate::trace::recommender;
@@ -111,11 +111,10 @@ struct VpaRow {
 
 impl VpaRow {
     fn of(release: VpaRelease, recordings: &[Vec<Recording>]) -> VpaRow {
-        let key = Release { minor: release.minor };
-        let recorded = recordings.iter().filter(|it| recorded_on(it, key).is_some());
+        let recorded = recordings.iter().filter(|it| recorded_on(it, release).is_some());
         VpaRow {
             release,
-            live: build::version(build::Artifact::Recommender, key),
+            live: build::version(build::Artifact::Recommender, release),
             recorded: recorded.count(),
             changes: VPA_CHANGES.iter().filter(|change| change.since == release).collect(),
         }
@@ -147,7 +146,11 @@ fn vpa_markdown(rows: &[VpaRow]) -> String {
     out
 }
 
-fn recorded_on(recordings: &[Recording], release: Release) -> Option<&Recording> {
+fn recorded_on(
+    recordings: &[Recording],
+    release: impl Into<MinorVersion>,
+) -> Option<&Recording> {
+    let release = release.into();
     recordings.iter().find(|recording| recording.header.build_of(release).is_some())
 }
 

@@ -24,6 +24,7 @@ use super::{exit, interrupt};
 use crate::engine::custom::{CommandError, Controller};
 use crate::engine::options::ExistingCluster;
 use crate::engine::registry::{ENGINES, EngineChoice};
+use crate::engine::upstream::checkout::Checkout;
 use crate::facade::text_file;
 use crate::model::time::Span;
 use crate::report::Report;
@@ -243,10 +244,15 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
             "running {origin}; to run the scenarios in this folder: kube-lockstep run ."
         );
     }
-    let scenarios = scenarios(args, engine, &fixtures)?;
-    let releases = args.releases.releases(checkout.as_ref())?;
+    let (of_vpa, of_hpa) = match &checkout {
+        Some(checkout) if checkout.has_recommender() => (Some(checkout), None),
+        other => (None, other.as_ref()),
+    };
+    let recommenders = args.releases.vpa_with(of_vpa)?;
+    let scenarios = scenarios(args, engine, &fixtures, checkout.as_ref())?;
+    let releases = args.releases.releases(of_hpa)?;
     let mut plan = Plan::new(scenarios.hpa, engine, releases);
-    plan.recommender = RecommenderPlan { scenarios: scenarios.vpa, releases: args.releases.vpa() };
+    plan.recommender = RecommenderPlan { scenarios: scenarios.vpa, releases: recommenders };
     plan.jobs = match args.jobs {
         None if engine.is_wall_clock() => plan.jobs,
         jobs => workers(jobs),
@@ -308,14 +314,20 @@ fn engine(args: &Args) -> Result<EngineChoice, Failure> {
 
 /// The selected scenarios that the engine and the releases can run. Scenarios of VPAs require the
 /// recommender's own releases, and virtual time.
-fn scenarios(args: &Args, engine: EngineChoice, fixtures: &Fixtures) -> Result<Parsed, Failure> {
+fn scenarios(
+    args: &Args,
+    engine: EngineChoice,
+    fixtures: &Fixtures,
+    checkout: Option<&Checkout>,
+) -> Result<Parsed, Failure> {
     let mut parsed = parse_all(&fixtures.select(&args.names)?)?;
-    let other = args.program.is_some() || args.local.upstream_path.is_some();
     let total = parsed.hpa.len() + parsed.vpa.len();
+    let has_recommender = checkout.map(Checkout::has_recommender);
+    let other = args.program.is_some() || has_recommender == Some(false);
     if engine.is_wall_clock() || other || args.releases.vpa().is_empty() {
         parsed.vpa.clear();
     }
-    if args.releases.are_only_vpa() {
+    if args.releases.are_only_vpa() || has_recommender == Some(true) {
         parsed.hpa.clear();
     }
     if total > 0 && parsed.hpa.is_empty() && parsed.vpa.is_empty() {

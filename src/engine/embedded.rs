@@ -24,7 +24,7 @@ pub use super::registry::EMBEDDED as NAME;
 
 /// The releases with a control plane, oldest first.
 pub fn supported() -> impl DoubleEndedIterator<Item = Release> {
-    build::supported(Artifact::ControlPlane)
+    build::supported(Artifact::ControlPlane).map(Release::from)
 }
 
 /// The program of a release; builds it if necessary.

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::model_recommender::ModelRecommender;
 use super::recorded::{RecordedRecommender, Traces};
 use super::upstream::build::Progress;
+use super::upstream::checkout::Checkout;
 use super::upstream::recommender::{RecommenderHost, ensure};
 use super::{EngineError, RecommenderEngine};
 use crate::model::rules::VpaRelease;
@@ -20,6 +21,9 @@ use crate::scenario::vpa::VpaScenario;
 pub enum RecommenderSource {
     /// The real recommender: the program that hosts it.
     Upstream(PathBuf, VpaRelease),
+    /// The recommender of a checkout: the program that hosts it, the name of the engine, and the
+    /// release whose rules the model follows.
+    Checkout(PathBuf, Arc<str>, VpaRelease),
     /// Its recorded runs.
     Recorded(Traces, VpaRelease),
     /// The model.
@@ -41,11 +45,26 @@ impl RecommenderSource {
         ensure(release, stop, progress).map(|program| RecommenderSource::Upstream(program, release))
     }
 
+    /// Builds the host of a checkout, which is compared with the rules of a release.
+    ///
+    /// # Errors
+    /// If there is no Go, or the build fails.
+    pub fn checkout(
+        checkout: &Checkout,
+        rules: VpaRelease,
+        stop: &CancellationToken,
+        progress: Progress<'_>,
+    ) -> Result<RecommenderSource, EngineError> {
+        let program = checkout.clone().with_release(rules).build(stop, progress)?;
+        Ok(RecommenderSource::Checkout(program, checkout.name().into(), rules))
+    }
+
     /// The engine's name in reports.
     #[must_use]
     pub fn name(&self) -> Arc<str> {
         match self {
             RecommenderSource::Upstream(..) => super::upstream::NAME.into(),
+            RecommenderSource::Checkout(_, name, _) => name.clone(),
             RecommenderSource::Recorded(..) => super::recorded::NAME.into(),
             RecommenderSource::Model(_) => super::model::NAME.into(),
             RecommenderSource::Broken(error) => error.engine().clone(),
@@ -58,6 +77,10 @@ impl RecommenderSource {
         match self {
             RecommenderSource::Upstream(program, release) => {
                 let host = RecommenderHost::start(program, *release);
+                Box::new(Upstream(host.map(Some)))
+            }
+            RecommenderSource::Checkout(program, name, rules) => {
+                let host = RecommenderHost::of_checkout(program, name.clone(), *rules);
                 Box::new(Upstream(host.map(Some)))
             }
             RecommenderSource::Recorded(traces, release) => {

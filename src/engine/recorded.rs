@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use include_dir::{Dir, include_dir};
 
 use super::{Engine, EngineError, RecommenderEngine, Session, Step};
-use crate::model::rules::{Release, VpaRelease};
+use crate::model::rules::{MinorVersion, Release, VpaRelease};
 use crate::model::time::Time;
 use crate::model::vpa::{
     ClusterChange, LogLine, Script, ScriptStep, Stepped as RecommenderStepped,
@@ -92,7 +92,7 @@ impl Recording {
     /// Its path below the folder of recorded traces: `tolerance/upper-edge/v1.37.trace`.
     #[must_use]
     pub fn path(&self) -> String {
-        let newest = self.header.newest().map_or(Release::NEWEST, |newest| newest.release);
+        let newest = self.header.newest().map_or(Release::NEWEST.into(), |newest| newest.release);
         format!("{}/v{newest}.{EXTENSION}", self.header.scenario)
     }
 }
@@ -102,7 +102,12 @@ impl Traces {
     ///
     /// # Errors
     /// If the traces of the scenario can't be read.
-    pub fn find(&self, id: &str, release: Release) -> Result<Option<Recording>, String> {
+    pub fn find(
+        &self,
+        id: &str,
+        release: impl Into<MinorVersion>,
+    ) -> Result<Option<Recording>, String> {
+        let release = release.into();
         let mut recordings = self.read(id)?.into_iter();
         Ok(recordings.find(|recording| recording.header.build_of(release).is_some()))
     }
@@ -116,7 +121,7 @@ impl Traces {
         &self,
         id: &str,
         hash: &str,
-        release: Release,
+        release: impl Into<MinorVersion>,
         name: &str,
     ) -> Result<Recording, EngineError> {
         let Some(recording) = self.find(id, release).map_err(broken)? else {
@@ -353,8 +358,8 @@ impl RecordedRecommender {
 
     /// The release in the headers of traces. What a recommender does beside an HPA controller
     /// depends on the release of the latter.
-    fn key(&self) -> Release {
-        self.hpa.unwrap_or(Release { minor: self.release.minor })
+    fn key(&self) -> MinorVersion {
+        self.hpa.map_or_else(|| self.release.into(), MinorVersion::from)
     }
 
     /// The errors of the next start of the recommender.

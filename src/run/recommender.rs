@@ -216,7 +216,8 @@ pub(super) fn names(session: &Session) -> Vec<ObjectName> {
 
 pub(super) fn undetermined(at: Time) -> String {
     format!(
-        "the result of the run at {at} is random upstream: histograms of pods with different \
-         labels and different reference times are merged in a random order"
+        "the result of the run at {at} is random upstream: it depends on the order in which \
+         histograms of pods with different labels are merged or, up to vpa-0.11, on that of the \
+         containers"
     )
 }

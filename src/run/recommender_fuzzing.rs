@@ -86,7 +86,7 @@ pub fn fuzz_recommender(
             return None;
         }
         let index = plan.shard.nth(number) as u64;
-        let outcome = play(plan, engine, script(plan.seed, index, RUNS));
+        let outcome = play(plan, engine, script(plan.seed, index, RUNS, plan.release));
         Some((index, outcome))
     };
     let wanted = match plan.limit {
@@ -154,7 +154,7 @@ fn shrunk(
     kind_of_failure: &str,
     outcome: Outcome,
 ) -> (Script, Outcome) {
-    let first = script(plan.seed, index, RUNS);
+    let first = script(plan.seed, index, RUNS, plan.release);
     if !matches!(outcome.verdict, Verdict::Diverges(_)) || plan.stop.is_cancelled() {
         return (first, outcome);
     }

@@ -47,6 +47,17 @@ fn choose(
     let release = part.release;
     let recorded = || RecommenderSource::Recorded(plan.traces.clone(), release);
     let mut progress = |what: &str, fraction| record.preparing(what.to_owned(), fraction);
+    if let Some(checkout) = &plan.checkout {
+        let (rules, why) = checkout.vpa_rules();
+        let note = match rules == release {
+            true => format!("the model follows the rules of {rules}, {why}"),
+            false => {
+                format!("the model follows the rules of {release}, as requested, not of {rules}")
+            }
+        };
+        let source = RecommenderSource::checkout(checkout, release, &plan.stop, &mut progress)?;
+        return Ok((source, Some(note)));
+    }
     let upstream = match plan.engine {
         EngineChoice::Model => return Ok((RecommenderSource::Model(release), None)),
         EngineChoice::Recorded => return Ok((recorded(), None)),

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::model::as_text;
-use crate::model::rules::{Release, Releases};
+use crate::model::rules::{MinorVersion, Releases};
 
 /// The first line.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -28,14 +28,15 @@ pub struct Header {
 impl Header {
     /// The build of a release, if the trace was recorded on it.
     #[must_use]
-    pub fn build_of(&self, release: Release) -> Option<&Build> {
+    pub fn build_of(&self, release: impl Into<MinorVersion>) -> Option<&Build> {
+        let release = release.into();
         self.builds.iter().find(|build| build.version.release == release)
     }
 
-    /// The releases on which the trace was recorded.
+    /// The releases of Kubernetes on which the trace was recorded.
     #[must_use]
     pub fn releases(&self) -> Releases {
-        self.builds.iter().map(|build| build.version.release).collect()
+        self.builds.iter().map(|build| build.version.release.into()).collect()
     }
 
     /// The newest version with which the trace was recorded, if any.
@@ -49,7 +50,7 @@ impl Header {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Build {
-    /// The version of Kubernetes.
+    /// The version of Kubernetes, or of the Vertical Pod Autoscaler.
     #[serde(with = "as_text")]
     pub version: Version,
     /// The hash of the engine's sources, the versions of all modules included. It does not depend
@@ -57,11 +58,11 @@ pub struct Build {
     pub sources: String,
 }
 
-/// A patch release of Kubernetes: `v1.36.3`.
+/// A patch release of Kubernetes or of the Vertical Pod Autoscaler: `v1.36.3`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Version {
     /// `1.36` in `v1.36.3`.
-    pub release: Release,
+    pub release: MinorVersion,
     /// `3` in `v1.36.3`.
     pub patch: u32,
 }
@@ -75,10 +76,11 @@ impl fmt::Display for Version {
 impl FromStr for Version {
     type Err = String;
     fn from_str(text: &str) -> Result<Version, String> {
-        let release: Release = text.parse().map_err(|error| format!("{error}"))?;
-        let patch = text.strip_prefix(&format!("v{release}.")).and_then(|it| it.parse().ok());
-        let patch = patch.ok_or("expected a patch release such as v1.37.0")?;
-        Ok(Version { release, patch })
+        let parts = text.strip_prefix('v').and_then(|numbers| numbers.rsplit_once('.'));
+        let version = parts.and_then(|(release, patch)| {
+            Some(Version { release: release.parse().ok()?, patch: patch.parse().ok()? })
+        });
+        version.ok_or_else(|| "expected a patch release such as v1.37.0".to_owned())
     }
 }
 

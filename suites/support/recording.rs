@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use kube_lockstep::engine::recorded::{Recording, Traces};
-use kube_lockstep::model::rules::Release;
+use kube_lockstep::model::rules::MinorVersion;
 use kube_lockstep::scenario::Scenario;
 use kube_lockstep::scenario::vpa::VpaScenario;
 use kube_lockstep::trace::header::Build;
@@ -151,7 +151,7 @@ fn wanted(
     build: &Build,
     new: Option<Recording>,
 ) -> Result<Vec<Recording>, String> {
-    let mut builds: BTreeMap<Release, (&Build, &Recording)> = BTreeMap::new();
+    let mut builds: BTreeMap<MinorVersion, (&Build, &Recording)> = BTreeMap::new();
     for recording in present.iter().filter(|it| it.header.hash == scenario.hash) {
         let all = recording.header.builds.iter();
         builds.extend(all.map(|build| (build.version.release, (build, recording))));
@@ -186,7 +186,7 @@ fn recorded(trace: &Trace, build: &Build) -> Result<Recording, String> {
     if read == *trace { Ok(recording) } else { Err(format!("it is read as {read:#?}")) }
 }
 
-fn difference(present: &[Recording], wanted: &[Recording], release: Release) -> String {
+fn difference(present: &[Recording], wanted: &[Recording], release: MinorVersion) -> String {
     let on = |recordings: &[Recording]| {
         recordings.iter().find(|it| it.header.build_of(release).is_some()).cloned()
     };

@@ -21,7 +21,6 @@ import (
 	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender/input/history"
 	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender/input/oom"
 	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender/model"
-	controllerfetcher "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/target/controller_fetcher"
 	listersv1 "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/metrics/pkg/apis/metrics/v1beta1"
@@ -126,20 +125,25 @@ func (c *cluster) setPod(pod *corev1.Pod) error {
 }
 
 // vpaLister lists VPAs in the order of their names: the order of upstream's lister is random.
+// Upstream's lister watches one namespace if a flag names it.
 type vpaLister struct {
 	vpa_lister.VerticalPodAutoscalerLister
+	namespace string
 }
 
 func (l vpaLister) List(selector labels.Selector) ([]*vpa_types.VerticalPodAutoscaler, error) {
 	vpas, err := l.VerticalPodAutoscalerLister.List(selector)
+	vpas = slices.DeleteFunc(vpas, func(vpa *vpa_types.VerticalPodAutoscaler) bool {
+		return l.namespace != "" && vpa.Namespace != l.namespace
+	})
 	slices.SortFunc(vpas, func(a, b *vpa_types.VerticalPodAutoscaler) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
 	return vpas, err
 }
 
-func (c *cluster) vpaLister() vpa_lister.VerticalPodAutoscalerLister {
-	return vpaLister{vpa_lister.NewVerticalPodAutoscalerLister(c.vpas)}
+func (c *cluster) vpaLister(namespace string) vpa_lister.VerticalPodAutoscalerLister {
+	return vpaLister{vpa_lister.NewVerticalPodAutoscalerLister(c.vpas), namespace}
 }
 
 func (c *cluster) checkpointLister() vpa_lister.VerticalPodAutoscalerCheckpointLister {
@@ -225,6 +229,16 @@ func (c *checkpointClient) Patch(_ context.Context, name string, _ types.PatchTy
 	return checkpoint, c.store(checkpoint, value, nil)
 }
 
+// List lists the checkpoints of the namespace. Releases before 1.5 have no lister of checkpoints.
+func (c *checkpointClient) List(context.Context, metav1.ListOptions) (*vpa_types.VerticalPodAutoscalerCheckpointList, error) {
+	found, err := c.cluster.checkpointLister().VerticalPodAutoscalerCheckpoints(c.namespace).List(labels.Everything())
+	list := &vpa_types.VerticalPodAutoscalerCheckpointList{}
+	for _, checkpoint := range found {
+		list.Items = append(list.Items, *checkpoint)
+	}
+	return list, err
+}
+
 func (c *checkpointClient) Create(_ context.Context, checkpoint *vpa_types.VerticalPodAutoscalerCheckpoint, _ metav1.CreateOptions) (*vpa_types.VerticalPodAutoscalerCheckpoint, error) {
 	value, err := json.Marshal(checkpoint.Status)
 	if err != nil {
@@ -252,8 +266,8 @@ func (c *checkpointClient) Delete(_ context.Context, name string, _ metav1.Delet
 	return c.cluster.checkpoints.Delete(&vpa_types.VerticalPodAutoscalerCheckpoint{ObjectMeta: meta})
 }
 
-// Fetch returns the selector of a VPA's target.
-func (c *cluster) Fetch(_ context.Context, vpa *vpa_types.VerticalPodAutoscaler) (labels.Selector, error) {
+// selector returns the selector of a VPA's target.
+func (c *cluster) selector(vpa *vpa_types.VerticalPodAutoscaler) (labels.Selector, error) {
 	ref := vpa.Spec.TargetRef
 	if ref == nil {
 		return nil, errors.New("targetRef not defined")
@@ -265,8 +279,8 @@ func (c *cluster) Fetch(_ context.Context, vpa *vpa_types.VerticalPodAutoscaler)
 	return labels.Parse(found.Selector)
 }
 
-// FindTopMostWellKnownOrScalable returns the topmost controller above a target.
-func (c *cluster) FindTopMostWellKnownOrScalable(_ context.Context, key *controllerfetcher.ControllerKeyWithAPIVersion) (*controllerfetcher.ControllerKeyWithAPIVersion, error) {
+// topmost returns the topmost controller above a target.
+func (c *cluster) topmost(key *controllerKey) (*controllerKey, error) {
 	found := c.targets[targetKey{key.Namespace, key.ApiVersion, key.Kind, key.Name}]
 	switch {
 	case found == nil:
@@ -277,12 +291,9 @@ func (c *cluster) FindTopMostWellKnownOrScalable(_ context.Context, key *control
 		return key, nil
 	}
 	parent := found.Parent
-	return &controllerfetcher.ControllerKeyWithAPIVersion{
-		ControllerKey: controllerfetcher.ControllerKey{
-			Namespace: parent.Namespace, Kind: parent.Kind, Name: parent.Name,
-		},
-		ApiVersion: parent.APIVersion,
-	}, nil
+	above := &controllerKey{ApiVersion: parent.APIVersion}
+	above.Namespace, above.Kind, above.Name = parent.Namespace, parent.Kind, parent.Name
+	return above, nil
 }
 
 // List returns the response of the resource metrics API.

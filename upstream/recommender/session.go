@@ -1,19 +1,13 @@
 package recommender
 
 import (
-	"context"
 	"fmt"
-	"strings"
 	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender/checkpoint"
-	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender/config"
 	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender/input"
-	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender/input/metrics"
 	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender/input/oom"
-	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender/logic"
 	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender/model"
 	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender/routines"
 )
@@ -24,9 +18,9 @@ const gcInterval = time.Hour
 
 // session is one scenario: a cluster with a running recommender, in its own bubble.
 type session struct {
-	config  *config.RecommenderConfig
-	cluster *cluster
-	log     *recorder
+	settings *settings
+	cluster  *cluster
+	log      *recorder
 	// epoch is the time of the first start.
 	epoch time.Time
 	// due is the time of the next run.
@@ -45,7 +39,7 @@ func openSession(q *openRequest) (*session, error) {
 		return nil, fmt.Errorf("recommender-interval must be positive")
 	}
 	s := &session{
-		config: parsed, cluster: newCluster(q.History), log: log, epoch: time.Unix(q.Start, 0),
+		settings: parsed, cluster: newCluster(q.History), log: log, epoch: time.Unix(q.Start, 0),
 	}
 	wait := time.Until(s.epoch)
 	if wait < 0 {
@@ -61,92 +55,52 @@ func openSession(q *openRequest) (*session, error) {
 	return s, nil
 }
 
-// start creates a recommender, as upstream's NewRecommenderController and Run do.
+// The fields that only some releases of the two factories have, and the session's values for them.
+var (
+	feederFields      []func(*input.ClusterStateFeederFactory, *settings, *cluster)
+	recommenderFields []func(*routines.RecommenderFactory, *settings)
+)
+
+// start creates a recommender, as upstream's main function does.
 func (s *session) start() {
-	cfg, c := s.config, s.cluster
-	model.InitializeAggregationsConfig(model.NewAggregationsConfig(
-		cfg.MemoryAggregationInterval, cfg.MemoryAggregationIntervalCount,
-		cfg.MemoryHistogramDecayHalfLife, cfg.CpuHistogramDecayHalfLife,
-		cfg.OOMBumpUpRatio, cfg.OOMMinBumpUp,
-	))
+	cfg, c := s.settings, s.cluster
+	initializeAggregations(cfg)
 	c.observer = oom.NewObserver()
 	state := model.NewClusterState(gcInterval)
-	factory := input.ClusterStateFeederFactory{
+	feeder := input.ClusterStateFeederFactory{
 		ClusterState:        state,
-		MetricsClient:       metrics.NewMetricsClient(c, cfg.CommonFlags.VpaObjectNamespace, "default-metrics-client"),
+		MetricsClient:       metricsClient(c, cfg.namespace()),
 		VpaCheckpointClient: c,
-		VpaCheckpointLister: c.checkpointLister(),
-		VpaLister:           c.vpaLister(),
+		VpaLister:           c.vpaLister(cfg.namespace()),
 		PodLister:           c.podLister(),
 		OOMObserver:         c.observer,
-		SelectorFetcher:     c,
+		SelectorFetcher:     fetcher{c},
 		MemorySaveMode:      cfg.MemorySaver,
-		ControllerFetcher:   c,
-		RecommenderName:     cfg.RecommenderName,
-		IgnoredNamespaces:   strings.Split(cfg.CommonFlags.IgnoredVpaObjectNamespaces, ","),
-		VpaObjectNamespace:  cfg.CommonFlags.VpaObjectNamespace,
+		ControllerFetcher:   fetcher{c},
 	}
-	completeFeeder(&factory, c)
-	s.recommender = routines.RecommenderFactory{
-		ClusterState:                 state,
-		ClusterStateFeeder:           factory.Make(),
-		ControllerFetcher:            c,
-		CheckpointWriter:             checkpoint.NewCheckpointWriter(state, c),
-		PodResourceRecommender:       logic.CreatePodResourceRecommender(estimation(cfg)),
-		RecommendationFormat:         format(cfg),
-		VpaClient:                    c,
-		RecommendationPostProcessors: postProcessors(cfg),
-		CheckpointsGCInterval:        cfg.CheckpointsGCInterval,
-		CheckpointsWriteTimeout:      cfg.CheckpointsWriteTimeout,
-		UseCheckpoints:               cfg.Storage != "prometheus",
-		UpdateWorkerCount:            cfg.UpdateWorkerCount,
-	}.Make()
-	feeder := s.recommender.GetClusterStateFeeder()
+	for _, set := range feederFields {
+		set(&feeder, cfg, c)
+	}
+	recommender := routines.RecommenderFactory{
+		ClusterState:           state,
+		ClusterStateFeeder:     feeder.Make(),
+		ControllerFetcher:      fetcher{c},
+		CheckpointWriter:       checkpoint.NewCheckpointWriter(state, c),
+		PodResourceRecommender: podResourceRecommender(cfg),
+		VpaClient:              c,
+		CheckpointsGCInterval:  cfg.CheckpointsGCInterval,
+		UseCheckpoints:         cfg.Storage != "prometheus",
+	}
+	for _, set := range recommenderFields {
+		set(&recommender, cfg)
+	}
+	s.recommender = recommender.Make()
 	if cfg.Storage != "prometheus" {
-		feeder.InitFromCheckpoints(context.Background())
+		initFromCheckpoints(s.recommender.GetClusterStateFeeder())
 	} else {
-		feeder.InitFromHistoryProvider(c)
+		s.recommender.GetClusterStateFeeder().InitFromHistoryProvider(c)
 	}
 	s.due = time.Now().Add(cfg.MetricsFetcherInterval)
-}
-
-func estimation(cfg *config.RecommenderConfig) logic.RecommendationConfig {
-	return logic.RecommendationConfig{
-		SafetyMarginFraction:       cfg.SafetyMarginFraction,
-		PodMinCPUMillicores:        cfg.PodMinCPUMillicores,
-		PodMinMemoryMb:             cfg.PodMinMemoryMb,
-		TargetCPUPercentile:        cfg.TargetCPUPercentile,
-		LowerBoundCPUPercentile:    cfg.LowerBoundCPUPercentile,
-		UpperBoundCPUPercentile:    cfg.UpperBoundCPUPercentile,
-		ConfidenceIntervalCPU:      cfg.ConfidenceIntervalCPU,
-		TargetMemoryPercentile:     cfg.TargetMemoryPercentile,
-		LowerBoundMemoryPercentile: cfg.LowerBoundMemoryPercentile,
-		UpperBoundMemoryPercentile: cfg.UpperBoundMemoryPercentile,
-		ConfidenceIntervalMemory:   cfg.ConfidenceIntervalMemory,
-	}
-}
-
-func format(cfg *config.RecommenderConfig) logic.RecommendationFormat {
-	return logic.RecommendationFormat{
-		HumanizeMemory:     cfg.HumanizeMemory,
-		RoundCPUMillicores: cfg.RoundCPUMillicores,
-		RoundMemoryBytes:   cfg.RoundMemoryBytes,
-	}
-}
-
-func postProcessors(cfg *config.RecommenderConfig) []routines.RecommendationPostProcessor {
-	var processors []routines.RecommendationPostProcessor
-	if cfg.PostProcessorCPUasInteger {
-		processors = append(processors, &routines.IntegerCPUPostProcessor{})
-	}
-	maxAllowed := corev1.ResourceList{}
-	if !cfg.MaxAllowedCPU.IsZero() {
-		maxAllowed[corev1.ResourceCPU] = cfg.MaxAllowedCPU.Quantity
-	}
-	if !cfg.MaxAllowedMemory.IsZero() {
-		maxAllowed[corev1.ResourceMemory] = cfg.MaxAllowedMemory.Quantity
-	}
-	return append(processors, routines.NewCappingRecommendationProcessor(maxAllowed))
 }
 
 // step applies changes at the present time, and lets time pass.
@@ -166,7 +120,7 @@ func (s *session) step(q *stepRequest) (*steppedAnswer, error) {
 	for !s.due.After(until) {
 		time.Sleep(time.Until(s.due))
 		answer.Runs = append(answer.Runs, s.run())
-		s.due = s.due.Add(s.config.MetricsFetcherInterval)
+		s.due = s.due.Add(s.settings.MetricsFetcherInterval)
 	}
 	time.Sleep(time.Until(until))
 	answer.Now = int64(time.Since(s.epoch))

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use include_dir::{Dir, include_dir};
 
-use crate::model::rules::Release;
+use crate::model::rules::{MinorVersion, Release, VpaRelease};
 
 /// The engine's name.
 pub const NAME: &str = "upstream";
@@ -64,23 +64,30 @@ impl Artifact {
     }
 
     /// The mod file for a release.
-    pub(super) fn mod_file(self, release: Release) -> String {
+    pub(super) fn mod_file(self, release: MinorVersion) -> String {
         format!("{}/v{release}.mod", self.mod_files())
     }
 
     /// The module whose version is the version of the program.
-    fn module(self) -> &'static str {
+    pub(super) fn module(self) -> &'static str {
         match self {
             Artifact::Host | Artifact::ControlPlane => "k8s.io/kubernetes",
             Artifact::Recommender => "k8s.io/autoscaler/vertical-pod-autoscaler",
         }
     }
 
-    /// The prefix and the oldest minor release of the build tags.
-    pub(super) fn tags(self) -> (&'static str, u32) {
+    /// The build tags: one for each release up to the release whose Go API is used.
+    pub(super) fn tags(self, api: MinorVersion) -> Vec<String> {
+        let is_older = |release: &MinorVersion| *release <= api;
         match self {
-            Artifact::Host | Artifact::ControlPlane => ("k", 6),
-            Artifact::Recommender => ("vpa", 7),
+            Artifact::Host | Artifact::ControlPlane => {
+                let all = Release::supported().map(MinorVersion::from).filter(is_older);
+                all.map(|release| format!("k{release}")).collect()
+            }
+            Artifact::Recommender => {
+                let all = VpaRelease::supported().map(MinorVersion::from).filter(is_older);
+                all.map(|release| format!("vpa{release}")).collect()
+            }
         }
     }
 
@@ -95,28 +102,28 @@ impl Artifact {
 
 /// Returns true if the sources in this program can build the release.
 #[must_use]
-pub fn supports(artifact: Artifact, release: Release) -> bool {
-    SOURCES.contains(artifact.mod_file(release))
+pub fn supports(artifact: Artifact, release: impl Into<MinorVersion>) -> bool {
+    SOURCES.contains(artifact.mod_file(release.into()))
 }
 
 /// The releases that the sources in this program can build, oldest first.
-pub fn supported(artifact: Artifact) -> impl DoubleEndedIterator<Item = Release> {
+pub fn supported(artifact: Artifact) -> impl DoubleEndedIterator<Item = MinorVersion> {
     let folder = SOURCES.get_dir(artifact.mod_files()).into_iter();
-    let minors: BTreeSet<u32> = folder
+    let releases: BTreeSet<MinorVersion> = folder
         .flat_map(|versions| versions.files())
         .filter_map(|file| {
-            file.path().file_name()?.to_str()?.strip_prefix("v1.")?.strip_suffix(".mod")
+            file.path().file_name()?.to_str()?.strip_prefix('v')?.strip_suffix(".mod")
         })
-        .filter_map(|minor| minor.parse().ok())
+        .filter_map(|release| release.parse().ok())
         .collect();
-    minors.into_iter().map(|minor| Release { minor })
+    releases.into_iter()
 }
 
 /// The version of upstream that is built for a release: `v1.36.3`. `None` if the release is
 /// unknown.
 #[must_use]
-pub fn version(artifact: Artifact, release: Release) -> Option<String> {
-    let text = SOURCES.get_file(artifact.mod_file(release))?.contents_utf8()?;
+pub fn version(artifact: Artifact, release: impl Into<MinorVersion>) -> Option<String> {
+    let text = SOURCES.get_file(artifact.mod_file(release.into()))?.contents_utf8()?;
     let version = text.lines().find_map(|line| {
         let module = line.trim_start_matches("require").trim();
         module.strip_prefix(artifact.module())?.strip_prefix(' ')

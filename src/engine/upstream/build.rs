@@ -22,7 +22,7 @@ use super::go::{self, go, interrupted};
 pub use super::go::{Go, OLDEST_GO, find_go};
 use super::staging;
 use crate::engine::EngineError;
-use crate::model::rules::Release;
+use crate::model::rules::MinorVersion;
 
 /// The environment variable that sets the number of parallel builds.
 pub const BUILDS_VARIABLE: &str = "KUBE_LOCKSTEP_BUILDS";
@@ -47,7 +47,8 @@ fn cores() -> usize {
 ///
 /// # Errors
 /// As [`cache_folder`]; and as [`find_go`] if the program is not built.
-pub fn built(artifact: Artifact, release: Release) -> Result<Option<PathBuf>, EngineError> {
+pub fn built(artifact: Artifact, release: impl Into<MinorVersion>) -> Result<Option<PathBuf>, EngineError> {
+    let release = release.into();
     let cache = cache_folder()?;
     match find_go() {
         Ok(go) => {
@@ -59,7 +60,8 @@ pub fn built(artifact: Artifact, release: Release) -> Result<Option<PathBuf>, En
 
 /// Returns true if the program of a release is in the cache, but is not the file that was built.
 #[must_use]
-pub fn is_damaged(artifact: Artifact, release: Release) -> bool {
+pub fn is_damaged(artifact: Artifact, release: impl Into<MinorVersion>) -> bool {
+    let release = release.into();
     let Ok((cache, go)) = cache_folder().and_then(|cache| Ok((cache, find_go()?))) else {
         return false;
     };
@@ -68,7 +70,7 @@ pub fn is_damaged(artifact: Artifact, release: Release) -> bool {
 }
 
 /// The newest program built from these sources with any version of Go.
-fn built_before(cache: &Path, artifact: Artifact, release: Release) -> Option<PathBuf> {
+fn built_before(cache: &Path, artifact: Artifact, release: MinorVersion) -> Option<PathBuf> {
     let name = name(artifact, release);
     let entries = fs::read_dir(cache.join(ENGINES)).ok()?.flatten();
     let ours = entries.filter(|entry| is_build_of(&entry.file_name().to_string_lossy(), &name));
@@ -123,10 +125,11 @@ pub fn remove(entry: &Entry) -> io::Result<bool> {
 /// If there is no Go, the release is unknown, or the build fails (with the compiler's output).
 pub fn ensure(
     artifact: Artifact,
-    release: Release,
+    release: impl Into<MinorVersion>,
     stop: &CancellationToken,
     progress: Progress<'_>,
 ) -> Result<PathBuf, EngineError> {
+    let release = release.into();
     if !supports(artifact, release) {
         let name = match artifact {
             Artifact::Host => NAME,
@@ -165,7 +168,7 @@ fn list_of(artifact: Artifact) -> String {
     releases.join(", ")
 }
 
-fn program(cache: &Path, artifact: Artifact, release: Release, go: &Go) -> PathBuf {
+fn program(cache: &Path, artifact: Artifact, release: MinorVersion, go: &Go) -> PathBuf {
     // The version of an unreleased Go contains spaces.
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' };
     let go: String = go.version.chars().map(plain).collect();
@@ -173,20 +176,21 @@ fn program(cache: &Path, artifact: Artifact, release: Release, go: &Go) -> PathB
 }
 
 /// The prefix of the name of the engine, without the version of Go.
-fn name(artifact: Artifact, release: Release) -> String {
+fn name(artifact: Artifact, release: MinorVersion) -> String {
     format!("{}-v{release}-{}", artifact.name(), sources_hash(artifact, release))
 }
 
 /// The hash of the sources of a release's program: the Go files, and the versions and checksums of
 /// all modules. It identifies the program, whatever version of Go compiles it.
 #[must_use]
-pub fn sources_hash(artifact: Artifact, release: Release) -> String {
+pub fn sources_hash(artifact: Artifact, release: impl Into<MinorVersion>) -> String {
+    let release = release.into();
     let mut hash = Sha256::new();
     hash_folder(&SOURCES, artifact, release, &mut hash);
     hex(&hash.finalize())
 }
 
-fn hash_folder(folder: &Dir<'_>, artifact: Artifact, release: Release, hash: &mut Sha256) {
+fn hash_folder(folder: &Dir<'_>, artifact: Artifact, release: MinorVersion, hash: &mut Sha256) {
     let version = format!("v{release}");
     for file in folder.files() {
         let path = file.path();
@@ -208,7 +212,7 @@ fn build(
     cache: &Path,
     program: &Path,
     artifact: Artifact,
-    release: Release,
+    release: MinorVersion,
     stop: &CancellationToken,
     progress: Progress<'_>,
 ) -> Result<(), EngineError> {
@@ -264,14 +268,11 @@ const OUTPUT: &str = "engine";
 pub(super) fn flags(
     artifact: Artifact,
     modfile: &str,
-    api: Release,
+    api: MinorVersion,
     builds: usize,
     mode: &str,
 ) -> Vec<String> {
-    let (prefix, oldest) = artifact.tags();
-    let tags: Vec<String> =
-        (oldest..=api.minor).map(|minor| format!("{prefix}1.{minor}")).collect();
-    let tags = tags.join(",");
+    let tags = artifact.tags(api).join(",");
     vec![
         format!("-mod={mode}"),
         format!("-modfile={modfile}"),

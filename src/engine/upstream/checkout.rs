@@ -1,5 +1,5 @@
-//! Builds the engine program of a local Kubernetes checkout, so that developers of the controller
-//! can run scenarios on their working tree.
+//! Builds the engine program of a local checkout of Kubernetes, or of the Vertical Pod Autoscaler, so
+//! that developers of the controllers can run scenarios on their working tree.
 //!
 //! The checkout and its staging modules replace the published modules in a mod file that is written
 //! for it. Go resolves the rest, and recompiles only changed packages. The programs are in a folder
@@ -14,17 +14,19 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
-use super::artifact::{Artifact, HOST, NAME, Progress, SOURCES, hex, quoted, supported};
+use super::artifact::{Artifact, NAME, Progress, SOURCES, hex, quoted, supported};
 use super::build::{builds_at_a_time, compile, flags};
 use super::cache::{self, CHECKOUTS, ENGINE, ORIGIN, Scratch, cache_folder, not_usable};
 use super::go::{self, find_go, interrupted};
 use crate::engine::EngineError;
-use crate::model::rules::Release;
+use crate::model::rules::{MinorVersion, Release, VpaRelease};
 
-/// The required module of a checkout.
-const MODULE: &str = "k8s.io/kubernetes";
-/// The package of the controller.
+/// The package of the HPA controller.
 const CONTROLLER: &str = "pkg/controller/podautoscaler";
+/// The folder of the Vertical Pod Autoscaler in a clone of kubernetes/autoscaler.
+const VPA_FOLDER: &str = "vertical-pod-autoscaler";
+/// The file that names the version of the Vertical Pod Autoscaler.
+const VPA_VERSION: &str = "common/version.go";
 /// The file that names the release of a tree since 1.31.
 const BASE: &str = "staging/src/k8s.io/component-base/version/base.go";
 
@@ -40,62 +42,77 @@ pub struct CheckoutError {
     pub hint: String,
 }
 
-/// A local Kubernetes checkout.
+/// A local checkout of Kubernetes, or of the Vertical Pod Autoscaler.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Checkout {
     /// The path as given by the user.
     pub path: PathBuf,
-    /// The canonical path.
+    /// The canonical path of the Go module.
     folder: PathBuf,
+    /// The program that is built from it: the host of the HPA controller, or of the recommender.
+    artifact: Artifact,
     /// The release, and the file that names it, if any.
-    found: Option<(Release, String)>,
+    found: Option<(MinorVersion, String)>,
     /// The release whose Go API is used: its own, or the closest known one.
-    api: Release,
+    api: MinorVersion,
 }
 
 impl Checkout {
     /// Opens a folder.
     ///
     /// # Errors
-    /// If the folder is not a Kubernetes checkout, or too old.
+    /// If the folder is not a checkout of Kubernetes or of kubernetes/autoscaler, or too old.
     pub fn open(path: &Path) -> Result<Checkout, CheckoutError> {
         let error = |why: String, hint: &str| CheckoutError {
             path: path.display().to_string(),
             why,
             hint: hint.to_owned(),
         };
-        let root = "name the root folder of a clone of kubernetes/kubernetes";
-        let folder = fs::canonicalize(path).map_err(|it| error(it.to_string(), root))?;
-        match module(&folder).as_deref() {
-            Some(MODULE) if folder.join(CONTROLLER).is_dir() => {}
-            Some(MODULE) => return Err(error(format!("it has no {CONTROLLER}"), root)),
-            None if folder.join(CONTROLLER).is_dir() => {
-                let why = "its release is older than 1.15: it has no go.mod";
-                return Err(error(why.to_owned(), &builds()));
+        let folder = fs::canonicalize(path).map_err(|it| error(it.to_string(), ROOT))?;
+        let vpa = [folder.clone(), folder.join(VPA_FOLDER)];
+        let is_vpa = |it: &PathBuf| module(it).as_deref() == Some(Artifact::Recommender.module());
+        let (artifact, folder) = match vpa.into_iter().find(is_vpa) {
+            Some(folder) => (Artifact::Recommender, folder),
+            None => {
+                check_kubernetes(&folder).map_err(|(why, hint)| error(why, &hint))?;
+                (Artifact::Host, folder)
             }
-            other => {
-                let above = folder.ancestors().find(|it| module(it).as_deref() == Some(MODULE));
-                let above = above.map(|above| format!("did you mean {}?", above.display()));
-                let why = match other {
-                    Some(module) => {
-                        format!("it is not a Kubernetes checkout: its module is {module}")
-                    }
-                    None => "it is not a Kubernetes checkout: it has no go.mod".to_owned(),
-                };
-                return Err(error(why, above.as_deref().unwrap_or(root)));
-            }
-        }
-        let found = release(&folder);
-        let newest = supported(Artifact::Host).next_back().unwrap_or(Release::NEWEST);
+        };
+        let found = match artifact {
+            Artifact::Recommender => vpa_release(&folder),
+            Artifact::Host | Artifact::ControlPlane => release(&folder),
+        };
+        let newest = newest(artifact);
         let api = match &found {
             Some((release, _)) if *release < newest => *release,
             _ => newest,
         };
-        if !supported(Artifact::Host).any(|release| release == api) {
+        if !supported(artifact).any(|release| release == api) {
             let says = found.map(|(_, file)| format!(" according to {file}")).unwrap_or_default();
-            return Err(error(format!("release {api}{says}, can't be built"), &builds()));
+            return Err(error(format!("release {api}{says}, can't be built"), &builds(artifact)));
         }
-        Ok(Checkout { path: path.to_owned(), folder, found, api })
+        Ok(Checkout { path: path.to_owned(), folder, artifact, found, api })
+    }
+
+    /// Returns true if it is a checkout of the Vertical Pod Autoscaler.
+    #[must_use]
+    pub fn has_recommender(&self) -> bool {
+        self.artifact == Artifact::Recommender
+    }
+
+    /// Returns true if a file of the checkout names its release.
+    #[must_use]
+    pub fn is_release_known(&self) -> bool {
+        self.found.is_some()
+    }
+
+    /// The same checkout with the Go API of a release, if its own release is not known.
+    #[must_use]
+    pub fn with_release(self, release: impl Into<MinorVersion>) -> Checkout {
+        match self.found {
+            Some(_) => self,
+            None => Checkout { api: release.into(), ..self },
+        }
     }
 
     /// The name of the engine, which is different from `upstream` in reports.
@@ -107,26 +124,31 @@ impl Checkout {
         format!("{NAME} {}", path.display())
     }
 
-    /// The release whose rules the model follows by default, and the reason.
+    /// The release of Kubernetes whose rules the model follows by default, and the reason.
     #[must_use]
     pub fn rules(&self) -> (Release, String) {
+        let (release, why) = self.rules_up_to(Release::NEWEST.into());
+        (release.into(), why)
+    }
+
+    /// The release of the Vertical Pod Autoscaler whose rules the model follows by default, and the
+    /// reason.
+    #[must_use]
+    pub fn vpa_rules(&self) -> (VpaRelease, String) {
+        let (MinorVersion { major, minor }, why) = self.rules_up_to(VpaRelease::NEWEST.into());
+        (VpaRelease { major, minor }, why)
+    }
+
+    fn rules_up_to(&self, newest: MinorVersion) -> (MinorVersion, String) {
         match &self.found {
-            Some((release, file)) if *release <= Release::NEWEST => {
+            Some((release, file)) if *release <= newest => {
                 (*release, format!("according to its {file}"))
             }
             Some((release, file)) => {
-                let newest = Release::NEWEST;
-                (
-                    newest,
-                    format!(
-                        "the newest known release; the checkout is {release} according to \
-                                  its {file}"
-                    ),
-                )
+                let why = "the newest known release";
+                (newest, format!("{why}; the checkout is {release} according to its {file}"))
             }
-            None => {
-                (Release::NEWEST, "the newest release, because the checkout names none".to_owned())
-            }
+            None => (newest, "the newest release, because the checkout names none".to_owned()),
         }
     }
 
@@ -155,7 +177,7 @@ impl Checkout {
             sources: &own,
             scratch: scratch.path(),
             flags: self.flags("mod"),
-            target: HOST,
+            target: self.artifact.package(),
             stop,
         };
         // Go adds further requirements to the mod file, and later builds use them.
@@ -172,7 +194,7 @@ impl Checkout {
     }
 
     fn flags(&self, mode: &str) -> Vec<String> {
-        flags(Artifact::Host, MOD, self.api, builds_at_a_time(), mode)
+        flags(self.artifact, MOD, self.api, builds_at_a_time(), mode)
     }
 
     /// Writes the sources of the host, and the mod file, to the folder of the checkout. Returns the
@@ -180,13 +202,14 @@ impl Checkout {
     fn write_sources(&self, own: &Path) -> io::Result<String> {
         fs::write(own.join(ORIGIN), self.folder.as_os_str().as_encoded_bytes())?;
         // Files that were removed from the sources must not remain.
-        let sources = own.join("virtual");
-        if sources.exists() {
-            fs::remove_dir_all(&sources)?;
+        for sources in ["virtual", "recommender"].map(|folder| own.join(folder)) {
+            if sources.exists() {
+                fs::remove_dir_all(&sources)?;
+            }
         }
         SOURCES.extract(own)?;
         let theirs = fs::read_to_string(self.folder.join("go.mod"))?;
-        let released = embedded(&Artifact::Host.mod_file(self.api));
+        let released = embedded(&self.artifact.mod_file(self.api));
         let (module, sums) = (self.mod_file(&theirs, released), self.sums()?);
         // The additions of Go are kept as long as the inputs are the same.
         let inputs_now = format!("{module}\n{sums}");
@@ -204,16 +227,20 @@ impl Checkout {
     /// The mod file: the checkout and its staging modules replace the published modules. Staging
     /// modules that are not on disk, as in a published module, come from a release.
     fn mod_file(&self, theirs: &str, released: &str) -> String {
+        let own = self.artifact.module();
         let mut text =
-            format!("module kube-lockstep.dev/upstream\n\ngo 1.26.0\n\nrequire {MODULE} v0.0.0\n");
+            format!("module kube-lockstep.dev/upstream\n\ngo 1.26.0\n\nrequire {own} v0.0.0\n");
         // Modules that only the host requires: without a version, Go would use the newest one.
         let known = |module: &str| requirements(theirs).any(|(known, _)| known == module);
-        for (module, version) in requirements(released).filter(|(module, _)| !known(module)) {
-            if !module.starts_with("k8s.io/") {
+        for (module, version) in requirements(released) {
+            // The host of the recommender requires a newer klog than old releases.
+            let is_ours = (!known(module) && !module.starts_with("k8s.io/"))
+                || (self.has_recommender() && module == KLOG);
+            if is_ours {
                 let _ = writeln!(text, "require {module} {version}");
             }
         }
-        let _ = write!(text, "\nreplace (\n\t{MODULE} => {}\n", quoted(&self.folder));
+        let _ = write!(text, "\nreplace (\n\t{own} => {}\n", quoted(&self.folder));
         let versions: Vec<(&str, &str)> = replacements(released).collect();
         for (module, by) in replacements(theirs) {
             let by = match by.strip_prefix("./") {
@@ -235,11 +262,14 @@ impl Checkout {
     /// The checksums of the modules, from the release and from the checkout.
     fn sums(&self) -> io::Result<String> {
         let theirs = fs::read_to_string(self.folder.join("go.sum"))?;
-        let ours = Artifact::Host.mod_file(self.api).replace(".mod", ".sum");
+        let ours = self.artifact.mod_file(self.api).replace(".mod", ".sum");
         let lines: BTreeSet<&str> = embedded(&ours).lines().chain(theirs.lines()).collect();
         Ok(lines.into_iter().map(|line| format!("{line}\n")).collect())
     }
 }
+
+/// The log of Kubernetes.
+const KLOG: &str = "k8s.io/klog/v2";
 
 const MOD: &str = "checkout.mod";
 const SUM: &str = "checkout.sum";
@@ -278,15 +308,52 @@ fn embedded(path: &str) -> &'static str {
     SOURCES.get_file(path).and_then(|file| file.contents_utf8()).unwrap_or_default()
 }
 
+/// The newest release that can be built.
+fn newest(artifact: Artifact) -> MinorVersion {
+    supported(artifact).next_back().unwrap_or_else(|| Release::NEWEST.into())
+}
+
 /// The hint that lists the supported releases.
-fn builds() -> String {
-    let (oldest, newest) =
-        (supported(Artifact::Host).next(), supported(Artifact::Host).next_back());
-    let (oldest, newest) = (oldest.unwrap_or(Release::OLDEST), newest.unwrap_or(Release::NEWEST));
+fn builds(artifact: Artifact) -> String {
+    let newest = newest(artifact);
+    let oldest = supported(artifact).next().unwrap_or(newest);
     format!(
         "checkouts of {oldest} to {newest} can be built, and newer ones as long as they are \
              compatible"
     )
+}
+
+/// The hint for a folder that is not a checkout.
+const ROOT: &str =
+    "name the root folder of a clone of kubernetes/kubernetes or kubernetes/autoscaler";
+
+/// Checks that a folder is a checkout of Kubernetes.
+///
+/// # Errors
+/// The problem and a hint, if it is not one, or too old.
+fn check_kubernetes(folder: &Path) -> Result<(), (String, String)> {
+    let root = || ROOT.to_owned();
+    let kubernetes = Artifact::Host.module();
+    match module(folder) {
+        Some(it) if it == kubernetes && folder.join(CONTROLLER).is_dir() => Ok(()),
+        Some(it) if it == kubernetes => Err((format!("it has no {CONTROLLER}"), root())),
+        None if folder.join(CONTROLLER).is_dir() => {
+            let why = "its release is older than 1.15: it has no go.mod";
+            Err((why.to_owned(), builds(Artifact::Host)))
+        }
+        other => {
+            let known = [kubernetes, Artifact::Recommender.module()];
+            let is_known = |it: &&Path| module(it).is_some_and(|it| known.contains(&&*it));
+            let above = folder.ancestors().find(is_known);
+            let above = above.map(|above| format!("did you mean {}?", above.display()));
+            let neither = "it is neither a Kubernetes checkout nor one of kubernetes/autoscaler";
+            let why = match other {
+                Some(module) => format!("{neither}: its module is {module}"),
+                None => format!("{neither}: it has no go.mod"),
+            };
+            Err((why, above.unwrap_or_else(root)))
+        }
+    }
 }
 
 /// The module of a folder.
@@ -315,14 +382,25 @@ fn replacements(text: &str) -> impl Iterator<Item = (&str, &str)> {
     pairs.map(|(module, by)| (module.trim(), by.trim()))
 }
 
-/// The release of a checkout and the file that names it: the version of its binaries, else its
-/// newest changelog.
-fn release(folder: &Path) -> Option<(Release, String)> {
+/// The release of a checkout of the Vertical Pod Autoscaler, and the file that names it.
+fn vpa_release(folder: &Path) -> Option<(MinorVersion, String)> {
+    let text = fs::read_to_string(folder.join(VPA_VERSION)).ok()?;
+    let version = text.split('"').skip(1).step_by(2).find_map(|text| {
+        let (minor, patch) = text.rsplit_once('.')?;
+        patch.starts_with(|it: char| it.is_ascii_digit()).then(|| minor.parse().ok())?
+    });
+    Some((version?, VPA_VERSION.to_owned()))
+}
+
+/// The release of a Kubernetes checkout and the file that names it: the version of its binaries,
+/// else its newest changelog.
+fn release(folder: &Path) -> Option<(MinorVersion, String)> {
     if let Ok(text) = fs::read_to_string(folder.join(BASE)) {
         let line = text.lines().find(|line| line.trim().starts_with("DefaultKubeBinaryVersion"));
         let version = line.and_then(|line| line.split('"').nth(1));
-        if let Some(release) = version.and_then(|version| version.parse().ok()) {
-            return Some((release, BASE.to_owned()));
+        let release = version.and_then(|version| version.parse::<Release>().ok());
+        if let Some(release) = release {
+            return Some((release.into(), BASE.to_owned()));
         }
     }
     let names = cache::entries(&folder.join("CHANGELOG"));
@@ -331,7 +409,7 @@ fn release(folder: &Path) -> Option<(Release, String)> {
         name.strip_prefix("CHANGELOG-")?.strip_suffix(".md")?.parse::<Release>().ok()
     });
     let newest = releases.max()?;
-    Some((newest, format!("CHANGELOG/CHANGELOG-{newest}.md")))
+    Some((newest.into(), format!("CHANGELOG/CHANGELOG-{newest}.md")))
 }
 
 #[cfg(test)]
@@ -418,16 +496,51 @@ mod tests {
             let error = Checkout::open(&folder.path().join(below)).expect_err("none");
             (error.why, error.hint.replace(&*folder.path().to_string_lossy(), "FOLDER"))
         };
-        let root = "name the root folder of a clone of kubernetes/kubernetes";
+        let neither = "it is neither a Kubernetes checkout nor one of kubernetes/autoscaler";
+        let no_file = format!("{neither}: it has no go.mod");
         let (why, hint) = open(&[("README.md", "")], "");
-        assert_eq!((&*why, &*hint), ("it is not a Kubernetes checkout: it has no go.mod", root));
+        assert_eq!((&*why, &*hint), (&*no_file, ROOT));
         let (why, _) = open(&[("go.mod", "module example.org/mine\n")], "");
-        assert_eq!(why, "it is not a Kubernetes checkout: its module is example.org/mine");
+        assert_eq!(why, format!("{neither}: its module is example.org/mine"));
         let (why, hint) = open(&[GO_MOD, SOURCE], "pkg/controller");
-        assert_eq!(why, "it is not a Kubernetes checkout: it has no go.mod");
+        assert_eq!(why, no_file);
         assert!(hint.starts_with("did you mean ") && hint.ends_with('?'), "{hint}");
         assert_eq!(open(&[GO_MOD], "").0, "it has no pkg/controller/podautoscaler");
         assert_eq!(open(&[SOURCE], "").0, "its release is older than 1.15: it has no go.mod");
         assert!(open(&[], "gone").0.contains("No such file"));
+    }
+
+    #[test]
+    fn a_checkout_of_the_autoscaler_names_its_release() {
+        let module = "module k8s.io/autoscaler/vertical-pod-autoscaler\n\nrequire (\n\t\
+                      k8s.io/klog/v2 v2.9.0\n)\n";
+        let open = |version: &str, root: &str, below: &str| {
+            let folder = folder(&[
+                (&format!("{root}go.mod"), module),
+                (&format!("{root}{VPA_VERSION}"), version),
+            ]);
+            Checkout::open(&folder.path().join(below))
+        };
+        let old = "const VerticalPodAutoscalerVersion = \"0.10.0\"\n";
+        for (root, below) in [("", ""), ("vertical-pod-autoscaler/", "")] {
+            let checkout = open(old, root, below).expect("a checkout");
+            assert!(checkout.has_recommender());
+            let (release, why) = checkout.vpa_rules();
+            assert_eq!(release.to_string(), "vpa-0.10");
+            assert_eq!(why, "according to its common/version.go");
+            let released = "require (\n\tk8s.io/api v0.18.3\n\tk8s.io/klog/v2 v2.70.1\n)\n";
+            let text = checkout.mod_file(module, released);
+            assert!(text.contains("\nrequire k8s.io/klog/v2 v2.70.1\n"), "{text}");
+            assert!(!text.contains("k8s.io/api"), "{text}");
+        }
+        let newer = open("var versionCore = \"1.99.0-alpha.1\"\n", "", "").expect("a checkout");
+        assert_eq!(newer.vpa_rules().0, VpaRelease::NEWEST);
+        assert!(newer.vpa_rules().1.contains("the checkout is 1.99 according to"));
+        let unknown = open("package common\n", "", "").expect("a checkout");
+        assert_eq!(unknown.clone().with_release(VpaRelease::OLDEST).api.to_string(), "0.10");
+        assert_eq!(unknown.api, VpaRelease::NEWEST.into());
+        let error = open("const version = \"0.9.2\"\n", "", "").expect_err("too old");
+        assert!(error.why.starts_with("release 0.9 according to common/version.go"), "{error}");
+        assert!(error.hint.starts_with("checkouts of 0.10 to "), "{error:?}");
     }
 }

@@ -21,7 +21,7 @@ use super::artifact::{Artifact, Progress, SOURCES, quoted, version};
 use super::cache::{STAGING, not_usable};
 use super::go::{Build, go};
 use crate::engine::EngineError;
-use crate::model::rules::Release;
+use crate::model::rules::MinorVersion;
 
 /// The replacement of a library in a mod file.
 const MARK: &str = "./staging/";
@@ -58,7 +58,7 @@ impl Overlay {
 pub(super) fn modules(
     cache: &Path,
     build: &Build<'_>,
-    release: Release,
+    release: MinorVersion,
     progress: Progress<'_>,
 ) -> Result<Vec<String>, EngineError> {
     let failed =
@@ -111,7 +111,7 @@ fn all_files(folder: &Dir<'static>) -> Vec<&'static Path> {
 /// Downloads and checks a module with Go. Returns its folder.
 fn download(
     build: &Build<'_>,
-    release: Release,
+    release: MinorVersion,
     module: &str,
     version: &str,
 ) -> Result<PathBuf, EngineError> {

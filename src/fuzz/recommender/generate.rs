@@ -6,6 +6,7 @@ use super::super::dice::Dice;
 use super::edge;
 use super::plan::{Workload, flags};
 use super::{Script, ScriptStep};
+use crate::model::rules::VpaRelease;
 use crate::model::time::{Span, Time};
 use crate::model::vpa::{
     ClusterChange, ContainerUsage, GoTime, PodMetrics, RecommenderFlags, Start,
@@ -16,11 +17,13 @@ const YEAR_2000: i64 = 946_684_800;
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// Generates a script with about this many runs of the recommender.
+/// Generates a script with about this many runs of the recommender of a release, which has all
+/// flags of the script.
 #[must_use]
-pub fn script(seed: u64, index: u64, runs: usize) -> Script {
+pub fn script(seed: u64, index: u64, runs: usize, release: VpaRelease) -> Script {
     let mut dice = Dice::new(seed, index);
-    let flags = flags(&mut dice);
+    let mut flags = flags(&mut dice);
+    flags.retain(|flag, _| VpaRelease::of_flag(flag).is_none_or(|since| since <= release));
     let parsed = RecommenderFlags::parse(&flags).unwrap_or_default();
     let at = GoTime::from_unix(YEAR_2000 + dice.between(0, 1000 * DAY));
     let count = if dice.percent(20) { 2 } else { 1 };

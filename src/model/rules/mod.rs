@@ -9,6 +9,7 @@ mod changes;
 mod controller_metrics;
 mod events;
 mod metrics;
+mod minor_version;
 mod normalization;
 mod pods;
 mod queue;
@@ -24,6 +25,7 @@ pub use changes::{CHANGES, Change};
 pub use controller_metrics::ControllerMetricRules;
 pub use events::{EventLimit, EventRules};
 pub use metrics::{MetricErrors, MetricRules, MetricsFrom, ObjectAverage, Within};
+pub use minor_version::MinorVersion;
 pub use normalization::{BehaviorWindows, LimitOrder, NormalizationRules, Windows};
 pub use pods::{PodRules, Unready};
 pub use queue::{FirstReconcile, QueueRules};
@@ -31,7 +33,10 @@ pub use release::{Release, ReleaseError, Releases};
 pub use scale::{AtZero, MissingScale, ScaleRules};
 pub use status::StatusRules;
 pub use texts::{AmbiguousHpas, MissingRequest, ObjectError, TextRules};
-pub use vpa::{OldestOom, RemovedPods, VPA_CHANGES, VpaChange, VpaRelease, VpaRules};
+pub use vpa::{
+    CheckpointRules, OldestOom, OomUpdates, PolicyMemory, RemovedPods, VPA_CHANGES, VpaChange,
+    VpaRelease, VpaRules, VpaTexts,
+};
 
 use super::flags::{FeatureGates, Flag, Flags, Gate, GateRule};
 use super::time::Span;

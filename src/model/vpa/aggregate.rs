@@ -4,11 +4,13 @@
 
 use super::api::ContainerPolicy;
 use super::checkpoint::{CheckpointStatus, VERSION};
+use super::context::Context;
 use super::flags::RecommenderFlags;
 use super::float::{Amount, cores};
 use super::histogram::{Histogram, Scheme};
 use super::time::GoTime;
 use crate::model::quantity::Quantity;
+use crate::model::rules::PolicyMemory;
 use crate::model::time::Span;
 
 /// The weight of a CPU sample. The request of the container has no influence.
@@ -110,15 +112,21 @@ impl Aggregate {
     pub(super) fn update_from_policy(
         &mut self,
         policy: Option<&ContainerPolicy>,
-        flags: &RecommenderFlags,
+        Context { flags, rules, .. }: Context<'_>,
     ) {
         let Some(policy) = policy.filter(|_| flags.per_vpa_config) else { return };
+        if rules.policy_memory == PolicyMemory::Ignored {
+            return;
+        }
         let float = |quantity: &Quantity| quantity.milli() as f64 / 1000.0;
         if let Some(ratio) = &policy.oom_bump_up_ratio {
             self.settings.bump_up_ratio = float(ratio);
         }
         if let Some(min) = &policy.oom_min_bump_up {
             self.settings.min_bump_up = float(min);
+        }
+        if rules.policy_memory == PolicyMemory::OomBump {
+            return;
         }
         if let Some(seconds) = policy.memory_aggregation_interval_seconds {
             self.settings.interval = Span::from_secs(seconds.into());
@@ -165,18 +173,18 @@ impl Aggregate {
     /// Upstream: LoadFromCheckpoint
     pub(super) fn load(
         checkpoint: &CheckpointStatus,
-        flags: &RecommenderFlags,
-        now: GoTime,
+        Context { flags, rules, now }: Context<'_>,
     ) -> Result<Aggregate, String> {
         if checkpoint.version != VERSION {
-            return Err(format!("unsupported checkpoint version {}", checkpoint.version));
+            let why = rules.texts.unknown_checkpoint_version;
+            return Err(format!("{why} {}", checkpoint.version));
         }
         let mut aggregate = Aggregate::new(flags, now);
         aggregate.count = checkpoint.total_samples_count;
         aggregate.first_sample = checkpoint.first_sample_start;
         aggregate.last_sample = checkpoint.last_sample_start;
-        aggregate.memory.load(&checkpoint.memory)?;
-        aggregate.cpu.load(&checkpoint.cpu)?;
+        aggregate.memory.load(&checkpoint.memory, rules)?;
+        aggregate.cpu.load(&checkpoint.cpu, rules)?;
         Ok(aggregate)
     }
 }

@@ -365,6 +365,16 @@ pub struct Checkpoint {
     pub status: CheckpointStatus,
 }
 
+impl Checkpoint {
+    /// The VPA.
+    pub(super) fn vpa(&self) -> ObjectName {
+        ObjectName {
+            namespace: self.metadata.namespace.clone(),
+            name: self.spec.vpa_object_name.clone(),
+        }
+    }
+}
+
 /// The VPA and the container of a checkpoint.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CheckpointSpec {

@@ -10,13 +10,12 @@ use serde::{Deserialize, Serialize};
 use super::aggregate::Aggregate;
 use super::api::{ObjectName, ResourcePolicy, TargetRef, VerticalPodAutoscaler, VpaCondition};
 use super::container::{Container, OomError};
-use super::flags::RecommenderFlags;
+use super::context::Context;
 use super::float::Amount;
 use super::histogram::Histogram;
 use super::pod::{Labels, ObservedOom, Phase, Pod};
 use super::recommendation::Containers;
 use super::time::GoTime;
-use crate::model::rules::VpaRules;
 use crate::model::selector::Selector;
 
 /// The containers that share an aggregate: those with the same name in pods with the same labels.
@@ -265,7 +264,7 @@ impl ClusterState {
                 vpa.aggregates.insert(key.clone(), id);
                 let policy = vpa.policy.as_ref();
                 let policy = policy.and_then(|policy| policy.of_container(container));
-                aggregate.update_from_policy(policy, context.flags);
+                aggregate.update_from_policy(policy, context);
             }
         }
         self.aggregates.push(aggregate);
@@ -313,7 +312,7 @@ impl ClusterState {
             return Err(KeyError(format!("KeyError: {{{} {}}}", pod.namespace, pod.name)));
         };
         let container = &usage.container;
-        if state.init_containers.contains(container) {
+        if context.rules.skips_init_containers && state.init_containers.contains(container) {
             return Ok(0);
         }
         let Some(ContainerOfPod { state, aggregate }) = state.containers.get_mut(container) else {
@@ -337,7 +336,6 @@ impl ClusterState {
     pub(super) fn record_oom(
         &mut self,
         oom: &ObservedOom,
-        rules: &VpaRules,
         context: Context<'_>,
     ) -> Result<(), KeyError> {
         let ObjectName { namespace, name } = &oom.pod;
@@ -351,7 +349,7 @@ impl ClusterState {
         let Some((state, aggregate)) = self.resolve(&oom.pod, container, context) else {
             return Ok(());
         };
-        state.record_oom(aggregate, rules, &oom.kill).map_err(|error| {
+        state.record_oom(aggregate, context.rules, &oom.kill).map_err(|error| {
             let why = match error {
                 OomError::TooOld => {
                     let at = oom.kill.at.go_text();
@@ -402,7 +400,7 @@ impl ClusterState {
             for (key, id) in &state.aggregates {
                 let policy = state.policy.as_ref();
                 let policy = policy.and_then(|policy| policy.of_container(&key.container));
-                self.aggregates[*id].update_from_policy(policy, context.flags);
+                self.aggregates[*id].update_from_policy(policy, context);
             }
         }
     }
@@ -562,13 +560,6 @@ impl ClusterState {
 fn labels_of_text(text: &str) -> BTreeMap<String, String> {
     let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
     pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
-}
-
-/// The flags and the time of an operation.
-#[derive(Clone, Copy)]
-pub(super) struct Context<'a> {
-    pub(super) flags: &'a RecommenderFlags,
-    pub(super) now: GoTime,
 }
 
 /// The usage of a container.

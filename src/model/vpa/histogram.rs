@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 use super::float::{exp2, ldexp, ln, pow, round};
 use super::time::GoTime;
+use crate::model::rules::VpaRules;
 use crate::model::time::Span;
 
 /// The number of buckets of both schemes.
@@ -289,23 +290,31 @@ impl Histogram {
     /// If the total weight is negative or a bucket does not exist; the messages are upstream's.
     ///
     /// Upstream: histogram.go, LoadFromCheckpoint
-    pub(super) fn load(&mut self, checkpoint: &HistogramCheckpoint) -> Result<(), String> {
+    pub(super) fn load(
+        &mut self,
+        checkpoint: &HistogramCheckpoint,
+        rules: &VpaRules,
+    ) -> Result<(), String> {
         if checkpoint.total < 0.0 {
-            return Err(format!(
-                "cannot load checkpoint with negative weight {}",
-                checkpoint.total
-            ));
+            let cannot = match rules.texts.lowercase_checkpoint_errors {
+                true => "cannot",
+                false => "Cannot",
+            };
+            let total = checkpoint.total;
+            return Err(format!("{cannot} load checkpoint with negative weight {total}"));
         }
+        let subject =
+            if rules.texts.lowercase_bucket_errors { "checkpoint" } else { "Checkpoint" };
         let mut sum = 0_i64;
         for BucketWeight { bucket, weight } in &checkpoint.weights {
             sum += i64::from(*weight);
             if *bucket >= BUCKETS as i64 {
                 return Err(format!(
-                    "checkpoint has bucket {bucket} that is exceeding histogram buckets {BUCKETS}"
+                    "{subject} has bucket {bucket} that is exceeding histogram buckets {BUCKETS}"
                 ));
             }
             if *bucket < 0 {
-                return Err(format!("checkpoint has a negative bucket {bucket}"));
+                return Err(format!("{subject} has a negative bucket {bucket}"));
             }
         }
         if sum != 0 {
@@ -317,7 +326,9 @@ impl Histogram {
                 self.weights[bucket] += f64::from(*weight) * ratio;
             }
             self.total += checkpoint.total;
-            self.trim();
+            if rules.checkpoints.trims_loaded {
+                self.trim();
+            }
         }
         self.reference = checkpoint.reference;
         Ok(())

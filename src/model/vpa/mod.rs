@@ -23,10 +23,12 @@ mod api;
 mod checkpoint;
 mod cluster;
 mod container;
+mod context;
 mod estimator;
 mod flags;
 mod float;
 mod histogram;
+mod log;
 mod objects;
 mod pod;
 mod recommendation;
@@ -56,7 +58,8 @@ pub use objects::{Objects, PodMetrics, Target};
 pub use pod::{
     ContainerState, ContainerStatus, Labels, ObservedOom, Phase, Pod, PodContainer, Terminated,
 };
-pub use recommender::{HistorySample, LogLine, PodHistory, Recommender, Run, Samples, Write};
+pub use log::LogLine;
+pub use recommender::{HistorySample, PodHistory, Recommender, Run, Samples, Write};
 pub use script::{Script, ScriptStep};
 pub use session::{ClusterChange, RunAt, Session, Start, Stepped};
 pub use snapshot::Snapshot;

@@ -10,6 +10,7 @@ use super::cluster::ContainerUsage;
 use super::pod::{ObservedOom, Pod, observe_update};
 use super::recommender::Write;
 use super::time::GoTime;
+use crate::model::rules::VpaRules;
 use crate::model::selector::Selector;
 
 /// The objects of the cluster.
@@ -49,7 +50,7 @@ mod selector_text {
     use serde::de::{Deserialize, Deserializer, Error as _};
     use serde::ser::Serializer;
 
-    use crate::model::selector::Selector;
+use crate::model::selector::Selector;
 
     pub(super) fn serialize<S: Serializer>(
         selector: &Selector,
@@ -108,10 +109,10 @@ impl Objects {
     }
 
     /// Creates or replaces a pod. Returns the OOM kills that the update shows.
-    pub fn set_pod(&mut self, pod: Pod) -> Vec<ObservedOom> {
+    pub fn set_pod(&mut self, pod: Pod, rules: &VpaRules) -> Vec<ObservedOom> {
         let pod = Arc::new(pod);
         let old = self.pods.insert(pod.name.clone(), pod.clone());
-        old.map(|old| observe_update(&old, &pod)).unwrap_or_default()
+        old.map(|old| observe_update(&old, &pod, rules)).unwrap_or_default()
     }
 
     /// Creates a VPA, or replaces all of an existing one except its status.

@@ -11,6 +11,7 @@ use super::api::ObjectName;
 use super::container::OomKill;
 use super::float::Amount;
 use super::time::GoTime;
+use crate::model::rules::{OomUpdates, VpaRules};
 
 /// The labels of a pod, with the text by which they are compared.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -158,8 +159,9 @@ impl Pod {
     /// The requested memory of a container, preferably from its status.
     ///
     /// Upstream: pkg/utils/resources/resourcehelpers.go, ContainerRequestsAndLimits
-    fn memory_request(&self, container: &str) -> Amount {
-        let status = self.statuses.iter().find(|status| &*status.name == container);
+    fn memory_request(&self, container: &str, rules: &VpaRules) -> Amount {
+        let mut statuses = self.statuses.iter().filter(|_| rules.reads_requests_of_status);
+        let status = statuses.find(|status| &*status.name == container);
         let in_effect = status.and_then(|status| status.memory_request);
         in_effect.unwrap_or_else(|| {
             let spec = self.containers.iter().find(|it| &*it.name == container);
@@ -184,33 +186,65 @@ pub struct ObservedOom {
 ///
 /// Upstream: observer.go, OnUpdate
 #[must_use]
-pub(super) fn observe_update(old: &Pod, new: &Pod) -> Vec<ObservedOom> {
+pub(super) fn observe_update(old: &Pod, new: &Pod, rules: &VpaRules) -> Vec<ObservedOom> {
     let mut found = Vec::new();
     for status in &new.statuses {
         let Some(before) = old.statuses.iter().find(|before| before.name == status.name) else {
             continue;
         };
-        let restarted = status.restart_count > before.restart_count;
-        let was_terminated = matches!(before.state, ContainerState::Terminated(_));
-        let (kill, pod) = match (&status.state, &status.last_terminated) {
-            (ContainerState::Terminated(now), _)
-                if now.is_oom() && (!was_terminated || restarted) =>
-            {
-                (now, new)
+        let shown = match rules.oom_updates {
+            OomUpdates::Restarts => {
+                // Only containers of the old specification count.
+                let is_known = old.containers.iter().any(|it| it.name == status.name);
+                killed_before_restart(before, status).filter(|_| is_known).map(|last| (last, old))
             }
-            // The container was killed and restarted between two updates.
-            (ContainerState::Running, Some(last))
-                if before.state == ContainerState::Running && restarted && last.is_oom() =>
-            {
-                (last, old)
-            }
-            _ => continue,
+            OomUpdates::Ends => match killed_now(before, status) {
+                Some(now) => Some((now, new)),
+                // The container was killed and restarted between two updates.
+                None => killed_between(before, status).map(|last| (last, old)),
+            },
         };
+        let Some((kill, pod)) = shown else { continue };
         found.push(ObservedOom {
             pod: new.name.clone(),
             container: status.name.clone(),
-            kill: OomKill { at: kill.finished_at, requested: pod.memory_request(&status.name) },
+            kill: OomKill {
+                at: kill.finished_at,
+                requested: pod.memory_request(&status.name, rules),
+            },
         });
     }
     found
+}
+
+/// The end of the previous instance, if it was killed and there is one more restart.
+fn killed_before_restart<'s>(
+    before: &ContainerStatus,
+    status: &'s ContainerStatus,
+) -> Option<&'s Terminated> {
+    let restarted = status.restart_count > 0 && status.restart_count > before.restart_count;
+    status.last_terminated.as_ref().filter(|last| restarted && last.is_oom())
+}
+
+/// The end of the present instance, if it was killed since the last update.
+fn killed_now<'s>(before: &ContainerStatus, status: &'s ContainerStatus) -> Option<&'s Terminated> {
+    let restarted = status.restart_count > before.restart_count;
+    let was_terminated = matches!(before.state, ContainerState::Terminated(_));
+    match &status.state {
+        ContainerState::Terminated(now) if now.is_oom() && (!was_terminated || restarted) => {
+            Some(now)
+        }
+        _ => None,
+    }
+}
+
+/// The end of the previous instance, if it was killed and the container runs again.
+fn killed_between<'s>(
+    before: &ContainerStatus,
+    status: &'s ContainerStatus,
+) -> Option<&'s Terminated> {
+    let both_run =
+        before.state == ContainerState::Running && status.state == ContainerState::Running;
+    let restarted = status.restart_count > before.restart_count;
+    status.last_terminated.as_ref().filter(|last| both_run && restarted && last.is_oom())
 }

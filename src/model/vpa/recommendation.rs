@@ -12,6 +12,7 @@ use super::api::{
     ContainerPolicy, ContainerRecommendation, Recommendation, ResourceList, ResourcePolicy,
     ScalingMode, VerticalPodAutoscaler,
 };
+use super::context::Context;
 use super::estimator::{Bound, Minimum, Resource, estimate};
 use super::flags::RecommenderFlags;
 use super::float::Amount;
@@ -26,17 +27,19 @@ pub(super) type Containers = Vec<(Arc<str>, Box<Aggregate>)>;
 pub(super) fn recommend(
     containers: &Containers,
     vpa: &VerticalPodAutoscaler,
-    flags: &RecommenderFlags,
+    context: Context<'_>,
 ) -> Recommendation {
+    let Context { flags, rules, .. } = context;
     let policy = vpa.spec.resource_policy.as_ref();
-    let is_on = |name: &str| {
+    let counts = |(name, aggregate): &&(Arc<str>, Box<Aggregate>)| {
         let policy = policy.and_then(|policy| policy.of_container(name));
-        policy.and_then(|policy| policy.mode) != Some(ScalingMode::Off)
+        let is_on = policy.and_then(|policy| policy.mode) != Some(ScalingMode::Off);
+        is_on && (rules.recommends_without_samples || aggregate.count > 0)
     };
-    let count = containers.iter().filter(|(name, _)| is_on(name)).count();
+    let count = containers.iter().filter(counts).count();
     let minimum = Minimum::of_pod(flags, count);
-    let recommended = containers.iter().filter(|(name, _)| is_on(name)).map(|(name, aggregate)| {
-        let list = |bound| resource_list(aggregate, policy, name, flags, minimum, bound);
+    let recommended = containers.iter().filter(counts).map(|(name, aggregate)| {
+        let list = |bound| resource_list(aggregate, policy, name, context, minimum, bound);
         let target = list(Bound::Target);
         let mut container = ContainerRecommendation {
             container_name: name.clone(),
@@ -58,18 +61,18 @@ fn resource_list(
     aggregate: &Aggregate,
     policy: Option<&ResourcePolicy>,
     container: &str,
-    flags: &RecommenderFlags,
+    context: Context<'_>,
     minimum: Minimum,
     bound: Bound,
 ) -> ResourceList {
     let policy = policy.and_then(|policy| policy.of_container(container));
     let value = |resource: Resource| {
         controls(policy, resource)
-            .then(|| estimate(aggregate, flags, minimum, resource, bound).amount)
+            .then(|| estimate(aggregate, context.flags, minimum, resource, bound).amount)
     };
     ResourceList {
-        cpu: value(Resource::Cpu).map(|millicores| cpu_quantity(millicores, flags)),
-        memory: value(Resource::Memory).map(|bytes| memory_quantity(bytes, flags)),
+        cpu: value(Resource::Cpu).map(|millicores| cpu_quantity(millicores, context.flags)),
+        memory: value(Resource::Memory).map(|bytes| memory_quantity(bytes, context)),
     }
 }
 
@@ -89,12 +92,13 @@ fn cpu_quantity(millicores: Amount, flags: &RecommenderFlags) -> Quantity {
 }
 
 /// Upstream: ResourcesAsResourceList
-fn memory_quantity(bytes: Amount, flags: &RecommenderFlags) -> Quantity {
+fn memory_quantity(bytes: Amount, Context { flags, rules, .. }: Context<'_>) -> Quantity {
     let rounded = match flags.round_memory_bytes {
         1 => bytes,
         scale => round_up_to_scale(bytes, scale),
     };
-    let quantity = Quantity::from_units(rounded, Format::BinarySI);
+    let format = if rules.memory_is_binary { Format::BinarySI } else { Format::DecimalSI };
+    let quantity = Quantity::from_units(rounded, format);
     if !flags.humanize_memory || rounded == 0 {
         return quantity;
     }

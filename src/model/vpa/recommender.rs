@@ -14,15 +14,17 @@ use super::api::{
     Checkpoint, CheckpointSpec, ObjectName, Recommendation, VerticalPodAutoscaler, VpaCondition,
     VpaStatus,
 };
-use super::cluster::{ClusterState, ContainerUsage, Context, MergeOrder, Merged, VpaState};
+use super::cluster::{ClusterState, ContainerUsage, MergeOrder, Merged, VpaState};
+use super::context::Context;
 use super::estimator::{Bound, Estimation, Minimum, Resource, estimate};
 use super::flags::RecommenderFlags;
 use super::histogram::BucketShare;
+use super::log::{Failure, LogLine};
 use super::objects::{Objects, Target};
 use super::pod::{Labels, ObservedOom, Phase};
 use super::recommendation::recommend;
 use super::time::GoTime;
-use crate::model::rules::{RemovedPods, VpaRules};
+use crate::model::rules::{RemovedPods, VpaRules, VpaTexts};
 use crate::model::selector::Selector;
 use crate::model::time::Span;
 
@@ -54,21 +56,6 @@ pub enum Write {
     },
     /// A checkpoint without a VPA is deleted.
     DeleteCheckpoint(ObjectName),
-}
-
-/// A message that the recommender logs, with the error.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct LogLine {
-    /// The message.
-    pub message: Cow<'static, str>,
-    /// The error.
-    pub error: String,
-}
-
-impl LogLine {
-    fn new(message: &'static str, error: String) -> LogLine {
-        LogLine { message: Cow::Borrowed(message), error }
-    }
 }
 
 /// The result of a run.
@@ -152,33 +139,22 @@ impl Recommender {
     pub fn init_from_checkpoints(&mut self, objects: &Objects, now: GoTime) -> Vec<LogLine> {
         let mut log = Vec::new();
         self.load_vpas(objects, now, &mut log);
+        let context = Context { flags: &self.flags, rules: &self.rules, now };
         let namespaces: BTreeSet<Arc<str>> =
             self.state.vpas.keys().map(|vpa| vpa.namespace.clone()).collect();
-        let times = namespaces.iter().filter(|namespace| !self.is_ignored(namespace)).count();
-        // Upstream reads all checkpoints once for each namespace.
-        for _ in 0..times {
-            for checkpoint in objects.checkpoints.values() {
-                if let Err(error) = self.init_from_checkpoint(checkpoint, now) {
-                    log.push(LogLine::new("Error while loading checkpoint", error));
-                }
-            }
+        let rules = self.rules;
+        let read: Vec<_> =
+            namespaces.iter().filter(|namespace| !self.is_ignored(namespace)).collect();
+        for namespace in read {
+            let is_read = |checkpoint: &&Checkpoint| {
+                rules.checkpoints.reads_all_per_namespace
+                    || checkpoint.metadata.namespace == *namespace
+            };
+            let read = objects.checkpoints.values().filter(is_read);
+            let failed = read.filter_map(|it| init_from_checkpoint(&mut self.state, it, context).err());
+            log.extend(failed.map(|error| Failure::Checkpoint.line(error, &rules.texts)));
         }
         log
-    }
-
-    /// Upstream: setVpaCheckpoint
-    fn init_from_checkpoint(&mut self, checkpoint: &Checkpoint, now: GoTime) -> Result<(), String> {
-        let namespace = checkpoint.metadata.namespace.clone();
-        let vpa = ObjectName { namespace, name: checkpoint.spec.vpa_object_name.clone() };
-        let Some(state) = self.state.vpas.get_mut(&vpa) else {
-            return Err(format!("cannot load checkpoint to missing VPA object {vpa}"));
-        };
-        let loaded = Aggregate::load(&checkpoint.status, &self.flags, now);
-        let aggregate =
-            loaded.map_err(|why| format!("cannot load checkpoint for VPA {vpa}. Reason: {why}"))?;
-        let container = checkpoint.spec.container_name.clone();
-        state.from_checkpoints.insert(container, Box::new(aggregate));
-        Ok(())
     }
 
     /// Reads a history, as the recommender does when it starts without checkpoints. Returns the
@@ -186,7 +162,7 @@ impl Recommender {
     ///
     /// Upstream: InitFromHistoryProvider
     pub fn init_from_history(&mut self, history: &[PodHistory], now: GoTime) -> Vec<LogLine> {
-        let context = Context { flags: &self.flags, now };
+        let context = Context { flags: &self.flags, rules: &self.rules, now };
         let mut log = Vec::new();
         for PodHistory { pod, labels, samples } in history {
             let containers = samples.iter().map(|sample| &sample.usage.container);
@@ -194,7 +170,8 @@ impl Recommender {
             for HistorySample { at, usage } in samples {
                 let discarded = self.state.add_usage(pod, usage, *at, context);
                 let errors = discarded_errors(discarded);
-                log.extend(errors.map(|error| LogLine::new("Failed to add sample", error)));
+                let failure = Failure::HistorySample(pod, &usage.container);
+                log.extend(errors.map(|error| failure.line(error, &self.rules.texts)));
             }
         }
         log
@@ -222,7 +199,11 @@ impl Recommender {
             if self.state.vpas.contains_key(name) {
                 let mut containers = self.containers_of(name, now);
                 run.is_undetermined |= containers.order.iter().any(MergeOrder::matters);
-                run.writes.extend(self.update_vpa(vpa, &containers, now, &mut run.log));
+                let write = self.update_vpa(vpa, &containers, now, &mut run.log);
+                // Another order of the containers is a change that is written.
+                run.is_undetermined |=
+                    write.is_none() && !self.rules.sorts_containers && has_several(&vpa.status);
+                run.writes.extend(write);
                 self.state.subtract_present_peaks(name, &mut containers, now);
                 merged.push((name, containers));
             }
@@ -233,7 +214,7 @@ impl Recommender {
             }
             if now.since(self.last_checkpoint_gc) > self.flags.checkpoints_gc_interval {
                 self.last_checkpoint_gc = now;
-                self.collect_checkpoints(objects, &mut run.writes);
+                self.collect_checkpoints(objects, now, &mut run);
             }
         }
         for (_, containers) in merged {
@@ -289,7 +270,8 @@ impl Recommender {
     }
 
     fn containers_of(&mut self, vpa: &ObjectName, now: GoTime) -> Merged {
-        self.state.containers_of(vpa, Context { flags: &self.flags, now })
+        let context = Context { flags: &self.flags, rules: &self.rules, now };
+        self.state.containers_of(vpa, context)
     }
 
     /// Upstream: shouldIgnoreNamespace
@@ -313,8 +295,8 @@ impl Recommender {
             if !self.handles(vpa) {
                 continue;
             }
-            let (selector, unsupported) = selector_of(vpa, objects, log);
-            let context = Context { flags: &self.flags, now };
+            let (selector, unsupported) = selector_of(vpa, objects, &self.rules.texts, log);
+            let context = Context { flags: &self.flags, rules: &self.rules, now };
             self.state.load_vpa(vpa, selector, context);
             let Some(state) = self.state.vpas.get_mut(&vpa.metadata.name) else { continue };
             match unsupported {
@@ -336,7 +318,7 @@ impl Recommender {
 
     /// Loads the pods. Returns those that no longer exist. Upstream: LoadPods
     fn load_pods(&mut self, objects: &Objects, now: GoTime) -> Vec<ObjectName> {
-        let context = Context { flags: &self.flags, now };
+        let context = Context { flags: &self.flags, rules: &self.rules, now };
         let tracked = self.state.pod_names();
         let removed = tracked.filter(|name| !objects.pods.contains_key(name)).cloned().collect();
         for pod in objects.pods.values() {
@@ -349,12 +331,11 @@ impl Recommender {
 
     /// Reads the usage of all containers, then the OOM kills. Upstream: LoadRealTimeMetrics
     fn load_metrics(&mut self, objects: &Objects, now: GoTime, log: &mut Vec<LogLine>) {
-        let context = Context { flags: &self.flags, now };
+        let context = Context { flags: &self.flags, rules: &self.rules, now };
         let items = match &objects.metrics {
             Ok(items) => items.as_slice(),
             Err(error) => {
-                let message = "Cannot get ContainerMetricsSnapshot from MetricsClient";
-                log.push(LogLine::new(message, error.clone()));
+                log.push(Failure::Metrics.line(error.clone(), &self.rules.texts));
                 &[]
             }
         };
@@ -378,13 +359,13 @@ impl Recommender {
                     continue;
                 }
                 let errors = discarded_errors(result);
-                let message = "Error adding metric sample";
-                log.extend(errors.map(|error| LogLine::new(message, error)));
+                let failure = Failure::Sample(&item.pod, &usage.container);
+                log.extend(errors.map(|error| failure.line(error, &self.rules.texts)));
             }
         }
         for oom in std::mem::take(&mut self.ooms) {
-            if let Err(error) = self.state.record_oom(&oom, &self.rules, context) {
-                log.push(LogLine::new("Failed to record OOM", error.0));
+            if let Err(error) = self.state.record_oom(&oom, context) {
+                log.push(Failure::Oom(&oom).line(error.0, &self.rules.texts));
             }
         }
     }
@@ -399,18 +380,22 @@ impl Recommender {
         now: GoTime,
         log: &mut Vec<LogLine>,
     ) -> Option<Write> {
-        let recommendation = recommend(&merged.containers, vpa, &self.flags);
+        let context = Context { flags: &self.flags, rules: &self.rules, now };
+        let recommendation = recommend(&merged.containers, vpa, context);
         let name = &vpa.metadata.name;
         let state = self.state.vpas.get_mut(name)?;
         update_conditions(state, &recommendation, now);
         if report_missing(state, &recommendation, now) {
             let why = format!("VPA {name} is missing recommendation for more than 30m0s");
-            log.push(LogLine::new("", why));
+            log.push(Failure::NoRecommendation.line(why, &self.rules.texts));
         }
         let status = VpaStatus {
             recommendation: Some(recommendation),
             conditions: state.conditions.clone(),
-            observed_generation: Some(vpa.metadata.generation),
+            observed_generation: self
+                .rules
+                .has_observed_generation
+                .then_some(vpa.metadata.generation),
         };
         (status != vpa.status).then(|| Write::Status { vpa: name.clone(), status })
     }
@@ -448,17 +433,51 @@ impl Recommender {
     }
 
     /// Deletes checkpoints without a VPA. Upstream: GarbageCollectCheckpoints
-    fn collect_checkpoints(&self, objects: &Objects, writes: &mut Vec<Write>) {
+    fn collect_checkpoints(&mut self, objects: &Objects, now: GoTime, run: &mut Run) {
+        let rules = self.rules.checkpoints;
+        if !rules.keeps_those_of_other_recommenders {
+            self.load_vpas(objects, now, &mut run.log);
+        }
+        let only = &*self.flags.vpa_object_namespace;
+        let is_kept = |vpa: &ObjectName| match rules.keeps_those_of_other_recommenders {
+            // Upstream lists only the VPAs of one namespace, if a flag names it.
+            true => objects.vpas.contains_key(vpa) && (only.is_empty() || *only == *vpa.namespace),
+            false => self.state.vpas.contains_key(vpa),
+        };
         for (name, checkpoint) in &objects.checkpoints {
-            let vpa = ObjectName {
-                namespace: name.namespace.clone(),
-                name: checkpoint.spec.vpa_object_name.clone(),
-            };
-            if !objects.vpas.contains_key(&vpa) && !self.is_ignored(&name.namespace) {
-                writes.push(Write::DeleteCheckpoint(name.clone()));
+            let vpa = checkpoint.vpa();
+            let is_skipped = rules.skips_ignored_namespaces && self.is_ignored(&name.namespace);
+            if !is_kept(&vpa) && !is_skipped {
+                run.writes.push(Write::DeleteCheckpoint(name.clone()));
             }
         }
     }
+}
+
+/// Returns true if a status recommends requests for more than one container.
+fn has_several(status: &VpaStatus) -> bool {
+    status.recommendation.as_ref().is_some_and(|it| it.container_recommendations.len() > 1)
+}
+
+/// Loads a checkpoint. Upstream: setVpaCheckpoint
+fn init_from_checkpoint(
+    state: &mut ClusterState,
+    checkpoint: &Checkpoint,
+    context: Context<'_>,
+) -> Result<(), String> {
+    let vpa = checkpoint.vpa();
+    let shown = match context.rules.texts.shows_vpa_as_path {
+        true => vpa.to_string(),
+        false => format!("{{Namespace:{} VpaName:{}}}", vpa.namespace, vpa.name),
+    };
+    let Some(state) = state.vpas.get_mut(&vpa) else {
+        return Err(format!("cannot load checkpoint to missing VPA object {shown}"));
+    };
+    let aggregate = Aggregate::load(&checkpoint.status, context)
+        .map_err(|why| format!("cannot load checkpoint for VPA {shown}. Reason: {why}"))?;
+    let container = checkpoint.spec.container_name.clone();
+    state.from_checkpoints.insert(container, Box::new(aggregate));
+    Ok(())
 }
 
 /// The errors of the discarded samples of a container.
@@ -479,30 +498,34 @@ fn discarded_errors(
 fn selector_of(
     vpa: &VerticalPodAutoscaler,
     objects: &Objects,
+    texts: &VpaTexts,
     log: &mut Vec<LogLine>,
 ) -> (Selector, Option<String>) {
     let reference = &vpa.spec.target_ref;
     let namespace = &vpa.metadata.name.namespace;
     let name = format!("{}.{}/{}", reference.api_version, reference.kind, reference.name);
+    let is_named = texts.names_unsupported_target;
     match objects.target(namespace, reference) {
         None => {
             let error = format!("{} {namespace}/{} does not exist", reference.kind, reference.name);
             let message = format!("Cannot read targetRef. Reason: {error}");
-            let logged = "Cannot get target selector from VPA's targetRef";
-            log.push(LogLine::new(logged, error));
+            log.push(Failure::Target.line(error, texts));
             (Selector::nothing(), Some(message))
         }
         Some(Target { error: Some(error), .. }) => {
+            let target = if is_named { format!("target {name}") } else { "target".to_owned() };
             let message = format!(
-                "Error checking if target {name} is a topmost well-known or scalable controller: \
-                 {error}"
+                "Error checking if {target} is a topmost well-known or scalable controller: {error}"
             );
             (Selector::nothing(), Some(message))
         }
         Some(target) if target.has_parent => {
+            let subject = match is_named {
+                true => format!("The target {name} has a parent controller"),
+                false => "The targetRef controller has a parent".to_owned(),
+            };
             let message = format!(
-                "The target {name} has a parent controller but it should point to a topmost \
-                 well-known or scalable controller"
+                "{subject} but it should point to a topmost well-known or scalable controller"
             );
             (Selector::nothing(), Some(message))
         }

@@ -8,7 +8,8 @@ use super::api::{Checkpoint, ObjectName, VerticalPodAutoscaler};
 use super::flags::RecommenderFlags;
 use super::objects::{Objects, PodMetrics, Target};
 use super::pod::{ObservedOom, Pod};
-use super::recommender::{LogLine, PodHistory, Recommender, Run};
+use super::log::LogLine;
+use super::recommender::{PodHistory, Recommender, Run};
 use super::time::GoTime;
 use crate::model::rules::VpaRules;
 use crate::model::time::{Span, Time};
@@ -164,7 +165,7 @@ impl Session {
             ClusterChange::SetVpa(vpa) => objects.set_vpa(vpa.clone()),
             ClusterChange::DeleteVpa(name) => drop(objects.vpas.remove(name)),
             ClusterChange::SetPod(pod) => {
-                let ooms = objects.set_pod(pod.clone());
+                let ooms = objects.set_pod(pod.clone(), &self.rules);
                 self.recommender.observe_ooms(ooms);
             }
             ClusterChange::DeletePod(name) => drop(objects.pods.remove(name)),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::api::{ObjectName, VpaStatus};
 use super::objects::Objects;
-use super::recommender::LogLine;
+use super::log::LogLine;
 use super::session::RunAt;
 use crate::model::time::Time;
 

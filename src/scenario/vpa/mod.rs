@@ -112,8 +112,13 @@ impl VpaScenario {
     /// The reason why a release does not support the scenario, if it does not.
     #[must_use]
     pub fn unsupported_on(&self, release: VpaRelease) -> Option<String> {
-        let is_supported = self.releases.contains(release);
-        (!is_supported).then(|| format!("the scenario is for {}", self.releases))
+        if !self.releases.contains(release) {
+            return Some(format!("the scenario is for {}", self.releases));
+        }
+        let later = |flag: &&String| VpaRelease::of_flag(flag).is_some_and(|since| release < since);
+        let flag = self.flags.keys().find(later)?;
+        let since = VpaRelease::of_flag(flag)?;
+        Some(format!("the recommender has the flag {flag} since {since}"))
     }
 
     /// The expectations that apply to a release.

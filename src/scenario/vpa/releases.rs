@@ -47,7 +47,7 @@ impl Form for VpaReleaseRange {
     type Value = VpaReleaseRange;
     const NAME: &'static str = "\0releases of the vpa";
     const EXPECTED: &'static str = "a range of releases such as \">=vpa-1.8\"";
-    const FALLBACK: &'static str = ">=vpa-1.7";
+    const FALLBACK: &'static str = ">=vpa-0.10";
     const SCHEMA_NAME: &'static str = "VpaReleasesText";
 
     fn read(text: &str) -> Result<VpaReleaseRange, Malformed> {
@@ -80,7 +80,7 @@ impl Form for VpaReleaseRange {
             "description": "The releases of the Vertical Pod Autoscaler on which the requirement \
                             holds: vpa-1.8, >=vpa-1.8, <=vpa-1.7.",
             "type": "string",
-            "pattern": r"^\s*(>=|<=)?\s*vpa-1\.[0-9]+\s*$",
+            "pattern": r"^\s*(>=|<=)?\s*vpa-[01]\.[0-9]+\s*$",
             "examples": [">=vpa-1.8", "vpa-1.7"],
         })
     }

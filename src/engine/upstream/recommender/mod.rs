@@ -16,7 +16,7 @@ use super::artifact::{Artifact, Progress};
 use super::build;
 use super::process::{Process, TIME_LIMIT};
 use crate::engine::{EngineError, RecommenderEngine};
-use crate::model::rules::{Release, VpaRelease};
+use crate::model::rules::{MinorVersion, VpaRelease};
 use crate::model::time::Time;
 use crate::model::vpa::{
     CheckpointSpec, ClusterChange, LogLine, ObjectName, Script, ScriptStep, Start, Stepped,
@@ -32,7 +32,7 @@ pub fn ensure(
     stop: &CancellationToken,
     progress: Progress<'_>,
 ) -> Result<PathBuf, EngineError> {
-    build::ensure(Artifact::Recommender, Release { minor: release.minor }, stop, progress)
+    build::ensure(Artifact::Recommender, release, stop, progress)
 }
 
 /// The recommender of one release: a process that plays one scenario after another.
@@ -52,7 +52,29 @@ impl RecommenderHost {
     /// # Errors
     /// If the program can't be started or does not host the release.
     pub fn start(program: &std::path::Path, release: VpaRelease) -> Result<Self, EngineError> {
-        let name: Arc<str> = Artifact::Recommender.name().into();
+        let prefix = format!("v{}.", MinorVersion::from(release));
+        Self::start_as(program, Artifact::Recommender.name().into(), release, &prefix)
+    }
+
+    /// Starts the program of a checkout, which is compared with the rules of a release.
+    ///
+    /// # Errors
+    /// If the program can't be started.
+    pub fn of_checkout(
+        program: &std::path::Path,
+        name: Arc<str>,
+        rules: VpaRelease,
+    ) -> Result<Self, EngineError> {
+        Self::start_as(program, name, rules, "")
+    }
+
+    /// Starts a program whose version begins with a prefix.
+    fn start_as(
+        program: &std::path::Path,
+        name: Arc<str>,
+        release: VpaRelease,
+        prefix: &str,
+    ) -> Result<Self, EngineError> {
         let process = Process::start(&name, program, TIME_LIMIT)?;
         let mut host = RecommenderHost {
             process,
@@ -62,7 +84,7 @@ impl RecommenderHost {
         };
         match host.answer()? {
             Answer::Hello { protocol: wire::PROTOCOL, release: theirs }
-                if theirs.starts_with(&format!("v1.{}.", release.minor)) =>
+                if theirs.starts_with(prefix) =>
             {
                 Ok(host)
             }

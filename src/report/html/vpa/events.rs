@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{VpaTimeline, container_of};
+use crate::model::rules::VpaRules;
 use crate::model::time::Time;
 use crate::model::vpa::{ClusterChange, ObjectName, Objects, Script};
 use crate::report::counted;
@@ -47,7 +48,7 @@ pub(super) fn marks(timeline: &VpaTimeline<'_>) -> Marks {
     changes.dedup();
     changes.truncate(MOST);
     let kills = match &scenario.script {
-        Some(script) => script_kills(script),
+        Some(script) => script_kills(script, &timeline.run.rules),
         None => scenario.timeline.iter().filter_map(|event| kill(event, scenario)).collect(),
     };
     Marks { changes, kills, divergence: timeline.run.divergence.as_ref().map(|it| it.at) }
@@ -70,17 +71,17 @@ fn script_changes(script: &Script) -> impl Iterator<Item = (Time, &ClusterChange
 }
 
 /// The OOM kills that a script shows.
-fn script_kills(script: &Script) -> Vec<Kill> {
+fn script_kills(script: &Script, rules: &VpaRules) -> Vec<Kill> {
     let mut objects = Objects::default();
     for change in &script.start.objects {
         if let ClusterChange::SetPod(pod) = change {
-            objects.set_pod(pod.clone());
+            objects.set_pod(pod.clone(), rules);
         }
     }
     let mut kills = Vec::new();
     for (at, change) in script_changes(script) {
         let seen = match change {
-            ClusterChange::SetPod(pod) => objects.set_pod(pod.clone()),
+            ClusterChange::SetPod(pod) => objects.set_pod(pod.clone(), rules),
             ClusterChange::Evict(oom) => vec![oom.clone()],
             _ => Vec::new(),
         };
@@ -116,7 +117,7 @@ pub(super) fn of(timeline: &VpaTimeline<'_>) -> Vec<Entry> {
         let (text, class) = script_text(change, timeline.vpa)?;
         Some(Entry { at, lasts: Lasts::Instant, text, class })
     });
-    let kills = script_kills(script).into_iter().map(|kill| {
+    let kills = script_kills(script, &timeline.run.rules).into_iter().map(|kill| {
         let container = kill.container.unwrap_or_default();
         let text = format!("OOM kill of {container}");
         Entry { at: kill.at, lasts: Lasts::Instant, text, class: FAULT }

@@ -19,7 +19,7 @@ use self::series::Series;
 use super::lane::selectable;
 use super::ticks::{Templates, panel_of};
 use crate::compare::Divergence;
-use crate::model::rules::{Release, VpaRelease};
+use crate::model::rules::{Release, VpaRelease, VpaRules};
 use crate::model::time::Time;
 use crate::model::vpa::{ObjectName, Snapshot};
 use crate::report::counted;
@@ -59,6 +59,8 @@ const AMOUNTS: usize = 6;
 #[derive(Debug)]
 pub(super) struct VpaRun<'a> {
     scenario: &'a VpaScenario,
+    /// The rules of the release.
+    rules: VpaRules,
     /// The state after each run, as observed.
     snapshots: &'a [Snapshot],
     /// The model alone.
@@ -195,14 +197,27 @@ impl<'a> Observed<'a> {
         let most = (detail.amounts / amounts).max(FEWEST);
         let kept = ticks::kept(snapshots, if is_short { SHORT } else { most }, divergent);
         let is_kept = |index: usize| kept.binary_search(&index).is_ok();
-        let (model, pod_changes) = match model {
-            Model::Alone(release) => (charted_recommender_run(scenario, release, &is_kept), None),
+        let (rules, model, pod_changes) = match model {
+            Model::Alone(release) => {
+                let run = charted_recommender_run(scenario, release, &is_kept);
+                (VpaRules::of(release), run, None)
+            }
             Model::BesideHpa { scenario, release } => {
                 let vpa = explained_free_run(scenario, release, &is_kept).vpa?;
-                (vpa.charted, Some(vpa.pod_changes))
+                (VpaRules::of(vpa.release), vpa.charted, Some(vpa.pod_changes))
             }
         };
-        Some(VpaRun { scenario, snapshots, model, pod_changes, kept, divergence, engine, detail })
+        Some(VpaRun {
+            scenario,
+            rules,
+            snapshots,
+            model,
+            pod_changes,
+            kept,
+            divergence,
+            engine,
+            detail,
+        })
     }
 }
 

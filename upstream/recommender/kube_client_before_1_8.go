@@ -12,9 +12,11 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// completeFeeder sets the client with which older feeders list the namespaces.
-func completeFeeder(factory *input.ClusterStateFeederFactory, c *cluster) {
-	factory.KubeClient = kubeClient{cluster: c}
+// Older feeders list the namespaces with this client.
+func init() {
+	feederFields = append(feederFields, func(f *input.ClusterStateFeederFactory, _ *settings, c *cluster) {
+		f.KubeClient = kubeClient{cluster: c}
+	})
 }
 
 type kubeClient struct {
