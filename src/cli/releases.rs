@@ -11,7 +11,9 @@ use super::fixtures::Fixtures;
 use super::output::{columns, show, unless_closed};
 use crate::engine::recorded::Recording;
 use crate::engine::upstream::build;
-use crate::model::rules::{CHANGES, Change, MinorVersion, Release, VPA_CHANGES, VpaChange, VpaRelease};
+use crate::model::rules::{
+    CHANGES, Change, MinorVersion, Release, VPA_CHANGES, VpaChange, VpaRelease,
+};
 use crate::report::style::{DIM, STRONG, paint};
 use crate::report::{json, wrapped};
 use crate::trace::recommender;
@@ -146,10 +148,7 @@ fn vpa_markdown(rows: &[VpaRow]) -> String {
     out
 }
 
-fn recorded_on(
-    recordings: &[Recording],
-    release: impl Into<MinorVersion>,
-) -> Option<&Recording> {
+fn recorded_on(recordings: &[Recording], release: impl Into<MinorVersion>) -> Option<&Recording> {
     let release = release.into();
     recordings.iter().find(|recording| recording.header.build_of(release).is_some())
 }

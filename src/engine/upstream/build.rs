@@ -47,7 +47,10 @@ fn cores() -> usize {
 ///
 /// # Errors
 /// As [`cache_folder`]; and as [`find_go`] if the program is not built.
-pub fn built(artifact: Artifact, release: impl Into<MinorVersion>) -> Result<Option<PathBuf>, EngineError> {
+pub fn built(
+    artifact: Artifact,
+    release: impl Into<MinorVersion>,
+) -> Result<Option<PathBuf>, EngineError> {
     let release = release.into();
     let cache = cache_folder()?;
     match find_go() {

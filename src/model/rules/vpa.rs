@@ -71,8 +71,8 @@ pub struct VpaRules {
     pub policy_memory: PolicyMemory,
     /// Whether recommended memory is in binary units: `250Mi` instead of `262144k`.
     pub memory_is_binary: bool,
-    /// Whether samples of init containers are skipped. If not, they are reported as errors.
-    pub skips_init_containers: bool,
+    /// The treatment of samples of init containers.
+    pub init_containers: InitContainers,
     /// Whether containers without CPU samples get the minimum. If not, they are left out.
     pub recommends_without_samples: bool,
     /// Whether the containers of a recommendation are sorted. If not, their order is random, and is
@@ -110,6 +110,17 @@ pub enum OomUpdates {
     Restarts,
     /// Those that end a container, and those that skip its end.
     Ends,
+}
+
+/// The treatment of samples of init containers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InitContainers {
+    /// They are reported as errors.
+    Reported,
+    /// They are skipped, also those of a container that was an init container of the pod before.
+    EverSkipped,
+    /// They are skipped.
+    Skipped,
 }
 
 /// The fields of container policies that change the aggregation of memory, if the feature gate
@@ -322,7 +333,7 @@ pub const VPA_CHANGES: &[VpaChange] = &[
         what: "samples of init containers are skipped; before, they are reported as errors",
         source: "https://github.com/kubernetes/autoscaler/pull/8062",
         flags: &[],
-        apply: |rules| rules.skips_init_containers = true,
+        apply: |rules| rules.init_containers = InitContainers::EverSkipped,
     },
     VpaChange {
         since: v1(5),
@@ -379,6 +390,14 @@ pub const VPA_CHANGES: &[VpaChange] = &[
     },
     VpaChange {
         since: v1(7),
+        what: "samples of a container count again if it is no longer an init container of its pod",
+        source: "https://github.com/kubernetes/autoscaler/blob/vertical-pod-autoscaler-1.7.1/\
+                 vertical-pod-autoscaler/pkg/recommender/model/cluster.go",
+        flags: &[],
+        apply: |rules| rules.init_containers = InitContainers::Skipped,
+    },
+    VpaChange {
+        since: v1(7),
         what: "an OOM kill counts when the container ends; before, it counts after the restart",
         source: "https://github.com/kubernetes/autoscaler/pull/7955",
         flags: &[],
@@ -419,7 +438,7 @@ impl VpaRules {
         has_observed_generation: false,
         policy_memory: PolicyMemory::Ignored,
         memory_is_binary: false,
-        skips_init_containers: false,
+        init_containers: InitContainers::Reported,
         recommends_without_samples: false,
         sorts_containers: false,
         checkpoints: CheckpointRules {

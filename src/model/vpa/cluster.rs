@@ -16,6 +16,7 @@ use super::histogram::Histogram;
 use super::pod::{Labels, ObservedOom, Phase, Pod};
 use super::recommendation::Containers;
 use super::time::GoTime;
+use crate::model::rules::InitContainers;
 use crate::model::selector::Selector;
 
 /// The containers that share an aggregate: those with the same name in pods with the same labels.
@@ -156,7 +157,16 @@ impl ClusterState {
         let containers = pod.containers.iter().map(|container| &container.name);
         self.add_pod(&pod.name, &pod.labels, pod.phase, containers, context);
         if let Some(state) = self.pods.get_mut(&pod.name) {
-            state.init_containers.clone_from(&pod.init_containers);
+            match context.rules.init_containers {
+                InitContainers::EverSkipped => {
+                    state.init_containers.extend(pod.init_containers.iter().cloned());
+                    state.init_containers.sort_unstable();
+                    state.init_containers.dedup();
+                }
+                InitContainers::Reported | InitContainers::Skipped => {
+                    state.init_containers.clone_from(&pod.init_containers);
+                }
+            }
             state.object = Some(pod.clone());
         }
     }
@@ -312,7 +322,8 @@ impl ClusterState {
             return Err(KeyError(format!("KeyError: {{{} {}}}", pod.namespace, pod.name)));
         };
         let container = &usage.container;
-        if context.rules.skips_init_containers && state.init_containers.contains(container) {
+        let is_skipped = context.rules.init_containers != InitContainers::Reported;
+        if is_skipped && state.init_containers.contains(container) {
             return Ok(0);
         }
         let Some(ContainerOfPod { state, aggregate }) = state.containers.get_mut(container) else {

@@ -303,8 +303,7 @@ impl Histogram {
             let total = checkpoint.total;
             return Err(format!("{cannot} load checkpoint with negative weight {total}"));
         }
-        let subject =
-            if rules.texts.lowercase_bucket_errors { "checkpoint" } else { "Checkpoint" };
+        let subject = if rules.texts.lowercase_bucket_errors { "checkpoint" } else { "Checkpoint" };
         let mut sum = 0_i64;
         for BucketWeight { bucket, weight } in &checkpoint.weights {
             sum += i64::from(*weight);

@@ -54,11 +54,11 @@ pub use estimator::{Bound, Confidence, Estimation, Resource};
 pub use flags::{RecommenderFlagError, RecommenderFlags};
 pub use float::Amount;
 pub use histogram::{BUCKETS, BucketShare, BucketWeight, HistogramCheckpoint, Scheme};
+pub use log::LogLine;
 pub use objects::{Objects, PodMetrics, Target};
 pub use pod::{
     ContainerState, ContainerStatus, Labels, ObservedOom, Phase, Pod, PodContainer, Terminated,
 };
-pub use log::LogLine;
 pub use recommender::{HistorySample, PodHistory, Recommender, Run, Samples, Write};
 pub use script::{Script, ScriptStep};
 pub use session::{ClusterChange, RunAt, Session, Start, Stepped};

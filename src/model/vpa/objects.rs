@@ -50,7 +50,7 @@ mod selector_text {
     use serde::de::{Deserialize, Deserializer, Error as _};
     use serde::ser::Serializer;
 
-use crate::model::selector::Selector;
+    use crate::model::selector::Selector;
 
     pub(super) fn serialize<S: Serializer>(
         selector: &Selector,

@@ -151,7 +151,8 @@ impl Recommender {
                     || checkpoint.metadata.namespace == *namespace
             };
             let read = objects.checkpoints.values().filter(is_read);
-            let failed = read.filter_map(|it| init_from_checkpoint(&mut self.state, it, context).err());
+            let failed =
+                read.filter_map(|it| init_from_checkpoint(&mut self.state, it, context).err());
             log.extend(failed.map(|error| Failure::Checkpoint.line(error, &rules.texts)));
         }
         log

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::api::{Checkpoint, ObjectName, VerticalPodAutoscaler};
 use super::flags::RecommenderFlags;
+use super::log::LogLine;
 use super::objects::{Objects, PodMetrics, Target};
 use super::pod::{ObservedOom, Pod};
-use super::log::LogLine;
 use super::recommender::{PodHistory, Recommender, Run};
 use super::time::GoTime;
 use crate::model::rules::VpaRules;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::api::{ObjectName, VpaStatus};
-use super::objects::Objects;
 use super::log::LogLine;
+use super::objects::Objects;
 use super::session::RunAt;
 use crate::model::time::Time;
 

@@ -71,9 +71,13 @@ struct WriteJson {
     deleted: bool,
 }
 
+/// The start of a message about a metric of the recommender that has no value. Up to 1.2, it is a
+/// warning like those about errors; later, it has no error and is not recorded.
+const NO_COMPARISON: &str = "Cannot compare as old recommendation";
+
 /// The lines of a log, in the order of their texts: the order of samples is random upstream.
 pub(super) fn log_lines(lines: Vec<LogJson>) -> Vec<LogLine> {
-    let lines = lines.into_iter();
+    let lines = lines.into_iter().filter(|line| !line.message.starts_with(NO_COMPARISON));
     lines.map(|line| LogLine { message: line.message.into(), error: line.error }).collect()
 }
 
