@@ -1,5 +1,5 @@
-//! A run on a local checkout of the Vertical Pod Autoscaler: the suite changes one line in a copy of
-//! the published module, builds it, and finds that change.
+//! A run on a local checkout of the Vertical Pod Autoscaler: the suite changes one line in a copy
+//! of the published module, builds it, and finds that change.
 //!
 //! `KUBE_LOCKSTEP_AUTOSCALER` names a clone of kubernetes/autoscaler, at any tag from 0.10 on: all
 //! fixtures are then also run on it. Requires Go; without it, the tests are reported as ignored.

@@ -201,8 +201,8 @@ impl ReleaseArgs {
         }
         let releases = self.vpa();
         if releases.len() != 1 || self.named().is_some() {
-            let what = "--upstream-path with a checkout of the Vertical Pod Autoscaler requires one \
-                        of its releases";
+            let what = "--upstream-path with a checkout of the Vertical Pod Autoscaler requires \
+                        one of its releases";
             let hint = "name the release whose rules the model follows, such as vpa-1.8";
             return Err(Failure::usage(what).hint(hint));
         }

@@ -26,16 +26,7 @@ const SCHEMA: &str = "../schema/scenario.schema.json";
 
 /// Runs generated scripts on the recommender.
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
-    if args.program.is_some() {
-        let what = "--program does not apply to the recommender";
-        return Err(Failure::usage(what).hint("leave out --program").into());
-    }
-    let checkout = args.release.local.open(args.is_on_model(), false)?;
-    if let Some(checkout) = checkout.as_ref().filter(|checkout| !checkout.has_recommender()) {
-        let path = checkout.path.display();
-        let what = format!("--upstream-path {path}: it has no recommender");
-        return Err(Failure::usage(what).hint("name a checkout of kubernetes/autoscaler").into());
-    }
+    let checkout = checkout(args)?;
     let release = args.release.vpa_release(checkout.as_ref())?;
     let stop = CancellationToken::new();
     let mut preparing = PreparationLog::default();
@@ -60,18 +51,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     check_writable(&args.save).map_err(|error| not_saved(&args.save, &error))?;
     let ending = interrupt::Ending::listen(&plan.stop, INTERRUPTED)?;
     let is_json = args.format == Format::Json;
-    let (engine, version) = (plan.source.name(), env!("CARGO_PKG_VERSION"));
-    match is_json {
-        true => line(&json!({"fuzz": {
-            "seed": plan.seed, "release": release.to_string(), "engine": engine,
-            "version": version, "areas": ["vpa"],
-        }}))?,
-        false => show(&format!(
-            "fuzz: seed {}, release {release}, engine {engine}, kube-lockstep {version}, areas \
-             vpa\n",
-            plan.seed
-        ))?,
-    }
+    print_settings(&plan, is_json)?;
     let mut progress = Progress::new();
     let (summary, findings) = fuzz_recommender(&plan, &mut |summary| {
         progress.update(summary.scripts, summary.ticks, summary.elapsed);
@@ -95,6 +75,37 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         (0, _) => exit::ENGINE,
         _ => exit::DIVERGES,
     })
+}
+
+/// The checkout whose recommender is run, if one is named.
+fn checkout(args: &Args) -> Result<Option<Checkout>, Failure> {
+    if args.program.is_some() {
+        let what = "--program does not apply to the recommender";
+        return Err(Failure::usage(what).hint("leave out --program"));
+    }
+    let checkout = args.release.local.open(args.is_on_model(), false)?;
+    match checkout.as_ref().filter(|checkout| !checkout.has_recommender()) {
+        None => Ok(checkout),
+        Some(other) => {
+            let what = format!("--upstream-path {}: it has no recommender", other.path.display());
+            Err(Failure::usage(what).hint("name a checkout of kubernetes/autoscaler"))
+        }
+    }
+}
+
+fn print_settings(plan: &RecommenderFuzzPlan, is_json: bool) -> io::Result<()> {
+    let RecommenderFuzzPlan { seed, release, .. } = plan;
+    let (engine, version) = (plan.source.name(), env!("CARGO_PKG_VERSION"));
+    match is_json {
+        true => line(&json!({"fuzz": {
+            "seed": seed, "release": release.to_string(), "engine": engine,
+            "version": version, "areas": ["vpa"],
+        }})),
+        false => show(&format!(
+            "fuzz: seed {seed}, release {release}, engine {engine}, kube-lockstep {version}, \
+             areas vpa\n"
+        )),
+    }
 }
 
 fn line(value: &serde_json::Value) -> io::Result<()> {

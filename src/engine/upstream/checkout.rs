@@ -1,5 +1,5 @@
-//! Builds the engine program of a local checkout of Kubernetes, or of the Vertical Pod Autoscaler, so
-//! that developers of the controllers can run scenarios on their working tree.
+//! Builds the engine program of a local checkout of Kubernetes, or of the Vertical Pod Autoscaler,
+//! so that developers of the controllers can run scenarios on their working tree.
 //!
 //! The checkout and its staging modules replace the published modules in a mod file that is written
 //! for it. Go resolves the rest, and recompiles only changed packages. The programs are in a folder

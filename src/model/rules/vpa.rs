@@ -185,7 +185,8 @@ pub struct VpaChange {
 pub const VPA_CHANGES: &[VpaChange] = &[
     VpaChange {
         since: v0(12),
-        what: "the containers of a recommendation are sorted by name; before, their order is random",
+        what: "the containers of a recommendation are sorted by name; before, their order is \
+               random",
         source: "https://github.com/kubernetes/autoscaler/pull/4979",
         flags: &[],
         apply: |rules| rules.sorts_containers = true,
@@ -283,8 +284,8 @@ pub const VPA_CHANGES: &[VpaChange] = &[
     },
     VpaChange {
         since: v1(3),
-        what: "a loaded checkpoint whose first bucket has a weight close to zero no longer counts as \
-               empty (1.3.1)",
+        what: "a loaded checkpoint whose first bucket has a weight close to zero no longer counts \
+               as empty (1.3.1)",
         source: "https://github.com/kubernetes/autoscaler/issues/7726",
         flags: &[],
         apply: |rules| rules.checkpoints.trims_loaded = true,
@@ -322,8 +323,8 @@ pub const VPA_CHANGES: &[VpaChange] = &[
     },
     VpaChange {
         since: v1(4),
-        what: "after an OOM kill, the memory request in the status of the container counts, not that \
-               of the pod's specification",
+        what: "after an OOM kill, the memory request in the status of the container counts, not \
+               that of the pod's specification",
         source: "https://github.com/kubernetes/autoscaler/pull/8004",
         flags: &[],
         apply: |rules| rules.reads_requests_of_status = true,
@@ -351,8 +352,8 @@ pub const VPA_CHANGES: &[VpaChange] = &[
     },
     VpaChange {
         since: v1(5),
-        what: "when the recommender starts, it reads the checkpoints of all namespaces once for each \
-               namespace with a VPA, and reports the errors as often",
+        what: "when the recommender starts, it reads the checkpoints of all namespaces once for \
+               each namespace with a VPA, and reports the errors as often",
         source: "https://github.com/kubernetes/autoscaler/pull/8331",
         flags: &[],
         apply: |rules| rules.checkpoints.reads_all_per_namespace = true,
@@ -367,16 +368,16 @@ pub const VPA_CHANGES: &[VpaChange] = &[
     },
     VpaChange {
         since: v1(6),
-        what: "policies change the increase of memory after an OOM kill: feature gate PerVPAConfig, \
-               off by default",
+        what: "policies change the increase of memory after an OOM kill: feature gate \
+               PerVPAConfig, off by default",
         source: "https://github.com/kubernetes/autoscaler/pull/8012",
         flags: &["feature-gates"],
         apply: |rules| rules.policy_memory = PolicyMemory::OomBump,
     },
     VpaChange {
         since: v1(7),
-        what: "policies change the memory aggregation interval and the number of intervals (feature \
-               gate PerVPAConfig)",
+        what: "policies change the memory aggregation interval and the number of intervals \
+               (feature gate PerVPAConfig)",
         source: "https://github.com/kubernetes/autoscaler/pull/9317",
         flags: &[],
         apply: |rules| rules.policy_memory = PolicyMemory::All,
