@@ -41,7 +41,7 @@ fn main() -> ExitCode {
         let output = run(&folder, &["run", "vpa/", "--format", "json"])?;
         let summary = summary(&output)?;
         assert_eq!(output.status.code(), Some(0), "{summary}");
-        assert!(summary["conform"].as_u64() > Some(50), "{summary}");
+        assert!(summary["conforms"].as_u64() > Some(50), "{summary}");
         Ok(())
     });
     suite.run()
@@ -122,7 +122,7 @@ fn changed_line_diverges() -> Result<(), Failed> {
     assert_eq!(output.status.code(), Some(0), "{found}");
     assert_eq!(found["engine"], format!("upstream {}", root.display()));
     assert_eq!(found["release"], VpaRelease::NEWEST.to_string());
-    assert_eq!(found["diverge"], 0, "{found}");
+    assert_eq!(found["diverges"], 0, "{found}");
     assert_eq!(found["scenarios"], support::vpa_fixtures().len(), "{found}");
 
     let file = folder.join(FILE);
