@@ -2,6 +2,7 @@
 
 use super::super::histogram::{BUCKETS, BucketWeight, Histogram, HistogramCheckpoint, Scheme};
 use super::super::time::GoTime;
+use crate::model::rules::{VpaRelease, VpaRules};
 use crate::model::time::Span;
 
 const DAY: Span = Span::from_mins(24 * 60);
@@ -134,7 +135,7 @@ fn a_checkpoint_keeps_relative_weights_and_the_total() {
     assert_eq!(saved.weights, [weight(0.05, 3333), weight(1.0, 10_000)]);
     assert_eq!((saved.total, saved.reference), (4.0, midnight()));
     let mut loaded = Histogram::new(Scheme::Cpu, DAY);
-    assert_eq!(loaded.load(&saved), Ok(()));
+    assert_eq!(loaded.load(&saved, &VpaRules::default()), Ok(()));
     assert_eq!(loaded.save(), saved);
     assert_eq!(loaded.percentile(0.9), histogram.percentile(0.9));
 }
@@ -144,7 +145,7 @@ fn invalid_checkpoints_are_refused() {
     let load = |bucket: i64, total: f64| {
         let weights = vec![BucketWeight { bucket, weight: 1 }];
         let checkpoint = HistogramCheckpoint { reference: midnight(), weights, total };
-        Histogram::new(Scheme::Cpu, DAY).load(&checkpoint)
+        Histogram::new(Scheme::Cpu, DAY).load(&checkpoint, &VpaRules::default())
     };
     let error = |text: &str| Err(text.to_owned());
     assert_eq!(load(3, 1.0), Ok(()));
@@ -159,6 +160,21 @@ fn invalid_checkpoints_are_refused() {
 fn an_empty_checkpoint_sets_the_reference_time() {
     let checkpoint = HistogramCheckpoint { reference: midnight(), ..Default::default() };
     let mut histogram = Histogram::new(Scheme::Cpu, DAY);
-    assert_eq!(histogram.load(&checkpoint), Ok(()));
+    assert_eq!(histogram.load(&checkpoint, &VpaRules::default()), Ok(()));
     assert_eq!((histogram.reference(), histogram.is_empty()), (midnight(), true));
+}
+
+/// Up to 1.2, a checkpoint whose first bucket has nearly no weight counts as empty.
+#[test]
+fn a_first_bucket_with_nearly_no_weight_is_left_out() {
+    let weights =
+        vec![BucketWeight { bucket: 5, weight: 1 }, BucketWeight { bucket: 50, weight: 10_000 }];
+    let checkpoint = HistogramCheckpoint { reference: midnight(), weights, total: 0.5 };
+    let is_empty = |release: &str| {
+        let release: VpaRelease = release.parse().expect("a release");
+        let mut histogram = Histogram::new(Scheme::Cpu, DAY);
+        assert_eq!(histogram.load(&checkpoint, &VpaRules::of(release)), Ok(()));
+        histogram.is_empty()
+    };
+    assert!(is_empty("vpa-1.2") && !is_empty("vpa-1.3"));
 }
