@@ -386,8 +386,10 @@ fn replacements(text: &str) -> impl Iterator<Item = (&str, &str)> {
 fn vpa_release(folder: &Path) -> Option<(MinorVersion, String)> {
     let text = fs::read_to_string(folder.join(VPA_VERSION)).ok()?;
     let version = text.split('"').skip(1).step_by(2).find_map(|text| {
-        let (minor, patch) = text.rsplit_once('.')?;
-        patch.starts_with(|it: char| it.is_ascii_digit()).then(|| minor.parse().ok())?
+        let mut parts = text.splitn(3, '.');
+        let (major, minor, patch) = (parts.next()?, parts.next()?, parts.next()?);
+        let release = format!("{major}.{minor}").parse().ok();
+        release.filter(|_| patch.starts_with(|it: char| it.is_ascii_digit()))
     });
     Some((version?, VPA_VERSION.to_owned()))
 }
