@@ -175,7 +175,7 @@ fn newest_release_resolves() -> Result<(), Failed> {
 /// `ci/resolve` names.
 fn control_planes() -> Result<(), Failed> {
     let script = fs::read_to_string(support::repository().join("ci/resolve"))?;
-    for release in build::supported(build::Artifact::ControlPlane) {
+    for release in build::supported(build::Artifact::ControlPlane).map(Release::from) {
         let version = build::version(build::Artifact::ControlPlane, release).ok_or("no version")?;
         assert_eq!(build::version(build::Artifact::Host, release).as_ref(), Some(&version));
         let staging = version.replacen("v1.", "v0.", 1);

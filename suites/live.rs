@@ -71,7 +71,7 @@ fn is_as_recorded(scenario: &Arc<Scenario>, release: Release, folder: &Path) -> 
 
 fn live(path: &Path, build: &Build, program: PathBuf) -> Result<(), Failed> {
     let scenario = support::load(path);
-    let release = build.version.release;
+    let release = Release::from(build.version.release);
     let mut engine = match idle(release)? {
         Some(engine) => engine,
         None => Upstream::new(program, release),

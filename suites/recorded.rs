@@ -70,7 +70,7 @@ fn each_recorded_file_is_a_trace_of_a_fixture() {
             let path = recording.path();
             assert!(files.remove(&path), "{path} has the wrong name");
             for Build { version, sources } in &header.builds {
-                let release = version.release;
+                let release = Release::from(version.release);
                 assert!(releases.insert(release), "two traces of {id} are for {release}");
                 let built = build::version(Artifact::Host, release);
                 assert_eq!(Some(version.to_string()), built, "{path}; run `ci/record {id}`");
