@@ -393,9 +393,9 @@ impl<'a> Lockstep<'a> {
         })
     }
 
-    /// Applies the writes of an observed tick to the world, unless they were committed when the next
-    /// reconcile of the same instant was predicted, and apart from its first requests, which were
-    /// applied when something happened in the middle of it.
+    /// Applies the writes of an observed tick to the world, unless they were committed when the
+    /// next reconcile of the same instant was predicted, and apart from its first requests, which
+    /// were applied when something happened in the middle of it.
     fn apply_observed(&mut self, tick: &Observation, predicted: Option<&Decision>) {
         let is_as_predicted =
             || predicted.is_some_and(|it| it.observation.requests().eq(tick.requests()));
