@@ -48,7 +48,7 @@ pub fn evaluate(
         let hpa = expectation.hpa.clone();
         let what = hpa.as_ref().map(|hpa| format!("HPA {hpa}: {what}")).unwrap_or(what);
         let (number, line) = (index + 1, expectation.line);
-        Some(Unmet { number, line, what, hpa, tick, values, why: String::new() })
+        Some(Unmet { number, line, what, hpa, tick, values, ..Unmet::default() })
     };
     let of_release = expect.iter().enumerate().filter(|(_, it)| it.releases.contains(release));
     of_release.filter_map(unmet).collect()

@@ -170,7 +170,7 @@ fn rejects_hpas() -> Result<(), Failed> {
     let output = run(&root, &["run", "vpa/"]);
     fs::write(&version, text)?;
     let errors = String::from_utf8(output?.stderr)?;
-    assert!(errors.contains("the version of the checkout is not known"), "{errors}");
+    assert!(errors.contains("the release of the checkout is unknown"), "{errors}");
     assert!(errors.contains("--release"), "{errors}");
     Ok(())
 }

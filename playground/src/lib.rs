@@ -242,7 +242,7 @@ mod tests {
         let wrong = ask(&of_vpa("predict", &OOM.replace("targetRef", "targetref")));
         assert_eq!(wrong["problems"][0]["hint"], "did you mean `targetRef`?", "{wrong}");
         let mut unknown = of_vpa("predict", OOM);
-        unknown["vpaRelease"] = json!("vpa-1.6");
+        unknown["vpaRelease"] = json!("vpa-0.9");
         assert!(ask(&unknown)["problems"][0]["what"].is_string());
     }
 

@@ -202,7 +202,7 @@ impl ReleaseArgs {
         let releases = self.vpa();
         if releases.len() != 1 || self.named().is_some() {
             let what = "--upstream-path with a checkout of the Vertical Pod Autoscaler requires \
-                        one of its releases";
+                        exactly one VPA release";
             let hint = "name the release whose rules the model follows, such as vpa-1.8";
             return Err(Failure::usage(what).hint(hint));
         }
@@ -257,8 +257,8 @@ impl CheckoutArgs {
 fn vpa_rules(checkout: &Checkout) -> Result<VpaRelease, Failure> {
     if !checkout.is_release_known() {
         let path = checkout.path.display();
-        let what = format!("--upstream-path {path}: the version of the checkout is not known");
-        return Err(Failure::usage(what).hint("name it with --release, such as vpa-1.8"));
+        let what = format!("--upstream-path {path}: the release of the checkout is unknown");
+        return Err(Failure::usage(what).hint("set it with --release, for example vpa-1.8"));
     }
     Ok(checkout.vpa_rules().0)
 }

@@ -46,8 +46,8 @@ pub(super) struct Args {
     /// The name of the HPA, if there are several: NAME, or NAMESPACE/NAME of manifests
     #[arg(long, value_name = "NAME")]
     hpa: Option<String>,
-    /// The name of a VPA: explains a run of its recommender, in a scenario with an HPA and a VPA;
-    /// with manifests, NAME or NAMESPACE/NAME
+    /// Explain a run of the recommender of this VPA, in a scenario with an HPA and a VPA. With
+    /// manifests: NAME or NAMESPACE/NAME
     #[arg(long, value_name = "NAME")]
     vpa: Option<String>,
     #[command(flatten)]

@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let selected = args.autoscalers.select();
     let scenarios = manifests::any_scenarios(&args.names, &args.manifests, selected, fixtures)?;
     if args.csv.is_some() && scenarios.len() > 1 {
-        let what = format!("--csv writes one prediction, and these are {}", scenarios.len());
+        let what = format!("--csv writes only one prediction, but there are {}", scenarios.len());
         let hint = "name one scenario, or select one autoscaler with --hpa or --vpa";
         return Err(Failure::usage(what).hint(hint).into());
     }

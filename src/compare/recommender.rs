@@ -238,13 +238,14 @@ impl Differences {
 
     fn logs(&mut self, ours: &[LogLine], theirs: &[LogLine]) {
         let sorted = |lines: &[LogLine]| {
-            let mut lines = lines.to_vec();
-            lines.sort();
-            lines
+            let texts = lines.iter().map(|line| format!("{}: {}", line.message, line.error));
+            let mut texts: Vec<String> = texts.collect();
+            texts.sort();
+            texts
         };
         let (ours, theirs) = (sorted(ours), sorted(theirs));
         if ours != theirs {
-            self.value("log", &ours, &theirs);
+            self.add("log", &ours.join("; "), &theirs.join("; "));
         }
     }
 }

@@ -31,6 +31,22 @@ pub fn evaluate(scenario: &VpaScenario, release: VpaRelease, runs: &[Snapshot]) 
     unmet.collect()
 }
 
+/// Like [`evaluate`], for a scenario that also has an HPA: each result names its VPA.
+#[must_use]
+pub fn evaluate_beside_hpa(
+    scenario: &VpaScenario,
+    release: VpaRelease,
+    runs: &[Snapshot],
+) -> Vec<Unmet> {
+    let only = scenario.vpas.first().map(|vpa| &*vpa.metadata.name.name);
+    let named = evaluate(scenario, release, runs).into_iter().map(|unmet| {
+        let expected = unmet.number.checked_sub(1).and_then(|index| scenario.expect.get(index));
+        let vpa = expected.and_then(|expected| expected.vpa.as_deref()).or(only);
+        Unmet { vpa: vpa.map(Arc::from), ..unmet }
+    });
+    named.collect()
+}
+
 /// A run with its index.
 type Run<'r> = (usize, &'r Snapshot);
 

@@ -19,6 +19,10 @@ pub struct Unmet {
     /// The HPA that the expectation is restricted to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hpa: Option<Arc<str>>,
+    /// The VPA that the expectation concerns, in a scenario that also has an HPA. The tick is then
+    /// a run of the recommender.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vpa: Option<Arc<str>>,
     /// The reconcile; `None` if the run has no such reconcile.
     #[serde(flatten)]
     pub tick: Option<UnmetTick>,

@@ -57,9 +57,17 @@ pub fn text(id: &str, between: Between, changed: &Changed, columns: usize) -> St
     out
 }
 
+/// The tick of the first difference. The answers of the API server can differ before any tick.
+pub(super) fn moment(first: &Divergence) -> String {
+    match first.tick {
+        0 => format!("before the first tick (t={})", first.at),
+        tick => format!("tick {tick} (t={})", first.at),
+    }
+}
+
 /// The first difference: its tick and some fields.
 fn difference(first: &Divergence, columns: usize) -> String {
-    let mut out = format!("  tick {} (t={})\n", first.tick, first.at);
+    let mut out = format!("  {}\n", moment(first));
     let shown = &first.fields[..first.fields.len().min(FIELDS)];
     for field in shown {
         let FieldDifference { field, model: old, upstream: new } = field;
@@ -260,7 +268,7 @@ fn first(first: &Divergence) -> String {
         None => String::new(),
         Some(FieldDifference { field, model: old, upstream: new }) => {
             let (old, new) = narrowed(old, new);
-            format!(", tick {} (t={}): {field}: `{old}` → `{new}`", first.tick, first.at)
+            format!(", {}: {field}: `{old}` → `{new}`", moment(first))
         }
     }
 }

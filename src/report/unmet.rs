@@ -47,6 +47,9 @@ impl<'a> UnmetOf<'a> {
         if let Some(hpa) = &unmet.hpa {
             let _ = write!(command, " --hpa {}", shell_word(hpa));
         }
+        if let Some(vpa) = &unmet.vpa {
+            let _ = write!(command, " --vpa {}", shell_word(vpa));
+        }
         let _ = write!(command, " --release {release}");
         Some(with_fixtures_folder(id, path, command))
     }

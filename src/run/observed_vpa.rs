@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Outcome;
 use super::recommender::RecommenderRun;
-use crate::expect::recommender::evaluate;
+use crate::expect::recommender::evaluate_beside_hpa;
 use crate::model::rules::{Release, VpaRelease};
 use crate::model::vpa::Snapshot;
 use crate::scenario::Scenario;
@@ -26,7 +26,7 @@ impl ObservedVpa {
     /// recommendations.
     pub(super) fn conclude(self, outcome: &mut Outcome, scenario: &Scenario, release: Release) {
         if self.is_complete && scenario.releases.contains(release) {
-            outcome.unmet.extend(evaluate(&self.scenario, self.release, &self.snapshots));
+            outcome.unmet.extend(evaluate_beside_hpa(&self.scenario, self.release, &self.snapshots));
         }
         outcome.recommender = Some(Box::new(RecommenderRun {
             trace: RecommenderTrace {

@@ -12,7 +12,7 @@ use super::recommender_lockstep::Lockstep;
 use crate::compare::{Divergence, FieldDifference};
 use crate::engine::{Engine, EngineError, RecommenderEngine};
 use crate::expect::Unmet;
-use crate::expect::recommender::evaluate;
+use crate::expect::recommender::evaluate_beside_hpa;
 use crate::model::rules::{VpaRelease, VpaRules};
 use crate::model::time::Time;
 use crate::model::vpa::{LogLine, RunAt, Script, Session, Snapshot, Stepped, Write};
@@ -164,7 +164,7 @@ impl<'e> OneClock<Predicting<'e>> {
     /// The result.
     pub(super) fn into_run(self, world: &World) -> VpaRun {
         let OneClock { scenario, release, runs: Predicting { mut charted, .. }, .. } = self;
-        charted.run.unmet = evaluate(&scenario, release, &charted.run.snapshots);
+        charted.run.unmet = evaluate_beside_hpa(&scenario, release, &charted.run.snapshots);
         let pod_changes = world.pod_changes().to_vec();
         VpaRun { scenario, release, charted, pod_changes }
     }

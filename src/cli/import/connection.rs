@@ -162,7 +162,7 @@ fn not_prepared(error: &reqwest::Error, access: &AccessArgs) -> Failure {
         (Some(TlsError::InvalidCertificate(_)), Some(certificate), _) => {
             let certificate = certificate.display();
             let what = format!("--cert-file {certificate} can't be used: {}", chain(error));
-            Failure::usage(what).hint("a certificate of X.509 version 3 is required")
+            Failure::usage(what).hint("use an X.509 version 3 certificate")
         }
         _ => Failure::usage(format!("the connection can't be prepared: {}", chain(error))),
     }

@@ -69,8 +69,8 @@ impl Unreachable<'_> {
                      {alert:?})"
                 );
                 Failure::engine(what).hint(
-                    "check that the certificate is valid now and from an authority that the \
-                     server accepts; it may require intermediate certificates in the same file",
+                    "check that the certificate is valid now and issued by a CA that the server \
+                     trusts; if there are intermediate certificates, add them to the same file",
                 )
             }
         }
@@ -100,7 +100,7 @@ fn hint_on_the_server(error: &CertificateError) -> &'static str {
 
     match error {
         Invalid::NotValidForName | Invalid::NotValidForNameContext { .. } => {
-            "use a name in --url for which the certificate is valid"
+            "use a host name that the certificate covers in --url"
         }
         Invalid::Expired
         | Invalid::ExpiredContext { .. }
@@ -108,7 +108,7 @@ fn hint_on_the_server(error: &CertificateError) -> &'static str {
         | Invalid::NotValidYetContext { .. } => {
             "the server needs a new certificate; check the clock of this machine as well"
         }
-        _ => "name the certificate of the authority with --ca-file",
+        _ => "set --ca-file to the certificate of the server's CA",
     }
 }
 

@@ -193,7 +193,7 @@ pub const VPA_CHANGES: &[VpaChange] = &[
     },
     VpaChange {
         since: v0(13),
-        what: "containers without CPU samples get the minimum; before, they are left out",
+        what: "containers without CPU samples get the minimum; before, they were left out",
         source: "https://github.com/kubernetes/autoscaler/pull/5326",
         flags: &[],
         apply: |rules| rules.recommends_without_samples = true,
@@ -331,7 +331,7 @@ pub const VPA_CHANGES: &[VpaChange] = &[
     },
     VpaChange {
         since: v1(4),
-        what: "samples of init containers are skipped; before, they are reported as errors",
+        what: "samples of init containers are skipped; before, they were reported as errors",
         source: "https://github.com/kubernetes/autoscaler/pull/8062",
         flags: &[],
         apply: |rules| rules.init_containers = InitContainers::EverSkipped,
@@ -399,7 +399,7 @@ pub const VPA_CHANGES: &[VpaChange] = &[
     },
     VpaChange {
         since: v1(7),
-        what: "an OOM kill counts when the container ends; before, it counts after the restart",
+        what: "an OOM kill counts when the container ends; before, it counted only after the restart",
         source: "https://github.com/kubernetes/autoscaler/pull/7955",
         flags: &[],
         apply: |rules| rules.oom_updates = OomUpdates::Ends,

@@ -90,7 +90,10 @@ impl fmt::Display for Estimation {
             self.text(self.with_margin)
         )?;
         if let Some(Confidence { confidence, multiplier }) = self.confidence {
-            write!(f, "; times {multiplier:.6} for a confidence of {confidence:.6}")?;
+            match multiplier.is_finite() {
+                true => write!(f, "; times {multiplier:.6} for a confidence of {confidence:.6}")?,
+                false => write!(f, "; without any confidence yet, the largest amount")?,
+            }
         }
         if self.amount == self.minimum {
             write!(f, "; at least the minimum {minimum}")?;

@@ -59,7 +59,7 @@ pub(super) fn lane(events: &[Entry], axis: TimeAxis) -> Markup {
     html! {
         div.lane {
             div.cap {
-                b { "Events of the scenario" }
+                b { "Events" }
                 @if !more.is_empty() { span.hint { "and " (more.len()) " more" } }
             }
             @for event in shown { (row(event, axis)) }

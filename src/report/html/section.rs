@@ -13,7 +13,7 @@ use super::{chart, ticks};
 use crate::compare::{Divergence, FieldDifference};
 use crate::expect::Unmet;
 use crate::model::rules::{Release, VpaRelease};
-use crate::report::change::Between;
+use crate::report::change::{Between, moment};
 use crate::report::{counted, outcome};
 use crate::run::change::Changed;
 use crate::run::recommender::{FreeRecommenderRun, free_recommender_run};
@@ -452,7 +452,7 @@ fn changed_fields(differing: &Differing<'_>) -> Markup {
     let fields = without_repetition(&first.fields);
     html! {
         div.div.explained[!rows.is_empty()] {
-            p { b { "Changed at tick " (first.tick) ", t=" (first.at) } }
+            p { b { "Changed: " (moment(first)) } }
             div.wide tabindex="0" role="region" aria-label="Fields" { table
                 style=(sides(from, to)) {
                 thead { tr { th { "field" } th { (from) } th { (to) } } }
