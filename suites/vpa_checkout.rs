@@ -153,8 +153,8 @@ fn rejects_hpas() -> Result<(), Failed> {
     let (root, folder) = clone()?;
     for (arguments, part) in [
         (&["run", "tolerance/"][..], "no selected scenario can run"),
-        (&["run", "vpa/", "--release", "vpa-1.7,vpa-1.8"], "requires one of its releases"),
-        (&["run", "vpa/", "--release", "1.37"], "requires one of its releases"),
+        (&["run", "vpa/", "--release", "vpa-1.7,vpa-1.8"], "requires exactly one VPA release"),
+        (&["run", "vpa/", "--release", "1.37"], "requires exactly one VPA release"),
         (&["fuzz", "--area", "ratios"], "it has no HPA controller"),
         (&["explain", "tolerance/upper-edge-is-inclusive", "--tick", "1"], "no HPA controller"),
     ] {

@@ -69,7 +69,7 @@ pub(super) fn client_certificate() -> Result<(), Failed> {
     run(&["--cert-file", &key, "--key-file", &key])?.fails(2, &no_certificate);
     let old = Certificate::signed_by(&server.authority()?, folder.path(), 1)?;
     let (old, old_key) = (path(&old.certificate), path(&old.key));
-    let version = ["version-1.crt can't be used", "X.509 version 3 is required"];
+    let version = ["version-1.crt can't be used", "use an X.509 version 3 certificate"];
     run(&["--cert-file", &old, "--key-file", &old_key])?.fails(2, &version);
     let missing = path(&folder.path().join("missing.key"));
     let args = ["--cert-file", &certificate, "--key-file", &missing];
