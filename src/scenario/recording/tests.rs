@@ -173,7 +173,7 @@ fn wrong_answers_of_prometheus_have_a_message() {
         ("cpu 1".to_owned(), "load.json:1:1: not a Prometheus response: "),
         (
             r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#.to_owned(),
-            "load.json: Prometheus did not answer the query: bad_data: parse error; correct the query",
+            "load.json: Prometheus did not answer the query: bad_data: parse error; correct",
         ),
         (
             r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#.to_owned(),

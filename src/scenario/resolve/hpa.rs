@@ -93,8 +93,8 @@ impl Hpas {
             let before = &self.list[..index];
             if before.iter().any(|other| other.name == hpa.name) {
                 let what = format!("another HPA is also named `{}`", hpa.name);
-                let hint = "HPAs of one namespace have different names: rename one of them, or leave \
-                            it out";
+                let hint = "HPAs of one namespace have different names: rename one of \
+                            them, or leave it out";
                 let hint = Some(hint.to_owned());
                 problems.add(Problem { what, hint, ..self.places[index].clone() });
             }
