@@ -48,7 +48,7 @@ const WITH_TLS: [(&str, Test); 3] = [
 /// The variables that set proxies; those of this machine must not affect the tests.
 const PROXIES: [&str; 4] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"];
 
-const BROKEN: [(&str, Test); 9] = [
+const BROKEN: [(&str, Test); 12] = [
     ("a_bearer_token_and_headers_are_sent", broken::headers),
     ("a_refusal_names_the_options_of_authentication", broken::refusal),
     ("an_error_of_a_proxy_is_shown", broken::proxy_error),
@@ -56,6 +56,9 @@ const BROKEN: [(&str, Test); 9] = [
     ("an_answer_that_breaks_off_writes_nothing", broken::broken_off),
     ("no_answer_ends_with_the_timeout", broken::silence),
     ("a_closed_port_is_reported", broken::closed_port),
+    ("a_redirect_to_a_host_that_cannot_be_reached_is_named", broken::redirect),
+    ("an_answer_with_only_gaps_writes_nothing", broken::only_gaps),
+    ("several_series_are_counted", broken::several_series),
     ("warnings_are_shown", broken::warnings),
     ("an_existing_file_is_not_overwritten", broken::existing_file),
 ];

@@ -79,6 +79,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let subjects = subjects(args)?;
     let several = subjects.len() > 1;
+    let is_only = subjects.iter().map(|subject| subject.scenario.hpas.len()).sum::<usize>() == 1;
     let settings: Vec<&Setting> = args.set.iter().chain(&args.manifest).collect();
     check_settings(&settings, &subjects)?;
     let file = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
@@ -93,7 +94,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         let scenario = &subject.scenario;
         predictions.add(&name(CURRENT), &scenario.path, scenario, args)?;
         for setting in settings.iter().filter(|setting| setting.is_for(scenario)) {
-            let scenario = subject.with(setting)?;
+            let scenario = subject.with(setting, is_only)?;
             predictions.add(&name(&setting.name), &setting.about, &scenario, args)?;
         }
     }
@@ -135,6 +136,8 @@ fn check_settings(settings: &[&Setting], subjects: &[Subject]) -> Result<(), Fai
             let what = format!("{} {name}: no such HPA", setting.flag());
             return Err(Failure::usage(what).hint(format!("the HPAs are {}", names.join(", "))));
         }
+        let names = scenarios().flat_map(|scenario| &scenario.hpas).map(|hpa| &*hpa.name);
+        setting.check_manifest(&names.collect::<Vec<_>>())?;
     }
     Ok(())
 }
@@ -151,21 +154,23 @@ struct Subject {
 }
 
 impl Subject {
-    /// The scenario with another setting.
-    fn with(&self, setting: &Setting) -> Result<Arc<Scenario>, Failure> {
-        let invalid =
-            |what: String| Failure::usage(format!("{} {}: {what}", setting.flag(), setting.name));
+    /// The scenario with another setting. Messages name the HPA unless it is the only one.
+    fn with(&self, setting: &Setting, is_only: bool) -> Result<Arc<Scenario>, Failure> {
+        let invalid = |failure: Failure| {
+            let (flag, name, what) = (setting.flag(), &setting.name, failure.what);
+            let hpa = match *setting.changed(&self.scenario) {
+                [name] if !is_only => format!("HPA {name}: "),
+                _ => String::new(),
+            };
+            Failure { what: format!("{flag} {name}: {hpa}{what}"), ..failure }
+        };
         let mut tree = scenario::to_tree(&self.scenario);
         setting.apply(&mut tree).map_err(invalid)?;
         let text = scenario::tree_to_yaml(&tree);
-        let read = |path: &str| match setting.manifest() {
-            Some(manifest) if path == manifest => manifests::read_load(path),
-            _ => (self.read)(path),
-        };
-        let changed = scenario::parse(&self.scenario.path, &text, &read).map_err(|error| {
+        let changed = scenario::parse(&self.scenario.path, &text, &self.read).map_err(|error| {
             let problem = error.problems.into_iter().next();
             let (what, hint) = problem.map(|it| (located(&it), it.hint)).unwrap_or_default();
-            Failure { hint, ..invalid(what) }
+            invalid(Failure { hint, ..Failure::usage(what) })
         })?;
         let mut notes = changed.notes;
         if self.is_draft {

@@ -8,6 +8,7 @@ use super::exit;
 use super::failure::Failure;
 use super::manifests::{self, AutoscalerArgs, ManifestArgs};
 use super::output::show;
+use crate::report::style::{WARN, paint};
 use crate::scenario::draft::Draft;
 
 const HELP: &str = "\
@@ -39,7 +40,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     };
     match &args.output {
         Some(path) => write_new(path, &text)?,
-        None => show(&text)?,
+        None => {
+            show(&text)?;
+            note_paths(&args.manifests);
+        }
     }
     Ok(exit::CONFORMS)
 }
@@ -58,6 +62,18 @@ fn from_manifests(args: &Args) -> Result<String, Failure> {
     // An invalid draft would leave the user with a file that can't be run.
     manifests::parse(draft)?;
     Ok(comments(draft) + &draft.to_yaml())
+}
+
+/// Notes on standard error that a scenario with relative paths belongs in the current folder.
+fn note_paths(manifests: &ManifestArgs) {
+    let Some(path) = manifests.relative_path() else { return };
+    let text = format!(
+        "{} {path} is relative to the current folder: save the scenario in it, or write it to \
+         another folder with --output, which adjusts the path\n",
+        paint(WARN, "note:")
+    );
+    // A note that can't be written is ignored.
+    let _ = anstream::stderr().write_all(text.as_bytes());
 }
 
 /// The assumptions of a draft, and its examples, as comments.

@@ -1,6 +1,7 @@
 //! Scenarios from manifests: `--filename`, `--load` and the options beside them, for all commands
 //! that predict.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read, Write as _};
@@ -18,7 +19,7 @@ use crate::scenario::draft::{
     days_as_hours, draft,
 };
 use crate::scenario::vpa::VpaScenario;
-use crate::scenario::{self, AnyScenario, Scenario, on_a_command_line};
+use crate::scenario::{self, AnyScenario, Problem, Scenario, on_a_command_line};
 
 /// The name of standard input in messages.
 const STDIN: &str = "<stdin>";
@@ -175,6 +176,13 @@ impl ManifestArgs {
         }
     }
 
+    /// The path of a recorded load that is relative to the current folder. None: there is none.
+    pub(super) fn relative_path(&self) -> Option<String> {
+        let mut loads = self.load.clone();
+        let mut paths = loads.iter_mut().filter_map(Load::path_mut);
+        paths.find(|path| Path::new(path).is_relative()).cloned()
+    }
+
     /// The scenarios of the manifests.
     pub(super) fn scenarios(&self, of: Autoscalers) -> Result<Vec<AnyFixture>, Failure> {
         let drafts = self.drafts(of, false)?;
@@ -229,19 +237,13 @@ pub(super) fn any_scenarios(
 
 /// Reads a draft as a scenario.
 pub(super) fn parse(draft: &Draft) -> Result<AnyFixture, Failure> {
-    let parsed = scenario::parse_any(&draft.file, &draft.to_yaml(), &read_load);
-    let scenario = parsed.map_err(|error| {
-        let hint = error.problems.first().and_then(|problem| problem.hint.clone());
-        let hint = hint.filter(|_| error.problems.len() == 1);
-        let hint = hint.map(|hint| on_a_command_line(&hint)).unwrap_or_else(|| {
-            "`kube-lockstep init` with the same options writes the scenario to a file for editing"
-                .to_owned()
-        });
-        let what = error.problems.into_iter().map(|problem| on_a_command_line(&problem.what));
-        let what: Vec<String> = what.collect();
-        let (file, kind, name) = (&draft.file, draft.kind, &draft.name);
-        Failure::usage(format!("{file}: {kind} {name}: {}", what.join("; "))).hint(hint)
-    })?;
+    let loads = RefCell::new(Vec::new());
+    let read = |path: &str| {
+        loads.borrow_mut().push(path.to_owned());
+        read_load(path)
+    };
+    let parsed = scenario::parse_any(&draft.file, &draft.to_yaml(), &read);
+    let scenario = parsed.map_err(|error| invalid(draft, error, &loads.borrow()))?;
     let (id, line) = (draft.name.clone(), draft.line);
     let notes = |of_scenario: &[String]| {
         let of_scenario = of_scenario.iter().map(|note| on_a_command_line(note));
@@ -258,6 +260,25 @@ pub(super) fn parse(draft: &Draft) -> Result<AnyFixture, Failure> {
             AnyFixture::Vpa(Arc::new(VpaScenario { id, line, notes, ..*scenario }))
         }
     })
+}
+
+/// The error of an invalid draft, which reads these recorded loads.
+fn invalid(draft: &Draft, error: scenario::Error, loads: &[String]) -> Failure {
+    let hints: BTreeSet<&str> =
+        error.problems.iter().filter_map(|problem| problem.hint.as_deref()).collect();
+    let hint = hints.first().filter(|_| hints.len() == 1).map(|hint| on_a_command_line(hint));
+    // The scenario has the same files: to edit it does not mend them.
+    let is_of_a_load =
+        |problem: &Problem| loads.iter().any(|path| problem.what.starts_with(path.as_str()));
+    let hint = hint.or_else(|| {
+        let hint = "`kube-lockstep init` with the same options writes the scenario to a file for \
+                    editing";
+        (!error.problems.iter().all(is_of_a_load)).then(|| hint.to_owned())
+    });
+    let what = error.problems.iter().map(|problem| on_a_command_line(&problem.what));
+    let what = what.collect::<Vec<_>>().join("; ");
+    let what = format!("{}: {} {}: {what}", draft.file, draft.kind, draft.name);
+    Failure { hint, ..Failure::usage(what) }
 }
 
 /// Fails if a prediction depends on a value that is missing.

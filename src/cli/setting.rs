@@ -5,11 +5,14 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
+use super::failure::Failure;
 use super::manifests;
-use crate::scenario::Scenario;
+use crate::report::counted;
+use crate::scenario::draft::{HpaManifest, ManifestFile};
+use crate::scenario::{self, Scenario};
 
 /// A setting.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Setting {
     pub(super) name: String,
     /// The fields or the file, as they were given.
@@ -18,17 +21,12 @@ pub(super) struct Setting {
 }
 
 /// The change that a setting makes.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 enum Change {
     /// Some fields.
     Fields(Vec<Field>),
-    /// The whole manifest.
-    Manifest {
-        /// The file.
-        path: String,
-        /// The name of its HPA.
-        hpa: String,
-    },
+    /// The whole manifest: one of the HPAs of a file, which is never empty.
+    Manifest(Vec<HpaManifest>),
 }
 
 /// A new value of a field.
@@ -90,7 +88,7 @@ impl Field {
         let path = path.replace('[', ".").replace(']', "");
         let path: Vec<String> = path.split('.').map(str::to_owned).collect();
         if path.first().is_none_or(|first| first != "spec") || path.iter().any(String::is_empty) {
-            return Err(format!("{part}: the path begins with `spec.`"));
+            return Err(format!("{part}: the path must begin with `spec.`"));
         }
         if path.get(1).is_some_and(|field| field == "scaleTargetRef") {
             return Err(format!(
@@ -112,14 +110,18 @@ impl Field {
                 *at = if index.is_some() { Value::Array(Vec::new()) } else { empty.into() };
             }
             at = match (at, index) {
-                (Value::Array(items), Some(index)) if index <= items.len() => {
+                (Value::Array(items), Some(index)) => {
+                    if index > items.len() {
+                        let (path, count) = (self.path.join("."), counted(items.len(), "element"));
+                        return Err(format!(
+                            "{path}: there is no element {index}: the list has {count}, and \
+                             indices count from 0"
+                        ));
+                    }
                     if index == items.len() {
                         items.push(Value::Null);
                     }
                     &mut items[index]
-                }
-                (Value::Array(_), Some(index)) => {
-                    return Err(format!("{}: there is no element {index}", self.path.join(".")));
                 }
                 (Value::Object(fields), _) => fields.entry(part.clone()).or_insert(Value::Null),
                 _ => return Err(format!("{}: `{part}` can't be set there", self.path.join("."))),
@@ -127,6 +129,23 @@ impl Field {
         }
         *at = self.value.clone();
         Ok(())
+    }
+
+    /// Fails if the field is of a metric that did not exist before, and that is not complete.
+    fn check_metric(&self, hpa: &Value, before: usize) -> Result<(), String> {
+        let Some(index) = self.path.get(2).filter(|_| self.path[1] == "metrics") else {
+            return Ok(());
+        };
+        let is_new = index.parse::<usize>().is_ok_and(|index| index >= before);
+        let metric = &hpa["spec"]["metrics"][index.parse::<usize>().unwrap_or_default()];
+        if !is_new || metric.get("type").is_some() {
+            return Ok(());
+        }
+        let (path, count) = (self.path.join("."), counted(before, "metric"));
+        Err(format!(
+            "{path}: there is no metric {index}: the HPA has {count}, and indices count from 0; a \
+             new metric requires a `type`"
+        ))
     }
 }
 
@@ -136,30 +155,32 @@ impl Setting {
         let named = text.split_once(':').filter(|_| !Path::new(text).exists());
         let (name, path) = named.unwrap_or((text, text));
         let manifest = manifests::read_load(path).map_err(|error| format!("{path}: {error}"))?;
-        let manifest: Value =
-            serde_yaml::from_str(&manifest).map_err(|error| format!("{path}: {error}"))?;
-        let hpa = manifest["metadata"]["name"].as_str().filter(|_| {
-            manifest["kind"].as_str().is_some_and(|kind| kind == "HorizontalPodAutoscaler")
-        });
-        let hpa = hpa.ok_or_else(|| format!("{path}: this is not the manifest of one HPA"))?;
-        let change = Change::Manifest { path: path.to_owned(), hpa: hpa.to_owned() };
-        Ok(Setting { name: name.trim().to_owned(), about: path.to_owned(), change })
+        let file = ManifestFile { name: path.to_owned(), text: manifest, lenient: false };
+        let hpas = HpaManifest::find(&file).map_err(|error| error.to_string())?;
+        if hpas.is_empty() {
+            return Err(format!("{path}: there is no HorizontalPodAutoscaler in this file"));
+        }
+        let (name, about) = (name.trim().to_owned(), path.to_owned());
+        Ok(Setting { name, about, change: Change::Manifest(hpas) })
     }
 
     /// The flag of the setting.
     pub(super) fn flag(&self) -> &'static str {
         match self.change {
             Change::Fields(_) => "--set",
-            Change::Manifest { .. } => "--manifest",
+            Change::Manifest(_) => "--manifest",
         }
     }
 
-    /// The file of the manifest.
-    pub(super) fn manifest(&self) -> Option<&str> {
-        match &self.change {
-            Change::Fields(_) => None,
-            Change::Manifest { path, .. } => Some(path),
-        }
+    /// The names of the HPAs of a scenario that the setting changes.
+    pub(super) fn changed<'s>(&self, scenario: &'s Scenario) -> Vec<&'s str> {
+        let is_changed = |name: &str| match &self.change {
+            Change::Fields(fields) => {
+                fields.iter().any(|field| field.hpa.as_deref().is_none_or(|hpa| hpa == name))
+            }
+            Change::Manifest(hpas) => hpas.iter().any(|hpa| hpa.name() == name),
+        };
+        scenario.hpas.iter().map(|hpa| &*hpa.name).filter(|name| is_changed(name)).collect()
     }
 
     /// Returns true if the scenario contains the HPAs that the setting names, if it names any.
@@ -169,24 +190,99 @@ impl Setting {
             Change::Fields(fields) => {
                 fields.iter().filter_map(|field| field.hpa.as_deref()).all(exists)
             }
-            Change::Manifest { hpa, .. } => exists(hpa),
+            Change::Manifest(_) => !self.changed(scenario).is_empty(),
         }
     }
 
+    /// Fails if the file of a manifest contains several HPAs with these names.
+    pub(super) fn check_manifest(&self, known: &[&str]) -> Result<(), Failure> {
+        let Change::Manifest(hpas) = &self.change else { return Ok(()) };
+        let found = hpas.iter().filter(|hpa| known.contains(&&*hpa.name()));
+        let found: Vec<String> = found.map(HpaManifest::full_name).collect();
+        if found.len() < 2 {
+            return Ok(());
+        }
+        let what = format!(
+            "--manifest {}: expected one of the predicted HPAs, found {}: {}",
+            self.about,
+            found.len(),
+            found.join(", ")
+        );
+        let hint = "write each of them to a file of its own, or select one with --hpa";
+        Err(Failure::usage(what).hint(hint))
+    }
+
     /// Changes the HPAs of a scenario.
-    pub(super) fn apply(&self, tree: &mut Value) -> Result<(), String> {
+    pub(super) fn apply(&self, tree: &mut Value) -> Result<(), Failure> {
         match &self.change {
-            Change::Fields(fields) => {
-                for field in fields {
-                    field.apply(find_hpa(tree, field.hpa.as_deref())?)?;
+            Change::Fields(fields) => apply_all(fields, tree).map_err(Failure::usage),
+            Change::Manifest(hpas) => {
+                for hpa in hpas {
+                    if let Ok(before) = find_hpa(tree, Some(&hpa.name())) {
+                        replace(before, hpa)?;
+                    }
                 }
-            }
-            Change::Manifest { path, hpa } => {
-                *find_hpa(tree, Some(hpa))? = serde_json::json!({ "file": path });
+                Ok(())
             }
         }
-        Ok(())
     }
+}
+
+/// Sets fields of HPAs.
+fn apply_all(fields: &[Field], tree: &mut Value) -> Result<(), String> {
+    let mut metrics = Vec::new();
+    for field in fields {
+        let hpa = find_hpa(tree, field.hpa.as_deref())?;
+        metrics.push(hpa["spec"]["metrics"].as_array().map_or(0, Vec::len));
+        field.apply(hpa)?;
+    }
+    // Several fields can add a metric together.
+    for (field, metrics) in fields.iter().zip(metrics) {
+        field.check_metric(find_hpa(tree, field.hpa.as_deref())?, metrics)?;
+    }
+    Ok(())
+}
+
+/// Replaces an HPA. The other manifest may be of another namespace, or leave it open: all settings
+/// are predicted in the same one.
+fn replace(before: &mut Value, hpa: &HpaManifest) -> Result<(), Failure> {
+    let mut manifest = hpa.manifest().map_err(|error| {
+        let problem = error.problems.first();
+        let hint = problem.and_then(|problem| problem.hint.clone());
+        match (error.problems.len(), hint) {
+            (1, Some(hint)) => Failure::usage(located(&error)).hint(hint),
+            _ => Failure::usage(error.to_string()),
+        }
+    })?;
+    let target = |hpa: &Value| {
+        let target = &hpa["spec"]["scaleTargetRef"];
+        format!("{} {}", text(&target["kind"]), text(&target["name"]))
+    };
+    if target(before) != target(&manifest) {
+        let what = format!(
+            "it scales {}, not {}: all settings have the same target, as they share its load",
+            target(&manifest),
+            target(before)
+        );
+        return Err(Failure::usage(what));
+    }
+    let namespace = before["metadata"].get("namespace").cloned();
+    if let Some(metadata) = manifest["metadata"].as_object_mut() {
+        metadata.remove("namespace");
+        metadata.extend(namespace.map(|namespace| ("namespace".to_owned(), namespace)));
+    }
+    *before = manifest;
+    Ok(())
+}
+
+/// The first problem of a file, with its place.
+fn located(error: &scenario::Error) -> String {
+    let problem = &error.problems[0];
+    format!("{}:{}:{}: {}", error.path, problem.line, problem.column, problem.what)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
 /// The only HPA of a scenario, or the one with this name.

@@ -48,11 +48,15 @@ fn releases_and_scenarios_are_compared() {
 #[test]
 fn invalid_settings_exit_with_2() {
     for (set, expected) in [
-        ("maxReplicas=3", "the path begins with `spec.`"),
+        ("maxReplicas=3", "the path must begin with `spec.`"),
         ("spec.maxReplicas", "expected PATH=VALUE"),
         ("spec.maxReplica=3", "unknown field `maxReplica`"),
         ("spec.maxReplicas=0", "the API server rejects this HPA"),
-        ("spec.metrics.7.type=Pods", "there is no element 7"),
+        ("spec.metrics.7.type=Pods", "there is no element 7: the list has 1 element, and indices"),
+        (
+            "spec.metrics.1.resource.target.averageUtilization=75",
+            "there is no metric 1: the HPA has 1 metric, and indices count from 0",
+        ),
         ("spec.maxReplicas.x=3", "`x` can't be set there"),
         ("spec.scaleTargetRef.name=api", "all settings have the same target"),
         ("spec.maxReplicas=[3", "the value is not valid YAML"),
@@ -94,6 +98,8 @@ fn a_setting_names_one_of_several_hpas() {
     assert!(errors.contains("2 HPAs are predicted together: begin the path with"), "{errors}");
     let errors = stderr(&compare("third/spec.maxReplicas=3").code(2));
     assert!(errors.contains("no such HPA") && errors.contains("the HPAs are "), "{errors}");
+    let errors = stderr(&compare("second/spec.maxReplicas=0").code(2));
+    assert!(errors.contains("HPA second: ") && errors.contains("Invalid value: 0"), "{errors}");
     let lines = stdout(&compare("few:second/spec.maxReplicas=3").code(0));
     assert!(lines.contains("few  "), "{lines}");
 }
@@ -144,8 +150,86 @@ fn a_manifest_is_a_setting() {
     let other = hpa.replace("name: php-apache", "name: other");
     let errors = stderr(&with(&other, &named).code(2));
     assert!(errors.contains("--manifest higher: no such HPA"), "{errors}");
-    let errors = stderr(&with("kind: Service", &named).code(2));
-    assert!(errors.contains("this is not the manifest of one HPA"), "{errors}");
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n";
+    let errors = stderr(&with(service, &named).code(2));
+    assert!(errors.contains("hpa.yaml: there is no HorizontalPodAutoscaler"), "{errors}");
+    let target = hpa.replace("kind: Deployment", "kind: StatefulSet");
+    let errors = stderr(&with(&target, &named).code(2));
+    let expected = "it scales StatefulSet php-apache, not Deployment php-apache";
+    assert!(errors.contains(expected), "{errors}");
+}
+
+#[test]
+fn the_namespace_of_a_manifest_does_not_change_the_figures() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let write = |name: &str, contents: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, contents).expect("a file can be written");
+        text(&path).to_owned()
+    };
+    let example = support::repository().join("examples/php-apache");
+    let hpa = std::fs::read_to_string(example.join("hpa.yaml")).expect("a file");
+    let deployment = text(&example.join("deployment.yaml")).to_owned();
+    let in_shop = |hpa: &str| hpa.replacen("metadata:\n", "metadata:\n  namespace: shop\n", 1);
+    assert_ne!(in_shop(&hpa), hpa);
+    let higher = hpa.replace("averageUtilization: 50", "averageUtilization: 75");
+    let manifests = [
+        format!("with:{}", write("with.yaml", &in_shop(&higher))),
+        format!("without:{}", write("without.yaml", &higher)),
+    ];
+    for first in [write("first.yaml", &in_shop(&hpa)), write("open.yaml", &hpa)] {
+        let options = ["compare", "-f", &first, "-f", &deployment, EXAMPLE[3], EXAMPLE[4]];
+        let settings = ["--manifest", &manifests[0], "--manifest", &manifests[1]];
+        let run = kube_lockstep(&options).args(settings).args(["--format", "json"]).assert();
+        let mut lines = json(&run.code(0));
+        for line in &mut lines {
+            line["setting"].take();
+        }
+        assert_eq!(lines[1], lines[2]);
+        assert!(lines[1]["aboveTargetSeconds"].as_f64() > lines[0]["aboveTargetSeconds"].as_f64());
+    }
+}
+
+#[test]
+fn a_file_with_several_objects_is_a_setting() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("all.yaml");
+    let example = support::repository().join("examples/php-apache");
+    let read = |name: &str| std::fs::read_to_string(example.join(name)).expect("a file");
+    let hpa = read("hpa.yaml").replace("averageUtilization: 50", "averageUtilization: 75");
+    let with = |contents: &str| {
+        std::fs::write(&file, contents).expect("a file can be written");
+        kube_lockstep(&EXAMPLE).args(["--manifest", text(&file), "--format=json"]).assert()
+    };
+    let alone = json(&with(&hpa).code(0));
+    let other = hpa.replace("name: php-apache", "name: other");
+    let documents = [read("deployment.yaml"), other, hpa.clone()].join("---\n");
+    assert_eq!(json(&with(&documents).code(0)), alone);
+    let item = hpa.replace('\n', "\n  ");
+    let list = format!("apiVersion: v1\nkind: List\nitems:\n- {item}\n");
+    assert_eq!(json(&with(&list).code(0)), alone);
+    let errors = stderr(&with(&format!("{hpa}---\n{hpa}")).code(2));
+    let expected = "expected one of the predicted HPAs, found 2: php-apache, php-apache";
+    assert!(errors.contains(expected) && errors.contains("a file of its own"), "{errors}");
+    let errors = stderr(&with("{{ .Values.hpa }}").code(2));
+    assert!(errors.contains("all.yaml:1:") && errors.contains("helm template"), "{errors}");
+}
+
+/// The paths of a manifest are relative to the current folder, wherever the scenario is.
+#[test]
+fn the_error_of_a_manifest_names_the_file_as_it_was_given() {
+    let (folder, file) = super::folder("");
+    std::fs::create_dir(folder.path().join("below")).expect("a folder can be made");
+    let hpa = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\n\
+               spec: {maxReplica: 3}\n";
+    std::fs::write(folder.path().join("hpa.yaml"), hpa).expect("a file can be written");
+    std::fs::rename(&file, folder.path().join("below/web.yaml")).expect("a file can be moved");
+    let run = kube_lockstep(&["compare", "below/web.yaml", "--manifest", "hpa.yaml"])
+        .current_dir(folder.path())
+        .assert();
+    let errors = stderr(&run.code(2));
+    assert!(errors.contains(" hpa.yaml:4:8: unknown field `maxReplica`"), "{errors}");
+    assert!(!errors.contains("below/hpa.yaml"), "{errors}");
 }
 
 #[test]

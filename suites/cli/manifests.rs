@@ -398,6 +398,69 @@ fn hints_for_loads_have_the_syntax_of_the_command_line() {
 }
 
 #[test]
+fn errors_of_recorded_loads_say_what_mends_them() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let write = |name: &str, contents: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, contents).expect("a file can be written");
+        text(&path).to_owned()
+    };
+    let pods: String = (0..100).map(|pod| format!(",web-{pod}")).collect();
+    let wide = write("wide.csv", &format!("time{pods}\n"));
+    let answer = |result: &str| {
+        format!(r#"{{"status":"success","data":{{"resultType":"matrix","result":[{result}]}}}}"#)
+    };
+    let many: Vec<String> = (0..5000).map(|at| format!("[{at},\"1\"]")).collect();
+    let many = format!(r#"{{"metric":{{}},"values":[{}]}}"#, many.join(","));
+    let saved = write("saved.json", &answer(&many));
+    let refused = r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#;
+    let refused = write("refused.json", refused);
+    let page = write("page.txt", "cpu{pod=\"web-0\"} 1\n");
+    let broken = write("broken.json", &answer(r#"{"metric":{},"values":[[0,"x"]]}"#));
+    for (load, expected) in [
+        (
+            format!("csv({wide})"),
+            "hint: if each column is the series of a pod, add `value=*,by=pod`",
+        ),
+        (format!("csv({saved})"), "if it is a Prometheus response, use `prometheus` in place of"),
+        (format!("prometheus({refused})"), "hint: correct the query, and save the response again"),
+        (format!("openMetrics({page})"), "hint: save a range of times: "),
+        (format!("prometheus({broken})"), "expected [TIME, \"VALUE\"]"),
+        (
+            "csv(examples/php-apache/load.csv,value=cores,start=2025-07-01T00:00:00Z)".to_owned(),
+            "t=0s is 2025-07-01T00:00:00Z, as `start=TIME` says: change it to a time",
+        ),
+    ] {
+        let [_, errors] = predict_with(&[&format!("cpu=total:{load}")], 2);
+        assert!(errors.contains(expected), "{load}\n{errors}");
+        assert!(errors.len() < 600, "{load}\n{errors}");
+        assert!(!errors.contains("`kube-lockstep init`"), "{load}\n{errors}");
+    }
+    let hpa = format!("{PHP_APACHE}/hpa.yaml");
+    let again = write("again.yaml", &fs::read_to_string(&hpa).expect("an example"));
+    let twice = ["predict", "-f", PHP_APACHE, "-f", &again, LOAD[0], LOAD[1]];
+    let errors = stderr(&kube_lockstep(&twice).assert().code(2));
+    assert!(errors.contains("another HPA is also named `php-apache`"), "{errors}");
+    assert!(errors.contains("rename one of them") && !errors.contains("init"), "{errors}");
+}
+
+#[test]
+fn a_scenario_on_standard_output_has_paths_of_the_current_folder() {
+    let load = ["--load", "cpu=total:csv(examples/php-apache/load.csv,value=cores)"];
+    let run = kube_lockstep(&["init", "-f", PHP_APACHE]).args(load).assert().code(0);
+    assert!(stdout(&run).contains("csv: examples/php-apache/load.csv"), "{}", stdout(&run));
+    let notes = stderr(&run).split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = "note: examples/php-apache/load.csv is relative to the current folder: save";
+    assert!(notes.contains(expected) && notes.contains("--output"), "{notes}");
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("web.yaml");
+    let to_file = ["init", "-f", PHP_APACHE, "-o", text(&file)];
+    let run = kube_lockstep(&to_file).args(load).assert().code(0);
+    assert!(!stderr(&run).contains("relative"), "{}", stderr(&run));
+    kube_lockstep(&["predict", text(&file)]).assert().code(0);
+}
+
+#[test]
 fn recorded_loads_share_their_start() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let write = |name: &str, contents: &str| {

@@ -113,6 +113,34 @@ pub(super) fn closed_port() -> Result<(), Failed> {
     Ok(())
 }
 
+pub(super) fn redirect() -> Result<(), Failed> {
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+    let target = format!("http://127.0.0.1:{port}/login");
+    let location = format!("Location: {target}?state=secret");
+    let head = format!("HTTP/1.1 302 Found\r\n{location}\r\nContent-Length: 0\r\n\r\n");
+    let (url, _) = server(head)?;
+    let import = import(&url, "up", &[])?;
+    let redirects = format!("redirects to {target}, which can't be reached: ");
+    import.fails(3, &[&redirects, "a login page may be in between"]);
+    assert!(!import.stderr.contains("secret"), "{}", import.stderr);
+    Ok(())
+}
+
+pub(super) fn only_gaps() -> Result<(), Failed> {
+    let (url, _) = server(json(&ONE_VALUE.replace("\"1\"", "\"NaN\"")))?;
+    import(&url, "up", &[])?.fails(2, &["contains only gaps", "a division by zero"]);
+    Ok(())
+}
+
+pub(super) fn several_series() -> Result<(), Failed> {
+    let series = r#"{"metric":{},"values":[[1746522000,"1"]]}"#;
+    let other = series.replace("{}", r#"{"pod":"a"}"#);
+    let (url, _) = server(json(&ONE_VALUE.replace(series, &format!("{series},{other}"))))?;
+    let import = import(&url, "up", &[])?;
+    assert!(import.stdout.contains(": 2 series, 2 values, from "), "{}", import.stdout);
+    Ok(())
+}
+
 pub(super) fn warnings() -> Result<(), Failed> {
     let (url, _) = server(json(ONE_VALUE))?;
     let import = import(&url, "up", &[])?;

@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use prometheus_http_query::{Client, Error, RangeQueryBuilder};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Certificate, ClientBuilder, Identity, Response, StatusCode, redirect};
+use reqwest::{Certificate, ClientBuilder, Identity, Response, StatusCode, Url, redirect};
 use rustls::Error as TlsError;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -22,6 +23,8 @@ const PASSWORD: &str = "PROMETHEUS_PASSWORD";
 const MAX_BYTES: usize = 512 << 20;
 /// Longer queries are sent in the body of a request.
 const LONG_QUERY: usize = 1500;
+/// The most redirects of a request.
+const MOST_REDIRECTS: usize = 5;
 /// The length of an answer in an error message.
 const EXCERPT: usize = 200;
 
@@ -29,6 +32,33 @@ const EXCERPT: usize = 200;
 pub(super) struct Connection<'a> {
     client: Client,
     args: &'a PrometheusArgs,
+    redirected: Redirected,
+}
+
+/// The target of the last redirect, if there was one.
+#[derive(Clone, Debug, Default)]
+struct Redirected(Arc<Mutex<Option<Url>>>);
+
+impl Redirected {
+    /// Follows redirects, and remembers their targets.
+    fn policy(&self) -> redirect::Policy {
+        let (redirected, limited) = (self.clone(), redirect::Policy::limited(MOST_REDIRECTS));
+        redirect::Policy::custom(move |attempt| {
+            *redirected.0.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some(attempt.url().clone());
+            limited.redirect(attempt)
+        })
+    }
+
+    /// The target without a password, a query and a fragment, which may be secret.
+    fn target(&self) -> Option<String> {
+        let mut url = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        // This fails only for URLs that can't have a password.
+        let _ = url.set_password(None);
+        url.set_query(None);
+        url.set_fragment(None);
+        Some(url.to_string())
+    }
 }
 
 impl<'a> Connection<'a> {
@@ -36,10 +66,11 @@ impl<'a> Connection<'a> {
     pub(super) fn new(args: &'a PrometheusArgs) -> Result<Connection<'a>, Failure> {
         // Another provider can't be installed before.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        let redirected = Redirected::default();
         let client = reqwest::Client::builder()
             .user_agent(concat!("kube-lockstep/", env!("CARGO_PKG_VERSION")))
             .timeout(args.timeout)
-            .redirect(redirect::Policy::limited(5))
+            .redirect(redirected.policy())
             .default_headers(headers(&args.access)?);
         let client = with_certificates(client, &args.access)?.build();
         let client = client.map_err(|error| not_prepared(&error, &args.access))?;
@@ -47,7 +78,7 @@ impl<'a> Connection<'a> {
             let what = format!("--url {}: {error}", args.url);
             Failure::usage(what).hint("for example http://localhost:9090")
         })?;
-        Ok(Connection { client, args })
+        Ok(Connection { client, args, redirected })
     }
 
     /// Queries a range.
@@ -119,6 +150,13 @@ impl<'a> Connection<'a> {
             let limit = self.args.timeout.as_secs_f64();
             let what = format!("{url} did not answer within {limit}s");
             return Failure::engine(what).hint("increase --timeout, or query a shorter range");
+        }
+        if let Some(target) = self.redirected.target() {
+            let why = source.map_or_else(|| error.to_string(), chain);
+            let what = format!("{url} redirects to {target}, which can't be reached: {why}");
+            let hint = "a login page may be in between: use a URL that needs no login in a \
+                        browser, or set --bearer-token-file or --header";
+            return Failure::engine(what).hint(hint);
         }
         match source {
             Some(error) => Unreachable { url: &url, access: &self.args.access, error }.failure(),

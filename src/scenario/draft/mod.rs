@@ -244,6 +244,51 @@ fn read_vpa(object: &Object) -> Result<Vpa, DraftError> {
     Ok(Vpa { namespace: object.namespace(), object, vpa })
 }
 
+/// An HPA of a file with manifests, in place of another one.
+#[derive(Clone, Debug)]
+pub struct HpaManifest {
+    object: Object,
+}
+
+impl HpaManifest {
+    /// Finds the HPAs in a file, which may contain other objects.
+    ///
+    /// # Errors
+    /// If the file contains anything but objects of the Kubernetes API.
+    pub fn find(file: &ManifestFile) -> Result<Vec<HpaManifest>, Error> {
+        let objects = Objects::read(std::slice::from_ref(file))?;
+        Ok(objects.hpas.into_iter().map(|object| HpaManifest { object }).collect())
+    }
+
+    /// The name; empty if the manifest has none.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.object.name()
+    }
+
+    /// `NAMESPACE/NAME`, or the name if the manifest leaves the namespace open.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        self.object.full_name()
+    }
+
+    /// The manifest, without the fields that an API server adds.
+    ///
+    /// # Errors
+    /// If the manifest is invalid.
+    pub fn manifest(&self) -> Result<Value, Error> {
+        read_hpa(&self.object).map(|(_, hpa)| hpa.manifest)
+    }
+}
+
+/// Reads the manifest of an HPA, without the fields that an API server adds.
+fn read_hpa(object: &Object) -> Result<(Object, SingleHpa), Error> {
+    let mut object = object.clone();
+    without_server_fields(&mut object.node);
+    let hpa = single_hpa(&object.node).map_err(|problems| object.problems(problems))?;
+    Ok((object, hpa))
+}
+
 /// A valid HPA.
 struct Hpa {
     name: HpaName,
@@ -253,9 +298,7 @@ struct Hpa {
 
 impl Hpa {
     fn read(object: &Object) -> Result<Hpa, DraftError> {
-        let mut object = object.clone();
-        without_server_fields(&mut object.node);
-        let hpa = single_hpa(&object.node).map_err(|problems| object.problems(problems))?;
+        let (object, hpa) = read_hpa(object)?;
         let name = HpaName { namespace: object.namespace(), name: hpa.name.to_string() };
         Ok(Hpa { name, object, hpa })
     }

@@ -8,7 +8,7 @@ use csv::{Reader, ReaderBuilder, StringRecord, Trim};
 
 use super::number::{Evidence, NumberFormat};
 use super::timestamp::{self, Timestamp};
-use super::{Raw, RecordingError, Series, open_metrics};
+use super::{MOST_LISTED, Raw, RecordingError, Series, open_metrics};
 use crate::model::time::Span;
 use crate::scenario::error::suggest;
 use crate::scenario::node::shorten;
@@ -19,6 +19,9 @@ const ANY: char = '*';
 
 /// The label of a series whose column has a name without labels.
 const COLUMN: &str = "column";
+
+/// The longest name of a column in a message, in characters.
+const LONGEST_NAME: usize = 60;
 
 /// Characters that separate columns: those of most programs, of spreadsheets in countries with a
 /// decimal comma, and of Grafana's download for Excel.
@@ -63,6 +66,10 @@ pub(super) fn read(recorded: &Recorded, text: &str) -> Result<Vec<Series>, Recor
 impl<'t> File<'t> {
     fn open(recorded: &Recorded, text: &'t str) -> Result<File<'t>, RecordingError> {
         let mut text = Cow::Borrowed(text.trim_start_matches('\u{feff}'));
+        if is_json(&text) {
+            let hint = "if it is a Prometheus response, use `prometheus` in place of `csv`";
+            return Err(RecordingError::new(": this looks like JSON, not CSV").hint(hint));
+        }
         // Excel reads the delimiter from the first line: `sep=;`.
         if let Some(rest) = text.strip_prefix("sep=") {
             text = format!("#ep={rest}").into();
@@ -186,6 +193,31 @@ impl<'t> File<'t> {
     }
 }
 
+/// Returns true if a text begins like an object or a list of JSON. A name of a column can begin
+/// with labels: `{pod="web-0"}`.
+fn is_json(text: &str) -> bool {
+    let mut characters = text.chars().filter(|c| !c.is_whitespace());
+    matches!(
+        [characters.next(), characters.next()],
+        [Some('{'), Some('"')] | [Some('['), Some('{' | '[')]
+    )
+}
+
+/// The names of columns for a message.
+fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
+    let mut names = names.into_iter();
+    let shown =
+        names.by_ref().take(MOST_LISTED).map(|name| match name.char_indices().nth(LONGEST_NAME) {
+            Some((end, _)) => format!("{}…", &name[..end]),
+            None => name.to_owned(),
+        });
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match names.count() {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 fn timestamp(text: &str) -> Result<Timestamp, RecordingError> {
     Timestamp::parse(text).ok_or_else(|| {
         let error = RecordingError::new(format!("expected a time, found {}", shorten(text)));
@@ -247,8 +279,12 @@ impl Columns {
         let find = |name: &str| names.iter().position(|known| *known == name);
         let named = |name: &str| {
             find(name).ok_or_else(|| {
-                let hint = suggest(name, names.iter().copied());
-                RecordingError { what: format!(" has no column `{name}`"), hint }
+                let similar = suggest(name, names.iter().copied());
+                let similar = similar.filter(|hint| hint.starts_with("did you mean"));
+                let hint = similar.unwrap_or_else(|| {
+                    format!("expected one of {}", listed(names.iter().copied()))
+                });
+                RecordingError::new(format!(" has no column `{name}`")).hint(hint)
             })
         };
         let time = recorded.time.as_deref().map_or(Ok(0), named)?;
@@ -293,12 +329,17 @@ fn only(free: &[usize], names: &[&str]) -> Result<usize, RecordingError> {
     if let &[only] = free {
         return Ok(only);
     }
-    let free: Vec<&str> = free.iter().map(|it| names[*it]).collect();
     let what = " has several columns, and `value` names none of them";
-    let hint = format!(
-        "set `value` to one of {}; if each column is a series, set `value` to \"*\"",
-        free.join(", ")
-    );
+    let columns = listed(free.iter().map(|it| names[*it]));
+    let hint = match free.len() > MOST_LISTED {
+        true => format!(
+            "if each column is the series of a pod, set `value` to \"*\" and `by` to pod; \
+             otherwise, set `value` to one of {columns}"
+        ),
+        false => format!(
+            "set `value` to one of {columns}; if each column is a series, set `value` to \"*\""
+        ),
+    };
     Err(RecordingError::new(what).hint(hint))
 }
 
@@ -321,9 +362,9 @@ fn columns_of(
     };
     let found: Vec<ValueColumn> = matching.map(column).collect();
     if found.is_empty() {
-        let free: Vec<&str> = free.iter().map(|it| names[*it]).collect();
+        let columns = listed(free.iter().map(|it| names[*it]));
         let what = format!(" has no column that matches `{pattern}`");
-        return Err(RecordingError::new(what).hint(format!("it has {}", free.join(", "))));
+        return Err(RecordingError::new(what).hint(format!("it has {columns}")));
     }
     Ok(found)
 }

@@ -26,7 +26,7 @@ use crate::model::time::{Span, Time};
 /// The most samples of a file.
 const MOST_SAMPLES: usize = 20_000_000;
 
-/// The most labels of a series that a message lists.
+/// The most series or columns that a message lists.
 const MOST_LISTED: usize = 5;
 
 /// Why a file gives no signal.
@@ -39,7 +39,7 @@ pub struct RecordingError {
 }
 
 /// Parts of messages about signals of scenarios, and the same on a command line.
-const ON_A_COMMAND_LINE: [(&str, &str); 17] = [
+const ON_A_COMMAND_LINE: [(&str, &str); 19] = [
     ("`series: {LABEL: VALUE}`", "`LABEL=VALUE`"),
     ("`series: {COLUMN: VALUE}`", "`COLUMN=VALUE`"),
     ("`sum: true`", "`sum`"),
@@ -51,7 +51,9 @@ const ON_A_COMMAND_LINE: [(&str, &str); 17] = [
         "set `unit` to 1% for percent of the request, or to 10m for percent of a core",
         "add `unit=1%` for percent of the request, or `unit=10m` for percent of a core",
     ),
-    ("set `start`, or leave it out", "add `start=TIME`, or leave it out"),
+    ("set `value` to \"*\" and `by` to pod", "add `value=*,by=pod`"),
+    ("set `start` to the time", "add `start=TIME`, the time"),
+    ("as `start` says", "as `start=TIME` says"),
     ("set `start` on each", "add `start=TIME` to each"),
     (
         "set `unit` to 1m for millicores, to 1% for percent of the request, to 10m for percent of \
@@ -122,7 +124,11 @@ pub fn check_answer(
     let source = RecordedSource::Prometheus(path.to_owned());
     let by = by.map(str::to_owned);
     let recorded = Recorded { sum: by.is_none(), by, ..Recorded::new(source) };
-    let Recording { first, last, .. } = Recording::read(&recorded, text)?;
+    let recording = Recording::read(&recorded, text)?;
+    recording.require_values().map_err(|error| {
+        error.hint("check the query: for example, a division by zero gives NaN")
+    })?;
+    let Recording { first, last, .. } = recording;
     let all = prometheus::read(text)?;
     let samples = all.iter().map(|series| series.samples.len()).sum();
     let (first, last) = (first.to_string(), last.to_string());
@@ -244,7 +250,13 @@ impl Recording {
                 "{} has no sample between t=0s and t={until}: its samples are from {} to {}",
                 self.path, self.first, self.last
             );
-            let hint = format!("t=0s is {start}: set `start`, or leave it out");
+            let hint = match recorded.start {
+                Some(_) => format!(
+                    "t=0s is {start}, as `start` says: change it to a time before the last \
+                     sample, or leave it out"
+                ),
+                None => format!("t=0s is {start}: set `start` to the time that t=0s stands for"),
+            };
             return Err(RecordingError::new(what).hint(hint));
         }
         notes.extend(note_on_gaps(&common, until, &self.path));

@@ -15,7 +15,13 @@ pub(super) fn read(text: &str) -> Result<Vec<Series>, RecordingError> {
             continue;
         }
         let at_line = |what: &str| RecordingError::new(format!(":{}: {what}", index + 1));
-        let sample = Sample::read(line).map_err(at_line)?;
+        let sample = Sample::read(line).map_err(|what| match what {
+            NO_TIME => at_line(what).hint(
+                "save a range of times: `kube-lockstep import prometheus`, or `promtool tsdb \
+                 dump-openmetrics`",
+            ),
+            _ => at_line(what),
+        })?;
         let known = series.entry(sample.series).or_default();
         if known.labels.is_empty() {
             known.labels = labels(sample.series).map_err(at_line)?;
@@ -24,6 +30,9 @@ pub(super) fn read(text: &str) -> Result<Vec<Series>, RecordingError> {
     }
     Ok(series.into_values().collect())
 }
+
+/// The problem of a sample without a time stamp, as on a page of metrics.
+const NO_TIME: &str = "a sample of a recording requires a time stamp";
 
 struct Sample<'t> {
     /// The name with its labels.
@@ -43,7 +52,7 @@ impl<'t> Sample<'t> {
         let mut parts = rest.split_whitespace();
         let value = parts.next().ok_or("a value is missing")?;
         let value = value.parse().map_err(|_| "the value is not a number")?;
-        let at = parts.next().ok_or("a sample of a recording requires a time stamp")?;
+        let at = parts.next().ok_or(NO_TIME)?;
         let at = at.parse().ok().and_then(Timestamp::of_unix);
         let at = at.ok_or("the time stamp is not a Unix time")?;
         match parts.next() {

@@ -79,7 +79,8 @@ fn matrix(text: &str) -> Result<&str, RecordingError> {
         let kind = answer.error_type.unwrap_or_else(|| "error".to_owned());
         let error = answer.error.unwrap_or_default();
         let what = format!(": Prometheus did not answer the query: {kind}: {error}");
-        return Err(RecordingError::new(what));
+        let hint = "correct the query, and save the response again";
+        return Err(RecordingError::new(what).hint(hint));
     }
     let Some(data) = answer.data else {
         return Err(

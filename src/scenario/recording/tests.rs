@@ -132,6 +132,17 @@ fn invalid_csv_has_a_message() {
         let shown = error(&csv(text), text);
         assert!(shown.starts_with(expected), "{text}: {shown}");
     }
+    let pods: String = (0..100).map(|pod| format!(",web-{pod}")).collect();
+    let text = format!("time{pods}\n");
+    let shown = error(&csv(&text), &text);
+    assert!(shown.contains("; if each column is the series of a pod, set `value`"), "{shown}");
+    assert!(shown.ends_with("web-0, web-1, web-2, web-3, web-4 and 95 more"), "{shown}");
+    let other = Recorded { value: Some("total".to_owned()), ..csv(&text) };
+    let shown = error(&other, &text);
+    assert!(shown.ends_with("expected one of time, web-0, web-1, web-2, web-3 and 96 more"));
+    let shown = error(&csv(MATRIX), MATRIX);
+    let expected = "load.csv: this looks like JSON, not CSV; if it is a Prometheus response, use";
+    assert!(shown.starts_with(expected), "{shown}");
     let text = "time,value\n0,1\n";
     let column = Recorded { value: Some("valeu".to_owned()), ..csv(text) };
     assert_eq!(error(&column, text), "load.csv has no column `valeu`; did you mean `value`?");
@@ -162,7 +173,7 @@ fn wrong_answers_of_prometheus_have_a_message() {
         ("cpu 1".to_owned(), "load.json:1:1: not a Prometheus response: "),
         (
             r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#.to_owned(),
-            "load.json: Prometheus did not answer the query: bad_data: parse error; ",
+            "load.json: Prometheus did not answer the query: bad_data: parse error; correct",
         ),
         (
             r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#.to_owned(),

@@ -93,7 +93,10 @@ impl Hpas {
             let before = &self.list[..index];
             if before.iter().any(|other| other.name == hpa.name) {
                 let what = format!("another HPA is also named `{}`", hpa.name);
-                problems.add(Problem { what, ..self.places[index].clone() });
+                let hint = "HPAs of one namespace have different names: rename one of \
+                            them, or leave it out";
+                let hint = Some(hint.to_owned());
+                problems.add(Problem { what, hint, ..self.places[index].clone() });
             }
             let first = &self.list[0].namespace;
             if hpa.namespace != *first {
