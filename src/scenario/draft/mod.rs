@@ -7,6 +7,7 @@ mod load;
 mod objects;
 mod pods;
 mod recommender;
+mod units;
 mod usage;
 mod validation;
 
@@ -21,6 +22,7 @@ pub use self::objects::ManifestFile;
 use self::objects::{Object, Objects, same_namespace, without_server_fields};
 use self::pods::{PodContainer, Pods};
 use self::recommender::Vpa;
+use self::units::Loaded;
 use self::usage::Usage;
 use super::defaults::APP;
 use super::error::{Error, suggest};
@@ -196,7 +198,8 @@ pub fn draft(
     let others = others.filter(|(index, _)| !used_objects.contains(index)).map(|(_, it)| it);
     let unsupported = objects.vpas.iter().filter(|_| options.vpas == Selected::Unsupported);
     let ignored = unsupported.chain(others);
-    let ignored = ignored.map(|object| format!("{} {}", object.kind(), object.name())).collect();
+    let named = |object: &Object| format!("{} {}", object.kind(), object.name());
+    let ignored = ignored.map(|object| named(object).trim_end().to_owned()).collect();
     Ok(Drafts { list, ignored })
 }
 
@@ -344,6 +347,10 @@ fn select<'o>(
 /// The kinds of the manifests if none is an HPA; one of them may be misspelt.
 fn kinds_hint(objects: &Objects) -> Option<String> {
     let kinds: BTreeSet<String> = objects.others.iter().map(Object::kind).collect();
+    if kinds.contains("Kustomization") {
+        let build = "`kubectl kustomize DIR | kube-lockstep predict -f -`";
+        return Some(format!("a Kustomization only names manifests: {build} reads its output"));
+    }
     let similar = |kind: &String| {
         let hint = suggest(kind, KINDS).filter(|hint| hint.starts_with("did you mean"))?;
         Some(format!("the kind {kind} is unknown: {hint}"))
@@ -496,19 +503,23 @@ fn of_group(
     let most = group.iter().map(|hpa| hpa.hpa.max_replicas).max().unwrap_or(1);
     check_containers(&pods, &format!("{kind} {name}"), &names, options)?;
     apply_requests(&mut pods, &names, &options.requests);
+    let (most_replicas, without_request) = (i64::from(most), &|_: &str| None);
+    let loaded = Loaded { pods: &pods, autoscalers: &names, most_replicas, without_request };
+    loaded.check_units(options)?;
     let metric_specs: Vec<_> = group.iter().flat_map(|hpa| hpa.hpa.metrics.clone()).collect();
-    let context = usage::Context { hpas: &names, most_replicas: most, examples: options.examples };
+    let (hpas, has_target) = (&names[..], target.is_some());
+    let context = usage::Context { hpas, has_target, examples: options.examples };
     let mut usage = Usage::new(&options.loads, &mut pods, context);
     let metrics = usage.of(&metric_specs);
     let used_loads = std::mem::take(&mut usage.used);
     let until = end(options, &used_loads, read)?;
-    let (of_usage, notes) = (std::mem::take(&mut usage.missing), std::mem::take(&mut usage.notes));
+    let (mut of_usage, notes) =
+        (std::mem::take(&mut usage.missing), std::mem::take(&mut usage.notes));
     let more_notes = usage.of_target;
     let replicas = options.replicas.or(pods.replicas);
     if target.is_none() && options.replicas.is_none() {
         let what = format!("{kind} {name}, which the HPA scales, is not in the manifests");
-        let flag = "--filename with its manifest, or --replicas 3 (at the start)".to_owned();
-        missing.push(Missing { what, flag });
+        missing.push(missing_target(what, &mut of_usage));
     } else if replicas.is_none() {
         let what = format!("{kind} {name} sets no replicas, so it starts with 1; see --replicas");
         of_target.push(what);
@@ -516,15 +527,9 @@ fn of_group(
     missing.extend(of_usage);
     of_target.extend(namespace_note(first, target));
     of_target.extend(more_notes);
-    let mut workload = Map::new();
-    workload.insert("replicas".to_owned(), replicas.unwrap_or(1).into());
-    let fields = pods.to_fields(name);
-    workload.extend(fields.into_iter().map(|(name, value)| (name.to_owned(), value)));
+    let mut workload = workload_of(&pods, kind, name, replicas.unwrap_or(1));
     if let Some(ready) = startup(&pods, options, &mut of_target) {
         workload.insert("startup".to_owned(), json!({ "ready": ready.to_string() }));
-    }
-    if kind == "StatefulSet" {
-        workload.insert("scaleDownOrder".to_owned(), json!("newest"));
     }
     if options.examples {
         fill_requests(&mut workload, &metric_specs);
@@ -541,6 +546,30 @@ fn of_group(
         fields: fields_of(group, workload, metrics, until),
         used_loads,
     })
+}
+
+/// The field `workload`, for a target of this kind and name.
+fn workload_of(pods: &Pods, kind: &str, name: &str, replicas: i32) -> Map<String, Value> {
+    let mut workload = Map::new();
+    workload.insert("replicas".to_owned(), replicas.into());
+    let fields = pods.to_fields(name);
+    workload.extend(fields.into_iter().map(|(name, value)| (name.to_owned(), value)));
+    if kind == "StatefulSet" {
+        workload.insert("scaleDownOrder".to_owned(), json!("newest"));
+    }
+    workload
+}
+
+/// A missing target, whose manifest would have the missing requests as well.
+fn missing_target(what: String, of_usage: &mut Vec<Missing>) -> Missing {
+    let is_request = |missing: &Missing| missing.flag.starts_with("--request");
+    let (requests, others) = of_usage.drain(..).partition(is_request);
+    *of_usage = others;
+    let requests: Vec<Missing> = requests;
+    let requests: BTreeSet<&str> = requests.iter().map(|request| &*request.flag).collect();
+    let requests = requests.iter().map(|flag| format!(" {flag}"));
+    let flags = format!("--replicas 3 (at the start){}", requests.collect::<String>());
+    Missing { what, flag: format!("--filename with its manifest, or {flags}") }
 }
 
 /// A note on a target without a namespace, which is assumed to be in that of the HPA.
