@@ -13,6 +13,8 @@ mod tick;
 mod unmet;
 mod values;
 
+use serde_json::json;
+
 pub use self::tick::{ExternalScale, Moment, ScaleTargets};
 use self::tick::{Tick, fold};
 use self::unmet::Miss;
@@ -146,12 +148,7 @@ impl<'a> Reconciles<'a> {
             return too_often(ticks, expected);
         };
         let (what, never) = (describe(expected), "never expected");
-        let value = UnmetValue {
-            field: "never".to_owned(),
-            of: None,
-            expected: format!("not {what}"),
-            observed: what.clone(),
-        };
+        let value = UnmetValue::text("never", format!("not {what}"), what.clone());
         let (what, tick) = (format!("{tick}: {never} {what}"), Some(tick.name()));
         Some(Miss { what, tick, values: vec![value] })
     }
@@ -210,11 +207,10 @@ fn too_often(ticks: &[Tick<'_>], expected: &Expectation) -> Option<Miss> {
         let (before, after, number) = (new.before, new.replicas, most + 1);
         let expected = format!("at most {most}{within}");
         let observed = format!("{before} -> {after} was number {number}{since}");
-        Some(Miss {
-            what: format!("{new}: {what}: expected {expected}, {observed}"),
-            tick: Some(new.name()),
-            values: vec![UnmetValue { field: what.to_owned(), of: None, expected, observed }],
-        })
+        let text = format!("{new}: {what}: expected {expected}, {observed}");
+        let value = UnmetValue::text(what, expected, observed)
+            .with_values(json!({ "max": most }), json!(number));
+        Some(Miss { what: text, tick: Some(new.name()), values: vec![value] })
     };
     let direction_changes: Vec<&Tick<'_>> =
         rescales.windows(2).filter(|pair| up(pair[0]) != up(pair[1])).map(|pair| pair[1]).collect();

@@ -154,6 +154,8 @@ fn unexpected() -> Outcome {
                 of: None,
                 expected: "6".into(),
                 observed: "4".into(),
+                expected_value: Some(6.into()),
+                observed_value: Some(4.into()),
             }],
             why: "resource cpu 90% of 50% (ratio 1.8, 2 ready) -> 4".into(),
             ..unmet(41, "tick 3 (t=30s): replicas: expected 6, was 4")

@@ -1,8 +1,10 @@
 //! Expected numbers of replicas over the whole run: at regular times, or in their order.
 
+use serde_json::json;
+
 use super::tick::Tick;
 use super::unmet::{Miss, UnmetValue};
-use super::values::Range;
+use super::values::{Range, bounds};
 use crate::scenario::resolved::{ExpectedSeries, NumberRange};
 
 /// The reconciles up to `tolerance` before and after one.
@@ -42,12 +44,10 @@ pub(super) fn series(
             continue;
         }
         let tick = &ticks[index];
-        let value = UnmetValue {
-            field: "replicas".to_owned(),
-            of: Some(at.to_string()),
-            expected: Range(range).to_string(),
-            observed: tick.replicas.to_string(),
-        };
+        let (expected, observed) = (Range(range).to_string(), tick.replicas.to_string());
+        let value = UnmetValue::text("replicas", expected, observed)
+            .with_values(bounds(range), json!(tick.replicas));
+        let value = UnmetValue { of: Some(at.to_string()), ..value };
         first.get_or_insert((at, tick));
         values.push(value);
     }
@@ -96,8 +96,8 @@ pub(super) fn sequence(ticks: &[Tick<'_>], expected: &[i32]) -> Option<Miss> {
         list(&sizes),
         agreeing + 1
     );
-    let field = "sequence of replicas".to_owned();
-    let value = UnmetValue { field, of: None, expected: list(expected), observed: list(&sizes) };
+    let value = UnmetValue::text("sequence of replicas", list(expected), list(&sizes))
+        .with_values(json!(expected), json!(sizes));
     Some(Miss { what, tick: Some(tick.name()), values: vec![value] })
 }
 

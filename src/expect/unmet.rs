@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::model::time::Time;
 
@@ -49,6 +50,7 @@ pub struct UnmetTick {
 
 /// A value that was not as expected.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct UnmetValue {
     /// The field, for example `replicas` or `condition ScalingLimited`.
     pub field: String,
@@ -59,6 +61,32 @@ pub struct UnmetValue {
     pub expected: String,
     /// The observed value.
     pub observed: String,
+    /// The expected value for programs, if it is a number, bounds, a list or several of them by
+    /// name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_value: Option<Value>,
+    /// The observed value in the same form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_value: Option<Value>,
+}
+
+impl UnmetValue {
+    /// A value that is only text.
+    pub(super) fn text(field: &str, expected: String, observed: String) -> UnmetValue {
+        UnmetValue {
+            field: field.to_owned(),
+            of: None,
+            expected,
+            observed,
+            expected_value: None,
+            observed_value: None,
+        }
+    }
+
+    /// Adds the values for programs.
+    pub(super) fn with_values(self, expected: Value, observed: Value) -> UnmetValue {
+        UnmetValue { expected_value: Some(expected), observed_value: Some(observed), ..self }
+    }
 }
 
 impl Unmet {

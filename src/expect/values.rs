@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display};
 
+use serde_json::{Map, Value, json};
+
 use super::tick::Tick;
 use super::unmet::{Miss, UnmetValue};
 use crate::model::api::{Condition, MetricStatus, MetricValueStatus};
@@ -77,15 +79,23 @@ impl Wrong {
     /// Adds a value with a text of its own.
     fn add_as(&mut self, text: String, field: &str, expected: String, observed: String) {
         self.texts.push(text);
-        self.values.push(UnmetValue { field: field.to_owned(), of: None, expected, observed });
+        self.values.push(UnmetValue::text(field, expected, observed));
+    }
+
+    /// Adds a value with its form for programs.
+    fn add_value(&mut self, value: UnmetValue) {
+        let UnmetValue { field, expected, observed, .. } = &value;
+        self.texts.push(format!("{field}: expected {expected}, was {observed}"));
+        self.values.push(value);
     }
 
     fn number(&mut self, field: &str, range: NumberRange, seen: Option<i32>) {
         if seen.is_some_and(|seen| range.min <= seen && seen <= range.max) {
             return;
         }
-        let seen = seen.map_or_else(|| "not set".to_owned(), |seen| seen.to_string());
-        self.add(field, Range(range).to_string(), seen);
+        let text = seen.map_or_else(|| "not set".to_owned(), |seen| seen.to_string());
+        let value = UnmetValue::text(field, Range(range).to_string(), text);
+        self.add_value(value.with_values(bounds(range), json!(seen)));
     }
 
     fn rescaled(&mut self, expected: bool, tick: &Tick<'_>) {
@@ -95,7 +105,9 @@ impl Wrong {
             false => format!("rescaled: expected no change of replicas, was {before} -> {after}"),
         };
         let observed = format!("{before} -> {after}");
-        self.add_as(text, "rescaled", expected.to_string(), observed);
+        let value = UnmetValue::text("rescaled", expected.to_string(), observed);
+        self.texts.push(text);
+        self.values.push(value.with_values(json!(expected), json!(tick.rescaled)));
     }
 
     /// A metric of the status: one of this name has all the expected values.
@@ -115,8 +127,11 @@ impl Wrong {
         if named.iter().any(|metric| current(metric).is_some_and(|it| agrees(expected, it))) {
             return;
         }
-        let seen = current(first).map(|current| seen_values(expected, current));
-        self.add(&field, MetricValues(expected).to_string(), seen.unwrap_or_default());
+        let seen = current(first);
+        let text = seen.map(|current| seen_values(expected, current)).unwrap_or_default();
+        let value = UnmetValue::text(&field, MetricValues(expected).to_string(), text);
+        let observed = seen.map_or(Value::Null, |current| seen_numbers(expected, current));
+        self.add_value(value.with_values(expected_numbers(expected), observed));
     }
 
     fn condition(&mut self, expected: &ExpectedCondition, conditions: &[Condition]) {
@@ -218,6 +233,58 @@ fn seen_values(expected: &ExpectedMetric, current: &MetricValueStatus) -> String
     let value = expected.value.as_ref();
     parts.extend(value.map(|_| format!("value {}", quantity(&current.value))));
     parts.join(" and ")
+}
+
+/// [`seen_values`] for programs, by field: percentages as numbers, quantities as text.
+fn seen_numbers(expected: &ExpectedMetric, current: &MetricValueStatus) -> Value {
+    let mut fields = Map::new();
+    let text = |seen: &Option<Quantity>| json!(seen.as_ref().map(Quantity::to_string));
+    if expected.utilization.is_some() {
+        fields.insert("utilization".to_owned(), json!(current.average_utilization));
+    }
+    if expected.average_value.is_some() {
+        fields.insert("averageValue".to_owned(), text(&current.average_value));
+    }
+    if expected.value.is_some() {
+        fields.insert("value".to_owned(), text(&current.value));
+    }
+    fields.into()
+}
+
+/// The expected values of a metric for programs, in the form of [`seen_numbers`].
+fn expected_numbers(expected: &ExpectedMetric) -> Value {
+    let ExpectedMetric { utilization, average_value, value, .. } = expected;
+    let quantities = |range: &QuantityRange| match range.only() {
+        Some(only) => json!(only.to_string()),
+        None => {
+            let text = |bound: &Option<Quantity>| Some(json!(bound.as_ref()?.to_string()));
+            min_and_max(text(&range.min), text(&range.max))
+        }
+    };
+    let percent = utilization.map(|PercentRange { min, max }| bounds(NumberRange { min, max }));
+    let fields = [
+        ("utilization", percent),
+        ("averageValue", average_value.as_ref().map(quantities)),
+        ("value", value.as_ref().map(quantities)),
+    ];
+    let given = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    given.collect::<Map<String, Value>>().into()
+}
+
+/// Bounds for programs: a number if they are equal, otherwise `min` and `max`.
+pub(super) fn bounds(range: NumberRange) -> Value {
+    let NumberRange { min, max } = range;
+    if min == max {
+        return json!(min);
+    }
+    let bound = |value: i32, none: i32| (value != none).then(|| json!(value));
+    min_and_max(bound(min, i32::MIN), bound(max, i32::MAX))
+}
+
+fn min_and_max(min: Option<Value>, max: Option<Value>) -> Value {
+    let fields = [("min", min), ("max", max)].into_iter();
+    let given = fields.filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    given.collect::<Map<String, Value>>().into()
 }
 
 /// Formats the expected values of a metric.

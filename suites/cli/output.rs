@@ -214,6 +214,24 @@ fn an_unmet_expectation_says_why_and_how_to_explain_it() {
     assert!(explained.contains("tick 1 of "), "{explained}");
 }
 
+#[test]
+fn unmet_values_are_numbers_and_lists_for_programs() {
+    let expect = "expect:\n  - {tick: 1, replicas: {atLeast: 5}}\n  - {sequence: [2, 13]}\n  - \
+                  {tick: 1, metrics: [{name: cpu, utilization: 101}]}\n";
+    let (_folder, file) = folder(expect);
+    let arguments = ["predict", text(&file), "--format", "json"];
+    let lines = json(&kube_lockstep(&arguments).assert().code(1));
+    let unmet = &lines.last().expect("a summary")["summary"]["unmet"];
+    let value = |index: usize| &unmet[index]["values"][0];
+    assert_eq!(value(0)["expectedValue"], serde_json::json!({"min": 5}), "{unmet}");
+    assert_eq!(value(0)["observedValue"], 4, "{unmet}");
+    assert_eq!(value(1)["expectedValue"], serde_json::json!([2, 13]), "{unmet}");
+    assert!(value(1)["observedValue"].is_array(), "{unmet}");
+    assert_eq!(value(2)["expectedValue"], serde_json::json!({"utilization": 101}), "{unmet}");
+    assert!(value(2)["observedValue"]["utilization"].is_number(), "{unmet}");
+    assert_eq!(value(2)["expected"], "utilization 101%", "the text remains: {unmet}");
+}
+
 /// Since 1.35, the controller has Prometheus metrics of its own from the first reconcile on.
 #[test]
 fn a_change_of_behavior_is_shown_before_one_of_the_controllers_metrics() {
