@@ -75,7 +75,14 @@ pub(super) struct OneRelease {
 
 /// Parses a release of Kubernetes, or of the Vertical Pod Autoscaler.
 pub(super) fn any_release(text: &str) -> Result<AnyRelease, String> {
-    if text.starts_with("vpa") { text.parse() } else { release(text).map(AnyRelease::Kubernetes) }
+    if text.starts_with("vpa") {
+        return text.parse();
+    }
+    if releases(text).is_ok_and(|several| several.iter().count() > 1) {
+        let instead = format!("`kube-lockstep compare --release {text}` compares several");
+        return Err(format!("expected one release; {instead}"));
+    }
+    release(text).map(AnyRelease::Kubernetes)
 }
 
 /// One release of Kubernetes or of the Vertical Pod Autoscaler.

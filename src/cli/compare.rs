@@ -28,7 +28,8 @@ Exit codes:
   0    the settings are compared
   2    an invalid command line, scenario or manifest, or a value that the prediction requires is
        missing
-  3    a scenario can't be run to its end, because its outcome is not deterministic";
+  3    a scenario can't be run to its end, because its outcome is not deterministic
+  4    a folder or a glob contains no scenarios";
 
 /// The name of the setting that the manifests or the scenario have.
 const CURRENT: &str = "current";
@@ -177,7 +178,8 @@ impl Subject {
             notes.iter_mut().for_each(|note| *note = on_a_command_line(note));
         }
         let Scenario { id, line, .. } = &*self.scenario;
-        Ok(Arc::new(Scenario { id: id.clone(), line: *line, notes, ..changed }))
+        let is_of_manifests = self.is_draft;
+        Ok(Arc::new(Scenario { id: id.clone(), line: *line, notes, is_of_manifests, ..changed }))
     }
 }
 
@@ -196,7 +198,7 @@ fn subjects(args: &Args) -> Result<Vec<Subject>, Failure> {
         let subject = |scenario| Subject { scenario, read: read(), is_draft: true };
         return Ok(scenarios.into_iter().map(subject).collect());
     }
-    args.manifests.check_unused()?;
+    args.manifests.check_unused(&args.names)?;
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let found = fixtures.in_order(&args.names)?;
     // All errors are reported first.

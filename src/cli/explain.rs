@@ -173,7 +173,7 @@ fn index_of_run(args: &Args, runs: &[Snapshot]) -> Result<usize, Failure> {
 /// The scenario of the file, or of the manifests of one autoscaler.
 fn scenario(args: &Args) -> Result<AnyFixture, Failure> {
     if let Some(name) = &args.name {
-        args.manifests.check_unused()?;
+        args.manifests.check_unused(std::slice::from_ref(name))?;
         return Fixtures::find(args.source.fixtures.as_deref())?.one(name)?.parse_any();
     }
     let selected = Autoscalers::named(args.hpa.as_deref(), args.vpa.as_deref());

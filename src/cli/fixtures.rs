@@ -234,7 +234,8 @@ impl Fixtures {
         let found = files_below(Path::new(name))
             .map_err(|error| Failure::usage(format!("{name}: {error}")))?;
         if found.is_empty() {
-            return Err(Failure::nothing(format!("{name} contains no scenarios")));
+            let hint = format!("if it contains manifests, name it with -f: `predict -f {name}`");
+            return Err(Failure::nothing(format!("{name} contains no scenarios")).hint(hint));
         }
         Ok(found.iter().map(|fixture| self.file(&fixture.path)).collect())
     }
@@ -260,7 +261,10 @@ impl Fixtures {
         }
         match nearest(name.trim_end_matches('/'), candidates.into_iter()) {
             Some(id) => failure.hint(format!("did you mean {id:?}?")),
-            None => failure.hint("`kube-lockstep list` shows all scenarios"),
+            None => failure.hint(
+                "`kube-lockstep list` shows all scenarios; `kube-lockstep predict -f FILE` reads \
+                 manifests",
+            ),
         }
     }
 
@@ -428,6 +432,16 @@ fn files_below(root: &Path) -> std::io::Result<Vec<Fixture>> {
     }
     found.sort();
     Ok(found)
+}
+
+/// Returns true if a name is that of manifests: of a YAML file that is no scenario, or of a folder
+/// without scenarios.
+pub(super) fn are_manifests(name: &str) -> bool {
+    let path = Path::new(name);
+    match path.is_dir() {
+        true => files_below(path).is_ok_and(|found| found.is_empty()),
+        false => is_yaml(path) && text_file::read(path).is_ok_and(|text| !is_scenario(&text)),
+    }
 }
 
 /// Checks that no two files have the same id.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::failure::Failure;
-use super::fixtures::{AnyFixture, Fixtures};
+use super::fixtures::{AnyFixture, Fixtures, are_manifests};
 use super::run::parse_each;
 use crate::facade::text_file;
 use crate::model::time::Span;
@@ -131,7 +131,7 @@ fn duration(text: &str) -> Result<Span, String> {
 impl ManifestArgs {
     /// Fails if options for manifests are given with a scenario, which has its own values. clap
     /// does not check `requires` if the required argument conflicts with a given one.
-    pub(super) fn check_unused(&self) -> Result<(), Failure> {
+    pub(super) fn check_unused(&self, names: &[String]) -> Result<(), Failure> {
         let given = [
             ("--load", !self.load.is_empty()),
             ("--request", !self.request.is_empty()),
@@ -143,7 +143,10 @@ impl ManifestArgs {
             None => Ok(()),
             Some((flag, _)) => {
                 let what = format!("{flag} requires manifests, which --filename (-f) names");
-                Err(Failure::usage(what).hint("a scenario file contains this value: edit it"))
+                Err(Failure::usage(what).hint(match names.iter().find(|it| are_manifests(it)) {
+                    Some(name) => format!("{name} contains manifests: name it with `-f {name}`"),
+                    None => "a scenario file contains this value: edit it".to_owned(),
+                }))
             }
         }
     }
@@ -230,7 +233,7 @@ pub(super) fn any_scenarios(
     if !manifests.filename.is_empty() {
         return manifests.scenarios(autoscalers);
     }
-    manifests.check_unused()?;
+    manifests.check_unused(names)?;
     let fixtures = Fixtures::find(fixtures)?;
     parse_each(&fixtures.in_order(names)?)
 }
@@ -253,7 +256,10 @@ pub(super) fn parse(draft: &Draft) -> Result<AnyFixture, Failure> {
         AnyScenario::Hpa(scenario) => {
             let notes = notes(&scenario.notes);
             let manifest_notes = draft.manifest_notes.clone();
-            AnyFixture::Hpa(Arc::new(Scenario { id, line, notes, manifest_notes, ..*scenario }))
+            let is_of_manifests = true;
+            let scenario =
+                Scenario { id, line, notes, manifest_notes, is_of_manifests, ..*scenario };
+            AnyFixture::Hpa(Arc::new(scenario))
         }
         AnyScenario::Vpa(scenario) => {
             let notes = notes(&scenario.notes);
@@ -396,5 +402,10 @@ fn standard_input() -> Result<ManifestFile, Failure> {
     }
     let text = String::from_utf8(bytes)
         .map_err(|error| Failure::usage(format!("{STDIN}: it is not UTF-8 text: {error}")))?;
+    if text.trim().is_empty() {
+        let hint = "pipe manifests to it: `kubectl get hpa,deploy -o yaml | kube-lockstep predict \
+                    -f - …`; if you do, check that the first command prints some";
+        return Err(Failure::usage(format!("{STDIN}: it is empty")).hint(hint));
+    }
     Ok(ManifestFile { name: STDIN.to_owned(), text, lenient: false })
 }

@@ -27,7 +27,8 @@ Exit codes:
   1    an expectation is not met
   2    an invalid command line, scenario or manifest, or a value that the prediction requires is
        missing
-  3    the scenario can't be run to its end, because its outcome is not deterministic";
+  3    the scenario can't be run to its end, because its outcome is not deterministic
+  4    a folder or a glob contains no scenarios";
 
 /// The arguments.
 #[derive(clap::Args, Debug)]

@@ -160,6 +160,13 @@ pub fn other_release(scenario: &Scenario, release: Release, columns: usize) -> S
 #[must_use]
 pub fn other_release_text(scenario: &Scenario, release: Release) -> String {
     match scenario.unsupported_on(release) {
+        Some(why) if scenario.ignores_unsupported_fields(release) => format!(
+            "{why}: the API server drops the field, and it has no effect in the prediction below"
+        ),
+        Some(why) if scenario.is_of_manifests => format!(
+            "{why}, whose API server drops the field. The prediction below applies it anyway; to \
+             predict what {release} does, remove it from the manifest"
+        ),
         Some(why) => format!(
             "{why}: `run` skips this scenario. The prediction below applies the model's rules \
              anyway; the expectations are not checked"

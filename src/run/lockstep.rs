@@ -493,6 +493,13 @@ fn free_run_with(
         }
     }
     let mut notes = run.notes(release);
+    let assumptions = release.parse().map(|release| scenario.assumptions_on(release));
+    notes.extend(assumptions.unwrap_or_default().into_iter().map(|what| Note {
+        file: None,
+        line: scenario.line,
+        what,
+        is_about_reading: true,
+    }));
     let random_part = ticks.iter().find_map(|tick: &FreeTick| tick.derivation.random_part);
     notes.extend(random_part.map(|random_part| Note {
         file: None,

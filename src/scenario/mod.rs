@@ -10,6 +10,7 @@
 //! knowledge of the format can read a scenario from top to bottom.
 
 mod action;
+mod assumptions;
 mod autoscaler;
 mod decode;
 mod defaults;

@@ -75,6 +75,8 @@ pub struct Scenario {
     pub notes: Vec<String>,
     /// Notes about manifests that the scenario was drafted from.
     pub manifest_notes: Vec<ManifestNote>,
+    /// Whether the scenario was drafted from manifests, not written as a file.
+    pub is_of_manifests: bool,
     /// The date and time at t=0, if the load is recorded with dates.
     pub clock: Option<Timestamp>,
     /// The scale target of the first HPA, and its pods.

@@ -272,3 +272,16 @@ fn a_comparison_shows_the_notes_and_writes_no_page_after_an_error() {
     kube_lockstep(&EXAMPLE).args(arguments).assert().code(2);
     assert!(!page.exists(), "an empty page is left");
 }
+
+#[test]
+fn a_field_without_effect_on_a_release_is_a_note() {
+    let tolerance = ["--set", "calm:spec.behavior.scaleUp.tolerance=0.5"];
+    let releases = ["--release", "1.33-1.37"];
+    let notes = stderr(&kube_lockstep(&EXAMPLE).args(tolerance).args(releases).assert().code(0));
+    let notes = notes.split_whitespace().collect::<Vec<_>>().join(" ");
+    for release in ["1.33", "1.34"] {
+        let expected = format!("`tolerance` has no effect on {release}: the API server drops it");
+        assert_eq!(notes.matches(&expected).count(), 1, "{notes}");
+    }
+    assert!(!notes.contains("has no effect on 1.35"), "{notes}");
+}

@@ -61,12 +61,13 @@ fn missing_values_are_asked_for_with_their_flags() {
     let errors = stderr(&run);
     for part in [
         "  HPA php-apache: Deployment php-apache, which the HPA scales, is not in the manifests\n",
-        "    add --request cpu=500m\n",
+        "    add --filename with its manifest, or --replicas 3 (at the start) --request cpu=500m\n",
         "    add --load cpu=300m (per pod) or --load cpu=total:8 (shared)\n",
         "hint: `kube-lockstep init -f …`",
     ] {
         assert!(errors.contains(part), "{part}\n{errors}");
     }
+    assert!(!errors.contains("requests no cpu"), "{errors}");
     let all = ["--replicas", "2", "--request", "cpu=200m", "--load", "cpu=60%"];
     let run = kube_lockstep(&["predict", "-f", &hpa]).args(all).assert().code(0);
     assert!(stdout(&run).contains("60%/50%"), "{}", stdout(&run));
@@ -212,7 +213,8 @@ fn a_download_from_grafana_is_a_load() {
     let errors = stderr(&predict("by=pod").code(2));
     assert!(errors.contains("no column `pod`"), "{errors}");
     let errors = stderr(&predict("value=*").code(2));
-    assert!(errors.contains("select one with `LABEL=VALUE`, or add them up"), "{errors}");
+    let hint = "`by=pod` for the usage of each, or `total:…` and `sum` for the total";
+    assert!(errors.contains(hint), "{errors}");
 }
 
 #[test]
@@ -385,7 +387,10 @@ fn hints_for_loads_have_the_syntax_of_the_command_line() {
     let gaps = write("gaps.csv", "time,cores\n0,\n60,NaN\n");
     let negative = write("negative.csv", "time,cores\n0,0.1\n60,-0.1\n");
     for (load, expected) in [
-        (format!("cpu=csv({pods},value=cores)"), "`COLUMN=VALUE`, or add them up with `sum`\n"),
+        (
+            format!("cpu=csv({pods},value=cores)"),
+            "`by=COLUMN` for the usage of each, or `total:…` and",
+        ),
         (format!("cpu=csv({pods})"), "one of pod, cores; if each column is a series, `value=*`\n"),
         (format!("cpu=total:csv({pods},value=cores,by=pod)"), "leave out `total:`"),
         (format!("cpu=csv({gaps})"), "gaps.csv contains only gaps: no sample from 1970-01-01T"),
@@ -577,4 +582,159 @@ fn folders_are_read_with_and_without_their_folders() {
     let errors = stderr(&kube_lockstep(&several).assert().code(2));
     assert!(errors.contains("found several manifests"), "{errors}");
     assert!(errors.contains("`kube-lockstep predict -f FILE` reads manifests"), "{errors}");
+}
+
+/// A folder with an HPA `web` in a version, with `spec` as further lines, and its Deployment with
+/// a container `app` that requests 200m.
+fn web(version: &str, spec: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let hpa = format!(
+        "apiVersion: {version}\nkind: HorizontalPodAutoscaler\nmetadata: {{name: web}}\nspec:\n  \
+         scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: web}}\n  \
+         maxReplicas: 10\n{spec}"
+    );
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  \
+                      replicas: 1\n  selector: {matchLabels: {app: web}}\n  template:\n    \
+                      metadata: {labels: {app: web}}\n    spec:\n      containers:\n      - {name: \
+                      app, image: web, resources: {requests: {cpu: 200m, memory: 1Gi}}}\n";
+    for (name, contents) in [("hpa.yaml", &*hpa), ("deployment.yaml", deployment)] {
+        fs::write(folder.path().join(name), contents).expect("a file can be written");
+    }
+    folder
+}
+
+/// Text without line breaks and indentation.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+const CPU: &str = "  metrics:\n  - type: Resource\n    resource: {name: cpu, target: {type: \
+                   Utilization, averageUtilization: 50}}\n";
+const CONTAINER: &str = "  metrics:\n  - type: ContainerResource\n    containerResource: {name: \
+                         cpu, container: app, target: {type: Utilization, averageUtilization: \
+                         50}}\n";
+
+#[test]
+fn what_a_release_lacks_or_disables_by_default_is_a_note() {
+    let tolerance = format!("{CPU}  behavior: {{scaleUp: {{tolerance: 0.5}}}}\n");
+    let window = format!("{CPU}  behavior: {{scaleUp: {{stabilizationWindowSeconds: 5}}}}\n");
+    let gate = "HPAContainerMetrics is off by default on 1.26, so the API server drops metrics of";
+    let drops = "drops it, because the feature gate HPAConfigurableTolerance is off by default";
+    for (version, spec, release, expected) in [
+        ("autoscaling/v2", &*tolerance, "1.34", Some(drops)),
+        ("autoscaling/v2", &tolerance, "1.37", None),
+        ("autoscaling/v2", &tolerance, "1.32", Some("has no effect in the prediction below")),
+        ("autoscaling/v2", CONTAINER, "1.26", Some(gate)),
+        ("autoscaling/v2", CONTAINER, "1.27", None),
+        ("autoscaling/v2", CPU, "1.22", Some("1.22 does not serve autoscaling/v2, which exists")),
+        ("autoscaling/v2", CPU, "1.23", None),
+        ("autoscaling/v1", "", "1.22", None),
+        ("autoscaling/v2beta2", &window, "1.16", Some("to predict what 1.16 does, remove it")),
+    ] {
+        let folder = web(version, spec);
+        let arguments = ["predict", "-f", text(folder.path()), "--load", "cpu=100m"];
+        let run = kube_lockstep(&arguments).args(["--release", release]).assert().code(0);
+        let shown = words(&stdout(&run));
+        let name = format!("{version} on {release}");
+        match expected {
+            Some(expected) => assert!(shown.contains(expected), "{name}\n{shown}"),
+            None => {
+                let is_told = ["by default", "does not serve", "drops"];
+                assert!(is_told.iter().all(|part| !shown.contains(part)), "{name}\n{shown}");
+            }
+        }
+        assert!(!shown.contains("`run` skips this scenario"), "{name}\n{shown}");
+    }
+}
+
+#[test]
+fn a_constant_or_a_recording_of_a_vpa_in_another_unit_is_an_error() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let write = |name: &str, rows: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, format!("time,value\n{rows}")).expect("a file can be written");
+        text(&path).to_owned()
+    };
+    let (millicores, mebibytes) =
+        (write("mc.csv", "0,300\n60,359\n"), write("mib.csv", "0,150\n60,140\n"));
+    let sound = ("cpu=300m", "memory=20Mi");
+    for (from, cpu, memory, expected) in [
+        (PHP_APACHE, "cpu=300Mi", "", "up to 314572800 cores, but a pod requests 200m"),
+        (HAMSTER, "cpu=300", sound.1, "up to 300 cores, but a pod requests 100m"),
+        (HAMSTER, sound.0, "memory=200", "up to 200 bytes, but a pod requests 50Mi"),
+        (HAMSTER, &format!("cpu=csv({millicores})"), sound.1, "add `unit=1m` for millicores"),
+        (HAMSTER, sound.0, &format!("memory=csv({mebibytes})"), "add `unit=1Mi` for MiB"),
+    ] {
+        let loads = [cpu, memory].into_iter().filter(|load| !load.is_empty());
+        let loads: Vec<&str> = loads.flat_map(|load| ["--load", load]).collect();
+        let run = kube_lockstep(&["predict", "-f", from]).args(&loads).assert().code(2);
+        let errors = words(&stderr(&run));
+        assert!(errors.contains("may have another unit: "), "{loads:?}\n{errors}");
+        assert!(errors.contains(expected), "{loads:?}\n{errors}");
+    }
+    for (cpu, memory) in [
+        (format!("cpu=csv({millicores},unit=1m)"), format!("memory=csv({mebibytes},unit=1Mi)")),
+        (sound.0.to_owned(), sound.1.to_owned()),
+    ] {
+        let loads = ["--load", &cpu, "--load", &memory, "--until", "1h"];
+        kube_lockstep(&["predict", "-f", HAMSTER]).args(loads).assert().code(0);
+    }
+}
+
+#[test]
+fn manifests_in_place_of_scenarios_are_recognized() {
+    let list = format!("{PHP_APACHE}/hpa.yaml");
+    for (arguments, code, expected) in [
+        (&[PHP_APACHE][..], 4, "name it with -f: `predict -f examples/php-apache`"),
+        (&["examples/php-apache/*.yml"], 4, "`kube-lockstep predict -f FILE` reads manifests"),
+        (&[&*list, "--load", "cpu=1"], 2, "hpa.yaml contains manifests: name it with `-f examples"),
+        (&[PHP_APACHE, "--load", "cpu=1"], 2, "name it with `-f examples/php-apache`"),
+        (&["-f", PHP_APACHE, "--release", "1.36,1.37"], 2, "compare --release 1.36,1.37`"),
+    ] {
+        let run = kube_lockstep(&["predict"]).args(arguments).assert().code(code);
+        assert!(stderr(&run).contains(expected), "{expected}\n{}", stderr(&run));
+    }
+    let help = stdout(&kube_lockstep(&["predict", "--help"]).assert().code(0));
+    assert!(help.contains("  4    a folder or a glob contains no scenarios"), "{help}");
+    let run = kube_lockstep(&["predict", "-f", "-"]).write_stdin("\n").assert().code(2);
+    let errors = stderr(&run);
+    assert!(errors.contains("<stdin>: it is empty") && errors.contains("kubectl get"), "{errors}");
+}
+
+#[test]
+fn a_kustomization_is_built_by_kubectl() {
+    let folder = web("autoscaling/v1", "");
+    let kustomization = folder.path().join("kustomization.yaml");
+    let contents = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: \
+                    [hpa.yaml]\n";
+    fs::write(&kustomization, contents).expect("a file can be written");
+    let run = kube_lockstep(&["predict", "-f", text(&kustomization)]).assert().code(2);
+    let errors = words(&stderr(&run));
+    assert!(errors.contains("`kubectl kustomize DIR | kube-lockstep predict -f -`"), "{errors}");
+    let both = ["predict", "-f", text(folder.path()), "--load", "cpu=1"];
+    let run = kube_lockstep(&both).assert().code(0);
+    assert_eq!(stderr(&run), "note: ignored: Kustomization\n");
+}
+
+#[test]
+fn a_field_of_another_version_has_a_hint() {
+    let folder = web("autoscaling/v2", "  targetCPUUtilizationPercentage: 50\n");
+    let run = kube_lockstep(&["predict", "-f", text(folder.path())]).assert().code(2);
+    let errors = words(&stderr(&run));
+    for part in ["use apiVersion autoscaling/v1", "averageUtilization: PERCENT"] {
+        assert!(errors.contains(part), "{part}\n{errors}");
+    }
+}
+
+#[test]
+fn a_sum_for_each_pod_is_a_note() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("pods.csv");
+    fs::write(&file, "Time,pod-a,pod-b\n0,0.1,0.2\n60,0.1,0.2\n").expect("a file can be written");
+    let file = text(&file);
+    let [each, _] = predict_with(&[&format!("cpu=csv({file},value=*,sum)")], 0);
+    let note = "each pod has the sum of all series; for a total that the pods share, use `total:…`";
+    assert!(words(&each).contains(note), "{each}");
+    let [total, _] = predict_with(&[&format!("cpu=total:csv({file},value=*,sum)")], 0);
+    assert!(!words(&total).contains("each pod has the sum"), "{total}");
 }

@@ -70,6 +70,7 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
         hpas,
         notes: Vec::new(),
         manifest_notes: Vec::new(),
+        is_of_manifests: false,
         clock: None,
         workload,
         other_targets,

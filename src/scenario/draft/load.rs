@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
+use crate::scenario::error::suggest;
 use crate::scenario::recorded::{DecimalMark, Recorded, RecordedSource};
 use crate::scenario::text::{
     Amount as PositiveQuantity, AnyQuantity, Duration, Form, PercentText, PositiveDuration,
@@ -420,8 +421,22 @@ fn shape(text: &str) -> Result<Shape, String> {
         "prometheus" => recorded(RecordedSource::Prometheus, arguments),
         "openMetrics" => recorded(RecordedSource::OpenMetrics, arguments),
         "noise" => noise(arguments),
-        _ => Err(format!("{name}(…) is unknown: expected {FORMS}")),
+        _ => Err(match similar_form(name) {
+            Some(form) => format!("{name}(…) is unknown: did you mean {form}(…)?"),
+            None => format!("{name}(…) is unknown: expected {FORMS}"),
+        }),
     }
+}
+
+/// The form that a user probably means.
+fn similar_form(name: &str) -> Option<&'static str> {
+    const NAMES: [&str; 7] = ["steps", "ramp", "sine", "csv", "prometheus", "openMetrics", "noise"];
+    let same = NAMES.into_iter().find(|known| known.eq_ignore_ascii_case(name));
+    let hint = suggest(name, NAMES);
+    let is_named = |known: &&str| {
+        hint.as_ref().is_some_and(|hint| *hint == format!("did you mean `{known}`?"))
+    };
+    same.or_else(|| NAMES.into_iter().find(is_named))
 }
 
 /// Reads `0s:2,5m:8`, which begins at 0s.
@@ -674,7 +689,10 @@ mod tests {
             ("cpu=steps(1)", "expected TIME:VALUE"),
             ("cpu=steps(5m:1,1m:2)", "1m is not after 5m, the previous time"),
             ("cpu=steps(5:1)", "did you mean 5s?"),
-            ("cpu=wave(1)", "wave(…) is unknown"),
+            ("cpu=wave(1)", "wave(…) is unknown: expected a quantity"),
+            ("cpu=openmetrics(a.txt)", "did you mean openMetrics(…)?"),
+            ("cpu=CSV(a.csv)", "did you mean csv(…)?"),
+            ("cpu=total:step(0s:1)", "did you mean steps(…)?"),
             ("cpu=sine(mean=1,period=1m)", "the amplitude of the sine is missing"),
             ("cpu=sine(1,2)", "expected NAME=VALUE"),
             ("cpu=sine(mean=1,amplitud=2)", "amplitud is unknown"),

@@ -7,6 +7,7 @@ mod load;
 mod objects;
 mod pods;
 mod recommender;
+mod units;
 mod usage;
 mod validation;
 
@@ -21,6 +22,7 @@ pub use self::objects::ManifestFile;
 use self::objects::{Object, Objects, same_namespace, without_server_fields};
 use self::pods::{PodContainer, Pods};
 use self::recommender::Vpa;
+use self::units::Loaded;
 use self::usage::Usage;
 use super::defaults::APP;
 use super::error::{Error, suggest};
@@ -196,7 +198,8 @@ pub fn draft(
     let others = others.filter(|(index, _)| !used_objects.contains(index)).map(|(_, it)| it);
     let unsupported = objects.vpas.iter().filter(|_| options.vpas == Selected::Unsupported);
     let ignored = unsupported.chain(others);
-    let ignored = ignored.map(|object| format!("{} {}", object.kind(), object.name())).collect();
+    let named = |object: &Object| format!("{} {}", object.kind(), object.name());
+    let ignored = ignored.map(|object| named(object).trim_end().to_owned()).collect();
     Ok(Drafts { list, ignored })
 }
 
@@ -344,6 +347,10 @@ fn select<'o>(
 /// The kinds of the manifests if none is an HPA; one of them may be misspelt.
 fn kinds_hint(objects: &Objects) -> Option<String> {
     let kinds: BTreeSet<String> = objects.others.iter().map(Object::kind).collect();
+    if kinds.contains("Kustomization") {
+        let build = "`kubectl kustomize DIR | kube-lockstep predict -f -`";
+        return Some(format!("a Kustomization only names manifests: {build} reads its output"));
+    }
     let similar = |kind: &String| {
         let hint = suggest(kind, KINDS).filter(|hint| hint.starts_with("did you mean"))?;
         Some(format!("the kind {kind} is unknown: {hint}"))
@@ -496,18 +503,29 @@ fn of_group(
     let most = group.iter().map(|hpa| hpa.hpa.max_replicas).max().unwrap_or(1);
     check_containers(&pods, &format!("{kind} {name}"), &names, options)?;
     apply_requests(&mut pods, &names, &options.requests);
+    let (most_replicas, without_request) = (i64::from(most), &|_: &str| None);
+    let loaded = Loaded { pods: &pods, autoscalers: &names, most_replicas, without_request };
+    loaded.check_units(options)?;
     let metric_specs: Vec<_> = group.iter().flat_map(|hpa| hpa.hpa.metrics.clone()).collect();
-    let context = usage::Context { hpas: &names, most_replicas: most, examples: options.examples };
+    let context = usage::Context { hpas: &names, examples: options.examples };
     let mut usage = Usage::new(&options.loads, &mut pods, context);
     let metrics = usage.of(&metric_specs);
     let used_loads = std::mem::take(&mut usage.used);
     let until = end(options, &used_loads, read)?;
-    let (of_usage, notes) = (std::mem::take(&mut usage.missing), std::mem::take(&mut usage.notes));
+    let (mut of_usage, notes) =
+        (std::mem::take(&mut usage.missing), std::mem::take(&mut usage.notes));
     let more_notes = usage.of_target;
     let replicas = options.replicas.or(pods.replicas);
     if target.is_none() && options.replicas.is_none() {
         let what = format!("{kind} {name}, which the HPA scales, is not in the manifests");
-        let flag = "--filename with its manifest, or --replicas 3 (at the start)".to_owned();
+        // The manifest would have the requests as well.
+        let (requests, others): (Vec<_>, Vec<_>) =
+            of_usage.into_iter().partition(|missing| missing.flag.starts_with("--request"));
+        of_usage = others;
+        let requests: BTreeSet<&str> = requests.iter().map(|request| &*request.flag).collect();
+        let requests = requests.iter().map(|flag| format!(" {flag}"));
+        let flags = format!("--replicas 3 (at the start){}", requests.collect::<String>());
+        let flag = format!("--filename with its manifest, or {flags}");
         missing.push(Missing { what, flag });
     } else if replicas.is_none() {
         let what = format!("{kind} {name} sets no replicas, so it starts with 1; see --replicas");

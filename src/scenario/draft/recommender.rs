@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::load::{AFTER_THE_LAST_CHANGE, HpaName, Load};
 use super::objects::{Object, same_namespace};
 use super::pods::{PodContainer, Pods};
+use super::units::Loaded;
 use super::{Draft, DraftError, DraftOptions, Hpa, Kind, Missing, check_containers};
 use super::{apply_requests, metric_name};
 use crate::model::api::Requests;
@@ -16,7 +17,7 @@ use crate::model::time::Span;
 use crate::model::vpa::ScalingMode;
 use crate::scenario::kinds::{API_VERSION, BUILT_IN};
 use crate::scenario::node::Node;
-use crate::scenario::resolve::{Reader, SingleVpa};
+use crate::scenario::resolve::{Reader, SingleVpa, usual_pod};
 
 /// The length of a prediction without a recorded load: the recommender remembers about eight days.
 pub(super) const DAYS: Span = Span::from_mins(8 * 24 * 60);
@@ -107,6 +108,10 @@ pub(super) fn of_vpa(
     apply_requests(&mut pods, &names, &options.requests);
     let (mut missing, mut notes) = (Vec::new(), Vec::new());
     let replicas = options.replicas.or(pods.replicas);
+    let most_replicas = i64::from(replicas.unwrap_or(1));
+    let without_request = &usual_pod;
+    let loaded = Loaded { pods: &pods, autoscalers: &names, most_replicas, without_request };
+    loaded.check_units(options)?;
     if target.is_none() && options.replicas.is_none() {
         let what = format!("{kind} {name}, the target of the VPA, is not in the manifests");
         let flag = "--filename with its manifest, or --replicas 3".to_owned();

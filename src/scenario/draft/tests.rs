@@ -369,17 +369,18 @@ fn loads_that_do_not_fit_have_a_message() {
 }
 
 #[test]
-fn a_load_in_another_unit_has_a_note() {
+fn a_load_in_another_unit_is_an_error() {
     for (load, expected) in [
-        ("cpu=300", "--load cpu: 300 for a pod is far more than the request of 500m; 300m are"),
-        ("cpu=total:800", "--load cpu: 80 for each of 10 pods is far more than the request"),
-        ("cpu=300m", ""),
-        ("cpu=total:8", ""),
+        ("cpu=300", "--load cpu: it may have another unit: up to 300 cores, but a pod requests 5"),
+        ("cpu=300Mi", "up to 314572800 cores, but a pod requests 500m"),
+        ("cpu=total:800", "up to 80 cores for each of 10 pods, but a pod requests 500m"),
+        ("cpu=noise(10%,steps(0s:1,1m:300))", "up to 300 cores"),
     ] {
-        let notes = &drafts(&[HPA, DEPLOYMENT], &options(&[load])).list[0].notes;
-        let found = notes.iter().find(|note| note.starts_with("--load"));
-        let found = found.map(String::as_str).unwrap_or_default();
-        assert!(found.starts_with(expected) && found.is_empty() == expected.is_empty(), "{found}");
+        let error = error(&[HPA, DEPLOYMENT], &options(&[load]));
+        assert!(error.contains(expected), "{load}: {error}");
+    }
+    for load in ["cpu=300m", "cpu=total:8", "cpu=0"] {
+        assert_eq!(drafts(&[HPA, DEPLOYMENT], &options(&[load])).list.len(), 1, "{load}");
     }
 }
 

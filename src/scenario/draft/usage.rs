@@ -5,18 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::Missing;
-use super::load::{HpaName, Load, Subject};
+use super::load::{HpaName, Load};
 use super::pods::Pods;
 use crate::model::api::{
     ContainerResourceMetricSource, LabelSelector, MetricIdentifier, MetricSpec, MetricTarget,
     ObjectMetricSource,
 };
 use crate::model::quantity::{Format, Quantity};
-
-/// Usage of cpu above this many times the request is probably in another unit.
-const MOST_TIMES_CPU: i64 = 50;
-/// Usage of memory below this part of the request is probably in another unit.
-const LEAST_PART_OF_MEMORY: i64 = 10_000;
 
 /// Builds the metrics of a scenario.
 pub(super) struct Usage<'a> {
@@ -37,8 +32,6 @@ pub(super) struct Usage<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) hpas: &'a [HpaName],
-    /// The upper limit of the replicas.
-    pub(super) most_replicas: i32,
     /// Whether a metric without a load has its target as its value, so that the user can edit it.
     pub(super) examples: bool,
 }
@@ -155,7 +148,6 @@ impl<'a> Usage<'a> {
     fn shared(&mut self, resource: &str, load: &Load, container: Option<&str>) -> Value {
         let request = self.pods.request(resource, container);
         self.check_relative(resource, load, request);
-        self.note_on_unit(load, request);
         let signal = load.signal(request.unwrap_or(0));
         if !load.total {
             return json!({ "name": resource, "perPod": signal });
@@ -197,7 +189,6 @@ impl<'a> Usage<'a> {
             let name = load.subject.container.as_deref().or(first).unwrap_or("app").to_owned();
             let request = self.pods.request(resource, Some(&name));
             self.check_relative(resource, load, request);
-            self.note_on_unit(load, request);
             containers.insert(name, load.signal(request.unwrap_or(0)));
         }
         let without = |it: &&&ContainerResourceMetricSource| {
@@ -251,34 +242,6 @@ impl<'a> Usage<'a> {
             let what = format!("the load of {resource} is in percent, but the pods request none");
             self.missing.push(Missing { what, flag: format!("--request {resource}=500m") });
         }
-    }
-
-    /// Adds a note on a load that is probably in another unit, such as 300 in place of 300m.
-    fn note_on_unit(&mut self, load: &Load, request: Option<i64>) {
-        let pods = if load.total { i64::from(self.context.most_replicas.max(1)) } else { 1 };
-        let (Some(peak), Some(request)) = (load.peak(), request.filter(|it| *it > 0)) else {
-            return;
-        };
-        let usage = peak / pods;
-        let shown = |milli: i64| Quantity::from_milli(milli, Format::DecimalSI);
-        let each = match pods {
-            1 => "a pod".to_owned(),
-            pods => format!("each of {pods} pods"),
-        };
-        let Subject { name, .. } = &load.subject;
-        let (comparison, example) = match &**name {
-            "cpu" if usage / MOST_TIMES_CPU > request => ("more than", "300m are 300 millicores"),
-            "memory" if peak > 0 && usage < request / LEAST_PART_OF_MEMORY => {
-                ("less than", "300Mi are 300 MiB")
-            }
-            _ => return,
-        };
-        self.notes.push(format!(
-            "--load {}: {} for {each} is far {comparison} the request of {}; {example}",
-            load.subject,
-            shown(usage),
-            shown(request),
-        ));
     }
 
     fn missing_resource(

@@ -18,7 +18,7 @@ use crate::scenario::recorded::{DecimalMark, Recorded};
 const ANY: char = '*';
 
 /// The label of a series whose column has a name without labels.
-const COLUMN: &str = "column";
+pub(super) const COLUMN: &str = "column";
 
 /// The longest name of a column in a message, in characters.
 const LONGEST_NAME: usize = 60;
@@ -262,8 +262,8 @@ fn unique_times(recorded: &Recorded, mut series: Series) -> Result<Series, Recor
             Ok(Series { labels, ..super::combine(&[series], Span::ZERO, |sum, _| sum) })
         }
         Some(pair) => {
-            let hint = "if the file has several series: select one with `series: {COLUMN: VALUE}`, \
-                        or add them up with `sum: true`";
+            let several = super::hint_on_several("COLUMN", "COLUMN");
+            let hint = format!("if the file has several series: {several}");
             Err(RecordingError::new(format!(" has two rows of {}", pair[0].at)).hint(hint))
         }
     }

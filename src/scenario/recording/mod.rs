@@ -39,9 +39,12 @@ pub struct RecordingError {
 }
 
 /// Parts of messages about signals of scenarios, and the same on a command line.
-const ON_A_COMMAND_LINE: [(&str, &str); 19] = [
+const ON_A_COMMAND_LINE: [(&str, &str); 22] = [
     ("`series: {LABEL: VALUE}`", "`LABEL=VALUE`"),
     ("`series: {COLUMN: VALUE}`", "`COLUMN=VALUE`"),
+    ("`load` and `sum: true`", "`total:…` and `sum`"),
+    ("`by: ", "`by="),
+    ("use `load` in place of `perPod`", "use `total:…`"),
     ("`sum: true`", "`sum`"),
     ("set `value` to one of", "add `value=COLUMN` with one of"),
     ("if each column is a series, set `value` to \"*\"", "if each column is a series, `value=*`"),
@@ -414,10 +417,21 @@ fn one(recorded: &Recorded, mut found: Vec<Series>, hold: Span) -> Result<Series
     let hint = match &recorded.by {
         Some(by) => format!("one series for each pod is required, as from `sum by ({by}) (…)`"),
         None => {
-            "select one with `series: {LABEL: VALUE}`, or add them up with `sum: true`".to_owned()
+            // A column without labels is the pod of its name.
+            let is_of_pod = |label: &str| ["pod", csv::COLUMN].contains(&label);
+            let all = found.iter().all(|it| it.labels.keys().any(|label| is_of_pod(label)));
+            hint_on_several("LABEL", if all { "pod" } else { "LABEL" })
         }
     };
     Err(RecordingError::new(what).hint(hint))
+}
+
+/// What to do with several series. `name` is what distinguishes them, `by` what names their pods.
+fn hint_on_several(name: &str, by: &str) -> String {
+    format!(
+        "select one with `series: {{{name}: VALUE}}`; if they are pods, use `by: {by}` for the \
+         usage of each, or `load` and `sum: true` for the total of all"
+    )
 }
 
 /// The series of each pod, in the order in which they begin, then by name.

@@ -40,6 +40,18 @@ impl Parsed {
     }
 }
 
+/// A note on series that are added up, and are then the usage of each pod.
+fn note_on_sum(recorded: &Recorded) -> Option<String> {
+    let is_of_one_pod = recorded.by.is_some() || recorded.series.contains_key("pod");
+    (recorded.sum && !is_of_one_pod).then(|| {
+        let path = recorded.source.path();
+        format!(
+            "{path}: each pod has the sum of all series; for a total that the pods share, use \
+             `load` in place of `perPod`"
+        )
+    })
+}
+
 impl<'a> Recordings<'a> {
     pub(super) fn new(read: Reader<'a>, until: Time) -> Recordings<'a> {
         Recordings {
@@ -60,6 +72,15 @@ impl<'a> Recordings<'a> {
     /// Notes on the recordings.
     pub(super) fn notes(&self) -> Vec<String> {
         self.notes.clone()
+    }
+
+    /// Adds notes, each text once.
+    pub(super) fn note(&mut self, notes: Vec<String>) {
+        for note in notes {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
     }
 
     /// Fills all signals. The recordings share their t=0.
@@ -101,6 +122,7 @@ impl<'a> Recordings<'a> {
         match source {
             UsageSource::PerPod(signal) => {
                 let pods = self.signal(signal, true, at.key("perPod"), problems);
+                self.note(signal.recorded().and_then(note_on_sum).into_iter().collect());
                 // Exceptions of the user follow, and take precedence.
                 exceptions.splice(0..0, pods);
             }
@@ -172,11 +194,7 @@ impl<'a> Recordings<'a> {
                 return Vec::new();
             }
         };
-        for note in notes {
-            if !self.notes.contains(&note) {
-                self.notes.push(note);
-            }
-        }
+        self.note(notes);
         let exception = |(ordinal, samples): (u32, Arc<[RecordedSample]>)| Exception {
             pods: PodSet::Ordinals(vec![(ordinal, ordinal)]),
             value: Signal::Recorded(Recorded { samples, ..recorded.clone() }),

@@ -1,17 +1,21 @@
-//! Recorded usage in another unit: millicores in place of cores, or MiB in place of bytes.
+//! Usage in another unit: millicores in place of cores, or MiB in place of bytes.
 //!
-//! The check compares the usage with the request of a pod or, without one, with the amount that an
-//! HPA aims at. It leaves out signals that set `unit`.
+//! The check of recordings compares the usage with the request of a pod or, without one, with the
+//! amount that an HPA aims at; for a VPA, with that of a usual pod. It leaves out signals that set
+//! `unit`. Drafts from manifests check constant loads in the same way.
 
 use super::cursor::{At, Problems};
 use super::hpa::Hpas;
 use crate::model::api::PodSpec;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::Time;
-use crate::scenario::resolved::{Metrics, Recorded, ResourceUsage, UsageSource, Workload};
+use crate::scenario::resolved::{
+    Container, Metrics, Recorded, ResourceUsage, UsageSource, Workload,
+};
+use crate::scenario::vpa::VpaWorkload;
 
 /// No pod uses more than this many times its request of cpu: 60 in place of 60% is more.
-const MOST_CPU: i64 = 50;
+pub(in crate::scenario) const MOST_CPU: i64 = 50;
 /// Even with the most pods, no total of cpu is more than this many times their request.
 const MOST_TOTAL: i64 = 10;
 /// Even with the most pods, the least total of cpu is not more than this many times their request:
@@ -20,12 +24,17 @@ const MOST_LEAST_TOTAL: i64 = 2;
 /// The largest usage of memory is at least this part of the request: a count of MiB is less.
 const LEAST_MEMORY: i64 = 10_000;
 
+/// An amount that usage is compared with, in milli-units, and a text: `a pod requests`.
+pub(in crate::scenario) type Usual = (i64, &'static str);
+
 /// The pods that share a total.
 struct Shared<'w> {
-    workload: &'w Workload,
-    hpas: &'w Hpas,
+    spec: &'w PodSpec,
+    replicas: i64,
     /// The upper limit.
     most: i64,
+    /// What the usage of a resource is compared with if the pods do not request it.
+    without_request: &'w dyn Fn(&str) -> Option<Usual>,
 }
 
 /// A recorded signal, and the pods that use it.
@@ -57,18 +66,65 @@ pub(super) fn check(
     let (Some(workload), Some(most_replicas)) = (workload, hpas.max_replicas()) else {
         return Vec::new();
     };
-    let most = i64::from(most_replicas.max(workload.replicas).max(1));
-    let shared = Shared { workload, hpas, most };
-    let at = at.key("metrics");
-    let mut notes = Vec::new();
-    for (index, usage) in metrics.resources.iter().enumerate() {
-        shared.check(usage, at.key("resource").index(index), problems);
-        notes.extend(shared.note(usage));
+    let target = |resource: &str| Some((hpas.average_value(resource)?, "the target of the HPA is"));
+    let shared = Shared {
+        spec: &workload.spec,
+        replicas: i64::from(workload.replicas.max(1)),
+        most: i64::from(most_replicas.max(workload.replicas).max(1)),
+        without_request: &target,
+    };
+    shared.check_all(metrics, at.key("metrics"), problems)
+}
+
+/// Checks the recorded usage of the pods of a VPA, like [`check`].
+pub(super) fn check_vpa(
+    metrics: &Metrics,
+    workload: &VpaWorkload,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Vec<String> {
+    let containers = workload.containers.iter().map(Container::to_api).collect();
+    let replicas = i64::from(workload.replicas.max(1));
+    let shared = Shared {
+        spec: &PodSpec { containers, ..PodSpec::default() },
+        replicas,
+        most: replicas,
+        without_request: &usual_pod,
+    };
+    shared.check_all(metrics, at, problems)
+}
+
+/// The usage of a usual pod, for pods without requests.
+pub(in crate::scenario) fn usual_pod(resource: &str) -> Option<Usual> {
+    let usual = if resource == "cpu" { 2_000 } else { 10_000 << 20 };
+    Some((usual, "a usual pod uses about"))
+}
+
+/// Returns true if the usage of a pod is implausible next to a usual amount, both in milli-units.
+/// A pod uses at most `most_cpu` times the usual cpu.
+pub(in crate::scenario) fn is_implausible(
+    resource: &str,
+    peak: i64,
+    usual: i64,
+    most_cpu: i64,
+) -> bool {
+    match resource {
+        "cpu" => peak / most_cpu > usual,
+        "memory" => peak > 0 && peak < usual / LEAST_MEMORY,
+        _ => false,
     }
-    notes
 }
 
 impl Shared<'_> {
+    fn check_all(&self, metrics: &Metrics, at: At<'_>, problems: &mut Problems) -> Vec<String> {
+        let mut notes = Vec::new();
+        for (index, usage) in metrics.resources.iter().enumerate() {
+            self.check(usage, at.key("resource").index(index), problems);
+            notes.extend(self.note(usage));
+        }
+        notes
+    }
+
     /// Checks all signals of a resource.
     fn check(&self, usage: &ResourceUsage, at: At<'_>, problems: &mut Problems) {
         let mut check = |found: Option<Usage<'_>>, at: At<'_>| {
@@ -103,8 +159,8 @@ impl Shared<'_> {
     /// A note on a total that is too large for the pods at the start.
     fn note(&self, usage: &ResourceUsage) -> Option<String> {
         let UsageSource::Load { total, .. } = &usage.source else { return None };
-        let replicas = i64::from(self.workload.replicas.max(1));
-        let request = request(&self.workload.spec, &usage.name, None)?;
+        let replicas = self.replicas;
+        let request = request(self.spec, &usage.name, None)?;
         let usage = self.of_pod(usage, total.recorded(), Some(replicas))?;
         let first = usage.recorded.at(Time::ZERO)? / replicas;
         (usage.resource == "cpu" && first / MOST_TOTAL > request).then(|| {
@@ -125,9 +181,9 @@ impl Shared<'_> {
         shared: Option<i64>,
     ) -> Option<Usage<'r>> {
         let recorded = recorded.filter(|recorded| recorded.unit.is_none())?;
-        let (usual, whose) = match request(&self.workload.spec, &usage.name, None) {
+        let (usual, whose) = match request(self.spec, &usage.name, None) {
             Some(request) => (request, "a pod requests"),
-            None => (self.hpas.average_value(&usage.name)?, "the target of the HPA is"),
+            None => (self.without_request)(&usage.name)?,
         };
         let whose = whose.to_owned();
         Some(Usage { recorded, resource: &usage.name, shared, usual, whose })
@@ -139,8 +195,14 @@ impl Shared<'_> {
         recorded: Option<&'r Recorded>,
         name: &str,
     ) -> Option<Usage<'r>> {
-        let usual = request(&self.workload.spec, &usage.name, Some(name))?;
-        let whose = format!("container {name} requests");
+        let (usual, whose) = match request(self.spec, &usage.name, Some(name)) {
+            Some(request) => (request, format!("container {name} requests")),
+            None => {
+                let (usual, whose) = (self.without_request)(&usage.name)
+                    .filter(|_| request(self.spec, &usage.name, None).is_none())?;
+                (usual, whose.to_owned())
+            }
+        };
         Some(Usage { usual, whose, ..self.of_pod(usage, recorded, None)? })
     }
 }
@@ -166,7 +228,7 @@ impl Usage<'_> {
         };
         let memory = "set `unit` to 1Mi for MiB, or to 1 if the values really are bytes";
         match self.resource {
-            "cpu" if peak / most > self.usual => {
+            "cpu" if is_implausible("cpu", peak, self.usual, most) => {
                 let usage = format!("up to {} cores{each}", quantity(peak));
                 Some(Finding { usage, hint: cpu })
             }
@@ -174,7 +236,7 @@ impl Usage<'_> {
                 let usage = format!("at least {} cores{each}", quantity(least));
                 Some(Finding { usage, hint: cpu })
             }
-            "memory" if peak > 0 && peak < self.usual / LEAST_MEMORY => {
+            "memory" if is_implausible("memory", peak, self.usual, most) => {
                 let usage = format!("at most {} bytes{each}", quantity(peak));
                 Some(Finding { usage, hint: memory })
             }

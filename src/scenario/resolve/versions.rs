@@ -10,6 +10,7 @@ use super::cursor::{At, Problems};
 use super::values::quantity;
 use crate::model::hpa::{ROUND_TRIP_ANNOTATIONS, from_v2beta1};
 use crate::model::quantity::Quantity;
+use crate::model::rules::Release;
 use crate::scenario::decode::{Nulls, decode};
 use crate::scenario::error::{Problem, suggest};
 use crate::scenario::manifest::{Manifest, ManifestV1, ManifestV2beta1};
@@ -21,6 +22,13 @@ pub(super) const METRIC_TYPES: &str =
 /// All known versions, newest first.
 const VERSIONS: [&str; 4] =
     ["autoscaling/v2", "autoscaling/v1", "autoscaling/v2beta2", "autoscaling/v2beta1"];
+
+/// The release since which each version is served, as far as supported releases lack it.
+const ADDED: [(&str, Release); 3] = [
+    ("autoscaling/v2", Release { minor: 23 }),
+    ("autoscaling/v2beta2", Release { minor: 12 }),
+    ("autoscaling/v2beta1", Release { minor: 8 }),
+];
 
 /// The release since which each version is no longer served.
 const REMOVED: [(&str, &str); 2] =
@@ -34,7 +42,9 @@ pub(super) fn shape(at: At<'_>, problems: &mut Problems) -> Option<Manifest> {
     let typed = match version.as_ref() {
         None => decode(node, Nulls::Absent),
         Some(version) => match version.as_str() {
-            Some("autoscaling/v2" | "autoscaling/v2beta2") => decode(node, Nulls::Absent),
+            Some("autoscaling/v2" | "autoscaling/v2beta2") => {
+                decode(node, Nulls::Absent).map_err(in_v2)
+            }
             Some("autoscaling/v1") => {
                 decode(node, Nulls::Absent).map(ManifestV1::into).map_err(in_v1)
             }
@@ -54,6 +64,23 @@ pub(super) fn shape(at: At<'_>, problems: &mut Problems) -> Option<Manifest> {
             None
         }
     }
+}
+
+/// The release since which a version is served, if that is after `release`.
+pub(in crate::scenario) fn not_yet_served(version: &str, release: Release) -> Option<Release> {
+    let added = ADDED.iter().find(|(added, _)| *added == version);
+    added.map(|(_, since)| *since).filter(|since| release < *since)
+}
+
+/// Adds a hint for the field of v1 that version v2 does not have.
+fn in_v2(problem: Problem) -> Problem {
+    let is_of_v1 = problem.what == "unknown field `targetCPUUtilizationPercentage`";
+    let hint = is_of_v1.then(|| {
+        "use apiVersion autoscaling/v1, or `metrics: [{type: Resource, resource: {name: cpu, \
+         target: {type: Utilization, averageUtilization: PERCENT}}}]`"
+            .to_owned()
+    });
+    Problem { hint: hint.or(problem.hint), ..problem }
 }
 
 /// Adds a hint for fields of v2 that version v1 has in annotations.

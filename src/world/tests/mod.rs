@@ -62,6 +62,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
         other_namespaces: Vec::new(),
         notes: Vec::new(),
         manifest_notes: Vec::new(),
+        is_of_manifests: false,
         clock: None,
         workload: Workload {
             group: "apps".to_owned(),

@@ -14,7 +14,7 @@ use self::manifest::{Vpa, checkpoint};
 use super::cursor::{At, Problems};
 use super::recordings::Recordings;
 use super::workload::check_limits;
-use super::{Reader, check_kind, head, metrics};
+use super::{Reader, check_kind, head, metrics, units};
 use crate::model::selector::{is_dns1123_label, is_label_key, is_label_value};
 use crate::model::time::{Span, Time};
 use crate::model::vpa::{GoTime, RecommenderFlags, Script, Start};
@@ -129,6 +129,7 @@ fn usage(
     let typed = typed_workload(workload);
     let metrics = metrics::usage(raw, &typed, file.until, at, recordings, problems);
     check_usage(&metrics.resources, workload, at.key("resource"), problems);
+    recordings.note(units::check_vpa(&metrics, workload, at, problems));
     metrics
 }
 
