@@ -68,6 +68,8 @@ fn missing_values_are_asked_for_with_their_flags() {
         assert!(errors.contains(part), "{part}\n{errors}");
     }
     assert!(!errors.contains("requests no cpu"), "{errors}");
+    let run = kube_lockstep(&["predict", "-f", &hpa, "--replicas", "2"]).assert().code(2);
+    assert!(stderr(&run).contains("the pods request no cpu"), "{}", stderr(&run));
     let all = ["--replicas", "2", "--request", "cpu=200m", "--load", "cpu=60%"];
     let run = kube_lockstep(&["predict", "-f", &hpa]).args(all).assert().code(0);
     assert!(stdout(&run).contains("60%/50%"), "{}", stdout(&run));

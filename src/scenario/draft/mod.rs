@@ -507,7 +507,8 @@ fn of_group(
     let loaded = Loaded { pods: &pods, autoscalers: &names, most_replicas, without_request };
     loaded.check_units(options)?;
     let metric_specs: Vec<_> = group.iter().flat_map(|hpa| hpa.hpa.metrics.clone()).collect();
-    let context = usage::Context { hpas: &names, examples: options.examples };
+    let (hpas, has_target) = (&names[..], target.is_some());
+    let context = usage::Context { hpas, has_target, examples: options.examples };
     let mut usage = Usage::new(&options.loads, &mut pods, context);
     let metrics = usage.of(&metric_specs);
     let used_loads = std::mem::take(&mut usage.used);

@@ -147,9 +147,7 @@ fn missing_values_are_named_with_their_flags() {
         flags(&[HPA], &options(&[])),
         [
             "Deployment web, which the HPA scales, is not in the manifests: --filename with its \
-             manifest, or --replicas 3 (at the start)",
-            "container app requests no cpu, so the HPA can't calculate a utilization: --request \
-             cpu=500m",
+             manifest, or --replicas 3 (at the start) --request cpu=500m",
             "there is no load of cpu: --load cpu=300m (per pod) or --load cpu=total:8 (shared)",
         ]
     );
@@ -169,7 +167,7 @@ fn missing_values_are_named_with_their_flags() {
 fn examples_take_the_place_of_missing_values() {
     let options = DraftOptions { examples: true, ..DraftOptions::default() };
     let drafts = drafts(&[HPA], &options);
-    assert_eq!(drafts.list[0].missing.len(), 3);
+    assert_eq!(drafts.list[0].missing.len(), 2);
     let scenario = scenario(&drafts.list[0]);
     assert_eq!(scenario.workload.spec.containers[0].requests["cpu"].to_string(), "1");
     assert!(drafts.list[0].to_yaml().contains("perPod: 500m"), "{}", drafts.list[0].to_yaml());

@@ -32,6 +32,8 @@ pub(super) struct Usage<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) hpas: &'a [HpaName],
+    /// Whether the manifests contain the target. Otherwise, its containers are assumed.
+    pub(super) has_target: bool,
     /// Whether a metric without a load has its target as its value, so that the user can edit it.
     pub(super) examples: bool,
 }
@@ -225,9 +227,11 @@ impl<'a> Usage<'a> {
             .map(|it| it.name.to_string())
             .collect();
         for name in without {
-            let what = format!(
-                "container {name} requests no {resource}, so the HPA can't calculate a utilization"
-            );
+            let whose = match self.context.has_target {
+                true => format!("container {name} requests"),
+                false => "the pods request".to_owned(),
+            };
+            let what = format!("{whose} no {resource}, so the HPA can't calculate a utilization");
             let value = if resource == "cpu" { "500m" } else { "512Mi" };
             let flag = match self.pods.containers.len() {
                 1 => format!("--request {resource}={value}"),
