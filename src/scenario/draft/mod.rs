@@ -519,15 +519,7 @@ fn of_group(
     let replicas = options.replicas.or(pods.replicas);
     if target.is_none() && options.replicas.is_none() {
         let what = format!("{kind} {name}, which the HPA scales, is not in the manifests");
-        // The manifest would have the requests as well.
-        let (requests, others): (Vec<_>, Vec<_>) =
-            of_usage.into_iter().partition(|missing| missing.flag.starts_with("--request"));
-        of_usage = others;
-        let requests: BTreeSet<&str> = requests.iter().map(|request| &*request.flag).collect();
-        let requests = requests.iter().map(|flag| format!(" {flag}"));
-        let flags = format!("--replicas 3 (at the start){}", requests.collect::<String>());
-        let flag = format!("--filename with its manifest, or {flags}");
-        missing.push(Missing { what, flag });
+        missing.push(missing_target(what, &mut of_usage));
     } else if replicas.is_none() {
         let what = format!("{kind} {name} sets no replicas, so it starts with 1; see --replicas");
         of_target.push(what);
@@ -560,6 +552,18 @@ fn of_group(
         fields: fields_of(group, workload, metrics, until),
         used_loads,
     })
+}
+
+/// A missing target, whose manifest would have the missing requests as well.
+fn missing_target(what: String, of_usage: &mut Vec<Missing>) -> Missing {
+    let is_request = |missing: &Missing| missing.flag.starts_with("--request");
+    let (requests, others) = of_usage.drain(..).partition(is_request);
+    *of_usage = others;
+    let requests: Vec<Missing> = requests;
+    let requests: BTreeSet<&str> = requests.iter().map(|request| &*request.flag).collect();
+    let requests = requests.iter().map(|flag| format!(" {flag}"));
+    let flags = format!("--replicas 3 (at the start){}", requests.collect::<String>());
+    Missing { what, flag: format!("--filename with its manifest, or {flags}") }
 }
 
 /// A note on a target without a namespace, which is assumed to be in that of the HPA.
