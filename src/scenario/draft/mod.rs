@@ -527,15 +527,9 @@ fn of_group(
     missing.extend(of_usage);
     of_target.extend(namespace_note(first, target));
     of_target.extend(more_notes);
-    let mut workload = Map::new();
-    workload.insert("replicas".to_owned(), replicas.unwrap_or(1).into());
-    let fields = pods.to_fields(name);
-    workload.extend(fields.into_iter().map(|(name, value)| (name.to_owned(), value)));
+    let mut workload = workload_of(&pods, kind, name, replicas.unwrap_or(1));
     if let Some(ready) = startup(&pods, options, &mut of_target) {
         workload.insert("startup".to_owned(), json!({ "ready": ready.to_string() }));
-    }
-    if kind == "StatefulSet" {
-        workload.insert("scaleDownOrder".to_owned(), json!("newest"));
     }
     if options.examples {
         fill_requests(&mut workload, &metric_specs);
@@ -552,6 +546,18 @@ fn of_group(
         fields: fields_of(group, workload, metrics, until),
         used_loads,
     })
+}
+
+/// The field `workload`, for a target of this kind and name.
+fn workload_of(pods: &Pods, kind: &str, name: &str, replicas: i32) -> Map<String, Value> {
+    let mut workload = Map::new();
+    workload.insert("replicas".to_owned(), replicas.into());
+    let fields = pods.to_fields(name);
+    workload.extend(fields.into_iter().map(|(name, value)| (name.to_owned(), value)));
+    if kind == "StatefulSet" {
+        workload.insert("scaleDownOrder".to_owned(), json!("newest"));
+    }
+    workload
 }
 
 /// A missing target, whose manifest would have the missing requests as well.
