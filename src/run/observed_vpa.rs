@@ -26,7 +26,11 @@ impl ObservedVpa {
     /// recommendations.
     pub(super) fn conclude(self, outcome: &mut Outcome, scenario: &Scenario, release: Release) {
         if self.is_complete && scenario.releases.contains(release) {
-            outcome.unmet.extend(evaluate_beside_hpa(&self.scenario, self.release, &self.snapshots));
+            outcome.unmet.extend(evaluate_beside_hpa(
+                &self.scenario,
+                self.release,
+                &self.snapshots,
+            ));
         }
         outcome.recommender = Some(Box::new(RecommenderRun {
             trace: RecommenderTrace {

@@ -192,7 +192,7 @@ fn predictions_are_written_as_csv() {
     let fixture = "tolerance/upper-edge-is-inclusive";
     let both = ["predict", text(&file), fixture, "--csv", text(&ticks)];
     let assert = kube_lockstep(&both).assert().code(2);
-    assert!(stderr(&assert).contains("--csv writes one prediction"), "{}", stderr(&assert));
+    assert!(stderr(&assert).contains("--csv writes only one prediction"), "{}", stderr(&assert));
 }
 
 #[test]

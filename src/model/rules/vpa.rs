@@ -399,7 +399,7 @@ pub const VPA_CHANGES: &[VpaChange] = &[
     },
     VpaChange {
         since: v1(7),
-        what: "an OOM kill counts when the container ends; before, it counted only after the restart",
+        what: "an OOM kill counts when the container ends; before, it counted after the restart",
         source: "https://github.com/kubernetes/autoscaler/pull/7955",
         flags: &[],
         apply: |rules| rules.oom_updates = OomUpdates::Ends,

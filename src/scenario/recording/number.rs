@@ -69,7 +69,8 @@ impl NumberFormat {
         let plain = self.plain(number).ok_or_else(expected)?;
         let suffix = suffix.trim();
         if suffix == "%" && !self.percent {
-            let what = format!("found {text}, but `unit` does not say what the percentage refers to");
+            let what =
+                format!("found {text}, but `unit` does not say what the percentage refers to");
             return Err(RecordingError::new(what).hint(
                 "set `unit` to 1% for percent of the request, or to 10m for percent of a core",
             ));
