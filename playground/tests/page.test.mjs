@@ -501,7 +501,7 @@ option("a scenario of a VPA has its charts, releases, decisions and errors", asy
   assert.match((await page.evaluate(() => window.copied)).at(-1), /^apiVersion: autoscaling.k8s.io\/v1\nkind: VerticalPodAutoscaler/);
   // Both releases, with the change that explains the difference.
   await change(() => choose("other", "vpa-1.7"));
-  assert.match(await text("#timelines"), /Changed at tick .*Since vpa-1\.8: /);
+  assert.match(await text("#timelines"), /Changed: tick .*Since vpa-1\.8: /);
   assert.equal(await count("#timelines .fig"), 2);
   await change(() => choose("other", ""));
   // An error is at its line.
