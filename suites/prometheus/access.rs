@@ -59,7 +59,11 @@ pub(super) fn client_certificate() -> Result<(), Failed> {
     let requires = ["requires a client certificate", "set --cert-file and --key-file"];
     run(&[])?.fails(3, &requires);
     let other = [path(&stranger.certificate), path(&stranger.key)];
-    let refused = ["refused the client certificate of --cert-file", "stranger.crt", "authority"];
+    let refused = [
+        "refused the client certificate of --cert-file",
+        "stranger.crt",
+        "issued by a CA that the server trusts",
+    ];
     run(&["--cert-file", &other[0], "--key-file", &other[1]])?.fails(3, &refused);
     let mixed = ["stranger.key is not the key of --cert-file", "client.crt"];
     run(&["--cert-file", &certificate, "--key-file", &other[1]])?.fails(2, &mixed);
@@ -128,7 +132,10 @@ pub(super) fn https_proxy() -> Result<(), Failed> {
     let refused = import_with(&url, "sum(usage)", &["--ca-file", &trusted], &env)?;
     refused.fails(3, &["requires a client certificate"]);
     let other = server.url.replace("localhost", "other.test");
-    run(&other, &env)?.fails(3, &["not valid for name \"other.test\"", "a name in --url"]);
+    run(&other, &env)?.fails(
+        3,
+        &["not valid for name \"other.test\"", "a host name that the certificate covers in --url"],
+    );
 
     let unreachable = ("HTTPS_PROXY", format!("http://{}", closed()?));
     let import = run(&url, std::slice::from_ref(&unreachable))?;
