@@ -43,24 +43,6 @@ fn module(name: &str, version: &str) -> Result<PathBuf, Failed> {
     Ok(PathBuf::from(folder))
 }
 
-/// Copies a folder. Identical files are not written again.
-fn copy(from: &Path, to: &Path) -> Result<(), Failed> {
-    if !from.is_dir() {
-        let text = fs::read(from)?;
-        if fs::read(to).is_ok_and(|existing| existing == text) {
-            return Ok(());
-        }
-        // Not `fs::copy`: Go's files are read-only, and the copy must be writable.
-        return Ok(fs::write(to, text)?);
-    }
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        copy(&entry.path(), &to.join(entry.file_name()))?;
-    }
-    Ok(())
-}
-
 /// A checkout made from a published module, with two of the staging modules that it lacks. Its path
 /// is always the same, because Go compiles everything again for another path.
 struct Checkout {
@@ -76,12 +58,12 @@ impl Checkout {
         let checkout = Checkout { folder: root.join("kubernetes"), cache: root.join("cache") };
         for part in ["go.mod", "go.sum", "pkg", "third_party", "CHANGELOG"] {
             fs::create_dir_all(&checkout.folder)?;
-            copy(&published.join(part), &checkout.folder.join(part))?;
+            support::copy(&published.join(part), &checkout.folder.join(part))?;
         }
         let staging = version.replacen("v1.", "v0.", 1);
         for part in ["k8s.io/component-base", "k8s.io/metrics"] {
             let published = module(part, &staging)?;
-            copy(&published, &checkout.folder.join("staging/src").join(part))?;
+            support::copy(&published, &checkout.folder.join("staging/src").join(part))?;
         }
         Ok(checkout)
     }

@@ -51,23 +51,6 @@ fn main() -> ExitCode {
 const LINE: (&str, &str) = ("fraction := 1.0 / float64(", "fraction := 2.0 / float64(");
 const FILE: &str = "pkg/recommender/logic/recommender.go";
 
-/// Copies files that are read-only in Go's module cache. Identical files are not written again.
-fn copy(from: &Path, to: &Path) -> Result<(), Failed> {
-    if !from.is_dir() {
-        let text = fs::read(from)?;
-        if fs::read(to).is_ok_and(|existing| existing == text) {
-            return Ok(());
-        }
-        return Ok(fs::write(to, text)?);
-    }
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        copy(&entry.path(), &to.join(entry.file_name()))?;
-    }
-    Ok(())
-}
-
 /// A clone of kubernetes/autoscaler, made from the published module. Its path is always the same,
 /// because Go compiles everything again for another path. Returns the root, and the folder of the
 /// module.
@@ -90,7 +73,7 @@ fn clone() -> Result<(PathBuf, PathBuf), Failed> {
     let folder = root.join("vertical-pod-autoscaler");
     fs::create_dir_all(&folder)?;
     for part in ["go.mod", "go.sum", "common", "pkg"] {
-        copy(&published.join(part), &folder.join(part))?;
+        support::copy(&published.join(part), &folder.join(part))?;
     }
     Ok((root, folder))
 }
@@ -102,7 +85,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Result<Output, Failed> {
         .arg("--upstream-path")
         .arg(folder)
         .current_dir(support::repository())
-        .env("KUBE_LOCKSTEP_CACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"))
+        .env("KUBE_LOCKSTEP_CACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("autoscaler-cache"))
         .output()?;
     Ok(output)
 }

@@ -56,6 +56,27 @@ pub fn write_program(path: &Path, script: &str) -> io::Result<()> {
     }
 }
 
+/// Copies a file or a folder. Identical files are not written again.
+///
+/// # Errors
+/// If something can't be read or written.
+pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    if !from.is_dir() {
+        let text = std::fs::read(from)?;
+        if std::fs::read(to).is_ok_and(|existing| existing == text) {
+            return Ok(());
+        }
+        // Not `fs::copy`: Go's files are read-only, and the copy must be writable.
+        return std::fs::write(to, text);
+    }
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        copy(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
 /// The id of a fixture: its path below `fixtures/`, without the extension.
 pub fn id_of(path: &Path) -> String {
     let path = path.strip_prefix(repository().join("fixtures")).unwrap_or(path);
