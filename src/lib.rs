@@ -1,4 +1,5 @@
-//! A conformance test harness for the Kubernetes Horizontal Pod Autoscaler (HPA).
+//! A conformance test harness for the Kubernetes pod autoscalers: the HPA controller and the
+//! recommender of the Vertical Pod Autoscaler (VPA).
 //!
 //! # Overview
 //!

@@ -88,8 +88,7 @@ pub(super) fn any_release(text: &str) -> Result<AnyRelease, String> {
 /// One release of Kubernetes or of the Vertical Pod Autoscaler.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub(super) struct OneAnyRelease {
-    /// The release: of Kubernetes, or for a scenario of a VPA one such as vpa-1.8 [default: the
-    /// newest]
+    /// The Kubernetes release, or for VPAs a release such as vpa-1.8 [default: the newest]
     #[arg(long, value_name = "RELEASE", value_parser = any_release)]
     pub(super) release: Option<AnyRelease>,
 }
@@ -100,7 +99,7 @@ pub(super) fn of_hpa(release: Option<AnyRelease>) -> Result<Option<Release>, Fai
         None => Ok(None),
         Some(AnyRelease::Kubernetes(release)) => Ok(Some(release)),
         Some(AnyRelease::Vpa(release)) => {
-            let what = format!("{release} is a release of the VPA, and this is about an HPA");
+            let what = format!("HPAs have no release {release}: it is a release of the VPA");
             Err(Failure::usage(what).hint("name a release of Kubernetes, such as 1.37"))
         }
     }
@@ -112,7 +111,7 @@ pub(super) fn of_vpa(release: Option<AnyRelease>) -> Result<VpaRelease, Failure>
         None => Ok(VpaRelease::NEWEST),
         Some(AnyRelease::Vpa(release)) => Ok(release),
         Some(AnyRelease::Kubernetes(release)) => {
-            let what = format!("{release} is a release of Kubernetes, and this is about a VPA");
+            let what = format!("VPAs have no release {release}: it is a release of Kubernetes");
             Err(Failure::usage(what).hint("name a release of the VPA, such as vpa-1.8"))
         }
     }
@@ -121,7 +120,7 @@ pub(super) fn of_vpa(release: Option<AnyRelease>) -> Result<VpaRelease, Failure>
 /// A release, or a checkout.
 #[derive(clap::Args, Debug)]
 pub(super) struct ReleaseOrCheckoutArgs {
-    /// The release: of Kubernetes, or for VPAs one such as vpa-1.8 [default: the newest, or the
+    /// The Kubernetes release, or for VPAs a release such as vpa-1.8 [default: the newest, or the
     /// release of --upstream-path]
     #[arg(long, value_name = "RELEASE", value_parser = any_release)]
     pub(super) release: Option<AnyRelease>,

@@ -36,7 +36,7 @@ pub(super) struct Args {
     /// Scenarios to compare: ids, folders, globs, or files [default: every fixture]
     #[arg(value_name = "SCENARIO")]
     pub(super) names: Vec<String>,
-    /// The older release: of Kubernetes, or of the VPA, such as vpa-1.7
+    /// The older release, of Kubernetes or of the VPA (vpa-1.7)
     #[arg(long, value_name = "RELEASE", value_parser = any_release)]
     pub(super) from: AnyRelease,
     /// The newer release [default: the newest]

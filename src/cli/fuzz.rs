@@ -51,8 +51,8 @@ pub(super) struct Args {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) jobs: Option<u16>,
     /// Only generate scenarios that focus on these areas: ratios, readiness, behavior, pods,
-    /// errors, edits, quantities, custom, several, days; can be repeated, or separated by commas.
-    /// `vpa` alone: scripts for the recommender of the Vertical Pod Autoscaler
+    /// errors, edits, quantities, custom, several, races, days; or on `vpa`, the recommender of the
+    /// Vertical Pod Autoscaler. Can be repeated, or separated by commas
     #[arg(long = "area", value_name = "AREA", value_delimiter = ',')]
     areas: Vec<AnyArea>,
     /// The folder where findings are saved as fixtures

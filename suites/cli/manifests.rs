@@ -301,7 +301,7 @@ fn missing_usage_of_a_vpa_is_asked_for() {
         (&["--load", "qps=1"][..], "a VPA has no use for qps, which has a load"),
         (&["--startup", "10s"], "--startup is for HPAs"),
         (&["--vpa", "hamster"], "did you mean `hamster-vpa`?"),
-        (&["--release", "1.37"], "1.37 is a release of Kubernetes, and this is about a VPA"),
+        (&["--release", "1.37"], "VPAs have no release 1.37: it is a release of Kubernetes"),
     ] {
         let mut command = kube_lockstep(&["predict", "-f", HAMSTER]);
         let errors = stderr(&command.args(arguments).args(USAGE).assert().code(2));
