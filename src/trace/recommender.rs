@@ -5,6 +5,7 @@
 //! Upstream's order of requests in one phase of a run is random; they are sorted.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -247,6 +248,6 @@ fn checkpoint(
     patch: &Value,
     is_new: bool,
 ) -> Result<Write, String> {
-    let checkpoint = contents.patched::<Checkpoint>(false, name, patch)?;
+    let checkpoint = contents.patched::<Arc<Checkpoint>>(false, name, patch)?;
     Ok(Write::Checkpoint { checkpoint, is_new, memory_tolerance: 0.0 })
 }

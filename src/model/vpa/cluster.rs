@@ -2,7 +2,7 @@
 //!
 //! Upstream: `pkg/recommender/model/{cluster,vpa}.go`
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,16 @@ pub(super) struct AggregateKey {
     labels: Arc<str>,
 }
 
+impl AggregateKey {
+    fn new(pod: &ObjectName, container: &Arc<str>, labels: &Labels) -> AggregateKey {
+        AggregateKey {
+            namespace: pod.namespace.clone(),
+            container: container.clone(),
+            labels: labels.text().clone(),
+        }
+    }
+}
+
 /// The index of an aggregate, which stays valid after the aggregate was deleted.
 type AggregateId = usize;
 
@@ -44,6 +54,8 @@ struct PodState {
 #[derive(Debug)]
 struct ContainerOfPod {
     state: Container,
+    /// The key of its aggregate by the present labels of the pod.
+    key: AggregateKey,
     aggregate: Link,
 }
 
@@ -205,9 +217,11 @@ impl ClusterState {
         for container in containers {
             let Some(pod) = self.pods.get(name) else { return };
             if !pod.containers.contains_key(container) {
-                self.find_or_create(name, container, labels, context);
+                let key = AggregateKey::new(name, container, labels);
+                self.find_or_create(&key, labels, context);
                 let state = ContainerOfPod {
                     state: Container::default(),
+                    key,
                     aggregate: Link::ByKey { known: None },
                 };
                 if let Some(pod) = self.pods.get_mut(name) {
@@ -227,9 +241,11 @@ impl ClusterState {
         pod.labels = labels.clone();
         let containers: Vec<Arc<str>> = pod.containers.keys().cloned().collect();
         for container in containers {
-            let aggregate = self.find_or_create(name, &container, labels, context);
+            let key = AggregateKey::new(name, &container, labels);
+            let aggregate = self.find_or_create(&key, labels, context);
             let pod = self.pods.get_mut(name);
             if let Some(state) = pod.and_then(|pod| pod.containers.get_mut(&container)) {
+                state.key = key;
                 state.aggregate = Link::Direct(aggregate);
             }
         }
@@ -254,17 +270,11 @@ impl ClusterState {
     /// Upstream: findOrCreateAggregateContainerState
     fn find_or_create(
         &mut self,
-        pod: &ObjectName,
-        container: &Arc<str>,
+        key: &AggregateKey,
         labels: &Labels,
         context: Context<'_>,
     ) -> AggregateId {
-        let key = AggregateKey {
-            namespace: pod.namespace.clone(),
-            container: container.clone(),
-            labels: labels.text().clone(),
-        };
-        if let Some(id) = self.keys.get(&key) {
+        if let Some(id) = self.keys.get(key) {
             return *id;
         }
         let id = self.aggregates.len();
@@ -273,12 +283,12 @@ impl ClusterState {
             if name.namespace == key.namespace && vpa.selector.matches(labels.map()) {
                 vpa.aggregates.insert(key.clone(), id);
                 let policy = vpa.policy.as_ref();
-                let policy = policy.and_then(|policy| policy.of_container(container));
+                let policy = policy.and_then(|policy| policy.of_container(&key.container));
                 aggregate.update_from_policy(policy, context);
             }
         }
         self.aggregates.push(aggregate);
-        self.keys.insert(key, id);
+        self.keys.insert(key.clone(), id);
         self.changes += 1;
         id
     }
@@ -292,11 +302,12 @@ impl ClusterState {
     ) -> Option<(&mut Container, &mut Aggregate)> {
         let changes = self.changes;
         let state = self.pods.get(pod)?;
-        let id = match state.containers.get(container)?.aggregate.known(changes) {
+        let found = state.containers.get(container)?;
+        let id = match found.aggregate.known(changes) {
             Some(id) => id,
             None => {
-                let labels = state.labels.clone();
-                self.find_or_create(pod, container, &labels, context)
+                let (key, labels) = (found.key.clone(), state.labels.clone());
+                self.find_or_create(&key, &labels, context)
             }
         };
         let changes = self.changes;
@@ -326,7 +337,8 @@ impl ClusterState {
         if is_skipped && state.init_containers.contains(container) {
             return Ok(0);
         }
-        let Some(ContainerOfPod { state, aggregate }) = state.containers.get_mut(container) else {
+        let Some(ContainerOfPod { state, aggregate, .. }) = state.containers.get_mut(container)
+        else {
             let ObjectName { namespace, name } = pod;
             return Err(KeyError(format!("KeyError: {{{{{namespace} {name}}} {container}}}")));
         };
@@ -379,7 +391,7 @@ impl ClusterState {
     pub(super) fn load_vpa(
         &mut self,
         vpa: &VerticalPodAutoscaler,
-        selector: Selector,
+        selector: &Selector,
         context: Context<'_>,
     ) {
         let name = &vpa.metadata.name;
@@ -387,7 +399,7 @@ impl ClusterState {
         // Upstream compares texts: the text of a selector that matches nothing is empty, like that
         // of a selector that matches everything.
         let is_other = |existing: &VpaState| {
-            existing.selector != selector && existing.selector.to_string() != selector.to_string()
+            existing.selector != *selector && existing.selector.to_string() != selector.to_string()
         };
         if existing.is_some_and(is_other) {
             self.vpas.remove(name);
@@ -416,7 +428,7 @@ impl ClusterState {
         }
     }
 
-    fn new_vpa(&self, vpa: &VerticalPodAutoscaler, selector: Selector) -> VpaState {
+    fn new_vpa(&self, vpa: &VerticalPodAutoscaler, selector: &Selector) -> VpaState {
         let namespace = &vpa.metadata.name.namespace;
         let selects = |in_namespace: &Arc<str>, labels: &Labels| {
             in_namespace == namespace && selector.matches(labels.map())
@@ -435,7 +447,7 @@ impl ClusterState {
             conditions: Vec::new(),
             pod_count: pods as i64,
             missing_since: None,
-            selector,
+            selector: selector.clone(),
         }
     }
 
@@ -494,13 +506,8 @@ impl ClusterState {
         for (_, pod) in pods {
             // A VPA uses all aggregates that it selects, unless they were deleted.
             for (name, container) in &pod.containers {
-                let key = AggregateKey {
-                    namespace: vpa.namespace.clone(),
-                    container: name.clone(),
-                    labels: pod.labels.text().clone(),
-                };
                 let end = container.state.window_end();
-                if now >= end || !state.aggregates.contains_key(&key) {
+                if now >= end || !state.aggregates.contains_key(&container.key) {
                     continue;
                 }
                 let found = merged.containers.binary_search_by(|(other, _)| other.cmp(name));
@@ -530,15 +537,8 @@ impl ClusterState {
             }
         };
         let pods = self.pods.iter().filter(|(name, pod)| contributes(name, pod));
-        let contributing: std::collections::BTreeSet<AggregateKey> = pods
-            .flat_map(|(name, pod)| {
-                pod.containers.keys().map(|container| AggregateKey {
-                    namespace: name.namespace.clone(),
-                    container: container.clone(),
-                    labels: pod.labels.text().clone(),
-                })
-            })
-            .collect();
+        let containers = pods.flat_map(|(_, pod)| pod.containers.values());
+        let contributing: BTreeSet<&AggregateKey> = containers.map(|it| &it.key).collect();
         let aggregates = &self.aggregates;
         let is_obsolete = |key: &AggregateKey, id: AggregateId| {
             let aggregate = &aggregates[id];

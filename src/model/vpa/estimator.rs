@@ -2,12 +2,11 @@
 //!
 //! Upstream: `pkg/recommender/logic/{estimator,recommender}.go`
 
-use std::fmt;
+use std::{array, fmt};
 
 use super::aggregate::Aggregate;
 use super::flags::RecommenderFlags;
 use super::float::{Amount, amount, millicores, pow, scale};
-use super::histogram::Histogram;
 use crate::model::time::Span;
 
 /// A resource of a container.
@@ -40,6 +39,9 @@ pub enum Bound {
     /// Requests above it cause an update.
     Upper,
 }
+
+/// All values of a recommendation.
+pub(super) const BOUNDS: [Bound; 3] = [Bound::Target, Bound::Lower, Bound::Upper];
 
 /// How an amount was derived.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -131,52 +133,50 @@ impl Minimum {
     }
 }
 
-/// Estimates one value of a recommendation.
+/// The values of a recommendation for one resource, in the order of [`BOUNDS`].
 #[must_use]
 pub(super) fn estimate(
     aggregate: &Aggregate,
     flags: &RecommenderFlags,
     minimum: Minimum,
     resource: Resource,
-    bound: Bound,
-) -> Estimation {
-    let histogram = histogram(aggregate, resource);
-    let percentile = percentile(flags, resource, bound);
-    let bucket = histogram.percentile_bucket(percentile);
-    let end = bucket.map_or(0.0, |bucket| histogram.end(bucket));
-    let (base, minimum, interval) = match resource {
-        Resource::Cpu => (millicores(end), minimum.cpu, flags.confidence_interval_cpu),
-        Resource::Memory => (amount(end), minimum.memory, flags.confidence_interval_memory),
+) -> [Estimation; BOUNDS.len()] {
+    let (histogram, minimum, interval) = match resource {
+        Resource::Cpu => (&aggregate.cpu, minimum.cpu, flags.confidence_interval_cpu),
+        Resource::Memory => (&aggregate.memory, minimum.memory, flags.confidence_interval_memory),
     };
-    let with_margin = base + scale(base, flags.recommendation_margin_fraction);
-    let multiplied = |multiplier: f64, exponent: i32| {
-        let confidence = confidence(aggregate, interval);
-        let multiplier = pow(1.0 + multiplier / confidence, exponent);
-        (scale(with_margin, multiplier), Some(Confidence { confidence, multiplier }))
-    };
-    let (estimated, confidence) = match bound {
-        Bound::Target => (with_margin, None),
-        Bound::Lower => multiplied(0.001, -2),
-        Bound::Upper => multiplied(1.0, 1),
-    };
-    Estimation {
-        resource,
-        bound,
-        percentile,
-        bucket,
-        base,
-        with_margin,
-        confidence,
-        minimum,
-        amount: estimated.max(minimum),
-    }
-}
-
-fn histogram(aggregate: &Aggregate, resource: Resource) -> &Histogram {
-    match resource {
-        Resource::Cpu => &aggregate.cpu,
-        Resource::Memory => &aggregate.memory,
-    }
+    let percentiles = BOUNDS.map(|bound| percentile(flags, resource, bound));
+    let buckets = histogram.percentile_buckets(percentiles);
+    array::from_fn(|index| {
+        let bucket = buckets.map(|buckets| buckets[index]);
+        let end = bucket.map_or(0.0, |bucket| histogram.end(bucket));
+        let base = match resource {
+            Resource::Cpu => millicores(end),
+            Resource::Memory => amount(end),
+        };
+        let with_margin = base + scale(base, flags.recommendation_margin_fraction);
+        let multiplied = |multiplier: f64, exponent: i32| {
+            let confidence = confidence(aggregate, interval);
+            let multiplier = pow(1.0 + multiplier / confidence, exponent);
+            (scale(with_margin, multiplier), Some(Confidence { confidence, multiplier }))
+        };
+        let (estimated, confidence) = match BOUNDS[index] {
+            Bound::Target => (with_margin, None),
+            Bound::Lower => multiplied(0.001, -2),
+            Bound::Upper => multiplied(1.0, 1),
+        };
+        Estimation {
+            resource,
+            bound: BOUNDS[index],
+            percentile: percentiles[index],
+            bucket,
+            base,
+            with_margin,
+            confidence,
+            minimum,
+            amount: estimated.max(minimum),
+        }
+    })
 }
 
 fn percentile(flags: &RecommenderFlags, resource: Resource, bound: Bound) -> f64 {

@@ -234,7 +234,7 @@ impl Histogram {
     /// Upstream: histogram.go, Percentile
     #[cfg(test)]
     pub(super) fn percentile(&self, percentile: f64) -> f64 {
-        self.percentile_bucket(percentile).map_or(0.0, |bucket| self.end(bucket))
+        self.percentile_buckets([percentile]).map_or(0.0, |[bucket]| self.end(bucket))
     }
 
     /// The end of a bucket; the start of the last one, which has no end.
@@ -242,23 +242,27 @@ impl Histogram {
         self.scheme.start(bucket + 1)
     }
 
-    /// The bucket that contains a percentile (0 to 1); `None` if the histogram is empty.
+    /// The bucket that contains each percentile (0 to 1); `None` if the histogram is empty. The
+    /// weights are added up once for all percentiles.
     #[must_use]
-    pub(super) fn percentile_bucket(&self, percentile: f64) -> Option<usize> {
+    pub(super) fn percentile_buckets<const N: usize>(
+        &self,
+        percentiles: [f64; N],
+    ) -> Option<[usize; N]> {
         if self.is_empty() {
             return None;
         }
-        let threshold = percentile * self.total;
+        let thresholds = percentiles.map(|percentile| percentile * self.total);
+        let mut buckets = [self.min; N];
         let mut sum = 0.0;
-        let mut bucket = self.min;
-        while bucket < self.max {
+        for bucket in self.min..self.max {
             sum += self.weights[bucket];
-            if sum >= threshold {
-                break;
+            for (found, threshold) in buckets.iter_mut().zip(&thresholds) {
+                let is_reached = sum >= *threshold;
+                *found += usize::from(*found == bucket && !is_reached);
             }
-            bucket += 1;
         }
-        Some(bucket)
+        Some(buckets)
     }
 
     /// The form of the histogram in a checkpoint.
@@ -269,7 +273,9 @@ impl Histogram {
         let mut weights = Vec::new();
         if self.min <= self.max {
             let range = &self.weights[self.min..=self.max];
-            let largest = range.iter().fold(0.0, |largest, weight| weight.max(largest));
+            weights.reserve_exact(range.len());
+            let larger = |a: f64, b: f64| if b > a { b } else { a };
+            let largest = range.iter().copied().fold(0.0, larger);
             let ratio = MAX_CHECKPOINT_WEIGHT / largest;
             let scaled = range.iter().map(|weight| round(weight * ratio) as u32);
             let scaled = (self.min..).zip(scaled).filter(|(_, weight)| *weight > 0);

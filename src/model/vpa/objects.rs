@@ -19,7 +19,7 @@ pub struct Objects {
     /// The VPAs.
     pub vpas: BTreeMap<ObjectName, VerticalPodAutoscaler>,
     /// The checkpoints.
-    pub checkpoints: BTreeMap<ObjectName, Checkpoint>,
+    pub checkpoints: BTreeMap<ObjectName, Arc<Checkpoint>>,
     /// The pods that are not pending.
     pub pods: BTreeMap<ObjectName, Arc<Pod>>,
     /// The objects to which VPAs refer.

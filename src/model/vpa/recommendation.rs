@@ -13,7 +13,7 @@ use super::api::{
     ScalingMode, VerticalPodAutoscaler,
 };
 use super::context::Context;
-use super::estimator::{Bound, Minimum, Resource, estimate};
+use super::estimator::{BOUNDS, Minimum, Resource, estimate};
 use super::flags::RecommenderFlags;
 use super::float::Amount;
 use crate::model::quantity::{Format, Quantity};
@@ -39,12 +39,12 @@ pub(super) fn recommend(
     let count = containers.iter().filter(counts).count();
     let minimum = Minimum::of_pod(flags, count);
     let recommended = containers.iter().filter(counts).map(|(name, aggregate)| {
-        let list = |bound| resource_list(aggregate, policy, name, context, minimum, bound);
-        let target = list(Bound::Target);
+        let [target, lower_bound, upper_bound] =
+            resource_lists(aggregate, policy, name, context, minimum);
         let mut container = ContainerRecommendation {
             container_name: name.clone(),
-            lower_bound: list(Bound::Lower),
-            upper_bound: list(Bound::Upper),
+            lower_bound,
+            upper_bound,
             uncapped_target: target.clone(),
             target,
         };
@@ -57,23 +57,25 @@ pub(super) fn recommend(
     Recommendation { container_recommendations: recommended.collect() }
 }
 
-fn resource_list(
+/// The values of a recommendation, in the order of [`BOUNDS`].
+fn resource_lists(
     aggregate: &Aggregate,
     policy: Option<&ResourcePolicy>,
     container: &str,
     context: Context<'_>,
     minimum: Minimum,
-    bound: Bound,
-) -> ResourceList {
+) -> [ResourceList; BOUNDS.len()] {
     let policy = policy.and_then(|policy| policy.of_container(container));
-    let value = |resource: Resource| {
-        controls(policy, resource)
-            .then(|| estimate(aggregate, context.flags, minimum, resource, bound).amount)
+    let amounts = |resource: Resource| {
+        controls(policy, resource).then(|| {
+            estimate(aggregate, context.flags, minimum, resource).map(|estimated| estimated.amount)
+        })
     };
-    ResourceList {
-        cpu: value(Resource::Cpu).map(|millicores| cpu_quantity(millicores, context.flags)),
-        memory: value(Resource::Memory).map(|bytes| memory_quantity(bytes, context)),
-    }
+    let (cpu, memory) = (amounts(Resource::Cpu), amounts(Resource::Memory));
+    std::array::from_fn(|bound| ResourceList {
+        cpu: cpu.map(|millicores| cpu_quantity(millicores[bound], context.flags)),
+        memory: memory.map(|bytes| memory_quantity(bytes[bound], context)),
+    })
 }
 
 /// Returns true if a policy includes a resource.

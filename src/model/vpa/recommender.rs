@@ -16,7 +16,7 @@ use super::api::{
 };
 use super::cluster::{ClusterState, ContainerUsage, MergeOrder, Merged, VpaState};
 use super::context::Context;
-use super::estimator::{Bound, Estimation, Minimum, Resource, estimate};
+use super::estimator::{Estimation, Minimum, Resource, estimate};
 use super::flags::RecommenderFlags;
 use super::histogram::BucketShare;
 use super::log::{Failure, LogLine};
@@ -47,7 +47,7 @@ pub enum Write {
     /// A checkpoint is created or its status replaced.
     Checkpoint {
         /// The new checkpoint.
-        checkpoint: Checkpoint,
+        checkpoint: Arc<Checkpoint>,
         /// Whether it is created.
         is_new: bool,
         /// How far the weights of memory depend on upstream's random order of subtractions. Zero
@@ -146,7 +146,7 @@ impl Recommender {
         let read: Vec<_> =
             namespaces.iter().filter(|namespace| !self.is_ignored(namespace)).collect();
         for namespace in read {
-            let is_read = |checkpoint: &&Checkpoint| {
+            let is_read = |checkpoint: &&Arc<Checkpoint>| {
                 rules.checkpoints.reads_all_per_namespace
                     || checkpoint.metadata.namespace == *namespace
             };
@@ -241,10 +241,9 @@ impl Recommender {
         let merged = self.containers_of(vpa, now);
         let minimum = Minimum::of_pod(&self.flags, merged.containers.len());
         let containers = merged.containers.iter().map(|(name, aggregate)| {
-            let estimations = [Resource::Cpu, Resource::Memory].into_iter().flat_map(|resource| {
-                let bounds = [Bound::Target, Bound::Lower, Bound::Upper];
-                bounds.map(|bound| estimate(aggregate, &self.flags, minimum, resource, bound))
-            });
+            let resources = [Resource::Cpu, Resource::Memory].into_iter();
+            let estimations =
+                resources.flat_map(|resource| estimate(aggregate, &self.flags, minimum, resource));
             (name.clone(), estimations.collect())
         });
         let explained = containers.collect();
@@ -296,15 +295,16 @@ impl Recommender {
             if !self.handles(vpa) {
                 continue;
             }
-            let (selector, unsupported) = selector_of(vpa, objects, &self.rules.texts, log);
+            let selector = selector_of(vpa, objects, &self.rules.texts, log);
             let context = Context { flags: &self.flags, rules: &self.rules, now };
-            self.state.load_vpa(vpa, selector, context);
+            let nothing = Selector::nothing();
+            self.state.load_vpa(vpa, selector.as_ref().unwrap_or(&&nothing), context);
             let Some(state) = self.state.vpas.get_mut(&vpa.metadata.name) else { continue };
-            match unsupported {
-                Some(message) => {
+            match selector {
+                Ok(_) => remove_condition(state, UNSUPPORTED),
+                Err(message) => {
                     set_condition(state, UNSUPPORTED, Status::True, "", message.into(), now);
                 }
-                None => remove_condition(state, UNSUPPORTED),
             }
             remove_condition(state, "ConfigDeprecated");
         }
@@ -428,6 +428,7 @@ impl Recommender {
             );
             let is_new = existing.is_none();
             let checkpoint = Checkpoint { metadata, spec, status: aggregate.save(now) };
+            let checkpoint = Arc::new(checkpoint);
             let memory_tolerance = order.memory_tolerance();
             writes.push(Write::Checkpoint { checkpoint, is_new, memory_tolerance });
         }
@@ -496,41 +497,39 @@ fn discarded_errors(
 /// The selector of a VPA's target, or the reason why the target is not supported.
 ///
 /// Upstream: getSelector
-fn selector_of(
+fn selector_of<'o>(
     vpa: &VerticalPodAutoscaler,
-    objects: &Objects,
+    objects: &'o Objects,
     texts: &VpaTexts,
     log: &mut Vec<LogLine>,
-) -> (Selector, Option<String>) {
+) -> Result<&'o Selector, String> {
     let reference = &vpa.spec.target_ref;
     let namespace = &vpa.metadata.name.namespace;
-    let name = format!("{}.{}/{}", reference.api_version, reference.kind, reference.name);
+    let name = || format!("{}.{}/{}", reference.api_version, reference.kind, reference.name);
     let is_named = texts.names_unsupported_target;
     match objects.target(namespace, reference) {
         None => {
             let error = format!("{} {namespace}/{} does not exist", reference.kind, reference.name);
             let message = format!("Cannot read targetRef. Reason: {error}");
             log.push(Failure::Target.line(error, texts));
-            (Selector::nothing(), Some(message))
+            Err(message)
         }
         Some(Target { error: Some(error), .. }) => {
-            let target = if is_named { format!("target {name}") } else { "target".to_owned() };
-            let message = format!(
+            let target = if is_named { format!("target {}", name()) } else { "target".to_owned() };
+            Err(format!(
                 "Error checking if {target} is a topmost well-known or scalable controller: {error}"
-            );
-            (Selector::nothing(), Some(message))
+            ))
         }
         Some(target) if target.has_parent => {
             let subject = match is_named {
-                true => format!("The target {name} has a parent controller"),
+                true => format!("The target {} has a parent controller", name()),
                 false => "The targetRef controller has a parent".to_owned(),
             };
-            let message = format!(
+            Err(format!(
                 "{subject} but it should point to a topmost well-known or scalable controller"
-            );
-            (Selector::nothing(), Some(message))
+            ))
         }
-        Some(target) => (target.selector.clone(), None),
+        Some(target) => Ok(&target.selector),
     }
 }
 

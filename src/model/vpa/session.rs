@@ -170,7 +170,8 @@ impl Session {
             }
             ClusterChange::DeletePod(name) => drop(objects.pods.remove(name)),
             ClusterChange::SetCheckpoint(checkpoint) => {
-                objects.checkpoints.insert(checkpoint.metadata.clone(), checkpoint.clone());
+                let name = checkpoint.metadata.clone();
+                objects.checkpoints.insert(name, Arc::new(checkpoint.clone()));
             }
             ClusterChange::DeleteCheckpoint(name) => drop(objects.checkpoints.remove(name)),
             ClusterChange::SetTarget(target) => {

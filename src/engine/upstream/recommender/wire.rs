@@ -2,6 +2,7 @@
 //! recommender's requests.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -123,7 +124,7 @@ impl WriteJson {
                 }
                 let spec = spec_of.get(&name).cloned();
                 let spec = spec.ok_or_else(|| format!("it wrote the unknown checkpoint {name}"))?;
-                let checkpoint = Checkpoint { metadata: name, spec, status };
+                let checkpoint = Arc::new(Checkpoint { metadata: name, spec, status });
                 Ok(Write::Checkpoint { checkpoint, is_new, memory_tolerance: 0.0 })
             }
             (None, None) if self.deleted => Ok(Write::DeleteCheckpoint(name)),
