@@ -576,6 +576,7 @@ impl Observation {
     }
 
     /// Adds the next action of the controller; a request is one in the HPA's namespace.
+    #[inline]
     pub fn push(&mut self, action: ControllerAction) {
         self.add(None, action);
     }
@@ -585,6 +586,7 @@ impl Observation {
         self.add(Some(namespace), action);
     }
 
+    #[inline]
     fn add(&mut self, namespace: Option<Arc<str>>, action: ControllerAction) {
         let place = action.place();
         let precedes = |entry: &Entry| entry.action.place() <= place;

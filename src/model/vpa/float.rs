@@ -71,7 +71,7 @@ pub(super) fn exp2(x: f64) -> f64 {
     let t = r * r;
     let c = r - t * (P1 + t * (P2 + t * (P3 + t * (P4 + t * P5))));
     let y = 1.0 - ((lo - (r * c) / (2.0 - c)) - hi);
-    ldexp(y, k)
+    times_power(y, k)
 }
 
 /// `x` to the power of an integer, for a positive `x` or infinity. Upstream: math, Pow
@@ -151,11 +151,15 @@ pub(super) fn ldexp(fraction: f64, exponent: i32) -> f64 {
     if total > 1024 {
         return f64::INFINITY.copysign(fraction);
     }
+    times_power(mantissa, total).copysign(fraction)
+}
+
+/// A number near 1 times 2 to the power of `exponent` (-1080 to 1024), rounded once.
+fn times_power(number: f64, exponent: i32) -> f64 {
     // Two factors: one power of two can be out of the range of normal numbers.
     let power = |exponent: i32| f64::from_bits(((exponent + BIAS) as u64) << MANTISSA_BITS);
-    let half = total / 2;
-    let magnitude = mantissa * power(half) * power(total - half);
-    magnitude.copysign(fraction)
+    let half = exponent / 2;
+    number * power(half) * power(exponent - half)
 }
 
 /// Rounds half up, also for negative numbers. Upstream: decaying_histogram.go, round

@@ -416,7 +416,7 @@ impl Recommender {
             return;
         }
         for ((container, aggregate), order) in merged.containers.iter().zip(&merged.order) {
-            let name: Arc<str> = format!("{}-{container}", vpa.name).into();
+            let name: Arc<str> = [&*vpa.name, "-", container].concat().into();
             let metadata = ObjectName { namespace: vpa.namespace.clone(), name };
             let existing = objects.checkpoints.get(&metadata);
             let spec = existing.map_or_else(

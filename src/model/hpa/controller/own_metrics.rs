@@ -162,7 +162,7 @@ fn record_computations(
     if metrics.iter().any(|metric| metric.took > Span::ZERO) {
         record_durations(metrics, status_replicas, push);
     }
-    for (series, count) in COMPUTATIONS.iter().flatten().zip(counts.iter().flatten()) {
+    for (series, count) in COMPUTATIONS.as_flattened().iter().zip(counts.as_flattened()) {
         if *count > 0 {
             push(SeriesChange::increase(*series, f64::from(*count)));
         }
