@@ -39,7 +39,7 @@ impl Fixture {
 
     /// The bucket of the largest peak.
     fn largest(&self) -> Option<usize> {
-        self.aggregate.memory.percentile_bucket(1.0)
+        self.aggregate.memory.percentile_buckets([1.0]).map(|[bucket]| bucket)
     }
 }
 
@@ -56,7 +56,11 @@ fn an_interval_has_one_peak() {
     assert_eq!(it.container.window_end(), at(24 * 60));
     assert_eq!(it.container.max_memory_peak(), 300 * MEBIBYTE);
     assert_eq!(it.largest(), bucket(300));
-    assert_eq!(it.aggregate.memory.percentile_bucket(0.0), bucket(300), "the only peak");
+    assert_eq!(
+        it.aggregate.memory.percentile_buckets([0.0]),
+        bucket(300).map(|bucket| [bucket]),
+        "the only peak"
+    );
     // The next interval begins where the first one ends, whatever the gap.
     assert_eq!(it.memory(3 * 24 * 60 + 5, 100), Ok(()));
     assert_eq!(it.container.window_end(), at(4 * 24 * 60));

@@ -55,7 +55,7 @@ fn an_empty_histogram_has_no_percentile() {
     let histogram = Histogram::new(Scheme::Cpu, DAY);
     assert!(histogram.is_empty());
     assert_eq!(histogram.percentile(0.9), 0.0);
-    assert_eq!(histogram.percentile_bucket(0.9), None);
+    assert_eq!(histogram.percentile_buckets([0.9]), None);
 }
 
 /// A percentile is the end of its bucket; nothing is interpolated.
@@ -83,7 +83,7 @@ fn newer_samples_weigh_more() {
     histogram.add(4.0, 1.0, midnight().plus(DAY).plus(DAY));
     let first = 2.0_f64.powf(-11.0 / 24.0);
     assert!((histogram.total() - (first + 1.0 + 2.0)).abs() < 1e-15);
-    assert_eq!(histogram.percentile_bucket(0.9), Some(Scheme::Cpu.find(4.0)));
+    assert_eq!(histogram.percentile_buckets([0.9]), Some([Scheme::Cpu.find(4.0)]));
 }
 
 /// The reference time moves only after more than 100 half-lives, and then by all of them.
