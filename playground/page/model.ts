@@ -61,7 +61,8 @@ export interface Prediction {
   kind: Kind;
   requirement: string;
   body: string;
-  templates: string[];
+  /** The derivations of the ticks: `Panels` as JSON. */
+  panels: string;
   /** The output of `kube-lockstep predict --format json`; of long runs of VPAs, only the summary. */
   lines: string;
   /** For HPAs. */
@@ -78,7 +79,8 @@ export interface Prediction {
 
 export interface Comparison {
   body: string;
-  templates: string[];
+  /** The derivations of the ticks: `Panels` as JSON. */
+  panels: string;
   same: boolean;
   runs: { release: string; figures?: Figures; note: string | null }[];
 }

@@ -25,6 +25,16 @@ declare module "made:figure" {
     show(index: number): void;
     selected(): number;
   }
+  /** The data of all figures, in the order of the page. */
+  export interface Panels {
+    /** Templates of texts. */
+    t: string[];
+    f: Figure[];
+  }
+  /** The ticks of a figure: the place in percent, the number, and what its panel shows. */
+  export interface Figure {
+    k: [number, number, ...unknown[]][];
+  }
   /** src/report/html/figure.js: makes a timeline select ticks. */
-  export function activate(figure: HTMLElement, templates: string[]): Ticks | undefined;
+  export function activate(figure: HTMLElement, panels: Panels, data: Figure): Ticks | undefined;
 }

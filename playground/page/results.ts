@@ -1,6 +1,6 @@
 // The results: the timelines with their ticks, the figures, the log of decisions, and playing.
 
-import { activate, type Ticks } from "made:figure";
+import { activate, type Figure, type Panels, type Ticks } from "made:figure";
 import { button, byId, make } from "./dom.ts";
 import { time } from "./load.ts";
 import type { Comparison, Decision, Figures, Prediction } from "./model.ts";
@@ -79,14 +79,18 @@ export class Results {
     const isTick = (line: Partial<Tick>): line is Tick => line.tick !== undefined;
     this.stop();
     const before = this.selected;
-    const { body, templates } = comparison ?? prediction;
+    const { body, panels } = comparison ?? prediction;
+    const data = JSON.parse(panels) as Panels;
     const same = comparison?.same
       ? make("p", { className: "note" }, "Both releases behave the same in this scenario.")
       : "";
     this.body.innerHTML = body;
     this.body.prepend(same);
     this.body.classList.remove("stale");
-    this.shown = [...this.body.querySelectorAll<HTMLElement>(".fig")].flatMap((figure) => this.shownOf(figure, templates));
+    this.shown = [...this.body.querySelectorAll<HTMLElement>(".fig")].flatMap((figure, index) => {
+      const ticks = data.f[index];
+      return ticks ? this.shownOf(figure, data, ticks) : [];
+    });
     const decisions = prediction.decisions ?? [];
     if (prediction.kind === "vpa") this.showLog(this.decisionsOfVpa(decisions, true));
     else if (!prediction.decisions) this.showLog(this.ticksOfHpa(lines.filter(isTick)));
@@ -116,16 +120,15 @@ export class Results {
     this.body.classList.add("stale");
   }
 
-  private shownOf(figure: HTMLElement, templates: string[]): Shown[] {
-    const data = JSON.parse(figure.querySelector("script.ticks")?.textContent ?? "{}") as { k?: [number, number][] };
-    const places = (data.k ?? []).map(([place]) => place);
-    const numbers = (data.k ?? []).map(([, number]) => number);
+  private shownOf(figure: HTMLElement, panels: Panels, data: Figure): Shown[] {
+    const places = data.k.map(([place]) => place);
+    const numbers = data.k.map(([, number]) => number);
     const future = make("div", { className: "future" });
     figure.querySelector(".charts")?.append(future);
     figure.addEventListener("tick", (event) => {
       this.follow(figure, (event as CustomEvent<number>).detail);
     });
-    const ticks = activate(figure, templates);
+    const ticks = activate(figure, panels, data);
     return ticks ? [{ figure, ticks, places, numbers }] : [];
   }
 

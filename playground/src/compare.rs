@@ -39,6 +39,6 @@ pub(crate) fn comparison(
     );
     let part = found.map(|it| Part::change(scenario, Between { from, to }, &it));
     let same = part.is_none();
-    let Part { body, templates } = part.unwrap_or_else(|| Part::prediction(scenario, after, &[]));
-    Ok(json!({ "body": body, "templates": templates, "same": same, "runs": figures }))
+    let Part { body, panels } = part.unwrap_or_else(|| Part::prediction(scenario, after, &[]));
+    Ok(json!({ "body": body, "panels": panels, "same": same, "runs": figures }))
 }

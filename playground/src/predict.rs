@@ -34,7 +34,7 @@ impl Predicted {
     pub(crate) fn answer(&self) -> Result<Value, Refused> {
         let Predicted { scenario, release, prediction } = self;
         let Prediction { run, unmet, .. } = prediction;
-        let Part { body, templates } = Part::prediction(scenario, run, unmet);
+        let Part { body, panels } = Part::prediction(scenario, run, unmet);
         let skipped = scenario.unsupported_on(*release);
         let of = UnmetOf { id: &scenario.id, path: &scenario.path, release: &run.trace.release };
         let skipped = skipped.as_deref();
@@ -49,7 +49,7 @@ impl Predicted {
             "kind": "hpa",
             "requirement": scenario.requirement,
             "body": body,
-            "templates": templates,
+            "panels": panels,
             "lines": String::from_utf8_lossy(&ticks),
             "decisions": run.vpa.as_ref().map(|vpa| decisions(&vpa.charted.run)),
             "figures": Figures::of(scenario, run, &Reference::of(run)),

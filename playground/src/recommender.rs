@@ -51,13 +51,13 @@ fn release(name: &str) -> Result<VpaRelease, Refused> {
 /// `kube-lockstep predict --format json`; of long runs, only the summary.
 fn prediction(scenario: &VpaScenario, release: VpaRelease) -> Result<Value, Refused> {
     let run = free_recommender_run(scenario, release, &|_| false);
-    let Part { body, templates } = Part::recommendations(scenario, &run, release);
+    let Part { body, panels } = Part::recommendations(scenario, &run, release);
     let skipped = scenario.unsupported_on(release);
     Ok(json!({
         "kind": "vpa",
         "requirement": scenario.requirement,
         "body": body,
-        "templates": templates,
+        "panels": panels,
         "lines": lines(scenario, &run, release)?,
         "decisions": decisions(&run),
         "note": skipped,
@@ -117,12 +117,12 @@ fn comparison(scenario: &VpaScenario, one: VpaRelease, other: VpaRelease) -> Val
     );
     let part = found.map(|it| Part::recommender_change(scenario, Between { from, to }, &it));
     let same = part.is_none();
-    let Part { body, templates } = part.unwrap_or_else(|| {
+    let Part { body, panels } = part.unwrap_or_else(|| {
         let run = free_recommender_run(scenario, to, &|_| false);
         Part::recommendations(scenario, &run, to)
     });
     let runs = [from, to].map(|release| {
         json!({ "release": release.to_string(), "note": scenario.unsupported_on(release) })
     });
-    json!({ "body": body, "templates": templates, "same": same, "runs": runs })
+    json!({ "body": body, "panels": panels, "same": same, "runs": runs })
 }

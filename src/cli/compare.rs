@@ -84,8 +84,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let settings: Vec<&Setting> = args.set.iter().chain(&args.manifest).collect();
     check_settings(&settings, &subjects)?;
     let file = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
-    let mut predictions =
-        Predictions { page: file.is_some().then(Comparison::default), ..Predictions::default() };
+    let of = |subject: &Subject| {
+        1 + settings.iter().filter(|setting| setting.is_for(&subject.scenario)).count()
+    };
+    let releases = args.release.as_ref().map_or(1, |releases| releases.iter().count());
+    let count = releases * subjects.iter().map(of).sum::<usize>();
+    let mut predictions = Predictions {
+        page: file.is_some().then(|| Comparison::of(count)),
+        ..Predictions::default()
+    };
     for subject in &subjects {
         let name = |setting: &str| match several {
             true if settings.is_empty() => subject.scenario.id.clone(),

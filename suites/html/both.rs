@@ -9,7 +9,9 @@ use libtest_mimic::Failed;
 use roxmltree::{Document, Node};
 
 use super::recommender::check_figure as check_vpa;
-use super::{check_figure, page, page_of, parse, run, sections, support, text, with_class};
+use super::{
+    check_figure, data, page, page_of, parse, run, sections, support, text, ticks, with_class,
+};
 
 /// A fixture in which the VPA replaces pods, and the HPA adds some.
 const BOTH: &str = "hpa-and-vpa/both-on-cpu-feed-back";
@@ -25,8 +27,9 @@ pub(super) fn timelines() -> Result<(), Failed> {
         let document = parse(&page.text)?;
         let [hpas, vpas] = figures(&document);
         assert_eq!((hpas.len(), vpas.len()), (1, 1));
-        check_figure(hpas[0])?;
-        check_vpa(vpas[0])?;
+        let data = data(&document)?;
+        check_figure(hpas[0], ticks(&data, hpas[0])?)?;
+        check_vpa(vpas[0], ticks(&data, vpas[0])?)?;
         let shown = text(sections(&document)[0]);
         assert!(shown.contains("of the recommender"), "{shown}");
         let captions: Vec<String> = with_class(vpas[0], "cap").into_iter().map(text).collect();
@@ -38,8 +41,8 @@ pub(super) fn timelines() -> Result<(), Failed> {
         let events: Vec<String> = with_class(vpas[0], "act").into_iter().map(text).collect();
         let first = "evicted web-0, web-1; created web-4, web-5";
         assert!(events.iter().any(|it| it == first), "{events:?}");
-        let derived = text(with_class(vpas[0], "ticks")[0]);
-        assert!(page.text.contains("target.cpu: the "), "{derived}");
+        let templates = data["sections"][0]["t"].to_string();
+        assert!(templates.contains("target.cpu: the "), "{templates}");
     }
     Ok(())
 }

@@ -16,7 +16,10 @@ use libtest_mimic::Failed;
 use roxmltree::Node;
 use serde_json::Value;
 
-use super::{kube_lockstep, page, page_of, parse, sections, support, text, with_class};
+use super::{
+    data, first_change, first_ticks, kube_lockstep, page, page_of, parse, sections, support, text,
+    ticks, with_class,
+};
 
 /// Eight days with all kinds of events.
 const WEEK: &str = "suites/html/week.yaml";
@@ -35,9 +38,7 @@ pub(super) const EXAMPLE: &[&str] = &[
 ];
 
 /// A figure of a VPA has a chart for each resource, an axis of time, and the data of its ticks.
-pub(super) fn check_figure(figure: Node<'_, '_>) -> Result<(), String> {
-    let data = with_class(figure, "ticks").into_iter().next().ok_or("no ticks")?;
-    let data: Value = serde_json::from_str(&text(data)).map_err(|error| error.to_string())?;
+pub(super) fn check_figure(figure: Node<'_, '_>, data: &Value) -> Result<(), String> {
     let ticks = data["k"].as_array().ok_or("no ticks")?;
     let has_target = ticks.iter().any(|tick| tick[3].as_str() != Some("no recommendation"));
     let lines = with_class(figure, "target").into_iter().filter_map(|node| node.attribute("d"));
@@ -70,7 +71,10 @@ pub(super) fn bands() -> Result<(), Failed> {
     let section = sections(&document)[0];
     let figures = with_class(section, "fig");
     assert_eq!(figures.len(), 2, "one figure for each VPA");
-    figures.iter().try_for_each(|figure| check_figure(*figure))?;
+    let data = data(&document)?;
+    for figure in &figures {
+        check_figure(*figure, ticks(&data, *figure)?)?;
+    }
     let captions = captions(figures[0]);
     let memory = "app memoryusagetarget 560.6Mibounds 560.4Mi to 630.7Miuncapped target 560.6Mi\
                   request 512MiOOM kill";
@@ -100,9 +104,9 @@ pub(super) fn bands() -> Result<(), Failed> {
 /// Days of one-minute ticks are thinned.
 pub(super) fn small() -> Result<(), Failed> {
     let page = page(&["predict", WEEK], "--html", "")?;
-    assert!(page.text.len() <= 160_000, "{} bytes for one scenario", page.text.len());
+    assert!(page.text.len() <= 90_000, "{} bytes for one scenario", page.text.len());
     let document = parse(&page.text)?;
-    let data: Value = serde_json::from_str(&text(with_class(document.root(), "ticks")[0]))?;
+    let data = first_ticks(&document)?;
     let shown = data["k"].as_array().map_or(0, Vec::len);
     assert!((20..=120).contains(&shown), "{shown}");
     assert_eq!(data["more"].as_u64().map(|more| more as usize + shown), Some(192 * 60));
@@ -195,7 +199,7 @@ pub(super) fn divergence() -> Result<(), Failed> {
     assert!(text(section).contains("target of the model"));
     let model = with_class(section, "model").into_iter().find_map(|it| it.attribute("d"));
     assert!(model.is_some_and(|line| line.starts_with("M800 ")), "{model:?}");
-    let data: Value = serde_json::from_str(&text(with_class(section, "ticks")[0]))?;
+    let data = first_ticks(&document)?;
     let kinds: Vec<&str> = data["k"].as_array().ok_or("no ticks")?[tick - 1..]
         .iter()
         .filter_map(|tick| tick[4].as_str())
@@ -208,13 +212,18 @@ pub(super) fn divergence() -> Result<(), Failed> {
 pub(super) fn changes() -> Result<(), Failed> {
     let page = page(&["diff", "vpa/oom", "--from", "vpa-1.7"], "--html", "")?;
     let document = parse(&page.text)?;
+    let data = data(&document)?;
     let sections = sections(&document);
     assert!(!sections.is_empty());
     for section in sections {
         assert_eq!(section.attribute("data-v"), Some("changed"));
         let figures = with_class(section, "fig");
         assert_eq!(figures.len(), 2, "one timeline for each release");
-        figures.into_iter().try_for_each(check_figure)?;
+        for figure in figures {
+            let ticks = ticks(&data, figure)?;
+            check_figure(figure, ticks)?;
+            first_change(figure, ticks)?;
+        }
         assert!(text(section).contains("Since vpa-1.8: "), "{}", text(section));
     }
     Ok(())

@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 
+use super::lane::ChartAxis;
 use super::timeline::Timeline;
 use crate::model::time::Time;
-use crate::report::scale::TimeAxis;
 use crate::scenario::resolved::{ActionScope, TimelineEvent};
 
 /// The maximum number of rows. Later events share the last one.
@@ -51,7 +51,7 @@ pub(super) fn of(timeline: &Timeline<'_>) -> Vec<Entry> {
 }
 
 /// One row for each event.
-pub(super) fn lane(events: &[Entry], axis: TimeAxis) -> Markup {
+pub(super) fn lane(events: &[Entry], axis: ChartAxis) -> Markup {
     if events.is_empty() {
         return html! {};
     }
@@ -67,7 +67,7 @@ pub(super) fn lane(events: &[Entry], axis: TimeAxis) -> Markup {
     }
 }
 
-fn row(event: &Entry, axis: TimeAxis) -> Markup {
+fn row(event: &Entry, axis: ChartAxis) -> Markup {
     let Entry { at, text, class, .. } = event;
     let from = axis.percent(*at);
     let (to, title) = match event.lasts {

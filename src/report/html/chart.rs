@@ -3,14 +3,15 @@
 use maud::{Markup, html};
 
 use super::actions;
-use super::lane::{Lane, amounts_up_to, flag, grid, largest, line, time, whole};
+use super::detail::Detail;
+use super::lane::{ChartAxis, Lane, amounts_up_to, flag, grid, largest, line, time, whole};
 use super::path::{self, Bar};
 use super::timeline::{Limited, Metric, Pods, Replicas, Timeline, Unit, Value, unit};
 use super::words;
 use crate::model::derivation::{MetricDerivation, PodCounts};
 use crate::model::observation::EventType;
 use crate::model::time::Time;
-use crate::report::scale::{TimeAxis, ValueAxis};
+use crate::report::scale::ValueAxis;
 
 pub(super) const REPLICAS_HEIGHT: f64 = 132.0;
 const METRIC_HEIGHT: f64 = 84.0;
@@ -19,9 +20,12 @@ const PODS_HEIGHT: f64 = 56.0;
 /// With more ticks, single values have no dots.
 const MOST_DOTS: usize = 40;
 
+/// The maximum number of columns of the small chart in a summary, which is 130 pixels wide.
+pub(super) const SPARK_COLUMNS: usize = 65;
+
 /// All charts of a timeline.
-pub(super) fn all(timeline: &Timeline<'_>) -> Markup {
-    let axis = TimeAxis::until(timeline.end());
+pub(super) fn all(timeline: &Timeline<'_>, detail: Detail) -> Markup {
+    let axis = ChartAxis::until(timeline.end(), detail.columns);
     let labels = axis.labels();
     let grid = &grid(&labels);
     html! {
@@ -37,7 +41,7 @@ pub(super) fn all(timeline: &Timeline<'_>) -> Markup {
 
 /// The replicas of the summary of a scenario, as one small line.
 pub(super) fn sparkline(timeline: &Timeline<'_>) -> Markup {
-    let axis = TimeAxis::until(timeline.end());
+    let axis = ChartAxis::until(timeline.end(), SPARK_COLUMNS);
     let spec = timeline.replicas().spec;
     let values = ValueAxis::up_to(largest([&spec]), 24.0, 2, true);
     html! {
@@ -47,7 +51,7 @@ pub(super) fn sparkline(timeline: &Timeline<'_>) -> Markup {
     }
 }
 
-fn replicas(timeline: &Timeline<'_>, axis: TimeAxis, grid: &str) -> Markup {
+fn replicas(timeline: &Timeline<'_>, axis: ChartAxis, grid: &str) -> Markup {
     let all = timeline.replicas();
     let seen = largest([&all.spec, &all.status, &all.desired, &all.model]);
     // A limit that is far away would flatten everything below it.
@@ -77,19 +81,16 @@ fn replicas(timeline: &Timeline<'_>, axis: TimeAxis, grid: &str) -> Markup {
         @if let Some(limits) = limits_text(&all, scale.max) { span.k.lim { (limits) } }
     };
     let about = format!("Replicas. {}", words::changes(&all.spec));
-    Lane { caption, about, scale, label: whole, lines, overlay: divergence(timeline, axis) }
-        .draw(grid)
+    Lane { caption, about, scale, label: whole, lines, overlay: mark(timeline, axis) }.draw(grid)
 }
 
-/// The mark of the tick that diverges, with both values if it is about the desired replicas.
-fn divergence(timeline: &Timeline<'_>, axis: TimeAxis) -> Markup {
-    let Some(divergence) = timeline.divergence else { return html! {} };
-    let desired = divergence.fields.iter().find(|field| field.field == "status.desiredReplicas");
-    let text = desired.map_or_else(
-        || "diverges".to_owned(),
-        |field| format!("model {}, {} {}", field.model, timeline.engine, field.upstream),
-    );
-    flag(&text, axis.percent(divergence.at))
+/// The mark of the first tick that differs, with both values if these are the desired replicas.
+fn mark(timeline: &Timeline<'_>, axis: ChartAxis) -> Markup {
+    let Some(mark) = &timeline.mark else { return html! {} };
+    let mut fields = mark.first.fields.iter();
+    let desired = fields.find(|field| field.field == "status.desiredReplicas");
+    let text = desired.map_or_else(|| mark.word().to_owned(), |field| mark.values(field));
+    flag(&text, axis.percent(mark.first.at))
 }
 
 /// `min 1, max 10`, as in force at the end.
@@ -100,20 +101,20 @@ fn limits_text(all: &Replicas, top: f64) -> Option<String> {
     Some(format!("min {min:.0}, max {max:.0}{hidden}"))
 }
 
-fn metric(metric: &Metric<'_>, axis: TimeAxis, grid: &str) -> Markup {
+fn metric(metric: &Metric<'_>, axis: ChartAxis, grid: &str) -> Markup {
     let most = largest([&metric.values]);
     let top = metric_top(metric);
     let scale = value_axis(metric.like, top);
     let target = line(&metric.target, axis, &scale);
     let known = metric.values.iter().filter_map(|(at, value)| Some((*at, (*value)?)));
-    let dots = path::dots(known.map(|(at, value)| (axis.x(at), scale.y(value))));
+    let dots = path::dots(known.map(|(at, value)| (axis.x(at), scale.y(value))), axis.columns);
     let failures = metric.failures.iter().map(|at| (axis.x(*at), scale.height - 4.0));
     let lines = html! {
         path.band d=(band(metric, axis, &scale)) {}
         path.l.target d=(target) {}
         path.l.value d=(line(&metric.values, axis, &scale)) {}
         @if metric.values.len() <= MOST_DOTS { path.dot.value d=(dots) {} }
-        @if !metric.failures.is_empty() { path.dot.bad d=(path::dots(failures)) {} }
+        @if !metric.failures.is_empty() { path.dot.bad d=(path::dots(failures, axis.columns)) {} }
     };
     let text = |value: f64| words::value(metric.like, value);
     let edges = [&metric.target, &metric.lower, &metric.upper].map(|values| last(values));
@@ -167,14 +168,14 @@ pub(super) fn value_axis(metric: &MetricDerivation, largest: f64) -> ValueAxis {
 }
 
 /// The tolerance around the target.
-fn band(metric: &Metric<'_>, axis: TimeAxis, scale: &ValueAxis) -> String {
+fn band(metric: &Metric<'_>, axis: ChartAxis, scale: &ValueAxis) -> String {
     let edges = metric.lower.iter().zip(&metric.upper);
-    let ends = metric.lower.iter().skip(1).map(|(at, _)| *at).chain([axis.end]);
+    let ends = metric.lower.iter().skip(1).map(|(at, _)| *at).chain([axis.end()]);
     let bars = edges.zip(ends).filter_map(|(((at, lower), (_, upper)), end)| {
         let (from, to) = (axis.x(*at), axis.x(end));
         Some(Bar { from, to, top: scale.y((*upper)?), bottom: scale.y((*lower)?) })
     });
-    path::area(bars)
+    path::area(bars, axis.columns)
 }
 
 /// The groups of pods, from the bottom to the top of their chart: class and name.
@@ -189,7 +190,7 @@ fn group(counts: PodCounts, index: usize) -> u32 {
     [counts.ready, counts.unready, counts.missing, counts.ignored][index]
 }
 
-fn pods(pods: &[Pods], axis: TimeAxis, grid: &str) -> Markup {
+fn pods(pods: &[Pods], axis: ChartAxis, grid: &str) -> Markup {
     let total = |pods: &Pods, groups: usize| -> f64 {
         (0..groups).map(|index| f64::from(group(pods.counts, index))).sum()
     };
@@ -199,12 +200,13 @@ fn pods(pods: &[Pods], axis: TimeAxis, grid: &str) -> Markup {
     }
     let scale = ValueAxis::up_to(most, PODS_HEIGHT, 2, true);
     let stacked = |index: usize| {
-        path::area(pods.iter().map(|pods| Bar {
+        let bars = pods.iter().map(|pods| Bar {
             from: axis.x(pods.from),
             to: axis.x(pods.to),
             top: scale.y(total(pods, index + 1)),
             bottom: scale.y(total(pods, index)),
-        }))
+        });
+        path::area(bars, axis.columns)
     };
     let seen = |index: &usize| pods.iter().any(|pods| group(pods.counts, *index) > 0);
     let shown: Vec<usize> = (0..GROUPS.len()).filter(seen).collect();
@@ -221,7 +223,7 @@ fn pods(pods: &[Pods], axis: TimeAxis, grid: &str) -> Markup {
 }
 
 /// The intervals in which a window, a policy or a limit decided.
-fn limits(limits: &[Limited], axis: TimeAxis) -> Markup {
+fn limits(limits: &[Limited], axis: ChartAxis) -> Markup {
     if limits.is_empty() {
         return html! {};
     }
@@ -251,16 +253,15 @@ fn limits(limits: &[Limited], axis: TimeAxis) -> Markup {
     }
 }
 
-/// The maximum number of intervals. A strip is about as wide as four times this number of pixels.
-const MOST_LIMITS: usize = 250;
-
 /// The intervals, as they are drawn. Many intervals are drawn as columns of the same width, each
-/// with the limit that decided for the longest time.
-fn joined(limits: &[Limited], axis: TimeAxis) -> Vec<Limited> {
-    if limits.len() <= MOST_LIMITS {
+/// with the limit that decided for the longest time. An interval takes as many bytes of the page as
+/// several columns of a line, so they are fewer.
+fn joined(limits: &[Limited], axis: ChartAxis) -> Vec<Limited> {
+    let most = axis.columns / 2;
+    if limits.len() <= most {
         return limits.to_vec();
     }
-    let width = axis.end.0 / MOST_LIMITS as i64 + 1;
+    let width = axis.end().0 / most as i64 + 1;
     let column = |at: Time| at.0 / width;
     let mut joined: Vec<Limited> = Vec::new();
     let mut rest = limits;
@@ -319,7 +320,7 @@ fn class(by: &str) -> &'static str {
 }
 
 /// The events that the controller recorded.
-fn events(timeline: &Timeline<'_>, axis: TimeAxis) -> Markup {
+fn events(timeline: &Timeline<'_>, axis: ChartAxis) -> Markup {
     let of = |type_: EventType| {
         let ticks = timeline.ticks.iter().map(|tick| tick.observation);
         let with = ticks.filter(move |tick| tick.events().any(|event| event.type_ == type_));
@@ -329,7 +330,7 @@ fn events(timeline: &Timeline<'_>, axis: TimeAxis) -> Markup {
     if normal.is_empty() && warning.is_empty() {
         return html! {};
     }
-    let dots = |times: &[Time]| path::dots(times.iter().map(|at| (axis.x(*at), 8.0)));
+    let dots = |times: &[Time]| path::dots(times.iter().map(|at| (axis.x(*at), 8.0)), axis.columns);
     let about = format!("Events: {} normal, {} warnings", normal.len(), warning.len());
     html! {
         div.lane {

@@ -6,22 +6,29 @@ use std::sync::Arc;
 use maud::{Markup, html};
 
 use super::chart;
-use super::lane::{self, Lane};
+use super::detail::Share;
+use super::lane::{self, ChartAxis, Lane};
 use super::section::Section;
-use super::ticks::{self, Templates};
 use super::timeline::{Run, Timeline, Value, unit};
-use super::vpa::Detail;
 use super::{page, words};
 use crate::model::derivation::MetricDerivation;
 use crate::model::time::Time;
 use crate::report::comparison::{COLUMNS, ComparisonRow, head, lines, not_compared};
 use crate::report::counted;
-use crate::report::scale::{TimeAxis, ValueAxis};
+use crate::report::scale::ValueAxis;
 use crate::run::FreeRun;
 use crate::scenario::Scenario;
 
-/// The maximum number of times of which the page has values.
+/// The maximum number of times of which the page has values, and the sum of them over the settings.
 const MOST_TIMES: usize = 500;
+const MOST_VALUES: usize = 2500;
+
+/// The maximum number of columns of each line in the chart of all settings, and the sum of them.
+const MOST_COLUMNS: usize = 500;
+const ALL_COLUMNS: usize = 1500;
+
+/// The size that the chart of all settings may have, in bytes.
+const CHART: usize = 70_000;
 
 /// The number of colors. Further lines have the same colors and are dashed.
 const COLORS: usize = 8;
@@ -41,11 +48,11 @@ pub struct Compared<'a> {
 
 /// The page of a comparison. It keeps only what its charts show, so that the predictions need not
 /// be in memory together.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Comparison {
     settings: Vec<Series>,
     sections: Vec<Section>,
-    templates: Templates,
+    share: Share,
 }
 
 /// The values of a setting: of the first HPA of its scenario, and of the target of that.
@@ -112,11 +119,17 @@ fn value_at(values: &[Value], at: Time) -> Option<f64> {
 }
 
 impl Comparison {
+    /// Creates a page for a number of settings; on several releases, each counts several times.
+    #[must_use]
+    pub fn of(settings: usize) -> Comparison {
+        let share = Share::beside(CHART, settings);
+        Comparison { settings: Vec::new(), sections: Vec::new(), share }
+    }
+
     /// Adds a setting.
     pub fn add(&mut self, compared: Compared<'_>) {
         let Compared { setting, about, scenario, run } = compared;
-        let section =
-            Section::of_model(scenario, run, &[], Detail::of_page(2), &mut self.templates);
+        let section = self.share.fit(|detail| Section::of_model(scenario, run, &[], detail));
         self.sections.push(section.named(setting, about));
         let release = &run.trace.release;
         let drawn = Run::of_model(scenario, run);
@@ -135,10 +148,12 @@ impl Comparison {
         let repeats = rows.iter().filter_map(|row| row.run).max();
         let notes = repeats
             .map(|runs| format!("The charts show the first of {runs} runs with different noise."));
+        let is_on_several = releases.len() > 1;
+        let names: Vec<String> = self.settings.iter().map(|it| it.name(is_on_several)).collect();
         let overview = html! {
             section.over {
                 (figures(rows))
-                (self.chart(releases.len() > 1))
+                (self.chart(&names))
             }
         };
         page::page(page::Contents {
@@ -146,38 +161,42 @@ impl Comparison {
             subject: &format!("by the model of {}", releases.join(", ")),
             notes: &notes.into_iter().collect::<Vec<_>>(),
             overview: Some(overview),
+            values: Some(serde_json::to_string(&self.values(names)).unwrap_or_default()),
             noun: "setting",
             sections: self.sections,
-            templates: &self.templates,
         })
     }
 
+    /// The axis of time of all settings.
+    fn axis(&self) -> ChartAxis {
+        let end = self.settings.iter().map(|it| it.end).max().unwrap_or(Time::ZERO);
+        let columns = (ALL_COLUMNS / self.settings.len().max(1)).clamp(1, MOST_COLUMNS);
+        ChartAxis::until(end, columns)
+    }
+
     /// The replicas and metrics of all settings over a common axis of time.
-    fn chart(&self, shows_releases: bool) -> Markup {
+    fn chart(&self, names: &[String]) -> Markup {
         if self.settings.is_empty() {
             return html! {};
         }
-        let end = self.settings.iter().map(|it| it.end).max().unwrap_or(Time::ZERO);
-        let axis = TimeAxis::until(end);
+        let axis = self.axis();
         let labels = axis.labels();
         let grid = lane::grid(&labels);
-        let names: Vec<String> = self.settings.iter().map(|it| it.name(shows_releases)).collect();
         html! {
             div.fig.compared {
                 div.charts {
-                    (self.replicas(axis, &grid, &names))
+                    (self.replicas(axis, &grid, names))
                     @for metric in self.metrics() { (self.metric(metric, axis, &grid)) }
                     (lane::time(&labels))
                     div.cur role="slider" tabindex="0" aria-valuenow="0"
                         aria-label="Comparison of settings; arrow keys select a time" {}
                 }
                 div.panel {}
-                (ticks::json("values", &self.values(axis, names)))
             }
         }
     }
 
-    fn replicas(&self, axis: TimeAxis, grid: &str, names: &[String]) -> Markup {
+    fn replicas(&self, axis: ChartAxis, grid: &str, names: &[String]) -> Markup {
         let most = self.settings.iter().map(|it| lane::largest([&it.replicas]));
         let most = most.fold(0.0, f64::max);
         let scale = ValueAxis::up_to(most, chart::REPLICAS_HEIGHT, 4, true);
@@ -207,7 +226,7 @@ impl Comparison {
         different
     }
 
-    fn metric(&self, metric: &MetricSeries, axis: TimeAxis, grid: &str) -> Markup {
+    fn metric(&self, metric: &MetricSeries, axis: ChartAxis, grid: &str) -> Markup {
         let of = |setting: &'_ Series| setting.metrics.iter().position(|it| it.fits(metric));
         let series = self.settings.iter().enumerate();
         let series: Vec<(usize, &MetricSeries)> = series
@@ -231,7 +250,8 @@ impl Comparison {
     }
 
     /// The values of all settings at different times, for the script of the page.
-    fn values(&self, axis: TimeAxis, names: Vec<String>) -> Values {
+    fn values(&self, names: Vec<String>) -> Values {
+        let axis = self.axis();
         let of = |at: Time| {
             let place = (axis.percent(at) * 100.0).round() / 100.0;
             let values = self.settings.iter().map(|setting| setting.at(at)).collect();
@@ -260,13 +280,14 @@ fn class(index: usize) -> String {
 
 /// The times at which the replicas of a setting change, and times of reconciles between them.
 fn times(settings: &[Series]) -> Vec<Time> {
+    let most = (MOST_VALUES / settings.len().max(1)).clamp(2, MOST_TIMES);
     let sorted = |mut times: Vec<Time>| {
         times.sort_unstable();
         times.dedup();
         times
     };
     let thinned = |times: Vec<Time>| {
-        let every = times.len().div_ceil(MOST_TIMES / 2).max(1);
+        let every = times.len().div_ceil(most / 2).max(1);
         times.into_iter().step_by(every)
     };
     let changes = settings.iter().flat_map(|it| it.replicas.iter().map(|(at, _)| *at)).collect();

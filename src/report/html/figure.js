@@ -81,18 +81,18 @@ function panelHead(panel, index, count, what, show) {
   return head;
 }
 
-// Makes the charts of a timeline select ticks. Each selection is an event `tick` of the figure with
-// the index of the tick. Returns the number of ticks and the function that selects one.
-function activate(figure, templates) {
+// Makes the charts of a timeline select ticks. `panels` is the data of a section, `data` that of the
+// figure. Each selection is an event `tick` of the figure with the index of the tick. Returns the
+// number of ticks and the function that selects one.
+function activate(figure, panels, data) {
   if (figure.dataset.active) return undefined;
   figure.dataset.active = "yes";
   const charts = figure.querySelector(".charts");
   const panel = figure.querySelector(".panel");
-  const data = JSON.parse(figure.querySelector("script.ticks").textContent);
   const ticks = data.k;
   const text = (index) => {
     const [template, ...numbers] = data.s[index].split(" ");
-    return templates[template].replace(/¤/g, (place) => numbers.shift() ?? place);
+    return panels.t[template].replace(/¤/g, (place) => numbers.shift() ?? place);
   };
 
   function draw(index) {
@@ -103,6 +103,7 @@ function activate(figure, templates) {
     element(head, "b", `t=${at}`);
     if (result) element(head, "b", result);
     if (kind === "d") element(head, "span", "diverges", "badge diverges");
+    if (kind === "c") element(head, "span", "first change", "badge changed");
     if (kind === "p") element(head, "span", "after the divergence: not compared", "hint");
     if (text(why)) element(panel, "p", text(why));
     list(panel, "ol", steps.map(text));
@@ -115,15 +116,14 @@ function activate(figure, templates) {
 
   const selection = selectable(charts, ticks.map((tick) => tick[0]), draw);
   const first = (kind) => ticks.findIndex((tick) => tick[4] === kind);
-  selection.show(Math.max(0, first("d") === -1 ? first("r") : first("d")));
+  selection.show(Math.max(0, ["d", "c", "r"].map(first).find((index) => index >= 0) ?? 0));
   return { count: ticks.length, ...selection };
 }
 
 // Makes the chart of a comparison show the values of all settings at one time.
-function activateComparison(figure) {
+function activateComparison(figure, data) {
   const charts = figure.querySelector(".charts");
   const panel = figure.querySelector(".panel");
-  const data = JSON.parse(figure.querySelector("script.values").textContent);
 
   function draw(index) {
     const [, at, values] = data.times[index];

@@ -10,7 +10,43 @@ use maud::{Markup, html};
 use super::path::{self, Point};
 use super::timeline::Value;
 use super::words;
+use crate::model::time::Time;
 use crate::report::scale::{Label, TimeAxis, ValueAxis, WIDTH};
+
+/// The axis of time of charts, which are drawn in a number of columns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChartAxis {
+    time: TimeAxis,
+    /// The maximum number of columns of dense lines and areas.
+    pub(super) columns: usize,
+}
+
+impl ChartAxis {
+    /// An axis that ends at a time.
+    pub(super) fn until(end: Time, columns: usize) -> ChartAxis {
+        ChartAxis { time: TimeAxis::until(end), columns }
+    }
+
+    /// The end, at least one second after the start.
+    pub(super) fn end(self) -> Time {
+        self.time.end
+    }
+
+    /// The place of a time, in percent of the width.
+    pub(super) fn percent(self, at: Time) -> f64 {
+        self.time.percent(at)
+    }
+
+    /// The coordinate of a time.
+    pub(super) fn x(self, at: Time) -> f64 {
+        self.time.x(at)
+    }
+
+    /// The labels, at multiples of a round duration.
+    pub(super) fn labels(self) -> Vec<Label> {
+        self.time.labels()
+    }
+}
 
 /// A chart with its caption and the labels of its values.
 pub(super) struct Lane {
@@ -65,14 +101,14 @@ pub(super) fn grid(labels: &[Label]) -> String {
     path
 }
 
-fn points(values: &[Value], axis: TimeAxis, scale: &ValueAxis) -> Vec<Point> {
+fn points(values: &[Value], axis: ChartAxis, scale: &ValueAxis) -> Vec<Point> {
     let point = |(at, value): &Value| Point { x: axis.x(*at), y: value.map(|it| scale.y(it)) };
     values.iter().map(point).collect()
 }
 
 /// A line of steps.
-pub(super) fn line(values: &[Value], axis: TimeAxis, scale: &ValueAxis) -> String {
-    path::steps(&points(values, axis, scale))
+pub(super) fn line(values: &[Value], axis: ChartAxis, scale: &ValueAxis) -> String {
+    path::steps(&points(values, axis, scale), axis.columns)
 }
 
 /// The largest value of several series; 0 without values.
@@ -95,7 +131,7 @@ pub(super) fn amounts_up_to(largest: f64, height: f64, is_memory: bool) -> Value
     ValueAxis::up_to(largest / size, height, 3, false).times(size)
 }
 
-/// The mark of a divergence, at a place in percent.
+/// The mark of the first tick that differs, at a place in percent.
 pub(super) fn flag(text: &str, at: f64) -> Markup {
     html! {
         @if at < 55.0 {
@@ -120,26 +156,21 @@ pub(super) fn time(labels: &[Label]) -> Markup {
     }
 }
 
-/// Charts with a cursor that selects a tick, the mark of a divergence at a place in percent, and
-/// the panel of the selected tick. `name` is that of the HPA or the VPA, `kind` is `hpa` or `vpa`.
-pub(super) fn selectable(
-    kind: &str,
-    name: &str,
-    charts: Markup,
-    diverges_at: Option<f64>,
-    panel: Markup,
-) -> Markup {
+/// Charts with a cursor that selects a tick, the mark of the first tick that differs at a place in
+/// percent, and a panel for the selected tick. `name` is that of the HPA or the VPA, `kind` is `hpa`
+/// or `vpa`.
+pub(super) fn selectable(kind: &str, name: &str, charts: Markup, marked_at: Option<f64>) -> Markup {
     let label = format!("Timeline of {name}; arrow keys select a tick");
     html! {
         div.fig.(kind) {
             div.charts {
                 (charts)
-                @if let Some(at) = diverges_at {
+                @if let Some(at) = marked_at {
                     div.dvg style=(format!("--p:{:.4}", at / 100.0)) {}
                 }
                 div.cur role="slider" tabindex="0" aria-label=(label) aria-valuenow="0" {}
             }
-            (panel)
+            div.panel {}
         }
     }
 }

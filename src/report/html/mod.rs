@@ -8,8 +8,11 @@
 mod actions;
 mod chart;
 mod comparison;
+mod detail;
 mod lane;
+mod mark;
 mod page;
+mod panels;
 mod path;
 mod predictions;
 mod section;
@@ -23,11 +26,10 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 pub use comparison::{Compared, Comparison};
+use detail::{Detail, Share};
 pub use predictions::{Predicted, Predictions};
-use section::Section;
+use section::{ChangeOf, Section, VpaChangeOf};
 use sections::Sections;
-use ticks::Templates;
-use vpa::Detail;
 
 pub use self::vpa::{Decision, decisions};
 use super::change::Between;
@@ -49,9 +51,7 @@ pub struct Html<W> {
     /// Notes on the whole run.
     notes: Vec<String>,
     sections: Sections,
-    templates: Templates,
-    /// How much of long runs of recommenders is shown.
-    detail: Detail,
+    share: Share,
 }
 
 impl<W: Write> Html<W> {
@@ -62,8 +62,7 @@ impl<W: Write> Html<W> {
             setting: None,
             notes: Vec::new(),
             sections: Sections::default(),
-            templates: Templates::of_page(1),
-            detail: Detail::of_page(1),
+            share: Share::of_page(1),
         }
     }
 
@@ -89,7 +88,7 @@ impl<W: Write> Html<W> {
             overview: None,
             noun: "scenario",
             sections: std::mem::take(&mut self.sections).list,
-            templates: &self.templates,
+            values: None,
         });
         self.out.write_all(text.as_bytes())?;
         self.out.flush()
@@ -101,8 +100,7 @@ impl<W: Write> Report for Html<W> {
         match event {
             Event::Preparing { .. } => Ok(()),
             Event::Started { scenarios, setting, note } => {
-                self.detail = Detail::of_page(*scenarios);
-                self.templates = Templates::of_page(*scenarios);
+                self.share = Share::of_page(*scenarios);
                 self.setting = Some(setting.clone());
                 self.notes.extend(note.clone());
                 Ok(())
@@ -110,7 +108,7 @@ impl<W: Write> Report for Html<W> {
             Event::Finished(outcome) => {
                 let setting = self.setting.as_ref();
                 let section =
-                    Section::of_outcome(outcome, setting, self.detail, &mut self.templates);
+                    self.share.fit(|detail| Section::of_outcome(outcome, setting, detail));
                 self.sections.add(section);
                 Ok(())
             }
@@ -129,18 +127,15 @@ impl<W: Write> Report for Html<W> {
 pub struct Part {
     /// The notes and the timelines, as HTML.
     pub body: String,
-    /// The texts of the ticks, without their numbers: `figure.js` requires them.
-    pub templates: Vec<String>,
+    /// The derivations of the ticks, as JSON for `figure.js`.
+    pub panels: String,
 }
 
 impl Part {
     /// A run of the model alone.
     #[must_use]
     pub fn prediction(scenario: &Arc<Scenario>, run: &FreeRun, unmet: &[Unmet]) -> Part {
-        let mut templates = Templates::of_page(1);
-        let detail = Detail::of_page(1);
-        let section = Section::of_model(scenario, run, unmet, detail, &mut templates);
-        Part { body: section.into_body(), templates: templates.texts() }
+        Section::of_model(scenario, run, unmet, Detail::FINEST).into_part()
     }
 
     /// A run of the model of the VPA's recommender alone.
@@ -150,10 +145,7 @@ impl Part {
         run: &FreeRecommenderRun,
         release: VpaRelease,
     ) -> Part {
-        let mut templates = Templates::default();
-        let detail = Detail::of_page(1);
-        let section = Section::of_vpa(scenario, run, release, detail, &mut templates);
-        Part { body: section.into_body(), templates: templates.texts() }
+        Section::of_vpa(scenario, run, release, Detail::FINEST).into_part()
     }
 
     /// A change between two releases of the VPA's recommender, with the timelines of both.
@@ -163,18 +155,15 @@ impl Part {
         between: Between<VpaRelease>,
         changed: &RecommenderChanged,
     ) -> Part {
-        let mut templates = Templates::default();
-        let section = Section::of_vpa_change(scenario, between, changed, &mut templates);
-        Part { body: section.into_body(), templates: templates.texts() }
+        let change = VpaChangeOf::new(scenario, between, changed);
+        Section::of_vpa_change(&change, Detail::FINEST).into_part()
     }
 
     /// A change between two releases, with the timelines of both.
     #[must_use]
     pub fn change(scenario: &Arc<Scenario>, between: Between, changed: &Changed) -> Part {
-        let mut templates = Templates::of_page(2);
-        let detail = Detail::of_page(2);
-        let section = Section::of_change(scenario, between, changed, detail, &mut templates);
-        Part { body: section.into_body(), templates: templates.texts() }
+        let change = ChangeOf::new(scenario, between, changed);
+        Section::of_change(&change, Detail::FINEST).into_part()
     }
 }
 
@@ -187,15 +176,13 @@ pub fn changes(
     same: usize,
     skipped: &[(String, String)],
 ) -> String {
-    // Each has a timeline of both releases, and the table of changed fields.
-    let mut templates = Templates::of_page(3 * found.len());
-    let detail = Detail::of_page(3 * found.len());
+    let share = Share::of_page(found.len());
     let sections = found.iter().map(|(scenario, changed)| {
-        Section::of_change(scenario, between, changed, detail, &mut templates)
+        let change = ChangeOf::new(scenario, between, changed);
+        share.fit(|detail| Section::of_change(&change, detail))
     });
-    let sections: Vec<Section> = sections.collect();
     let subject = format!("on {} and {}", between.from, between.to);
-    changes_page(&subject, sections, &templates, same, skipped)
+    changes_page(&subject, sections.collect(), same, skipped)
 }
 
 /// A page for the changes between two releases of the VPA's recommender, as [`changes`].
@@ -206,19 +193,18 @@ pub fn recommender_changes(
     same: usize,
     skipped: &[(String, String)],
 ) -> String {
-    let mut templates = Templates::default();
+    let share = Share::of_page(found.len());
     let sections = found.iter().map(|(scenario, changed)| {
-        Section::of_vpa_change(scenario, between, changed, &mut templates)
+        let change = VpaChangeOf::new(scenario, between, changed);
+        share.fit(|detail| Section::of_vpa_change(&change, detail))
     });
-    let sections: Vec<Section> = sections.collect();
     let subject = format!("on {} and {}", between.from, between.to);
-    changes_page(&subject, sections, &templates, same, skipped)
+    changes_page(&subject, sections.collect(), same, skipped)
 }
 
 fn changes_page(
     subject: &str,
     sections: Vec<Section>,
-    templates: &Templates,
     same: usize,
     skipped: &[(String, String)],
 ) -> String {
@@ -231,6 +217,6 @@ fn changes_page(
         overview: None,
         noun: "scenario",
         sections,
-        templates,
+        values: None,
     })
 }

@@ -42,18 +42,34 @@ if (form) {
   });
 }
 
-const templates = JSON.parse(document.querySelector("script.templates").textContent);
+// The derivations of all ticks, once they are decompressed.
+let data;
+
+async function decompressed() {
+  const packed = atob(document.querySelector("script.data").textContent);
+  const bytes = Uint8Array.from(packed, (char) => char.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return JSON.parse(await new Response(stream).text());
+}
 
 function activateAll(section) {
-  if (section.open) section.querySelectorAll(".fig").forEach((figure) => activate(figure, templates));
+  if (!data || !section.open) return;
+  const panels = data.sections[sections.indexOf(section)];
+  section.querySelectorAll(".fig").forEach((figure, i) => activate(figure, panels, panels.f[i]));
 }
 
-for (const section of sections) {
-  activateAll(section);
-  section.addEventListener("toggle", () => activateAll(section));
-}
+for (const section of sections) section.addEventListener("toggle", () => activateAll(section));
 
-document.querySelectorAll(".compared").forEach(activateComparison);
+decompressed().then((all) => {
+  data = all;
+  sections.forEach(activateAll);
+  const compared = document.querySelector(".compared");
+  if (compared) activateComparison(compared, data.values);
+}, () => {
+  for (const panel of document.querySelectorAll(".panel")) {
+    element(panel, "p", "The reasons can't be shown: this browser can't decompress them.", "hint");
+  }
+});
 
 // On paper, the scenarios that match the filters are open.
 let opened = [];

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, PreEscaped, html};
 
+use super::detail::leave_out;
+use super::panels::compressed;
 use super::section::{FAILURES, Section, VERDICTS};
-use super::ticks::Templates;
 use crate::report::{counted, thousands};
 
 /// With at most this many scenarios, all of them are open.
@@ -25,13 +26,15 @@ pub(super) struct Contents<'a> {
     /// What a section shows, singular: `scenario`.
     pub(super) noun: &'a str,
     pub(super) sections: Vec<Section>,
-    pub(super) templates: &'a Templates,
+    /// The values of the overview, as JSON.
+    pub(super) values: Option<String>,
 }
 
 /// A whole page, which is valid as HTML and as XML.
 pub(super) fn page(mut contents: Contents<'_>) -> String {
     // The sort is stable: otherwise in the order of the run.
     contents.sections.sort_by_key(Section::rank);
+    leave_out(&mut contents.sections);
     let sections = &contents.sections;
     let all_open = sections.len() <= MOST_OPEN && contents.overview.is_none();
     let several = sections.iter().any(|it| it.releases != sections[0].releases)
@@ -51,7 +54,7 @@ pub(super) fn page(mut contents: Contents<'_>) -> String {
             @for section in sections { (section.html(is_open(section), several)) }
             p.none hidden="hidden" { "No scenario matches the filters." }
         }
-        (contents.templates.html())
+        script.data type="application/base64" { (PreEscaped(compressed(&data(&contents)))) }
     };
     let style = compact(concat!("/*<![CDATA[*/\n", include_str!("page.css"), "/*]]>*/"));
     let script = concat!(include_str!("figure.js"), include_str!("page.js"));
@@ -72,6 +75,15 @@ pub(super) fn page(mut contents: Contents<'_>) -> String {
         }
     };
     page.into_string()
+}
+
+/// The data for the scripts, as JSON: the values of the overview, and the panels of each section in
+/// the order of the page.
+fn data(contents: &Contents<'_>) -> String {
+    let values = contents.values.as_deref().unwrap_or("null");
+    let sections = contents.sections.iter().map(Section::shown_panels);
+    let sections: Vec<&str> = sections.collect();
+    format!("{{\"values\":{values},\"sections\":[{}]}}", sections.join(","))
 }
 
 /// A style or script without indentation and comments of whole lines.

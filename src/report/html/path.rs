@@ -16,15 +16,17 @@ pub(super) struct Point {
 /// Points closer than this are drawn as one vertical line from the lowest to the highest.
 const CLOSE: f64 = 0.7;
 
-/// With more points, a chart has columns of [`WIDE`] at whole coordinates. On a screen, a column is
-/// about two pixels wide.
-const DENSE: usize = 500;
-const WIDE: f64 = 2.0;
+/// The width of each of a number of columns.
+fn width(columns: usize) -> f64 {
+    WIDTH / columns as f64
+}
 
-/// A line of steps: each value holds until the next point, and the last one until the end.
-pub(super) fn steps(points: &[Point]) -> String {
-    let is_dense = points.len() > DENSE;
-    let close = if is_dense { WIDE } else { CLOSE };
+/// A line of steps: each value holds until the next point, and the last one until the end. With
+/// more points than edges of `columns`, each column has the range of its values, at whole
+/// coordinates.
+pub(super) fn steps(points: &[Point], columns: usize) -> String {
+    let is_dense = points.len() > columns + 1;
+    let close = if is_dense { width(columns) } else { CLOSE };
     let round = |value: f64| if is_dense { value.round() } else { value };
     let mut pen = Pen::default();
     let mut rest = points;
@@ -109,16 +111,17 @@ pub(super) struct Bar {
     pub(super) bottom: f64,
 }
 
-/// The bars as columns, each from the highest to the lowest edge of its bars.
-fn columns(bars: Vec<Bar>) -> Vec<Bar> {
-    if bars.len() <= DENSE {
+/// The bars, or if they are more, as columns: each from the highest to the lowest edge of its bars.
+fn in_columns(bars: Vec<Bar>, columns: usize) -> Vec<Bar> {
+    if bars.len() <= columns {
         return bars;
     }
-    let mut columns: Vec<Bar> = Vec::new();
+    let width = width(columns);
+    let mut joined: Vec<Bar> = Vec::new();
     for bar in bars {
         let bar = Bar { top: bar.top.round(), bottom: bar.bottom.round(), ..bar };
-        match columns.last_mut() {
-            Some(last) if bar.to - last.from < WIDE && (bar.from - last.to).abs() < WIDE => {
+        match joined.last_mut() {
+            Some(last) if bar.to - last.from < width && (bar.from - last.to).abs() < width => {
                 last.to = bar.to;
                 last.top = last.top.min(bar.top);
                 last.bottom = last.bottom.max(bar.bottom);
@@ -126,20 +129,19 @@ fn columns(bars: Vec<Bar>) -> Vec<Bar> {
             Some(last) => {
                 last.to = last.to.round();
                 let from = if (bar.from - last.to).abs() < 1.0 { last.to } else { bar.from };
-                columns.push(Bar { from, ..bar });
+                joined.push(Bar { from, ..bar });
             }
-            None => columns.push(bar),
+            None => joined.push(bar),
         }
     }
-    columns
+    joined
 }
 
-/// An area of bars. Neighbors with the same edges are joined.
-pub(super) fn area(bars: impl IntoIterator<Item = Bar>) -> String {
+/// An area of bars, in at most about `columns`. Neighbors with the same edges are joined.
+pub(super) fn area(bars: impl IntoIterator<Item = Bar>, columns: usize) -> String {
     let mut joined: Vec<Bar> = Vec::new();
-    for bar in
-        columns(bars.into_iter().collect()).into_iter().filter(|bar| bar.bottom - bar.top > 0.01)
-    {
+    let bars = in_columns(bars.into_iter().collect(), columns);
+    for bar in bars.into_iter().filter(|bar| bar.bottom - bar.top > 0.01) {
         match joined.last_mut() {
             Some(last)
                 if last.to == bar.from && (last.top, last.bottom) == (bar.top, bar.bottom) =>
@@ -193,11 +195,12 @@ fn edge(path: &mut String, ends: impl Iterator<Item = (f64, f64)>) {
 }
 
 /// Dots at places of a chart, to be drawn with round ends of lines. Of neighbors at the same place,
-/// only one is drawn; the places of many dots are multiples of [`WIDE`].
-pub(super) fn dots(points: impl IntoIterator<Item = (f64, f64)>) -> String {
+/// only one is drawn; the places of many dots are those of `columns`.
+pub(super) fn dots(points: impl IntoIterator<Item = (f64, f64)>, columns: usize) -> String {
     let points: Vec<(f64, f64)> = points.into_iter().collect();
-    let is_dense = points.len() > DENSE / 2;
-    let place = |x: f64| if is_dense { (x / WIDE).round() * WIDE } else { x };
+    let is_dense = points.len() > columns / 2;
+    let width = width(columns);
+    let place = |x: f64| if is_dense { (x / width).round() * width } else { x };
     let dots = points.iter().map(|(x, y)| format!("M{} {}h0", number(place(*x)), number(*y)));
     let mut dots: Vec<String> = dots.collect();
     dots.dedup();
@@ -221,20 +224,20 @@ mod tests {
     #[test]
     fn steps_hold_until_the_next_value() {
         let line = points(&[(0.0, Some(9.0)), (10.0, Some(9.0)), (20.0, Some(5.25))]);
-        assert_eq!(steps(&line), "M0 9H20V5.2H1000");
+        assert_eq!(steps(&line, 500), "M0 9H20V5.2H1000");
     }
 
     #[test]
     fn a_line_has_gaps_where_there_is_no_value() {
         let line = points(&[(0.0, Some(9.0)), (10.0, None), (20.0, Some(5.0)), (30.0, None)]);
-        assert_eq!(steps(&line), "M0 9H10M20 5H30");
-        assert_eq!(steps(&points(&[(0.0, None)])), "");
+        assert_eq!(steps(&line, 500), "M0 9H10M20 5H30");
+        assert_eq!(steps(&points(&[(0.0, None)]), 500), "");
     }
 
     #[test]
     fn many_points_at_one_place_become_one_vertical_line() {
         let many = (0..1000).map(|i| (f64::from(i) / 10_000.0, Some(f64::from(i % 10))));
-        assert_eq!(steps(&points(&many.collect::<Vec<_>>())), "M0 0V9H1000");
+        assert_eq!(steps(&points(&many.collect::<Vec<_>>()), 500), "M0 0V9H1000");
     }
 
     #[test]
@@ -242,7 +245,7 @@ mod tests {
         // Ten points in each unit, between 10 and 50, and one peak.
         let height = |i: i32| if i == 5_005 { 3.0 } else { f64::from(10 + i % 7 * 5) + 0.3 };
         let all: Vec<_> = (0..10_000).map(|i| (f64::from(i) / 10.0, Some(height(i)))).collect();
-        let line = steps(&points(&all));
+        let line = steps(&points(&all), 500);
         assert!(line.len() < 500 * 14, "{}", line.len());
         assert!(line.starts_with("M0 10V40V") && line.ends_with("H1000"), "{line}");
         assert!(line.contains("H500V3V40"), "the peak is drawn: {line}");
@@ -252,10 +255,10 @@ mod tests {
             top: pair[0].1.unwrap_or_default(),
             bottom: 60.0,
         });
-        let area = area(bars);
+        let area = area(bars, 500);
         assert!(area.contains("V60"), "{area}");
         assert!(area.starts_with("M0 10H") && area.len() < 200, "{area}");
-        let dots = dots(all.iter().map(|(x, _)| (*x, 8.0)));
+        let dots = dots(all.iter().map(|(x, _)| (*x, 8.0)), 500);
         assert_eq!(dots.matches('M').count(), 501);
     }
 
@@ -263,8 +266,8 @@ mod tests {
     fn bars_of_the_same_height_are_joined() {
         let bar = |from, to, top| Bar { from, to, top, bottom: 9.0 };
         let bars = [bar(0.0, 5.0, 3.0), bar(5.0, 7.0, 3.0), bar(7.0, 9.0, 9.0)];
-        assert_eq!(area(bars), "M0 3H7V9H0Z");
-        assert_eq!(dots([(1.0, 2.0)]), "M1 2h0");
+        assert_eq!(area(bars, 500), "M0 3H7V9H0Z");
+        assert_eq!(dots([(1.0, 2.0)], 500), "M1 2h0");
     }
 
     #[test]

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
+use super::detail::Share;
 use super::page;
 use super::section::Section;
 use super::sections::Sections;
-use super::ticks::Templates;
-use super::vpa::Detail;
 use crate::expect::Unmet;
 use crate::model::rules::VpaRelease;
 use crate::run::FreeRun;
@@ -31,9 +30,7 @@ pub struct Predicted<'a> {
 #[derive(Debug)]
 pub struct Predictions {
     sections: Sections,
-    templates: Templates,
-    /// How much of long runs of recommenders is shown.
-    detail: Detail,
+    share: Share,
     notes: Vec<String>,
     /// The releases of the models, each once.
     releases: Vec<String>,
@@ -46,8 +43,7 @@ impl Predictions {
     pub fn of(scenarios: usize) -> Predictions {
         Predictions {
             sections: Sections::default(),
-            templates: Templates::of_page(scenarios),
-            detail: Detail::of_page(scenarios),
+            share: Share::of_page(scenarios),
             notes: Vec::new(),
             releases: Vec::new(),
             is_of_many: scenarios > 1,
@@ -57,7 +53,7 @@ impl Predictions {
     /// Adds the prediction of a scenario with an HPA.
     pub fn add(&mut self, predicted: Predicted<'_>) {
         let Predicted { scenario, run, unmet, note } = predicted;
-        let section = Section::of_model(scenario, run, unmet, self.detail, &mut self.templates);
+        let section = self.share.fit(|detail| Section::of_model(scenario, run, unmet, detail));
         self.sections.add(section);
         let named = |note: &str| match self.is_of_many {
             true => format!("{}: {note}", scenario.id),
@@ -74,7 +70,7 @@ impl Predictions {
         run: &FreeRecommenderRun,
         release: VpaRelease,
     ) {
-        let section = Section::of_vpa(scenario, run, release, self.detail, &mut self.templates);
+        let section = self.share.fit(|detail| Section::of_vpa(scenario, run, release, detail));
         self.sections.add(section);
         self.on(release.to_string());
     }
@@ -99,7 +95,7 @@ impl Predictions {
             overview: None,
             noun: "scenario",
             sections: self.sections.list,
-            templates: &self.templates,
+            values: None,
         }))
     }
 }

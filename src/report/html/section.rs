@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use maud::{Markup, html};
 
+use super::Part;
+use super::detail::Detail;
 use super::lane;
-use super::ticks::Templates;
+use super::mark::Mark;
+use super::panels::{Panels, compressed};
 use super::timeline::{Run, Timeline};
-use super::vpa::{Detail, VpaRun};
+use super::vpa::VpaRun;
 use super::{chart, ticks};
 use crate::compare::{Divergence, FieldDifference};
 use crate::expect::Unmet;
@@ -32,10 +35,52 @@ pub(super) struct Section {
     pub(super) releases: Vec<String>,
     /// The small chart of the replicas.
     spark: String,
+    /// What is above the timelines, with [`RELEASES`] in the place of the releases.
     body: String,
     timelines: String,
+    /// The data of the panels of the timelines, as JSON.
+    panels: String,
     /// Whether the timelines are shown, or a note.
     shows_timelines: bool,
+}
+
+/// A change of a scenario between two releases, with the runs of the model on both.
+pub(super) struct ChangeOf<'a> {
+    scenario: &'a Arc<Scenario>,
+    between: Between,
+    changed: &'a Changed,
+    runs: [FreeRun; 2],
+}
+
+impl<'a> ChangeOf<'a> {
+    pub(super) fn new(
+        scenario: &'a Arc<Scenario>,
+        between: Between,
+        changed: &'a Changed,
+    ) -> ChangeOf<'a> {
+        let runs = [between.from, between.to].map(|release| free_run(scenario, release));
+        ChangeOf { scenario, between, changed, runs }
+    }
+}
+
+/// A change of a scenario of the VPA's recommender between two releases, as [`ChangeOf`].
+pub(super) struct VpaChangeOf<'a> {
+    scenario: &'a VpaScenario,
+    between: Between<VpaRelease>,
+    changed: &'a RecommenderChanged,
+    runs: [FreeRecommenderRun; 2],
+}
+
+impl<'a> VpaChangeOf<'a> {
+    pub(super) fn new(
+        scenario: &'a VpaScenario,
+        between: Between<VpaRelease>,
+        changed: &'a RecommenderChanged,
+    ) -> VpaChangeOf<'a> {
+        let releases = [between.from, between.to];
+        let runs = releases.map(|release| free_recommender_run(scenario, release, &|_| false));
+        VpaChangeOf { scenario, between, changed, runs }
+    }
 }
 
 /// The verdicts, the worst first.
@@ -60,7 +105,6 @@ impl Section {
         outcome: &Outcome,
         setting: Option<&Setting>,
         detail: Detail,
-        templates: &mut Templates,
     ) -> Section {
         let run = Run::of_outcome(outcome);
         let vpa = VpaRun::of_outcome(outcome, detail);
@@ -72,12 +116,14 @@ impl Section {
                 p.note { b { "Known disagreement: " } (known.reason) " (" (known.field) ")" }
             }
             @for note in &outcome.notes {
-                p.note { b { "Note: " } (note.place(&outcome.path)) ": " (note.what) }
+                @let what = of_any_release(&note.what, &outcome.release);
+                p.note { b { "Note: " } (note.place(&outcome.path)) ": " (what) }
             }
         };
+        let mut panels = Panels::default();
         let timelines = html! {
-            (figures(run.as_ref(), templates))
-            @if let Some(run) = &vpa { (run.html(templates)) }
+            (figures(run.as_ref(), detail, &mut panels))
+            @if let Some(run) = &vpa { (run.html(&mut panels)) }
         };
         Section {
             id: outcome.id.clone(),
@@ -90,6 +136,7 @@ impl Section {
             },
             body: body.into_string(),
             timelines: timelines.into_string(),
+            panels: panels.into_json(),
             shows_timelines: true,
         }
     }
@@ -100,7 +147,6 @@ impl Section {
         free: &FreeRun,
         unmet: &[Unmet],
         detail: Detail,
-        templates: &mut Templates,
     ) -> Section {
         let run = Predicted::of(scenario, free, detail);
         let of = UnmetOf { id: &scenario.id, path: &scenario.path, release: &free.trace.release };
@@ -114,7 +160,8 @@ impl Section {
                 p.note { b { "Note: " } (note.place(&scenario.path)) ": " (note.what) }
             }
         };
-        let timelines = run.html(templates);
+        let mut panels = Panels::default();
+        let timelines = run.html(&mut panels);
         Section {
             id: scenario.id.clone(),
             requirement: scenario.requirement.clone(),
@@ -123,6 +170,7 @@ impl Section {
             spark: spark(run.hpa.as_ref()),
             body: body.into_string(),
             timelines: timelines.into_string(),
+            panels: panels.into_json(),
             shows_timelines: true,
         }
     }
@@ -133,9 +181,8 @@ impl Section {
         free: &FreeRecommenderRun,
         release: VpaRelease,
         detail: Detail,
-        templates: &mut Templates,
     ) -> Section {
-        let run = VpaRun::of_model(scenario, free, release, detail);
+        let run = VpaRun::of_model(scenario, free, release, None, detail);
         let name = release.to_string();
         let of = UnmetOf { id: &scenario.id, path: &scenario.path, release: &name };
         let body = html! {
@@ -148,7 +195,8 @@ impl Section {
                 p.note { b { "Note: " } (scenario.path) ":" (scenario.line) ": " (note) }
             }
         };
-        let timelines = html! { @if let Some(run) = &run { (run.html(templates)) } };
+        let mut panels = Panels::default();
+        let timelines = html! { @if let Some(run) = &run { (run.html(&mut panels)) } };
         Section {
             id: scenario.id.clone(),
             requirement: scenario.requirement.clone(),
@@ -157,50 +205,48 @@ impl Section {
             spark: run.map(|run| run.spark()).unwrap_or_default(),
             body: body.into_string(),
             timelines: timelines.into_string(),
+            panels: panels.into_json(),
             shows_timelines: true,
         }
     }
 
     /// The section of a change between two releases: what changed, why, and the timelines of the
     /// model on both.
-    pub(super) fn of_change(
-        scenario: &Arc<Scenario>,
-        between: Between,
-        changed: &Changed,
-        detail: Detail,
-        templates: &mut Templates,
-    ) -> Section {
-        let runs = [between.from, between.to].map(|release| free_run(scenario, release));
-        let [older, newer] = runs.each_ref().map(|free| Predicted::of(scenario, free, detail));
+    pub(super) fn of_change(change: &ChangeOf<'_>, detail: Detail) -> Section {
+        let ChangeOf { scenario, between, changed, runs } = change;
+        let mark = Mark::changed(&changed.first, between.from.to_string(), between.to.to_string());
+        let [older, newer] =
+            runs.each_ref().map(|free| Predicted::of(scenario, free, detail).marked(&mark));
         let body = html! {
             p.facts { (scenario.path) ":" (scenario.line) }
-            (changed_fields(&Differing::of(between, changed)))
+            (changed_fields(&Differing::of(*between, changed)))
         };
-        let model_of = |release: Release, run: &Predicted<'_>, templates: &mut Templates| {
-            let html = run.hpa.is_some().then(|| run.html(templates));
+        let mut panels = Panels::default();
+        let mut model_of = |release: Release, run: &Predicted<'_>| {
+            let html = run.hpa.is_some().then(|| run.html(&mut panels));
             html! { @if let Some(html) = html { h2 { "Model of " (release) } (html) } }
         };
         let is_same = newer.hpa.is_some() && newer.charts() == older.charts();
-        let timelines = if is_same && newer.vpa.is_none() && templates.is_of_many() {
+        let timelines = if is_same && newer.vpa.is_none() && detail != Detail::FINEST {
             let names = format!("{} and {}", between.from, between.to);
             html! {
                 h2 { "Model of " (names) }
                 p.note { "The charts are the same. The steps below are those of " (between.to) "." }
-                (newer.html(templates))
+                (newer.html(&mut panels))
             }
         } else {
-            let older = model_of(between.from, &older, templates);
-            html! { (older) (model_of(between.to, &newer, templates)) }
+            let older = model_of(between.from, &older);
+            html! { (older) (model_of(between.to, &newer)) }
         };
-        let verdict = if changed.rows.is_empty() { "unexplained" } else { "changed" };
         Section {
             id: scenario.id.clone(),
             requirement: scenario.requirement.clone(),
-            verdict,
+            verdict: if changed.rows.is_empty() { "unexplained" } else { "changed" },
             releases: vec![between.to.to_string()],
             spark: spark(newer.hpa.as_ref()),
             body: body.into_string(),
             timelines: timelines.into_string(),
+            panels: panels.into_json(),
             shows_timelines: true,
         }
     }
@@ -211,21 +257,19 @@ impl Section {
     }
 
     /// The section of a change between two releases of the VPA's recommender.
-    pub(super) fn of_vpa_change(
-        scenario: &VpaScenario,
-        between: Between<VpaRelease>,
-        changed: &RecommenderChanged,
-        templates: &mut Templates,
-    ) -> Section {
+    pub(super) fn of_vpa_change(change: &VpaChangeOf<'_>, detail: Detail) -> Section {
+        let VpaChangeOf { scenario, between, changed, runs } = change;
         let releases = [between.from, between.to];
-        let runs = releases.map(|release| free_recommender_run(scenario, release, &|_| false));
+        let mark = Mark::changed(&changed.first, between.from.to_string(), between.to.to_string());
+        let mut panels = Panels::default();
         let runs = [0, 1].map(|index| {
-            VpaRun::of_model(scenario, &runs[index], releases[index], Detail::of_page(2))
-                .map(|run| (run.html(templates), run.spark()))
+            let (free, release) = (&runs[index], releases[index]);
+            VpaRun::of_model(scenario, free, release, Some(mark.clone()), detail)
+                .map(|run| (run.html(&mut panels), run.spark()))
         });
         let body = html! {
             p.facts { (scenario.path) ":" (scenario.line) }
-            (changed_fields(&Differing::of_vpa(between, changed)))
+            (changed_fields(&Differing::of_vpa(*between, changed)))
         };
         let timelines = html! {
             @for (release, run) in releases.iter().zip(&runs) {
@@ -241,29 +285,52 @@ impl Section {
             spark: newer.map(|(_, spark)| spark).unwrap_or_default(),
             body: body.into_string(),
             timelines: timelines.into_string(),
+            panels: panels.into_json(),
             shows_timelines: true,
         }
     }
 
     /// Returns true if the sections differ by their releases only.
     pub(super) fn is_same(&self, other: &Section) -> bool {
-        (&self.id, self.verdict, &self.body, &self.timelines)
-            == (&other.id, other.verdict, &other.body, &other.timelines)
+        (&self.id, self.verdict, &self.body, &self.timelines, &self.panels)
+            == (&other.id, other.verdict, &other.body, &other.timelines, &other.panels)
     }
 
-    /// The content below the summary, as HTML.
-    pub(super) fn into_body(self) -> String {
-        self.body + &self.timelines
+    fn shown_body(&self) -> String {
+        self.body.replace(RELEASES, &ranges(&self.releases))
     }
 
-    /// The size of the timelines, in bytes.
+    /// The content below the summary.
+    pub(super) fn into_part(self) -> Part {
+        Part { body: self.shown_body() + &self.timelines, panels: self.panels }
+    }
+
+    /// The size of the timelines in a page, in bytes; 0 without any.
     pub(super) fn size_of_timelines(&self) -> usize {
-        self.timelines.len()
+        if self.timelines.is_empty() {
+            return 0;
+        }
+        self.timelines.len() + compressed(&self.panels).len()
+    }
+
+    /// The size in a page, in bytes. On its own, the data is compressed less than in the page.
+    pub(super) fn size(&self) -> usize {
+        self.html(false, true).into_string().len() + compressed(self.shown_panels()).len()
+    }
+
+    /// The data of the panels in a page, as JSON.
+    pub(super) fn shown_panels(&self) -> &str {
+        if self.shows_timelines { &self.panels } else { "{}" }
     }
 
     /// Does not show the timelines.
     pub(super) fn leave_out_timelines(&mut self) {
         self.shows_timelines = false;
+    }
+
+    /// Returns true if no timeline is shown.
+    pub(super) fn lacks_timelines(&self) -> bool {
+        !self.shows_timelines || self.timelines.is_empty()
     }
 
     /// The folder of the scenario.
@@ -295,15 +362,34 @@ impl Section {
                     span.req { (self.requirement) }
                 }
                 div.body {
-                    (maud::PreEscaped(&self.body))
+                    (maud::PreEscaped(self.shown_body()))
                     @if self.shows_timelines {
                         (maud::PreEscaped(&self.timelines))
                     } @else {
-                        p.note { "The timeline is left out." }
+                        p.note { "The timeline is left out, because the page would be too large." }
                     }
                 }
             }
         }
+    }
+}
+
+/// Stands for the releases of a section.
+const RELEASES: char = '\u{e000}';
+
+/// A reason that names its release at last, with [`RELEASES`] instead, so that the same reason on
+/// several releases is shown once: `it applies to releases >=1.30, not to 1.27–1.29`.
+fn of_any_release(why: &str, release: &str) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    match why.rsplit_once(release) {
+        Some((before, after)) if !before.ends_with(|c| is_part(c) || c == '.') => {
+            let mut after_dot = after.strip_prefix('.').unwrap_or(after).chars();
+            match after_dot.next() {
+                Some(next) if is_part(next) => why.to_owned(),
+                _ => format!("{before}{RELEASES}{after}"),
+            }
+        }
+        _ => why.to_owned(),
     }
 }
 
@@ -360,7 +446,9 @@ fn verdict(outcome: &Outcome) -> Markup {
             p.note { b { "No verdict: " } (why) }
             @if !output.is_empty() { pre tabindex="0" { (printable(output)) } }
         },
-        Verdict::Skipped { why } => html! { p.note { b { "Skipped: " } (why) } },
+        Verdict::Skipped { why } => html! {
+            p.note { b { "Skipped: " } (of_any_release(why, &outcome.release)) }
+        },
         Verdict::Conforms | Verdict::Unexpected => html! {},
     }
 }
@@ -523,9 +611,9 @@ fn spark(run: Option<&Run<'_>>) -> String {
     timelines.first().map(|timeline| chart::sparkline(timeline).into_string()).unwrap_or_default()
 }
 
-fn figures(run: Option<&Run<'_>>, templates: &mut Templates) -> Markup {
+fn figures(run: Option<&Run<'_>>, detail: Detail, panels: &mut Panels) -> Markup {
     let timelines = run.map(Run::timelines).unwrap_or_default();
-    html! { @for timeline in &timelines { (figure(timeline, templates)) } }
+    html! { @for timeline in &timelines { (figure(timeline, detail, panels)) } }
 }
 
 /// A run of the model alone.
@@ -533,32 +621,41 @@ struct Predicted<'a> {
     hpa: Option<Run<'a>>,
     /// The VPA beside the HPA.
     vpa: Option<VpaRun<'a>>,
+    detail: Detail,
 }
 
 impl<'a> Predicted<'a> {
     fn of(scenario: &'a Arc<Scenario>, free: &'a FreeRun, detail: Detail) -> Predicted<'a> {
         let hpa = Run::of_model(scenario, free);
-        Predicted { hpa, vpa: VpaRun::beside_hpa(scenario, free, detail) }
+        Predicted { hpa, vpa: VpaRun::beside_hpa(scenario, free, detail), detail }
     }
 
-    fn html(&self, templates: &mut Templates) -> Markup {
+    /// With a mark of the first tick that differs from another run.
+    fn marked(mut self, mark: &Mark<'a>) -> Predicted<'a> {
+        if let Some(run) = &mut self.hpa {
+            run.mark = Some(mark.clone());
+        }
+        self
+    }
+
+    fn html(&self, panels: &mut Panels) -> Markup {
         html! {
-            (figures(self.hpa.as_ref(), templates))
-            @if let Some(run) = &self.vpa { (run.html(templates)) }
+            (figures(self.hpa.as_ref(), self.detail, panels))
+            @if let Some(run) = &self.vpa { (run.html(panels)) }
         }
     }
 
     /// The charts of all HPAs, to compare them.
     fn charts(&self) -> String {
         let timelines = self.hpa.as_ref().map(Run::timelines).unwrap_or_default();
-        timelines.iter().map(|timeline| chart::all(timeline).into_string()).collect()
+        timelines.iter().map(|it| chart::all(it, self.detail).into_string()).collect()
     }
 }
 
 /// The charts of one HPA, and the panel for its ticks.
-fn figure(timeline: &Timeline<'_>, templates: &mut Templates) -> Markup {
+fn figure(timeline: &Timeline<'_>, detail: Detail, panels: &mut Panels) -> Markup {
     let axis = crate::report::scale::TimeAxis::until(timeline.end());
-    let diverges_at = timeline.divergence.map(|divergence| axis.percent(divergence.at));
-    let panel = ticks::panel(timeline, templates);
-    lane::selectable("hpa", &timeline.hpa, chart::all(timeline), diverges_at, panel)
+    let marked_at = timeline.mark.as_ref().map(|mark| axis.percent(mark.first.at));
+    panels.add(ticks::of(timeline, detail.ticks));
+    lane::selectable("hpa", &timeline.hpa, chart::all(timeline, detail), marked_at)
 }

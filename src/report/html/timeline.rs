@@ -1,9 +1,10 @@
 //! The data of a timeline: the ticks of one HPA with the reasons of the model, and the series of
 //! replicas, metrics and pods that its charts show.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::compare::Divergence;
+use super::mark::Mark;
 use crate::model::derivation::{Derivation, MetricDerivation, PodCounts, Target};
 use crate::model::observation::{ControllerAction, Observation, ScaleReplicas};
 use crate::model::time::Time;
@@ -16,10 +17,8 @@ use crate::scenario::resolved::{Action, TimelineEvent};
 pub(super) struct Run<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) ticks: Vec<Tick<'a>>,
-    /// The first tick that diverges, if any.
-    pub(super) divergence: Option<&'a Divergence>,
-    /// The name of the engine.
-    engine: &'a str,
+    /// The first tick that differs from another run, if any.
+    pub(super) mark: Option<Mark<'a>>,
 }
 
 /// A tick: what was observed, and why the model predicted what it predicted.
@@ -47,12 +46,13 @@ impl<'a> Run<'a> {
             })
             .collect();
         // A divergence of the recommender is shown beside the VPA.
-        let divergence = match &outcome.verdict {
-            Verdict::Diverges(it) if divergence_of_recommender(it).is_none() => Some(it),
+        let mark = match &outcome.verdict {
+            Verdict::Diverges(it) if divergence_of_recommender(it).is_none() => {
+                Some(Mark::diverges(Cow::Borrowed(it), &outcome.engine))
+            }
             _ => None,
         };
-        let engine = &*outcome.engine;
-        (!ticks.is_empty()).then_some(Run { scenario, ticks, divergence, engine })
+        (!ticks.is_empty()).then_some(Run { scenario, ticks, mark })
     }
 
     /// A run of the model alone; `None` if it has no tick.
@@ -63,8 +63,7 @@ impl<'a> Run<'a> {
             derivation: Some(&tick.derivation),
         });
         let ticks: Vec<Tick<'a>> = ticks.collect();
-        let engine = &*run.trace.engine;
-        (!ticks.is_empty()).then_some(Run { scenario, ticks, divergence: None, engine })
+        (!ticks.is_empty()).then_some(Run { scenario, ticks, mark: None })
     }
 
     /// The timeline of each HPA that was reconciled, in the order of the scenario.
@@ -79,8 +78,7 @@ impl<'a> Run<'a> {
             let own = self.ticks.iter().filter(|tick| tick.observation.hpa == **name);
             let ticks: Vec<Tick<'a>> = own.copied().collect();
             let hpa = ticks.first()?.observation.hpa.clone();
-            let Run { scenario, divergence, engine, .. } = *self;
-            Some(Timeline { scenario, hpa, ticks, divergence, engine })
+            Some(Timeline { scenario: self.scenario, hpa, ticks, mark: self.mark.clone() })
         };
         names.iter().filter_map(of).collect()
     }
@@ -97,9 +95,7 @@ pub(super) struct Timeline<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) hpa: Arc<str>,
     pub(super) ticks: Vec<Tick<'a>>,
-    pub(super) divergence: Option<&'a Divergence>,
-    /// The name of the engine.
-    pub(super) engine: &'a str,
+    pub(super) mark: Option<Mark<'a>>,
 }
 
 /// A value from a time on; `None` if there is none.
@@ -161,10 +157,10 @@ impl<'a> Timeline<'a> {
         last.unwrap_or(Time::ZERO).max(self.scenario.until)
     }
 
-    /// The index of the tick that diverges, if it belongs to this HPA.
-    pub(super) fn divergent_tick(&self) -> Option<usize> {
-        let divergence = self.divergence?;
-        self.ticks.iter().position(|tick| tick.number == divergence.tick)
+    /// The index of the marked tick, if it belongs to this HPA.
+    pub(super) fn marked_tick(&self) -> Option<usize> {
+        let mark = self.mark.as_ref()?;
+        self.ticks.iter().position(|tick| tick.number == mark.first.tick)
     }
 
     /// The events of the scenario that concern this HPA.

@@ -11,12 +11,12 @@ use super::series::Series;
 use crate::model::time::Time;
 use crate::model::vpa::Resource;
 use crate::report::html::actions;
-use crate::report::html::lane::{Lane, amounts_up_to, flag, grid, largest, line, time};
+use crate::report::html::lane::{ChartAxis, Lane, amounts_up_to, flag, grid, largest, line, time};
 use crate::report::html::path::{self, Bar};
 use crate::report::html::timeline::Value;
 use crate::report::html::words;
 use crate::report::recommender::problems;
-use crate::report::scale::{TimeAxis, ValueAxis, WIDTH};
+use crate::report::scale::{ValueAxis, WIDTH};
 
 const HEIGHT: f64 = 120.0;
 
@@ -40,7 +40,7 @@ pub(super) fn all(timeline: &VpaTimeline<'_>) -> Markup {
 }
 
 /// The target and the usage of the first container, as one small chart.
-pub(super) fn sparkline(series: &Series, axis: TimeAxis) -> Markup {
+pub(super) fn sparkline(series: &Series, axis: ChartAxis) -> Markup {
     let top = largest([&series.target, &series.highest]);
     let values = ValueAxis::up_to(top, 24.0, 2, false);
     html! {
@@ -51,25 +51,24 @@ pub(super) fn sparkline(series: &Series, axis: TimeAxis) -> Markup {
     }
 }
 
-/// The marks of the tick that diverges, by the index of the chart. A difference of something else
+/// The marks of the first tick that differs, by the index of the chart. A difference of something else
 /// is marked on the first chart.
 fn flags(timeline: &VpaTimeline<'_>, series: &[Series]) -> BTreeMap<usize, String> {
     let mut flags = BTreeMap::new();
-    let Some(divergence) = &timeline.run.divergence else { return flags };
+    let Some(mark) = &timeline.run.mark else { return flags };
     for (index, series) in series.iter().enumerate() {
         let of = format!(".{} of {}", series.resource.name(), series.container);
         let value = |field: &str| {
             let own = field.strip_prefix(&format!("{} ", timeline.vpa))?;
             own.strip_suffix(&of).map(str::to_owned)
         };
-        let found = divergence.fields.iter().find_map(|it| Some((value(&it.field)?, it)));
+        let found = mark.first.fields.iter().find_map(|it| Some((value(&it.field)?, it)));
         if let Some((value, it)) = found {
-            let (model, engine, upstream) = (&it.model, timeline.run.engine, &it.upstream);
-            flags.insert(index, format!("{value}: model {model}, {engine} {upstream}"));
+            flags.insert(index, format!("{value}: {}", mark.values(it)));
         }
     }
     if flags.is_empty() {
-        flags.insert(0, "diverges".to_owned());
+        flags.insert(0, mark.word().to_owned());
     }
     flags
 }
@@ -77,9 +76,9 @@ fn flags(timeline: &VpaTimeline<'_>, series: &[Series]) -> BTreeMap<usize, Strin
 /// What one chart shows.
 struct Drawn<'a> {
     series: &'a Series,
-    axis: TimeAxis,
+    axis: ChartAxis,
     marks: &'a Marks,
-    /// The text of the divergence.
+    /// The text of the mark.
     flag: Option<String>,
 }
 
@@ -93,7 +92,7 @@ fn amounts(drawn: &Drawn<'_>, grid: &str) -> Markup {
     let requested = series.request.iter().map(|(at, request)| (*at, request.filter(fits)));
     let requested: Vec<Value> = requested.collect();
     let kills = if is_memory { marks.kills_of(&series.container) } else { Vec::new() };
-    let dots = path::dots(kills.iter().map(|at| (axis.x(*at), 5.0)));
+    let dots = path::dots(kills.iter().map(|at| (axis.x(*at), 5.0)), axis.columns);
     let lines = html! {
         path.band d=(ribbon(&series.lower, &series.upper, axis, &scale)) {}
         @if series.lowest != series.highest {
@@ -107,7 +106,7 @@ fn amounts(drawn: &Drawn<'_>, grid: &str) -> Markup {
         @if !series.model.is_empty() { path.l.model d=(draw(&series.model)) {} }
         @if !kills.is_empty() { path.dot.bad d=(dots) {} }
     };
-    let overlay = match (flagged, marks.divergence) {
+    let overlay = match (flagged, marks.first_difference) {
         (Some(text), Some(at)) => flag(text, axis.percent(at)),
         _ => html! {},
     };
@@ -184,8 +183,8 @@ fn top(series: &Series) -> f64 {
 }
 
 /// The area between two lines. Half a pixel is not visible, so edges are rounded to it.
-fn ribbon(lower: &[Value], upper: &[Value], axis: TimeAxis, scale: &ValueAxis) -> String {
-    let ends = lower.iter().skip(1).map(|(at, _)| *at).chain([axis.end]);
+fn ribbon(lower: &[Value], upper: &[Value], axis: ChartAxis, scale: &ValueAxis) -> String {
+    let ends = lower.iter().skip(1).map(|(at, _)| *at).chain([axis.end()]);
     let bars = lower.iter().zip(upper).zip(ends).filter_map(|(((at, lower), (_, upper)), end)| {
         let (from, to) = (axis.x(*at), axis.x(end));
         let half = |y: f64| (y * 2.0).round() / 2.0;
@@ -195,7 +194,7 @@ fn ribbon(lower: &[Value], upper: &[Value], axis: TimeAxis, scale: &ValueAxis) -
     path::ribbon(&bars.collect::<Vec<_>>())
 }
 
-fn vertical(times: &[Time], axis: TimeAxis, height: f64) -> String {
+fn vertical(times: &[Time], axis: ChartAxis, height: f64) -> String {
     let mut path = String::new();
     for at in times {
         let _ = write!(path, "M{:.0} 0v{height:.0}", axis.percent(*at) / 100.0 * WIDTH);
@@ -204,9 +203,9 @@ fn vertical(times: &[Time], axis: TimeAxis, height: f64) -> String {
 }
 
 /// The intervals in which the conditions show a problem, or the VPA does not exist.
-fn conditions(timeline: &VpaTimeline<'_>, axis: TimeAxis) -> Markup {
+fn conditions(timeline: &VpaTimeline<'_>, axis: ChartAxis) -> Markup {
     let snapshots = timeline.run.snapshots;
-    let ends = snapshots.iter().skip(1).map(|it| it.at).chain([axis.end]);
+    let ends = snapshots.iter().skip(1).map(|it| it.at).chain([axis.end()]);
     let states = snapshots.iter().zip(ends).map(|(snapshot, end)| {
         let status = snapshot.statuses.get(timeline.vpa);
         (status.map_or_else(|| "deleted".to_owned(), problems), snapshot.at, end)
@@ -238,7 +237,7 @@ fn conditions(timeline: &VpaTimeline<'_>, axis: TimeAxis) -> Markup {
 }
 
 /// The errors that the recommender logged.
-fn errors(timeline: &VpaTimeline<'_>, axis: TimeAxis) -> Markup {
+fn errors(timeline: &VpaTimeline<'_>, axis: ChartAxis) -> Markup {
     let logs = timeline.run.snapshots.iter().filter(|snapshot| !snapshot.log.is_empty());
     let mut places: Vec<f64> = logs.map(|snapshot| axis.x(snapshot.at).round()).collect();
     places.dedup();
@@ -246,6 +245,7 @@ fn errors(timeline: &VpaTimeline<'_>, axis: TimeAxis) -> Markup {
         return html! {};
     }
     let count: usize = timeline.run.snapshots.iter().map(|it| it.log.len()).sum();
+    let dots = path::dots(places.into_iter().map(|x| (x, 8.0)), axis.columns);
     let about = format!("{count} errors of the recommender");
     html! {
         div.lane {
@@ -253,7 +253,7 @@ fn errors(timeline: &VpaTimeline<'_>, axis: TimeAxis) -> Markup {
             div.plot style="height:16px" {
                 svg viewBox="0 0 1000 16" preserveAspectRatio="none" role="img" aria-label=(about) {
                     path.g d="M0 8H1000" {}
-                    path.dot.bad d=(path::dots(places.into_iter().map(|x| (x, 8.0)))) {}
+                    path.dot.bad d=(dots) {}
                 }
             }
         }

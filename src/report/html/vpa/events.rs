@@ -19,7 +19,8 @@ pub(super) struct Marks {
     /// Restarts and edits.
     pub(super) changes: Vec<Time>,
     kills: Vec<Kill>,
-    pub(super) divergence: Option<Time>,
+    /// The time of the first difference from another run.
+    pub(super) first_difference: Option<Time>,
 }
 
 /// An OOM kill or an eviction.
@@ -51,7 +52,8 @@ pub(super) fn marks(timeline: &VpaTimeline<'_>) -> Marks {
         Some(script) => script_kills(script, &timeline.run.rules),
         None => scenario.timeline.iter().filter_map(|event| kill(event, scenario)).collect(),
     };
-    Marks { changes, kills, divergence: timeline.run.divergence.as_ref().map(|it| it.at) }
+    let first_difference = timeline.run.mark.as_ref().map(|mark| mark.first.at);
+    Marks { changes, kills, first_difference }
 }
 
 fn kill(event: &VpaEvent, scenario: &VpaScenario) -> Option<Kill> {

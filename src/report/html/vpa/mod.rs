@@ -10,46 +10,28 @@ mod events;
 mod series;
 mod ticks;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use maud::{Markup, html};
 
 pub use self::decisions::{Decision, decisions};
 use self::series::Series;
-use super::lane::selectable;
-use super::ticks::{Templates, panel_of};
-use crate::compare::Divergence;
+use super::chart::SPARK_COLUMNS;
+use super::detail::Detail;
+use super::lane::{ChartAxis, selectable};
+use super::mark::Mark;
+use super::panels::Panels;
 use crate::model::rules::{Release, VpaRelease, VpaRules};
 use crate::model::time::Time;
 use crate::model::vpa::{ObjectName, Snapshot};
 use crate::report::counted;
-use crate::report::scale::TimeAxis;
 use crate::run::recommender::{ChartedRun, FreeRecommenderRun, charted_recommender_run};
 use crate::run::{
     FreeRun, Outcome, PodChange, Verdict, divergence_of_recommender, explained_free_run,
 };
 use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
-
-/// How much of a long run a page shows. Pages with many scenarios show less of each.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Detail {
-    /// The number of columns of a chart: each shows the range of its values.
-    columns: usize,
-    /// The number of amounts whose derivations are kept.
-    amounts: usize,
-}
-
-impl Detail {
-    /// The detail of a page with this number of scenarios.
-    pub(super) fn of_page(scenarios: usize) -> Detail {
-        let scenarios = scenarios.max(1);
-        Detail {
-            columns: (1200 / scenarios).clamp(60, 250),
-            amounts: (1600 / scenarios).clamp(48, 900),
-        }
-    }
-}
 
 /// The amounts of a container of which each tick has a derivation: target and both bounds of cpu
 /// and memory.
@@ -69,9 +51,8 @@ pub(super) struct VpaRun<'a> {
     pod_changes: Option<Vec<PodChange>>,
     /// The indices of the runs whose derivations are kept.
     kept: Vec<usize>,
-    divergence: Option<Divergence>,
-    /// The name of the engine.
-    engine: &'a str,
+    /// The first run that differs from another one, if any.
+    mark: Option<Mark<'a>>,
     detail: Detail,
 }
 
@@ -86,12 +67,13 @@ impl<'a> VpaRun<'a> {
         let (model, divergence) = match &outcome.scenario {
             Some(scenario) => {
                 let model = Model::BesideHpa { scenario, release: outcome.release.parse().ok()? };
-                (model, divergence.and_then(divergence_of_recommender))
+                (model, divergence.and_then(divergence_of_recommender).map(Cow::Owned))
             }
-            None => (Model::Alone(outcome.release.parse().ok()?), divergence.cloned()),
+            None => (Model::Alone(outcome.release.parse().ok()?), divergence.map(Cow::Borrowed)),
         };
-        let observed = Observed { scenario: &run.scenario, snapshots: &run.snapshots, divergence };
-        observed.run(model, &outcome.engine, detail)
+        let mark = divergence.map(|first| Mark::diverges(first, &outcome.engine));
+        let observed = Observed { scenario: &run.scenario, snapshots: &run.snapshots, mark };
+        observed.run(model, detail)
     }
 
     /// The VPA of a run of the model with an HPA; `None` without a VPA, or if the recommender does
@@ -104,8 +86,8 @@ impl<'a> VpaRun<'a> {
         let vpa = free.vpa.as_deref()?;
         let release = free.trace.release.parse().ok()?;
         let snapshots = vpa.snapshots();
-        let observed = Observed { scenario: &vpa.scenario, snapshots, divergence: None };
-        observed.run(Model::BesideHpa { scenario, release }, &free.trace.engine, detail)
+        let observed = Observed { scenario: &vpa.scenario, snapshots, mark: None };
+        observed.run(Model::BesideHpa { scenario, release }, detail)
     }
 
     /// A run of the model alone; `None` if the recommender does not run.
@@ -113,10 +95,11 @@ impl<'a> VpaRun<'a> {
         scenario: &'a VpaScenario,
         run: &'a FreeRecommenderRun,
         release: VpaRelease,
+        mark: Option<Mark<'a>>,
         detail: Detail,
     ) -> Option<VpaRun<'a>> {
-        let observed = Observed { scenario, snapshots: &run.snapshots, divergence: None };
-        observed.run(Model::Alone(release), crate::run::recommender::MODEL, detail)
+        let observed = Observed { scenario, snapshots: &run.snapshots, mark };
+        observed.run(Model::Alone(release), detail)
     }
 
     /// The number of runs, for the facts of a scenario.
@@ -143,19 +126,20 @@ impl<'a> VpaRun<'a> {
         let timelines = self.timelines();
         let first = timelines.first().and_then(|timeline| {
             let series = timeline.series();
-            Some(chart::sparkline(series.first()?, timeline.axis()).into_string())
+            let axis = ChartAxis::until(timeline.end(), SPARK_COLUMNS);
+            Some(chart::sparkline(series.first()?, axis).into_string())
         });
         first.unwrap_or_default()
     }
 
     /// The charts of each VPA, and the panels for their ticks.
-    pub(super) fn html(&self, templates: &mut Templates) -> Markup {
+    pub(super) fn html(&self, panels: &mut Panels) -> Markup {
         let timelines = self.timelines();
         let is_named = timelines.len() > 1 || self.pod_changes.is_some();
         html! {
             @for timeline in &timelines {
                 @if is_named { h2 { "VPA " (timeline.vpa.name) } }
-                (timeline.html(templates))
+                (timeline.html(panels))
             }
         }
     }
@@ -180,12 +164,12 @@ enum Model<'a> {
 struct Observed<'a> {
     scenario: &'a VpaScenario,
     snapshots: &'a [Snapshot],
-    divergence: Option<Divergence>,
+    mark: Option<Mark<'a>>,
 }
 
 impl<'a> Observed<'a> {
-    fn run(self, model: Model<'_>, engine: &'a str, detail: Detail) -> Option<VpaRun<'a>> {
-        let Observed { scenario, snapshots, divergence } = self;
+    fn run(self, model: Model<'_>, detail: Detail) -> Option<VpaRun<'a>> {
+        let Observed { scenario, snapshots, mark } = self;
         let containers = |snapshot: &Snapshot| -> usize {
             let statuses = snapshot.statuses.values();
             let recommended = statuses.filter_map(|status| status.recommendation.as_ref());
@@ -193,9 +177,9 @@ impl<'a> Observed<'a> {
         };
         let amounts = snapshots.iter().map(containers).max()?.max(1) * AMOUNTS;
         let is_short = snapshots.len() <= SHORT && matches!(model, Model::Alone(_));
-        let divergent = divergence.as_ref().map(|it| it.tick.saturating_sub(1));
+        let marked = mark.as_ref().map(ticks::marked);
         let most = (detail.amounts / amounts).max(FEWEST);
-        let kept = ticks::kept(snapshots, if is_short { SHORT } else { most }, divergent);
+        let kept = ticks::kept(snapshots, if is_short { SHORT } else { most }, marked);
         let is_kept = |index: usize| kept.binary_search(&index).is_ok();
         let (rules, model, pod_changes) = match model {
             Model::Alone(release) => {
@@ -207,17 +191,7 @@ impl<'a> Observed<'a> {
                 (VpaRules::of(vpa.release), vpa.charted, Some(vpa.pod_changes))
             }
         };
-        Some(VpaRun {
-            scenario,
-            rules,
-            snapshots,
-            model,
-            pod_changes,
-            kept,
-            divergence,
-            engine,
-            detail,
-        })
+        Some(VpaRun { scenario, rules, snapshots, model, pod_changes, kept, mark, detail })
     }
 }
 
@@ -233,19 +207,19 @@ impl VpaTimeline<'_> {
         last.max(self.run.scenario.until)
     }
 
-    fn axis(&self) -> TimeAxis {
-        TimeAxis::until(self.end())
+    fn axis(&self) -> ChartAxis {
+        ChartAxis::until(self.end(), self.run.detail.columns / 2)
     }
 
     fn series(&self) -> Vec<Series> {
         series::of(self)
     }
 
-    fn html(&self, templates: &mut Templates) -> Markup {
-        let divergence = self.run.divergence.as_ref();
-        let diverges_at = divergence.map(|it| self.axis().percent(it.at));
-        let panel = panel_of(ticks::of(self), templates);
-        selectable("vpa", &self.vpa.name, chart::all(self), diverges_at, panel)
+    fn html(&self, panels: &mut Panels) -> Markup {
+        let mark = self.run.mark.as_ref();
+        let marked_at = mark.map(|mark| self.axis().percent(mark.first.at));
+        panels.add(ticks::of(self));
+        selectable("vpa", &self.vpa.name, chart::all(self), marked_at)
     }
 }
 

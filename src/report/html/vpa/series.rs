@@ -7,9 +7,9 @@ use super::{VpaRun, VpaTimeline};
 use crate::model::quantity::Quantity;
 use crate::model::time::Time;
 use crate::model::vpa::{ContainerRecommendation, Resource, Snapshot};
+use crate::report::html::lane::ChartAxis;
 use crate::report::html::timeline::Value;
 use crate::report::recommender::amount;
-use crate::report::scale::TimeAxis;
 use crate::run::recommender::PodUsage;
 use crate::scenario::vpa::VpaValue;
 
@@ -72,8 +72,7 @@ fn milli(amount: &Quantity) -> f64 {
 
 fn one(timeline: &VpaTimeline<'_>, container: Arc<str>, resource: Resource) -> Series {
     let run = timeline.run;
-    let thinned =
-        |values: Vec<Value>, keep: Keep| thin(values, timeline.axis(), run.detail.columns, keep);
+    let thinned = |values: Vec<Value>, keep: Keep| thin(values, timeline.axis(), keep);
     let value_in = |snapshot: &Snapshot, value: VpaValue| {
         let mut containers = containers(snapshot, timeline);
         let found = containers.find(|it| it.container_name == container)?;
@@ -85,7 +84,7 @@ fn one(timeline: &VpaTimeline<'_>, container: Arc<str>, resource: Resource) -> S
     let (target, uncapped) = (all(VpaValue::Target), all(VpaValue::UncappedTarget));
     let uncapped = if target == uncapped { Vec::new() } else { uncapped };
     let mut model: Vec<Value> = Vec::new();
-    if run.divergence.is_some() {
+    if run.mark.is_some() {
         let differs =
             run.snapshots.iter().zip(&run.model.run.snapshots).map(|(observed, model)| {
                 let target = value_in(model, VpaValue::Target);
@@ -154,7 +153,8 @@ enum Keep {
 }
 
 /// At most one value for each column of a chart, from the beginning of the column.
-fn thin(values: Vec<Value>, axis: TimeAxis, columns: usize, keep: Keep) -> Vec<Value> {
+fn thin(values: Vec<Value>, axis: ChartAxis, keep: Keep) -> Vec<Value> {
+    let columns = axis.columns;
     if values.len() <= columns {
         return values;
     }
@@ -169,7 +169,7 @@ fn thin(values: Vec<Value>, axis: TimeAxis, columns: usize, keep: Keep) -> Vec<V
         };
         // Round coordinates are short.
         let begin = column(group[0].0) as f64 / columns as f64;
-        thinned.push((Time((axis.end.0 as f64 * begin) as i64), value));
+        thinned.push((Time((axis.end().0 as f64 * begin) as i64), value));
     }
     thinned
 }
@@ -182,14 +182,14 @@ mod tests {
     fn a_column_keeps_the_range_of_its_values() {
         let values: Vec<Value> =
             (0..100).map(|second| (Time::from_secs(second), Some((second % 10) as f64))).collect();
-        let axis = TimeAxis::until(Time::from_secs(100));
+        let axis = ChartAxis::until(Time::from_secs(100), 10);
         let thinned = |keep| -> Vec<f64> {
-            let values = thin(values.clone(), axis, 10, keep);
+            let values = thin(values.clone(), axis, keep);
             values.into_iter().filter_map(|(_, value)| value).collect()
         };
         assert_eq!(thinned(Keep::Least), [0.0; 10]);
         assert_eq!(thinned(Keep::Most), [9.0; 10]);
         assert_eq!(thinned(Keep::Last), [9.0; 10]);
-        assert_eq!(thin(values.clone(), axis, 100, Keep::Most), values);
+        assert_eq!(thin(values.clone(), ChartAxis { columns: 100, ..axis }, Keep::Most), values);
     }
 }

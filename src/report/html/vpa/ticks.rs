@@ -2,13 +2,15 @@
 
 use super::VpaTimeline;
 use crate::model::vpa::{Resource, Snapshot, VpaStatus};
-use crate::report::html::ticks::{PanelTick, PanelTicks, TickKind};
+use crate::report::html::mark::Mark;
+use crate::report::html::panels::{PanelTick, PanelTicks, TickKind};
+use crate::report::html::ticks::LEFT_OUT;
 use crate::report::html::words;
 use crate::report::recommender::{amount, conditions, derivations};
 
 /// The indices of the runs whose derivations are kept, sorted: all of a short run; otherwise every
 /// n-th, and those in which something happens. `most` is the approximate number.
-pub(super) fn kept(snapshots: &[Snapshot], most: usize, divergent: Option<usize>) -> Vec<usize> {
+pub(super) fn kept(snapshots: &[Snapshot], most: usize, marked: Option<usize>) -> Vec<usize> {
     if snapshots.len() <= most {
         return (0..snapshots.len()).collect();
     }
@@ -18,7 +20,7 @@ pub(super) fn kept(snapshots: &[Snapshot], most: usize, divergent: Option<usize>
         let is_end = index + 1 == snapshots.len();
         let happens = eventful < most / 2 && has_event(snapshots, *index);
         eventful += usize::from(happens);
-        happens || is_end || index.is_multiple_of(every) || Some(*index) == divergent
+        happens || is_end || index.is_multiple_of(every) || Some(*index) == marked
     };
     (0..snapshots.len()).filter(keep).collect()
 }
@@ -57,6 +59,11 @@ pub(super) fn targets(status: &VpaStatus) -> String {
     texts.collect::<Vec<_>>().join("; ")
 }
 
+/// The index of the marked run.
+pub(super) fn marked(mark: &Mark<'_>) -> usize {
+    mark.first.tick.saturating_sub(1)
+}
+
 /// The ticks of a VPA.
 pub(super) fn of(timeline: &VpaTimeline<'_>) -> PanelTicks {
     let run = timeline.run;
@@ -64,16 +71,18 @@ pub(super) fn of(timeline: &VpaTimeline<'_>) -> PanelTicks {
     let status = |index: usize| {
         run.snapshots.get(index).and_then(|it| it.statuses.get(timeline.vpa)).unwrap_or(&none)
     };
-    let divergent = run.divergence.as_ref().map(|it| it.tick.saturating_sub(1));
+    let mark = run.mark.as_ref();
     let ticks = run.kept.iter().map(|index| {
         let (index, now) = (*index, status(*index));
         let before = index.checked_sub(1).map_or(&none, status);
-        let kind = match divergent {
-            Some(divergent) if index == divergent => TickKind::Divergent,
-            Some(divergent) if index > divergent => TickKind::Later,
-            _ if targets(before) != targets(now) => TickKind::Change,
-            _ => TickKind::Other,
+        let marked = mark.map(marked);
+        let kind = match mark.zip(marked).and_then(|(mark, marked)| mark.kind(index, marked)) {
+            Some(kind) => kind,
+            None if targets(before) != targets(now) => TickKind::Change,
+            None => TickKind::Other,
         };
+        let differs = mark.filter(|_| marked == Some(index)).map(Mark::fields);
+        let differs = differs.unwrap_or_default();
         PanelTick {
             number: index + 1,
             at: run.snapshots[index].at,
@@ -84,13 +93,12 @@ pub(super) fn of(timeline: &VpaTimeline<'_>) -> PanelTicks {
             kind,
             summary: usage(timeline, index),
             steps: steps(timeline, index),
-            writes: writes(timeline, index, before, now, kind),
+            writes: [differs, writes(timeline, index, before, now)].concat(),
         }
     });
     let ticks: Vec<_> = ticks.collect();
     let left_out = run.snapshots.len() - ticks.len();
-    let note = "between these are left out here; kube-lockstep explain --at TIME shows each.";
-    PanelTicks { end: timeline.end(), ticks, left_out, note }
+    PanelTicks { end: timeline.end(), ticks, left_out, note: LEFT_OUT }
 }
 
 /// The usage that the run read.
@@ -127,24 +135,16 @@ fn steps(timeline: &VpaTimeline<'_>, index: usize) -> Vec<String> {
     }
 }
 
-/// Differences, changed conditions, and errors.
+/// Changed conditions, and errors.
 fn writes(
     timeline: &VpaTimeline<'_>,
     index: usize,
     before: &VpaStatus,
     now: &VpaStatus,
-    kind: TickKind,
 ) -> Vec<String> {
-    let divergence = timeline.run.divergence.as_ref();
-    let divergence = divergence.filter(|_| kind == TickKind::Divergent);
-    let fields = divergence.map_or(&[][..], |divergence| &divergence.fields).iter();
-    let differences = fields.map(|it| {
-        let engine = timeline.run.engine;
-        format!("{}: model {}, {engine} {}", it.field, it.model, it.upstream)
-    });
     let known = conditions(before);
     let changed = conditions(now).into_iter().filter(|condition| !known.contains(condition));
     let logs = timeline.run.snapshots[index].log.iter();
     let logs = logs.map(|log| format!("error: {}: {}", log.message, log.error));
-    differences.chain(changed).chain(logs).collect()
+    changed.chain(logs).collect()
 }

@@ -1,0 +1,79 @@
+//! The first tick that differs from another run: the model and an engine diverge, or two releases
+//! differ.
+
+use std::borrow::Cow;
+
+use super::panels::TickKind;
+use crate::compare::{Divergence, FieldDifference};
+
+/// What differs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Between {
+    /// The model and an engine.
+    ModelAndEngine,
+    /// Two releases.
+    Releases,
+}
+
+/// The first tick that differs.
+#[derive(Clone, Debug)]
+pub(super) struct Mark<'a> {
+    pub(super) first: Cow<'a, Divergence>,
+    between: Between,
+    /// The names of the sides, in the order of the values.
+    names: [Cow<'a, str>; 2],
+}
+
+/// The maximum number of fields in the panel. The table above the charts has all of them.
+const FIELDS: usize = 4;
+
+/// The maximum number of characters of a value in the panel.
+const VALUE: usize = 100;
+
+impl<'a> Mark<'a> {
+    /// A divergence of an engine.
+    pub(super) fn diverges(first: Cow<'a, Divergence>, engine: &'a str) -> Mark<'a> {
+        let names = ["model".into(), engine.into()];
+        Mark { first, between: Between::ModelAndEngine, names }
+    }
+
+    /// A change between two releases.
+    pub(super) fn changed(first: &'a Divergence, from: String, to: String) -> Mark<'a> {
+        let names = [from.into(), to.into()];
+        Mark { first: Cow::Borrowed(first), between: Between::Releases, names }
+    }
+
+    /// `diverges`, or `changed`.
+    pub(super) fn word(&self) -> &'static str {
+        match self.between {
+            Between::ModelAndEngine => "diverges",
+            Between::Releases => "changed",
+        }
+    }
+
+    /// Both values: `model 7, upstream 6`.
+    pub(super) fn values(&self, field: &FieldDifference) -> String {
+        let [one, other] = &self.names;
+        let short = |value: &str| match value.char_indices().nth(VALUE) {
+            Some((end, _)) => format!("{}…", &value[..end]),
+            None => value.to_owned(),
+        };
+        format!("{one} {}, {other} {}", short(&field.model), short(&field.upstream))
+    }
+
+    /// The fields that differ, for the panel: `status.desiredReplicas: model 7, upstream 6`.
+    pub(super) fn fields(&self) -> Vec<String> {
+        let fields = self.first.fields.iter().take(FIELDS);
+        fields.map(|field| format!("{}: {}", field.field, self.values(field))).collect()
+    }
+
+    /// The kind of the tick at an index, if the mark decides it. `marked` is the index of this tick.
+    pub(super) fn kind(&self, index: usize, marked: usize) -> Option<TickKind> {
+        match self.between {
+            Between::ModelAndEngine if index == marked => Some(TickKind::Divergent),
+            Between::ModelAndEngine if index > marked => Some(TickKind::Later),
+            Between::Releases if index == marked => Some(TickKind::Changed),
+            _ => None,
+        }
+    }
+}
