@@ -514,13 +514,25 @@ fn doctor_lists_each_engine_and_its_missing_requirements() {
 fn completions_are_generated_for_common_shells() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = kube_lockstep(&["completions", shell]).assert().code(0);
-        assert!(stdout(&script).contains("predict"), "{shell}");
-        // The scripts for the other two have no values.
-        if ["bash", "zsh", "fish"].contains(&shell) {
-            assert!(stdout(&script).contains("1.37 1.36") || shell == "fish", "{shell}");
-            assert!(stdout(&script).contains("vpa-1.8"), "{shell}");
-        }
+        assert!(stdout(&script).contains("KUBE_LOCKSTEP_COMPLETE"), "{shell}");
     }
+}
+
+/// The scripts ask the program for completions.
+#[test]
+fn a_shell_completes_commands_releases_and_scenarios() {
+    let completed = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kube-lockstep"));
+        command.current_dir(support::repository()).env("KUBE_LOCKSTEP_COMPLETE", "fish");
+        let done = command.args(["--", "kube-lockstep"]).args(words).assert().code(0);
+        stdout(&done).lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(completed(&["pre"])[0].starts_with("predict\t"));
+    assert_eq!(completed(&["predict", "--release", "1.3"])[..2], ["1.37", "1.36"]);
+    assert_eq!(completed(&["predict", "closed-l"]), ["closed-loop/"]);
+    let id = "closed-loop/docs-walkthrough-php-apache";
+    assert_eq!(completed(&["predict", "closed-loop/docs-w"]), [id]);
+    assert_eq!(completed(&["predict", "fixtures/clos"]), ["fixtures/closed-loop/"]);
 }
 
 #[test]

@@ -443,7 +443,7 @@ fn changed_replicas() -> Result<(), Failed> {
     let page = page(&arguments, "--html", "")?;
     let document = parse(&page.text)?;
     let flags: Vec<String> = with_class(document.root(), "flag").into_iter().map(text).collect();
-    assert_eq!(flags, ["1.32 11, 1.33 10"; 2]);
+    assert_eq!(flags, ["1.32: 11, 1.33: 10"; 2]);
     Ok(())
 }
 

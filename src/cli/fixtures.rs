@@ -67,6 +67,11 @@ pub(super) enum AnyFixture {
 }
 
 impl Fixtures {
+    /// The ids, sorted.
+    pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|file| file.id.as_str())
+    }
+
     /// Finds the fixtures in a folder. By default, uses `./fixtures` if it contains scenarios,
     /// otherwise the fixtures built into this program.
     pub(super) fn find(named: Option<&Path>) -> Result<Fixtures, Failure> {

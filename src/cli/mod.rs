@@ -165,6 +165,7 @@ pub fn main() -> ExitCode {
     if started_as == StartedAs::Completion {
         return plugin::complete(command);
     }
+    completions::answer(Cli::command);
     let matches = command.get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let choice = match cli.color {
@@ -195,7 +196,7 @@ pub fn main() -> ExitCode {
         Command::Cluster(args) => cluster::run(&args),
         Command::MetricsServer(args) => metrics_server::run(&args),
         Command::Prune(args) => prune::run(&args),
-        Command::Completions(args) => completions::run(&args, Cli::command()),
+        Command::Completions(args) => completions::run(&args),
     };
     ExitCode::from(done.unwrap_or_else(|error| print_error(&error)))
 }

@@ -68,7 +68,8 @@ pub(super) struct Args {
     #[arg(short, long)]
     verbose: bool,
     /// Run a program that speaks the engine protocol instead of the upstream engine; reports name
-    /// it after its file
+    /// it after its file. Scenarios with an HPA and a VPA also run the real recommender, which
+    /// requires Go
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
     /// The timeout for each answer of an engine, for example 1m

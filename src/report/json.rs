@@ -56,12 +56,26 @@ impl<W: Write> Report for Json<W> {
     }
 }
 
-/// Writes a value as one line.
+/// The version of the JSON output. It changes if a field is renamed or removed, or changes its
+/// meaning; additional fields do not change it.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// An object of the output, with the version of its format.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Versioned<'a, T> {
+    format_version: u32,
+    #[serde(flatten)]
+    object: &'a T,
+}
+
+/// Writes an object as one line, with the version of the format.
 ///
 /// # Errors
-/// If writing fails.
-pub fn line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
-    let mut text = serde_json::to_string(value)?;
+/// If writing fails, or if the value is not an object.
+pub fn line(out: &mut dyn Write, object: &impl Serialize) -> io::Result<()> {
+    let versioned = Versioned { format_version: FORMAT_VERSION, object };
+    let mut text = serde_json::to_string(&versioned)?;
     text.push('\n');
     out.write_all(text.as_bytes())?;
     out.flush()

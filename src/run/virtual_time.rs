@@ -122,6 +122,8 @@ fn prepare(
             drop(sender.send(Prepared::Progress(what.to_owned(), fraction)));
         };
         let choice = choose(plan, part.release, stop, &mut progress);
+        let choice =
+            choice.map(|(engine, note)| (engine, note.or_else(|| beside_program(plan, part))));
         if uses_upstream(plan, &choice) {
             prepare_recommenders(part, stop, &mut progress);
         }
@@ -137,6 +139,17 @@ fn uses_upstream(plan: &Plan, choice: &Choice) -> bool {
     let is_recorded = |factory: &EngineFactory| &**factory.name() == recorded::NAME;
     plan.engine != EngineChoice::Model
         && choice.as_ref().is_ok_and(|(factory, _)| !is_recorded(factory))
+}
+
+/// A program takes the place of the HPA controller only.
+fn beside_program(plan: &Plan, part: &ReleasePlan) -> Option<String> {
+    let scenarios = part.scenarios.iter().filter(|scenario| scenario.vpa.is_some()).count();
+    let scenarios = match (&plan.program, scenarios) {
+        (None, _) | (_, 0) => return None,
+        (Some(_), 1) => "1 scenario with an HPA and a VPA runs".to_owned(),
+        (Some(_), many) => format!("{many} scenarios with an HPA and a VPA run"),
+    };
+    Some(format!("{scenarios} the real recommender beside the program, which requires Go"))
 }
 
 /// Builds the recommenders that run beside the HPA controller. A failure is reported by each

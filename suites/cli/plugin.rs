@@ -57,4 +57,7 @@ fn kubectl_completes_commands_options_values_and_files() {
     assert_eq!(completions(&["diff", "--from", "1.3"])[..2], ["1.37", "1.36"]);
     let folders = completions(&["predict", "fixtures/clos"]);
     assert_eq!(folders, ["fixtures/closed-loop/", ":6"]);
+    assert_eq!(completions(&["explain", "closed-l"]), ["closed-loop/", ":6"]);
+    let ids = completions(&["explain", "closed-loop/docs-w"]);
+    assert_eq!(ids, ["closed-loop/docs-walkthrough-php-apache", ":4"]);
 }

@@ -90,7 +90,7 @@ fn mark(timeline: &Timeline<'_>, axis: ChartAxis) -> Markup {
     let mut fields = mark.first.fields.iter();
     let desired = fields.find(|field| field.field == "status.desiredReplicas");
     let text = desired.map_or_else(|| mark.word().to_owned(), |field| mark.values(field));
-    flag(&text, axis.percent(mark.first.at))
+    flag(&text, &mark.on(axis))
 }
 
 /// `min 1, max 10`, as in force at the end.

@@ -132,12 +132,13 @@ pub(super) fn amounts_up_to(largest: f64, height: f64, is_memory: bool) -> Value
 }
 
 /// The mark of the first tick that differs, at a place in percent.
-pub(super) fn flag(text: &str, at: f64) -> Markup {
+pub(super) fn flag(text: &str, marked: &Marked) -> Markup {
+    let Marked { at, kind } = *marked;
     html! {
         @if at < 55.0 {
-            span.flag style=(format!("left:{at:.2}%")) { (text) }
+            span.flag.(kind) style=(format!("left:{at:.2}%")) { (text) }
         } @else {
-            span.flag.r style=(format!("right:{:.2}%", 100.0 - at)) { (text) }
+            span.flag.r.(kind) style=(format!("right:{:.2}%", 100.0 - at)) { (text) }
         }
     }
 }
@@ -156,17 +157,22 @@ pub(super) fn time(labels: &[Label]) -> Markup {
     }
 }
 
-/// Charts with a cursor that selects a tick, the mark of the first tick that differs at a place in
-/// percent, and a panel for the selected tick. `name` is that of the HPA or the VPA, `kind` is `hpa`
-/// or `vpa`.
-pub(super) fn selectable(kind: &str, name: &str, charts: Markup, marked_at: Option<f64>) -> Markup {
+/// The place of a mark, in percent, and its kind: `diverges` or `changed`.
+pub(super) struct Marked {
+    pub(super) at: f64,
+    pub(super) kind: &'static str,
+}
+
+/// Charts with a cursor that selects a tick, the mark of the first tick that differs, and a panel
+/// for the selected tick. `name` is that of the HPA or the VPA, `kind` is `hpa` or `vpa`.
+pub(super) fn selectable(kind: &str, name: &str, charts: Markup, marked: Option<Marked>) -> Markup {
     let label = format!("Timeline of {name}; arrow keys select a tick");
     html! {
         div.fig.(kind) {
             div.charts {
                 (charts)
-                @if let Some(at) = marked_at {
-                    div.dvg style=(format!("--p:{:.4}", at / 100.0)) {}
+                @if let Some(Marked { at, kind }) = marked {
+                    div.dvg.(kind) style=(format!("--p:{:.4}", at / 100.0)) {}
                 }
                 div.cur role="slider" tabindex="0" aria-label=(label) aria-valuenow="0" {}
             }

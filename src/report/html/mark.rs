@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use super::lane::{ChartAxis, Marked};
 use super::panels::TickKind;
 use crate::compare::{Divergence, FieldDifference};
 
@@ -43,6 +44,11 @@ impl<'a> Mark<'a> {
         Mark { first: Cow::Borrowed(first), between: Between::Releases, names }
     }
 
+    /// The mark on charts.
+    pub(super) fn on(&self, axis: ChartAxis) -> Marked {
+        Marked { at: axis.percent(self.first.at), kind: self.word() }
+    }
+
     /// `diverges`, or `changed`.
     pub(super) fn word(&self) -> &'static str {
         match self.between {
@@ -51,14 +57,18 @@ impl<'a> Mark<'a> {
         }
     }
 
-    /// Both values: `model 7, upstream 6`.
+    /// Both values: `model 7, upstream 6`, or `1.32: 7, 1.33: 6`.
     pub(super) fn values(&self, field: &FieldDifference) -> String {
         let [one, other] = &self.names;
         let short = |value: &str| match value.char_indices().nth(VALUE) {
             Some((end, _)) => format!("{}…", &value[..end]),
             None => value.to_owned(),
         };
-        format!("{one} {}, {other} {}", short(&field.model), short(&field.upstream))
+        let (of_one, of_other) = (short(&field.model), short(&field.upstream));
+        match self.between {
+            Between::ModelAndEngine => format!("{one} {of_one}, {other} {of_other}"),
+            Between::Releases => format!("{one}: {of_one}, {other}: {of_other}"),
+        }
     }
 
     /// The fields that differ, for the panel: `status.desiredReplicas: model 7, upstream 6`.

@@ -208,7 +208,8 @@ fn changes_page(
     same: usize,
     skipped: &[(String, String)],
 ) -> String {
-    let mut notes = vec![format!("{} unchanged", counted(same, "more scenario"))];
+    let unchanged = format!("{} unchanged", counted(same, "more scenario"));
+    let mut notes: Vec<String> = (same > 0).then_some(unchanged).into_iter().collect();
     notes.extend(skipped.iter().map(|(id, why)| format!("not compared: {id}: {why}")));
     page::page(page::Contents {
         title: "Changes between releases",

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::Part;
 use super::detail::Detail;
-use super::lane;
+use super::lane::{self, ChartAxis};
 use super::mark::Mark;
 use super::panels::{Panels, compressed};
 use super::timeline::{Run, Timeline};
@@ -654,8 +654,8 @@ impl<'a> Predicted<'a> {
 
 /// The charts of one HPA, and the panel for its ticks.
 fn figure(timeline: &Timeline<'_>, detail: Detail, panels: &mut Panels) -> Markup {
-    let axis = crate::report::scale::TimeAxis::until(timeline.end());
-    let marked_at = timeline.mark.as_ref().map(|mark| axis.percent(mark.first.at));
+    let axis = ChartAxis::until(timeline.end(), detail.columns);
+    let marked = timeline.mark.as_ref().map(|mark| mark.on(axis));
     panels.add(ticks::of(timeline, detail.ticks));
-    lane::selectable("hpa", &timeline.hpa, chart::all(timeline, detail), marked_at)
+    lane::selectable("hpa", &timeline.hpa, chart::all(timeline, detail), marked)
 }

@@ -106,8 +106,8 @@ fn amounts(drawn: &Drawn<'_>, grid: &str) -> Markup {
         @if !series.model.is_empty() { path.l.model d=(draw(&series.model)) {} }
         @if !kills.is_empty() { path.dot.bad d=(dots) {} }
     };
-    let overlay = match (flagged, marks.first_difference) {
-        (Some(text), Some(at)) => flag(text, axis.percent(at)),
+    let overlay = match (flagged, &marks.first_difference) {
+        (Some(text), Some(at)) => flag(text, at),
         _ => html! {},
     };
     let label: fn(f64) -> String = if is_memory { words::bytes } else { words::milli };

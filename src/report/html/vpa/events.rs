@@ -10,6 +10,7 @@ use crate::model::time::Time;
 use crate::model::vpa::{ClusterChange, ObjectName, Objects, Script};
 use crate::report::counted;
 use crate::report::html::actions::{Entry, Lasts};
+use crate::report::html::lane::Marked;
 use crate::run::PodChange;
 use crate::scenario::resolved::PodSet;
 use crate::scenario::vpa::{VpaAction, VpaEvent, VpaScenario};
@@ -19,8 +20,8 @@ pub(super) struct Marks {
     /// Restarts and edits.
     pub(super) changes: Vec<Time>,
     kills: Vec<Kill>,
-    /// The time of the first difference from another run.
-    pub(super) first_difference: Option<Time>,
+    /// The first difference from another run.
+    pub(super) first_difference: Option<Marked>,
 }
 
 /// An OOM kill or an eviction.
@@ -52,7 +53,7 @@ pub(super) fn marks(timeline: &VpaTimeline<'_>) -> Marks {
         Some(script) => script_kills(script, &timeline.run.rules),
         None => scenario.timeline.iter().filter_map(|event| kill(event, scenario)).collect(),
     };
-    let first_difference = timeline.run.mark.as_ref().map(|mark| mark.first.at);
+    let first_difference = timeline.run.mark.as_ref().map(|mark| mark.on(timeline.axis()));
     Marks { changes, kills, first_difference }
 }
 

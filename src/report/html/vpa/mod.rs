@@ -217,9 +217,9 @@ impl VpaTimeline<'_> {
 
     fn html(&self, panels: &mut Panels) -> Markup {
         let mark = self.run.mark.as_ref();
-        let marked_at = mark.map(|mark| self.axis().percent(mark.first.at));
+        let marked = mark.map(|mark| mark.on(self.axis()));
         panels.add(ticks::of(self));
-        selectable("vpa", &self.vpa.name, chart::all(self), marked_at)
+        selectable("vpa", &self.vpa.name, chart::all(self), marked)
     }
 }
 
