@@ -51,10 +51,10 @@ pub(super) fn with_values(command: clap::Command) -> clap::Command {
     let hint = |arg: clap::Arg| {
         let names = arg.get_value_names().unwrap_or_default();
         let has = |known: &[&str]| names.iter().any(|name| known.contains(&name.as_str()));
-        if has(&["SCENARIO"]) {
+        if arg.is_positional() && has(&["FILE", "SCENARIO"]) {
             return arg.add(ArgValueCompleter::new(scenarios));
         }
-        if has(&["FILE", "DIR"]) {
+        if has(&["FILE", "DIR", "SCENARIO"]) {
             return arg.value_hint(ValueHint::AnyPath);
         }
         // The newest is the most likely one. A list also has other values; they are not completed.

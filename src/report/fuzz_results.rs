@@ -1,5 +1,6 @@
 //! Reads and merges the results of the fuzzer that [`super::fuzz`] wrote.
 
+use super::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -32,7 +33,7 @@ pub struct FuzzPart {
 /// Returns true if a file contains results of the fuzzer.
 #[must_use]
 pub fn is_fuzz_result(text: &str) -> bool {
-    numbered(text).next().is_some_and(|(_, line)| line.starts_with(r#"{"fuzz":"#))
+    numbered(text).next().is_some_and(|(_, line)| json::begins_with(line, "fuzz"))
 }
 
 /// Reads a file of results of `fuzz`.

@@ -81,6 +81,17 @@ pub fn line(out: &mut dyn Write, object: &impl Serialize) -> io::Result<()> {
     out.flush()
 }
 
+/// Returns true if this is the first field of a line, after the version of the format.
+pub(super) fn begins_with(line: &str, field: &str) -> bool {
+    let object = line.strip_prefix('{').unwrap_or_default();
+    let object = match object.strip_prefix("\"formatVersion\":") {
+        Some(rest) => rest.split_once(',').map_or("", |(_, rest)| rest),
+        None => object,
+    };
+    let rest = object.strip_prefix('"').and_then(|name| name.strip_prefix(field));
+    rest.is_some_and(|rest| rest.starts_with("\":"))
+}
+
 /// The parts of a free run's summary that are not in the run.
 #[derive(Clone, Copy, Debug)]
 pub struct FreeRunSummary<'a> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
-use super::json::{ScenarioLine, SummaryFigures, SummaryLine, VerdictName};
+use super::json::{self, ScenarioLine, SummaryFigures, SummaryLine, VerdictName};
 use crate::compare::Divergence;
 use crate::model::time::{Span, Time};
 use crate::run::merge::{End, ResultFile};
@@ -52,7 +52,7 @@ pub fn read(file: &str, text: &str) -> Result<ResultFile, ResultsError> {
             let why = why.rsplit_once(" at line ").map_or(&*why, |(why, _)| why);
             error(it.column(), format!("not a result of `run --format json`: {why}"))
         };
-        if line.starts_with(r#"{"summary":"#) {
+        if json::begins_with(line, "summary") {
             let SummaryLine { summary } = parse(line).map_err(not_a_result)?;
             part.end = Some(end(summary).map_err(|why| error(1, why))?);
         } else {
