@@ -324,7 +324,8 @@ fn scenarios(
     let total = parsed.hpa.len() + parsed.vpa.len();
     let has_recommender = checkout.map(Checkout::has_recommender);
     let other = args.program.is_some() || has_recommender == Some(false);
-    if engine.is_wall_clock() || other || args.releases.vpa().is_empty() {
+    let on_a_cluster = engine == EngineChoice::Embedded && args.controller.controller.is_none();
+    if engine.is_wall_clock() && !on_a_cluster || other || args.releases.vpa().is_empty() {
         parsed.vpa.clear();
     }
     if args.releases.are_only_vpa() || has_recommender == Some(true) {
