@@ -88,8 +88,7 @@ fn container_policy(dice: &mut Dice, name: &str) -> Value {
         policy["controlledResources"] = dice.pick(&[json!(["cpu"]), json!(["memory"])]);
     }
     if dice.percent(30) {
-        policy["controlledValues"] =
-            dice.pick(&["RequestsOnly", "RequestsAndLimits"]).into();
+        policy["controlledValues"] = dice.pick(&["RequestsOnly", "RequestsAndLimits"]).into();
     }
     let cpu = ["10m", "100m", "333m", "1", "2500m"];
     let memory = ["10Mi", "100Mi", "256Mi", "1Gi"];

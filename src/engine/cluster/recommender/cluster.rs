@@ -30,8 +30,7 @@ use crate::scenario;
 
 /// The user as which the recommender sends its requests: the service account that upstream's
 /// manifests give permissions to.
-const USER: User =
-    User { name: "system:serviceaccount:kube-system:vpa-recommender", group: None };
+const USER: User = User { name: "system:serviceaccount:kube-system:vpa-recommender", group: None };
 
 /// The kinds of upstream's manifests that the recommender requires without leader election, with
 /// the paths of their objects.

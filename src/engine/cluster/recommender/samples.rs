@@ -37,7 +37,8 @@ pub(super) fn serve(
     let window = Some(WINDOW);
     let served = PodMetricsChange { window, set, delete: before, ..PodMetricsChange::default() };
     metrics.apply(namespace, &Change::PodTemplate { name, labels, spec });
-    metrics.apply(namespace, &Change::Faults(Faults { list_pod_metrics: error, ..Faults::default() }));
+    metrics
+        .apply(namespace, &Change::Faults(Faults { list_pod_metrics: error, ..Faults::default() }));
     metrics.apply(namespace, &Change::PodMetrics(served));
 }
 
@@ -49,8 +50,7 @@ fn sample(metrics: &PodMetrics, epoch: GoTime) -> Sample {
     let containers = metrics.containers.iter().map(|usage| {
         let cpu = usage.cpu.map(|it| ("cpu".into(), Quantity::from_milli(it, Format::DecimalSI)));
         let memory = usage.memory;
-        let memory =
-            memory.map(|it| ("memory".into(), Quantity::from_units(it, Format::BinarySI)));
+        let memory = memory.map(|it| ("memory".into(), Quantity::from_units(it, Format::BinarySI)));
         ContainerMetrics {
             name: usage.container.clone(),
             usage: cpu.into_iter().chain(memory).collect(),
@@ -120,9 +120,12 @@ mod tests {
         serve(&metrics, "shop", epoch, Vec::new(), &Ok(Arc::new(samples.clone())));
         let mut namespaces = metrics.lock();
         let served = namespaces.get_mut("shop").expect("it is served").now();
-        let pods = served.cluster.pod_metrics().expect("no error").iter().map(|pod| {
-            PodSample::new("shop", &pod.name, served.timestamp(pod.timestamp), pod)
-        });
+        let pods = served
+            .cluster
+            .pod_metrics()
+            .expect("no error")
+            .iter()
+            .map(|pod| PodSample::new("shop", &pod.name, served.timestamp(pod.timestamp), pod));
         let answer = serde_json::to_value(pods.collect::<Vec<_>>()).expect("JSON");
         assert_eq!(answer[0]["timestamp"], "1970-01-12T13:46:44Z");
         assert_eq!(answer[0]["containers"][0]["usage"]["cpu"], "1250m");

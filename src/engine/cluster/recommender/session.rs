@@ -74,8 +74,7 @@ impl<'c> RecommenderSession<'c> {
         let start = Timestamp::from_second(now).unwrap_or_default();
         cluster.metrics.open_samples(&namespace, start, to_queries);
         cluster.requests.open(&namespace, to_writes);
-        let command =
-            command(&cluster.program, &cluster.kubeconfig, &namespace, flags, interval);
+        let command = command(&cluster.program, &cluster.kubeconfig, &namespace, flags, interval);
         let session = RecommenderSession {
             cluster,
             namespace: namespace.clone().into(),
@@ -113,12 +112,7 @@ impl<'c> RecommenderSession<'c> {
         broken(&self.cluster.name, why, &log)
     }
 
-    async fn send(
-        &self,
-        method: Method,
-        path: &str,
-        object: &Value,
-    ) -> Result<Value, EngineError> {
+    async fn send(&self, method: Method, path: &str, object: &Value) -> Result<Value, EngineError> {
         let sent = client::send(&self.cluster.client, method.clone(), path, object).await;
         sent.map_err(|error| self.rejected(&method, path, &error))
     }
@@ -258,8 +252,7 @@ impl<'c> RecommenderSession<'c> {
     pub(crate) fn start_recommender(&mut self) -> Result<(), EngineError> {
         let log = self.cluster.folder().join(format!("{}.log", self.namespace));
         let started = Process::start(&self.command, log);
-        let started =
-            started.map_err(|error| self.broken(&format!("the recommender: {error}")))?;
+        let started = started.map_err(|error| self.broken(&format!("the recommender: {error}")))?;
         self.process = Some(started);
         Ok(())
     }

@@ -172,8 +172,7 @@ impl Attempt<'_, '_, '_> {
     async fn wait_for_writes(&mut self, begin: Instant, count: usize) -> Result<(), EngineError> {
         let over = begin + self.interval / RECOMMENDER_RUN_DIVISOR;
         let latest = begin + self.interval * 3 / 4;
-        while Instant::now() < over
-            || (self.session.observed() < count && Instant::now() < latest)
+        while Instant::now() < over || (self.session.observed() < count && Instant::now() < latest)
         {
             sleep(POLL_INTERVAL).await;
         }

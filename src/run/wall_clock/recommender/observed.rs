@@ -63,10 +63,9 @@ fn adopt(ours: &mut Write, theirs: &Write, window: Window) {
                 }
             }
         }
-        (
-            Write::Checkpoint { checkpoint, .. },
-            Write::Checkpoint { checkpoint: observed, .. },
-        ) if checkpoint.metadata == observed.metadata => {
+        (Write::Checkpoint { checkpoint, .. }, Write::Checkpoint { checkpoint: observed, .. })
+            if checkpoint.metadata == observed.metadata =>
+        {
             let time = &mut checkpoint.status.last_update_time;
             // Predicted times are not truncated to the seconds of the API.
             *time = window.agree(time.truncate_to_second(), observed.status.last_update_time);
