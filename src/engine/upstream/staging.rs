@@ -70,11 +70,11 @@ pub(super) fn modules(
     }
     let version = version(Artifact::Host, release).unwrap_or_default();
     progress(&format!("upstream v{release}: downloading {MODULE} {version}"), None);
-    let tree = download(build, Artifact::Host, release, MODULE, &version)?.join("staging/src");
+    let tree = download(build, release, MODULE, &version)?.join("staging/src");
     let folder = link(cache, &version, &tree).map_err(failed)?;
     let mut overlays = vec![Overlay { mark: MARK.to_owned(), folder, files: Vec::new() }];
     for (module, version) in overlaid_modules(&text) {
-        let there = download(build, Artifact::Host, release, module, version)?;
+        let there = download(build, release, module, version)?;
         let name = format!("{module}@{version}");
         let folder = link(cache, &name.replace('/', "_"), &there).map_err(failed)?;
         let files = stand_ins(module);
@@ -108,16 +108,15 @@ fn all_files(folder: &Dir<'static>) -> Vec<&'static Path> {
     folder.files().map(|file| file.path()).chain(below).collect()
 }
 
-/// Downloads and checks a module with Go, by the checksums of an artifact. Returns its folder.
-pub(super) fn download(
+/// Downloads and checks a module with Go. Returns its folder.
+fn download(
     build: &Build<'_>,
-    artifact: Artifact,
     release: MinorVersion,
     module: &str,
     version: &str,
 ) -> Result<PathBuf, EngineError> {
     let failed = |error: io::Error| not_usable(build.scratch, "no mod file", &error);
-    let sums = build.sources.join(artifact.mod_file(release)).with_extension("sum");
+    let sums = build.sources.join(Artifact::Host.mod_file(release)).with_extension("sum");
     fs::copy(sums, build.scratch.join("module.sum")).map_err(failed)?;
     let text = format!("module kube-lockstep.dev/upstream\n\nrequire {module} {version}\n");
     fs::write(build.scratch.join("module.mod"), text).map_err(failed)?;

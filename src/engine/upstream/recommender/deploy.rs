@@ -5,12 +5,13 @@
 use std::fs;
 use std::path::PathBuf;
 
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::EngineError;
-use crate::engine::upstream::artifact::{Artifact, NAME, Progress, SOURCES, version};
+use crate::engine::upstream::artifact::{Artifact, NAME, Progress, SOURCES};
 use crate::engine::upstream::cache::{Scratch, cache_folder, not_usable};
-use crate::engine::upstream::{build, go, staging};
+use crate::engine::upstream::{build, go};
 use crate::model::rules::{MinorVersion, VpaRelease};
 
 /// The files that define the custom resources and the recommender's permissions.
@@ -53,12 +54,18 @@ fn manifests(release: VpaRelease, stop: &CancellationToken) -> Result<Vec<String
         name: NAME,
         sources,
         scratch: sources,
-        flags: Vec::new(),
+        flags: vec![format!("-modfile={}", artifact.mod_file(release))],
         target: artifact.module(),
         stop,
     };
-    let version = version(artifact, release).unwrap_or_default();
-    let folder = staging::download(&build, artifact, release, artifact.module(), &version)?;
+    let mut json = String::new();
+    go::go(&build, &["mod", "download", "-json"], &mut |line, out| {
+        if out {
+            json.push_str(line);
+        }
+    })?;
+    let answer: Value = serde_json::from_str(&json).unwrap_or_default();
+    let folder = PathBuf::from(answer["Dir"].as_str().unwrap_or_default());
     let read = |name: &&str| {
         let path = folder.join(name);
         fs::read_to_string(&path)
