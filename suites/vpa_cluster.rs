@@ -8,8 +8,7 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -20,6 +19,7 @@ use kube_lockstep::run::{Event, Outcome, RecommenderPlan, Verdict, run_all};
 use libtest_mimic::Failed;
 use serde_json::Value;
 use support::place::Workspace;
+use support::planted;
 use support::trials::Suite;
 
 /// The number of scenarios that run at a time.
@@ -107,8 +107,8 @@ fn diverges(programs: &(PathBuf, PathBuf), flag: &str, field: &str) -> Result<()
     let cache = tempfile::tempdir()?;
     let engines = cache.path().join("engines");
     fs::create_dir(&engines)?;
-    script(&engines, control_plane, "")?;
-    script(&engines, recommender, flag)?;
+    planted::replace(&engines, control_plane, "")?;
+    planted::replace(&engines, recommender, &format!("set -- \"$@\" {flag}\n"))?;
     let id = "vpa/runs/the-first-run";
     let args = ["run", "--engine", "embedded", "--release", "vpa-1.8", "--format", "json", id];
     let output = workspace.command(&args).env("KUBE_LOCKSTEP_CACHE", cache.path()).output()?;
@@ -123,13 +123,5 @@ fn diverges(programs: &(PathBuf, PathBuf), flag: &str, field: &str) -> Result<()
     let found = outcome["divergence"].to_string();
     assert!(found.contains(field), "{found}");
     workspace.wait_until_empty()?;
-    Ok(())
-}
-
-/// Writes a program that runs another one with an additional argument.
-fn script(folder: &Path, program: &Path, argument: &str) -> Result<(), Failed> {
-    let path = folder.join(program.file_name().ok_or("a name")?);
-    fs::write(&path, format!("#!/bin/sh\nexec '{}' \"$@\" {argument}\n", program.display()))?;
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o700))?;
     Ok(())
 }
