@@ -56,7 +56,11 @@ fn main() -> ExitCode {
 /// The name of a test, a flag that only the recommender gets, and a field that then differs.
 const FAULTS: [(&str, &str, &str); 2] = [
     ("another_margin_diverges", "--recommendation-margin-fraction=0.2", "target.cpu"),
-    ("another_half_life_diverges", "--cpu-histogram-decay-half-life=1m", "checkpoint"),
+    (
+        "another_half_life_diverges",
+        "--cpu-histogram-decay-half-life=1m",
+        "cpuHistogram.totalWeight",
+    ),
 ];
 
 /// Runs the selected fixtures concurrently.

@@ -29,7 +29,7 @@ pub enum Area {
     Races,
     /// A day or more.
     Days,
-    /// A VPA beside the HPA, in one clock. Only if it is named, because it requires a second engine.
+    /// A VPA beside the HPA, in one clock. Only if it is named: it requires a second engine.
     HpaAndVpa,
 }
 
