@@ -36,6 +36,10 @@ use crate::world::recommender::script;
 /// The number of scenarios that run at a time. Each has a recommender, which uses 50 MB of memory.
 const CONCURRENT_SCENARIOS: usize = 12;
 
+/// The oldest release whose program can be built: the sum files of older ones lack modules that
+/// only the program requires.
+const OLDEST_PROGRAM: VpaRelease = VpaRelease { major: 1, minor: 7 };
+
 /// Runs the scenarios of a release on a control plane.
 ///
 /// # Errors
@@ -111,6 +115,9 @@ fn prepare(
         return Err(why);
     }
     let on_a_cluster = |why: String| format!("on a real cluster: {why}");
+    if release < OLDEST_PROGRAM {
+        return Err(format!("the recommender runs on control planes since {OLDEST_PROGRAM}"));
+    }
     let script = script(scenario);
     if let Some(why) = recommender_unsupported_reason(&script) {
         return Err(on_a_cluster(why));
