@@ -112,7 +112,7 @@ fn status(vpa: ObjectName, object: &Value) -> Result<Write, String> {
 fn checkpoint(name: ObjectName, object: &Value, is_new: bool) -> Result<Write, String> {
     let spec: CheckpointSpec = read(&name, &object["spec"])?;
     let status: CheckpointStatus = read(&name, &object["status"])?;
-    let checkpoint = Checkpoint { metadata: name, spec, status };
+    let checkpoint = Arc::new(Checkpoint { metadata: name, spec, status });
     Ok(Write::Checkpoint { checkpoint, is_new, memory_tolerance: 0.0 })
 }
 

@@ -1,5 +1,7 @@
 //! What a run of the recommender wrote, in the form in which runs are compared.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use crate::engine::cluster::ObservedWrite;
@@ -66,7 +68,7 @@ fn adopt(ours: &mut Write, theirs: &Write, window: Window) {
         (Write::Checkpoint { checkpoint, .. }, Write::Checkpoint { checkpoint: observed, .. })
             if checkpoint.metadata == observed.metadata =>
         {
-            let time = &mut checkpoint.status.last_update_time;
+            let time = &mut Arc::make_mut(checkpoint).status.last_update_time;
             // Predicted times are not truncated to the seconds of the API.
             *time = window.agree(time.truncate_to_second(), observed.status.last_update_time);
         }
