@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use kube_lockstep::engine::upstream::build::{Artifact, ensure};
 use kube_lockstep::engine::{CancellationToken, EngineError};
@@ -35,7 +34,8 @@ fn main() -> ExitCode {
     });
     let programs = suite.control_plane(Release::NEWEST).and(recommender);
     let is_missing = programs.is_missing();
-    let planted = programs.map(Arc::new);
+    let planted =
+        programs.map(|(control_plane, recommender)| Programs { control_plane, recommender });
     let ready = planted.clone().get().map(|_| ());
     let ready = ready.map_err(|error| error.message().unwrap_or_default().to_owned());
     let outcomes = ready.and_then(|()| run_fixtures(&suite).map_err(|error| error.to_string()));
@@ -62,6 +62,13 @@ const FAULTS: [(&str, &str, &str); 2] = [
         "cpuHistogram.totalWeight",
     ),
 ];
+
+/// The programs of a control plane and of a recommender.
+#[derive(Clone)]
+struct Programs {
+    control_plane: PathBuf,
+    recommender: PathBuf,
+}
 
 /// Runs the selected fixtures concurrently.
 fn run_fixtures(suite: &Suite) -> Result<BTreeMap<String, Outcome>, EngineError> {
@@ -105,8 +112,8 @@ fn verdict(outcome: Result<Outcome, String>) -> Result<(), Failed> {
 }
 
 /// Runs a scenario with a recommender that gets one more flag.
-fn diverges(programs: &(PathBuf, PathBuf), flag: &str, field: &str) -> Result<(), Failed> {
-    let (control_plane, recommender) = programs;
+fn diverges(programs: &Programs, flag: &str, field: &str) -> Result<(), Failed> {
+    let Programs { control_plane, recommender } = programs;
     let workspace = Workspace::new()?;
     let cache = tempfile::tempdir()?;
     let engines = cache.path().join("engines");
