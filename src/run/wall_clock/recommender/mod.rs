@@ -93,7 +93,7 @@ pub(in crate::run) fn run(
 /// The release of the control plane: the newest one of the plan that has one.
 fn control_plane_release(plan: &Plan) -> Release {
     let has_control_plane = |release: &Release| embedded::supported().any(|it| it == *release);
-    plan.releases.iter().filter(has_control_plane).last().unwrap_or(Release::NEWEST)
+    plan.releases.iter().rfind(has_control_plane).unwrap_or(Release::NEWEST)
 }
 
 fn note(plan: &Plan, kubernetes: Release) -> String {
