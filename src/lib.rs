@@ -126,6 +126,7 @@ pub use engine::EngineError;
 #[cfg(feature = "engines")]
 pub use facade::{Engine, Error, Lockstep, Report, Suite};
 #[cfg(feature = "reports")]
-pub use facade::{Predict, PredictHpa, Prediction};
-pub use model::rules::Release;
+pub use facade::{Predict, PredictHpa, PredictVpa, Prediction, VpaPrediction};
+pub use model::rules::{Release, VpaRelease};
 pub use scenario::Scenario;
+pub use scenario::vpa::VpaScenario;

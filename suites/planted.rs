@@ -6,7 +6,6 @@
 mod support;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -14,6 +13,7 @@ use kube_lockstep::model::rules::Release;
 use libtest_mimic::Failed;
 use serde_json::Value;
 use support::place::Workspace;
+use support::planted;
 use support::trials::Suite;
 
 /// A scenario in which the tolerance matters only after an edit of the HPA.
@@ -78,13 +78,11 @@ fn outcomes(
     let cache = tempfile::tempdir()?;
     let engines = cache.path().join("engines");
     fs::create_dir(&engines)?;
-    let planted = engines.join(program.file_name().ok_or("a name")?);
     let script = |(component, more): &(&str, &str)| {
         format!("[ \"$1\" != {component} ] || set -- \"$@\" {more}\n")
     };
     let scripts: String = more.iter().map(script).collect();
-    fs::write(&planted, format!("#!/bin/sh\n{scripts}exec '{}' \"$@\"\n", program.display()))?;
-    fs::set_permissions(&planted, fs::Permissions::from_mode(0o700))?;
+    planted::replace(&engines, program, &scripts)?;
     let edited = cache.path().join("edited.yaml");
     fs::write(&edited, EDITED)?;
     let edited = edited.display().to_string();

@@ -47,6 +47,7 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "external-metric-with-a-selector-without-an-entry",
     "external-metric-without-an-entry",
     "hpa-and-vpa-in-different-namespaces",
+    "hpa-and-vpa-with-a-flag-that-the-vpa-release-lacks",
     "hpa-and-vpa-with-different-targets",
     "hpa-and-vpa-with-slow-metrics",
     "hpa-of-an-unknown-target",

@@ -352,6 +352,11 @@ fn finds(fault: &dyn Fn(&mut Script)) -> Result<(), Failed> {
         let found = play(script, rules, &mut faulty, &mut Speed::default());
         found.is_ok_and(|found| found.is_some())
     };
+    // The recorded and live suites show that the model without the fault agrees with the fixtures.
+    let scenarios = support::vpa_fixtures().into_iter().map(|path| support::load_vpa(&path));
+    let on_newest = |it: &Arc<VpaScenario>| it.unsupported_on(VpaRelease::NEWEST).is_none();
+    let mut fixtures = scenarios.filter(on_newest).map(|scenario| recommender_script(&scenario));
+    assert!(fixtures.any(|script| fails(&script)), "no fixture finds it");
     let scripts = (0..40).map(|index| newest(1, index, 100));
     let failing = scripts.into_iter().find(|script| fails(script)).ok_or("no script finds it")?;
     let size = |script: &Script| {

@@ -108,6 +108,11 @@ fn changed_line_diverges() -> Result<(), Failed> {
     assert_eq!(found["diverges"], 0, "{found}");
     assert_eq!(found["scenarios"], support::vpa_fixtures().len(), "{found}");
 
+    let explain = ["explain", "vpa/runs/the-first-run", "--tick", "2"];
+    let text = String::from_utf8(run(&root, &explain)?.stdout)?;
+    let same = format!("upstream {} does the same up to this tick", root.display());
+    assert!(text.contains(&same), "{text}");
+
     let file = folder.join(FILE);
     let text = fs::read_to_string(&file)?;
     assert_eq!(text.matches(LINE.0).count(), 1, "{FILE}: {}", LINE.0);
@@ -119,6 +124,10 @@ fn changed_line_diverges() -> Result<(), Failed> {
         assert_eq!(output.status.code(), Some(1), "{text}");
         assert!(text.contains(&format!("| upstream {} 50m", folder.display())), "{text}");
         assert!(text.contains(&format!("--upstream-path {}", folder.display())), "{text}");
+        let output = run(&folder, &["explain", id, "--tick", "1"])?;
+        let text = String::from_utf8(output.stdout)?;
+        assert_eq!(output.status.code(), Some(0), "{text}");
+        assert!(text.contains(&format!("| upstream {} 50m", folder.display())), "{text}");
         let save = tempfile::tempdir()?;
         let save = save.path().to_string_lossy();
         let fuzz = ["fuzz", "--area", "vpa", "--seed", "1", "--ticks", "400", "--save", &*save];

@@ -4,20 +4,24 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::args::{ReleaseOrCheckoutArgs, Source, of_kubernetes, of_vpa};
+use super::args::{ReleaseOrCheckoutArgs, Source, of_kubernetes};
 use super::exit;
 use super::failure::Failure;
 use super::fixtures::{AnyFixture, Fixtures};
 use super::manifests::{self, Autoscalers, ManifestArgs};
 use super::output::{PreparationLog, columns, show};
+use crate::engine::recommender::RecommenderSource;
 use crate::engine::upstream::Upstream;
 use crate::engine::upstream::checkout::Checkout;
-use crate::model::rules::Release;
+use crate::model::rules::{Release, VpaRelease};
 use crate::model::time::{Span, Time};
 use crate::model::vpa::Snapshot;
 use crate::report::{self, explain, recommender, table};
 use crate::run::recommender::free_recommender_run;
-use crate::run::{FreeRun, FreeTick, Setting, Verdict, explained_free_run, free_run, run_one};
+use crate::run::recommender_lockstep::run_recommender;
+use crate::run::{
+    FreeRun, FreeTick, Outcome, Setting, Verdict, explained_free_run, free_run, run_one,
+};
 use crate::scenario::Scenario;
 use crate::scenario::draft::days_as_hours;
 use crate::scenario::vpa::VpaScenario;
@@ -108,12 +112,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
 
 /// Explains one run of the recommender alone.
 fn explain_vpa(args: &Args, scenario: &VpaScenario) -> anyhow::Result<u8> {
-    let release = of_vpa(args.release.release)?;
-    let unused = [
-        ("--hpa", args.hpa.is_some()),
-        ("--vpa", args.vpa.is_some() && args.name.is_some()),
-        ("--upstream-path", args.release.local.upstream_path.is_some()),
-    ];
+    let checkout = args.release.local.open(false, false)?;
+    if let Some(other) = checkout.as_ref().filter(|checkout| !checkout.has_recommender()) {
+        let what = format!("--upstream-path {}: it has no recommender", other.path.display());
+        return Err(Failure::usage(what).hint("name a checkout of kubernetes/autoscaler").into());
+    }
+    let release = args.release.vpa_release(checkout.as_ref())?;
+    let unused =
+        [("--hpa", args.hpa.is_some()), ("--vpa", args.vpa.is_some() && args.name.is_some())];
     if let Some((flag, _)) = unused.into_iter().find(|(_, given)| *given) {
         let what = format!("{flag} does not apply to scenarios of VPAs");
         return Err(Failure::usage(what).hint(format!("leave out {flag}")).into());
@@ -122,7 +128,40 @@ fn explain_vpa(args: &Args, scenario: &VpaScenario) -> anyhow::Result<u8> {
     let index = index_of_run(args, &run.snapshots)?;
     let run = free_recommender_run(scenario, release, &|number| number == index);
     show(&recommender::explain(scenario, &run, index, release, columns()))?;
+    if let Some(checkout) = checkout {
+        show(&compare_recommender(&checkout, scenario, release, index + 1)?)?;
+    }
     Ok(exit::CONFORMS)
+}
+
+/// The result of a checkout of the recommender up to the run, as text.
+fn compare_recommender(
+    checkout: &Checkout,
+    scenario: &VpaScenario,
+    release: VpaRelease,
+    run: usize,
+) -> Result<String, Failure> {
+    let (mut preparing, stop) = (PreparationLog::default(), CancellationToken::new());
+    let mut progress = |what: &str, done| preparing.log(what, done);
+    let source = RecommenderSource::checkout(checkout, release, &stop, &mut progress)?;
+    let (name, scenario) = (source.name(), Arc::new(scenario.clone()));
+    let outcome = run_recommender(&scenario, &mut *source.make(), &name, release, &[]);
+    Ok(up_to(&outcome, checkout, run))
+}
+
+/// The outcome of a checkout up to a tick, as text.
+fn up_to(outcome: &Outcome, checkout: &Checkout, tick: usize) -> String {
+    let later = matches!(&outcome.verdict, Verdict::Diverges(it) if it.tick > tick);
+    let setting = Setting {
+        engine: outcome.engine.clone(),
+        release: outcome.release.clone(),
+        checkout: Some(checkout.path.clone()),
+        ..Setting::default()
+    };
+    match report::outcome(outcome, &setting, columns()) {
+        Some(text) if !later => format!("\n{text}"),
+        _ => format!("\n{} does the same up to this tick\n", outcome.engine),
+    }
 }
 
 /// Explains one run of the recommender in a scenario with an HPA.
@@ -201,17 +240,7 @@ fn compare_checkout(
     let name = checkout.name();
     let mut engine = Upstream::of_checkout(program, name.as_str().into(), release);
     let outcome = run_one(scenario, &mut engine, &[]);
-    let later = matches!(&outcome.verdict, Verdict::Diverges(it) if it.tick > tick);
-    let setting = Setting {
-        engine: name.as_str().into(),
-        release: release.to_string(),
-        checkout: Some(checkout.path.clone()),
-        ..Setting::default()
-    };
-    Ok(match report::outcome(&outcome, &setting, columns()) {
-        Some(text) if !later => format!("\n{text}"),
-        _ => format!("\n{name} does the same up to this tick\n"),
-    })
+    Ok(up_to(&outcome, checkout, tick))
 }
 
 /// The index of the selected tick among all ticks.

@@ -325,15 +325,17 @@ fn scenarios(
     let total = parsed.hpa.len() + parsed.vpa.len();
     let has_recommender = checkout.map(Checkout::has_recommender);
     let other = args.program.is_some() || has_recommender == Some(false);
-    if engine.is_wall_clock() || other || args.releases.vpa().is_empty() {
+    let on_a_cluster = engine == EngineChoice::Embedded && args.controller.controller.is_none();
+    if engine.is_wall_clock() && !on_a_cluster || other || args.releases.vpa().is_empty() {
         parsed.vpa.clear();
     }
     if args.releases.are_only_vpa() || has_recommender == Some(true) {
         parsed.hpa.clear();
     }
     if total > 0 && parsed.hpa.is_empty() && parsed.vpa.is_empty() {
-        let what = "no selected scenario can run: scenarios of VPAs run in virtual time, on \
-                    releases such as vpa-1.8; scenarios of HPAs on releases of Kubernetes";
+        let what = "no selected scenario can run: scenarios of VPAs run in virtual time or on an \
+                    embedded control plane, on releases such as vpa-1.8; scenarios of HPAs on \
+                    releases of Kubernetes";
         return Err(Failure::nothing(what.to_owned()).hint("leave out --engine or --release"));
     }
     Ok(parsed)

@@ -6,12 +6,15 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::{COLUMNS, text_file};
+use crate::engine::recommender::RecommenderSource;
 use crate::engine::source::{EngineLimits, EngineSource};
-use crate::engine::{Engine as AnyEngine, EngineError};
-use crate::model::rules::Release;
+use crate::engine::{CancellationToken, Engine as AnyEngine, EngineError};
+use crate::model::rules::{Release, VpaRelease};
 use crate::report;
+use crate::run::recommender_lockstep::run_recommender;
 use crate::run::{Outcome, Setting, Verdict, run_one};
-use crate::scenario::{self, Scenario};
+use crate::scenario::vpa::VpaScenario;
+use crate::scenario::{self, AnyScenario, Scenario};
 
 /// The error of a scenario or a folder of scenarios that could not be run.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -50,17 +53,30 @@ impl Scenario {
     /// # Errors
     /// If the file can't be read, or is not a valid scenario.
     pub fn read(path: impl AsRef<Path>) -> Result<Scenario, Error> {
-        let path = path.as_ref();
-        let io = |why: text_file::TextFileError| Error::Io {
-            path: path.to_owned(),
-            why: why.to_string(),
-        };
-        let text = text_file::read(path).map_err(io)?;
-        let read_other = |name: &str| {
-            text_file::read_named(&path.with_file_name(name)).map_err(|error| error.to_string())
-        };
-        Ok(scenario::parse(&path.to_string_lossy(), &text, &read_other)?)
+        read(path.as_ref(), scenario::parse)
     }
+}
+
+/// Reads a scenario file of either kind.
+///
+/// # Errors
+/// As [`Scenario::read`].
+pub(super) fn read_any(path: &Path) -> Result<AnyScenario, Error> {
+    read(path, scenario::parse_any)
+}
+
+/// A function that parses a scenario of a path, and reads the files that it names.
+type Parse<T> =
+    fn(&str, &str, &dyn Fn(&str) -> Result<String, String>) -> Result<T, scenario::Error>;
+
+fn read<T>(path: &Path, parse: Parse<T>) -> Result<T, Error> {
+    let io =
+        |why: text_file::TextFileError| Error::Io { path: path.to_owned(), why: why.to_string() };
+    let text = text_file::read(path).map_err(io)?;
+    let read_other = |name: &str| {
+        text_file::read_named(&path.with_file_name(name)).map_err(|error| error.to_string())
+    };
+    Ok(parse(&path.to_string_lossy(), &text, &read_other)?)
 }
 
 /// The engine that the model is compared with.
@@ -93,6 +109,13 @@ impl FromStr for Engine {
     }
 }
 
+/// A recommender that is ready, and a note if it is not the preferred one.
+pub(super) struct ReadyRecommender {
+    source: RecommenderSource,
+    release: VpaRelease,
+    note: Option<String>,
+}
+
 /// An engine that is ready, and a note if it is not the preferred one.
 pub(super) struct Ready {
     engine: Box<dyn AnyEngine>,
@@ -111,15 +134,54 @@ impl Engine {
             Engine::Model => prepare(EngineSource::Model),
             Engine::Best => prepare(EngineSource::Upstream).or_else(|error| match error {
                 EngineError::Unavailable { why, .. } => {
-                    let note = format!(
-                        "on the model alone, which checks expectations only, since upstream can't \
-                         run here: {why}"
-                    );
-                    Ok(Ready { note: Some(note), ..prepare(EngineSource::Model)? })
+                    let note = Some(on_the_model(&why));
+                    Ok(Ready { note, ..prepare(EngineSource::Model)? })
                 }
                 broken @ EngineError::Broken { .. } => Err(broken),
             }),
         }
+    }
+
+    pub(super) fn prepare_recommender(
+        &self,
+        release: VpaRelease,
+    ) -> Result<ReadyRecommender, EngineError> {
+        let ready = |source, note| ReadyRecommender { source, release, note };
+        let model = RecommenderSource::Model(release);
+        let stop = CancellationToken::new();
+        let upstream = || RecommenderSource::upstream(release, &stop, &mut |_, _| {});
+        match self {
+            Engine::Upstream => Ok(ready(upstream()?, None)),
+            Engine::Program(program) => Err(EngineError::Unavailable {
+                engine: program.display().to_string().into(),
+                why: "a program does not run scenarios of VPAs".to_owned(),
+                hint: "use another engine for them".to_owned(),
+            }),
+            Engine::Model => Ok(ready(model, None)),
+            Engine::Best => match upstream() {
+                Ok(source) => Ok(ready(source, None)),
+                Err(EngineError::Unavailable { why, .. }) => {
+                    Ok(ready(model, Some(on_the_model(&why))))
+                }
+                Err(broken) => Err(broken),
+            },
+        }
+    }
+}
+
+/// The note that upstream is not available.
+fn on_the_model(why: &str) -> String {
+    format!(
+        "on the model alone, which checks expectations only, since upstream can't run here: {why}"
+    )
+}
+
+impl ReadyRecommender {
+    pub(super) fn run(&mut self, scenario: &Arc<VpaScenario>) -> Report {
+        let ReadyRecommender { source, release, note } = self;
+        let (mut engine, name) = (source.make(), source.name());
+        let outcome = run_recommender(scenario, &mut *engine, &name, *release, &[]);
+        Report { outcome, note: note.clone() }
     }
 }
 

@@ -1,5 +1,5 @@
-//! The main types of the library: [`Lockstep`] compares the model with an engine, [`Predict`] runs
-//! the model alone, and [`Suite`] runs a folder of scenarios as a test.
+//! The main types of the library: [`Lockstep`] compares the model with an engine, [`Predict`] and
+//! [`PredictVpa`] run the model alone, and [`Suite`] runs a folder of scenarios as a test.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,12 +20,14 @@ mod lockstep;
 mod suite;
 #[cfg(feature = "engines")]
 pub(crate) mod text_file;
+mod vpa;
 
 pub use hpa::PredictHpa;
 #[cfg(feature = "engines")]
 pub use lockstep::{Engine, Error, Lockstep, Report};
 #[cfg(feature = "engines")]
 pub use suite::Suite;
+pub use vpa::{PredictVpa, VpaPrediction};
 
 /// The width of reports.
 const COLUMNS: usize = 100;

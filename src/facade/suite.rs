@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use fast_glob::glob_match;
 
+use super::lockstep::read_any;
 use super::text_file::{self, is_scenario};
 use super::{Engine, Error, Report};
-use crate::model::rules::Release;
+use crate::model::rules::{Release, VpaRelease};
 use crate::report::counted;
 use crate::run::Verdict;
-use crate::scenario::Scenario;
+use crate::scenario::vpa::VpaScenario;
+use crate::scenario::{AnyScenario, Scenario};
 
 /// The environment variable that overrides the engine of all suites: `best`, `upstream` or `model`.
 const ENGINE: &str = "KUBE_LOCKSTEP_ENGINE";
@@ -25,6 +27,14 @@ pub struct Suite {
     glob: String,
     engine: Engine,
     release: Release,
+    vpa_release: VpaRelease,
+}
+
+/// The scenarios of a suite.
+#[derive(Debug)]
+enum Selected {
+    Hpa(Arc<Scenario>),
+    Vpa(Arc<VpaScenario>),
 }
 
 impl Suite {
@@ -32,7 +42,8 @@ impl Suite {
     /// runs on the best available engine, on the newest release of Kubernetes.
     pub fn new(root: impl Into<PathBuf>, glob: impl Into<String>) -> Suite {
         let (root, glob) = (root.into(), glob.into());
-        Suite { root, glob, engine: Engine::default(), release: Release::NEWEST }
+        let (engine, release) = (Engine::default(), Release::NEWEST);
+        Suite { root, glob, engine, release, vpa_release: VpaRelease::NEWEST }
     }
 
     /// Sets the engine. The environment variable `KUBE_LOCKSTEP_ENGINE` takes precedence.
@@ -47,6 +58,12 @@ impl Suite {
         self
     }
 
+    /// Sets the release of the recommender, for scenarios of VPAs.
+    pub fn vpa_release(mut self, release: VpaRelease) -> Suite {
+        self.vpa_release = release;
+        self
+    }
+
     /// Runs all scenarios, in the order of their paths.
     ///
     /// # Errors
@@ -57,8 +74,28 @@ impl Suite {
             Err(_) => self.engine.clone(),
         };
         let scenarios = self.scenarios()?;
-        let mut ready = engine.prepare(self.release)?;
-        Ok(scenarios.iter().map(|scenario| ready.run(scenario)).collect())
+        // Each engine is prepared only if there are scenarios for it.
+        let (mut hpa, mut vpa) = (None, None);
+        let mut reports = Vec::new();
+        for scenario in &scenarios {
+            reports.push(match scenario {
+                Selected::Hpa(scenario) => {
+                    let ready = match &mut hpa {
+                        Some(ready) => ready,
+                        none => none.insert(engine.prepare(self.release)?),
+                    };
+                    ready.run(scenario)
+                }
+                Selected::Vpa(scenario) => {
+                    let ready = match &mut vpa {
+                        Some(ready) => ready,
+                        none => none.insert(engine.prepare_recommender(self.vpa_release)?),
+                    };
+                    ready.run(scenario)
+                }
+            });
+        }
+        Ok(reports)
     }
 
     /// Prints the engine and the figures, and panics unless all scenarios conform. A scenario for
@@ -79,10 +116,14 @@ impl Suite {
         let (all, failures) = (reports.len(), failed.len());
         let skipped = reports.iter().filter(skipped).count();
         let conforming = all - failures - skipped;
+        let mut releases: Vec<&str> =
+            reports.iter().map(|report| report.outcome.release.as_str()).collect();
+        releases.sort_unstable();
+        releases.dedup();
         let mut summary = format!(
             "{} on {engine} {}: {conforming} conform, {failures} fail, {skipped} skipped",
             counted(all, "scenario"),
-            self.release
+            releases.join(", ")
         );
         if let Some(note) = reports.iter().find_map(|report| report.note.as_ref()) {
             summary += &format!(" ({note})");
@@ -94,7 +135,7 @@ impl Suite {
         assert!(conforming > 0, "{summary}: no scenario was run");
     }
 
-    fn scenarios(&self) -> Result<Vec<Arc<Scenario>>, Error> {
+    fn scenarios(&self) -> Result<Vec<Selected>, Error> {
         let mut paths = Vec::new();
         files(&self.folder(), &mut paths)?;
         let below = |path: &Path| path.strip_prefix(&self.root).unwrap_or(path).to_owned();
@@ -108,9 +149,16 @@ impl Suite {
             return Err(Error::Glob { glob: self.glob.clone(), why });
         }
         let read = |path: &PathBuf| {
-            let scenario = Scenario::read(path)?;
+            let read = read_any(path)?;
             let path = slashes(below(path));
-            Ok(Arc::new(Scenario { id: path.clone(), path, ..scenario }))
+            Ok(match read {
+                AnyScenario::Hpa(it) => {
+                    Selected::Hpa(Arc::new(Scenario { id: path.clone(), path, ..*it }))
+                }
+                AnyScenario::Vpa(it) => {
+                    Selected::Vpa(Arc::new(VpaScenario { id: path.clone(), path, ..*it }))
+                }
+            })
         };
         paths.iter().map(read).collect()
     }
@@ -192,12 +240,25 @@ mod tests {
     fn a_glob_selects_files_below_its_folder() {
         let ids = |glob: &str| -> Vec<String> {
             let scenarios = suite(glob).scenarios().expect("the fixtures are valid");
-            scenarios.iter().map(|scenario| scenario.id.clone()).collect()
+            let id = |scenario: &Selected| match scenario {
+                Selected::Hpa(scenario) => scenario.id.clone(),
+                Selected::Vpa(scenario) => scenario.id.clone(),
+            };
+            scenarios.iter().map(id).collect()
         };
         let upper = "fixtures/tolerance/upper-edge-is-inclusive.yaml";
         assert_eq!(ids(upper), [upper]);
         assert_eq!(ids("fixtures/tol*/upper-edge-*.yaml"), [upper]);
         assert!(ids("fixtures/**/*-inclusive.yaml").contains(&upper.to_owned()));
+    }
+
+    #[test]
+    fn scenarios_of_both_kinds_can_be_in_one_folder() {
+        let reports = suite("fixtures/{vpa/runs/the-first-run,tolerance/upper-edge-*}.yaml").run();
+        let reports = reports.expect("the fixtures are valid");
+        let releases: Vec<&str> = reports.iter().map(|it| it.outcome.release.as_str()).collect();
+        assert_eq!(releases, [Release::NEWEST.to_string(), VpaRelease::NEWEST.to_string()]);
+        assert!(reports.iter().all(Report::conforms));
     }
 
     #[test]

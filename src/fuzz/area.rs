@@ -29,11 +29,13 @@ pub enum Area {
     Races,
     /// A day or more.
     Days,
+    /// A VPA beside the HPA, in one clock. Only if it is named: it requires a second engine.
+    HpaAndVpa,
 }
 
 impl Area {
     /// All areas.
-    pub const ALL: [Area; 11] = [
+    pub const ALL: [Area; 12] = [
         Area::Ratios,
         Area::Readiness,
         Area::Behavior,
@@ -45,6 +47,7 @@ impl Area {
         Area::Several,
         Area::Races,
         Area::Days,
+        Area::HpaAndVpa,
     ];
 
     /// The name on the command line.
@@ -62,6 +65,7 @@ impl Area {
             Area::Several => "several",
             Area::Races => "races",
             Area::Days => "days",
+            Area::HpaAndVpa => "hpa-and-vpa",
         }
     }
 }

@@ -68,6 +68,10 @@ fn each_area_generates_its_features() {
     let behaves = |made: &Scenario| made.hpas[0].spec.behavior.is_some();
     assert!(all(Area::Behavior).filter(behaves).count() > 40);
     assert!(all(Area::Errors).all(|scenario| !scenario.timeline.is_empty()));
+    assert!(all(Area::HpaAndVpa).all(|scenario| scenario.vpa.is_some()));
+    let has_actions =
+        |made: &Scenario| made.vpa.as_ref().is_some_and(|vpa| !vpa.recommender.timeline.is_empty());
+    assert!(all(Area::HpaAndVpa).filter(has_actions).count() > 20);
     assert_eq!("edits".parse(), Ok(Area::Edits));
     assert!("nothing".parse::<Area>().is_err());
 }

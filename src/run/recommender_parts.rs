@@ -23,6 +23,13 @@ pub(super) fn run(plan: &Plan, record: &mut Record<'_>) -> Result<(), EngineErro
         if plan.stop.is_cancelled() {
             break;
         }
+        #[cfg(feature = "clusters")]
+        if plan.engine == EngineChoice::Embedded {
+            let begin = Instant::now();
+            super::wall_clock::recommender::run(plan, &part, record)?;
+            record.end_release(part.release, begin.elapsed());
+            continue;
+        }
         let (source, note) = match choose(plan, &part, record) {
             Ok(choice) => choice,
             Err(error) if plan.used_releases().len() > 1 => {

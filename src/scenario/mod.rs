@@ -180,6 +180,14 @@ pub fn served(manifest: Value) -> Result<Value, String> {
     resolve::served(manifest)
 }
 
+/// Reads the documents of a text with manifests.
+///
+/// # Errors
+/// The first problem, with line and column.
+pub fn manifests(text: &str) -> Result<Vec<Value>, Problem> {
+    Ok(yaml::documents(text)?.iter().map(node::Node::to_json).collect())
+}
+
 /// Reads the list of known disagreements (`divergences.yaml`).
 ///
 /// # Errors

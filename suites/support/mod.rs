@@ -8,6 +8,8 @@ pub mod foreign;
 pub mod moments;
 #[cfg(feature = "cli")]
 pub mod place;
+#[cfg(feature = "clusters")]
+pub mod planted;
 #[cfg(feature = "engines")]
 pub mod recording;
 #[cfg(feature = "engines")]

@@ -11,6 +11,7 @@
 //! | [`access`] | clients, RBAC, ownership of namespaces, clock skew |
 //! | [`metrics_api`] | the fake metrics API, its registration with the API server, its query log |
 //! | [`observe`] | the controller's actions (audit log, watches), grouped into reconciles |
+//! | [`recommender`] | the VPA's recommender on a control plane, its objects and its requests |
 //! | [`session`] | one scenario on a cluster: its namespace, workload and pods |
 //! | [`load`] | how busy a cluster is, and how many scenarios are set up at a time |
 
@@ -22,6 +23,7 @@ mod load;
 pub(crate) mod metrics_api;
 mod observe;
 pub(crate) mod provision;
+pub(crate) mod recommender;
 mod resources;
 pub(crate) mod session;
 pub(crate) mod settings;
@@ -33,6 +35,10 @@ pub(crate) use lifecycle::Cluster;
 pub(crate) use observe::action::ObservedAction;
 pub(crate) use observe::observability::Observability;
 pub(crate) use observe::reconcile::ObservedReconcile;
+pub(crate) use recommender::{
+    ObservedWrite, RecommenderCluster, RecommenderSession, StartedRun,
+    unsupported_reason as recommender_unsupported_reason,
+};
 pub(crate) use session::scenario_session::ScenarioSession;
 pub(crate) use session::supported::unsupported_reason;
 pub(crate) use workload::CustomKind;

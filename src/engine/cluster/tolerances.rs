@@ -53,6 +53,22 @@ tolerances! {
     /// Scenarios that edit the HPA closer than this to a reconcile without requests are skipped:
     /// either may happen first, and the order cannot be observed.
     SHORTEST_EDIT_DISTANCE: Span = Span::from_millis(300);
+    /// A run of the VPA's recommender that begins sooner after a change of its objects has no
+    /// verdict: its caches may not contain the change.
+    RECOMMENDER_CACHE_LAG: Duration = Duration::from_millis(250);
+    /// The time by which a condition or a checkpoint may be older or newer than the requests of the
+    /// run: the API stores whole seconds.
+    RECOMMENDER_CLOCK: SignedDuration = SignedDuration::from_secs(1);
+    /// Intervals of the recommender, as 1 / n, for which each of its runs is given time to write.
+    RECOMMENDER_RUN_DIVISOR: u32 = 2;
+    /// Intervals of the recommender after which a run that has not begun is missing.
+    RECOMMENDER_MISSING_INTERVALS: u32 = 4;
+    /// Scenarios whose recommender would run more often are skipped: its runs would overlap with
+    /// changes.
+    SHORTEST_RECOMMENDER_INTERVAL: Span = Span::from_secs(1);
+    /// Divergences of a scenario of the recommender before it diverges: a busy machine may delay
+    /// one write.
+    RECOMMENDER_DIVERGENCES: usize = 2;
     /// The time that the caches of controllers may take to contain a change that is complete.
     CACHE_LAG: Duration = Duration::from_millis(40);
     /// Sync periods, as 1 / n. A reconcile without a request for this long counts as over.

@@ -29,11 +29,17 @@ pub enum Artifact {
     /// The host of the recommender of the Vertical Pod Autoscaler in virtual time. Its releases are
     /// those of the Vertical Pod Autoscaler, not of Kubernetes.
     Recommender,
+    /// The recommender itself: the program that upstream releases, for control planes.
+    RecommenderProgram,
 }
 
 impl Artifact {
-    pub(super) const ALL: [Artifact; 3] =
-        [Artifact::Host, Artifact::ControlPlane, Artifact::Recommender];
+    pub(super) const ALL: [Artifact; 4] = [
+        Artifact::Host,
+        Artifact::ControlPlane,
+        Artifact::Recommender,
+        Artifact::RecommenderProgram,
+    ];
 
     /// The name.
     #[must_use]
@@ -42,6 +48,7 @@ impl Artifact {
             Artifact::Host => NAME,
             Artifact::ControlPlane => "controlplane",
             Artifact::Recommender => "recommender",
+            Artifact::RecommenderProgram => "vpa-recommender",
         }
     }
 
@@ -51,6 +58,9 @@ impl Artifact {
             Artifact::Host => HOST,
             Artifact::ControlPlane => "./controlplane",
             Artifact::Recommender => "./recommender",
+            Artifact::RecommenderProgram => {
+                "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender"
+            }
         }
     }
 
@@ -59,7 +69,7 @@ impl Artifact {
         match self {
             Artifact::Host => "versions",
             Artifact::ControlPlane => "controlplane/versions",
-            Artifact::Recommender => "recommender/versions",
+            Artifact::Recommender | Artifact::RecommenderProgram => "recommender/versions",
         }
     }
 
@@ -72,7 +82,9 @@ impl Artifact {
     pub(super) fn module(self) -> &'static str {
         match self {
             Artifact::Host | Artifact::ControlPlane => "k8s.io/kubernetes",
-            Artifact::Recommender => "k8s.io/autoscaler/vertical-pod-autoscaler",
+            Artifact::Recommender | Artifact::RecommenderProgram => {
+                "k8s.io/autoscaler/vertical-pod-autoscaler"
+            }
         }
     }
 
@@ -84,7 +96,7 @@ impl Artifact {
                 let all = Release::supported().map(MinorVersion::from).filter(is_older);
                 all.map(|release| format!("k{release}")).collect()
             }
-            Artifact::Recommender => {
+            Artifact::Recommender | Artifact::RecommenderProgram => {
                 let all = VpaRelease::supported().map(MinorVersion::from).filter(is_older);
                 all.map(|release| format!("vpa{release}")).collect()
             }
@@ -96,7 +108,12 @@ impl Artifact {
         let owners =
             [("controlplane", Artifact::ControlPlane), ("recommender", Artifact::Recommender)];
         let owner = owners.into_iter().find(|(owned, _)| folder.starts_with(owned));
-        owner.map_or(Artifact::Host, |(_, owner)| owner) == self
+        let uses = match self {
+            // It shares the mod files of the host, but is built without the host's code.
+            Artifact::RecommenderProgram => Artifact::Recommender,
+            other => other,
+        };
+        owner.map_or(Artifact::Host, |(_, owner)| owner) == uses
     }
 }
 

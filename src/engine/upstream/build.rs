@@ -136,7 +136,7 @@ pub fn ensure(
     if !supports(artifact, release) {
         let name = match artifact {
             Artifact::Host => NAME,
-            Artifact::ControlPlane => "embedded",
+            Artifact::ControlPlane | Artifact::RecommenderProgram => "embedded",
             Artifact::Recommender => artifact.name(),
         };
         return Err(EngineError::Unavailable {
@@ -147,7 +147,7 @@ pub fn ensure(
                 Artifact::ControlPlane => {
                     format!("the releases with a control plane are {}", list_of(artifact))
                 }
-                Artifact::Recommender => {
+                Artifact::Recommender | Artifact::RecommenderProgram => {
                     format!("the releases of the recommender are {}", list_of(artifact))
                 }
             },
@@ -259,6 +259,11 @@ fn build(
             compile_control_plane(&build, &label, &version, &output, progress)?;
         }
         Artifact::Recommender => compile(&build, &label, &output, progress)?,
+        Artifact::RecommenderProgram => {
+            let output = output.to_string_lossy();
+            let command = ["build", "-v", "-ldflags=-s -w", "-o", &*output];
+            compile_packages(&build, &label, &command, progress)?;
+        }
     }
     cache::install(&output, program)
         .map_err(|error| failed("the engine can't be installed", &error))

@@ -16,6 +16,7 @@ mod races;
 mod resources;
 mod several;
 mod timeline;
+mod with_vpa;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -36,14 +37,37 @@ use crate::scenario::resolved::{Metrics, PodSet, ReleaseRange};
 pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scenario {
     let mut dice = Dice::new(seed, index);
     let area = area(&mut dice, areas);
-    let edge = edge::edge(&mut dice, area);
-    let flags = flags(&mut dice, area, edge, &Rules::of(release));
-    let (gates, gate_overrides) = gates(&mut dice, release);
-    let ticks = ticks(&mut dice, area, flags.sync_period);
+    let id = format!("fuzz/{seed}-{index}");
+    let requirement = format!("Model and upstream agree (seed {seed}, scenario {index}).");
+    let mut made = of_hpa(&mut dice, area, release);
+    if area == Area::HpaAndVpa {
+        // Few scenarios of HPAs can't have a VPA.
+        for _ in 0..MAX_TRIES {
+            if let Some(both) = with_vpa::add(&mut dice, &made) {
+                made = both;
+                break;
+            }
+            made = of_hpa(&mut dice, area, release);
+        }
+    }
+    Scenario { path: id.clone(), id, requirement, ..made }
+}
+
+/// The number of scenarios of HPAs to which a VPA is added, until one can have it.
+const MAX_TRIES: usize = 20;
+
+/// A scenario of an HPA.
+fn of_hpa(dice: &mut Dice, area: Area, release: Release) -> Scenario {
+    let edge = edge::edge(dice, area);
+    let flags = flags(dice, area, edge, &Rules::of(release));
+    let (gates, gate_overrides) = gates(dice, release);
+    let ticks = ticks(dice, area, flags.sync_period);
     let to_zero = gates.enabled(Gate::HpaScaleToZero);
     let tolerance = Rules::of(release).admission.has_tolerance;
+    // The generator's position is moved into the draft, and back.
+    let own = std::mem::replace(dice, Dice::new(0, 0));
     let mut draft =
-        Draft { dice, area, edge, flags, ticks, to_zero, tolerance, ..Draft::default() };
+        Draft { dice: own, area, edge, flags, ticks, to_zero, tolerance, ..Draft::default() };
     let workload = workload::workload(&mut draft);
     let first = hpa::manifest(&mut draft);
     let (hpas, other_targets) = several::hpas(&mut draft, first);
@@ -55,11 +79,12 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
     let other_pods = others::other_pods(&mut draft);
     let other_namespaces = others::other_namespaces(&mut draft);
     let timeline = timeline::timeline(&mut draft);
-    let id = format!("fuzz/{seed}-{index}");
+    let until = draft.until();
+    *dice = draft.dice;
     Scenario {
-        path: id.clone(),
-        id,
-        requirement: format!("Model and upstream agree (seed {seed}, scenario {index})."),
+        path: String::new(),
+        id: String::new(),
+        requirement: String::new(),
         upstream: String::new(),
         covers: Vec::new(),
         releases: ReleaseRange::default(),
@@ -78,7 +103,7 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
         other_namespaces,
         metrics,
         timeline,
-        until: draft.until(),
+        until,
         observes_sent_events: true,
         vpa: None,
         expect: Vec::new(),

@@ -159,6 +159,21 @@ impl Session {
         stepped
     }
 
+    /// Applies changes, and runs once, at a time that is not derived from the interval: on a real
+    /// cluster, the recommender decides when it runs.
+    pub fn run_at(&mut self, changes: &[ClusterChange], now: GoTime) -> RunAt {
+        self.now = now;
+        for change in changes {
+            match change {
+                ClusterChange::Restart => drop(self.start()),
+                change => self.apply(change),
+            }
+        }
+        let run = self.recommender.run_once(&self.objects, now);
+        run.writes.iter().for_each(|write| self.objects.apply(write));
+        RunAt { at: Time(now.since(self.epoch).0), run }
+    }
+
     fn apply(&mut self, change: &ClusterChange) {
         let objects = &mut self.objects;
         match change {

@@ -10,6 +10,7 @@
 //! | `schedule` | which scenarios run next on which cluster |
 //! | `group` | scenarios side by side on one cluster, and retries |
 //! | `attempt` | one attempt at a scenario: applies the world to the cluster, and waits |
+//! | `recommender` | scenarios of the VPA's recommender |
 //! | `checker` | compares the observed reconciles with the model: pure |
 
 mod attempt;
@@ -22,6 +23,7 @@ mod group;
 mod hypotheses;
 mod in_flight;
 mod preparation;
+pub(super) mod recommender;
 mod requirements;
 mod schedule;
 mod template;

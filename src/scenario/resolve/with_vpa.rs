@@ -40,8 +40,11 @@ pub(in crate::scenario) fn resolve(
     }
     let release = release(at.key("vpaRelease"), &mut problems);
     let updater = updater(at.key("updater"), &mut problems);
-    let own = problems.into_result();
     let recommender = resolve_vpa(path, &of_recommender, read);
+    if let Ok(recommender) = &recommender {
+        check_flags(recommender, release, at, &mut problems);
+    }
+    let own = problems.into_result();
     match (own, recommender) {
         (Ok(()), Ok(recommender)) => Ok(WithVpa {
             recommender: Arc::new(recommender),
@@ -83,6 +86,24 @@ pub(in crate::scenario) fn check(
         }
     }
     problems.into_result().err().unwrap_or_default()
+}
+
+/// The release of the recommender must have the flags.
+fn check_flags(
+    recommender: &VpaScenario,
+    release: VpaRelease,
+    at: At<'_>,
+    problems: &mut Problems,
+) {
+    let flags = at.follow("recommender.flags");
+    for flag in recommender.flags.keys() {
+        let Some(since) = VpaRelease::of_flag(flag).filter(|since| release < *since) else {
+            continue;
+        };
+        let what = format!("the recommender has the flag {flag} since {since}");
+        let hint = format!("remove the flag, or set `vpaRelease: {since}`");
+        problems.hint(flags.key_position(flag), what, hint);
+    }
 }
 
 /// The VPA must have the workload of the HPA as its target.

@@ -1,6 +1,6 @@
 //! Clients of an API server.
 
-use axum::http::Request;
+use axum::http::{Method, Request};
 use kube::api::DeleteParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, Error};
@@ -47,6 +47,22 @@ pub(crate) fn of(mut config: Config) -> Result<Client, String> {
 pub(crate) async fn get(client: &Client, path: &str) -> Result<String, Error> {
     let request = Request::get(path).body(Vec::new()).map_err(Error::HttpError)?;
     client.request_text(request).await
+}
+
+/// Sends a request with a JSON body, and returns the object of the response.
+pub(crate) async fn send(
+    client: &Client,
+    method: Method,
+    path: &str,
+    body: &Value,
+) -> Result<Value, Error> {
+    let content = match method {
+        Method::PATCH => "application/merge-patch+json",
+        _ => "application/json",
+    };
+    let bytes = serde_json::to_vec(body).map_err(Error::SerdeError)?;
+    let request = Request::builder().method(method).uri(path).header("Content-Type", content);
+    client.request(request.body(bytes).map_err(Error::HttpError)?).await
 }
 
 /// Parses an API object.

@@ -172,6 +172,7 @@ fn pods(served: Option<&ServedNamespace>, request: &Request) -> Answer {
     let Some(served) = served else { return pods_answer(Vec::new(), request) };
     let namespace = request.segment("namespace");
     let found = selected_pods(served, namespace, request);
+    served.report_samples(request.received, &found);
     let action = list_pod_metrics(request.parameter("labelSelector"), &found);
     let answer = match found {
         Ok(pods) => pods_answer(pods, request),

@@ -4,12 +4,24 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use jiff::Timestamp;
+use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::engine::cluster::metrics_api::json::PodSample;
 use crate::engine::cluster::metrics_api::query::Query;
 use crate::engine::cluster::observe::action::ObservedAction;
+use crate::model::api::ApiError;
 use crate::model::time::{Span, Time};
 use crate::world::{Change, Cluster, Mirror, RealPod};
+
+/// The answer to a query of the samples of a namespace.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct ServedSamples {
+    /// The time when the query arrived.
+    pub(crate) received: Timestamp,
+    /// The PodMetrics of the answer in the form of the API, or the message of the error.
+    pub(crate) answer: Result<Value, Arc<str>>,
+}
 
 /// The metrics of one namespace.
 #[derive(Debug)]
@@ -25,6 +37,8 @@ pub(crate) struct ServedNamespace {
     mirror: Option<Mirror>,
     /// The channel for reports of queries to the scenario.
     log: Option<UnboundedSender<ObservedAction>>,
+    /// The channel for reports of answered samples, as they were served.
+    samples: Option<UnboundedSender<ServedSamples>>,
     /// Only queries of this user are reported. `None`: all queries.
     controller: Option<Arc<str>>,
 }
@@ -38,6 +52,7 @@ impl ServedNamespace {
             names: HashMap::new(),
             mirror: None,
             log: None,
+            samples: None,
             controller: None,
         }
     }
@@ -68,6 +83,21 @@ impl ServedNamespace {
     /// A pod's name in the cluster. A sample may outlive its pod.
     pub(crate) fn name<'a>(&'a self, pod: &'a Arc<str>) -> &'a Arc<str> {
         self.names.get(pod).unwrap_or(pod)
+    }
+
+    /// Reports the answer to a query of samples.
+    pub(crate) fn report_samples(
+        &self,
+        received: Timestamp,
+        found: &Result<Vec<PodSample>, ApiError>,
+    ) {
+        let Some(samples) = &self.samples else { return };
+        let answer = match found {
+            Ok(pods) => Ok(serde_json::to_value(pods).unwrap_or_default()),
+            Err(error) => Err(error.message.clone()),
+        };
+        // The receiver is dropped when the scenario is over.
+        let _ = samples.send(ServedSamples { received, answer });
     }
 
     /// Reports a query to the scenario, unless it comes from a client other than the controller.
@@ -127,6 +157,20 @@ impl Metrics {
             log: Some(log),
             controller,
             ..ServedNamespace::new(scenario_name, epoch)
+        };
+        self.lock().insert(namespace.to_owned(), served);
+    }
+
+    /// Starts to serve a namespace whose answered samples are reported.
+    pub(crate) fn open_samples(
+        &self,
+        namespace: &str,
+        epoch: Timestamp,
+        samples: UnboundedSender<ServedSamples>,
+    ) {
+        let served = ServedNamespace {
+            samples: Some(samples),
+            ..ServedNamespace::new(&namespace.into(), epoch)
         };
         self.lock().insert(namespace.to_owned(), served);
     }

@@ -35,20 +35,11 @@ pub(crate) const OBSERVABILITY: Observability = Observability {
 
 /// Reads the log to its end, and dispatches the actions of the controller.
 pub(crate) async fn read(dispatcher: Arc<Dispatcher>, log: impl AsyncRead + Unpin) {
-    let mut lines = BufReader::new(log).lines();
-    while let Ok(Some(line)) = lines.next_line().await {
-        let event = match serde_json::from_str::<Event>(&line) {
+    read_events(log, |event| {
+        let event: Event = match event {
             Ok(event) => event,
-            Err(error) if line.starts_with('{') => {
-                // Without this line, reconciles can't be distinguished.
-                let start: String = line.chars().take(200).collect();
-                dispatcher.mark_incomplete(format!(
-                    "a line of the API server's audit log can't be parsed: {error}: {start}"
-                ));
-                continue;
-            }
-            // Other output of the API server.
-            Err(_) => continue,
+            // Without this line, reconciles can't be distinguished.
+            Err(why) => return dispatcher.mark_incomplete(why),
         };
         let namespace = event.object_ref.as_ref().and_then(|it| it.namespace.clone());
         if let Some(message) = event.forbidden() {
@@ -57,31 +48,53 @@ pub(crate) async fn read(dispatcher: Arc<Dispatcher>, log: impl AsyncRead + Unpi
         if let (Some(namespace), Some(action)) = (namespace, event.action()) {
             dispatcher.dispatch(&namespace, action);
         }
+    })
+    .await;
+}
+
+/// Reads the log to its end. A line that can't be parsed is an error.
+pub(crate) async fn read_events(
+    log: impl AsyncRead + Unpin,
+    mut found: impl FnMut(Result<Event, String>),
+) {
+    let mut lines = BufReader::new(log).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        match serde_json::from_str(&line) {
+            Ok(event) => found(Ok(event)),
+            Err(error) if line.starts_with('{') => {
+                let start: String = line.chars().take(200).collect();
+                found(Err(format!(
+                    "a line of the API server's audit log can't be parsed: {error}: {start}"
+                )));
+            }
+            // Other output of the API server.
+            Err(_) => {}
+        }
     }
 }
 
 /// An `audit.k8s.io/v1` Event, with the fields that are used.
 #[derive(Deserialize, Debug)]
 #[serde(rename_all = "camelCase")]
-struct Event {
-    verb: String,
-    object_ref: Option<ObjectRef>,
+pub(crate) struct Event {
+    pub(crate) verb: String,
+    pub(crate) object_ref: Option<ObjectRef>,
     #[serde(default)]
     response_status: Status,
     #[serde(default)]
     request_object: Value,
     #[serde(default)]
-    response_object: Value,
-    request_received_timestamp: Timestamp,
-    stage_timestamp: Timestamp,
+    pub(crate) response_object: Value,
+    pub(crate) request_received_timestamp: Timestamp,
+    pub(crate) stage_timestamp: Timestamp,
 }
 
 #[derive(Deserialize, Debug, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct ObjectRef {
-    resource: String,
-    namespace: Option<String>,
-    name: String,
+pub(crate) struct ObjectRef {
+    pub(crate) resource: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: String,
     api_group: String,
     subresource: String,
 }
@@ -105,8 +118,13 @@ impl Event {
         (self.response_status.code == 403).then(message)
     }
 
+    /// Returns true if the object of the request did not exist.
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.response_status.code == 404
+    }
+
     /// The message of a request that failed.
-    fn error(&self) -> Option<Arc<str>> {
+    pub(crate) fn error(&self) -> Option<Arc<str>> {
         let Status { code, message } = &self.response_status;
         let of_body = || self.response_object["message"].as_str();
         (*code >= 400).then(|| message.as_deref().or_else(of_body).unwrap_or_default().into())

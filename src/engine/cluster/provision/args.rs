@@ -204,7 +204,7 @@ pub(crate) fn audit_policy(settings: &Settings) -> String {
             {
                 "level": "RequestResponse",
                 "users": users,
-                "verbs": ["get", "create", "update", "patch"],
+                "verbs": ["get", "create", "update", "patch", "delete"],
             },
             { "level": lists, "users": users, "verbs": ["list", "watch"] },
             { "level": "None" },

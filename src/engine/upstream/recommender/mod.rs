@@ -3,6 +3,8 @@
 //! A small Go program (`upstream/recommender`) hosts it. It is built and cached like the host of
 //! the HPA controller, and runs in the same kind of process.
 
+#[cfg(feature = "clusters")]
+pub mod deploy;
 mod wire;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -12,6 +14,8 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use self::wire::Answer;
+#[cfg(feature = "clusters")]
+pub(crate) use self::wire::{eviction, pod};
 use super::artifact::{Artifact, Progress};
 use super::build;
 use super::process::{Process, TIME_LIMIT};

@@ -224,7 +224,7 @@ fn history(pod: &PodHistory) -> Value {
 }
 
 /// The event by which the kubelet reports an eviction.
-fn eviction(oom: &ObservedOom) -> Value {
+pub(crate) fn eviction(oom: &ObservedOom) -> Value {
     let ObjectName { namespace, name } = &oom.pod;
     json!({
         "reason": "Evicted",
@@ -241,7 +241,8 @@ fn eviction(oom: &ObservedOom) -> Value {
     })
 }
 
-fn pod(pod: &Pod) -> Value {
+/// The pod as the API has it.
+pub(crate) fn pod(pod: &Pod) -> Value {
     let container = |name: &str| json!({ "name": name });
     let containers = pod.containers.iter().map(|it| {
         let mut value = container(&it.name);

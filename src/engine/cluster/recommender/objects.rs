@@ -1,0 +1,204 @@
+//! The objects of a scenario in the form of the API.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::process::NAMESPACE_FLAG;
+use crate::engine::upstream::recommender;
+use crate::model::vpa::{
+    Checkpoint, ClusterChange, ObjectName, ObservedOom, Pod, Script, Target, TargetRef,
+    VerticalPodAutoscaler,
+};
+
+/// The API of VPAs and checkpoints.
+const API: &str = "autoscaling.k8s.io/v1";
+
+/// The scheduler of pods: none, so that no node gets them.
+const SCHEDULER: &str = "kube-lockstep";
+
+/// The flags that the harness requires for itself.
+const RESERVED: [&str; 3] = [NAMESPACE_FLAG, "ignored-vpa-object-namespaces", "kubeconfig"];
+
+/// Why the objects of a scenario can't be created in a cluster, if they can't.
+pub(crate) fn unsupported_reason(script: &Script) -> Option<String> {
+    if !script.start.flags.uses_checkpoints() {
+        return Some("a history, which requires Prometheus".to_owned());
+    }
+    if let Some(flag) = RESERVED.into_iter().find(|flag| script.flags.contains_key(*flag)) {
+        return Some(format!("the flag {flag}, which the harness sets"));
+    }
+    let steps = script.steps.iter().flat_map(|step| &step.changes);
+    let changes = || script.start.objects.iter().chain(steps.clone());
+    let mut namespaces = changes().filter_map(namespace);
+    let first = namespaces.next();
+    if namespaces.any(|it| Some(it) != first) {
+        return Some("objects in several namespaces".to_owned());
+    }
+    changes().find_map(|change| match change {
+        ClusterChange::SetTarget(it) => unsupported_target(it),
+        _ => None,
+    })
+}
+
+fn namespace(change: &ClusterChange) -> Option<&str> {
+    match change {
+        ClusterChange::SetVpa(vpa) => Some(&vpa.metadata.name.namespace),
+        ClusterChange::SetPod(pod) => Some(&pod.name.namespace),
+        ClusterChange::SetCheckpoint(checkpoint) => Some(&checkpoint.metadata.namespace),
+        ClusterChange::SetTarget(it) | ClusterChange::DeleteTarget(it) => Some(&it.namespace),
+        ClusterChange::Evict(oom) => Some(&oom.pod.namespace),
+        ClusterChange::DeleteVpa(name)
+        | ClusterChange::DeletePod(name)
+        | ClusterChange::DeleteCheckpoint(name) => Some(&name.namespace),
+        ClusterChange::SetMetrics(_) | ClusterChange::Restart => None,
+    }
+}
+
+fn unsupported_target(target: &Target) -> Option<String> {
+    let TargetRef { api_version, kind, .. } = &target.reference;
+    if plural(&target.reference).is_none() {
+        return Some(format!("a target of the kind {api_version} {kind}"));
+    }
+    if target.has_parent || target.error.is_some() {
+        return Some("a target that another controller owns".to_owned());
+    }
+    let text = target.selector.to_string();
+    labels(&text).is_none().then(|| format!("the selector {text}, which is not a list of labels"))
+}
+
+/// The resource of a kind whose selector the recommender reads from the object itself.
+fn plural(target: &TargetRef) -> Option<&'static str> {
+    match (&*target.api_version, &*target.kind) {
+        ("apps/v1", "Deployment") => Some("deployments"),
+        ("apps/v1", "ReplicaSet") => Some("replicasets"),
+        ("apps/v1", "StatefulSet") => Some("statefulsets"),
+        _ => None,
+    }
+}
+
+/// The labels that a selector requires.
+fn labels(selector: &str) -> Option<BTreeMap<&str, &str>> {
+    let terms = selector.split(',').map(|term| term.split_once('='));
+    let labels: Option<BTreeMap<&str, &str>> = terms.collect();
+    let is_plain = |text: &str| !text.contains(['!', '=', ' ', '(']);
+    labels.filter(|all| all.iter().all(|(name, value)| is_plain(name) && is_plain(value)))
+}
+
+/// The path of the targets of a kind.
+pub(super) fn targets_path(target: &Target) -> String {
+    let plural = plural(&target.reference).unwrap_or_default();
+    format!("/apis/apps/v1/namespaces/{}/{plural}", target.namespace)
+}
+
+pub(super) fn vpas_path(namespace: &str) -> String {
+    format!("/apis/{API}/namespaces/{namespace}/verticalpodautoscalers")
+}
+
+pub(super) fn checkpoints_path(namespace: &str) -> String {
+    format!("/apis/{API}/namespaces/{namespace}/verticalpodautoscalercheckpoints")
+}
+
+pub(super) fn pods_path(namespace: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/pods")
+}
+
+pub(super) fn events_path(namespace: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/events")
+}
+
+/// The target of a VPA. It has no replicas, because the pods are those of the scenario.
+pub(super) fn target(target: &Target) -> Value {
+    let TargetRef { api_version, kind, name } = &target.reference;
+    let selector = target.selector.to_string();
+    let labels = labels(&selector).unwrap_or_default();
+    json!({
+        "apiVersion": api_version, "kind": kind,
+        "metadata": { "name": name },
+        "spec": {
+            "replicas": 0,
+            "selector": { "matchLabels": labels },
+            "serviceName": (kind == "StatefulSet").then_some("none"),
+            "template": {
+                "metadata": { "labels": labels },
+                "spec": { "containers": [{ "name": "app", "image": "none" }] },
+            },
+        },
+    })
+}
+
+/// The VPA without its status and generation, which the API server sets.
+pub(super) fn vpa(vpa: &VerticalPodAutoscaler) -> Value {
+    let mut value = serde_json::to_value(vpa).unwrap_or_default();
+    value["apiVersion"] = API.into();
+    value["kind"] = "VerticalPodAutoscaler".into();
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("status");
+    }
+    if let Some(metadata) = value["metadata"].as_object_mut() {
+        metadata.remove("generation");
+    }
+    value
+}
+
+pub(super) fn checkpoint(checkpoint: &Checkpoint) -> Value {
+    let mut value = serde_json::to_value(checkpoint).unwrap_or_default();
+    value["apiVersion"] = API.into();
+    value["kind"] = "VerticalPodAutoscalerCheckpoint".into();
+    value
+}
+
+/// The pod without its status, which is written to a subresource.
+pub(super) fn pod(pod: &Pod) -> Value {
+    let mut value = recommender::pod(pod);
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("status");
+    }
+    let spec = &mut value["spec"];
+    spec["schedulerName"] = SCHEDULER.into();
+    for list in ["containers", "initContainers"] {
+        for container in spec[list].as_array_mut().into_iter().flatten() {
+            container["image"] = "none".into();
+        }
+    }
+    value
+}
+
+/// A merge patch of a pod's status.
+pub(super) fn pod_status(pod: &Pod) -> Value {
+    json!({ "status": recommender::pod(pod)["status"] })
+}
+
+/// A merge patch that replaces the labels of a pod.
+pub(super) fn relabel(from: &Pod, to: &Pod) -> Value {
+    let gone = from.labels.map().keys().filter(|name| !to.labels.map().contains_key(*name));
+    let mut labels: Map<String, Value> = gone.map(|name| (name.clone(), Value::Null)).collect();
+    labels.extend(to.labels.map().iter().map(|(name, value)| (name.clone(), json!(value))));
+    json!({ "metadata": { "labels": labels } })
+}
+
+/// The event of an eviction, whose time the API server sets.
+pub(super) fn eviction(oom: &ObservedOom) -> Value {
+    let ObjectName { namespace, name } = &oom.pod;
+    let mut value = recommender::eviction(oom);
+    value["metadata"]["generateName"] = format!("{name}.").into();
+    value["metadata"]["namespace"] = json!(namespace);
+    if let Some(metadata) = value["metadata"].as_object_mut() {
+        metadata.remove("creationTimestamp");
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lists_of_labels_are_selectors_of_real_workloads() {
+        let all = BTreeMap::from([("app", "web"), ("tier", "a")]);
+        assert_eq!(labels("app=web,tier=a"), Some(all));
+        for other in ["app!=web", "app in (a)", "app"] {
+            assert_eq!(labels(other), None, "{other}");
+        }
+    }
+}

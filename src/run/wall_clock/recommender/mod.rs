@@ -1,0 +1,201 @@
+//! Scenarios of the VPA's recommender on a real control plane, with upstream's own program.
+//!
+//! The recommender decides when it runs. Its query of the samples marks a run; the model runs at
+//! the same time, with the samples as they were served and the objects as the API server stored
+//! them. `docs/wall-clock.md` lists what is compared, and the tolerances.
+
+mod attempt;
+mod observed;
+mod place;
+mod schedule;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt as _;
+use futures::stream::iter;
+
+use self::attempt::{PreparedScript, attempt};
+use crate::engine::cluster::tolerances::{
+    MAX_ATTEMPTS, RECOMMENDER_DIVERGENCES, SHORTEST_RECOMMENDER_INTERVAL,
+};
+use crate::engine::cluster::{RecommenderCluster, recommender_unsupported_reason};
+use crate::engine::runtime::{self, Threads};
+use crate::engine::upstream::recommender::deploy::Deployment;
+use crate::engine::{EngineError, embedded};
+use crate::model::rules::{Release, VpaRelease};
+use crate::model::time::Span;
+use crate::run::lockstep::inconclusive;
+use crate::run::plan::{Pace, Plan, RecommenderPart};
+use crate::run::recommender_lockstep::unfinished;
+use crate::run::record::Record;
+use crate::run::{Outcome, Verdict};
+use crate::scenario::vpa::VpaScenario;
+use crate::world::recommender::script;
+
+/// The number of scenarios that run at a time. Each has a recommender, which uses 50 MB of memory.
+const CONCURRENT_SCENARIOS: usize = 12;
+
+/// The oldest release whose program can be built: the sum files of older ones lack modules that
+/// only the program requires.
+const OLDEST_PROGRAM: VpaRelease = VpaRelease { major: 1, minor: 7 };
+
+/// Runs the scenarios of a release on a control plane.
+///
+/// # Errors
+/// If the control plane or the recommender can't be built or started.
+pub(in crate::run) fn run(
+    plan: &Plan,
+    part: &RecommenderPart,
+    record: &mut Record<'_>,
+) -> Result<(), EngineError> {
+    let (name, release) = (plan.engine_name(), part.release);
+    let mut prepared = Vec::new();
+    let mut skipped = Vec::new();
+    for scenario in &part.scenarios {
+        match prepare(scenario, release, plan.cluster.pace) {
+            Ok(script) => prepared.push((scenario.clone(), script)),
+            Err(why) => {
+                let verdict = Verdict::Skipped { why };
+                skipped.push(Outcome { verdict, ..unfinished(scenario, &name, release) });
+            }
+        }
+    }
+    if prepared.is_empty() {
+        record.start(name, None);
+        skipped.into_iter().for_each(|outcome| record.finished(outcome));
+        return Ok(());
+    }
+    let runtime = runtime::of_engine(&name, Threads::AllCores)?;
+    let mut progress = |what: &str, fraction| record.preparing(what.to_owned(), fraction);
+    let kubernetes = control_plane_release(plan);
+    let program = embedded::ensure(kubernetes, &plan.stop, &mut progress)?;
+    let deployment = Deployment::prepare(release, &plan.stop, &mut progress)?;
+    record.preparing(format!("starting a control plane of {kubernetes}"), None);
+    runtime.block_on(async {
+        let started = RecommenderCluster::start(&name, &program, kubernetes, &deployment).await;
+        let cluster = started?;
+        record.start(name.clone(), Some(note(plan, kubernetes)));
+        skipped.into_iter().for_each(|outcome| record.finished(outcome));
+        let group = Group { plan, cluster: &cluster, name: &name, release };
+        let at_once = plan.jobs.clamp(1, CONCURRENT_SCENARIOS);
+        let runs = prepared.iter().map(|(scenario, script)| group.outcome(scenario, script));
+        let mut runs = iter(runs).buffer_unordered(at_once);
+        while let Some(outcome) = runs.next().await {
+            outcome.into_iter().for_each(|it| record.finished_with_known(&plan.known, it));
+        }
+        drop(runs);
+        cluster.stop().await;
+        Ok(())
+    })
+}
+
+/// The release of the control plane: the newest one of the plan that has one.
+fn control_plane_release(plan: &Plan) -> Release {
+    let has_control_plane = |release: &Release| embedded::supported().any(|it| it == *release);
+    plan.releases.iter().rfind(has_control_plane).unwrap_or(Release::NEWEST)
+}
+
+fn note(plan: &Plan, kubernetes: Release) -> String {
+    let speed = plan.cluster.pace.speed;
+    let unchecked = if speed.get() > 1 { ", so `expect` is not checked" } else { "" };
+    format!(
+        "recommenders on a control plane of {kubernetes}, {speed} times as fast as in the \
+         file{unchecked}"
+    )
+}
+
+/// A scenario as it runs on a cluster, or the reason why it can't.
+fn prepare(
+    scenario: &VpaScenario,
+    release: VpaRelease,
+    pace: Pace,
+) -> Result<PreparedScript, String> {
+    if let Some(why) = scenario.unsupported_on(release) {
+        return Err(why);
+    }
+    let on_a_cluster = |why: String| format!("on a real cluster: {why}");
+    if release < OLDEST_PROGRAM {
+        return Err(format!("the recommender runs on control planes since {OLDEST_PROGRAM}"));
+    }
+    let script = script(scenario);
+    if let Some(why) = recommender_unsupported_reason(&script) {
+        return Err(on_a_cluster(why));
+    }
+    let speed = pace.speed.get();
+    let faster = |span: Span| Span(span.0 / i64::from(speed));
+    let interval = faster(scenario.parsed_flags.recommender_interval);
+    let shortest = SHORTEST_RECOMMENDER_INTERVAL;
+    if interval < shortest {
+        let why = format!("its interval would be {interval}, but the minimum is {shortest}");
+        return Err(on_a_cluster(why));
+    }
+    let length = faster(scenario.until.since_start());
+    if Duration::from_nanos(length.0.unsigned_abs()) > pace.longest {
+        let longest = Span(i64::try_from(pace.longest.as_nanos()).unwrap_or(i64::MAX));
+        return Err(on_a_cluster(format!("it takes {length}, but the limit is {longest}")));
+    }
+    Ok(PreparedScript { script, interval, speed })
+}
+
+/// The scenarios of a control plane.
+struct Group<'a> {
+    plan: &'a Plan,
+    cluster: &'a RecommenderCluster,
+    name: &'a Arc<str>,
+    release: VpaRelease,
+}
+
+impl Group<'_> {
+    /// Runs a scenario, and retries it if there is no verdict. Returns `None` if the run was
+    /// stopped before.
+    async fn outcome(
+        &self,
+        scenario: &Arc<VpaScenario>,
+        script: &PreparedScript,
+    ) -> Option<Outcome> {
+        let begin = Instant::now();
+        let mut outcome = unfinished(scenario, self.name, self.release);
+        let (mut divergences, mut before) = (0, None);
+        for retries in 0..MAX_ATTEMPTS {
+            if self.plan.stop.is_cancelled() {
+                return None;
+            }
+            outcome = unfinished(scenario, self.name, self.release);
+            let attempted = attempt(script, self.cluster, self.release, &self.plan.known);
+            let attempted = tokio::select! {
+                attempted = attempted => attempted,
+                () = self.plan.stop.cancelled() => return None,
+            };
+            match attempted {
+                Ok(lockstep) => {
+                    let expects = script.speed == 1;
+                    lockstep.conclude(&mut outcome, scenario, self.release, expects);
+                }
+                Err(error) => outcome.verdict = inconclusive(error),
+            }
+            outcome.retries = retries;
+            let why = match &outcome.verdict {
+                Verdict::Inconclusive { why, .. } if !outcome.undetermined => why.clone(),
+                Verdict::Diverges(_) => {
+                    divergences += 1;
+                    if divergences >= RECOMMENDER_DIVERGENCES {
+                        break;
+                    }
+                    "a single divergence".to_owned()
+                }
+                _ => break,
+            };
+            // A retry on a broken control plane would fail, too.
+            if self.cluster.check().is_err() {
+                break;
+            }
+            before = Some(why);
+        }
+        if let Some(why) = before.filter(|_| outcome.retries > 0) {
+            outcome.note(format!("it was retried; the last attempt without a verdict: {why}"));
+        }
+        outcome.elapsed = begin.elapsed();
+        Some(outcome)
+    }
+}
