@@ -574,6 +574,37 @@ fn a_recording_with_dates_has_clock_times() {
 }
 
 #[test]
+fn a_tick_is_explained_at_the_clock_time_that_a_prediction_shows() {
+    let load = "cpu=total:csv(examples/php-apache/load.csv,value=cores)";
+    let explain =
+        |at: &str| kube_lockstep(&["explain", "-f", PHP_APACHE, "--load", load, "--at", at]);
+    for at in ["05-06 09:00:15", "2025-05-06T09:00:20Z", "2025-05-06T11:00:15+02:00"] {
+        let shown = stdout(&explain(at).assert().code(0));
+        assert!(shown.contains("tick 2 of ") && shown.contains("t=15s"), "{at}: {shown}");
+    }
+    let errors = stderr(&explain("09:00:15").assert().code(2));
+    assert!(errors.contains("as `predict` prints it: \"05-06 09:00:00\""), "{errors}");
+    let options = ["explain", "-f", PHP_APACHE, LOAD[0], LOAD[1], "--at", "2025-05-06 09:00"];
+    let errors = stderr(&kube_lockstep(&options).assert().code(2));
+    assert!(errors.contains("the scenario has no recorded load with dates"), "{errors}");
+}
+
+#[test]
+fn only_the_changes_of_a_recommendation_are_shown() {
+    let options = ["predict", "-f", HAMSTER, "--until", "2d", "--changes"];
+    let shown = stdout(&kube_lockstep(&options).args(USAGE).assert().code(0));
+    assert!(!shown.contains("with similar results"), "{shown}");
+    let run = kube_lockstep(&options).args(USAGE).args(["--format", "json"]).assert().code(0);
+    let lines = json(&run);
+    let ticks = &lines[..lines.len() - 1];
+    let target = |tick: &serde_json::Value| {
+        tick["vpas"][0]["recommendation"]["containerRecommendations"][0]["target"].clone()
+    };
+    assert!((2..500).contains(&ticks.len()), "{} ticks", ticks.len());
+    assert_ne!(target(&ticks[0]), target(&ticks[ticks.len() - 1]), "{ticks:?}");
+}
+
+#[test]
 fn folders_are_read_with_and_without_their_folders() {
     let run = kube_lockstep(&["predict", "-f", "examples"]).args(LOAD).assert().code(2);
     let errors = stderr(&run);
