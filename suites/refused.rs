@@ -38,7 +38,7 @@ fn refused(path: &PathBuf) -> BTreeSet<String> {
     match draft(&files, &DraftOptions::default(), &read) {
         Err(DraftError::Invalid(error)) => {
             let of_server = error.problems.iter().map(|problem| {
-                assert!(problem.line > 1 || problem.column > 1, "{problem:?} has a position");
+                assert!(problem.line > 0 && problem.column > 0, "{problem:?} has a position");
                 let (_, message) = problem.what.split_once(": ").unwrap_or_default();
                 assert!(problem.what.starts_with("the API server rejects this"), "{error}");
                 message.to_owned()

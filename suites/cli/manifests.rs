@@ -83,7 +83,7 @@ fn wrong_options_and_manifests_exit_with_2() {
     fs::write(&broken, hpa.replace("maxReplicas", "maxReplica")).expect("a file can be written");
     let empty = tempfile::tempdir().expect("a folder can be made");
     for (arguments, expected) in [
-        (&["-f", text(&broken)][..], "broken.yaml:12:3: unknown field `maxReplica`"),
+        (&["-f", text(&broken)][..], "broken.yaml:12:3: the API server rejects"),
         (&["-f", text(empty.path())], "contains no files *.yaml"),
         (&["-f", "no/such/file.yaml"], "no/such/file.yaml: "),
         (&["-f", PHP_APACHE, "--hpa", "php-apach"], "did you mean `php-apache`?"),
@@ -592,9 +592,10 @@ fn a_tick_is_explained_at_the_clock_time_that_a_prediction_shows() {
 #[test]
 fn only_the_changes_of_a_recommendation_are_shown() {
     let options = ["predict", "-f", HAMSTER, "--until", "2d", "--changes"];
-    let shown = stdout(&kube_lockstep(&options).args(USAGE).assert().code(0));
+    let load = ["--load", "cpu=steps(0s:100m,6h:900m)", "--load", "memory=200Mi"];
+    let shown = stdout(&kube_lockstep(&options).args(load).assert().code(0));
     assert!(!shown.contains("with similar results"), "{shown}");
-    let run = kube_lockstep(&options).args(USAGE).args(["--format", "json"]).assert().code(0);
+    let run = kube_lockstep(&options).args(load).args(["--format", "json"]).assert().code(0);
     let lines = json(&run);
     let ticks = &lines[..lines.len() - 1];
     let target = |tick: &serde_json::Value| {
