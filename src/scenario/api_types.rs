@@ -3,8 +3,8 @@
 //!
 //! `api_types.txt` lists the types: the name of each struct, and below it its fields, after the
 //! names of embedded structs, with their Go types (`NAME=KIND` for a named type that is not a
-//! struct). `suites/api_server.rs` writes it from upstream's Go code. Deliberately absent: types
-//! that users of HPAs do not write, and statuses, which API servers ignore on creation.
+//! struct). `suites/api_server/types.go` prints it from upstream's Go types. Deliberately absent:
+//! types that users of HPAs do not write, and statuses, which API servers ignore on creation.
 //!
 //! Upstream: sigs.k8s.io/json, and the package runtime/serializer/json of apimachinery
 

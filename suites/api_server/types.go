@@ -1,5 +1,7 @@
 // Package main prints the types of the API of which manifests of HPAs and their targets consist, as
-// Go decodes them: the name of each struct, and below it its fields with their types.
+// Go decodes them: the name of each struct, and below it its fields with their types. Its modules
+// are those of upstream/controlplane/versions: as go.mod and go.sum beside a copy of this file, they
+// let `go run -mod=mod .` print src/scenario/api_types.txt.
 package main
 
 import (
