@@ -24,6 +24,7 @@ use crate::run::{
 };
 use crate::scenario::Scenario;
 use crate::scenario::draft::days_as_hours;
+use crate::scenario::resolved::Timestamp;
 use crate::scenario::vpa::VpaScenario;
 
 const HELP: &str = "\
@@ -44,9 +45,11 @@ pub(super) struct Args {
     /// The number of the tick, from 1; with --hpa, among the ticks of that HPA
     #[arg(long, value_name = "N", group = "which")]
     tick: Option<usize>,
-    /// The last tick at or before this time since the start of the scenario, for example 4m30s
-    #[arg(long, value_name = "TIME", group = "which", value_parser = time)]
-    at: Option<Span>,
+    /// The last tick at or before this time: since the start of the scenario, for example 4m30s;
+    /// or, if its load is a recording with dates, a time as `predict` prints it, in UTC, or with a
+    /// time zone: "05-06 09:00:15", 2025-05-06T11:00:15+02:00
+    #[arg(long, value_name = "TIME", group = "which", value_parser = moment)]
+    at: Option<Moment>,
     /// The name of the HPA, if there are several: NAME, or NAMESPACE/NAME of manifests
     #[arg(long, value_name = "NAME")]
     hpa: Option<String>,
@@ -69,14 +72,44 @@ impl Args {
     }
 }
 
+/// A time of a scenario.
+#[derive(Clone, Debug)]
+enum Moment {
+    /// The time since the start.
+    SinceStart(Span),
+    /// A date and time.
+    Clock(String),
+}
+
+impl Moment {
+    /// The time in a scenario whose recordings have this time at t=0.
+    fn in_scenario(&self, zero: Option<Timestamp>) -> Result<Time, Failure> {
+        let text = match self {
+            Moment::SinceStart(span) => return Ok(Time::ZERO + *span),
+            Moment::Clock(text) => text,
+        };
+        let Some(zero) = zero else {
+            let what = format!("--at {text}: the scenario has no recorded load with dates");
+            return Err(Failure::usage(what).hint("use the time since the start, such as 4m30s"));
+        };
+        let found = Timestamp::of_clock(text, zero).map(|found| found.since(zero));
+        found.map(|since| Time::ZERO + Span(since)).ok_or_else(|| {
+            let hint = format!("as `predict` prints it: {:?}, or {zero}", zero.of_day());
+            Failure::usage(format!("--at: expected a time, found {text:?}")).hint(hint)
+        })
+    }
+}
+
 /// Parses a time. A number without a unit can mean a time or a tick, so the error explains both.
-fn time(text: &str) -> Result<Span, String> {
-    days_as_hours(text).parse().map_err(|error| match text.parse::<usize>() {
-        Ok(number) => {
-            format!("{error}; for a time, write {number}s; for a tick, use --tick {number}")
+fn moment(text: &str) -> Result<Moment, String> {
+    match (days_as_hours(text).parse(), text.parse::<usize>()) {
+        (Ok(span), _) => Ok(Moment::SinceStart(span)),
+        (Err(_), _) if text.contains(':') => Ok(Moment::Clock(text.to_owned())),
+        (Err(error), Ok(number)) => {
+            Err(format!("{error}; for a time, write {number}s; for a tick, use --tick {number}"))
         }
-        Err(_) => format!("{error}"),
-    })
+        (Err(error), Err(_)) => Err(format!("{error}")),
+    }
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
@@ -98,7 +131,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         let hint = format!("the HPAs are {}", known.join(", "));
         return Err(Failure::usage(format!("there is no HPA {hpa}")).hint(hint).into());
     }
-    let index = index(args, &run)?;
+    let index = index(args, &run, scenario.clock)?;
     if scenario.unsupported_on(release).is_some() {
         show(&table::other_release(&scenario, release, columns()))?;
     }
@@ -125,7 +158,7 @@ fn explain_vpa(args: &Args, scenario: &VpaScenario) -> anyhow::Result<u8> {
         return Err(Failure::usage(what).hint(format!("leave out {flag}")).into());
     }
     let run = free_recommender_run(scenario, release, &|_| false);
-    let index = index_of_run(args, &run.snapshots)?;
+    let index = index_of_run(args, &run.snapshots, None)?;
     let run = free_recommender_run(scenario, release, &|number| number == index);
     show(&recommender::explain(scenario, &run, index, release, columns()))?;
     if let Some(checkout) = checkout {
@@ -183,22 +216,29 @@ fn explain_vpa_beside_hpa(args: &Args, scenario: &Arc<Scenario>, vpa: &str) -> a
         let hint = format!("the VPA is {}", known.join(", "));
         return Err(Failure::usage(format!("there is no VPA {vpa}")).hint(hint).into());
     }
-    let index = index_of_run(args, run.snapshots())?;
+    let index = index_of_run(args, run.snapshots(), scenario.clock)?;
     let run = explained_free_run(scenario, release, &|number| number == index);
     let text = run.vpa.map(|vpa| recommender::explain_beside_hpa(&vpa, index, columns()));
     show(&text.unwrap_or_default())?;
     Ok(exit::CONFORMS)
 }
 
+/// The selected time; the start, if a tick is selected.
+fn at(args: &Args, clock: Option<Timestamp>) -> Result<Time, Failure> {
+    args.at.as_ref().map_or(Ok(Time::ZERO), |moment| moment.in_scenario(clock))
+}
+
 /// The index of the selected run of a recommender.
-fn index_of_run(args: &Args, runs: &[Snapshot]) -> Result<usize, Failure> {
+fn index_of_run(
+    args: &Args,
+    runs: &[Snapshot],
+    clock: Option<Timestamp>,
+) -> Result<usize, Failure> {
+    let at = at(args, clock)?;
     let times: Vec<Time> = runs.iter().map(|snapshot| snapshot.at).collect();
     let index = match args.tick {
         Some(number) => number.checked_sub(1).filter(|index| *index < times.len()),
-        None => {
-            let at = Time::ZERO + args.at.unwrap_or(Span::ZERO);
-            times.partition_point(|time| *time <= at).checked_sub(1)
-        }
+        None => times.partition_point(|time| *time <= at).checked_sub(1),
     };
     let Some(index) = index else {
         let ticks = times.len();
@@ -244,7 +284,8 @@ fn compare_checkout(
 }
 
 /// The index of the selected tick among all ticks.
-fn index(args: &Args, run: &FreeRun) -> Result<usize, Failure> {
+fn index(args: &Args, run: &FreeRun, clock: Option<Timestamp>) -> Result<usize, Failure> {
+    let at = at(args, clock)?;
     let matches_hpa =
         |tick: &FreeTick| args.hpa_name().is_none_or(|hpa| *tick.observation.hpa == *hpa);
     let ticks: Vec<(usize, Time)> = (run.ticks.iter().enumerate())
@@ -262,7 +303,6 @@ fn index(args: &Args, run: &FreeRun) -> Result<usize, Failure> {
         let index = number.checked_sub(1).and_then(|index| ticks.get(index));
         index.ok_or_else(|| Failure::usage(format!("there is no tick {number}")))
     } else {
-        let at = Time::ZERO + args.at.unwrap_or(Span::ZERO);
         let until = ticks.partition_point(|(_, of)| *of <= at);
         let index = until.checked_sub(1).and_then(|index| ticks.get(index));
         index.ok_or_else(|| Failure::usage(format!("there is no tick at or before t={at}")))

@@ -38,8 +38,10 @@ Loads:
   cpu=total:csv(FILE)            recorded values: a CSV file with the columns time and value; also
                                  prometheus(FILE), a saved response to a range query, and
                                  openMetrics(FILE). Options follow the file: time=COLUMN,
-                                 value=COLUMN, unit=1m, hold=5m, start=TIME, by=LABEL (one series
-                                 for each pod), sum (add up the series), LABEL=VALUE
+                                 value=COLUMN (value=*: all other columns, one for each pod with
+                                 by=pod, or added up with sum), decimal=comma, unit=1m, hold=5m,
+                                 start=TIME, by=LABEL (one series for each pod), sum (add up the
+                                 series), LABEL=VALUE
   cpu=total:noise(10%,VALUE)     any of these values with random noise of up to 10%; before VALUE:
                                  seed=N, every=15s (how long a difference lasts)
   cpu/app=300m                   the usage of one container of each pod

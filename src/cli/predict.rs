@@ -49,7 +49,8 @@ pub(super) struct Args {
     /// Also write the ticks as CSV, for a spreadsheet
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// Print only the ticks that change the replicas or a condition
+    /// Print only the ticks that change the replicas or a condition; for VPAs, a target or a
+    /// condition
     #[arg(long)]
     changes: bool,
     #[command(flatten)]
@@ -138,14 +139,11 @@ fn predict_vpa(
     several: bool,
     files: &mut Files,
 ) -> anyhow::Result<u8> {
-    if args.changes {
-        let what = "--changes is for HPAs: the recommendations of a VPA change in each run";
-        return Err(Failure::usage(what).hint("leave it out, or select an HPA with --hpa").into());
-    }
+    let rows = if args.changes { Rows::Changes } else { Rows::All };
     let run = free_recommender_run(scenario, release, &|_| false);
     match args.format {
         Format::Text => {
-            let mut text = recommender::free_run(scenario, &run, release, columns());
+            let mut text = recommender::free_run(scenario, &run, release, rows, columns());
             if run.undetermined.is_none() {
                 let unmet = recommender::expectations(scenario, release, &run.unmet, columns());
                 text.push_str(&unmet);
@@ -154,12 +152,13 @@ fn predict_vpa(
         }
         Format::Json => {
             let mut out = io::stdout();
-            let written = recommender::free_run_json(&mut out, scenario, &run, release, several);
+            let written =
+                recommender::free_run_json(&mut out, scenario, &run, release, rows, several);
             unless_closed(written)?;
         }
     }
     if let Some(file) = &mut files.csv {
-        file.write_all(csv::recommendations(scenario, release).as_bytes())?;
+        file.write_all(csv::recommendations(scenario, release, rows).as_bytes())?;
     }
     if files.html.is_some() {
         files.page.add_vpa(scenario, &run, release);

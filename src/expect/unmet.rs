@@ -61,7 +61,7 @@ pub struct UnmetValue {
     pub expected: String,
     /// The observed value.
     pub observed: String,
-    /// The expected value for programs, if it is a number, bounds, a list or several of them by
+    /// The expected value for programs: a number, bounds, a list, a text, or several of them by
     /// name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_value: Option<Value>,

@@ -46,8 +46,10 @@ pub(super) fn wrong_at(tick: &Tick<'_>, expected: &Expectation) -> Option<Wrong>
     if let Some(part) = &expected.error {
         let errors = tick.observation.errors();
         if !errors.clone().any(|error| error.as_str().contains(part.as_str())) {
-            let errors = errors.map(|error| quoted(error.as_str()));
-            wrong.add("error", quoted(part), list(errors));
+            let seen: Vec<&str> = errors.map(|error| error.as_str()).collect();
+            let text = list(seen.iter().map(|error| quoted(error)));
+            let value = UnmetValue::text("error", quoted(part), text);
+            wrong.add_value(value.with_values(json!(part), json!(seen)));
         }
     }
     (!wrong.texts.is_empty()).then_some(wrong)
@@ -71,15 +73,10 @@ impl Wrong {
         Miss { what: text(&self.text()), tick: Some(tick.name()), values: self.values }
     }
 
-    fn add(&mut self, field: &str, expected: String, observed: String) {
-        let text = format!("{field}: expected {expected}, was {observed}");
-        self.add_as(text, field, expected, observed);
-    }
-
-    /// Adds a value with a text of its own.
-    fn add_as(&mut self, text: String, field: &str, expected: String, observed: String) {
-        self.texts.push(text);
-        self.values.push(UnmetValue::text(field, expected, observed));
+    /// Adds a value that the status does not have. `all`: the names that it has.
+    fn missing(&mut self, field: &str, expected: String, all: String, value: Value) {
+        self.texts.push(format!("{field}: missing; the status has {all}"));
+        self.values.push(UnmetValue::text(field, expected, all).with_values(value, Value::Null));
     }
 
     /// Adds a value with its form for programs.
@@ -121,8 +118,8 @@ impl Wrong {
         let field = format!("metric {}{}", expected.name, of.unwrap_or_default());
         let Some(first) = named.first() else {
             let all = list(metrics.iter().map(ToString::to_string));
-            let text = format!("{field}: missing; the status has {all}");
-            return self.add_as(text, &field, MetricValues(expected).to_string(), all);
+            let values = expected_numbers(expected);
+            return self.missing(&field, MetricValues(expected).to_string(), all, values);
         };
         if named.iter().any(|metric| current(metric).is_some_and(|it| agrees(expected, it))) {
             return;
@@ -140,25 +137,28 @@ impl Wrong {
         let of_type = |condition: &&Condition| format!("{:?}", condition.type_) == *type_;
         let Some(seen) = conditions.iter().find(of_type) else {
             let types = list(conditions.iter().map(|condition| format!("{:?}", condition.type_)));
-            let text = format!("{field}: missing; the status has {types}");
-            return self.add_as(text, &field, "a condition".to_owned(), types);
+            let ExpectedCondition { status, reason, message, .. } = expected;
+            let value = condition_value(status.map(truth), reason.as_deref(), message.as_deref());
+            return self.missing(&field, "a condition".to_owned(), types, value);
         };
-        if let Some(status) = expected.status
-            && status != seen.status
-        {
-            let (status, seen_status) = (truth(status), truth(seen.status));
-            let observed = format!("{seen_status} ({})", seen.reason.as_str());
-            self.add(&field, status.to_owned(), observed);
+        let (reason, message) = (seen.reason.as_str(), seen.message.as_str());
+        let observed = condition_value(Some(truth(seen.status)), Some(reason), Some(message));
+        let mut add = |wanted: String, was: String, value: Value| {
+            let value = UnmetValue::text(&field, wanted, was).with_values(value, observed.clone());
+            self.add_value(value);
+        };
+        if let Some(status) = expected.status.filter(|status| *status != seen.status) {
+            let was = format!("{} ({reason})", truth(seen.status));
+            let value = condition_value(Some(truth(status)), None, None);
+            add(truth(status).to_owned(), was, value);
         }
-        if let Some(reason) = &expected.reason
-            && reason != seen.reason.as_str()
-        {
-            self.add(&field, format!("reason {reason}"), seen.reason.as_str().to_owned());
+        if let Some(wanted) = expected.reason.as_deref().filter(|wanted| *wanted != reason) {
+            let value = condition_value(None, Some(wanted), None);
+            add(format!("reason {wanted}"), reason.to_owned(), value);
         }
-        if let Some(part) = &expected.message
-            && !seen.message.as_str().contains(part.as_str())
-        {
-            self.add(&field, format!("message {}", quoted(part)), quoted(seen.message.as_str()));
+        if let Some(part) = expected.message.as_deref().filter(|part| !message.contains(*part)) {
+            let value = condition_value(None, None, Some(part));
+            add(format!("message {}", quoted(part)), quoted(message), value);
         }
     }
 
@@ -170,13 +170,24 @@ impl Wrong {
         if tick.events().any(matches) {
             return;
         }
-        let part = expected.message.as_ref().map(|part| format!(" {}", quoted(part)));
-        let seen = tick
-            .events()
-            .map(|event| format!("{} {}", event.reason.as_str(), quoted(event.message.as_str())));
-        let reason = &expected.reason;
-        self.add("event", format!("{reason}{}", part.unwrap_or_default()), list(seen));
+        let text = |reason: &str, message: Option<&str>| match message {
+            Some(message) => format!("{reason} {}", quoted(message)),
+            None => reason.to_owned(),
+        };
+        let wanted = text(&expected.reason, expected.message.as_deref());
+        let seen = || tick.events().map(|it| (it.reason.as_str(), it.message.as_str()));
+        let texts = list(seen().map(|(reason, message)| text(reason, Some(message))));
+        let seen = seen().map(|(reason, message)| json!({"reason": reason, "message": message}));
+        let value = UnmetValue::text("event", wanted, texts);
+        self.add_value(value.with_values(json!(expected), seen.collect()));
     }
+}
+
+/// A condition for programs, with the fields that are given.
+fn condition_value(status: Option<&str>, reason: Option<&str>, message: Option<&str>) -> Value {
+    let fields = [("status", status), ("reason", reason), ("message", message)].into_iter();
+    let given = fields.filter_map(|(name, value)| Some((name.to_owned(), json!(value?))));
+    given.collect::<Map<String, Value>>().into()
 }
 
 /// The name of a metric of the status, and its container if it has one.

@@ -72,12 +72,15 @@ const RECOMMENDATION: [&str; 11] = [
 /// resource that has usage or a recommendation. Amounts are cores or bytes. The usage is that of
 /// the pods with the lowest and the highest one.
 #[must_use]
-pub fn recommendations(scenario: &VpaScenario, release: VpaRelease) -> String {
+pub fn recommendations(scenario: &VpaScenario, release: VpaRelease, rows: Rows) -> String {
     let ChartedRun { run, usage } = charted_recommender_run(scenario, release, &|_| false);
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     // Writing into memory does not fail.
     let _ = writer.write_record(RECOMMENDATION);
-    for (index, (snapshot, usage)) in run.snapshots.iter().zip(&usage).enumerate() {
+    let vpas: Vec<&str> = scenario.names().map(|name| &*name.name).collect();
+    let shown = recommender::shown_runs(rows, &run.snapshots, &vpas);
+    let runs = run.snapshots.iter().zip(&usage).enumerate().filter(|(index, _)| shown[*index]);
+    for (index, (snapshot, usage)) in runs {
         for (vpa, status) in &snapshot.statuses {
             for row in recommender::rows_of(vpa, status, usage) {
                 let seconds = snapshot.at.since_start().as_secs_f64();
@@ -175,7 +178,7 @@ mod tests {
         let text = include_str!("../../fixtures/vpa/oom/a-factor-of-1-2.yaml");
         let node = |text: &str| scenario::parse_any("oom.yaml", text, &|_| Err(String::new()));
         let Ok(scenario::AnyScenario::Vpa(scenario)) = node(text) else { panic!("a scenario") };
-        let csv = recommendations(&scenario, VpaRelease::NEWEST);
+        let csv = recommendations(&scenario, VpaRelease::NEWEST, Rows::All);
         let lines: Vec<&str> = csv.lines().collect();
         // Five runs with cpu and memory.
         assert_eq!(lines.len(), 1 + 5 * 2, "{csv}");

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::json::line;
 use super::layout::{Align, Columns, hanging};
 use super::style::{DIM, STRONG, paint};
+use super::table::Rows;
 use super::unmet::UnmetOf;
 use super::{counted, outcome};
 use crate::expect::Unmet;
@@ -36,6 +37,7 @@ pub fn free_run(
     scenario: &VpaScenario,
     run: &FreeRecommenderRun,
     release: VpaRelease,
+    rows: Rows,
     columns: usize,
 ) -> String {
     let mut out = heading(scenario, release, columns);
@@ -44,7 +46,7 @@ pub fn free_run(
         if scenario.vpas.len() > 1 {
             let _ = writeln!(out, "{}", paint(STRONG, &format!("VPA {}", name.name)));
         }
-        out.push_str(&table(&run.snapshots, &name.name, columns));
+        out.push_str(&table(&run.snapshots, &name.name, rows, columns));
     }
     let runs = counted(run.snapshots.len(), "tick");
     let _ = writeln!(out, "\n{runs}; lower, target and upper are requests in the recommendation");
@@ -64,7 +66,7 @@ pub(super) fn beside_hpa(run: &VpaRun, columns: usize) -> String {
         let title = format!("VPA {}", name.name);
         let about = format!("model of {}", run.release);
         let _ = writeln!(out, "\n{}  {}", paint(STRONG, &title), paint(DIM, &about));
-        out.push_str(&table(run.snapshots(), &name.name, columns));
+        out.push_str(&table(run.snapshots(), &name.name, Rows::All, columns));
     }
     out.push('\n');
     out.push_str(&pod_changes(&run.pod_changes, columns));
@@ -235,7 +237,7 @@ pub(super) fn problems(status: &VpaStatus) -> String {
     texts.collect::<Vec<_>>().join(", ")
 }
 
-fn table(snapshots: &[Snapshot], vpa: &str, columns: usize) -> String {
+fn table(snapshots: &[Snapshot], vpa: &str, shown: Rows, columns: usize) -> String {
     use Align::{Left, Right};
     let none = VpaStatus::default();
     // The uncapped target is shown if it differs from the target anywhere.
@@ -253,15 +255,16 @@ fn table(snapshots: &[Snapshot], vpa: &str, columns: usize) -> String {
     header.push("status");
     let mut table = Columns::new(&align);
     table.row(header.into_iter().map(str::to_owned).collect(), DIM);
+    let is_shown = shown_runs(shown, snapshots, &[vpa]);
     let mut last: Option<Shown> = None;
     let mut folded: Option<(usize, &Snapshot)> = None;
-    for (index, snapshot) in snapshots.iter().enumerate() {
+    for (index, snapshot) in snapshots.iter().enumerate().filter(|(index, _)| is_shown[*index]) {
         let status = snapshot.status(vpa).unwrap_or(&none);
         let amounts = amounts(status);
         let conditions = conditions(status);
         let now = Shown::of(&amounts, conditions.clone());
         let is_end = index + 1 == snapshots.len();
-        let is_same = last.as_ref().is_some_and(|last| last.covers(&now));
+        let is_same = shown == Rows::All && last.as_ref().is_some_and(|last| last.covers(&now));
         if is_same && snapshot.log.is_empty() && !is_end {
             folded = Some((folded.map_or(1, |(count, _)| count + 1), snapshot));
             continue;
@@ -275,6 +278,34 @@ fn table(snapshots: &[Snapshot], vpa: &str, columns: usize) -> String {
         last = Some(now);
     }
     table.render(0, columns)
+}
+
+/// Which runs a report contains, by index: with [`Rows::Changes`], those that change a target or a
+/// condition of a VPA, and those with an error.
+pub(super) fn shown_runs(rows: Rows, snapshots: &[Snapshot], vpas: &[&str]) -> Vec<bool> {
+    let state = |snapshot: &Snapshot| {
+        let of = |vpa: &&str| {
+            let status = snapshot.status(vpa)?;
+            Some((Shown::of(&amounts(status), Vec::new()).targets, conditions(status)))
+        };
+        vpas.iter().map(of).collect::<Vec<_>>()
+    };
+    let mut last = None;
+    let shown = snapshots.iter().map(|snapshot| {
+        if rows == Rows::All {
+            return true;
+        }
+        let now = Some(state(snapshot));
+        let is_changed = now != last;
+        last = now;
+        is_changed || !snapshot.log.is_empty()
+    });
+    shown.collect()
+}
+
+/// The names of the VPAs of a scenario.
+fn names(scenario: &VpaScenario) -> Vec<&str> {
+    scenario.names().map(|name| &*name.name).collect()
 }
 
 fn fold(table: &mut Columns, folded: Option<(usize, &Snapshot)>) {
@@ -355,9 +386,11 @@ pub fn free_run_json(
     scenario: &VpaScenario,
     run: &FreeRecommenderRun,
     release: VpaRelease,
+    rows: Rows,
     several: bool,
 ) -> io::Result<()> {
-    for (index, snapshot) in run.snapshots.iter().enumerate() {
+    let shown = shown_runs(rows, &run.snapshots, &names(scenario));
+    for (index, snapshot) in run.snapshots.iter().enumerate().filter(|(index, _)| shown[*index]) {
         let mut tick = snapshot_json(index + 1, snapshot);
         if several {
             tick["scenario"] = json!(scenario.id);

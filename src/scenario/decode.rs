@@ -172,7 +172,7 @@ fn describe(expected: &dyn Expected) -> String {
 
 /// The probable meaning of a text where a number is expected. Percentages are whole numbers in the
 /// Kubernetes API; fractions are never percentages here.
-fn number_hint(text: &str, whole: bool) -> Option<String> {
+pub(super) fn number_hint(text: &str, whole: bool) -> Option<String> {
     let number = text.trim();
     let Some(percent) = number.strip_suffix('%').map(str::trim_end) else {
         let quoted = number.parse::<f64>().is_ok();
@@ -191,7 +191,7 @@ pub(super) fn fraction(percent: &str) -> Option<String> {
 
 /// The probable meaning of a value of another shape: a scalar in place of a map that contains it,
 /// or one element in place of a list.
-fn shape_hint(expected: &str, node: &Node) -> Option<String> {
+pub(super) fn shape_hint(expected: &str, node: &Node) -> Option<String> {
     let Some(scalar) = node.scalar() else {
         if expected.starts_with("a set of pods") && node.entry("metric").is_some() {
             return Some(format!("did you mean `metricMissing: {METRIC_OF_PODS}`?"));

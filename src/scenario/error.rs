@@ -89,8 +89,9 @@ fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
     let contained = |word: &str| {
         typed.len() >= 4 && word.ends_with(&typed) || word.len() >= 4 && typed.ends_with(word)
     };
-    let distance = |word: &str| {
-        if contained(word) { 1 } else { strsim::osa_distance(&typed, word) }
+    let distance = |word: &str| match contained(word) {
+        true => usize::from(typed != word),
+        false => strsim::osa_distance(&typed, word),
     };
     let (distance, best) =
         known.iter().map(|word| (distance(&plain(word)), *word)).min_by_key(|(far, _)| *far)?;
@@ -145,17 +146,21 @@ mod tests {
 
     #[test]
     fn a_misspelt_word_has_a_suggestion() {
-        let fields = ["averageUtilization", "averageValue", "type", "value"];
+        let fields = ["averageUtilization", "averageValue", "type", "value", "Utilization"];
         for (typed, meant) in [
             ("averageUtilisation", "averageUtilization"),
             ("AverageValue", "averageValue"),
             ("average_value", "averageValue"),
             ("tpye", "type"),
+            ("utilization", "Utilization"),
         ] {
             assert_eq!(suggest(typed, fields), Some(format!("did you mean `{meant}`?")));
         }
         let none = suggest("quota", fields).expect("a list");
-        assert_eq!(none, "expected one of averageUtilization, averageValue, type, value");
+        assert_eq!(
+            none,
+            "expected one of averageUtilization, averageValue, type, value, Utilization"
+        );
     }
 
     #[test]

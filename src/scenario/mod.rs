@@ -10,6 +10,7 @@
 //! knowledge of the format can read a scenario from top to bottom.
 
 mod action;
+mod api_types;
 mod assumptions;
 mod autoscaler;
 mod decode;
@@ -27,6 +28,7 @@ mod manifest;
 mod metrics;
 mod needs;
 mod node;
+mod object_meta;
 mod other_namespaces;
 mod other_pods;
 mod percent;

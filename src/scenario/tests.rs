@@ -195,7 +195,8 @@ fn a_manifest_is_read_from_its_file() {
     let error = parse("a/test.yaml", &text, &|_| Ok(wrong.clone())).expect_err("an invalid file");
     assert_eq!(
         error.to_string(),
-        "a/my.yaml:9:3: unknown field `maxReplica`\n  hint: did you mean `maxReplicas`?"
+        "a/my.yaml:9:3: the API server rejects this HPA: strict decoding error: unknown field \
+         \"spec.maxReplica\"\n  hint: did you mean `maxReplicas`?"
     );
     let error = parse("a/test.yaml", &text, &no_files).expect_err("the file does not exist");
     assert_eq!(

@@ -1,15 +1,17 @@
 //! Parses YAML text into trees with positions. Only this file uses the YAML library.
 //!
-//! Deliberately not supported: merge keys, tags, duplicate keys, and documents with very deep
-//! nesting or very large expansions of aliases.
+//! Deliberately not supported: documents with very deep nesting or very large expansions of
+//! aliases; and in scenarios merge keys, tags, and duplicate keys.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_yaml::granit_parser::{Event, Parser, ScalarStyle, ScanError, Span};
 
 use super::error::Problem;
 use super::node::{Key, Kind, Node};
 
+/// The key of a map whose entries are merged into another map.
+const MERGE: &str = "<<";
 /// The largest depth of nesting. Deeper documents could overflow the stack.
 const MAX_DEPTH: usize = 64;
 /// The largest number of nodes. Aliases repeat their nodes, so a small text may contain many.
@@ -17,9 +19,28 @@ const MAX_NODES: usize = 1_000_000;
 /// The largest number of bytes in scalars, of which aliases may also make many.
 const MAX_BYTES: usize = 64 << 20;
 
+/// What a text contains.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Content {
+    /// Scenarios, which are meant to be read.
+    #[default]
+    Scenarios,
+    /// Manifests, in any form that kubectl reads.
+    Manifests,
+}
+
 /// Reads all documents of a text.
 pub(super) fn documents(text: &str) -> Result<Vec<Node>, Problem> {
-    let mut loader = Loader::default();
+    load(text, Content::Scenarios)
+}
+
+/// Reads all documents of a text with manifests. Duplicate keys are kept.
+pub(super) fn manifests(text: &str) -> Result<Vec<Node>, Problem> {
+    load(text, Content::Manifests)
+}
+
+fn load(text: &str, content: Content) -> Result<Vec<Node>, Problem> {
+    let mut loader = Loader { content, ..Loader::default() };
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| explain(&error))?;
         loader.event(event, span)?;
@@ -46,6 +67,7 @@ struct Open {
 
 #[derive(Default)]
 struct Loader {
+    content: Content,
     documents: Vec<Node>,
     open: Vec<Open>,
     /// The nodes of anchors, with their sizes.
@@ -96,13 +118,15 @@ impl Loader {
             | Event::MappingStart(_, _, tag) => tag.as_ref(),
             _ => None,
         };
-        if let Some(tag) = tag {
-            let what = format!("the tag `{}`: tags are not supported", tag.original());
+        let of_core = |tag: &str| self.content == Content::Manifests && tag.starts_with("!!");
+        let tag = tag.map(|tag| tag.original());
+        if let Some(tag) = tag.as_deref().filter(|tag| !of_core(tag)) {
+            let what = format!("the tag `{tag}`: tags are not supported");
             return Err(problem(line, column, what, Some("to make a number text, quote it")));
         }
         match event {
             Event::Scalar(text, style, anchor, _) => {
-                let plain = style == ScalarStyle::Plain;
+                let plain = style == ScalarStyle::Plain && tag.as_deref() != Some("!!str");
                 self.grow(Size { nodes: 1, bytes: text.len() }, line, column)?;
                 let kind = Kind::Scalar { text: text.into_owned(), plain };
                 self.add(Node { line, column, kind }, anchor)
@@ -123,7 +147,10 @@ impl Loader {
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
                 Some(done) => {
                     let Open { line, column, anchor, map, items, entries, .. } = done;
-                    let kind = if map { Kind::Map(entries) } else { Kind::List(items) };
+                    let kind = match map {
+                        true => Kind::Map(self.merged(entries)?),
+                        false => Kind::List(items),
+                    };
                     self.add(Node { line, column, kind }, anchor)
                 }
                 None => Ok(()),
@@ -162,10 +189,29 @@ impl Loader {
             Some(open) if !open.map => open.items.push(node),
             Some(open) => match open.key.take() {
                 Some(key) => open.entries.push((key, node)),
-                None => open.key = Some(as_key(node, &mut open.lines)?),
+                None => open.key = Some(as_key(node, &mut open.lines, self.content)?),
             },
         }
         Ok(())
+    }
+
+    /// The entries of a map, with those of its merge keys.
+    fn merged(&mut self, entries: Vec<(Key, Node)>) -> Result<Vec<(Key, Node)>, Problem> {
+        let (merge, mut own): (Vec<_>, Vec<_>) =
+            entries.into_iter().partition(|(key, _)| key.text == MERGE);
+        let sources = merge.into_iter().flat_map(|(_, node)| match node.kind {
+            Kind::List(items) => items,
+            _ => vec![node],
+        });
+        for source in sources {
+            let Kind::Map(entries) = source.kind else {
+                let what = "expected a map after the merge key `<<`";
+                return Err(problem(source.line, source.column, what, None));
+            };
+            let known: HashSet<String> = own.iter().map(|(key, _)| key.text.clone()).collect();
+            own.extend(entries.into_iter().filter(|(key, _)| !known.contains(&key.text)));
+        }
+        Ok(own)
     }
 
     fn grow(&mut self, size: Size, line: usize, column: usize) -> Result<(), Problem> {
@@ -181,17 +227,24 @@ impl Loader {
 }
 
 /// The key of a map. `lines` has the lines of the map's other keys.
-fn as_key(node: Node, lines: &mut HashMap<String, usize>) -> Result<Key, Problem> {
+fn as_key(
+    node: Node,
+    lines: &mut HashMap<String, usize>,
+    content: Content,
+) -> Result<Key, Problem> {
     let (line, column) = (node.line, node.column);
     let Kind::Scalar { text, .. } = node.kind else {
         let hint = "did you mean text in quotes? `{` and `[` begin maps and lists";
         return Err(problem(line, column, "a list or map is not supported as a key", Some(hint)));
     };
+    if content == Content::Manifests {
+        return Ok(Key { text, line, column });
+    }
     if let Some(first) = lines.insert(text.clone(), line) {
         let what = format!("duplicate field `{text}`, first on line {first}");
         return Err(problem(line, column, what, None));
     }
-    if text == "<<" {
+    if text == MERGE {
         let hint = "write the fields out; scenarios are meant to be read";
         return Err(problem(line, column, "merge keys are not supported", Some(hint)));
     }

@@ -83,7 +83,7 @@ fn wrong_options_and_manifests_exit_with_2() {
     fs::write(&broken, hpa.replace("maxReplicas", "maxReplica")).expect("a file can be written");
     let empty = tempfile::tempdir().expect("a folder can be made");
     for (arguments, expected) in [
-        (&["-f", text(&broken)][..], "broken.yaml:12:3: unknown field `maxReplica`"),
+        (&["-f", text(&broken)][..], "broken.yaml:12:3: the API server rejects"),
         (&["-f", text(empty.path())], "contains no files *.yaml"),
         (&["-f", "no/such/file.yaml"], "no/such/file.yaml: "),
         (&["-f", PHP_APACHE, "--hpa", "php-apach"], "did you mean `php-apache`?"),
@@ -571,6 +571,38 @@ fn a_recording_with_dates_has_clock_times() {
     let rows = fs::read_to_string(&file).expect("the CSV file");
     assert!(rows.starts_with("tick,seconds,hpa,time,cpu,"), "{rows}");
     assert!(rows.contains("2,15,php-apache,2025-05-06T09:00:15Z,"), "{rows}");
+}
+
+#[test]
+fn a_tick_is_explained_at_the_clock_time_that_a_prediction_shows() {
+    let load = "cpu=total:csv(examples/php-apache/load.csv,value=cores)";
+    let explain =
+        |at: &str| kube_lockstep(&["explain", "-f", PHP_APACHE, "--load", load, "--at", at]);
+    for at in ["05-06 09:00:15", "2025-05-06T09:00:20Z", "2025-05-06T11:00:15+02:00"] {
+        let shown = stdout(&explain(at).assert().code(0));
+        assert!(shown.contains("tick 2 of ") && shown.contains("t=15s"), "{at}: {shown}");
+    }
+    let errors = stderr(&explain("09:00:15").assert().code(2));
+    assert!(errors.contains("as `predict` prints it: \"05-06 09:00:00\""), "{errors}");
+    let options = ["explain", "-f", PHP_APACHE, LOAD[0], LOAD[1], "--at", "2025-05-06 09:00"];
+    let errors = stderr(&kube_lockstep(&options).assert().code(2));
+    assert!(errors.contains("the scenario has no recorded load with dates"), "{errors}");
+}
+
+#[test]
+fn only_the_changes_of_a_recommendation_are_shown() {
+    let options = ["predict", "-f", HAMSTER, "--until", "2d", "--changes"];
+    let load = ["--load", "cpu=steps(0s:100m,6h:900m)", "--load", "memory=200Mi"];
+    let shown = stdout(&kube_lockstep(&options).args(load).assert().code(0));
+    assert!(!shown.contains("with similar results"), "{shown}");
+    let run = kube_lockstep(&options).args(load).args(["--format", "json"]).assert().code(0);
+    let lines = json(&run);
+    let ticks = &lines[..lines.len() - 1];
+    let target = |tick: &serde_json::Value| {
+        tick["vpas"][0]["recommendation"]["containerRecommendations"][0]["target"].clone()
+    };
+    assert!((2..500).contains(&ticks.len()), "{} ticks", ticks.len());
+    assert_ne!(target(&ticks[0]), target(&ticks[ticks.len() - 1]), "{ticks:?}");
 }
 
 #[test]

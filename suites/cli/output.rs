@@ -217,7 +217,9 @@ fn an_unmet_expectation_says_why_and_how_to_explain_it() {
 #[test]
 fn unmet_values_are_numbers_and_lists_for_programs() {
     let expect = "expect:\n  - {tick: 1, replicas: {atLeast: 5}}\n  - {sequence: [2, 13]}\n  - \
-                  {tick: 1, metrics: [{name: cpu, utilization: 101}]}\n";
+                  {tick: 1, metrics: [{name: cpu, utilization: 101}]}\n  - {tick: 1, conditions: \
+                  [{type: AbleToScale, reason: Never}]}\n  - {tick: 1, events: [{reason: Never}]}\n  \
+                  - {tick: 1, error: never}\n";
     let (_folder, file) = folder(expect);
     let arguments = ["predict", text(&file), "--format", "json"];
     let lines = json(&kube_lockstep(&arguments).assert().code(1));
@@ -230,6 +232,12 @@ fn unmet_values_are_numbers_and_lists_for_programs() {
     assert_eq!(value(2)["expectedValue"], serde_json::json!({"utilization": 101}), "{unmet}");
     assert!(value(2)["observedValue"]["utilization"].is_number(), "{unmet}");
     assert_eq!(value(2)["expected"], "utilization 101%", "the text remains: {unmet}");
+    assert_eq!(value(3)["expectedValue"], serde_json::json!({"reason": "Never"}), "{unmet}");
+    assert_eq!(value(3)["observedValue"]["status"], "True", "{unmet}");
+    assert_eq!(value(4)["expectedValue"], serde_json::json!({"reason": "Never"}), "{unmet}");
+    assert!(value(4)["observedValue"].is_array(), "{unmet}");
+    assert_eq!(value(5)["expectedValue"], "never", "{unmet}");
+    assert_eq!(value(5)["observedValue"], serde_json::json!([]), "{unmet}");
 }
 
 /// Since 1.35, the controller has Prometheus metrics of its own from the first reconcile on.

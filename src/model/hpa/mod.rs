@@ -24,6 +24,7 @@ mod token_bucket;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use admission::validate_container_resource_name;
 pub use admission::{
     ApiServer, ApiVersion, FieldError, FieldErrorType, ROUND_TRIP_ANNOTATIONS, admit, decode_spec,
     drop_disabled_fields, drop_zero_totals, from_v2beta1, invalid_message, metric_to_v2beta1,

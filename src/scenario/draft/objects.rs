@@ -87,7 +87,7 @@ impl Objects {
         let mut objects = Objects::default();
         for file in files {
             let failed = |problem| Error { path: file.name.clone(), problems: vec![problem] };
-            let documents = yaml::documents(&file.text)
+            let documents = yaml::manifests(&file.text)
                 .map_err(|problem| failed(with_template_hint(problem, &file.text)))?;
             for document in documents {
                 objects.add(document, file).map_err(failed)?;

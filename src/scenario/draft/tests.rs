@@ -230,9 +230,18 @@ fn series_have_labels_that_the_selector_of_the_hpa_matches() {
 fn errors_have_positions_in_the_manifests() {
     let none = options(&["cpu=1"]);
     for (hpa, deployment, expected) in [
-        (HPA.replace("maxReplicas", "maxReplica"), DEPLOYMENT.to_owned(), "web.yaml:8:3: unknown"),
+        (
+            HPA.replace("maxReplicas", "maxReplica"),
+            DEPLOYMENT.to_owned(),
+            "web.yaml:8:3: the API server rejects this HPA: strict decoding error: unknown field \
+             \"spec.maxReplica\"\n  hint: did you mean `maxReplicas`?",
+        ),
         (HPA.replace("minReplicas: 2", "minReplicas: 20"), String::new(), "web.yaml:8:"),
-        (HPA.to_owned(), DEPLOYMENT.replace("500m", "5 GB"), "web.yaml:14:37: expected a quantity"),
+        (
+            HPA.to_owned(),
+            DEPLOYMENT.replace("500m", "5 GB"),
+            "web.yaml:14:37: the API server rejects this Deployment: quantities must match",
+        ),
         (HPA.to_owned(), DEPLOYMENT.replace("replicas: 3", "replicas: x"), "web.yaml:6:13: "),
         (
             HPA.to_owned(),
@@ -293,6 +302,27 @@ fn errors_have_positions_in_the_manifests() {
     assert_eq!(unknown, "Deployment web has no container ap; did you mean `app`?");
     let unused = error(&[HPA, DEPLOYMENT], &options(&["cpus=1"]));
     assert_eq!(unused, "HPA web does not scale on cpus, which has a load; did you mean `cpu`?");
+}
+
+#[test]
+fn manifests_may_have_anchors_merge_keys_tags_and_words_of_yaml_1_1() {
+    let deployment = DEPLOYMENT
+        .replace("{matchLabels: {app: web}}", "{matchLabels: &labels {app: !!str web}}")
+        .replace("{app: web, tier: front}", "{<<: *labels, tier: front}")
+        .replace("      containers:", "      automountServiceAccountToken: no\n      containers:");
+    let drafts = drafts(&[HPA, &deployment], &options(&["cpu=300m"]));
+    let text = drafts.list[0].to_yaml();
+    assert!(text.contains("app: web") && text.contains("tier: front"), "{text}");
+}
+
+#[test]
+fn a_boolean_of_yaml_1_1_is_no_text() {
+    let deployment = DEPLOYMENT.replace("tier: front", "tier: on");
+    let shown = error(&[HPA, &deployment], &options(&["cpu=300m"]));
+    let expected = "web.yaml:9:41: the API server rejects this Deployment: json: cannot unmarshal \
+                    bool into Go struct field ObjectMeta.spec.template.metadata.labels of type \
+                    string\n  hint: put it in quotes";
+    assert_eq!(shown, expected);
 }
 
 /// A second HPA and its Deployment.

@@ -1,122 +1,46 @@
-//! Mistakes in the manifest of a workload for which an API server rejects it, in its words. Only
-//! fields that matter to an HPA, or are often wrong, are checked.
+//! Mistakes in the manifest of a workload for which an API server rejects it, in its words: what it
+//! can't decode, or else what its validation finds.
+//!
+//! Deliberately absent: the validation of fields that neither matter to an autoscaler nor are often
+//! wrong, such as volumes, security contexts and affinities.
+//!
+//! Upstream: pkg/apis/apps/validation/validation.go, pkg/apis/core/validation/validation.go
 
 use std::collections::BTreeMap;
 
 use super::objects::Object;
 use crate::model::api::LabelSelector;
+use crate::model::hpa::{FieldError, FieldErrorType, validate_container_resource_name};
 use crate::model::quantity::Quantity;
-use crate::model::selector::Selector;
+use crate::model::selector::{Selector, is_dns1123_label};
+use crate::scenario::api_types::ApiObject;
 use crate::scenario::decode::{Nulls, decode};
-use crate::scenario::error::{Problem, suggest};
+use crate::scenario::error::Problem;
 use crate::scenario::node::{Kind, Node};
-
-/// The kinds whose manifests are checked.
-const CHECKED: [&str; 3] = ["Deployment", "StatefulSet", "ReplicaSet"];
-
-/// The fields of the objects in a manifest. A similar name is a mistake; other names may be of a
-/// later release.
-const OF_SPEC: [&str; 14] = [
-    "minReadySeconds",
-    "ordinals",
-    "paused",
-    "persistentVolumeClaimRetentionPolicy",
-    "podManagementPolicy",
-    "progressDeadlineSeconds",
-    "replicas",
-    "revisionHistoryLimit",
-    "selector",
-    "serviceName",
-    "strategy",
-    "template",
-    "updateStrategy",
-    "volumeClaimTemplates",
-];
-const OF_TEMPLATE: [&str; 2] = ["metadata", "spec"];
-const OF_POD: [&str; 42] = [
-    "activeDeadlineSeconds",
-    "affinity",
-    "automountServiceAccountToken",
-    "containers",
-    "dnsConfig",
-    "dnsPolicy",
-    "enableServiceLinks",
-    "ephemeralContainers",
-    "hostAliases",
-    "hostIPC",
-    "hostNetwork",
-    "hostPID",
-    "hostUsers",
-    "hostname",
-    "hostnameOverride",
-    "imagePullSecrets",
-    "initContainers",
-    "nodeName",
-    "nodeSelector",
-    "os",
-    "overhead",
-    "preemptionPolicy",
-    "priority",
-    "priorityClassName",
-    "readinessGates",
-    "resourceClaims",
-    "resources",
-    "restartPolicy",
-    "runtimeClassName",
-    "schedulerName",
-    "schedulingGates",
-    "securityContext",
-    "serviceAccount",
-    "serviceAccountName",
-    "setHostnameAsFQDN",
-    "shareProcessNamespace",
-    "subdomain",
-    "terminationGracePeriodSeconds",
-    "tolerations",
-    "topologySpreadConstraints",
-    "volumes",
-    "workloadRef",
-];
-const OF_CONTAINER: [&str; 25] = [
-    "args",
-    "command",
-    "env",
-    "envFrom",
-    "image",
-    "imagePullPolicy",
-    "lifecycle",
-    "livenessProbe",
-    "name",
-    "ports",
-    "readinessProbe",
-    "resizePolicy",
-    "resources",
-    "restartPolicy",
-    "restartPolicyRules",
-    "securityContext",
-    "startupProbe",
-    "stdin",
-    "stdinOnce",
-    "terminationMessagePath",
-    "terminationMessagePolicy",
-    "tty",
-    "volumeDevices",
-    "volumeMounts",
-    "workingDir",
-];
-const OF_RESOURCES: [&str; 3] = ["claims", "limits", "requests"];
+use crate::scenario::object_meta;
 
 /// The problems of a workload's manifest.
 pub(super) fn problems(object: &Object) -> Vec<Problem> {
-    let kind = object.kind();
-    if !CHECKED.contains(&&*kind) || object.group() != "apps" {
+    let (kind, group) = (object.kind(), object.group());
+    let is_known = match &*kind {
+        "Deployment" | "StatefulSet" | "ReplicaSet" => group == "apps",
+        "ReplicationController" => group.is_empty(),
+        _ => false,
+    };
+    if !is_known {
         return Vec::new();
     }
-    let mut check = Check { kind, problems: Vec::new() };
-    match object.node.entry("spec") {
-        Some((_, spec)) if !spec.is_null() => check.spec(spec),
-        _ => check.add(&object.node, "spec.selector: Required value"),
+    let type_name = format!("v1.{kind}");
+    let wrong = ApiObject { name: &kind, type_name, node: &object.node }.problems();
+    if !wrong.is_empty() {
+        return wrong;
     }
+    let mut check = Check { kind, problems: Vec::new() };
+    object_meta::validate_name(&object.node, &mut |at, error| check.add(at, &error));
+    if let Some(metadata) = field(&object.node, "metadata") {
+        object_meta::validate(metadata, "metadata", &mut |at, error| check.add(at, &error));
+    }
+    check.spec(field(&object.node, "spec").unwrap_or(&object.node));
     check.problems
 }
 
@@ -126,127 +50,258 @@ struct Check {
 }
 
 impl Check {
-    fn add(&mut self, at: &Node, message: &str) {
-        self.problems.push(Problem {
-            file: None,
-            line: at.line,
-            column: at.column,
-            what: format!("the API server rejects this {}: {message}", self.kind),
-            hint: None,
-        });
+    fn add(&mut self, at: &Node, error: &FieldError) {
+        let what = format!("the API server rejects this {}: {error}", self.kind);
+        let problem = Problem { file: None, line: at.line, column: at.column, what, hint: None };
+        // A message lists equal errors once.
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+
+    fn required(&mut self, at: &Node, path: &str) {
+        self.add(at, &FieldError::new(path, FieldErrorType::Required, "", ""));
+    }
+
+    fn invalid(&mut self, at: &Node, path: &str, value: &str, detail: &str) {
+        self.add(at, &FieldError::new(path, FieldErrorType::Invalid, value, detail));
+    }
+
+    /// Checks that a text is one of the supported ones, in upstream's order.
+    fn supported(&mut self, node: &Node, name: &str, path: &str, supported: &[&str]) {
+        let Some((at, text)) = field(node, name).and_then(|at| Some((at, text(at)?))) else {
+            return;
+        };
+        if !supported.contains(&&*text) {
+            let list: Vec<String> = supported.iter().map(|it| format!("{it:?}")).collect();
+            let detail = format!("supported values: {}", list.join(", "));
+            let (path, value) = (format!("{path}.{name}"), format!("{text:?}"));
+            self.add(at, &FieldError::new(path, FieldErrorType::NotSupported, value, &detail));
+        }
+    }
+
+    fn not_negative(&mut self, node: &Node, names: &[&str], path: &str) {
+        for name in names {
+            let Some(at) = field(node, name) else { continue };
+            if let Some(number) = at.to_json().as_i64().filter(|number| *number < 0) {
+                let path = format!("{path}.{name}");
+                self.invalid(at, &path, &number.to_string(), NEGATIVE);
+            }
+        }
     }
 
     fn spec(&mut self, spec: &Node) {
-        self.unknown_fields(spec, "spec", &OF_SPEC);
-        if let Some(replicas) = field(spec, "replicas")
-            && let Some(number) = replicas.to_json().as_i64().filter(|number| *number < 0)
-        {
-            let message = format!(
-                "spec.replicas: Invalid value: {number}: must be greater than or equal to 0"
-            );
-            self.add(replicas, &message);
-        }
+        let numbers =
+            ["replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"];
+        self.not_negative(spec, &numbers, "spec");
         self.selector(spec);
-        let Some(template) = field(spec, "template") else {
-            return self.add(spec, "spec.template.spec.containers: Required value");
-        };
-        self.unknown_fields(template, "spec.template", &OF_TEMPLATE);
-        match field(template, "spec") {
-            Some(pod) => self.pod(pod),
-            None => self.add(template, "spec.template.spec.containers: Required value"),
+        let number = |name| field(spec, name).and_then(|node| node.to_json().as_i64());
+        let (deadline, ready) = (number("progressDeadlineSeconds"), number("minReadySeconds"));
+        if let Some(deadline) = deadline.filter(|it| *it <= ready.unwrap_or_default()) {
+            let (path, at) = ("spec.progressDeadlineSeconds", "progressDeadlineSeconds");
+            let at = field(spec, at).unwrap_or(spec);
+            self.invalid(at, path, &deadline.to_string(), "must be greater than minReadySeconds");
+        }
+        let template = field(spec, "template").unwrap_or(spec);
+        if let Some(metadata) = field(template, "metadata") {
+            let path = "spec.template";
+            object_meta::validate(metadata, path, &mut |at, error| self.add(at, &error));
+        }
+        let claims = field(spec, "volumeClaimTemplates").and_then(items).unwrap_or_default();
+        let claims =
+            claims.iter().filter_map(|claim| text(field(field(claim, "metadata")?, "name")?));
+        let pod = field(spec, "template").and_then(|template| field(template, "spec"));
+        match pod {
+            Some(pod) => self.pod(pod, claims.collect()),
+            None => self.required(template, "spec.template.spec.containers"),
         }
     }
 
     /// Checks that the selector matches the labels of the template.
     fn selector(&mut self, spec: &Node) {
-        let Some(node) = field(spec, "selector") else {
-            return self.add(spec, "spec.selector: Required value");
-        };
-        // A malformed selector is reported when it is read.
-        let Ok(selector) = decode::<LabelSelector>(node, Nulls::Absent) else { return };
-        if selector.match_labels.is_empty() && selector.match_expressions.is_empty() {
-            let kind = self.kind.to_lowercase();
-            let message =
-                format!("spec.selector: Invalid value: {{}}: empty selector is invalid for {kind}");
-            return self.add(node, &message);
+        if self.kind == "ReplicationController" {
+            return;
         }
+        let selector = field(spec, "selector");
+        let parsed = match selector {
+            Some(node) => {
+                // A malformed selector is reported when it is read.
+                let Ok(parsed) = decode::<LabelSelector>(node, Nulls::Absent) else { return };
+                if parsed.match_labels.is_empty() && parsed.match_expressions.is_empty() {
+                    let kind =
+                        if self.kind == "StatefulSet" { "statefulset" } else { "deployment" };
+                    let detail = format!("empty selector is invalid for {kind}");
+                    return self.invalid(node, "spec.selector", "{}", &detail);
+                }
+                Some(parsed)
+            }
+            None => {
+                self.required(spec, "spec.selector");
+                None
+            }
+        };
         let labels = ["template", "metadata", "labels"]
             .into_iter()
             .try_fold(spec, |node, name| field(node, name));
         let known: BTreeMap<String, String> =
             labels.and_then(|labels| decode(labels, Nulls::Absent).ok()).unwrap_or_default();
-        let parsed = Selector::of_label_selector(Some(&selector));
-        if parsed.is_ok_and(|parsed| !parsed.matches(&known)) {
-            let json = serde_json::to_string(&known).unwrap_or_default();
-            let message = format!(
-                "spec.template.metadata.labels: Invalid value: {json}: `selector` does not match \
-                 template `labels`"
-            );
-            let at = labels.or(field(spec, "template")).unwrap_or(node);
-            self.add(at, &message);
+        let is_mismatch = match &parsed {
+            // A missing selector selects nothing.
+            None => true,
+            Some(_) => Selector::of_label_selector(parsed.as_ref())
+                .is_ok_and(|selector| !selector.matches(&known)),
+        };
+        if is_mismatch {
+            let json = match labels {
+                Some(_) => serde_json::to_string(&known).unwrap_or_default(),
+                None => "null".to_owned(),
+            };
+            let at = labels.or(field(spec, "template")).or(selector).unwrap_or(spec);
+            let detail = "`selector` does not match template `labels`";
+            self.invalid(at, "spec.template.metadata.labels", &json, detail);
         }
     }
 
-    fn pod(&mut self, pod: &Node) {
-        self.unknown_fields(pod, "spec.template.spec", &OF_POD);
+    /// Checks the spec of the pods. `claims`: the volumes that the workload adds.
+    fn pod(&mut self, pod: &Node, claims: Vec<String>) {
+        let path = "spec.template.spec";
+        let restart = ["Always", "OnFailure", "Never"];
+        self.supported(pod, "restartPolicy", path, &restart);
+        self.supported(pod, "restartPolicy", path, &restart[..1]);
+        let of_volume = |node: &Node| text(field(node, "name")?);
+        let volumes = field(pod, "volumes").and_then(items).unwrap_or_default();
+        let volumes = volumes.iter().filter_map(of_volume).chain(claims).collect();
+        let mut known = Known { names: Vec::new(), volumes };
         let containers = field(pod, "containers");
-        if containers.is_none_or(|list| list.item(0).is_none()) {
-            let at = containers.unwrap_or(pod);
-            self.add(at, "spec.template.spec.containers: Required value");
+        if containers.and_then(items).is_none_or(<[Node]>::is_empty) {
+            self.required(containers.unwrap_or(pod), &format!("{path}.containers"));
         }
         for list in ["containers", "initContainers"] {
-            let Some(Kind::List(items)) = field(pod, list).map(|node| &node.kind) else { continue };
-            for (index, container) in items.iter().enumerate() {
-                self.container(container, &format!("spec.template.spec.{list}[{index}]"));
+            for (index, container) in
+                field(pod, list).and_then(items).unwrap_or_default().iter().enumerate()
+            {
+                let path = format!("{path}.{list}[{index}]");
+                self.container(container, &path, &known);
+                known.names.extend(field(container, "name").and_then(text));
             }
         }
     }
 
-    fn container(&mut self, container: &Node, path: &str) {
-        self.unknown_fields(container, path, &OF_CONTAINER);
-        let is_empty = |node: &Node| node.to_json().as_str().is_some_and(str::is_empty);
-        if field(container, "image").is_none_or(is_empty) {
-            self.add(container, &format!("{path}.image: Required value"));
+    fn container(&mut self, container: &Node, path: &str, known: &Known) {
+        match field(container, "name").and_then(|at| Some((at, text(at)?))) {
+            Some((at, name)) if !name.is_empty() => {
+                let (path, value) = (format!("{path}.name"), format!("{name:?}"));
+                for wrong in is_dns1123_label(&name) {
+                    self.invalid(at, &path, &value, &wrong);
+                }
+                if known.names.contains(&name) {
+                    self.add(at, &FieldError::new(path, FieldErrorType::Duplicate, value, ""));
+                }
+            }
+            _ => self.required(container, &format!("{path}.name")),
         }
-        let Some(resources) = field(container, "resources") else { return };
-        self.unknown_fields(resources, &format!("{path}.resources"), &OF_RESOURCES);
+        if field(container, "image").and_then(text).is_none_or(|image| image.is_empty()) {
+            self.required(container, &format!("{path}.image"));
+        }
+        let pull = ["Always", "IfNotPresent", "Never"];
+        self.supported(container, "imagePullPolicy", path, &pull);
+        let messages = ["File", "FallbackToLogsOnError"];
+        self.supported(container, "terminationMessagePolicy", path, &messages);
+        let restart = ["Always", "Never", "OnFailure"];
+        self.supported(container, "restartPolicy", path, &restart);
+        self.ports(container, path);
+        self.mounts(container, path, known);
+        for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+            if let Some(node) = field(container, probe) {
+                let path = format!("{path}.{probe}");
+                self.not_negative(node, &PROBE, &path);
+            }
+        }
+        if let Some(resources) = field(container, "resources") {
+            self.resources(resources, &format!("{path}.resources"));
+        }
+    }
+
+    fn ports(&mut self, container: &Node, path: &str) {
+        let ports = field(container, "ports").and_then(items).unwrap_or_default();
+        for (index, port) in ports.iter().enumerate() {
+            let path = format!("{path}.ports[{index}]");
+            let number = field(port, "containerPort").map(|at| (at, at.to_json()));
+            match number.and_then(|(at, number)| Some((at, number.as_i64()?))) {
+                None | Some((_, 0)) => self.required(port, &format!("{path}.containerPort")),
+                Some((at, number)) if !(1..=65535).contains(&number) => {
+                    let detail = "must be between 1 and 65535, inclusive";
+                    self.invalid(at, &format!("{path}.containerPort"), &number.to_string(), detail);
+                }
+                Some(_) => {}
+            }
+            self.supported(port, "protocol", &path, &["SCTP", "TCP", "UDP"]);
+        }
+    }
+
+    fn mounts(&mut self, container: &Node, path: &str, known: &Known) {
+        let mounts = field(container, "volumeMounts").and_then(items).unwrap_or_default();
+        for (index, mount) in mounts.iter().enumerate() {
+            let path = format!("{path}.volumeMounts[{index}]");
+            let Some(at) = field(mount, "name") else {
+                self.required(mount, &format!("{path}.name"));
+                continue;
+            };
+            let name = text(at).unwrap_or_default();
+            if !known.volumes.contains(&name) {
+                let (path, value) = (format!("{path}.name"), format!("{name:?}"));
+                self.add(at, &FieldError::new(path, FieldErrorType::NotFound, value, ""));
+            }
+        }
+    }
+
+    fn resources(&mut self, resources: &Node, path: &str) {
+        for list in ["limits", "requests"] {
+            let Some(Kind::Map(entries)) = field(resources, list).map(|node| &node.kind) else {
+                continue;
+            };
+            for (key, at) in entries {
+                let path = format!("{path}.{list}[{}]", key.text);
+                for wrong in validate_container_resource_name(&key.text) {
+                    self.invalid(at, &path, &format!("{:?}", key.text), &wrong);
+                }
+                if let Some(amount) = quantity(at).filter(|amount| amount.sign() < 0) {
+                    self.invalid(at, &path, &format!("\"{amount}\""), NEGATIVE);
+                }
+            }
+        }
         let (requests, limits) = (field(resources, "requests"), field(resources, "limits"));
         let (Some(requests), Some(limits)) = (requests, limits) else { return };
-        for resource in ["cpu", "memory"] {
+        for resource in ["cpu", "memory", "ephemeral-storage"] {
             let (request, limit) = (field(requests, resource), field(limits, resource));
             let (Some(request), Some(limit)) = (request, limit) else { continue };
-            // A malformed quantity is reported when it is read.
             let (Some(asked), Some(most)) = (quantity(request), quantity(limit)) else { continue };
-            if asked.milli() > most.milli() {
-                let message = format!(
-                    "{path}.resources.requests: Invalid value: \"{asked}\": must be less than or \
-                     equal to {resource} limit of {most}"
-                );
-                self.add(request, &message);
+            if asked.compare(&most).is_gt() {
+                let detail = format!("must be less than or equal to {resource} limit of {most}");
+                let path = format!("{path}.requests");
+                self.invalid(request, &path, &format!("\"{asked}\""), &detail);
             }
         }
     }
+}
 
-    /// Reports the fields that are similar to a known one.
-    fn unknown_fields(&mut self, node: &Node, path: &str, known: &[&str]) {
-        let Kind::Map(entries) = &node.kind else { return };
-        for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&&*key.text)) {
-            let hint = suggest(&key.text, known.iter().copied());
-            if let Some(hint) = hint.filter(|hint| hint.starts_with("did you mean")) {
-                self.problems.push(Problem {
-                    file: None,
-                    line: key.line,
-                    column: key.column,
-                    what: format!(
-                        "the API server rejects this {}: strict decoding error: unknown field \
-                         \"{path}.{}\"",
-                        self.kind, key.text
-                    ),
-                    hint: Some(hint),
-                });
-            }
-        }
-    }
+/// The detail of an error about a negative number.
+const NEGATIVE: &str = "must be greater than or equal to 0";
+
+/// The numbers of a probe.
+const PROBE: [&str; 5] = [
+    "initialDelaySeconds",
+    "timeoutSeconds",
+    "periodSeconds",
+    "successThreshold",
+    "failureThreshold",
+];
+
+/// The parts of a pod that a container may conflict with or refer to.
+struct Known {
+    /// The names of the containers before it.
+    names: Vec<String>,
+    volumes: Vec<String>,
 }
 
 /// A field that is not null.
@@ -254,9 +309,20 @@ fn field<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
     node.entry(name).map(|(_, value)| value).filter(|value| !value.is_null())
 }
 
-fn quantity(node: &Node) -> Option<Quantity> {
+fn items(node: &Node) -> Option<&[Node]> {
     match &node.kind {
-        Kind::Scalar { text, .. } => Quantity::parse(text).ok(),
+        Kind::List(items) => Some(items),
+        Kind::Map(_) | Kind::Scalar { .. } => None,
+    }
+}
+
+fn text(node: &Node) -> Option<String> {
+    match &node.kind {
+        Kind::Scalar { text, .. } => Some(text.clone()),
         Kind::List(_) | Kind::Map(_) => None,
     }
+}
+
+fn quantity(node: &Node) -> Option<Quantity> {
+    Quantity::parse(&text(node)?).ok()
 }

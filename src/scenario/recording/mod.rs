@@ -445,7 +445,14 @@ fn of_pods(
     for series in found {
         let Some(pod) = series.labels.get(by) else {
             let what = format!(" has a series without the label `{by}`: {}", shown(&series.labels));
-            let hint = suggest(by, series.labels.keys().map(String::as_str));
+            let names = || series.labels.keys().map(String::as_str);
+            let similar = suggest(by, names()).filter(|hint| hint.starts_with("did you mean"));
+            let hint = similar.or_else(|| {
+                let names: Vec<String> = names().map(|name| format!("`{name}`")).collect();
+                let names = names.join(", ");
+                let hint = format!("set `by` to the label that names the pods: it has {names}");
+                (!series.labels.is_empty()).then_some(hint)
+            });
             return Err(RecordingError { what, hint });
         };
         pods.entry(pod.clone()).or_default().push(series);

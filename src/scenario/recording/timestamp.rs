@@ -40,6 +40,17 @@ impl Timestamp {
         i64::try_from(utc.timestamp().as_nanosecond()).ok().map(Timestamp)
     }
 
+    /// Reads a date and time; or a day and time as [`Timestamp::of_day`] prints it, in the year of
+    /// another time.
+    #[must_use]
+    pub fn of_clock(text: &str, near: Timestamp) -> Option<Timestamp> {
+        let year: String = near.to_string().chars().take_while(char::is_ascii_digit).collect();
+        let is_clock = text.contains(':');
+        let read =
+            || Timestamp::parse(text).or_else(|| Timestamp::parse(&format!("{year}-{text}")));
+        is_clock.then(read).flatten()
+    }
+
     /// A Unix time in seconds or milliseconds.
     pub(super) fn of_unix(number: f64) -> Option<Timestamp> {
         let seconds = if number.abs() >= MILLISECONDS { number / 1000.0 } else { number };
@@ -69,7 +80,8 @@ impl Timestamp {
     }
 
     /// The nanoseconds since another time.
-    pub(super) fn since(self, other: Timestamp) -> i64 {
+    #[must_use]
+    pub fn since(self, other: Timestamp) -> i64 {
         self.0.saturating_sub(other.0)
     }
 }

@@ -8,14 +8,16 @@ use super::cursor::{At, Problems};
 use super::served::{self, Asked};
 use super::target::Target;
 use super::values::quantity;
-use super::versions::METRIC_TYPES;
+use super::versions::Shaped;
 use super::{Reader, metadata, versions};
-use crate::model::api::{HpaSpec, MetricSpec};
+use crate::model::api::MetricSpec;
 use crate::model::flags::FeatureGates;
-use crate::model::hpa::{ApiServer, ApiVersion, drop_zero_totals, set_defaults, validate};
+use crate::model::hpa::{
+    ApiServer, ApiVersion, FieldError, FieldErrorType, drop_zero_totals, set_defaults, validate,
+};
 use crate::model::quantity::Quantity;
 use crate::model::rules::Rules;
-use crate::scenario::decode::{Nulls, decode, fraction};
+use crate::scenario::decode::fraction;
 use crate::scenario::error::{Problem, suggest};
 use crate::scenario::manifest::{Manifest, Spec, Target as MetricTarget};
 use crate::scenario::node::{Kind, Node};
@@ -228,7 +230,7 @@ pub(in crate::scenario) fn single_hpa(node: &Node) -> Result<SingleHpa, Vec<Prob
     let at = At::root(node);
     let gates = Rules::default().default_gates();
     let hpa = versions::shape(at, &mut problems)
-        .and_then(|typed| manifest(at, &typed, &gates, &mut problems));
+        .and_then(|shaped| manifest(at, &shaped, &gates, &mut problems));
     problems.into_result()?;
     let without_a_message = || vec![at.problem("this manifest is not supported", None)];
     let hpa = hpa.ok_or_else(without_a_message)?;
@@ -250,8 +252,8 @@ fn resolve(
     gates: &FeatureGates,
     problems: &mut Problems,
 ) -> Option<Hpa> {
-    let typed: Manifest = versions::shape(at, problems)?;
-    let Some(path) = typed.file else { return manifest(at, &typed, gates, problems) };
+    let shaped = versions::shape(at, problems)?;
+    let Some(path) = &shaped.typed.file else { return manifest(at, &shaped, gates, problems) };
     if let Some(Kind::Map(entries)) = at.node().map(|node| &node.kind)
         && entries.len() > 1
     {
@@ -260,7 +262,7 @@ fn resolve(
         return None;
     }
     let at = at.key("file");
-    let text = match read(&path) {
+    let text = match read(path) {
         Ok(text) => text,
         Err(why) => {
             let hint = "the path is relative to the scenario";
@@ -269,16 +271,16 @@ fn resolve(
         }
     };
     let before = problems.len();
-    let hpa = only_object(KIND, &path, &text, at, problems).and_then(|root| {
+    let hpa = only_object(KIND, path, &text, at, problems).and_then(|root| {
         let inside = problems.len();
         let at = At::root(&root);
         let hpa =
-            versions::shape(at, problems).and_then(|typed| manifest(at, &typed, gates, problems));
-        problems.in_file(inside, &path);
+            versions::shape(at, problems).and_then(|shaped| manifest(at, &shaped, gates, problems));
+        problems.in_file(inside, path);
         hpa
     });
     let mut hpa = if problems.len() == before { hpa? } else { return None };
-    hpa.asked.iter_mut().for_each(|asked| asked.in_file(&path));
+    hpa.asked.iter_mut().for_each(|asked| asked.in_file(path));
     Some(hpa)
 }
 
@@ -292,7 +294,7 @@ pub(super) fn only_object(
     at: At<'_>,
     problems: &mut Problems,
 ) -> Option<Node> {
-    let documents = match yaml::documents(text) {
+    let documents = match yaml::manifests(text) {
         Ok(documents) => documents,
         Err(mut problem) => {
             problem.file = Some(path.to_owned());
@@ -336,99 +338,59 @@ fn objects(document: Node) -> Vec<Node> {
 
 fn manifest(
     at: At<'_>,
-    typed: &Manifest,
+    shaped: &Shaped,
     gates: &FeatureGates,
     problems: &mut Problems,
 ) -> Option<Hpa> {
-    let before = problems.len();
+    let (before, typed) = (problems.len(), &shaped.typed);
     required(at, typed, problems);
-    if typed.kind.as_deref().is_some_and(|kind| kind != "HorizontalPodAutoscaler") {
-        let what = format!(
-            "expected kind HorizontalPodAutoscaler, found {}",
-            typed.kind.as_deref().unwrap_or_default()
-        );
-        problems.plain(at.key("kind"), what);
+    if typed.kind.as_deref().is_some_and(|kind| kind != KIND) {
+        let found = typed.kind.as_deref().unwrap_or_default();
+        problems.plain(at.key("kind"), format!("expected kind {KIND}, found {found}"));
     }
-    metric_types(at.key("spec").key("metrics"), typed, problems);
     if let Some(metadata) = &typed.metadata {
         metadata::of_a_manifest(at.key("metadata"), metadata, problems);
     }
-    if let Some(spec) = &typed.spec {
-        quantities(at.key("spec"), spec, problems);
+    let (spec, api_version) = (typed.spec.as_ref()?, typed.api_version.as_deref()?);
+    let represented = shaped.node.to_json();
+    let (given, note) = versions::for_api_server(represented, at, problems)?;
+    let target_at = at.key("spec").key("scaleTargetRef");
+    let before_target = problems.len();
+    let target = spec.scale_target_ref.as_ref().and_then(|it| Target::of(it, target_at, problems));
+    let is_reported = problems.len() > before_target;
+    let autoscaler = decoded(at, given, api_version, problems)?;
+    let asked = valid(at, &autoscaler, gates, is_reported, problems);
+    for error in &shaped.errors {
+        rejected(at, error, problems);
     }
     if problems.len() > before {
         return None;
     }
-    let written = at.node()?.to_json();
-    let api_version = typed.api_version.as_deref().unwrap_or_default();
-    let (given, note) = versions::for_api_server(written, at, problems)?;
-    let reference = typed.spec.as_ref().and_then(|spec| spec.scale_target_ref.as_ref());
-    let target_at = at.key("spec").key("scaleTargetRef");
-    let target = reference.and_then(|it| Target::of(it, target_at, problems));
-    let autoscaler = decoded(at, given, api_version, problems);
-    let asked = autoscaler.as_ref().map(|hpa| valid(at, hpa, gates, target.is_some(), problems));
     let metadata = typed.metadata.as_ref()?;
     Some(Hpa {
         namespace: metadata.namespace.as_deref().unwrap_or("default").into(),
         name: metadata.name.as_deref()?.into(),
-        autoscaler,
+        autoscaler: Some(autoscaler),
         note,
         target: target?,
         target_index: 0,
-        max_replicas: typed.spec.as_ref()?.max_replicas?,
-        asked: asked.unwrap_or_default(),
+        max_replicas: spec.max_replicas?,
+        asked,
     })
 }
 
-/// Checks the fields without which the API server can't validate the manifest.
+/// Checks the fields without which no API server knows the object.
 fn required(at: At<'_>, typed: &Manifest, problems: &mut Problems) {
-    let mut missing = |at: At<'_>, there: bool, field: &str| {
-        if !there {
-            let hint = match field.rsplit('.').next() {
-                Some("apiVersion") => "for example `apiVersion: autoscaling/v2`",
-                Some("kind") if field == "kind" => "`kind: HorizontalPodAutoscaler`",
-                Some("kind") => "for example `kind: Deployment`",
-                Some("name") => "for example `name: web`",
-                Some("maxReplicas") => "for example `maxReplicas: 10`",
-                Some("scaleTargetRef") => {
-                    "what it scales, for example \
-                    `scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}`"
-                }
-                _ => "with at least `scaleTargetRef` and `maxReplicas`",
-            };
-            problems.hint(at, format!("missing field `{field}` of the HPA"), hint);
-        }
-    };
-    missing(at, typed.api_version.is_some(), "apiVersion");
-    missing(at, typed.kind.is_some(), "kind");
-    let name = typed.metadata.as_ref().and_then(|metadata| metadata.name.as_ref());
-    missing(at.key("metadata"), name.is_some(), "metadata.name");
-    let spec = typed.spec.as_ref();
-    missing(at, spec.is_some(), "spec");
-    if let Some(spec) = spec {
-        let at = at.key("spec");
-        missing(at, spec.max_replicas.is_some(), "spec.maxReplicas");
-        let target = spec.scale_target_ref.as_ref();
-        missing(at, target.is_some(), "spec.scaleTargetRef");
-        if let Some(target) = target {
-            let at = at.key("scaleTargetRef");
-            missing(at, target.kind.is_some(), "spec.scaleTargetRef.kind");
-            missing(at, target.name.is_some(), "spec.scaleTargetRef.name");
-        }
+    if typed.api_version.is_none() {
+        let hint = "for example `apiVersion: autoscaling/v2`";
+        problems.hint(at, "missing field `apiVersion` of the HPA", hint);
+    }
+    if typed.kind.is_none() {
+        problems.hint(at, "missing field `kind` of the HPA", format!("`kind: {KIND}`"));
     }
 }
 
-/// Checks that each metric has a type.
-fn metric_types(at: At<'_>, typed: &Manifest, problems: &mut Problems) {
-    let metrics = typed.spec.as_ref().and_then(|spec| spec.metrics.as_deref()).unwrap_or_default();
-    for (index, metric) in metrics.iter().enumerate() {
-        if metric.type_.is_none() {
-            problems.hint(at.index(index), "missing field `type` of the metric", METRIC_TYPES);
-        }
-    }
-}
-
-/// Checks the quantities of a manifest or an edit.
+/// Checks the quantities of an edit.
 pub(super) fn quantities(at: At<'_>, spec: &Spec, problems: &mut Problems) {
     for (index, metric) in spec.metrics.iter().flatten().enumerate() {
         for (source, target) in metric.targets() {
@@ -484,15 +446,6 @@ fn decoded(
     api_version: &str,
     problems: &mut Problems,
 ) -> Option<Autoscaler> {
-    // The tree has the positions of invalid values.
-    let wrong = match at.key("spec").node() {
-        Some(node) if has_v2_fields(at) => decode::<HpaSpec>(node, Nulls::Absent).err(),
-        _ => None,
-    };
-    if let Some(problem) = wrong {
-        problems.add(problem);
-        return None;
-    }
     let decoded = Autoscaler::new(manifest, api_version);
     if let Err(why) = &decoded {
         let at = at.key("metadata").key("annotations");
@@ -501,12 +454,12 @@ fn decoded(
     decoded.ok()
 }
 
-/// Validates the HPA as the API server does, with its messages. Returns the metrics if it is valid.
+/// Validates the HPA as the API server does, and returns its metrics. `is_reported`: its target is.
 fn valid(
     at: At<'_>,
     hpa: &Autoscaler,
     gates: &FeatureGates,
-    target_is_known: bool,
+    is_reported: bool,
     problems: &mut Problems,
 ) -> Vec<Asked> {
     let mut spec = (*hpa.spec).clone();
@@ -518,16 +471,33 @@ fn valid(
     let errors = validate(&hpa.name, &spec, server);
     let asked = if errors.is_empty() { served::asked(&spec, at.key("spec")) } else { Vec::new() };
     for error in errors {
-        // An unsupported target is already reported.
-        if target_is_known || !error.field.starts_with("spec.scaleTargetRef") {
-            let what = format!("the API server rejects this HPA: {error}");
-            problems.plain(at.follow(&error.field), what);
+        if !(is_reported && error.field.starts_with("spec.scaleTargetRef")) {
+            rejected(at, &error, problems);
         }
     }
     asked
 }
 
-fn has_v2_fields(at: At<'_>) -> bool {
-    let version = at.key("apiVersion").node().map(Node::to_json);
-    version.is_some_and(|version| version == "autoscaling/v2" || version == "autoscaling/v2beta2")
+/// Adds an error with which the API server rejects the HPA.
+fn rejected(at: At<'_>, error: &FieldError, problems: &mut Problems) {
+    let hint = match (error.type_, &*error.field) {
+        (FieldErrorType::Required, "metadata.name" | "spec.scaleTargetRef.name") => {
+            Some("for example `name: web`".to_owned())
+        }
+        (FieldErrorType::Required, "spec.maxReplicas") => {
+            Some("for example `maxReplicas: 10`".to_owned())
+        }
+        (FieldErrorType::Required, "spec.scaleTargetRef.kind") => {
+            Some("for example `kind: Deployment`".to_owned())
+        }
+        (FieldErrorType::NotSupported, _) => {
+            // Quoted texts alternate with others.
+            let known = error.detail.split('"').skip(1).step_by(2);
+            let similar = suggest(error.value.trim_matches('"'), known);
+            similar.filter(|hint| hint.starts_with("did you mean"))
+        }
+        _ => None,
+    };
+    let what = format!("the API server rejects this HPA: {error}");
+    problems.add(at.follow(&error.field).problem(what, hint));
 }

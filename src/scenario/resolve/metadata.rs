@@ -10,8 +10,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::cursor::{At, Problems};
-use crate::model::selector::{is_dns1123_label, is_label_key, is_label_value};
+use crate::model::selector::is_dns1123_label;
 use crate::scenario::manifest::Metadata;
+use crate::scenario::object_meta;
 
 /// Fields that only an API server sets. It rejects the first one, and some of the others if they
 /// are malformed.
@@ -38,7 +39,7 @@ pub(super) fn of_a_manifest(at: At<'_>, metadata: &Metadata, problems: &mut Prob
         let hint = "use at most 63 lower case letters, digits and `-`; or remove the field";
         problems.hint(at.key("namespace"), what, hint);
     }
-    texts(at, metadata, problems);
+    texts(at, problems);
     for field in SET_BY_THE_SERVER.into_iter().chain(NOT_SIMULATED) {
         let at = at.key(field);
         if at.node().is_some_and(|node| !harmless(field, &node.to_json())) {
@@ -48,8 +49,8 @@ pub(super) fn of_a_manifest(at: At<'_>, metadata: &Metadata, problems: &mut Prob
 }
 
 /// Checks the metadata of an edit: only labels and annotations can be edited.
-pub(super) fn of_an_edit(at: At<'_>, metadata: &Metadata, problems: &mut Problems) {
-    texts(at, metadata, problems);
+pub(super) fn of_an_edit(at: At<'_>, problems: &mut Problems) {
+    texts(at, problems);
     let others = SET_BY_THE_SERVER.into_iter().chain(NOT_SIMULATED).chain(["name", "namespace"]);
     for field in others {
         if at.key(field).node().is_some() {
@@ -88,18 +89,9 @@ fn harmless(field: &str, value: &Value) -> bool {
 }
 
 /// Checks labels and annotations.
-fn texts(at: At<'_>, metadata: &Metadata, problems: &mut Problems) {
-    for (key, value) in metadata.labels.iter().flat_map(|labels| &labels.0) {
-        let at = at.key("labels").key(key);
-        for error in is_label_key(key).into_iter().chain(is_label_value(value)).take(1) {
-            problems.plain(at, format!("`{key}: {value}` is not a valid label: {error}"));
-        }
-    }
-    for (key, _) in metadata.annotations.iter().flat_map(|annotations| &annotations.0) {
-        let at = at.key("annotations").key(key);
-        // Upstream allows upper case letters in annotation keys, even in the prefix.
-        for error in is_label_key(&key.to_lowercase()).into_iter().take(1) {
-            problems.plain(at, format!("`{key}` is not a valid key for an annotation: {error}"));
-        }
-    }
+fn texts(at: At<'_>, problems: &mut Problems) {
+    let Some(metadata) = at.node() else { return };
+    object_meta::validate(metadata, "metadata", &mut |node, error| {
+        problems.plain(At::root(node), format!("the API server rejects this HPA: {error}"));
+    });
 }

@@ -5,6 +5,7 @@ mod controller;
 mod cursor;
 mod expect;
 mod hpa;
+mod lenient;
 mod metadata;
 mod metrics;
 mod other_namespaces;

@@ -28,6 +28,10 @@ impl Target {
     /// The target of an HPA.
     pub(super) fn of(reference: &Reference, at: At<'_>, problems: &mut Problems) -> Option<Target> {
         let (kind, name) = (reference.kind.as_deref()?, reference.name.as_deref()?);
+        // The API server rejects it.
+        if kind.is_empty() {
+            return None;
+        }
         if let Some(custom) = custom_resource(reference) {
             return Some(custom);
         }

@@ -337,8 +337,8 @@ fn check_edit(at: At<'_>, problems: &mut Problems) {
         problems.hint(at, "the edit is empty", hint);
         return;
     }
-    if let Some(metadata) = &patch.metadata {
-        metadata::of_an_edit(at.key("metadata"), metadata, problems);
+    if patch.metadata.is_some() {
+        metadata::of_an_edit(at.key("metadata"), problems);
     }
     if let Some(spec) = &patch.spec {
         quantities(at.key("spec"), spec, problems);

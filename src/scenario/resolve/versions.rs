@@ -7,13 +7,16 @@
 use serde_json::{Value, json};
 
 use super::cursor::{At, Problems};
+use super::lenient::{Represented, represented};
 use super::values::quantity;
-use crate::model::hpa::{ROUND_TRIP_ANNOTATIONS, from_v2beta1};
+use crate::model::hpa::{FieldError, ROUND_TRIP_ANNOTATIONS, from_v2beta1};
 use crate::model::quantity::Quantity;
 use crate::model::rules::Release;
+use crate::scenario::api_types::ApiObject;
 use crate::scenario::decode::{Nulls, decode};
 use crate::scenario::error::{Problem, suggest};
 use crate::scenario::manifest::{Manifest, ManifestV1, ManifestV2beta1};
+use crate::scenario::node::Node;
 
 /// The sources of a metric, for messages.
 pub(super) const METRIC_TYPES: &str =
@@ -34,36 +37,54 @@ const ADDED: [(&str, Release); 3] = [
 const REMOVED: [(&str, &str); 2] =
     [("autoscaling/v2beta1", "1.25"), ("autoscaling/v2beta2", "1.26")];
 
-/// Checks the manifest for misspelt fields and wrong types, by the fields of its version.
-pub(super) fn shape(at: At<'_>, problems: &mut Problems) -> Option<Manifest> {
+/// A manifest as its types represent it.
+pub(super) struct Shaped {
+    pub(super) typed: Manifest,
+    /// The manifest without values that its types can't represent.
+    pub(super) node: Node,
+    /// The errors of these values.
+    pub(super) errors: Vec<FieldError>,
+}
+
+/// Decodes the manifest as the API server does, by the types of its version.
+pub(super) fn shape(at: At<'_>, problems: &mut Problems) -> Option<Shaped> {
     let node = at.node()?;
     let before = problems.len();
     let version = node.entry("apiVersion").map(|(_, version)| version.to_json());
-    let typed = match version.as_ref() {
-        None => decode(node, Nulls::Absent),
-        Some(version) => match version.as_str() {
-            Some("autoscaling/v2" | "autoscaling/v2beta2") => {
-                decode(node, Nulls::Absent).map_err(in_v2)
-            }
-            Some("autoscaling/v1") => {
-                decode(node, Nulls::Absent).map(ManifestV1::into).map_err(in_v1)
-            }
-            Some("autoscaling/v2beta1") => v2beta1(at, problems),
-            other => {
-                let at = at.key("apiVersion");
-                let found = at.node().map(|node| node.describe()).unwrap_or_default();
-                let what = format!("expected an apiVersion of HPAs, found {found}");
-                Err(at.problem(what, suggest(other.unwrap_or_default(), VERSIONS)))
-            }
-        },
-    };
-    match typed {
-        Ok(typed) => (problems.len() == before).then_some(typed),
-        Err(problem) => {
-            problems.add(problem);
-            None
+    let version = version.as_ref().map_or(Some("autoscaling/v2"), |version| version.as_str());
+    let type_name = match version {
+        Some("autoscaling/v2" | "autoscaling/v2beta2") => "v2.HorizontalPodAutoscaler",
+        Some("autoscaling/v1") => "v1.HorizontalPodAutoscaler",
+        Some("autoscaling/v2beta1") => {
+            let Represented { node, errors } = represented(node, false);
+            let typed = v2beta1(At::root(&node), problems);
+            let typed = typed.map_err(|problem| problems.add(problem)).ok()?;
+            return (problems.len() == before).then_some(Shaped { typed, node, errors });
         }
+        other => {
+            let at = at.key("apiVersion");
+            let found = at.node().map(|node| node.describe()).unwrap_or_default();
+            let what = format!("expected an apiVersion of HPAs, found {found}");
+            problems.add(at.problem(what, suggest(other.unwrap_or_default(), VERSIONS)));
+            return None;
+        }
+    };
+    // `file` is a field of scenarios.
+    if node.entry("file").is_none() {
+        let object = ApiObject { name: "HPA", type_name: type_name.to_owned(), node };
+        let wrong = object.problems().into_iter();
+        wrong.map(with_version_hint).for_each(|problem| problems.add(problem));
     }
+    if problems.len() > before {
+        return None;
+    }
+    let Represented { node, errors } = represented(node, type_name.starts_with("v2"));
+    let typed = match version {
+        Some("autoscaling/v1") => decode(&node, Nulls::Absent).map(ManifestV1::into),
+        _ => decode(&node, Nulls::Absent),
+    };
+    let typed = typed.map_err(|problem| problems.add(problem)).ok()?;
+    Some(Shaped { typed, node, errors })
 }
 
 /// The release since which a version is served, if that is after `release`.
@@ -72,27 +93,20 @@ pub(in crate::scenario) fn not_yet_served(version: &str, release: Release) -> Op
     added.map(|(_, since)| *since).filter(|since| release < *since)
 }
 
-/// Adds a hint for the field of v1 that version v2 does not have.
-fn in_v2(problem: Problem) -> Problem {
-    let is_of_v1 = problem.what == "unknown field `targetCPUUtilizationPercentage`";
-    let hint = is_of_v1.then(|| {
+/// Adds a hint for fields that another version has.
+fn with_version_hint(problem: Problem) -> Problem {
+    let is_unknown = |path| problem.what.ends_with(&format!("unknown field \"spec.{path}\""));
+    let hint = if is_unknown("targetCPUUtilizationPercentage") {
         "use apiVersion autoscaling/v1, or `metrics: [{type: Resource, resource: {name: cpu, \
          target: {type: Utilization, averageUtilization: PERCENT}}}]`"
             .to_owned()
-    });
-    Problem { hint: hint.or(problem.hint), ..problem }
-}
-
-/// Adds a hint for fields of v2 that version v1 has in annotations.
-fn in_v1(problem: Problem) -> Problem {
-    let field = ["metrics", "behavior"]
-        .into_iter()
-        .find(|field| problem.what == format!("unknown field `{field}`"));
-    let hint = field.map(|field| {
+    } else if let Some(field) = ["metrics", "behavior"].into_iter().find(|it| is_unknown(*it)) {
         let annotation = format!("autoscaling.alpha.kubernetes.io/{field}");
         format!("use autoscaling/v2; autoscaling/v1 has the annotation {annotation} instead")
-    });
-    Problem { hint: hint.or(problem.hint), ..problem }
+    } else {
+        return problem;
+    };
+    Problem { hint: Some(hint), ..problem }
 }
 
 fn v2beta1(at: At<'_>, problems: &mut Problems) -> Result<Manifest, Problem> {

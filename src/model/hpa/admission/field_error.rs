@@ -15,6 +15,12 @@ pub enum FieldErrorType {
     Invalid,
     /// The field is forbidden.
     Forbidden,
+    /// The value is not one of the supported values.
+    NotSupported,
+    /// Another element of the list has the same value.
+    Duplicate,
+    /// The value does not refer to an existing element.
+    NotFound,
 }
 
 /// An invalid field of an object.
@@ -39,12 +45,28 @@ impl fmt::Display for FieldError {
             FieldErrorType::Required => f.write_str(": Required value")?,
             FieldErrorType::Forbidden => f.write_str(": Forbidden")?,
             FieldErrorType::Invalid => write!(f, ": Invalid value: {}", self.value)?,
+            FieldErrorType::NotSupported => write!(f, ": Unsupported value: {}", self.value)?,
+            FieldErrorType::Duplicate => write!(f, ": Duplicate value: {}", self.value)?,
+            FieldErrorType::NotFound => write!(f, ": Not found: {}", self.value)?,
         }
         if self.detail.is_empty() { Ok(()) } else { write!(f, ": {}", self.detail) }
     }
 }
 
 impl std::error::Error for FieldError {}
+
+impl FieldError {
+    /// An error. `value` is as upstream prints it; it is only printed if the type has one.
+    #[must_use]
+    pub fn new(
+        field: impl Into<String>,
+        type_: FieldErrorType,
+        value: impl fmt::Display,
+        detail: &str,
+    ) -> FieldError {
+        FieldError { type_, value: value.to_string(), ..required(field, detail) }
+    }
+}
 
 pub(crate) fn required(field: impl Into<String>, detail: &str) -> FieldError {
     let (field, detail) = (field.into(), detail.to_owned());
@@ -61,8 +83,7 @@ pub(crate) fn invalid(
     value: impl fmt::Display,
     detail: &str,
 ) -> FieldError {
-    let value = value.to_string();
-    FieldError { type_: FieldErrorType::Invalid, value, ..required(field, detail) }
+    FieldError::new(field, FieldErrorType::Invalid, value, detail)
 }
 
 /// The error of an invalid quantity.

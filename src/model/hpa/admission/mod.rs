@@ -15,5 +15,6 @@ pub use conversion::{
 };
 pub use defaults::set_defaults;
 pub use field_error::{FieldError, FieldErrorType, invalid_message};
+pub(crate) use names::validate_container_resource_name;
 pub use storage_v1::{metrics_through_v1, spec_through_v1};
 pub use validation::{ApiServer, admit, drop_disabled_fields, validate, validate_update};

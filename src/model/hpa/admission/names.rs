@@ -47,7 +47,7 @@ pub(super) fn is_path_segment_name(name: &str) -> Vec<String> {
 }
 
 /// Upstream: pkg/apis/core/validation/validation.go, ValidateContainerResourceName
-pub(super) fn validate_container_resource_name(name: &str) -> Vec<String> {
+pub(crate) fn validate_container_resource_name(name: &str) -> Vec<String> {
     let mut errors = is_label_key(name);
     let is_plain = !name.contains('/');
     if errors.is_empty() && is_plain && !is_standard_resource_name(name) {
