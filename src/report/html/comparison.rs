@@ -6,9 +6,9 @@ use std::sync::Arc;
 use maud::{Markup, html};
 
 use super::chart;
-use super::detail::Share;
 use super::lane::{self, ChartAxis, Lane};
 use super::section::Section;
+use super::share::Share;
 use super::timeline::{Run, Timeline, Value, unit};
 use super::{page, words};
 use crate::model::derivation::MetricDerivation;

@@ -77,7 +77,8 @@ impl<'a> Mark<'a> {
         fields.map(|field| format!("{}: {}", field.field, self.values(field))).collect()
     }
 
-    /// The kind of the tick at an index, if the mark decides it. `marked` is the index of this tick.
+    /// The kind of the tick at an index, if the mark decides it. `marked` is the index of the
+    /// marked tick.
     pub(super) fn kind(&self, index: usize, marked: usize) -> Option<TickKind> {
         match self.between {
             Between::ModelAndEngine if index == marked => Some(TickKind::Divergent),

@@ -17,6 +17,7 @@ mod path;
 mod predictions;
 mod section;
 mod sections;
+mod share;
 mod ticks;
 mod timeline;
 mod vpa;
@@ -26,10 +27,11 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 pub use comparison::{Compared, Comparison};
-use detail::{Detail, Share};
+use detail::Detail;
 pub use predictions::{Predicted, Predictions};
 use section::{ChangeOf, Section, VpaChangeOf};
 use sections::Sections;
+use share::Share;
 
 pub use self::vpa::{Decision, decisions};
 use super::change::Between;
@@ -132,10 +134,14 @@ pub struct Part {
 }
 
 impl Part {
+    fn of(section: &Section) -> Part {
+        Part { body: section.content(), panels: section.shown_panels().to_owned() }
+    }
+
     /// A run of the model alone.
     #[must_use]
     pub fn prediction(scenario: &Arc<Scenario>, run: &FreeRun, unmet: &[Unmet]) -> Part {
-        Section::of_model(scenario, run, unmet, Detail::FINEST).into_part()
+        Part::of(&Section::of_model(scenario, run, unmet, Detail::FINEST))
     }
 
     /// A run of the model of the VPA's recommender alone.
@@ -145,7 +151,7 @@ impl Part {
         run: &FreeRecommenderRun,
         release: VpaRelease,
     ) -> Part {
-        Section::of_vpa(scenario, run, release, Detail::FINEST).into_part()
+        Part::of(&Section::of_vpa(scenario, run, release, Detail::FINEST))
     }
 
     /// A change between two releases of the VPA's recommender, with the timelines of both.
@@ -156,14 +162,14 @@ impl Part {
         changed: &RecommenderChanged,
     ) -> Part {
         let change = VpaChangeOf::new(scenario, between, changed);
-        Section::of_vpa_change(&change, Detail::FINEST).into_part()
+        Part::of(&Section::of_vpa_change(&change, Detail::FINEST))
     }
 
     /// A change between two releases, with the timelines of both.
     #[must_use]
     pub fn change(scenario: &Arc<Scenario>, between: Between, changed: &Changed) -> Part {
         let change = ChangeOf::new(scenario, between, changed);
-        Section::of_change(&change, Detail::FINEST).into_part()
+        Part::of(&Section::of_change(&change, Detail::FINEST))
     }
 }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, PreEscaped, html};
 
-use super::detail::leave_out;
 use super::panels::compressed;
 use super::section::{FAILURES, Section, VERDICTS};
+use super::share::leave_out;
 use crate::report::{counted, thousands};
 
 /// With at most this many scenarios, all of them are open.

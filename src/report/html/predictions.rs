@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::detail::Share;
 use super::page;
 use super::section::Section;
 use super::sections::Sections;
+use super::share::Share;
 use crate::expect::Unmet;
 use crate::model::rules::VpaRelease;
 use crate::run::FreeRun;

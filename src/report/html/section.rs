@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use maud::{Markup, html};
 
-use super::Part;
 use super::detail::Detail;
 use super::lane::{self, ChartAxis};
 use super::mark::Mark;
@@ -300,9 +299,9 @@ impl Section {
         self.body.replace(RELEASES, &ranges(&self.releases))
     }
 
-    /// The content below the summary.
-    pub(super) fn into_part(self) -> Part {
-        Part { body: self.shown_body() + &self.timelines, panels: self.panels }
+    /// The content below the summary, as HTML.
+    pub(super) fn content(&self) -> String {
+        self.shown_body() + &self.timelines
     }
 
     /// The size of the timelines in a page, in bytes; 0 without any.

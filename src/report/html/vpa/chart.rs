@@ -51,8 +51,8 @@ pub(super) fn sparkline(series: &Series, axis: ChartAxis) -> Markup {
     }
 }
 
-/// The marks of the first tick that differs, by the index of the chart. A difference of something else
-/// is marked on the first chart.
+/// The marks of the first tick that differs, by the index of the chart. A difference of something
+/// else is marked on the first chart.
 fn flags(timeline: &VpaTimeline<'_>, series: &[Series]) -> BTreeMap<usize, String> {
     let mut flags = BTreeMap::new();
     let Some(mark) = &timeline.run.mark else { return flags };

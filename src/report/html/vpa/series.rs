@@ -190,6 +190,7 @@ mod tests {
         assert_eq!(thinned(Keep::Least), [0.0; 10]);
         assert_eq!(thinned(Keep::Most), [9.0; 10]);
         assert_eq!(thinned(Keep::Last), [9.0; 10]);
-        assert_eq!(thin(values.clone(), ChartAxis { columns: 100, ..axis }, Keep::Most), values);
+        let wide = ChartAxis::until(Time::from_secs(100), 100);
+        assert_eq!(thin(values.clone(), wide, Keep::Most), values);
     }
 }
