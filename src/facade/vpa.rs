@@ -141,7 +141,8 @@ impl VpaPrediction {
 
 impl fmt::Display for VpaPrediction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = report::recommender::free_run(&self.scenario, &self.run, self.release, COLUMNS);
+        let (run, rows) = (&self.run, report::table::Rows::All);
+        let text = report::recommender::free_run(&self.scenario, run, self.release, rows, COLUMNS);
         f.write_str(&report::plain(&text))
     }
 }
