@@ -28,7 +28,10 @@ pub(crate) fn respond(
     let release = release(&subject.vpa_release)?;
     match request {
         Request::Explain { tick, .. } => explanation(scenario, release, *tick),
-        Request::Csv(_) => Ok(json!({ "text": spreadsheet::recommendations(scenario, release) })),
+        Request::Csv(_) => {
+            let text = spreadsheet::recommendations(scenario, release, Rows::All);
+            Ok(json!({ "text": text }))
+        }
         Request::Trace(_) => {
             let text = write(&trace(scenario, release), &[]);
             Ok(json!({ "text": text.map_err(|error| Refused::of(error.to_string()))? }))
