@@ -82,7 +82,7 @@ pub fn line(out: &mut dyn Write, object: &impl Serialize) -> io::Result<()> {
 }
 
 /// Returns true if this is the first field of a line, after the version of the format.
-#[cfg(feature = "cli")]
+#[cfg(feature = "engines")]
 pub(super) fn begins_with(line: &str, field: &str) -> bool {
     let object = line.strip_prefix('{').unwrap_or_default();
     let object = match object.strip_prefix("\"formatVersion\":") {
