@@ -124,7 +124,7 @@ option("an edit changes the timeline", async () => {
 option("an error is shown at its line with a hint", async () => {
   await type(template.replace("maxReplicas: 10", "maxReplica: 10"));
   await page.waitForSelector("#problems li");
-  assert.match(await text("#problems li"), /^Line 13.*`maxReplica`.*Hint: did you mean `maxReplicas`\?$/s);
+  assert.match(await text("#problems li"), /^Line 13.*"spec\.maxReplica".*Hint: did you mean `maxReplicas`\?$/s);
   await page.waitForSelector(".cm-lintRange-error");
   const marked = await page.$eval(".cm-lintRange-error", (element) => element.textContent);
   assert.equal(marked, "maxReplica");
