@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use kube_lockstep::engine::custom::Controller;
 use kube_lockstep::model::rules::Release;
 use kube_lockstep::report;
-use kube_lockstep::run::{Compared, CustomController, Event, Outcome, Setting, Verdict, run_all};
+use kube_lockstep::run::{Compared, CustomController, Outcome, Setting, Verdict};
 use libtest_mimic::Failed;
 use support::place::{Workspace, signal};
 use support::trials::Suite;
@@ -92,13 +92,7 @@ fn run_fixtures(
     let scenarios = ids.iter().map(path).map(|path| support::load(&path)).collect();
     let mut plan = support::on_a_control_plane(scenarios, Release::NEWEST, 8);
     plan.cluster.controller = Some(controller);
-    let mut outcomes = BTreeMap::new();
-    run_all(&plan, &mut |event| {
-        if let Event::Finished(outcome) = event {
-            outcomes.insert(outcome.id.clone(), *outcome);
-        }
-    })?;
-    Ok(outcomes)
+    Ok(support::outcomes(&plan)?.0)
 }
 
 fn custom_controller(command: &str, compared: Compared) -> Result<CustomController, Failed> {

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use kube_lockstep::engine::EngineError;
 use kube_lockstep::model::rules::Release;
-use kube_lockstep::run::{DEFAULT_CLUSTER_JOBS, Event, Outcome, Verdict, run_all};
+use kube_lockstep::run::{DEFAULT_CLUSTER_JOBS, Outcome, Verdict};
 use libtest_mimic::Failed;
 use support::trials::{self, Suite};
 
@@ -57,12 +57,7 @@ fn run_fixtures(suite: &Suite, release: Release) -> Result<BTreeMap<String, Outc
     if plan.scenarios.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let mut outcomes = BTreeMap::new();
-    let summary = run_all(&plan, &mut |event| {
-        if let Event::Finished(outcome) = event {
-            outcomes.insert(outcome.id.clone(), *outcome);
-        }
-    })?;
+    let (outcomes, summary) = support::outcomes(&plan)?;
     suite.say(&format!(
         "{release}: {} conform, {} diverge, {} with unmet expectations, {} without a verdict, \
          {} skipped; {} ticks in {:.0} s, {} of them ambiguous; {} scenarios were retried",

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use kube_lockstep::engine::upstream::build::{Artifact, ensure};
 use kube_lockstep::engine::{CancellationToken, EngineError};
 use kube_lockstep::model::rules::{Release, VpaRelease};
-use kube_lockstep::run::{Event, Outcome, RecommenderPlan, Verdict, run_all};
+use kube_lockstep::run::{Outcome, RecommenderPlan, Verdict};
 use libtest_mimic::Failed;
 use serde_json::Value;
 use support::place::Workspace;
@@ -81,12 +81,7 @@ fn run_fixtures(suite: &Suite) -> Result<BTreeMap<String, Outcome>, EngineError>
     if plan.recommender.scenarios.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let mut outcomes = BTreeMap::new();
-    let summary = run_all(&plan, &mut |event| {
-        if let Event::Finished(outcome) = event {
-            outcomes.insert(outcome.id.clone(), *outcome);
-        }
-    })?;
+    let (outcomes, summary) = support::outcomes(&plan)?;
     suite.say(&format!(
         "{} conform, {} diverge, {} without a verdict, {} skipped; {} runs in {:.0} s; {} \
          scenarios were retried",

@@ -19,7 +19,7 @@ const MAX_NODES: usize = 1_000_000;
 /// The largest number of bytes in scalars, of which aliases may also make many.
 const MAX_BYTES: usize = 64 << 20;
 
-/// What a text contains.
+/// The kind of document in a YAML text.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 enum Content {
     /// Scenarios, which are meant to be read.

@@ -15,6 +15,8 @@ pub mod recording;
 #[cfg(feature = "engines")]
 pub mod trials;
 
+#[cfg(feature = "clusters")]
+use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -30,7 +32,7 @@ use kube_lockstep::scenario::{self, AnyScenario, Scenario};
 #[cfg(feature = "clusters")]
 use kube_lockstep::{
     model::rules::{Release, Releases},
-    run::{EngineChoice, Plan},
+    run::{EngineChoice, Event, Plan, Summary, run_all},
 };
 
 /// The repository.
@@ -206,4 +208,16 @@ pub fn on_a_control_plane(scenarios: Vec<Arc<Scenario>>, release: Release, jobs:
     plan.jobs = jobs;
     plan.known = known();
     plan
+}
+
+/// Runs a plan, and returns the outcomes by the ids of their scenarios, and the summary.
+#[cfg(feature = "clusters")]
+pub fn outcomes(plan: &Plan) -> Result<(BTreeMap<String, Outcome>, Summary), EngineError> {
+    let mut outcomes = BTreeMap::new();
+    let summary = run_all(plan, &mut |event| {
+        if let Event::Finished(outcome) = event {
+            outcomes.insert(outcome.id.clone(), *outcome);
+        }
+    })?;
+    Ok((outcomes, summary))
 }

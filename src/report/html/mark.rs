@@ -7,9 +7,9 @@ use super::lane::{ChartAxis, Marked};
 use super::panels::TickKind;
 use crate::compare::{Divergence, FieldDifference};
 
-/// What differs.
+/// The two sides of a difference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Between {
+pub(super) enum Sides {
     /// The model and an engine.
     ModelAndEngine,
     /// Two releases.
@@ -20,7 +20,7 @@ pub(super) enum Between {
 #[derive(Clone, Debug)]
 pub(super) struct Mark<'a> {
     pub(super) first: Cow<'a, Divergence>,
-    between: Between,
+    sides: Sides,
     /// The names of the sides, in the order of the values.
     names: [Cow<'a, str>; 2],
 }
@@ -35,13 +35,13 @@ impl<'a> Mark<'a> {
     /// A divergence of an engine.
     pub(super) fn diverges(first: Cow<'a, Divergence>, engine: &'a str) -> Mark<'a> {
         let names = ["model".into(), engine.into()];
-        Mark { first, between: Between::ModelAndEngine, names }
+        Mark { first, sides: Sides::ModelAndEngine, names }
     }
 
     /// A change between two releases.
     pub(super) fn changed(first: &'a Divergence, from: String, to: String) -> Mark<'a> {
         let names = [from.into(), to.into()];
-        Mark { first: Cow::Borrowed(first), between: Between::Releases, names }
+        Mark { first: Cow::Borrowed(first), sides: Sides::Releases, names }
     }
 
     /// The mark on charts.
@@ -51,9 +51,9 @@ impl<'a> Mark<'a> {
 
     /// `diverges`, or `changed`.
     pub(super) fn word(&self) -> &'static str {
-        match self.between {
-            Between::ModelAndEngine => "diverges",
-            Between::Releases => "changed",
+        match self.sides {
+            Sides::ModelAndEngine => "diverges",
+            Sides::Releases => "changed",
         }
     }
 
@@ -65,9 +65,9 @@ impl<'a> Mark<'a> {
             None => value.to_owned(),
         };
         let (of_one, of_other) = (short(&field.model), short(&field.upstream));
-        match self.between {
-            Between::ModelAndEngine => format!("{one} {of_one}, {other} {of_other}"),
-            Between::Releases => format!("{one}: {of_one}, {other}: {of_other}"),
+        match self.sides {
+            Sides::ModelAndEngine => format!("{one} {of_one}, {other} {of_other}"),
+            Sides::Releases => format!("{one}: {of_one}, {other}: {of_other}"),
         }
     }
 
@@ -80,10 +80,10 @@ impl<'a> Mark<'a> {
     /// The kind of the tick at an index, if the mark decides it. `marked` is the index of the
     /// marked tick.
     pub(super) fn kind(&self, index: usize, marked: usize) -> Option<TickKind> {
-        match self.between {
-            Between::ModelAndEngine if index == marked => Some(TickKind::Divergent),
-            Between::ModelAndEngine if index > marked => Some(TickKind::Later),
-            Between::Releases if index == marked => Some(TickKind::Changed),
+        match self.sides {
+            Sides::ModelAndEngine if index == marked => Some(TickKind::Divergent),
+            Sides::ModelAndEngine if index > marked => Some(TickKind::Later),
+            Sides::Releases if index == marked => Some(TickKind::Changed),
             _ => None,
         }
     }

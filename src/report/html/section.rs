@@ -34,7 +34,7 @@ pub(super) struct Section {
     pub(super) releases: Vec<String>,
     /// The small chart of the replicas.
     spark: String,
-    /// What is above the timelines, with [`RELEASES`] in the place of the releases.
+    /// The HTML above the timelines. [`RELEASES`] stands for the list of releases.
     body: String,
     timelines: String,
     /// The data of the panels of the timelines, as JSON.

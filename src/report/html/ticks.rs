@@ -7,7 +7,7 @@ use crate::model::observation::{EventVerb, SentEvent};
 use crate::report::explain::delivery;
 use crate::report::table;
 
-/// What a panel says about ticks without derivations, after their number.
+/// The note of a panel on ticks without derivations. It follows their number.
 pub(super) const LEFT_OUT: &str =
     "between these are left out here; kube-lockstep explain --at TIME shows each.";
 
