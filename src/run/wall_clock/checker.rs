@@ -259,9 +259,15 @@ impl Checker {
         reconcile: &Reconcile,
         in_flight: Option<InFlightChange>,
     ) -> Option<(Supported, InFlightChange)> {
-        let in_flight = in_flight.filter(|_| reconcile.began < reconcile.settled)?;
+        let in_flight = in_flight?;
         let filter = self.filter(reconcile);
-        let found = in_flight.find(reconcile, |state| state.filter(&filter).ok())?;
+        let supported = |state: &Hypotheses| state.filter(&filter).ok();
+        let found = if reconcile.began < reconcile.settled {
+            in_flight.find(reconcile, supported)
+        } else {
+            // The metrics may have changed after the controller queried them.
+            in_flight.before_the_last(filter.readings.earliest, supported)
+        }?;
         Some((Supported { ambiguous: true, ..found }, in_flight))
     }
 
@@ -341,7 +347,11 @@ mod tests {
 
     impl Bench {
         fn new() -> Bench {
-            let scenario = scenario(&format!("{WEB}timeline: [{{at: 40s, scale: 5}}]\n"));
+            Bench::with("timeline: [{at: 40s, scale: 5}]")
+        }
+
+        fn with(timeline: &str) -> Bench {
+            let scenario = scenario(&format!("{WEB}{timeline}\n"));
             let precision = Precision { uncertainty: Span::from_millis(4), custom: false };
             let mut checker = Checker::new(&scenario, Rules::of(RELEASE), precision);
             let mut world = World::new(&scenario);
@@ -479,6 +489,31 @@ mod tests {
                 planted != Planted::ChangeInFlight || ambiguous == 1,
                 "{planted:?} is ambiguous"
             );
+        }
+    }
+
+    #[test]
+    fn a_reconcile_that_began_before_the_metrics_changed_agrees() {
+        for (late, expected) in [(-30, "differs"), (1, "agrees"), (30, "agrees")] {
+            let mut bench = Bench::with("timeline: [{at: 10s, metricsMissing: \"0\"}]");
+            let began = Time::ZERO + Span::from_millis(110);
+            let seen = bench.reconcile(began);
+            let changes = bench.world.advance(Time::from_secs(10));
+            assert!(changes.iter().any(|change| !change.changes_workload()));
+            let changed = began + Span::from_millis(late);
+            bench.checker.change(&changes, changed, changed);
+            assert_eq!(bench.observe(seen, began, Span::ZERO), expected, "{late} ms later");
+            assert_eq!(bench.checker.ambiguous_ticks, usize::from(expected == "agrees"));
+            if expected == "differs" {
+                continue;
+            }
+            // The next reconcile observes the change.
+            for change in &changes {
+                bench.controller.apply(change, changed);
+            }
+            let due = bench.checker.next_reconcile().expect("a reconcile");
+            let seen = bench.reconcile(due);
+            assert_eq!(bench.observe(seen, due, Span::ZERO), "agrees");
         }
     }
 

@@ -3,6 +3,7 @@
 //! The workload controller creates and deletes pods one after the other, and the harness writes
 //! their statuses one after the other. It cannot be observed which of these writes the caches of
 //! the HPA controller contain when it reconciles, so each intermediate state is a hypothesis.
+//! Metrics change at once, but a reconcile may have queried them before.
 
 use super::hypotheses::{Hypotheses, Reconcile};
 use crate::engine::cluster::tolerances::MAX_IN_FLIGHT_STATES;
@@ -81,6 +82,24 @@ impl InFlightChange {
                 })
             })
         })
+    }
+
+    /// The result that `test` gives for the hypotheses without the last changes that take effect at
+    /// once. `None` if there are none, or if the reconcile began after them: it began at `began` or
+    /// later.
+    pub(super) fn before_the_last<T>(
+        &self,
+        began: Time,
+        test: impl FnOnce(&Hypotheses) -> Option<T>,
+    ) -> Option<T> {
+        let (workload, at_once): (Vec<&Change>, Vec<&Change>) =
+            self.changes.iter().partition(|change| change.changes_workload());
+        if at_once.is_empty() || began >= self.since {
+            return None;
+        }
+        let mut before = self.before.clone();
+        apply(&mut before, workload);
+        test(&before)
     }
 
     /// The possible scales of the targets: as the reconcile read them, otherwise before or after
