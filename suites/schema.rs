@@ -1,8 +1,11 @@
 //! The JSON Schema of scenarios: the file in the repository is generated from the types, every
 //! fixture names it in its first line, and it accepts and rejects the same files as the parser.
 //!
-//! `UPDATE_SCHEMA=1 cargo test --test schema` writes the schema.
+//! `UPDATE_SCHEMA=1 cargo test --test schema` writes the schema, and `UPDATE_DOCS=1` the page of all
+//! fields, `docs/scenario-fields.md`.
 
+#[path = "schema/fields.rs"]
+mod fields;
 mod support;
 
 use std::collections::BTreeSet;
@@ -192,6 +195,17 @@ fn the_schema_in_the_repository_is_up_to_date() {
     }
     let stored = read(&schema_path());
     assert!(stored == text, "schema/ is stale: UPDATE_SCHEMA=1 cargo test --test schema");
+}
+
+#[test]
+fn the_reference_of_fields_is_up_to_date() {
+    let page = fields::page(&kube_lockstep::scenario::schema());
+    let path = support::repository().join("docs/scenario-fields.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, &page).expect("the page can be written");
+    }
+    let is_current = fs::read_to_string(&path).is_ok_and(|stored| stored == page);
+    assert!(is_current, "{} is stale: UPDATE_DOCS=1 cargo test --test schema", path.display());
 }
 
 #[test]

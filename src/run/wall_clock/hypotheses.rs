@@ -42,7 +42,7 @@ pub(super) struct Reconcile {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClockReadings {
     middle: Time,
-    earliest: Time,
+    pub(super) earliest: Time,
     latest: Time,
 }
 
