@@ -4,7 +4,7 @@
 //! A new action is a variant of [`Action`] with an arm in [`Action::scope`] and
 //! [`Action::can_end`]. Apart from this file, only the world and the engines handle it.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::cell::Cell;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -414,6 +414,17 @@ impl<'de> Deserialize<'de> for TimelineEvent {
     }
 }
 
+/// The problem of an event without an action.
+pub(super) const NO_ACTION: &str = "the event has no action";
+
+/// The solution for an event with several actions.
+pub(super) const SEVERAL_ACTIONS: &str = "write a separate event for each action";
+
+/// The problem of an event with several actions.
+pub(super) fn several_actions(actions: &[impl Borrow<str>]) -> String {
+    format!("expected one action, found {}: {}", actions.len(), actions.join(", "))
+}
+
 fn event<'de, A: MapAccess<'de>>(mut map: A) -> Result<TimelineEvent, A::Error> {
     #[derive(Deserialize)]
     #[serde(transparent)]
@@ -447,14 +458,8 @@ fn event<'de, A: MapAccess<'de>>(mut map: A) -> Result<TimelineEvent, A::Error> 
     event.at = at.ok_or_else(|| A::Error::missing_field("at"))?;
     let wrong = match actions.as_slice() {
         [_] => return Ok(event),
-        [] => "an action is missing: one field besides `at` and `for`\n\
-             for example {at: 60s, for: 2m, podsUnready: \"0-2\"}; see the reference"
-            .to_owned(),
-        several => format!(
-            "expected one action, found {}: {}\nwrite an entry for each action",
-            several.len(),
-            several.join(", ")
-        ),
+        [] => format!("{NO_ACTION}\nfor example {{at: 60s, for: 2m, podsUnready: \"0-2\"}}"),
+        several => format!("{}\n{SEVERAL_ACTIONS}", several_actions(several)),
     };
     Err(A::Error::custom(wrong))
 }

@@ -150,7 +150,8 @@ impl Decoder<'_> {
             let path = place.field("", &key.text, &key.text).indexed;
             let message = format!("strict decoding error: duplicate field {path:?}");
             let first = entries.iter().find(|(other, _)| other.text == key.text);
-            let hint = first.map(|(first, _)| format!("it is first set on line {}", first.line));
+            let hint =
+                first.map(|(first, _)| format!("the field is first set on line {}", first.line));
             self.add(key.line, key.column, &message, hint);
         }
     }
@@ -235,7 +236,7 @@ fn unknown_field_hint(field: &str, known: &[&str]) -> Option<String> {
 fn type_hint(node: &Node, kind: &str) -> Option<String> {
     match (node.scalar(), kind) {
         (Some(Scalar::Text(text)), "int32" | "int64") => number_hint(text, true),
-        (Some(_), "string") => Some("put it in quotes".to_owned()),
+        (Some(_), "string") => Some("put the value in quotes".to_owned()),
         (_, kind) if kind.starts_with("[]") => shape_hint("a list", node),
         _ => None,
     }

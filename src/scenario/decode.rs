@@ -20,6 +20,9 @@ use super::node::{Key, Kind, Node, Scalar, shorten};
 /// The expected form of `hpa`.
 pub(super) const MANIFEST: &str = "a HorizontalPodAutoscaler, or {file: …} with the path of one";
 
+/// The expected form of `during`.
+const DURING: &str = "a request of the controller, for example {after: getScale}";
+
 /// The expected form of `metricMissing`.
 const METRIC_OF_PODS: &str = "{metric: …, pods: …}";
 
@@ -63,10 +66,10 @@ fn example(field: &str) -> Option<&'static str> {
     Some(match field {
         "apiVersion" => "for example `apiVersion: kube-lockstep.dev/v1alpha1`",
         "kind" => "`kind: Scenario` for a scenario; the kind of the object for a reference",
-        "requirement" => "one sentence that says what has to hold: `requirement: It scales up.`",
-        "workload" => "what is scaled, for example `workload: {replicas: 3}`",
-        "until" => "the duration of the scenario, for example `until: 5m`",
-        "at" => "the time since the start, for example `at: 30s`",
+        "requirement" => "state it in one sentence, for example `requirement: It scales up.`",
+        "workload" => "describe the pods, for example `workload: {replicas: 3}`",
+        "until" => "set the duration of the scenario, for example `until: 5m`",
+        "at" => "set the time since the start, for example `at: 30s`",
         "name" => "for example `name: web`",
         "replicas" => "a number, for example `replicas: 3`",
         "labels" => "for example `labels: {app: web}`",
@@ -74,6 +77,7 @@ fn example(field: &str) -> Option<&'static str> {
         "value" => "for example `value: 4`",
         "periodSeconds" => "for example `periodSeconds: 60`",
         "reason" => "for example `reason: SuccessfulRescale`",
+        "after" => "for example `after: getScale`",
         _ => return None,
     })
 }
@@ -196,10 +200,14 @@ pub(super) fn shape_hint(expected: &str, node: &Node) -> Option<String> {
         if expected.starts_with("a set of pods") && node.entry("metric").is_some() {
             return Some(format!("did you mean `metricMissing: {METRIC_OF_PODS}`?"));
         }
-        let one = expected == "a list" && matches!(node.kind, Kind::Map(_));
-        return one.then(|| {
-            "write a list with one element as `[{…}]`, or begin its line with `- `".to_owned()
-        });
+        let hint = match node.kind {
+            Kind::Map(_) if expected == "a list" => {
+                "write a list with one element as `[{…}]`, or begin the element with `- `"
+            }
+            Kind::List(_) if expected.ends_with("(a map)") => "remove the `- ` or the brackets",
+            _ => return None,
+        };
+        return Some(hint.to_owned());
     };
     if expected == METRIC_OF_PODS {
         return Some("to remove pods from metrics.k8s.io, use `metricsMissing`".to_owned());
@@ -211,6 +219,7 @@ pub(super) fn shape_hint(expected: &str, node: &Node) -> Option<String> {
         ("a map, for example {pending: 2s, ready: 10s}", Scalar::Text(after)) => {
             format!("{{ready: {after}}}")
         }
+        (DURING, Scalar::Text(request)) => format!("{{after: {request}}}"),
         ("{code: …, reason: …, message: …}", Scalar::Int(code)) => {
             format!("{{code: {code}, message: \"…\"}}")
         }
@@ -240,7 +249,7 @@ impl<'n> Decoder<'n> {
             Some(Scalar::Text(text)) if expected.ends_with("number") => {
                 number_hint(text, expected == "a whole number")
             }
-            Some(_) if expected == "text" => Some("put it in quotes".to_owned()),
+            Some(_) if expected == "text" => Some("put the value in quotes".to_owned()),
             _ => shape_hint(&expected, self.node),
         };
         let what = format!("expected {expected}, found {}", self.node.describe());

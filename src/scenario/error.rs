@@ -54,7 +54,7 @@ pub(super) fn suggest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>)
     }
     match known.as_slice() {
         [] => None,
-        [only] => Some(format!("only `{only}` is supported")),
+        [only] => Some(format!("expected `{only}`")),
         many => Some(format!("expected one of {}", many.join(", "))),
     }
 }
@@ -135,6 +135,10 @@ const PLACES: [(&str, &[&str]); 13] = [
 
 /// The correct place of a field that is known, but not valid here.
 pub(super) fn elsewhere(field: &str, here: &[&str]) -> Option<&'static str> {
+    // The usage of the containers of a pod is not a field of all metrics.
+    if field == "containers" && here.contains(&"perPod") {
+        return None;
+    }
     let near = nearest(field, here).is_some();
     let place = PLACES.iter().find(|(_, fields)| fields.contains(&field));
     place.filter(|_| !near).map(|(place, _)| *place)

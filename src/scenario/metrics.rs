@@ -528,7 +528,7 @@ struct SignalShape {
     /// A saved Prometheus response to a range query (`/api/v1/query_range`), relative to the
     /// scenario.
     prometheus: Option<String>,
-    /// A file in OpenMetrics text format, with time stamps, relative to the scenario.
+    /// A file in OpenMetrics text format, with timestamps, relative to the scenario.
     open_metrics: Option<String>,
     /// With `csv`: the column of times. Default: the first column.
     time: Option<String>,
@@ -554,7 +554,7 @@ struct SignalShape {
     /// interval.
     #[serde(default, with = "As::<Option<PositiveDuration>>")]
     hold: Option<Span>,
-    /// The time stamp at t=0. Default: the first one of the file.
+    /// The timestamp at t=0. Default: the first one of the file.
     #[schemars(extend("examples" = ["2025-05-06T09:00:00Z"]))]
     start: Option<String>,
 }

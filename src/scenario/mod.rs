@@ -111,12 +111,19 @@ pub fn parse(
     let mut root = single(text).map_err(|problem| failed(vec![problem]))?;
     let vpa = split::has_both(&root).then(|| split::take_vpa(&mut root));
     let notes = deprecated::rename_fields(&mut root).map_err(|problem| failed(vec![problem]))?;
-    percent::replace(&mut root).map_err(|problem| failed(vec![problem]))?;
+    let mut problems = percent::replace(&mut root);
     let scenario = match vpa {
         None => resolve::resolve(path, &root, read),
         Some(vpa) => with_vpa(path, &root, &vpa, read),
     };
-    let mut scenario = scenario.map_err(|problems| failed(beside(path, problems)))?;
+    let mut scenario = match scenario {
+        Ok(scenario) if problems.is_empty() => scenario,
+        other => {
+            problems.extend(other.err().into_iter().flatten());
+            problems.sort_by_key(place);
+            return Err(failed(beside(path, problems)));
+        }
+    };
     scenario.notes.extend(notes);
     scenario.hash = hash::of(&scenario);
     Ok(scenario)
@@ -145,10 +152,13 @@ fn with_vpa(
         }
         (of_hpa, of_vpa) => of_hpa.err().into_iter().chain(of_vpa.err()).flatten().collect(),
     };
-    let place = |problem: &Problem| (problem.file.clone(), problem.line, problem.column);
     problems.sort_by_key(place);
     problems.dedup_by_key(|problem| (place(problem), problem.what.clone()));
     Err(problems)
+}
+
+fn place(problem: &Problem) -> (Option<String>, usize, usize) {
+    (problem.file.clone(), problem.line, problem.column)
 }
 
 /// Makes the files of problems relative to the current folder instead of the scenario's.

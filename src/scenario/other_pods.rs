@@ -59,7 +59,7 @@ pub struct OtherPods {
 
 /// The Ready condition of a pod.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(expecting = "\"True\", \"False\", Unknown or Absent, the first two in quotes")]
+#[serde(expecting = "\"True\" or \"False\" in quotes, Unknown or Absent")]
 pub enum Readiness {
     /// It is ready.
     True,

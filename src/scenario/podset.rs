@@ -43,7 +43,9 @@ impl Form for PodSet {
             let text = text.trim();
             let hint = match (text, &error) {
                 (_, PodSetError::Backwards(from, to)) => Some(format!("did you mean {to}-{from}?")),
-                ("*" | "any" | "every" | "ALL" | "All", _) => Some("did you mean all?".to_owned()),
+                ("*" | "any" | "every" | "ALL" | "All", _) => {
+                    Some("did you mean `all`?".to_owned())
+                }
                 ("none", _) => Some("remove the entry".to_owned()),
                 _ if text.contains("..") => Some(format!(
                     "did you mean \"{}\"?",
@@ -91,7 +93,7 @@ impl fmt::Display for PodSetError {
                 write!(f, "{part:?} is not a set of pods such as \"0-4,7\" or all")
             }
             PodSetError::Backwards(from, to) => {
-                write!(f, "the range {from}-{to} of pods is empty")
+                write!(f, "the range of pods {from}-{to} is empty")
             }
         }
     }

@@ -43,7 +43,7 @@ pub struct Recorded {
     /// How long a value holds if no other follows. None: one and a half times the usual interval.
     #[serde(with = "As::<Option<PositiveDuration>>", skip_serializing_if = "Option::is_none")]
     pub hold: Option<Span>,
-    /// The time stamp at t=0. None: the first one of the file.
+    /// The timestamp at t=0. None: the first one of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<String>,
     /// The values. Each one holds until the next one.
@@ -59,7 +59,7 @@ pub enum RecordedSource {
     Csv(String),
     /// The JSON of a range query to Prometheus.
     Prometheus(String),
-    /// OpenMetrics text, or Prometheus' text format, with time stamps.
+    /// OpenMetrics text, or Prometheus' text format, with timestamps.
     OpenMetrics(String),
 }
 

@@ -33,7 +33,8 @@ impl Form for ReleaseRange {
         }
         let (oldest, newest) = (Release::OLDEST, Release::NEWEST);
         let hint = format!("the supported releases are {oldest} to {newest}");
-        Err(Malformed { what: format!("{range} contains no supported release"), hint: Some(hint) })
+        let what = format!("{:?} contains no supported release", range.to_string());
+        Err(Malformed { what, hint: Some(hint) })
     }
     fn write(value: &ReleaseRange) -> String {
         value.to_string()
@@ -108,7 +109,7 @@ impl FromStr for ReleaseRange {
         let (from, to) = (release(from)?, release(to)?);
         if to < from {
             return Err(RangeError {
-                what: format!("the range {from} - {to} contains no release"),
+                what: format!("the range \"{from} - {to}\" contains no release"),
                 hint: Some(format!("did you mean {to} - {from}?")),
             });
         }

@@ -266,7 +266,7 @@ impl Form for Duration {
     const SCHEMA_NAME: &'static str = "Duration";
 
     fn read(text: &str) -> Result<Span, Malformed> {
-        span(text)
+        span(text, Duration::EXPECTED)
     }
     fn write(value: &Span) -> String {
         value.to_string()
@@ -284,17 +284,22 @@ impl Form for Duration {
     }
 }
 
-fn span(text: &str) -> Result<Span, Malformed> {
+/// Reads a duration. `expected` describes the form.
+fn span(text: &str, expected: &str) -> Result<Span, Malformed> {
     match text.parse::<Span>() {
         Ok(span) if span >= Span::ZERO => Ok(span),
-        Ok(_) => Err(malformed(format!("expected a duration, found {text}: it is negative"))),
+        Ok(_) => Err(malformed(format!("expected a duration of 0s or more, found {text}"))),
         Err(SpanError::NoUnit) => {
             // The last number may lack its unit: 1m30.
             let hint = format!("a unit is missing: did you mean {text}s?");
-            Err(malformed(format!("expected a duration, found {text}")).hint(hint))
+            Err(malformed(format!("expected {expected}, found {text}")).hint(hint))
         }
         Err(error) => {
-            let what = format!("expected a duration, found {}: {error}", shorten(text));
+            let found = shorten(text);
+            let what = match error {
+                SpanError::Malformed => format!("expected {expected}, found {found}"),
+                error => format!("expected a duration, found {found}: {error}"),
+            };
             Err(Malformed { what, hint: unit_hint(text) })
         }
     }
@@ -304,13 +309,13 @@ fn span(text: &str) -> Result<Span, Malformed> {
 fn unit_hint(text: &str) -> Option<String> {
     let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     if compact != text && compact.parse::<Span>().is_ok() {
-        return Some(format!("write it without a space: did you mean {compact}?"));
+        return Some(format!("write the duration without a space: did you mean {compact}?"));
     }
     let split = compact.find(|c: char| c.is_alphabetic())?;
     let (number, unit) = compact.split_at(split);
     if let ("d" | "day" | "days", Ok(days)) = (unit, number.parse::<u32>()) {
         return Some(format!(
-            "days are not a unit of durations: did you mean {}h?",
+            "a duration can't be in days: did you mean {}h?",
             u64::from(days) * 24
         ));
     }
@@ -328,8 +333,8 @@ narrower_form! {
     /// A duration longer than zero.
     PositiveDuration: Span = Duration, "\0positive duration",
     expected Duration::EXPECTED, or_map false, fallback "1s",
-    |text| match span(text)? {
-        Span::ZERO => Err(malformed("expected a duration of more than zero, found 0s")),
+    |text| match Duration::read(text)? {
+        Span::ZERO => Err(malformed("expected a duration of more than 0s, found 0s")),
         span => Ok(span),
     }
 }
@@ -338,7 +343,7 @@ narrower_form! {
     /// A time, as the duration since the scenario's start.
     Instant: Time = Duration, "\0instant",
     expected Duration::EXPECTED, or_map false, fallback "0s",
-    |text| span(text).map(|span| Time::ZERO + span)
+    |text| Duration::read(text).map(|span| Time::ZERO + span)
 }
 
 narrower_form! {
@@ -354,12 +359,12 @@ pub(super) struct DurationOrNever;
 impl Form for DurationOrNever {
     type Value = Option<Span>;
     const NAME: &'static str = "\0duration or never";
-    const EXPECTED: &'static str = "a duration such as 15s, or never";
+    const EXPECTED: &'static str = "a duration such as 15s, or `never`";
     const FALLBACK: &'static str = "0s";
     const SCHEMA_NAME: &'static str = "DurationOrNever";
 
     fn read(text: &str) -> Result<Option<Span>, Malformed> {
-        if text == "never" { Ok(None) } else { span(text).map(Some) }
+        if text == "never" { Ok(None) } else { span(text, Self::EXPECTED).map(Some) }
     }
     fn write(value: &Option<Span>) -> String {
         value.map_or_else(|| "never".to_owned(), |span| span.to_string())
@@ -388,9 +393,14 @@ impl Form for AnyQuantity {
     const SCHEMA_NAME: &'static str = "QuantityText";
 
     fn read(text: &str) -> Result<Quantity, Malformed> {
-        Quantity::parse(text).map_err(|error| Malformed {
-            what: format!("expected a quantity, found {}: {}", shorten(text), short(error)),
-            hint: quantity_hint(text),
+        Quantity::parse(text).map_err(|error| {
+            let found = shorten(text);
+            let what = match error {
+                // Upstream's error contains a regular expression, which does not help users.
+                QuantityError::FormatWrong => format!("expected {}, found {found}", Self::EXPECTED),
+                other => format!("expected a quantity, found {found}: {other}"),
+            };
+            Malformed { what, hint: quantity_hint(text) }
         })
     }
     fn write(value: &Quantity) -> String {
@@ -464,7 +474,9 @@ narrower_form! {
     Amount: Quantity = AnyQuantity, "\0amount",
     expected AnyQuantity::EXPECTED, or_map false, fallback "0",
     |text| match AnyQuantity::read(text)? {
-        quantity if quantity.sign() < 0 => Err(malformed(format!("{text} is negative"))),
+        quantity if quantity.sign() < 0 => {
+            Err(malformed(format!("expected a quantity of 0 or more, found {text}")))
+        }
         quantity => Ok(quantity),
     }
 }
@@ -477,18 +489,12 @@ narrower_form! {
     |text: &str| Ok(text.to_owned())
 }
 
-/// A short error: upstream's error contains a regular expression, which does not help users.
-fn short(error: QuantityError) -> String {
-    match error {
-        QuantityError::FormatWrong => "not a number with a suffix".to_owned(),
-        other => other.to_string(),
-    }
-}
-
 fn quantity_hint(text: &str) -> Option<String> {
     let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let split = compact.find(|c: char| c.is_alphabetic() || c == '%').unwrap_or(compact.len());
     let (number, suffix) = compact.split_at(split);
+    // A unit alone: `millicores`.
+    let number = if number.is_empty() && !suffix.is_empty() { "1" } else { number };
     let suffix = match suffix {
         // These suffixes are factors of 1000, but many people mean 1024.
         "KB" | "kB" | "MB" | "GB" => {
@@ -503,8 +509,8 @@ fn quantity_hint(text: &str) -> Option<String> {
         "g" => "G",
         "mcpu" | "millicores" | "mcores" => "m",
         "core" | "cores" | "cpu" | "cpus" | "" => "",
-        "%" => return Some("use an amount rather than a percentage, for example 500m".to_owned()),
-        _ => return Some("for example 500m, 0.5, 2 or 128Mi".to_owned()),
+        "%" => return Some("write an amount instead of a percentage".to_owned()),
+        _ => return None,
     };
     let meant = format!("{number}{suffix}");
     Quantity::parse(&meant).ok().map(|_| format!("did you mean {meant}?"))
@@ -548,8 +554,8 @@ impl Form for PercentText {
     fn read(text: &str) -> Result<i32, Malformed> {
         let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
         number.filter(|number| *number >= 0).ok_or_else(|| {
-            malformed(format!("expected a percentage, found {text}"))
-                .hint("a whole number, with or without its sign")
+            malformed(format!("expected a percentage, found {}", shorten(text)))
+                .hint("write a whole number, with or without `%`, for example 50%")
         })
     }
     fn write(value: &i32) -> String {

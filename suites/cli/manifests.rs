@@ -431,11 +431,11 @@ fn errors_of_recorded_loads_say_what_mends_them() {
         ),
         (format!("csv({saved})"), "if it is a Prometheus response, use `prometheus` in place of"),
         (format!("prometheus({refused})"), "hint: correct the query, and save the response again"),
-        (format!("openMetrics({page})"), "hint: save a range of times: "),
+        (format!("openMetrics({page})"), "hint: save a range of times, with `kube-lockstep import"),
         (format!("prometheus({broken})"), "expected [TIME, \"VALUE\"]"),
         (
             "csv(examples/php-apache/load.csv,value=cores,start=2025-07-01T00:00:00Z)".to_owned(),
-            "t=0s is 2025-07-01T00:00:00Z, as `start=TIME` says: change it to a time",
+            "t=0s is 2025-07-01T00:00:00Z, as `start=TIME` says: change `start` to a time",
         ),
     ] {
         let [_, errors] = predict_with(&[&format!("cpu=total:{load}")], 2);
@@ -447,8 +447,11 @@ fn errors_of_recorded_loads_say_what_mends_them() {
     let again = write("again.yaml", &fs::read_to_string(&hpa).expect("an example"));
     let twice = ["predict", "-f", PHP_APACHE, "-f", &again, LOAD[0], LOAD[1]];
     let errors = stderr(&kube_lockstep(&twice).assert().code(2));
-    assert!(errors.contains("another HPA is also named `php-apache`"), "{errors}");
-    assert!(errors.contains("rename one of them") && !errors.contains("init"), "{errors}");
+    assert!(errors.contains("duplicate HPA `php-apache`"), "{errors}");
+    assert!(
+        errors.contains("rename or remove one of them") && !errors.contains("init"),
+        "{errors}"
+    );
 }
 
 #[test]

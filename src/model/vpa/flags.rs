@@ -280,15 +280,44 @@ impl RecommenderFlags {
     }
 }
 
-fn parse<T: FromStr<Err: fmt::Display>>(value: &str, field: &mut T) -> Result<(), String> {
-    *field = value.parse().map_err(|error| format!("{value:?}: {error}"))?;
+/// The type of a flag.
+pub(super) trait FlagValue: FromStr {
+    /// The expected form, for messages.
+    const FORM: &'static str;
+}
+
+impl FlagValue for bool {
+    const FORM: &'static str = "true or false";
+}
+
+impl FlagValue for f64 {
+    const FORM: &'static str = "a number";
+}
+
+impl FlagValue for i32 {
+    const FORM: &'static str = "a whole number";
+}
+
+impl FlagValue for i64 {
+    const FORM: &'static str = i32::FORM;
+}
+
+impl FlagValue for Span {
+    const FORM: &'static str = "a duration such as 15s, 1m30s or 500ms";
+}
+
+pub(super) fn parse<T: FlagValue>(value: &str, field: &mut T) -> Result<(), String> {
+    *field = value.parse().map_err(|_| format!("expected {}, found {value:?}", T::FORM))?;
     Ok(())
 }
 
 /// Parses a span with which upstream divides.
-fn positive(value: &str, field: &mut Span) -> Result<(), String> {
+pub(super) fn positive(value: &str, field: &mut Span) -> Result<(), String> {
     parse(value, field)?;
-    if field.0 > 0 { Ok(()) } else { Err(format!("{value:?}: must be positive")) }
+    match field.0 {
+        1.. => Ok(()),
+        _ => Err(format!("expected a duration of more than 0s, found {value:?}")),
+    }
 }
 
 #[cfg(test)]

@@ -8,14 +8,13 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use super::admission::{Limits, Mode, processed};
 use super::api::{
     ChangeRequirement, ContainerRecommendation, EvictionRequirement, VerticalPodAutoscaler,
 };
+use super::flags::{parse, positive};
 use crate::model::api::{PodSpec, Requests};
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
@@ -72,13 +71,7 @@ impl UpdaterFlags {
     /// If there is no such flag, or it does not have such a value.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
-            "updater-interval" => {
-                parse(value, &mut self.updater_interval)?;
-                if self.updater_interval.0 <= 0 {
-                    return Err(format!("{value:?}: must be positive"));
-                }
-                Ok(())
-            }
+            "updater-interval" => positive(value, &mut self.updater_interval),
             "min-replicas" => parse(value, &mut self.min_replicas),
             "eviction-tolerance" => parse(value, &mut self.eviction_tolerance),
             "pod-update-threshold" => parse(value, &mut self.pod_update_threshold),
@@ -92,11 +85,6 @@ impl UpdaterFlags {
             _ => Err("the updater has no such flag".to_owned()),
         }
     }
-}
-
-fn parse<T: FromStr<Err: fmt::Display>>(value: &str, field: &mut T) -> Result<(), String> {
-    *field = value.parse().map_err(|error| format!("{value:?}: {error}"))?;
-    Ok(())
 }
 
 /// A live pod of the target: it has no deletion timestamp.

@@ -718,7 +718,7 @@ mod tests {
         );
         for (text, expected) in [
             ("gpu=1", "gpu: expected cpu or memory"),
-            ("cpu=-1", "-1 is negative"),
+            ("cpu=-1", "expected a quantity of 0 or more, found -1"),
             ("cpu", "NAME"),
         ] {
             let error = text.parse::<RequestOption>().expect_err(text);

@@ -651,7 +651,7 @@ fn recorded_end<'l>(
     read: Reader<'_>,
 ) -> Result<Option<Span>, DraftError> {
     recorded_length(loads.filter_map(Load::recorded), read).map_err(|error| {
-        let RecordingError { what, hint } = error.on_a_command_line();
+        let RecordingError { what, hint, .. } = error.on_a_command_line();
         DraftError::Options { what, hint }
     })
 }

@@ -321,7 +321,7 @@ fn a_boolean_of_yaml_1_1_is_no_text() {
     let shown = error(&[HPA, &deployment], &options(&["cpu=300m"]));
     let expected = "web.yaml:9:41: the API server rejects this Deployment: json: cannot unmarshal \
                     bool into Go struct field ObjectMeta.spec.template.metadata.labels of type \
-                    string\n  hint: put it in quotes";
+                    string\n  hint: put the value in quotes";
     assert_eq!(shown, expected);
 }
 

@@ -54,7 +54,7 @@ impl Clock {
         earliest.or(self.explicit.filter(|start| start.is_date()))
     }
 
-    /// The time stamp of a recording at t=0.
+    /// The timestamp of a recording at t=0.
     ///
     /// # Errors
     /// If `start` is malformed, or the times of the recording do not overlap with earlier ones.
@@ -62,8 +62,8 @@ impl Clock {
         let first = used.recording.first;
         if let Some(text) = &used.recorded.start {
             return Timestamp::parse(text).ok_or_else(|| {
-                let what = format!("start: expected a time, found {text:?}");
-                RecordingError::new(what).hint(super::timestamp::EXAMPLE)
+                let what = format!("expected a time as `start`, found {text:?}");
+                RecordingError::new(what).hint(super::timestamp::EXAMPLE).field("start")
             });
         }
         let (Some(range), Some(earliest), Some(covered)) =
@@ -74,10 +74,12 @@ impl Clock {
         if range.first <= covered.last {
             return Ok(earliest.first);
         }
-        let other = if covered.path == range.path { "the other series" } else { &covered.path };
+        let other = if covered.path == range.path { "another series" } else { &covered.path };
         let what = format!(
-            "the times of {} and {other} do not overlap: it begins at {first}, after the end at {}",
-            range.path, covered.last
+            "the times of {path} and {other} do not overlap: {path} begins at {first}, after the \
+             last sample of {other}, at {last}",
+            path = range.path,
+            last = covered.last
         );
         Err(RecordingError::new(what).hint("to align them deliberately, set `start` on each"))
     }

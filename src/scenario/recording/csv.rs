@@ -277,26 +277,26 @@ impl Columns {
             return Err(RecordingError::new(what).hint("the first line names the columns"));
         }
         let find = |name: &str| names.iter().position(|known| *known == name);
-        let named = |name: &str| {
+        let named = |name: &str, field: &'static str| {
             find(name).ok_or_else(|| {
                 let similar = suggest(name, names.iter().copied());
                 let similar = similar.filter(|hint| hint.starts_with("did you mean"));
                 let hint = similar.unwrap_or_else(|| {
                     format!("expected one of {}", listed(names.iter().copied()))
                 });
-                RecordingError::new(format!(" has no column `{name}`")).hint(hint)
+                RecordingError::new(format!(" has no column `{name}`")).hint(hint).field(field)
             })
         };
-        let time = recorded.time.as_deref().map_or(Ok(0), named)?;
+        let time = recorded.time.as_deref().map_or(Ok(0), |name| named(name, "time"))?;
         let several = is_pattern(recorded);
         let by = match recorded.by.as_deref() {
             // The names of the columns have this label, or are its values.
             Some(by) if several && find(by).is_none() => None,
             Some(by) if several => {
                 let what = format!(" has a column `{by}`, so `value` must name one column");
-                return Err(RecordingError::new(what).hint("leave out the `*`"));
+                return Err(RecordingError::new(what).hint("remove the `*`").field("value"));
             }
-            by => by.map(named).transpose()?,
+            by => by.map(|name| named(name, "by")).transpose()?,
         };
         let mut selected = Vec::new();
         for (name, value) in &recorded.series {
@@ -304,7 +304,7 @@ impl Columns {
                 Some(column) => selected.push((column, value.clone())),
                 // The names of the columns may have this label.
                 None if several => {}
-                None => selected.push((named(name)?, value.clone())),
+                None => selected.push((named(name, "series")?, value.clone())),
             }
         }
         let is_free = |column: &usize| {
@@ -315,7 +315,7 @@ impl Columns {
         let free: Vec<usize> = (0..names.len()).filter(is_free).collect();
         let values = match recorded.value.as_deref() {
             Some(pattern) if several => columns_of(recorded, pattern, &free, &names, &selected)?,
-            Some(name) => vec![ValueColumn::single(named(name)?)],
+            Some(name) => vec![ValueColumn::single(named(name, "value")?)],
             None => vec![ValueColumn::single(only(&free, &names)?)],
         };
         let is_other = |column: &usize| values.iter().all(|value| value.index != *column);
@@ -364,7 +364,8 @@ fn columns_of(
     if found.is_empty() {
         let columns = listed(free.iter().map(|it| names[*it]));
         let what = format!(" has no column that matches `{pattern}`");
-        return Err(RecordingError::new(what).hint(format!("it has {columns}")));
+        let hint = format!("the columns are {columns}");
+        return Err(RecordingError::new(what).hint(hint).field("value"));
     }
     Ok(found)
 }

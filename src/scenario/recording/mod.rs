@@ -2,7 +2,7 @@
 //! and shifts their times.
 //!
 //! OpenMetrics text is read here: the maintained parsers either have a copyleft license or do not
-//! know the time stamps of OpenMetrics.
+//! know the timestamps of OpenMetrics.
 
 mod clock;
 mod csv;
@@ -36,6 +36,8 @@ pub struct RecordingError {
     pub what: String,
     /// The solution.
     pub hint: Option<String>,
+    /// The field of the signal that is wrong, if it is known.
+    pub(super) field: Option<&'static str>,
 }
 
 /// Parts of messages about signals of scenarios, and the same on a command line.
@@ -87,17 +89,20 @@ impl RecordingError {
     /// The error in the syntax of `--load`.
     #[must_use]
     pub fn on_a_command_line(self) -> RecordingError {
-        let RecordingError { what, hint } = self;
-        let hint = hint.map(|hint| on_a_command_line(&hint));
-        RecordingError { what: on_a_command_line(&what), hint }
+        let hint = self.hint.map(|hint| on_a_command_line(&hint));
+        RecordingError { what: on_a_command_line(&self.what), hint, ..self }
     }
 
     pub(super) fn new(what: impl Into<String>) -> RecordingError {
-        RecordingError { what: what.into(), hint: None }
+        RecordingError { what: what.into(), hint: None, field: None }
     }
 
     pub(super) fn hint(self, hint: impl Into<String>) -> RecordingError {
         RecordingError { hint: Some(hint.into()), ..self }
+    }
+
+    fn field(self, field: &'static str) -> RecordingError {
+        RecordingError { field: Some(field), ..self }
     }
 }
 
@@ -158,7 +163,7 @@ struct Raw {
 pub(super) struct Recording {
     /// One signal, or one of each pod: see `by`.
     series: Vec<Series>,
-    /// The first time stamp of the file.
+    /// The first timestamp of the file.
     first: Timestamp,
     last: Timestamp,
     path: String,
@@ -184,7 +189,7 @@ impl Recording {
         let path = recorded.source.path().to_owned();
         let within = |error: RecordingError| RecordingError {
             what: format!("{path}{}", error.what),
-            hint: error.hint,
+            ..error
         };
         let all = match recorded.source {
             RecordedSource::Csv(_) => csv::read(recorded, text),
@@ -255,8 +260,8 @@ impl Recording {
             );
             let hint = match recorded.start {
                 Some(_) => format!(
-                    "t=0s is {start}, as `start` says: change it to a time before the last \
-                     sample, or leave it out"
+                    "t=0s is {start}, as `start` says: change `start` to a time before the last \
+                     sample, or remove it"
                 ),
                 None => format!("t=0s is {start}: set `start` to the time that t=0s stands for"),
             };
@@ -372,7 +377,8 @@ fn select(recorded: &Recorded, all: Vec<Series>) -> Result<Vec<Series>, Recordin
     if found.is_empty() {
         let what = format!(" has no series with the labels {}", shown(wanted));
         let known: Vec<String> = labels.iter().map(shown).collect();
-        return Err(RecordingError::new(what).hint(format!("it has {}", known.join(", "))));
+        let hint = format!("the series are {}", known.join(", "));
+        return Err(RecordingError::new(what).hint(hint).field("series"));
     }
     refuse_counters(&found)?;
     Ok(found)
@@ -450,10 +456,11 @@ fn of_pods(
             let hint = similar.or_else(|| {
                 let names: Vec<String> = names().map(|name| format!("`{name}`")).collect();
                 let names = names.join(", ");
-                let hint = format!("set `by` to the label that names the pods: it has {names}");
+                let hint =
+                    format!("set `by` to the label that names the pods; the labels are {names}");
                 (!series.labels.is_empty()).then_some(hint)
             });
-            return Err(RecordingError { what, hint });
+            return Err(RecordingError { hint, ..RecordingError::new(what).field("by") });
         };
         pods.entry(pod.clone()).or_default().push(series);
     }
@@ -486,7 +493,7 @@ fn natural(name: &str) -> String {
     sortable
 }
 
-/// Combines series: at each time stamp, of the values that the series have then. Between its
+/// Combines series: at each timestamp, of the values that the series have then. Between its
 /// samples, a series has its last value, for at most `hold`.
 fn combine(series: &[Series], hold: Span, value: impl Fn(f64, u32) -> f64) -> Series {
     let of_series = |(index, series): (usize, &Series)| {

@@ -1,5 +1,5 @@
 //! OpenMetrics text and Prometheus' text format: lines `NAME{LABEL="VALUE",…} VALUE TIME`. Each
-//! sample requires a time stamp, since a recording has several samples of each series.
+//! sample requires a timestamp, since a recording has several samples of each series.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Series>, RecordingError> {
         let at_line = |what: &str| RecordingError::new(format!(":{}: {what}", index + 1));
         let sample = Sample::read(line).map_err(|what| match what {
             NO_TIME => at_line(what).hint(
-                "save a range of times: `kube-lockstep import prometheus`, or `promtool tsdb \
+                "save a range of times, with `kube-lockstep import prometheus` or `promtool tsdb \
                  dump-openmetrics`",
             ),
             _ => at_line(what),
@@ -31,8 +31,8 @@ pub(super) fn read(text: &str) -> Result<Vec<Series>, RecordingError> {
     Ok(series.into_values().collect())
 }
 
-/// The problem of a sample without a time stamp, as on a page of metrics.
-const NO_TIME: &str = "a sample of a recording requires a time stamp";
+/// The problem of a sample without a timestamp, as on a page of metrics.
+const NO_TIME: &str = "a sample of a recording requires a timestamp";
 
 struct Sample<'t> {
     /// The name with its labels.
@@ -54,7 +54,7 @@ impl<'t> Sample<'t> {
         let value = value.parse().map_err(|_| "the value is not a number")?;
         let at = parts.next().ok_or(NO_TIME)?;
         let at = at.parse().ok().and_then(Timestamp::of_unix);
-        let at = at.ok_or("the time stamp is not a Unix time")?;
+        let at = at.ok_or("the timestamp is not a Unix time")?;
         match parts.next() {
             None => Ok(Sample { series, raw: Raw { at, value } }),
             Some(_) => Err("expected NAME VALUE TIME"),

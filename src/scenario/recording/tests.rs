@@ -42,7 +42,7 @@ fn common(recorded: &Recorded, text: &str) -> String {
 
 fn error(recorded: &Recorded, text: &str) -> String {
     let read = read(recorded, text).map(drop);
-    let RecordingError { what, hint } = read.expect_err("the recording is invalid");
+    let RecordingError { what, hint, .. } = read.expect_err("the recording is invalid");
     format!("{what}; {}", hint.unwrap_or_default())
 }
 
@@ -77,7 +77,7 @@ fn a_start_selects_a_part() {
     assert!(later.starts_with("load.csv has no sample between t=0s and t=1h: its samples are"));
     assert!(later.contains("from 2025-05-06T09:00:00Z to 2025-05-06T09:01:00Z"), "{later}");
     let wrong = error(&Recorded { start: Some("noon".to_owned()), ..csv(text) }, text);
-    assert!(wrong.starts_with("start: expected a time, found \"noon\""), "{wrong}");
+    assert!(wrong.starts_with("expected a time as `start`, found \"noon\""), "{wrong}");
 }
 
 #[test]
@@ -197,7 +197,8 @@ fn wrong_answers_of_prometheus_have_a_message() {
     let none = Recorded { series: labels(&[("pod", "web-7")]), ..prometheus() };
     assert_eq!(
         error(&none, MATRIX),
-        "load.json has no series with the labels {pod: web-7}; it has {pod: web-0}, {pod: web-1}"
+        "load.json has no series with the labels {pod: web-7}; the series are {pod: web-0}, \
+         {pod: web-1}"
     );
     let by = Recorded { by: Some("pods".to_owned()), ..prometheus() };
     let expected = "load.json has a series without the label `pods`: {pod: web-0}; did you mean";
@@ -220,10 +221,10 @@ fn open_metrics_text_is_read() {
 #[test]
 fn invalid_open_metrics_text_has_a_message() {
     for (text, expected) in [
-        ("queue 3\n", "load.txt:1: a sample of a recording requires a time stamp; "),
+        ("queue 3\n", "load.txt:1: a sample of a recording requires a timestamp; "),
         ("# x\nqueue{a=\"b\" 3 0\n", "load.txt:2: a `}` is missing; "),
         ("queue x 0\n", "load.txt:1: the value is not a number; "),
-        ("queue 1 noon\n", "load.txt:1: the time stamp is not a Unix time; "),
+        ("queue 1 noon\n", "load.txt:1: the timestamp is not a Unix time; "),
         ("queue{a=b} 1 0\n", "load.txt:1: expected LABEL=\"VALUE\"; "),
         ("queue 1 0 0\n", "load.txt:1: expected NAME VALUE TIME; "),
         ("# EOF\n", "load.txt contains no samples; "),
@@ -318,9 +319,9 @@ fn recordings_of_different_days_are_refused() {
     let found = starts(&[(&monday, one), (&tuesday, other)]);
     assert_eq!(
         found[1],
-        Err("the times of tuesday.csv and monday.csv do not overlap: it begins at \
-             2025-05-06T09:00:00Z, after the end at 2025-05-05T10:00:00Z; to align them \
-             deliberately, set `start` on each"
+        Err("the times of tuesday.csv and monday.csv do not overlap: tuesday.csv begins at \
+             2025-05-06T09:00:00Z, after the last sample of monday.csv, at 2025-05-05T10:00:00Z; \
+             to align them deliberately, set `start` on each"
             .to_owned())
     );
     let start = |text: &str| Some(text.to_owned());

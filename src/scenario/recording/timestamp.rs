@@ -1,4 +1,4 @@
-//! The time stamps of recordings.
+//! The timestamps of recordings.
 
 use std::fmt;
 

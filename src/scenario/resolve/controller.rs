@@ -44,10 +44,11 @@ pub(super) fn resolve(
                 problems.add(at.key_position(name).problem(what, suggest(name, known)));
             }
             Err(error @ GateError::Locked { .. }) => {
-                problems.plain(at.key(name), format!("{error} in {newest}"));
+                let hint = format!("remove `{name}`");
+                problems.hint(at.key(name), format!("{error} in {newest}"), hint);
             }
             Err(GateError::Absent(_)) => {
-                let what = format!("feature gate {name} does not exist in {newest}");
+                let what = format!("feature gate `{name}` does not exist in {newest}");
                 problems.plain(at.key_position(name), what);
             }
         }
@@ -100,7 +101,7 @@ fn flags_of(typed: &TypedFlags, at: At<'_>, problems: &mut Problems) -> Flags {
     if let Some(tolerance) = typed.horizontal_pod_autoscaler_tolerance {
         if tolerance < 0.0 {
             let at = at.key("horizontal-pod-autoscaler-tolerance");
-            problems.plain(at, format!("a tolerance of {tolerance} is negative"));
+            problems.plain(at, format!("expected a tolerance of 0 or more, found {tolerance}"));
         }
         flags.tolerance = tolerance;
     }

@@ -2,7 +2,7 @@
 
 use super::cursor::{At, Problems};
 use super::hpa::Hpas;
-use super::values::not_after_end;
+use super::values::{LATER_END, not_after_end};
 use crate::model::time::{Span, Time};
 use crate::scenario::error::suggest;
 use crate::scenario::raw::ScenarioFile;
@@ -18,6 +18,8 @@ const WHENS: [&str; 8] =
     ["tick", "at", "always", "never", "within", "atMost", "series", "sequence"];
 /// The fields for the times of an expectation that contain the expected values.
 const ALONE: [&str; 3] = ["atMost", "series", "sequence"];
+/// The solution for ticks of 0.
+pub(super) const FROM_1: &str = "ticks are counted from 1";
 /// The fields for expected values.
 const WHATS: [&str; 8] = [
     "replicas",
@@ -55,8 +57,9 @@ pub(super) fn resolve(
         } else if let [alone, ..] = at.given(&ALONE).as_slice()
             && hpas.scale_different_targets()
         {
-            let hint = "add `hpa: NAME`";
-            problems.hint(at.key(alone), "the HPAs scale different targets", hint);
+            let hint = format!("add `hpa: NAME`, one of {}", hpas.names());
+            let what = "the HPA is ambiguous: the HPAs scale different targets";
+            problems.hint(at.key(alone), what, hint);
         }
         check_when(expectation, at, file.until, most_ticks, problems);
         check_values(expectation, at, problems);
@@ -82,7 +85,7 @@ fn check_when(
     let given = at.given(&WHENS);
     let &[name] = given.as_slice() else {
         let what = match given.as_slice() {
-            [] => format!("no time or limit: set one of {}", WHENS.join(", ")),
+            [] => format!("the expectation has no time: set one of {}", WHENS.join(", ")),
             more => format!("expected one of {}, found {}", WHENS.join(", "), more.join(" and ")),
         };
         return problems.plain(at, what);
@@ -97,8 +100,8 @@ fn check_when(
         When::Within { of, span } => {
             not_after_end(of, until, at.key("of"), problems);
             if of <= until && of + span > until {
-                let what = format!("{span} from {of} on is after the end of the scenario");
-                problems.plain(value, what);
+                let what = format!("{span} from {of} on is after the end of the scenario, {until}");
+                problems.hint(value, what, LATER_END);
             }
         }
         When::Series(series) => check_series(&series, value, until, problems),
@@ -110,8 +113,8 @@ fn check_when(
         problems.plain(at.key_position("toleranceTicks"), what);
     }
     if expectation.since != Since::Start && ["tick", "sequence", "atMost"].contains(&name) {
-        let what = format!("`since` has no effect on `{name}`");
-        problems.plain(at.key_position("since"), what);
+        let what = format!("`since` does not apply to `{name}`");
+        problems.hint(at.key_position("since"), what, "remove `since`");
     }
     if let Some(series) = &mut expectation.series {
         series.from = series.from.filter(|from| *from != Time::ZERO);
@@ -126,20 +129,20 @@ fn check_when(
 fn check_series(series: &ExpectedSeries, at: At<'_>, until: Time, problems: &mut Problems) {
     let list = at.key("replicas");
     if series.replicas.is_empty() {
-        problems.plain(list, "expected at least one number of replicas");
+        problems.hint(list, "the list of replicas is empty", "for example [3, 6]");
     }
     for (index, (time, range)) in series.values().enumerate() {
         check_range(Some(range), list.index(index), problems);
         if time > until {
-            let what = format!("the value at {time} is after the end of the scenario ({until})");
-            return problems.hint(list.index(index), what, "increase `until`");
+            let what = format!("the value at {time} is after the end of the scenario, {until}");
+            return problems.hint(list.index(index), what, LATER_END);
         }
     }
 }
 
 fn check_sequence(sizes: &[i32], at: At<'_>, problems: &mut Problems) {
     if sizes.is_empty() {
-        problems.plain(at, "expected at least one number of replicas");
+        problems.hint(at, "the list of replicas is empty", "for example [3, 6]");
     }
     for (index, size) in sizes.iter().enumerate() {
         if *size < 0 {
@@ -154,10 +157,11 @@ fn check_sequence(sizes: &[i32], at: At<'_>, problems: &mut Problems) {
 
 fn check_tick(tick: usize, at: At<'_>, most_ticks: Option<usize>, problems: &mut Problems) {
     match most_ticks {
-        _ if tick == 0 => problems.plain(at, "ticks are counted from 1"),
+        _ if tick == 0 => problems.hint(at, "expected 1 or more, found 0", FROM_1),
         Some(most) if tick > most => {
-            let what = format!("there is no tick {tick}: the scenario ends after at most {most}");
-            problems.hint(at, what, "increase `until`");
+            let what =
+                format!("the scenario has no tick {tick}: it ends after at most {most} ticks");
+            problems.hint(at, what, LATER_END);
         }
         _ => {}
     }
@@ -176,7 +180,7 @@ fn check_values(expectation: &Expectation, at: At<'_>, problems: &mut Problems) 
     if let [alone, ..] = at.given(&ALONE).as_slice() {
         if let [first, ..] = given.as_slice() {
             let what = format!("`{first}` can't be combined with `{alone}`");
-            problems.plain(at.key_position(first), what);
+            problems.hint(at.key_position(first), what, "write a separate expectation");
         }
         let bound = expectation.at_most.as_ref();
         if bound.is_some_and(|it| it.direction_changes.is_some() == it.rescales.is_some()) {
@@ -186,7 +190,8 @@ fn check_values(expectation: &Expectation, at: At<'_>, problems: &mut Problems) 
         return;
     }
     if given.is_empty() {
-        let what = format!("no expected value: set at least one of {}", WHATS.join(", "));
+        let what =
+            format!("the expectation has no value: set at least one of {}", WHATS.join(", "));
         return problems.plain(at, what);
     }
     let numbers = [
@@ -219,7 +224,7 @@ fn check_values(expectation: &Expectation, at: At<'_>, problems: &mut Problems) 
 fn check_metric(metric: &ExpectedMetric, at: At<'_>, problems: &mut Problems) {
     const VALUES: [&str; 3] = ["utilization", "averageValue", "value"];
     if at.given(&VALUES).is_empty() {
-        let what = format!("no expected value: set at least one of {}", VALUES.join(", "));
+        let what = format!("the metric has no value: set at least one of {}", VALUES.join(", "));
         problems.plain(at, what);
     }
     for (name, empty) in [
@@ -231,7 +236,7 @@ fn check_metric(metric: &ExpectedMetric, at: At<'_>, problems: &mut Problems) {
         if at.is_map() && at.given(&["atLeast", "atMost"]).is_empty() {
             problems.plain(at, "expected atLeast, atMost or both");
         } else if empty {
-            problems.plain(at, "no value is at least `atLeast` and at most `atMost`");
+            reversed(at, problems);
         }
     }
 }
@@ -251,16 +256,18 @@ fn check_metric_names(
         } else if named.peek().is_none() {
             let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
             let hint = match names.as_slice() {
-                [only] => format!("its metric is `{only}`"),
-                names => suggest(name, names.iter().copied())
-                    .unwrap_or_else(|| format!("its metrics are {}", names.join(", "))),
+                [only] => format!("the metric of the HPA is `{only}`"),
+                names => suggest(name, names.iter().copied()).unwrap_or_default(),
             };
             problems.hint(at.key("name"), format!("the HPA has no metric `{name}`"), hint);
-        } else if let Some(container) = container
-            && !named.any(|(_, of)| *of == Some(container))
-        {
-            let what = format!("the HPA has no metric `{name}` of the container `{container}`");
-            problems.plain(at.key("container"), what);
+        } else if let Some(container) = container {
+            let containers: Vec<&str> = named.filter_map(|(_, of)| *of).collect();
+            if !containers.contains(&&**container) {
+                let what = format!("the HPA has no metric `{name}` of the container `{container}`");
+                let hint = suggest(container, containers);
+                let hint = hint.unwrap_or_else(|| "remove `container`".to_owned());
+                problems.hint(at.key("container"), what, hint);
+            }
         }
     }
 }
@@ -270,6 +277,11 @@ fn check_range(range: Option<NumberRange>, at: At<'_>, problems: &mut Problems) 
     if at.is_map() && at.given(&["atLeast", "atMost"]).is_empty() {
         problems.plain(at, "expected atLeast, atMost or both");
     } else if min > max {
-        problems.plain(at, format!("no number is at least {min} and at most {max}"));
+        reversed(at, problems);
     }
+}
+
+/// Adds the problem of bounds that exclude each other.
+pub(super) fn reversed(at: At<'_>, problems: &mut Problems) {
+    problems.hint(at, "`atLeast` is greater than `atMost`", "swap the two values");
 }

@@ -64,11 +64,12 @@ impl Hpas {
             (None, Some(_)) => (0..file.hpas.len()).map(|index| several.index(index)).collect(),
             (Some(_), Some(_)) => {
                 let what = "expected either `hpa` or `hpas`, found both";
-                problems.hint(at.key_position("hpas"), what, "list them all in `hpas`");
+                problems.hint(at.key_position("hpas"), what, "list all HPAs in `hpas`");
                 return None;
             }
             (None, None) => {
-                problems.hint(at, "missing field `hpa`", "or `hpas`, if there are several");
+                let hint = "set `hpa`, `hpas` for several HPAs, or `vpa`";
+                problems.hint(at, "missing field `hpa`", hint);
                 return None;
             }
         };
@@ -94,16 +95,14 @@ impl Hpas {
         for (index, hpa) in self.list.iter().enumerate().skip(1) {
             let before = &self.list[..index];
             if before.iter().any(|other| other.name == hpa.name) {
-                let what = format!("another HPA is also named `{}`", hpa.name);
-                let hint = "HPAs of one namespace have different names: rename one of \
-                            them, or leave it out";
-                let hint = Some(hint.to_owned());
+                let what = format!("duplicate HPA `{}`", hpa.name);
+                let hint = Some("rename or remove one of them".to_owned());
                 problems.add(Problem { what, hint, ..self.places[index].clone() });
             }
             let first = &self.list[0].namespace;
             if hpa.namespace != *first {
-                let what = format!("expected namespace {first}, found {}", hpa.namespace);
-                let hint = Some("a scenario has one namespace for all its HPAs".to_owned());
+                let what = format!("expected namespace `{first}`, found `{}`", hpa.namespace);
+                let hint = Some("all HPAs of a scenario must have the same namespace".to_owned());
                 problems.add(Problem { what, hint, ..self.places[index].clone() });
             }
         }
@@ -143,7 +142,7 @@ impl Hpas {
         let known = self.list.iter().find(|hpa| *hpa.name == *name);
         if known.is_none() && !self.list.is_empty() {
             let names = self.list.iter().map(|hpa| &*hpa.name);
-            let what = format!("there is no HPA `{name}`");
+            let what = format!("the scenario has no HPA `{name}`");
             problems.add(at.problem(what, suggest(name, names)));
         }
         known.map(|hpa| hpa.name.clone())
@@ -346,7 +345,7 @@ fn manifest(
     required(at, typed, problems);
     if typed.kind.as_deref().is_some_and(|kind| kind != KIND) {
         let found = typed.kind.as_deref().unwrap_or_default();
-        problems.plain(at.key("kind"), format!("expected kind {KIND}, found {found}"));
+        problems.plain(at.key("kind"), format!("expected kind `{KIND}`, found {found:?}"));
     }
     if let Some(metadata) = &typed.metadata {
         metadata::of_a_manifest(at.key("metadata"), metadata, problems);
@@ -499,5 +498,15 @@ fn rejected(at: At<'_>, error: &FieldError, problems: &mut Problems) {
         _ => None,
     };
     let what = format!("the API server rejects this HPA: {error}");
-    problems.add(at.follow(&error.field).problem(what, hint));
+    problems.add(place(at, &error.field).problem(what, hint));
+}
+
+/// The position of a field. In v1, annotations stand for the metrics and the behavior.
+fn place<'n>(at: At<'n>, field: &str) -> At<'n> {
+    let name = field.strip_prefix("spec.").unwrap_or_default();
+    let name = name.split(['.', '[']).next().unwrap_or_default();
+    let annotation = format!("autoscaling.alpha.kubernetes.io/{name}");
+    let annotation = at.key("metadata").key("annotations").key(&annotation);
+    let is_field = at.key("spec").key(name).node().is_some();
+    if annotation.node().is_some() && !is_field { annotation } else { at.follow(field) }
 }

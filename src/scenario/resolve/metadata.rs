@@ -14,6 +14,9 @@ use crate::model::selector::is_dns1123_label;
 use crate::scenario::manifest::Metadata;
 use crate::scenario::object_meta;
 
+/// The solution for names that are no namespaces.
+pub(super) const VALID_NAMESPACE: &str = "use at most 63 lowercase letters, digits and `-`";
+
 /// Fields that only an API server sets. It rejects the first one, and some of the others if they
 /// are malformed.
 const SET_BY_THE_SERVER: [&str; 8] = [
@@ -36,8 +39,7 @@ pub(super) fn of_a_manifest(at: At<'_>, metadata: &Metadata, problems: &mut Prob
         && !is_dns1123_label(namespace).is_empty()
     {
         let what = format!("{namespace:?} is not a valid namespace");
-        let hint = "use at most 63 lower case letters, digits and `-`; or remove the field";
-        problems.hint(at.key("namespace"), what, hint);
+        problems.hint(at.key("namespace"), what, VALID_NAMESPACE);
     }
     texts(at, problems);
     for field in SET_BY_THE_SERVER.into_iter().chain(NOT_SIMULATED) {
@@ -54,12 +56,9 @@ pub(super) fn of_an_edit(at: At<'_>, problems: &mut Problems) {
     let others = SET_BY_THE_SERVER.into_iter().chain(NOT_SIMULATED).chain(["name", "namespace"]);
     for field in others {
         if at.key(field).node().is_some() {
-            let what = format!("`metadata.{field}` can't be edited here");
-            problems.hint(
-                at.key_position(field),
-                what,
-                "only labels and annotations can be edited",
-            );
+            let what = format!("`editHpa` can't change `metadata.{field}`");
+            let hint = "of the metadata, only labels and annotations can be edited";
+            problems.hint(at.key_position(field), what, hint);
         }
     }
 }
@@ -67,10 +66,10 @@ pub(super) fn of_an_edit(at: At<'_>, problems: &mut Problems) {
 fn reject(field: &str, at: At<'_>, problems: &mut Problems) {
     if NOT_SIMULATED.contains(&field) {
         let what = format!("`metadata.{field}` of an HPA is not supported");
-        problems.hint(at, what, "remove it: the controller does not use it");
+        problems.hint(at, what, "remove the field: the controller does not read it");
     } else {
-        let what = format!("the API server sets `metadata.{field}`, and rejects this one");
-        problems.hint(at, what, "remove it; `kubectl get -o yaml` writes such fields");
+        let what = format!("the API server sets `metadata.{field}` itself, and rejects this value");
+        problems.hint(at, what, "remove the field, which `kubectl get -o yaml` prints");
     }
 }
 

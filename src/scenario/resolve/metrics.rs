@@ -66,7 +66,7 @@ fn check(metrics: &mut Metrics, context: &Context<'_>, at: At<'_>, problems: &mu
         let at = at.key("resource").index(index);
         resource(&usage.name, at.key("name"), problems);
         if metrics.resources[..index].iter().any(|other| other.name == usage.name) {
-            problems.plain(at.key("name"), format!("duplicate usage of {}", usage.name));
+            problems.plain(at.key("name"), format!("duplicate usage of `{}`", usage.name));
         }
         context.check_usage(usage, at, problems);
     }
@@ -74,7 +74,7 @@ fn check(metrics: &mut Metrics, context: &Context<'_>, at: At<'_>, problems: &mu
         let at = at.key("pods").index(index);
         check_name(&metric.name, at, problems);
         if metrics.pods[..index].iter().any(|other| other.name == metric.name) {
-            let what = format!("duplicate pods metric {}", metric.name);
+            let what = format!("duplicate pods metric `{}`", metric.name);
             problems.plain(at.key("name"), what);
         }
         context.check_source(&metric.source, &["perPod", "load"], at, problems);
@@ -89,9 +89,9 @@ fn check(metrics: &mut Metrics, context: &Context<'_>, at: At<'_>, problems: &mu
     }
     for (index, metric) in metrics.externals.iter().enumerate() {
         if metrics.externals[..index].iter().any(|other| other.name == metric.name) {
-            let what = format!("duplicate external metric {}", metric.name);
+            let what = format!("duplicate external metric `{}`", metric.name);
             let at = at.key("external").index(index).key("name");
-            problems.hint(at, what, "write its series into one `series`");
+            problems.hint(at, what, "list all series of the metric in one `series`");
         }
     }
 }
@@ -177,9 +177,9 @@ fn check_signal(signal: &Signal, at: At<'_>, problems: &mut Problems) {
             let wrong = wrong.chain(of_noise.into_iter().filter(|_| name != "noise"));
             if let Some(field) = wrong.into_iter().find(|field| at.key(field).node().is_some()) {
                 let of = match field {
-                    field if of_csv.contains(&field) => "csv",
-                    field if of_noise.contains(&field) => "noise",
-                    _ => "csv, prometheus or openMetrics",
+                    field if of_csv.contains(&field) => "`csv`",
+                    field if of_noise.contains(&field) => "`noise`",
+                    _ => "`csv`, `prometheus` or `openMetrics`",
                 };
                 problems.plain(at.key_position(field), format!("`{field}` requires {of}"));
             }
@@ -204,7 +204,7 @@ fn check_noise(noise: &Noise, at: At<'_>, problems: &mut Problems) {
         let hint = "for example {noise: 10%, of: {sine: …}}";
         problems.hint(at, "`noise` requires `of`, the signal", hint);
     } else if matches!(*noise.of, Signal::Noisy(_)) {
-        problems.plain(of, "a signal with noise can't have further noise");
+        problems.hint(of, "a signal with noise can't have further noise", "remove one `noise`");
     } else {
         check_signal(&noise.of, of, problems);
     }
@@ -218,7 +218,8 @@ fn check_points(points: &[Point], at: At<'_>, problems: &mut Problems) {
         let (last, time) = (pair[0].at, pair[1].at);
         if time <= last {
             let at = at.index(index + 1).key("at");
-            problems.plain(at, format!("{time} is not after {last}, the previous time"));
+            let what = format!("{time} is not after {last}, the previous time");
+            problems.hint(at, what, "sort the values by time");
         }
     }
 }
@@ -246,7 +247,7 @@ fn check_objects(metrics: &mut [ObjectMetric], at: At<'_>, problems: &mut Proble
         if metrics[..index].iter().any(same) {
             let ObjectMetric { name, object, .. } = metric;
             let (kind, object) = (object.group_kind(), &object.name);
-            let what = format!("duplicate metric {name} of {kind} {object}");
+            let what = format!("duplicate metric `{name}` of {kind} {object}");
             problems.plain(at.index(index).key("name"), what);
         }
     }
@@ -259,8 +260,9 @@ fn check_object(object: &DescribedObject, at: At<'_>, problems: &mut Problems) {
         }
     }
     if object.kind.contains('.') {
-        let hint = "the group belongs to apiVersion, for example networking.k8s.io/v1";
-        problems.hint(at.key("kind"), format!("a kind can't contain a dot: {}", object.kind), hint);
+        let hint = "write the group in `apiVersion`, for example networking.k8s.io/v1";
+        let what = format!("{:?} is not a valid kind: a kind can't contain a dot", object.kind);
+        problems.hint(at.key("kind"), what, hint);
     }
     let version = object.api_version.as_deref().unwrap_or("v1");
     let versioned = |version: &str| version.starts_with('v') && !version.contains(['/', '.']);
@@ -270,7 +272,8 @@ fn check_object(object: &DescribedObject, at: At<'_>, problems: &mut Problems) {
     };
     if !is_sound {
         let hint = "for example v1 or networking.k8s.io/v1";
-        problems.hint(at.key("apiVersion"), format!("not a valid apiVersion: {version:?}"), hint);
+        let what = format!("{version:?} is not a valid apiVersion");
+        problems.hint(at.key("apiVersion"), what, hint);
     }
 }
 
@@ -288,14 +291,15 @@ fn check_series(
             }
         }
         ["series"] if series.is_empty() => {
-            let hint = "for an empty response use `metricEmpty` in the timeline";
+            let hint = "for an empty response, use `metricEmpty` in the timeline";
             problems.hint(at.key("series"), "the list of series is empty", hint);
         }
         ["series"] => {
             for (index, (labels, signal)) in series.iter().enumerate() {
                 let at = at.key("series").index(index);
                 if series[..index].iter().any(|(other, _)| other == labels) {
-                    problems.plain(at, "two series have the same labels");
+                    let hint = "change the labels, or remove one of the series";
+                    problems.hint(at, "another series has the same labels", hint);
                 }
                 check_signal(signal, at.key("value"), problems);
             }

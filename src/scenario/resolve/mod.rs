@@ -163,7 +163,8 @@ fn most_ticks(
     if ticks > MOST_TICKS {
         let what =
             format!("the scenario has {ticks} reconciles, more than the limit of {MOST_TICKS}");
-        problems.hint(at.key("until"), what, "choose a shorter time or a longer sync period");
+        let hint = "decrease `until`, or increase `horizontal-pod-autoscaler-sync-period`";
+        problems.hint(at.key("until"), what, hint);
     }
     Some(ticks)
 }
@@ -188,7 +189,12 @@ fn check_kind(root: &Node) -> Result<(), Problem> {
                                 reads manifests";
                     Some(hint.to_owned())
                 }
-                Some(found) => suggest(found, [wanted]).filter(|hint| hint.starts_with("did")),
+                Some(found) => {
+                    let newer = "upgrade kube-lockstep if the file is for a newer version of it";
+                    let newer = found.starts_with("kube-lockstep.dev/").then(|| newer.to_owned());
+                    let similar = suggest(found, [wanted]);
+                    similar.filter(|hint| hint.starts_with("did")).or(newer)
+                }
                 None => None,
             };
             return Err(at.key(field).problem(what, hint));

@@ -2,6 +2,7 @@
 
 use super::cursor::{At, Problems};
 use super::hpa::Hpas;
+use super::metadata::VALID_NAMESPACE;
 use super::values::resource;
 use crate::model::selector::is_dns1123_label;
 use crate::scenario::other_namespaces::OtherNamespace;
@@ -22,15 +23,16 @@ pub(super) fn resolve(
     for (index, typed) in file.other_namespaces.iter().enumerate() {
         let at = at.index(index);
         let name = &*typed.name;
-        if let Some(error) = is_dns1123_label(name).first() {
-            problems.plain(at.key("name"), format!("{name:?} is not a valid namespace: {error}"));
+        if !is_dns1123_label(name).is_empty() {
+            let what = format!("{name:?} is not a valid namespace");
+            problems.hint(at.key("name"), what, VALID_NAMESPACE);
         }
         if own.as_deref() == Some(name) {
             let what = format!("`{name}` is the namespace of the HPA");
             problems.hint(at.key("name"), what, "choose another namespace");
         }
         if all.iter().any(|other| *other.name == *name) {
-            problems.plain(at.key("name"), format!("the namespace `{name}` is listed twice"));
+            problems.plain(at.key("name"), format!("duplicate namespace `{name}`"));
         }
         if typed.replicas() > MOST {
             let what = format!("expected at most {MOST} replicas, found {}", typed.replicas());

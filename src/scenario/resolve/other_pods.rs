@@ -25,11 +25,11 @@ pub(super) fn resolve(
                 .plain(at.key("name"), format!("{name:?} is not a valid name for pods: {error}"));
         }
         if workload.is_some_and(|workload| *workload.name == *name) {
-            let what = format!("the pods of the workload `{name}` have such names");
+            let what = format!("`{name}` is the name of the workload");
             problems.hint(at.key("name"), what, "choose another name");
         }
         if all.iter().any(|pods| *pods.name == *name) {
-            problems.plain(at.key("name"), format!("other pods are also named `{name}`"));
+            problems.plain(at.key("name"), format!("duplicate name `{name}`"));
         }
         check(typed, at, problems);
         all.push(typed.clone().without_defaults());

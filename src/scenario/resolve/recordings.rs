@@ -153,7 +153,8 @@ impl<'a> Recordings<'a> {
         // A single series without labels has become a value.
         if let Some(value) = value {
             let here = at.key("value");
-            let here = if here.node().is_some() { here } else { at.key("series").index(0) };
+            let here =
+                if here.node().is_some() { here } else { at.key("series").index(0).key("value") };
             self.signal(value, false, here, problems);
         }
         for (index, series) in series.iter_mut().enumerate() {
@@ -189,7 +190,8 @@ impl<'a> Recordings<'a> {
         let found = recording.and_then(|it| it.signals(recorded, &self.clock, self.until));
         let Signals { common, pods, notes } = match found {
             Ok(signals) => signals,
-            Err(RecordingError { what, hint }) => {
+            Err(RecordingError { what, hint, field }) => {
+                let at = field.map_or(at, |field| at.key(field));
                 problems.add(at.problem(what, hint));
                 return Vec::new();
             }

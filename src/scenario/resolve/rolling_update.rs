@@ -46,7 +46,8 @@ fn check_surge(surge: Surge, at: At<'_>, problems: &mut Problems) {
     let none = |share| matches!(share, Share::Pods(0) | Share::Percent(0));
     if none(max_surge) && none(max_unavailable) {
         let what = "`maxSurge` and `maxUnavailable` allow no pod to be replaced";
-        problems.hint(at, what, "the API server rejects this: one of them must be more than 0");
+        let hint = "increase one of them: the API server rejects a Deployment in which both are 0";
+        problems.hint(at, what, hint);
     }
 }
 
@@ -67,7 +68,8 @@ fn check_containers(
     if !names.clone().eq(update.containers.iter().map(|container| &container.name)) {
         let names: Vec<&str> = names.map(|name| &**name).collect();
         let what = "a rolling update to other containers is not supported";
-        let hint = format!("only requests can change: keep the containers {}", names.join(", "));
+        let hint =
+            format!("only the requests can change, of these containers: {}", names.join(", "));
         problems.hint(at, what, hint);
     }
 }

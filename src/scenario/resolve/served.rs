@@ -84,7 +84,7 @@ pub(super) fn check(
         }
         let Some((reason, what, hint)) = missing(&metric, metrics, workload) else { continue };
         if !is_intended(reason, expect) {
-            let or = format!("if this is intended, expect {reason}");
+            let or = format!("if this is intended, expect the reason {reason}");
             let hint = Some(match hint.strip_suffix('?') {
                 Some(_) => format!("{hint} Or, {or}"),
                 None => format!("{hint}; or, {or}"),
@@ -109,7 +109,7 @@ type Missing = (&'static str, String, String);
 fn missing(metric: &MetricSpec, metrics: &Metrics, workload: &Workload) -> Option<Missing> {
     if let Some(source) = &metric.container_resource {
         let (container, known) = (&*source.container, running(workload));
-        let what = format!("the HPA scales on container `{container}`, which no pod has");
+        let what = format!("the HPA scales on the container `{container}`, which no pod has");
         let hint = suggest(container, known.iter().copied()).unwrap_or_default();
         let there = known.contains(&container);
         return (!there).then_some(("FailedGetContainerResourceMetric", what, hint));
@@ -118,7 +118,8 @@ fn missing(metric: &MetricSpec, metrics: &Metrics, workload: &Workload) -> Optio
         let names = || metrics.pods.iter().map(|metric| &*metric.name);
         let name = &*source.metric.name;
         let labels = required_labels(&source.metric).map(|labels| format!("labels: {labels}, "));
-        let entry = format!("add {{name: {name}, {}perPod: …}} to it", labels.unwrap_or_default());
+        let labels = labels.unwrap_or_default();
+        let entry = format!("add {{name: {name}, {labels}perPod: …}} to `metrics.pods`");
         let there = names().any(|known| known == name);
         let what = no_entry("metrics.pods", &format!("`{name}`"));
         return (!there).then(|| ("FailedGetPodsMetric", what, near(name, names(), entry)));
@@ -128,14 +129,15 @@ fn missing(metric: &MetricSpec, metrics: &Metrics, workload: &Workload) -> Optio
         let same = metrics.objects.iter().filter(|metric| *metric.name == *name);
         let there = object_metric(source, metrics).is_some();
         let value = example_value(&source.metric);
-        let entry = format!("add {{name: {name}, object: …, {value}}} to it");
+        let entry = format!("add {{name: {name}, object: …, {value}}} to `metrics.object`");
         let others: Vec<String> = same
             .map(|metric| format!("{} {}", metric.object.group_kind(), metric.object.name))
             .collect();
         let hint = if others.is_empty() {
             near(name, metrics.objects.iter().map(|metric| &*metric.name), entry)
         } else {
-            format!("there is one for {}", others.join(", "))
+            let others = others.join(", ");
+            format!("`metrics.object` has this metric for {others}: correct `object` of the entry")
         };
         let object = &source.described_object.name;
         let what = no_entry("metrics.object", &format!("`{name}` of {kind} {object}"));
@@ -144,7 +146,8 @@ fn missing(metric: &MetricSpec, metrics: &Metrics, workload: &Workload) -> Optio
     let source = metric.external.as_ref()?;
     let names = || metrics.externals.iter().map(|metric| &*metric.name);
     let name = &*source.metric.name;
-    let entry = format!("add {{name: {name}, {}}} to it", example_value(&source.metric));
+    let value = example_value(&source.metric);
+    let entry = format!("add {{name: {name}, {value}}} to `metrics.external`");
     let there = names().any(|known| known == name);
     let what = no_entry("metrics.external", &format!("`{name}`"));
     (!there).then(|| ("FailedGetExternalMetric", what, near(name, names(), entry)))
@@ -202,9 +205,9 @@ fn no_usage(name: &str, reason: &'static str, metrics: &Metrics) -> Option<Missi
         return None;
     }
     let what = format!(
-        "the HPA scales on `{name}`, which `metrics.resource` does not contain: no pod reports it"
+        "the HPA scales on `{name}`, which `metrics.resource` does not contain: no pod has a value"
     );
-    let entry = format!("add {{name: {name}, perPod: …}} to it");
+    let entry = format!("add {{name: {name}, perPod: …}} to `metrics.resource`");
     Some((reason, what, near(name, names(), entry)))
 }
 
@@ -217,7 +220,7 @@ fn no_request(name: &str, reason: &'static str, workload: &Workload) -> Option<M
         return None;
     }
     let what = format!("the HPA targets a utilization of `{name}`, but no container requests it");
-    let hint = format!("add requests to a container: {{name: app, requests: {{{name}: …}}}}");
+    let hint = format!("add `requests: {{{name}: …}}` to a container");
     Some((reason, what, hint))
 }
 
@@ -236,8 +239,8 @@ fn not_selected(
     let mut known: Vec<String> = series.iter().map(|labels| flow(labels.iter())).collect();
     known.dedup();
     let hint = match known.as_slice() {
-        [] => format!("add `{}` to it", example_value(metric)),
-        known => format!("its series have the labels {}", known.join(", ")),
+        [] => format!("add `{}` to the metric", example_value(metric)),
+        known => format!("the series have the labels {}", known.join(", ")),
     };
     Some((reason, what, hint))
 }

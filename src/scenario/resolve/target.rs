@@ -48,10 +48,10 @@ impl Target {
         let older = group == "apps" && matches!(found, "apps/v1beta1" | "apps/v1beta2");
         if found != wanted && !older {
             let what = match found {
-                "" => format!("missing apiVersion of the {kind}"),
-                found => format!("a {kind} of apiVersion {found} is not supported"),
+                "" => format!("missing field `apiVersion` of the {kind}"),
+                found => format!("a {kind} with apiVersion `{found}` is not supported"),
             };
-            problems.hint(at.key("apiVersion"), what, format!("did you mean {wanted}?"));
+            problems.hint(at.key("apiVersion"), what, format!("did you mean `{wanted}`?"));
             return None;
         }
         let (group, version, resource) =
@@ -95,11 +95,11 @@ pub(super) fn others(
         }
         let name = &*typed.name;
         if workload.is_some_and(|workload| *workload.name == *name) {
-            let what = format!("`{name}` is the workload: choose another name");
-            problems.plain(at.key("name"), what);
+            let what = format!("`{name}` is the name of the workload");
+            problems.hint(at.key("name"), what, "choose another name");
         }
         if targets.iter().any(|target| *target.name == *name) {
-            problems.plain(at.key("name"), format!("another target is also named `{name}`"));
+            problems.plain(at.key("name"), format!("duplicate target `{name}`"));
         }
         if let Some(text) = &typed.selector
             && let Err(error) = Selector::parse(text)
@@ -115,6 +115,6 @@ pub(super) fn others(
 
 fn unknown_kind(kind: &str, at: At<'_>, problems: &mut Problems) {
     let known = BUILT_IN.map(|known| known.kind);
-    let what = format!("targets of kind {kind} are not supported");
+    let what = format!("targets of kind `{kind}` are not supported");
     problems.add(at.key("kind").problem(what, suggest(kind, known)));
 }

@@ -94,11 +94,12 @@ fn check_during(
     let slow = |event: &TimelineEvent| matches!(event.action, Action::MetricsSlow(_));
     let position = at.key_position("during");
     if during.nth == 0 {
-        problems.hint(at.key("during").key("nth"), "expected 1 or more, found 0", "the first is 1");
+        let hint = "requests are counted from 1";
+        problems.hint(at.key("during").key("nth"), "expected 1 or more, found 0", hint);
     }
     match &event.action {
         Action::CreateHpa(_) => {
-            let hint = "remove `during`: there is no reconcile of an HPA that does not exist";
+            let hint = "remove `during`: the controller does not reconcile an HPA that is absent";
             problems.hint(position, "`during` does not apply to `createHpa`", hint);
         }
         Action::RestartController(_) => {
@@ -106,11 +107,12 @@ fn check_during(
             problems.hint(position, "`during` does not apply to `restartController`", hint);
         }
         _ if context.hpas.only().is_none() && !context.hpas.names().is_empty() => {
-            let hint = "reconciles of several HPAs have an order of their own: use one HPA";
+            let hint = "keep one HPA: `during` does not say which HPA is being reconciled";
             problems.hint(position, "`during` requires a scenario with one HPA", hint);
         }
         _ if context.file.timeline.iter().any(slow) => {
-            let hint = "a reconcile that waits for metrics reads the state at the end of its wait";
+            let hint = "use a separate scenario for each: a reconcile that waits for metrics reads \
+                        the state after the wait";
             problems.hint(position, "`during` can't be combined with `metricsSlow`", hint);
         }
         _ => {}
@@ -123,13 +125,15 @@ fn check_cache_lag(context: &ResolveContext<'_>, position: At<'_>, problems: &mu
     let events = &context.file.timeline;
     let slow = |event: &TimelineEvent| matches!(event.action, Action::MetricsSlow(_));
     if context.hpas.only().is_none() && !context.hpas.names().is_empty() {
-        let hint = "the caches of all HPAs lag together: use one HPA";
+        let hint = "keep one HPA: the lag would delay the changes of all HPAs";
         problems.hint(position, "`cacheLag` requires a scenario with one HPA", hint);
     } else if events.iter().any(slow) {
-        let hint = "the order of a change and a waiting reconcile would be random";
+        let hint = "use a separate scenario for each: the order of a change and a waiting \
+                    reconcile would be random";
         problems.hint(position, "`cacheLag` can't be combined with `metricsSlow`", hint);
     } else if events.iter().any(|event| event.during.is_some()) {
-        let hint = "use one scenario for each: in both, the controller works with outdated objects";
+        let hint = "use a separate scenario for each: with both, the controller reads outdated \
+                    objects";
         problems.hint(position, "`cacheLag` can't be combined with `during`", hint);
     }
 }
@@ -139,12 +143,12 @@ fn check_new_pods(event: &TimelineEvent, at: At<'_>, problems: &mut Problems) {
     let what = format!("`newPods` does not apply to `{}`", event.action.name());
     let hint = match &event.action {
         Action::MetricsStale(_) => {
-            "a new pod has no sample that could become stale: use metricsMissing"
+            "use `metricsMissing`: a new pod has no sample that could become stale"
         }
-        Action::PodsStuckTerminating(_) => "new pods are not deleted",
+        Action::PodsStuckTerminating(_) => "remove `newPods`: new pods are not deleted",
         action if action.pods().is_none() || !action.can_end() => {
-            "it applies to podsUnready, metricsMissing, containerMetricsMissing, resourceMissing \
-             and metricMissing"
+            "remove `newPods`: it applies only to podsUnready, metricsMissing, \
+             containerMetricsMissing, resourceMissing and metricMissing"
         }
         _ => return,
     };
@@ -164,7 +168,7 @@ fn check_hpa(
     match &event.hpa {
         Some(_) if !acts_on_an_hpa => {
             let what = format!("`hpa` does not apply to `{}`", event.action.name());
-            let hint = "it applies to editHpa, deleteHpa, createHpa";
+            let hint = "remove `hpa`: it applies only to editHpa, deleteHpa and createHpa";
             problems.hint(at.key_position("hpa"), what, hint);
         }
         Some(name) => {
@@ -172,7 +176,7 @@ fn check_hpa(
         }
         None if acts_on_an_hpa && hpas.only().is_none() && !hpas.names().is_empty() => {
             let hint = format!("add `hpa: NAME`, one of {}", hpas.names());
-            problems.hint(at, "the HPA is ambiguous: there are several", hint);
+            problems.hint(at, "the HPA is ambiguous: the scenario has several", hint);
         }
         None => {}
     }
@@ -191,7 +195,7 @@ fn check_target(
     let Some(name) = &event.target else { return };
     if !matches!(event.action, Action::Scale(_)) {
         let what = format!("`target` does not apply to `{}`", event.action.name());
-        problems.hint(at.key_position("target"), what, "it applies to scale");
+        problems.hint(at.key_position("target"), what, "remove `target`: it applies only to scale");
         return;
     }
     let Some(workload) = context.hpas.target() else { return };
@@ -199,7 +203,7 @@ fn check_target(
         event.target = None;
     } else if !context.others.iter().any(|target| target.name == *name) {
         let known = context.others.iter().map(|target| &*target.name).chain([&*workload.name]);
-        let what = format!("there is no target `{name}`");
+        let what = format!("the scenario has no target `{name}`");
         problems.add(at.key("target").problem(what, suggest(name, known)));
     }
 }
@@ -283,13 +287,13 @@ fn check_metric(
 ) {
     let names = MetricNames::of(file);
     let known = [names.pods, names.objects_and_externals].concat();
-    let hint = format!("for cpu and memory use `{instead}`");
+    let hint = format!("for cpu and memory, use `{instead}`");
     known_metric(name, known, &names.resources, &hint, at, problems);
 }
 
 fn check_metric_of_pods(file: &ScenarioFile, name: &str, at: At<'_>, problems: &mut Problems) {
     let names = MetricNames::of(file);
-    let hint = "for other metrics, `metricEmpty` removes all series";
+    let hint = "for object and external metrics, use `metricEmpty`, which removes all series";
     known_metric(name, names.pods, &names.objects_and_externals, hint, at, problems);
 }
 
@@ -306,10 +310,10 @@ fn known_metric(
         return;
     }
     known.dedup();
-    let what = format!("`metrics` has no metric `{name}`");
     if others.contains(&name) {
-        problems.hint(at, what, hint);
+        problems.hint(at, format!("the action does not apply to the metric `{name}`"), hint);
     } else {
+        let what = format!("`metrics` has no metric `{name}`");
         problems.add(at.problem(what, suggest(name, known)));
     }
 }
@@ -320,7 +324,7 @@ fn check_error(error: &ApiError, at: At<'_>, problems: &mut Problems) {
         let what = format!("{code} is not the status code of an error: expected 400 to 599");
         problems.plain(at.key("code"), what);
     } else if at.key("reason").node().is_none() && usual_reason(code).is_none() {
-        let what = format!("missing field `reason`: code {code} has no usual one");
+        let what = format!("missing field `reason`: code {code} has no usual reason");
         problems.plain(at, what);
     }
 }
@@ -345,14 +349,16 @@ fn check_edit(at: At<'_>, problems: &mut Problems) {
     }
 }
 
+/// The solution for events that edit or delete an absent HPA.
+const ABSENT_HPA: &str = "create it first, with `createHpa`, or remove the event";
+
 /// Checks that no event edits or deletes an absent HPA or creates an existing one.
 fn check_hpa_exists(events: &[TimelineEvent], timeline: At<'_>, problems: &mut Problems) {
     let mut deleted: Vec<&Option<Arc<str>>> = Vec::new();
     for event in events {
-        let wrong = match &event.action {
-            Action::EditHpa(_) => "there is no HPA to edit at",
-            Action::DeleteHpa(_) => "there is no HPA to delete at",
-            Action::CreateHpa(_) => "the HPA already exists at",
+        let (wrong, hint) = match &event.action {
+            Action::EditHpa(_) | Action::DeleteHpa(_) => ("does not exist", ABSENT_HPA),
+            Action::CreateHpa(_) => ("already exists", "delete it first, with `deleteHpa`"),
             _ => continue,
         };
         let creates = matches!(event.action, Action::CreateHpa(_));
@@ -363,7 +369,9 @@ fn check_hpa_exists(events: &[TimelineEvent], timeline: At<'_>, problems: &mut P
             };
             let at = entries.iter().position(|entry| entry.line == event.line);
             let at = at.map_or(timeline, |index| timeline.index(index));
-            problems.plain(at, format!("{wrong} {}", event.at));
+            let at = at.key_position(&event.action.name());
+            let name = event.hpa.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default();
+            problems.hint(at, format!("the HPA{name} {wrong} at {}", event.at), hint);
         }
         match event.action {
             Action::DeleteHpa(_) => deleted.push(&event.hpa),

@@ -196,7 +196,7 @@ impl Shared<'_> {
         name: &str,
     ) -> Option<Usage<'r>> {
         let (usual, whose) = match request(self.spec, &usage.name, Some(name)) {
-            Some(request) => (request, format!("container {name} requests")),
+            Some(request) => (request, format!("the container `{name}` requests")),
             None => {
                 let (usual, whose) = (self.without_request)(&usage.name)
                     .filter(|_| request(self.spec, &usage.name, None).is_none())?;
@@ -237,7 +237,7 @@ impl Usage<'_> {
                 Some(Finding { usage, hint: cpu })
             }
             "memory" if is_implausible("memory", peak, self.usual, most) => {
-                let usage = format!("at most {} bytes{each}", quantity(peak));
+                let usage = format!("up to {} bytes{each}", quantity(peak));
                 Some(Finding { usage, hint: memory })
             }
             _ => None,

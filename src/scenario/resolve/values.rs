@@ -5,10 +5,14 @@ use crate::model::time::Time;
 use crate::scenario::error::suggest;
 use crate::scenario::text::{AnyQuantity, Form};
 
+/// The solution for times after the end of the scenario.
+pub(super) const LATER_END: &str = "increase `until`";
+
 /// Checks that a time is not after the end of the scenario.
 pub(super) fn not_after_end(time: Time, until: Time, at: At<'_>, problems: &mut Problems) {
     if time > until {
-        problems.plain(at, format!("{time} is after the end of the scenario (until: {until})"));
+        let what = format!("{time} is after the end of the scenario, {until}");
+        problems.hint(at, what, LATER_END);
     }
 }
 

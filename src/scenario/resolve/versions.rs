@@ -64,7 +64,7 @@ pub(super) fn shape(at: At<'_>, problems: &mut Problems) -> Option<Shaped> {
         other => {
             let at = at.key("apiVersion");
             let found = at.node().map(|node| node.describe()).unwrap_or_default();
-            let what = format!("expected an apiVersion of HPAs, found {found}");
+            let what = format!("expected the apiVersion of an HPA, found {found}");
             problems.add(at.problem(what, suggest(other.unwrap_or_default(), VERSIONS)));
             return None;
         }

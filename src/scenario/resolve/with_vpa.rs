@@ -35,8 +35,8 @@ pub(in crate::scenario) fn resolve(
     let at = At::root(part);
     let mut problems = Problems::new(Vec::new());
     if part.entry("vpas").is_some() {
-        let what = "a scenario with an HPA has one VPA";
-        problems.hint(at.key_position("vpas"), what, "write it as `vpa`");
+        let what = "a scenario with an HPA can have only one VPA";
+        problems.hint(at.key_position("vpas"), what, "replace `vpas` with `vpa`, for one VPA");
     }
     let release = release(at.key("vpaRelease"), &mut problems);
     let updater = updater(at.key("updater"), &mut problems);
@@ -100,8 +100,8 @@ fn check_flags(
         let Some(since) = VpaRelease::of_flag(flag).filter(|since| release < *since) else {
             continue;
         };
-        let what = format!("the recommender has the flag {flag} since {since}");
-        let hint = format!("remove the flag, or set `vpaRelease: {since}`");
+        let what = format!("the recommender of {release} does not have the flag `{flag}`");
+        let hint = format!("remove the flag, or set `vpaRelease: {since}` or later");
         problems.hint(flags.key_position(flag), what, hint);
     }
 }
@@ -119,13 +119,13 @@ fn check_target(
     let at_target = at.follow("spec.targetRef");
     if (&*target.kind, &*target.name, found) != (kind.as_str(), &**name, group.as_str()) {
         let what = format!(
-            "the VPA targets {} {}, and the HPA targets {kind} {name}",
+            "the VPA targets {} {}, but the HPA targets {kind} {name}",
             target.kind, target.name
         );
         problems.hint(at_target, what, "both must have the same target");
     } else if recommender.namespace != scenario.namespace {
         let what = format!(
-            "the VPA is in the namespace {}, and the HPA in {}",
+            "the VPA is in the namespace `{}`, but the HPA is in `{}`",
             recommender.namespace, scenario.namespace
         );
         problems.hint(at.follow("metadata.namespace"), what, "both must be in the same namespace");
@@ -137,11 +137,15 @@ fn check_target(
 
 fn release(at: At<'_>, problems: &mut Problems) -> VpaRelease {
     let Some(node) = at.node() else { return VpaRelease::NEWEST };
-    let text = node.to_json();
-    match text.as_str().unwrap_or_default().parse::<VpaRelease>() {
+    let text = if let Kind::Scalar { text, .. } = &node.kind { text.as_str() } else { "" };
+    match text.parse::<VpaRelease>() {
         Ok(release) => release,
         Err(why) => {
-            problems.hint(at, why, format!("for example {}", VpaRelease::NEWEST));
+            let hint = match format!("vpa-{text}").parse::<VpaRelease>() {
+                Ok(meant) => format!("did you mean {meant}?"),
+                Err(_) => format!("for example {}", VpaRelease::NEWEST),
+            };
+            problems.hint(at, why, hint);
             VpaRelease::NEWEST
         }
     }
@@ -157,11 +161,11 @@ fn updater(at: At<'_>, problems: &mut Problems) -> UpdaterFlags {
         match flags.set(known, &text) {
             Ok(()) => {}
             Err(_) if !UpdaterFlags::NAMES.contains(&known) => {
-                let what = format!("the updater has no flag `{name}`, or it has no effect here");
+                let what = format!("the flag `{name}` of the updater is unknown or not supported");
                 problems
                     .add(at.key_position(name).problem(what, suggest(known, UpdaterFlags::NAMES)));
             }
-            Err(why) => problems.plain(at.key(name), format!("flag `{name}`: {why}")),
+            Err(why) => problems.plain(at.key(name), why),
         }
     }
     flags

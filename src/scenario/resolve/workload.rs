@@ -64,7 +64,8 @@ fn termination(typed: &TypedWorkload, at: At<'_>, problems: &mut Problems) -> Te
     let duration = typed.termination.unwrap_or_default();
     let ready = typed.ready_while_terminating.unwrap_or(duration);
     if ready > duration {
-        let what = format!("expected at most {duration}, the termination of a pod, found {ready}");
+        let what =
+            format!("expected at most {duration}, the value of `termination`, found {ready}");
         problems.plain(at.key("readyWhileTerminating"), what);
     }
     Termination { duration, ready }
@@ -110,8 +111,10 @@ pub(super) fn known_container(
         return;
     }
     if workload.init_containers.iter().any(|init| init.name == name) {
-        let what = format!("the init container `{name}` has no usage: it ends before the others");
-        problems.hint(at, what, "with restartPolicy: Always it is a sidecar and has usage");
+        let what =
+            format!("the init container `{name}` has no usage: it ends before the others start");
+        let hint = "add `restartPolicy: Always` to the init container: a sidecar has usage";
+        problems.hint(at, what, hint);
     } else {
         let what = format!("the workload has no container `{name}`");
         problems.add(at.problem(what, suggest(name, known)));
@@ -154,8 +157,9 @@ pub(super) fn check_limits(container: &GivenContainer, at: At<'_>, problems: &mu
         if let Some(request) = container.requests.get(resource)
             && request.compare(limit).is_gt()
         {
-            let what = format!("the limit of {resource} is {limit}, and the request {request}");
-            problems.hint(at.key(resource), what, "the API server rejects such pods");
+            let what = format!("the {resource} limit {limit} is less than the request {request}");
+            let hint = "increase the limit: the API server rejects such pods";
+            problems.hint(at.key(resource), what, hint);
         }
     }
 }
@@ -164,7 +168,7 @@ fn name_of<'f>(name: &'f str, names: &mut Vec<&'f str>, at: At<'_>, problems: &m
     if name.is_empty() {
         problems.plain(at.key("name"), "the name of the container is empty");
     } else if names.contains(&name) {
-        problems.plain(at.key("name"), format!("two containers are named {name}"));
+        problems.plain(at.key("name"), format!("duplicate container `{name}`"));
     }
     names.push(name);
 }
@@ -183,8 +187,10 @@ fn check_pods(typed: &TypedWorkload, at: At<'_>, problems: &mut Problems) {
         if let (Some(_), PodSet::Ordinals(ranges)) = (of.age, &of.pods)
             && ranges.iter().any(|(_, last)| *last >= initial)
         {
-            let what =
-                format!("`age` only applies to initial pods, but {} contains others", of.pods);
+            let what = format!(
+                "`age` applies only to initial pods, but {:?} contains others",
+                of.pods.to_string()
+            );
             let hint = match initial {
                 0 => "there are no initial pods".to_owned(),
                 some => format!("the initial pods are 0 to {}", some - 1),
@@ -198,7 +204,7 @@ fn check_startup(startup: Startup, at: At<'_>, problems: &mut Problems) {
     match (startup.pending, startup.ready) {
         (None, Some(_)) => problems.plain(at.key("ready"), "a Pending pod never becomes ready"),
         (Some(pending), Some(ready)) if ready < pending => {
-            let what = format!("ready after {ready}, but pending for {pending}");
+            let what = format!("the pod is ready after {ready}, but pending for {pending}");
             problems.hint(at.key("ready"), what, "both times count from the creation of the pod");
         }
         _ => {}

@@ -14,7 +14,7 @@ use crate::model::time::{Span, Time};
 use crate::model::vpa::{ContainerRecommendation, Resource, ResourceList};
 use crate::scenario::resolved::{Between, When};
 use crate::scenario::text::{
-    AnyQuantity, As, Duration, Form, Instant, Malformed, Status, TextOrMap, malformed,
+    Amount, AnyQuantity, As, Duration, Form, Instant, Malformed, Status, TextOrMap,
 };
 
 /// An expectation: when (one of `tick`, `at`, `always`, `never` and `within`), and what.
@@ -280,10 +280,7 @@ impl Form for ExpectedAmount {
         if text == "none" {
             return Ok(None);
         }
-        match AnyQuantity::read(text)? {
-            quantity if quantity.sign() < 0 => Err(malformed(format!("{text} is negative"))),
-            quantity => Ok(Some(quantity)),
-        }
+        Amount::read(text).map(Some)
     }
     fn write(value: &Option<Quantity>) -> String {
         value.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string)

@@ -55,10 +55,10 @@ impl Form for VpaReleaseRange {
             let release = release.trim();
             release.parse::<VpaRelease>().map_err(|why| {
                 let prefixed = format!("vpa-{release}");
-                let meant = prefixed.parse::<VpaRelease>().ok();
-                let hint =
-                    meant.map(|_| format!("did you mean {}?", text.replace(release, &prefixed)));
-                Malformed { hint, ..malformed(why) }
+                malformed(why).hint(match prefixed.parse::<VpaRelease>() {
+                    Ok(_) => format!("did you mean {}?", text.replace(release, &prefixed)),
+                    Err(_) => format!("for example >={}", VpaRelease::NEWEST),
+                })
             })
         };
         let text = text.trim();

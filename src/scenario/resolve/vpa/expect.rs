@@ -1,7 +1,8 @@
 //! Resolution of the expectations.
 
 use super::super::cursor::{At, Problems};
-use super::super::values::not_after_end;
+use super::super::expect::{FROM_1, reversed};
+use super::super::values::{LATER_END, not_after_end};
 use super::manifest::Vpa;
 use super::timeline::{container, named};
 use crate::model::time::Time;
@@ -44,7 +45,8 @@ pub(super) fn resolve(
         check_when(expectation, at, file.until, problems);
         let given = at.given(&WHATS);
         if given.is_empty() {
-            let what = format!("no expected value: set at least one of {}", WHATS.join(", "));
+            let what =
+                format!("the expectation has no value: set at least one of {}", WHATS.join(", "));
             problems.plain(at, what);
         }
         let of_vpa = given.iter().any(|name| !matches!(*name, "checkpoints" | "samples" | "log"));
@@ -75,14 +77,14 @@ fn check_when(expectation: &VpaExpectation, at: At<'_>, until: Time, problems: &
     let given = at.given(&WHENS);
     let &[name] = given.as_slice() else {
         let what = match given.as_slice() {
-            [] => format!("no time: set one of {}", WHENS.join(", ")),
+            [] => format!("the expectation has no time: set one of {}", WHENS.join(", ")),
             more => format!("expected one of {}, found {}", WHENS.join(", "), more.join(" and ")),
         };
         return problems.plain(at, what);
     };
     let value = at.key(name);
     match expectation.when(until) {
-        When::Tick(0) => problems.plain(value, "ticks are counted from 1"),
+        When::Tick(0) => problems.hint(value, "expected 1 or more, found 0", FROM_1),
         When::At(time) => not_after_end(time, until, value, problems),
         When::Always(from, to) | When::Never(from, to) => {
             not_after_end(from, until, value.key("from"), problems);
@@ -94,8 +96,8 @@ fn check_when(expectation: &VpaExpectation, at: At<'_>, until: Time, problems: &
         When::Within { of, span } => {
             not_after_end(of, until, at.key("of"), problems);
             if of <= until && of + span > until {
-                let what = format!("{span} from {of} on is after the end of the scenario");
-                problems.plain(value, what);
+                let what = format!("{span} from {of} on is after the end of the scenario, {until}");
+                problems.hint(value, what, LATER_END);
             }
         }
         When::Tick(_) | When::Whole | When::Series(_) | When::Sequence(_) => {}
@@ -117,8 +119,7 @@ fn check_amounts(expectation: &VpaExpectation, at: At<'_>, problems: &mut Proble
                 AmountRange::Bounds { at_least: Some(least), at_most: Some(most) }
                     if most.compare(least).is_lt() =>
                 {
-                    let what = format!("no amount is at least {least} and at most {most}");
-                    problems.plain(at, what);
+                    reversed(at, problems);
                 }
                 _ => {}
             }

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use super::super::Reader;
 use super::super::cursor::{At, Problems};
 use super::super::hpa::only_object;
+use super::super::metadata::VALID_NAMESPACE;
 use super::super::values::quantity;
 use crate::model::merge_patch::merge_patch;
 use crate::model::quantity::{Format, Quantity};
@@ -152,10 +153,10 @@ pub(super) fn edited(
     let mut manifest = vpa.manifest.clone();
     let spec = manifest.get("spec").cloned();
     merge_patch(&mut manifest, patch);
-    let root = node(&manifest, at.line, at.column);
+    let root = node(&manifest, at);
     let mut object = checked(At::root(&root), gate, problems)?;
     if object.metadata.name != vpa.object.metadata.name {
-        problems.plain(at, "the name and the namespace of a VPA can't be edited");
+        problems.plain(at, "`editVpa` can't change the name and the namespace of a VPA");
         return None;
     }
     let generation = vpa.object.metadata.generation;
@@ -163,15 +164,19 @@ pub(super) fn edited(
     Some(Vpa { manifest, object, line: vpa.line })
 }
 
-/// A tree of a value, all of which is at one position.
-fn node(value: &Value, line: usize, column: usize) -> Node {
+/// A tree of a value. Its parts have the positions of the same parts of the patch at `at`, or of
+/// the patch itself.
+fn node(value: &Value, at: At<'_>) -> Node {
+    let (line, column) = (at.line, at.column);
     let kind = match value {
         Value::Array(items) => {
-            Kind::List(items.iter().map(|item| node(item, line, column)).collect())
+            let items = items.iter().enumerate();
+            Kind::List(items.map(|(index, item)| node(item, at.index(index))).collect())
         }
         Value::Object(fields) => {
             let entry = |(text, value): (&String, &Value)| {
-                (Key { text: text.clone(), line, column }, node(value, line, column))
+                let At { line, column, .. } = at.key_position(text);
+                (Key { text: text.clone(), line, column }, node(value, at.key(text)))
             };
             Kind::Map(fields.iter().map(entry).collect())
         }
@@ -247,8 +252,7 @@ fn version_and_kind(kind: &str, at: At<'_>, problems: &mut Problems) {
         let found = node.to_json();
         if found.as_str() != Some(wanted) {
             let what = format!("expected {field} `{wanted}`, found {}", node.describe());
-            problems
-                .add(value.problem(what, suggest(found.as_str().unwrap_or_default(), [wanted])));
+            problems.plain(value, what);
         }
     }
 }
@@ -275,7 +279,7 @@ fn name_and_namespace(at: At<'_>, problems: &mut Problems) {
         && !is_dns1123_label(&namespace).is_empty()
     {
         let what = format!("{namespace:?} is not a valid namespace");
-        problems.plain(metadata.key("namespace"), what);
+        problems.hint(metadata.key("namespace"), what, VALID_NAMESPACE);
     }
 }
 
@@ -303,7 +307,7 @@ fn check_spec(spec: &VpaObjectSpec, at: At<'_>, gate: bool, problems: &mut Probl
     if let Some(policy) = &spec.update_policy {
         let at = at.key("updatePolicy");
         match policy.update_mode {
-            None => webhook(at, "`updateMode` is required in `updatePolicy`", problems),
+            None => webhook(at, "missing field `updateMode`", problems),
             Some(UpdateMode::InPlace) => {
                 let what = "`updateMode: InPlace` requires the feature gate InPlace";
                 webhook(at.key("updateMode"), what, problems);
@@ -311,7 +315,7 @@ fn check_spec(spec: &VpaObjectSpec, at: At<'_>, gate: bool, problems: &mut Probl
             Some(_) => {}
         }
         if policy.min_replicas.is_some_and(|replicas| replicas < 1) {
-            webhook(at.key("minReplicas"), "`minReplicas` must be positive", problems);
+            webhook(at.key("minReplicas"), "`minReplicas` must be at least 1", problems);
         }
         if policy.evict_after_oom_seconds.is_some() && !gate {
             requires_gate("evictAfterOOMSeconds", at, problems);
@@ -319,7 +323,7 @@ fn check_spec(spec: &VpaObjectSpec, at: At<'_>, gate: bool, problems: &mut Probl
     }
     let recommenders = spec.recommenders.as_deref().unwrap_or_default();
     if recommenders.len() > 1 {
-        let what = format!("a VPA has at most one recommender, found {}", recommenders.len());
+        let what = format!("expected at most one recommender, found {}", recommenders.len());
         webhook(at.key("recommenders"), &what, problems);
     }
     for (index, recommender) in recommenders.iter().enumerate() {
@@ -336,7 +340,7 @@ fn check_spec(spec: &VpaObjectSpec, at: At<'_>, gate: bool, problems: &mut Probl
 
 /// Adds a problem that the VPA's admission webhook reports.
 fn webhook(at: At<'_>, what: &str, problems: &mut Problems) {
-    problems.hint(at, what, "the VPA's admission webhook rejects it");
+    problems.plain(at, format!("the VPA's admission webhook rejects this VPA: {what}"));
 }
 
 fn requires_gate(field: &str, at: At<'_>, problems: &mut Problems) {
@@ -374,7 +378,8 @@ fn check_policy(policy: &VpaContainerPolicy, at: At<'_>, gate: bool, problems: &
     }
     for (resource, least) in &min {
         if let Some(most) = max.get(resource).filter(|most| most.compare(least).is_lt()) {
-            let what = format!("maxAllowed {most} of {resource} is less than minAllowed {least}");
+            let what =
+                format!("`maxAllowed` of {resource}, {most}, is less than `minAllowed`, {least}");
             webhook(at.key("maxAllowed").key(resource), &what, problems);
         }
     }
@@ -425,7 +430,7 @@ fn check_unit(resource: &str, amount: &Quantity, at: At<'_>, problems: &mut Prob
     let milli = Quantity::from_milli(amount.milli(), Format::DecimalSI);
     match resource {
         "cpu" if milli.compare(amount).is_ne() => {
-            webhook(at, &format!("{amount} is not a whole number of milli-CPUs"), problems);
+            webhook(at, &format!("{amount} is not a whole number of millicores"), problems);
         }
         "memory" if amount.milli() % 1000 != 0 || milli.compare(amount).is_ne() => {
             webhook(at, &format!("{amount} is not a whole number of bytes"), problems);

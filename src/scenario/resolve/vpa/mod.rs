@@ -13,6 +13,7 @@ pub(in crate::scenario) use self::manifest::{SingleVpa, single_vpa};
 use self::manifest::{Vpa, checkpoint};
 use super::cursor::{At, Problems};
 use super::recordings::Recordings;
+use super::values::LATER_END;
 use super::workload::check_limits;
 use super::{Reader, check_kind, head, metrics, units};
 use crate::model::selector::{is_dns1123_label, is_label_key, is_label_value};
@@ -210,7 +211,7 @@ fn start(settings: &RecommenderSettings, at: At<'_>, problems: &mut Problems) ->
     match text.parse::<jiff::Timestamp>() {
         Ok(timestamp) if timestamp.subsec_nanosecond() == 0 => GoTime::from_timestamp(timestamp),
         _ => {
-            let what = format!("expected a date and time in whole seconds, found {text}");
+            let what = format!("expected a date and time in whole seconds, found {text:?}");
             problems.hint(at, what, "for example 2024-03-01T12:00:00Z");
             GoTime::from_unix(0)
         }
@@ -230,11 +231,11 @@ fn flags(
             Ok(_) => drop(flags.insert(name.to_owned(), text)),
             Err(_) if !RecommenderFlags::NAMES.contains(&name) => {
                 let what =
-                    format!("the recommender has no flag `{name}`, or it has no effect here");
+                    format!("the flag `{name}` of the recommender is unknown or not supported");
                 let hint = suggest(name, RecommenderFlags::NAMES);
                 problems.add(at.key_position(name).problem(what, hint));
             }
-            Err(error) => problems.plain(at.key(name), format!("flag `{name}`: {}", error.why)),
+            Err(error) => problems.plain(at.key(name), error.why),
         }
     }
     let parsed = RecommenderFlags::parse(&flags).unwrap_or_default();
@@ -272,7 +273,7 @@ fn vpas(
         (None, _) => (0..file.vpas.len()).map(|index| several.index(index)).collect(),
         (Some(_), Some(_)) => {
             let what = "expected either `vpa` or `vpas`, found both";
-            problems.hint(at.key_position("vpas"), what, "list them all in `vpas`");
+            problems.hint(at.key_position("vpas"), what, "list all VPAs in `vpas`");
             return Vec::new();
         }
     };
@@ -284,7 +285,7 @@ fn vpas(
         let Some(vpa) = manifest::resolve(at, read, gate, problems) else { continue };
         let name = vpa.name();
         if vpas.iter().any(|other| other.name() == name) {
-            problems.plain(at, format!("another VPA is also named `{name}`"));
+            problems.plain(at, format!("duplicate VPA `{name}`"));
         }
         vpas.push(vpa);
     }
@@ -321,7 +322,7 @@ fn workload(given: &VpaWorkload, target: &str, at: At<'_>, problems: &mut Proble
             Some(init) => at.key("initContainers").index(init),
         };
         if !is_dns1123_label(name).is_empty() {
-            problems.plain(at, format!("`{name}` is not a valid name of a container"));
+            problems.plain(at, format!("{name:?} is not a valid name of a container"));
         } else if names[..index].contains(name) {
             problems.plain(at, format!("duplicate container `{name}`"));
         }
@@ -348,7 +349,8 @@ fn check_usage(
     for (index, usage) in usage.iter().enumerate() {
         if !matches!(usage.source, UsageSource::PerContainer(_)) {
             let hint = "use `containers`, with a value for each container";
-            problems.hint(at.index(index), "the pods have several containers", hint);
+            let what = "the usage is ambiguous: the pods have several containers";
+            problems.hint(at.index(index), what, hint);
         }
     }
 }
@@ -366,7 +368,7 @@ fn history(
     let containers = i64::try_from(workload.containers.len()).unwrap_or(i64::MAX);
     let pods = i64::from(workload.replicas);
     if samples.saturating_mul(containers).saturating_mul(pods) > MOST_HISTORY {
-        problems.hint(at, "the history has too many samples", "choose a longer `step`");
+        problems.hint(at, "the history has too many samples", "increase `step`");
     }
     let mut recordings = Recordings::new(read, end);
     let raw = Metrics { resources: history.resource, ..Metrics::default() };
@@ -386,12 +388,14 @@ fn check_runs(
     let interval: Span = flags.recommender_interval;
     let runs = file.until.since_start().0 / interval.0.max(1);
     if runs > MOST_RUNS {
-        let what =
-            format!("the scenario has {runs} runs of the recommender; the limit is {MOST_RUNS}");
-        let hint = "choose a shorter time, or a longer `recommender-interval`";
+        let what = format!(
+            "the scenario has {runs} runs of the recommender, more than the limit of {MOST_RUNS}"
+        );
+        let hint = "decrease `until`, or increase `recommender-interval`";
         problems.hint(at.key("until"), what, hint);
     } else if runs == 0 {
-        let what = format!("the recommender runs for the first time at {interval}");
-        problems.hint(at.key("until"), what, "choose a later end");
+        let what =
+            format!("the scenario ends before the first run of the recommender, at {interval}");
+        problems.hint(at.key("until"), what, LATER_END);
     }
 }

@@ -9,6 +9,7 @@ use super::super::values::{not_after_end, resource};
 use super::manifest::{Vpa, checkpoint, edited};
 use crate::model::time::Time;
 use crate::model::vpa::ObjectName;
+use crate::scenario::action::{NO_ACTION, SEVERAL_ACTIONS, several_actions};
 use crate::scenario::error::suggest;
 use crate::scenario::vpa::raw::VpaScenarioFile;
 use crate::scenario::vpa::timeline::ACTIONS;
@@ -38,11 +39,16 @@ pub(super) fn resolve(
         let (event, at) = (&file.timeline[index], at.index(index));
         not_after_end(event.at, context.until, at.key("at"), problems);
         let &[name] = at.given(&ACTIONS).as_slice() else {
-            let what = match at.given(&ACTIONS).as_slice() {
-                [] => "the event has no action".to_owned(),
-                several => format!("expected one action, found {}", several.join(" and ")),
-            };
-            problems.hint(at, what, format!("the actions are {}", ACTIONS.join(", ")));
+            match at.given(&ACTIONS).as_slice() {
+                [] => {
+                    let hint = format!("add one of {}", ACTIONS.join(", "));
+                    problems.hint(at, NO_ACTION, hint);
+                }
+                several => {
+                    let what = several_actions(several);
+                    problems.hint(at, what, SEVERAL_ACTIONS);
+                }
+            }
             return None;
         };
         let action = events.action(event, name, at, problems)?;
@@ -74,7 +80,7 @@ impl Events<'_> {
         let of_vpa = matches!(name, "editVpa" | "deleteVpa" | "createVpa");
         if event.vpa.is_some() && !of_vpa {
             let what = format!("`vpa` does not apply to `{name}`");
-            problems.plain(at.key_position("vpa"), what);
+            problems.hint(at.key_position("vpa"), what, "remove `vpa`");
         }
         if of_vpa {
             return self.of_vpa(event, name, at, problems);
@@ -148,8 +154,8 @@ impl Events<'_> {
         let state = self.existing.get_mut(&name)?;
         match (action, &state) {
             ("createVpa", Some(_)) => {
-                let hint = "`createVpa` requires an earlier `deleteVpa`";
-                problems.hint(at.key_position(action), format!("the VPA `{name}` exists"), hint);
+                let what = format!("the VPA `{name}` already exists at {}", event.at);
+                problems.hint(at.key_position(action), what, "delete it first, with `deleteVpa`");
                 None
             }
             ("createVpa", None) => {
@@ -157,8 +163,9 @@ impl Events<'_> {
                 Some(VpaAction::SetVpa(Box::new(original.object)))
             }
             (_, None) => {
-                let what = format!("the VPA `{name}` is deleted at this time");
-                problems.plain(at.key_position(action), what);
+                let what = format!("the VPA `{name}` does not exist at {}", event.at);
+                let hint = "create it first, with `createVpa`, or remove the event";
+                problems.hint(at.key_position(action), what, hint);
                 None
             }
             ("deleteVpa", Some(_)) => {
@@ -197,8 +204,9 @@ pub(super) fn container(
             [only] => Some(only.name.clone()),
             _ => {
                 let names = known.collect::<Vec<_>>().join(", ");
-                let hint = format!("add `container: NAME`; the containers are {names}");
-                problems.hint(at, "the workload has several containers", hint);
+                let hint = format!("add `container: NAME`, one of {names}");
+                let what = "the container is ambiguous: the workload has several";
+                problems.hint(at, what, hint);
                 None
             }
         },
@@ -218,14 +226,14 @@ pub(super) fn named<'s>(
         (None, [only]) => Some(only),
         (None, _) => {
             let names = names().collect::<Vec<_>>().join(", ");
-            let hint = format!("add `vpa: NAME`; the VPAs are {names}");
-            problems.hint(at, "there are several VPAs", hint);
+            let hint = format!("add `vpa: NAME`, one of {names}");
+            problems.hint(at, "the VPA is ambiguous: the scenario has several", hint);
             None
         }
         (Some(name), _) => {
             let found = vpas.iter().find(|vpa| vpa.name() == name);
             if found.is_none() {
-                let what = format!("there is no VPA `{name}`");
+                let what = format!("the scenario has no VPA `{name}`");
                 problems.add(at.key("vpa").problem(what, suggest(name, names())));
             }
             found
