@@ -1,13 +1,13 @@
 // The form of the settings of an HPA. It shows the values of the text, and changes them there.
 
 import { byId, make, option } from "./dom.ts";
-import { type Entry, type Field, fieldsOf, messagesOf, setField } from "./fields.ts";
+import { type Entry, type Field, fieldsOf, type FieldsOfHpa, messagesOf, setField } from "./fields.ts";
 import type { Problem, Settings } from "./model.ts";
 import { type Change, Malformed } from "./values.ts";
 
 export interface FormEvents {
-  /** A value changes. While it is typed or dragged, others follow. */
-  changed(change: (text: string) => Change, isOpen: boolean): void;
+  /** The value of a field changes. While it is typed or dragged, others follow. */
+  changed(field: string, change: (text: string) => Change, isOpen: boolean): void;
   /** A value is complete. */
   ended(): void;
 }
@@ -21,8 +21,6 @@ interface Shown {
   message: HTMLElement;
   /** The value that was written last, with which the input agrees although it can look different. */
   written: string | undefined;
-  /** The field as it was before its value was begun to be entered. */
-  open: Field | undefined;
 }
 
 export class Form {
@@ -38,7 +36,11 @@ export class Form {
   constructor(private readonly events: FormEvents) {
     this.hpa.addEventListener("change", () => this.show(this.text));
     // A value that is left is complete, even if it is the one from before.
-    this.list.addEventListener("focusout", () => this.end());
+    this.list.addEventListener("focusout", () => {
+      this.events.ended();
+      // The input shows the value of the text again, for example after a text that is not a number.
+      for (const shown of this.shown) this.update(shown, shown.field);
+    });
   }
 
   /** Shows the values of a text, if it has an HPA. */
@@ -47,7 +49,7 @@ export class Form {
     if (!hasHpa) return;
     this.text = text;
     try {
-      const { names, fields, note } = fieldsOf(text, Math.max(0, this.hpa.selectedIndex), this.settings);
+      const { names, fields, note } = this.fieldsOf(text);
       this.showNames(names);
       this.showFields(fields);
       this.showNote(note);
@@ -56,6 +58,10 @@ export class Form {
       if (!(error instanceof Malformed)) throw error;
       this.showNote(error.message);
     }
+  }
+
+  private fieldsOf(text: string): FieldsOfHpa {
+    return fieldsOf(text, Math.max(0, this.hpa.selectedIndex), this.settings);
   }
 
   /** The settings of the release that was predicted last. */
@@ -69,11 +75,6 @@ export class Form {
   mark(problems: Problem[]): void {
     this.problems = problems;
     this.showMessages();
-  }
-
-  private end(): void {
-    for (const shown of this.shown) shown.open = undefined;
-    this.events.ended();
   }
 
   private showNote(note = ""): void {
@@ -101,7 +102,10 @@ export class Form {
     }
     fields.forEach((field, index) => {
       const shown = this.shown[index];
-      if (shown) this.update(shown, field);
+      if (!shown) return;
+      const isChanged = shown.field.value !== field.value || shown.field.byDefault !== field.byDefault;
+      if (isChanged || !isSame) this.update(shown, field);
+      shown.field = field;
     });
   }
 
@@ -115,7 +119,7 @@ export class Form {
     input.setAttribute("aria-describedby", message.id);
     const unit = field.unit === "" ? [] : [make("span", { className: "unit" }, field.unit)];
     const box = make("div", { className: "field" }, title, make("div", { className: "entry" }, input, ...unit, slider), message);
-    const shown: Shown = { field, box, input, slider, message, written: undefined, open: undefined };
+    const shown: Shown = { field, box, input, slider, message, written: undefined };
     const enter = (isOpen: boolean): void => {
       // The browser has no value for a text that is not a number.
       if (!input.validity.badInput) this.write(shown, input.value.trim(), isOpen);
@@ -138,7 +142,7 @@ export class Form {
     const value = field.value ?? "";
     input.placeholder = field.byDefault ?? "";
     box.classList.toggle("unset", value === "");
-    if (written === undefined || written !== value || !box.contains(document.activeElement)) {
+    if (written === undefined || written !== value || document.activeElement !== input) {
       shown.written = undefined;
       const type = typeOf(field.entry, value);
       if (input.type !== type) input.type = type;
@@ -155,12 +159,19 @@ export class Form {
   }
 
   private write(shown: Shown, value: string, isOpen: boolean): void {
-    if (value !== (shown.field.value ?? "")) {
-      const field = shown.open ??= shown.field;
-      shown.written = value;
-      this.events.changed((text) => setField(text, field, value), true);
+    const { field } = shown;
+    if (value === (field.value ?? "")) {
+      if (!isOpen) this.events.ended();
+      return;
     }
-    if (!isOpen) this.end();
+    shown.written = value;
+    const change = (text: string): Change => {
+      // The text from before the first change can have the value in another place.
+      const { fields } = this.fieldsOf(text);
+      const own = fields.find(({ id }) => id === field.id) ?? fields.find(({ label }) => label === field.label);
+      return setField(text, own ?? field, value);
+    };
+    this.events.changed(field.label, change, isOpen);
   }
 
   private slide(shown: Shown, isOpen: boolean): void {
@@ -180,10 +191,11 @@ export class Form {
       if (!(error instanceof Malformed)) throw error;
     }
     for (const { field, input, message } of this.shown) {
-      const found = messages.get(field.id) ?? [];
-      message.textContent = found.join("\n");
-      message.hidden = found.length === 0;
-      input.setAttribute("aria-invalid", String(found.length > 0));
+      const text = (messages.get(field.id) ?? []).join("\n");
+      if (message.textContent === text) continue;
+      message.textContent = text;
+      message.hidden = text === "";
+      input.setAttribute("aria-invalid", String(text !== ""));
     }
   }
 }

@@ -1,11 +1,11 @@
 // The load of a scenario as a curve, which can be drawn with the mouse or the keyboard.
 
 import { byId, make, option } from "./dom.ts";
-import { type Described, describeSignal, withFormula } from "./edit.ts";
+import { type Described, describeSignal, replaceSignal, setNoise, withFormula } from "./edit.ts";
 import { FormulaError, sample } from "./formula.ts";
 import type { Curve, Problem } from "./model.ts";
 import type { Path } from "./schema.ts";
-import { CantChange, positionOf } from "./values.ts";
+import { CantChange, type Change, positionOf } from "./values.ts";
 
 const WIDTH = 1000;
 const HEIGHT = 180;
@@ -15,10 +15,8 @@ const COLUMNS = 60;
 const LEVELS = 40;
 
 export interface LoadEvents {
-  /** A signal in the flow style of YAML takes the place of another. While it is drawn, others follow. */
-  changed(path: Path, signal: string, isDrawing: boolean): void;
-  /** The noise in percent; empty to remove it. */
-  noise(path: Path, percent: string, isOpen: boolean): void;
+  /** The load is changed in one of the ways of `by`. While it is drawn or typed, others follow. */
+  changed(by: "drawing" | "shape" | "formula" | "noise", change: (text: string) => Change, isOpen: boolean): void;
   /** A field was left. */
   ended(): void;
   pasteCsv(path: Path): void;
@@ -152,7 +150,7 @@ export class Load {
     this.shapes.addEventListener("change", () => {
       const shape = SHAPES[Number(this.shapes.value)];
       const { curve } = this;
-      if (shape && curve) this.events.changed(curve.path, shape.signal(this.top, this.seconds), false);
+      if (shape && curve) this.put("shape", curve, shape.signal(this.top, this.seconds), false);
       this.shapes.value = "";
     });
     this.listenToFields();
@@ -213,6 +211,11 @@ export class Load {
     this.say(own.map(({ what, hint }) => (hint ? `${what} (hint: ${hint})` : what)).join("\n"));
   }
 
+  /** Puts a signal in flow style in the place of that of a curve. */
+  private put(by: "drawing" | "shape" | "formula", { path }: Curve, signal: string, isOpen: boolean): void {
+    this.events.changed(by, (text) => replaceSignal(text, path, signal), isOpen);
+  }
+
   private say(problem: string): void {
     this.problem.textContent = problem;
     this.problem.hidden = problem === "";
@@ -229,7 +232,7 @@ export class Load {
         const signal = list("points", sample(formula, this.seconds));
         this.written.formula = formula;
         this.say("");
-        this.events.changed(curve.path, withFormula(signal, formula), isOpen);
+        this.put("formula", curve, withFormula(signal, formula), isOpen);
       } catch (error) {
         if (!(error instanceof FormulaError)) throw error;
         this.formula.setAttribute("aria-invalid", "true");
@@ -243,7 +246,7 @@ export class Load {
       if (!curve || this.noise.validity.badInput) return;
       const percent = Number(this.noise.value) === 0 ? "" : this.noise.value;
       this.written.noise = percent;
-      this.events.noise(curve.path, percent, isOpen);
+      this.events.changed("noise", (text) => setNoise(text, curve.path, percent), isOpen);
     };
     this.noise.addEventListener("input", () => set(true));
     this.noise.addEventListener("change", () => set(false));
@@ -336,7 +339,7 @@ export class Load {
     const values = drawn.map((value, column): [number, number] => [this.start(column), value]);
     // Short scenarios have fewer seconds than columns.
     const distinct = values.filter(([at], index) => index === 0 || at !== values[index - 1]?.[0]);
-    this.events.changed(curve.path, steps(distinct), isDrawing);
+    this.put("drawing", curve, steps(distinct), isDrawing);
   }
 
   private listen(): void {

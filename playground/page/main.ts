@@ -3,7 +3,7 @@
 import { fromBase64, inflate } from "./bytes.ts";
 import * as dialogs from "./dialogs.ts";
 import { button, byId, download, make, option } from "./dom.ts";
-import { difference, kindsOf, manifests, nameOf, namesOf, replaceBehavior, replaceSignal, setNoise } from "./edit.ts";
+import { difference, kindsOf, manifests, nameOf, namesOf, replaceBehavior, replaceSignal } from "./edit.ts";
 import { Editor } from "./editor.ts";
 import { Form } from "./form.ts";
 import { Library, resolve, TEMPLATE } from "./library.ts";
@@ -35,8 +35,8 @@ class Page {
   /** When the text was changed that is not shown yet. */
   private changedAt: number | undefined;
   private isScheduled = false;
-  /** The text before the stroke with which a load is drawn, or a value is dragged or typed. */
-  private beforeStroke: string | undefined;
+  /** The stroke with which a load is drawn, or a value is dragged or typed, and the text before it. */
+  private stroke: { by: string; before: string } | undefined;
 
   constructor(model: Model, library: Library, about: About) {
     this.model = model;
@@ -47,12 +47,11 @@ class Page {
       changed: () => this.changed(),
     });
     this.form = new Form({
-      changed: (change, isOpen) => this.draw(change, isOpen),
+      changed: (field, change, isOpen) => this.draw(field, change, isOpen),
       ended: () => this.endStroke(),
     });
     this.load = new Load({
-      changed: (path, signal, isDrawing) => this.draw((text) => replaceSignal(text, path, signal), isDrawing),
-      noise: (path, percent, isOpen) => this.draw((text) => setNoise(text, path, percent), isOpen),
+      changed: (by, change, isOpen) => this.draw(by, change, isOpen),
       ended: () => this.endStroke(),
       pasteCsv: (path) => this.pasteCsv(path),
     });
@@ -71,7 +70,7 @@ class Page {
     this.files = { ...work.files };
     this.releases.chosen = work;
     this.results.reset();
-    this.beforeStroke = undefined;
+    this.stroke = undefined;
     this.editor.text = work.text;
     this.showFiles();
     this.changed();
@@ -132,16 +131,17 @@ class Page {
    * Changes the text while a load is drawn or a value is entered. A whole stroke is one step of undo, and
    * each of its changes is one of the text before it: what a half-typed value does is not kept.
    */
-  private draw(change: (text: string) => Change, isOpen: boolean): void {
-    this.beforeStroke ??= this.editor.text;
-    this.edit(change, this.beforeStroke, false);
+  private draw(by: string, change: (text: string) => Change, isOpen: boolean): void {
+    if (this.stroke?.by !== by) this.endStroke();
+    this.stroke ??= { by, before: this.editor.text };
+    this.edit(change, this.stroke.before, false);
     if (!isOpen) this.endStroke();
   }
 
   private endStroke(): void {
-    const before = this.beforeStroke;
+    const before = this.stroke?.before;
     const after = this.editor.text;
-    this.beforeStroke = undefined;
+    this.stroke = undefined;
     if (before === undefined || before === after) return;
     this.editor.apply(difference(after, before), false);
     this.editor.apply(difference(before, after));
@@ -187,7 +187,8 @@ class Page {
       const [prediction, comparison] = await Promise.all(requests);
       this.showProblems([]);
       this.form.offer(prediction.settings);
-      this.load.show(prediction.loads, prediction.seconds, text);
+      // The text can have changed meanwhile.
+      this.load.show(prediction.loads, prediction.seconds, this.editor.text);
       this.results.show(prediction, comparison);
       this.showUpdateTime(since);
     } catch (error) {
