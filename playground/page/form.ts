@@ -56,8 +56,14 @@ export class Form {
       this.showMessages();
     } catch (error) {
       if (!(error instanceof Malformed)) throw error;
-      this.showNote(error.message);
+      // The error is below the editor. The values are those of the last valid text.
+      this.list.inert = true;
     }
+  }
+
+  /** Another scenario is opened: its first HPA is selected. */
+  reset(): void {
+    this.hpa.selectedIndex = 0;
   }
 
   private fieldsOf(text: string): FieldsOfHpa {
@@ -140,6 +146,7 @@ export class Form {
     const { box, input, slider, written } = shown;
     shown.field = field;
     const value = field.value ?? "";
+    box.title = `spec.${field.id}`;
     input.placeholder = field.byDefault ?? "";
     box.classList.toggle("unset", value === "");
     if (written === undefined || written !== value || document.activeElement !== input) {

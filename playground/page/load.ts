@@ -124,6 +124,10 @@ export class Load {
   private readonly formula = byId<HTMLInputElement>("load-formula");
   private readonly noise = byId<HTMLInputElement>("load-noise");
   private readonly problem = byId("load-problem");
+  /** Why the typed formula can't be used; it is not in the text. */
+  private formulaProblem = "";
+  /** The problems of the text that are in the load. */
+  private textProblem = "";
   private readonly select = byId<HTMLSelectElement>("load-metric");
   private readonly scale = byId<HTMLInputElement>("load-top");
   private readonly shapes = byId<HTMLSelectElement>("load-shape");
@@ -194,7 +198,7 @@ export class Load {
     if (document.activeElement !== this.formula || this.written.formula !== formula) {
       this.formula.value = formula;
       this.written.formula = formula;
-      this.say("");
+      this.refuse("");
     }
     if (document.activeElement !== this.noise || this.written.noise !== noise) this.noise.value = noise;
   }
@@ -208,7 +212,8 @@ export class Load {
       const position = positionOf(text, line, column);
       return range.from <= position && position <= range.to;
     });
-    this.say(own.map(({ what, hint }) => (hint ? `${what} (hint: ${hint})` : what)).join("\n"));
+    this.textProblem = own.map(({ what, hint }) => (hint ? `${what} (hint: ${hint})` : what)).join("\n");
+    this.showProblem();
   }
 
   /** Puts a signal in flow style in the place of that of a curve. */
@@ -216,8 +221,16 @@ export class Load {
     this.events.changed(by, (text) => replaceSignal(text, path, signal), isOpen);
   }
 
-  private say(problem: string): void {
-    this.problem.textContent = problem;
+  /** Shows why a formula can't be used; an empty text if it can. */
+  private refuse(problem: string): void {
+    this.formulaProblem = problem;
+    this.formula.setAttribute("aria-invalid", String(problem !== ""));
+    this.showProblem();
+  }
+
+  private showProblem(): void {
+    const problem = this.formulaProblem || this.textProblem;
+    if (this.problem.textContent !== problem) this.problem.textContent = problem;
     this.problem.hidden = problem === "";
   }
 
@@ -225,18 +238,19 @@ export class Load {
     const enter = (isOpen: boolean): void => {
       const formula = this.formula.value.trim();
       const { curve } = this;
-      this.formula.setAttribute("aria-invalid", "false");
-      if (!curve || formula === "") return this.say("");
-      if (formula === this.written.formula) return isOpen ? undefined : this.events.ended();
+      if (!curve || formula === "") return this.refuse("");
+      if (formula === this.written.formula) {
+        this.refuse("");
+        return isOpen ? undefined : this.events.ended();
+      }
       try {
         const signal = list("points", sample(formula, this.seconds));
         this.written.formula = formula;
-        this.say("");
+        this.refuse("");
         this.put("formula", curve, withFormula(signal, formula), isOpen);
       } catch (error) {
         if (!(error instanceof FormulaError)) throw error;
-        this.formula.setAttribute("aria-invalid", "true");
-        this.say(error.message);
+        this.refuse(error.message);
       }
     };
     this.formula.addEventListener("input", () => enter(true));

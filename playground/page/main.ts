@@ -70,6 +70,7 @@ class Page {
     this.files = { ...work.files };
     this.releases.chosen = work;
     this.results.reset();
+    this.form.reset();
     this.stroke = undefined;
     this.editor.text = work.text;
     this.showFiles();

@@ -316,8 +316,7 @@ option("an invalid value has the error of the model at its field", async () => {
   await page.waitForFunction(() => document.querySelector("#field-0").ariaInvalid === "true");
   assert.match(await messageOf(await page.$("#field-0")), /int32|integer/);
   await type("hpa: [");
-  await page.waitForSelector("#fields-note:not([hidden])");
-  assert.ok(await page.$eval("#fields", (it) => it.inert), "a text that is not YAML has no fields");
+  await page.waitForSelector("#fields[inert]");
   await change(() => type(template));
   assert.ok(!await page.$eval("#fields", (it) => it.inert));
 });
@@ -347,6 +346,9 @@ option("fields belong to the release, the API version and the selected HPA", asy
   await change(() => page.focus("#field-1").then(() => page.keyboard.press("ArrowUp")));
   const [one, other] = [before, await scenario()].map((it) => parse(it).hpas.map((hpa) => hpa.spec.maxReplicas));
   assert.deepEqual(other, [one[0], one[1] + 1, ...one.slice(2)]);
+  await openExample("template");
+  assert.ok(!await page.$eval("#settings-hpa-label", (it) => it.checkVisibility()));
+  assert.equal(await page.$eval("#field-1", (it) => it.value), "10");
   await openExample("before-the-end-of-the-interval");
   assert.ok(!await page.$eval("#settings-card", (it) => it.checkVisibility()), "a VPA has no such settings");
 });
