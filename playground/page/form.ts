@@ -120,10 +120,10 @@ export class Form {
     const title = make("label", { htmlFor: id }, field.label);
     const input = make("input", { id, autocomplete: "off" });
     const slider = make("input", { type: "range" });
-    slider.setAttribute("aria-label", `${field.label}, slider`);
+    slider.setAttribute("aria-label", field.label);
     const message = make("p", { className: "bad-text", id: `${id}-message`, hidden: true });
-    input.setAttribute("aria-describedby", message.id);
-    const unit = field.unit === "" ? [] : [make("span", { className: "unit" }, field.unit)];
+    const unit = field.unit === "" ? [] : [make("span", { className: "unit", id: `${id}-unit` }, field.unit)];
+    input.setAttribute("aria-describedby", [...unit, message].map((it) => it.id).join(" "));
     const box = make("div", { className: "field" }, title, make("div", { className: "entry" }, input, ...unit, slider), message);
     const shown: Shown = { field, box, input, slider, message, written: undefined };
     const enter = (isOpen: boolean): void => {
