@@ -1,53 +1,89 @@
 // Changes of parts of a scenario that leave the rest of its text as it is.
 
-import { Document, isMap, isNode, isScalar, isSeq, type Node, parseDocument } from "yaml";
+import { Document, isMap, isScalar, isSeq, type Node, parseDocument, type YAMLMap } from "yaml";
 import type { Kind } from "./model.ts";
 import type { Path } from "./schema.ts";
-
-/** A text in place of a part of another. */
-export interface Change {
-  from: number;
-  to: number;
-  insert: string;
-}
-
-/** The part can't be changed; the message tells the user why. */
-export class CantChange extends Error {}
+import { CantChange, type Change, columnOf, nodeAt, rangeOf, read, setValue, valueAt } from "./values.ts";
 
 function parsed(text: string): Document {
-  const document = parseDocument(text);
-  if (document.errors.length > 0) {
-    throw new CantChange("Correct the errors in the scenario first.");
-  }
-  return document;
+  read(text);
+  return parseDocument(text);
 }
 
-function nodeAt(document: Document, path: Path): Node | undefined {
-  const node: unknown = document.getIn(path, true);
-  return isNode(node) ? node : undefined;
-}
-
-/** The range of a node, without the space after it. */
-function rangeOf(text: string, node: Node): { from: number; to: number } {
-  const [from = 0, to = 0] = node.range ?? [];
-  return { from, to: from + text.slice(from, to).trimEnd().length };
-}
-
-function columnOf(text: string, position: number): number {
-  return position - (text.lastIndexOf("\n", position - 1) + 1);
-}
-
-/** Puts a signal in flow style, such as `{steps: […]}`, in the place of another. */
-export function replaceSignal(text: string, path: Path, signal: string): Change {
-  const document = parsed(text);
+/** The node of a signal, and its path. */
+function signalAt(document: Document, path: Path): { node: Node; path: Path } {
   // A single series without labels is shown as a value.
   const places = path.at(-1) === "value" ? [path, [...path.slice(0, -1), "series", 0, "value"]] : [path];
-  const node = places.map((place) => nodeAt(document, place)).find((found) => found);
-  if (!node) throw new CantChange("This load is not written in the scenario in a form that can be changed here.");
-  const { from, to } = rangeOf(text, node);
+  for (const place of places) {
+    const node = nodeAt(document, place);
+    if (node) return { node, path: place };
+  }
+  throw new CantChange("This load is not written in the scenario in a form that can be changed here.");
+}
+
+/** The signal under noise; undefined if a node has no noise. */
+function underNoise(node: Node): Node | undefined {
+  if (!isMap(node) || !node.has("noise")) return undefined;
+  return (node as YAMLMap<unknown, Node>).get("of", true) ?? undefined;
+}
+
+/** Puts a signal in flow style, such as `{steps: […]}`, in the place of another, whose noise remains. */
+export function replaceSignal(text: string, path: Path, signal: string): Change {
+  const { node } = signalAt(read(text), path);
+  const { from, to } = rangeOf(text, underNoise(node) ?? node);
   const line = text.slice(text.lastIndexOf("\n", from - 1) + 1);
   const indent = " ".repeat((/^[\s-]*/.exec(line)?.[0].length ?? 0) + 4);
   return { from, to, insert: signal.replaceAll("\n", `\n${indent}`) };
+}
+
+/** What the page shows of a signal. */
+export interface Described {
+  /** The noise in percent; empty without noise. */
+  noise: string;
+  /** The formula of which the points are samples; empty if they are not. */
+  formula: string;
+  /** The range in the text. */
+  from: number;
+  to: number;
+}
+
+/** The mark of a formula, in a comment of the points. */
+const FORMULA = "# f(t) = ";
+
+/** Points with the formula that they are samples of, in flow style. */
+export function withFormula(points: string, formula: string): string {
+  return points.replace(/\[\s*/, () => `[  ${FORMULA}${formula}\n`);
+}
+
+export function describeSignal(text: string, path: Path): Described {
+  const document = read(text);
+  const { node, path: place } = signalAt(document, path);
+  const range = rangeOf(text, node);
+  const comment = text.slice(range.from, range.to).split("\n").find((line) => line.includes(FORMULA)) ?? "";
+  const formula = comment === "" ? "" : comment.slice(comment.indexOf(FORMULA) + FORMULA.length).trim();
+  const noise = isMap(node) ? valueAt(document, [...place, "noise"])?.replace(/\s*%$/, "") : undefined;
+  return { noise: noise ?? "", formula, ...range };
+}
+
+/** Sets the noise of a signal in percent, or removes it if it is empty. */
+export function setNoise(text: string, path: Path, percent: string): Change {
+  const document = read(text);
+  const { node, path: place } = signalAt(document, path);
+  const inner = underNoise(node);
+  const { from, to } = rangeOf(text, node);
+  if (inner && percent !== "") return setValue(text, [...place, "noise"], `${percent}%`);
+  const column = columnOf(text, from);
+  if (inner) {
+    const { from: start, to: end } = rangeOf(text, inner);
+    return { from, to, insert: isBlock(inner) ? moved(text, inner, column) : text.slice(start, end) };
+  }
+  if (percent === "") return { from, to: from, insert: "" };
+  if (isBlock(node)) {
+    const indent = " ".repeat(column);
+    const body = moved(text, node, column + 2);
+    return { from, to, insert: `noise: ${percent}%\n${indent}of:\n${indent}  ${body}` };
+  }
+  return { from, to, insert: `{noise: ${percent}%, of: ${text.slice(from, to)}}` };
 }
 
 /** The value in a new document, so that it can be written by itself. */
@@ -78,9 +114,19 @@ export function replaceBehavior(text: string, behavior: object | undefined): Cha
 
 /** The text of a node, without its indentation. */
 function asWritten(text: string, node: Node): string {
+  return moved(text, node, 0);
+}
+
+/** The text of a node, with its lines moved as if it began at a column. */
+function moved(text: string, node: Node, column: number): string {
   const { from, to } = rangeOf(text, node);
-  const indent = new RegExp(`^ {0,${columnOf(text, from)}}`, "gm");
-  return text.slice(from, to).replace(indent, "");
+  const indent = new RegExp(`\\n {0,${columnOf(text, from)}}(?!\\n)`, "g");
+  return text.slice(from, to).replace(indent, `\n${" ".repeat(column)}`);
+}
+
+/** Returns true for a map in block style. */
+function isBlock(node: Node): boolean {
+  return isMap(node) && node.flow !== true;
 }
 
 /** The kinds of the autoscalers of a scenario: an HPA, a VPA, or both. */

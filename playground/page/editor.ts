@@ -9,9 +9,9 @@ import { EditorState, Transaction } from "@codemirror/state";
 import { EditorView, hoverTooltip } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { basicSetup } from "codemirror";
-import type { Change } from "./edit.ts";
 import type { Problem } from "./model.ts";
 import type { SchemaOfScenarios } from "./schema.ts";
+import type { Change } from "./values.ts";
 
 const colors = HighlightStyle.define([
   { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: "var(--spec)" },

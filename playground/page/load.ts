@@ -1,8 +1,11 @@
 // The load of a scenario as a curve, which can be drawn with the mouse or the keyboard.
 
 import { byId, make, option } from "./dom.ts";
-import type { Curve } from "./model.ts";
+import { type Described, describeSignal, replaceSignal, setNoise, withFormula } from "./edit.ts";
+import { FormulaError, sample } from "./formula.ts";
+import type { Curve, Problem } from "./model.ts";
 import type { Path } from "./schema.ts";
+import { CantChange, type Change, positionOf } from "./values.ts";
 
 const WIDTH = 1000;
 const HEIGHT = 180;
@@ -12,8 +15,10 @@ const COLUMNS = 60;
 const LEVELS = 40;
 
 export interface LoadEvents {
-  /** A signal in the flow style of YAML takes the place of another. While it is drawn, others follow. */
-  changed(path: Path, signal: string, isDrawing: boolean): void;
+  /** The load is changed in one of the ways of `by`. While it is drawn or typed, others follow. */
+  changed(by: "drawing" | "shape" | "formula" | "noise", change: (text: string) => Change, isOpen: boolean): void;
+  /** A field was left. */
+  ended(): void;
   pasteCsv(path: Path): void;
 }
 
@@ -70,7 +75,7 @@ function shown(value: number): string {
   return value >= 16 * 2 ** 20 ? quantity(value) : String(Number(value.toPrecision(3)));
 }
 
-function list(name: string, values: [number, number][]): string {
+function list(name: "steps" | "points", values: [number, number][]): string {
   const lines: string[] = [];
   values.forEach(([at, value], index) => {
     const item = `{at: ${time(at)}, value: ${quantity(value)}}`;
@@ -113,6 +118,16 @@ export class Load {
   /** The drawn values, one for each column, while the load is drawn. */
   private drawn: number[] | undefined;
   private column = 0;
+  private text = "";
+  /** What the fields have written last, with which they agree although they can look different. */
+  private written: { formula?: string; noise?: string } = {};
+  private readonly formula = byId<HTMLInputElement>("load-formula");
+  private readonly noise = byId<HTMLInputElement>("load-noise");
+  private readonly problem = byId("load-problem");
+  /** Why the typed formula can't be used; it is not in the text. */
+  private formulaProblem = "";
+  /** The problems of the text that are in the load. */
+  private textProblem = "";
   private readonly select = byId<HTMLSelectElement>("load-metric");
   private readonly scale = byId<HTMLInputElement>("load-top");
   private readonly shapes = byId<HTMLSelectElement>("load-shape");
@@ -120,13 +135,14 @@ export class Load {
   private readonly none = byId("load-none");
   private readonly labels = byId("load-labels");
   private readonly line = svg("path", { class: "l value" });
+  private readonly plain = svg("path", { class: "l plain" });
   private readonly fill = svg("path", { class: "load-fill" });
   private readonly grid = svg("path", { class: "g" });
   private readonly caret = svg("path", { class: "load-caret" });
 
   constructor(private readonly events: LoadEvents) {
     const chart = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none" });
-    chart.append(this.grid, this.fill, this.line, this.caret);
+    chart.append(this.grid, this.fill, this.line, this.plain, this.caret);
     this.area.prepend(chart);
     this.shapes.append(option("", "Choose…"), ...SHAPES.map((it, index) => option(String(index), it.title)));
     this.select.addEventListener("change", () => this.choose());
@@ -138,19 +154,21 @@ export class Load {
     this.shapes.addEventListener("change", () => {
       const shape = SHAPES[Number(this.shapes.value)];
       const { curve } = this;
-      if (shape && curve) this.events.changed(curve.path, shape.signal(this.top, this.seconds), false);
+      if (shape && curve) this.put("shape", curve, shape.signal(this.top, this.seconds), false);
       this.shapes.value = "";
     });
+    this.listenToFields();
     byId("load-csv").addEventListener("click", () => {
       if (this.curve) this.events.pasteCsv(this.curve.path);
     });
     this.listen();
   }
 
-  /** Shows the loads of a scenario. */
-  show(curves: Curve[], seconds: number): void {
+  /** Shows the loads of a scenario, whose text they are in. */
+  show(curves: Curve[], seconds: number, text: string): void {
     const chosen = this.curve?.path.join("/");
     this.curves = curves;
+    this.text = text;
     this.seconds = Math.max(1, seconds);
     this.select.replaceChildren(...curves.map((curve) => option(curve.path.join("/"), curve.title)));
     if (curves.some((curve) => curve.path.join("/") === chosen)) this.select.value = chosen ?? "";
@@ -164,7 +182,93 @@ export class Load {
     return this.curves.find((curve) => curve.path.join("/") === this.select.value);
   }
 
+  /** The formula and the noise of the shown load, as the text has them. */
+  private described(): Described | undefined {
+    if (!this.curve) return undefined;
+    try {
+      return describeSignal(this.text, this.curve.path);
+    } catch (error) {
+      if (error instanceof CantChange) return undefined;
+      throw error;
+    }
+  }
+
+  private showFields(): void {
+    const { formula = "", noise = "" } = this.described() ?? {};
+    if (document.activeElement !== this.formula || this.written.formula !== formula) {
+      this.formula.value = formula;
+      this.written.formula = formula;
+      this.refuse("");
+    }
+    if (document.activeElement !== this.noise || this.written.noise !== noise) this.noise.value = noise;
+  }
+
+  /** Shows the problems of the text that are in the shown load. */
+  mark(problems: Problem[], text: string): void {
+    this.text = text;
+    const range = this.described();
+    const own = problems.filter(({ file, line, column }) => {
+      if (file || line < 1 || !range) return false;
+      const position = positionOf(text, line, column);
+      return range.from <= position && position <= range.to;
+    });
+    this.textProblem = own.map(({ what, hint }) => (hint ? `${what} (hint: ${hint})` : what)).join("\n");
+    this.showProblem();
+  }
+
+  /** Puts a signal in flow style in the place of that of a curve. */
+  private put(by: "drawing" | "shape" | "formula", { path }: Curve, signal: string, isOpen: boolean): void {
+    this.events.changed(by, (text) => replaceSignal(text, path, signal), isOpen);
+  }
+
+  /** Shows why a formula can't be used; an empty text if it can. */
+  private refuse(problem: string): void {
+    this.formulaProblem = problem;
+    this.formula.setAttribute("aria-invalid", String(problem !== ""));
+    this.showProblem();
+  }
+
+  private showProblem(): void {
+    const problem = this.formulaProblem || this.textProblem;
+    if (this.problem.textContent !== problem) this.problem.textContent = problem;
+    this.problem.hidden = problem === "";
+  }
+
+  private listenToFields(): void {
+    const enter = (isOpen: boolean): void => {
+      const formula = this.formula.value.trim();
+      const { curve } = this;
+      if (!curve || formula === "") return this.refuse("");
+      if (formula === this.written.formula) {
+        this.refuse("");
+        return isOpen ? undefined : this.events.ended();
+      }
+      try {
+        const signal = list("points", sample(formula, this.seconds));
+        this.written.formula = formula;
+        this.refuse("");
+        this.put("formula", curve, withFormula(signal, formula), isOpen);
+      } catch (error) {
+        if (!(error instanceof FormulaError)) throw error;
+        this.refuse(error.message);
+      }
+    };
+    this.formula.addEventListener("input", () => enter(true));
+    this.formula.addEventListener("change", () => enter(false));
+    const set = (isOpen: boolean): void => {
+      const { curve } = this;
+      if (!curve || this.noise.validity.badInput) return;
+      const percent = Number(this.noise.value) === 0 ? "" : this.noise.value;
+      this.written.noise = percent;
+      this.events.changed("noise", (text) => setNoise(text, curve.path, percent), isOpen);
+    };
+    this.noise.addEventListener("input", () => set(true));
+    this.noise.addEventListener("change", () => set(false));
+    for (const field of [this.formula, this.noise]) field.addEventListener("blur", () => this.events.ended());
+  }
+
   private choose(isNew = true): void {
+    this.showFields();
     if (isNew) this.isOwnTop = false;
     const most = Math.max(0, ...(this.curve?.points ?? []).map(([, value]) => value ?? 0));
     if (!this.isOwnTop || most > this.top) {
@@ -184,13 +288,18 @@ export class Load {
       ? this.drawn.flatMap((value, index): [number, number][] =>
         [[this.start(index), value], [this.start(index + 1), value]])
       : this.curve?.points ?? [];
-    let path = "";
-    let isDown = false;
-    for (const [at, value] of curve) {
-      if (value !== null) path += `${isDown ? "L" : "M"}${x(at)} ${y(value)}`;
-      isDown = value !== null;
-    }
+    const pathOf = (curve: Curve["points"]): string => {
+      let path = "";
+      let isDown = false;
+      for (const [at, value] of curve) {
+        if (value !== null) path += `${isDown ? "L" : "M"}${x(at)} ${y(value)}`;
+        isDown = value !== null;
+      }
+      return path;
+    };
+    const path = pathOf(curve);
     this.line.setAttribute("d", path);
+    this.plain.setAttribute("d", this.drawn ? "" : pathOf(this.curve?.withoutNoise ?? []));
     const isWhole = curve.every(([, value]) => value !== null) && path !== "";
     this.fill.setAttribute("d", isWhole ? `M0 ${HEIGHT}${path.replace("M", "L")}L${WIDTH} ${HEIGHT}Z` : "");
     this.drawAxes();
@@ -227,10 +336,10 @@ export class Load {
     return Math.round(column / COLUMNS * this.seconds);
   }
 
-  /** The value of each column of the present curve. */
+  /** The value of each column of the present curve, without its noise. */
   private values(): number[] {
     if (this.drawn) return this.drawn;
-    const found = this.curve?.points ?? [];
+    const found = this.curve?.withoutNoise ?? this.curve?.points ?? [];
     return Array.from({ length: COLUMNS }, (_, column) => {
       const at = this.start(column);
       return found.findLast(([seconds]) => seconds <= at)?.[1] ?? 0;
@@ -244,7 +353,7 @@ export class Load {
     const values = drawn.map((value, column): [number, number] => [this.start(column), value]);
     // Short scenarios have fewer seconds than columns.
     const distinct = values.filter(([at], index) => index === 0 || at !== values[index - 1]?.[0]);
-    this.events.changed(curve.path, steps(distinct), isDrawing);
+    this.put("drawing", curve, steps(distinct), isDrawing);
   }
 
   private listen(): void {

@@ -3,8 +3,9 @@
 import { fromBase64, inflate } from "./bytes.ts";
 import * as dialogs from "./dialogs.ts";
 import { button, byId, download, make, option } from "./dom.ts";
-import { CantChange, type Change, difference, kindsOf, manifests, nameOf, namesOf, replaceBehavior, replaceSignal } from "./edit.ts";
+import { difference, kindsOf, manifests, nameOf, namesOf, replaceBehavior, replaceSignal } from "./edit.ts";
 import { Editor } from "./editor.ts";
+import { Form } from "./form.ts";
 import { Library, resolve, TEMPLATE } from "./library.ts";
 import { Load } from "./load.ts";
 import { Releases } from "./releases.ts";
@@ -13,6 +14,7 @@ import { Results } from "./results.ts";
 import { type Path, type Schema, SchemaOfScenarios } from "./schema.ts";
 import { SETTINGS } from "./settings.ts";
 import { fromFragment, isWork, toFragment, type Work } from "./share.ts";
+import { CantChange, type Change } from "./values.ts";
 
 /** The key of the work in the storage of the browser, which survives a reload. */
 const STORED = "kube-lockstep-playground";
@@ -24,6 +26,7 @@ class Page {
   private readonly model: Model;
   private readonly library: Library;
   private readonly editor: Editor;
+  private readonly form: Form;
   private readonly load: Load;
   private readonly results: Results;
   private readonly releases: Releases;
@@ -32,8 +35,8 @@ class Page {
   /** When the text was changed that is not shown yet. */
   private changedAt: number | undefined;
   private isScheduled = false;
-  /** The text before the stroke with which the load is being drawn. */
-  private beforeStroke: string | undefined;
+  /** The stroke with which a load is drawn, or a value is dragged or typed, and the text before it. */
+  private stroke: { by: string; before: string } | undefined;
 
   constructor(model: Model, library: Library, about: About) {
     this.model = model;
@@ -43,8 +46,13 @@ class Page {
     this.editor = new Editor(byId("editor"), new SchemaOfScenarios(schema), {
       changed: () => this.changed(),
     });
+    this.form = new Form({
+      changed: (field, change, isOpen) => this.draw(field, change, isOpen),
+      ended: () => this.endStroke(),
+    });
     this.load = new Load({
-      changed: (path, signal, isDrawing) => this.draw((text) => replaceSignal(text, path, signal), isDrawing),
+      changed: (by, change, isOpen) => this.draw(by, change, isOpen),
+      ended: () => this.endStroke(),
       pasteCsv: (path) => this.pasteCsv(path),
     });
     this.results = new Results({ explain: (tick) => void this.explain(tick) });
@@ -62,6 +70,8 @@ class Page {
     this.files = { ...work.files };
     this.releases.chosen = work;
     this.results.reset();
+    this.form.reset();
+    this.stroke = undefined;
     this.editor.text = work.text;
     this.showFiles();
     this.changed();
@@ -118,23 +128,32 @@ class Page {
     message.classList.toggle("bad", isBad);
   }
 
-  /** Changes the load while it is drawn. A whole stroke is one step of undo. */
-  private draw(change: (text: string) => Change, isDrawing: boolean): void {
-    if (isDrawing) {
-      this.beforeStroke ??= this.editor.text;
-    } else if (this.beforeStroke !== undefined) {
-      this.editor.apply(difference(this.editor.text, this.beforeStroke), false);
-      this.beforeStroke = undefined;
-    }
-    this.edit(change, !isDrawing);
+  /**
+   * Changes the text while a load is drawn or a value is entered. A whole stroke is one step of undo, and
+   * each of its changes is one of the text before it: what a half-typed value does is not kept.
+   */
+  private draw(by: string, change: (text: string) => Change, isOpen: boolean): void {
+    if (this.stroke?.by !== by) this.endStroke();
+    this.stroke ??= { by, before: this.editor.text };
+    this.edit(change, this.stroke.before, false);
+    if (!isOpen) this.endStroke();
   }
 
-  /** Changes the text, and keeps everything else in it. */
-  private edit(change: (text: string) => Change, canUndo = true): void {
+  private endStroke(): void {
+    const before = this.stroke?.before;
+    const after = this.editor.text;
+    this.stroke = undefined;
+    if (before === undefined || before === after) return;
+    this.editor.apply(difference(after, before), false);
+    this.editor.apply(difference(before, after));
+  }
+
+  /** Changes a part of a text, and shows the result in place of the present text. */
+  private edit(change: (text: string) => Change, before = this.editor.text, canUndo = true): void {
     try {
-      const { text } = this.editor;
-      const { from, to, insert } = change(text);
-      this.editor.apply(difference(text, text.slice(0, from) + insert + text.slice(to)), canUndo);
+      const { from, to, insert } = change(before);
+      const after = before.slice(0, from) + insert + before.slice(to);
+      this.editor.apply(difference(this.editor.text, after), canUndo);
       this.say("");
     } catch (error) {
       if (!(error instanceof CantChange)) throw error;
@@ -154,7 +173,9 @@ class Page {
   }
 
   private async predict(): Promise<void> {
-    this.showKinds(kindsOf(this.editor.text));
+    const { text } = this.editor;
+    const kinds = kindsOf(text);
+    this.showKinds(kinds);
     const { subject } = this;
     const { other, isCompared } = this.releases;
     const since = this.changedAt;
@@ -162,9 +183,13 @@ class Page {
     try {
       const requests: [Promise<Prediction>, Promise<Comparison> | undefined] =
         [this.model.predict(subject), isCompared ? this.model.compare(subject, other) : undefined];
+      // The worker runs meanwhile.
+      this.form.show(text, kinds.includes("hpa"));
       const [prediction, comparison] = await Promise.all(requests);
       this.showProblems([]);
-      this.load.show(prediction.loads, prediction.seconds);
+      this.form.offer(prediction.settings);
+      // The text can have changed meanwhile.
+      this.load.show(prediction.loads, prediction.seconds, this.editor.text);
       this.results.show(prediction, comparison);
       this.showUpdateTime(since);
     } catch (error) {
@@ -183,7 +208,6 @@ class Page {
     // Beside an HPA, the scenario names the release of the VPA.
     this.releases.kind = kinds[0] ?? "hpa";
     byId("copy-hpa").textContent = `Copy ${namesOf(kinds)}`;
-    byId<HTMLSelectElement>("settings").disabled = !kinds.includes("hpa");
   }
 
   private showUpdateTime(since: number | undefined): void {
@@ -198,6 +222,8 @@ class Page {
 
   private showProblems(problems: Problem[]): void {
     this.editor.mark(problems);
+    this.form.mark(problems);
+    this.load.mark(problems, this.editor.text);
     const items = problems.map(({ file, line, column, what, hint }) => {
       const place = file ? `${file}, line ${line}` : `Line ${line}`;
       const go = button(place, () => this.editor.go(line, column));

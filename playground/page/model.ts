@@ -30,6 +30,35 @@ export interface Curve {
   title: string;
   path: (string | number)[];
   points: [number, number | null][];
+  /** The points of the signal under the noise, if it has noise. */
+  withoutNoise?: [number, number | null][];
+}
+
+/** The settings that a release has, and the values that apply without them. */
+export interface Settings {
+  /** Whether HPAs have `behavior`. */
+  behavior: boolean;
+  /** Whether `behavior` has a tolerance, and the feature is enabled. */
+  tolerance: boolean;
+  defaults: {
+    minReplicas: number | null;
+    /** The target of an HPA without metrics. */
+    cpuUtilization: number | null;
+    /** Seconds. */
+    scaleUpWindow: number | null;
+    /** Seconds. */
+    scaleDownWindow: number;
+    tolerance: number;
+  };
+}
+
+/** The proposals of the metrics for one HPA. */
+export interface Proposals {
+  hpa: string;
+  /** The end of the axis of time, in seconds. */
+  end: number;
+  /** Seconds and replicas. */
+  points: [number, number | null][];
 }
 
 /** Figures of `kube-lockstep compare`. */
@@ -67,6 +96,8 @@ export interface Prediction {
   lines: string;
   /** For HPAs. */
   figures?: Figures;
+  settings?: Settings;
+  proposals?: Proposals[];
   /** For VPAs, also beside an HPA. */
   decisions?: Decision[] | null;
   note: string | null;
@@ -82,7 +113,7 @@ export interface Comparison {
   /** The derivations of the ticks: `Panels` as JSON. */
   panels: string;
   same: boolean;
-  runs: { release: string; figures?: Figures; note: string | null }[];
+  runs: { release: string; figures?: Figures; note: string | null; proposals?: Proposals[] }[];
 }
 
 export interface DraftOfScenario {

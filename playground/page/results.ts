@@ -4,6 +4,7 @@ import { activate, type Figure, type Panels, type Ticks } from "made:figure";
 import { button, byId, make } from "./dom.ts";
 import { time } from "./load.ts";
 import type { Comparison, Decision, Figures, Prediction } from "./model.ts";
+import { drawProposals } from "./proposals.ts";
 
 /** A line of `kube-lockstep predict --format json`. */
 interface Tick {
@@ -87,6 +88,7 @@ export class Results {
     this.body.innerHTML = body;
     this.body.prepend(same);
     this.body.classList.remove("stale");
+    this.drawProposals(prediction, comparison);
     this.shown = [...this.body.querySelectorAll<HTMLElement>(".fig")].flatMap((figure, index) => {
       const ticks = data.f[index];
       return ticks ? this.shownOf(figure, data, ticks) : [];
@@ -107,6 +109,14 @@ export class Results {
       this.follow(first.figure, first.ticks.selected());
     }
     this.updateControls();
+  }
+
+  private drawProposals(prediction: Prediction, comparison: Comparison | undefined): void {
+    const runs = comparison?.runs.map((run) => run.proposals ?? []) ?? [prediction.proposals ?? []];
+    const timelines = [...this.body.querySelectorAll(".fig.hpa")];
+    // If both releases behave the same, one timeline stands for both.
+    const drawn = comparison?.same ? runs.slice(-1) : runs;
+    drawProposals(timelines, drawn.flat());
   }
 
   /** Another scenario is opened: its first change of the replicas is selected. */

@@ -12,6 +12,7 @@ use kube_lockstep::run::free_run;
 use serde_json::{Value, json};
 
 use crate::Refused;
+use crate::proposals::proposals;
 
 /// What changes between two releases, and why, with the timelines of both.
 pub(crate) fn comparison(
@@ -28,7 +29,9 @@ pub(crate) fn comparison(
         .map(|(release, run)| {
             let why = scenario.unsupported_on(*release).or_else(|| run.undetermined.clone());
             let figures = Figures::of(scenario, run, &reference);
-            json!({ "release": release.to_string(), "figures": figures, "note": why })
+            let proposals = proposals(scenario, run);
+            let release = release.to_string();
+            json!({ "release": release, "figures": figures, "note": why, "proposals": proposals })
         })
         .collect();
     let [before, after] = &runs;

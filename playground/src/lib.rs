@@ -9,8 +9,10 @@ mod compare;
 mod files;
 mod load;
 mod predict;
+mod proposals;
 mod recommender;
 mod request;
+mod settings;
 
 use std::sync::Arc;
 
@@ -167,6 +169,64 @@ mod tests {
         assert_eq!(load["path"], json!(["metrics", "resource", 0, "load"]));
         assert_eq!(load["points"][0], json!([0.0, 0.5]));
         assert_eq!(answer["undetermined"], Value::Null);
+    }
+
+    #[test]
+    fn a_prediction_has_the_proposals_of_each_tick() {
+        let answer = ask(&request("predict", TEMPLATE));
+        let lines = answer["lines"].as_str().expect("text").lines();
+        let ticks: Vec<Value> = lines.map(|it| serde_json::from_str(it).expect("JSON")).collect();
+        let proposals = &answer["proposals"][0];
+        assert_eq!((&proposals["hpa"], &proposals["end"]), (&json!("web"), &json!(1500.0)));
+        let points = proposals["points"].as_array().expect("a list");
+        assert_eq!(points.len(), 101);
+        for (tick, point) in ticks.iter().zip(points) {
+            assert_eq!(tick["proposal"], point[1], "{tick}");
+        }
+        assert!(points.iter().any(|point| point[1].as_i64() > Some(2)), "{points:?}");
+    }
+
+    #[test]
+    fn settings_and_their_defaults_are_those_of_the_release_and_the_flags() {
+        let settings = |text: &str, release: &str| {
+            let mut request = request("predict", text);
+            request["release"] = json!(release);
+            ask(&request)["settings"].clone()
+        };
+        let newest = settings(TEMPLATE, "1.37");
+        let defaults = json!({
+            "minReplicas": 1, "cpuUtilization": 80, "scaleUpWindow": 0, "scaleDownWindow": 300.0,
+            "tolerance": 0.1,
+        });
+        assert_eq!(newest, json!({"behavior": true, "tolerance": true, "defaults": defaults}));
+        let has = |text: &str, release: &str| {
+            let settings = settings(text, release);
+            (settings["behavior"].as_bool(), settings["tolerance"].as_bool())
+        };
+        assert_eq!(has(TEMPLATE, "1.17"), (Some(false), Some(false)));
+        assert_eq!(has(TEMPLATE, "1.33"), (Some(true), Some(false)), "the gate is off by default");
+        let gate = "controller: {featureGates: {HPAConfigurableTolerance: true}, flags: \
+                    {horizontal-pod-autoscaler-tolerance: 0.2, \
+                    horizontal-pod-autoscaler-downscale-stabilization: 1m}}\n";
+        let text = format!("{TEMPLATE}\n{gate}");
+        assert_eq!(has(&text, "1.33"), (Some(true), Some(true)));
+        let flags = &settings(&text, "1.33")["defaults"];
+        assert_eq!((&flags["tolerance"], &flags["scaleDownWindow"]), (&json!(0.2), &json!(60.0)));
+    }
+
+    #[test]
+    fn a_load_with_noise_also_has_the_signal_without_it() {
+        let load = "load: {noise: 20%, of: {steps: [{at: 0s, value: 2}]}}";
+        let start = TEMPLATE.find("load: {steps").expect("a load");
+        let end = TEMPLATE[start..].find('\n').expect("a line") + start;
+        let text = format!("{}{load}{}", &TEMPLATE[..start], &TEMPLATE[end..]);
+        let answer = ask(&request("predict", &text));
+        let curve = &answer["loads"][0];
+        let (points, plain) = (curve["points"].as_array(), curve["withoutNoise"].as_array());
+        let (points, plain) = (points.expect("points"), plain.expect("points"));
+        assert!(plain.iter().all(|point| point[1] == json!(2.0)), "{plain:?}");
+        assert!(points.iter().any(|point| point[1] != json!(2.0)), "{points:?}");
+        assert_eq!(ask(&request("predict", TEMPLATE))["loads"][0].get("withoutNoise"), None);
     }
 
     #[test]

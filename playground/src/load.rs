@@ -20,13 +20,20 @@ pub(crate) struct Curve {
     /// Seconds and values; no value where a recorded signal has a gap. Values are in cores, bytes,
     /// or the unit of the metric.
     points: Vec<(f64, Option<f64>)>,
+    /// The points of the signal under the noise, if it has noise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    without_noise: Option<Vec<(f64, Option<f64>)>>,
 }
 
 /// The curves of all metrics. Values of single pods are left out.
 pub(crate) fn curves(metrics: &Metrics, until: Time) -> Vec<Curve> {
     let mut curves = Vec::new();
     let mut add = |title: String, path: Vec<Value>, signal: &Signal| {
-        curves.push(Curve { title, path, points: points(signal, until) });
+        let without_noise = match signal {
+            Signal::Noisy(noise) => Some(points(&noise.of, until)),
+            _ => None,
+        };
+        curves.push(Curve { title, path, points: points(signal, until), without_noise });
     };
     let resources = metrics.resources.iter().map(|it| ("resource", &*it.name, &it.source));
     let pods = metrics.pods.iter().map(|it| ("pods", &*it.name, &it.source));
@@ -73,12 +80,23 @@ pub(crate) fn curves(metrics: &Metrics, until: Time) -> Vec<Curve> {
 fn points(signal: &Signal, until: Time) -> Vec<(f64, Option<f64>)> {
     let end = until.since_start().0.max(1);
     let mut times: Vec<i64> = (0..=INTERVALS).map(|index| end / INTERVALS * index).collect();
-    if let Signal::Steps(steps) | Signal::Points(steps) = signal {
-        let inner = steps.iter().map(|step| step.at.since_start().0).filter(|at| *at <= end);
-        times.extend(inner.flat_map(|at| [(at - 1).max(0), at]));
-        times.sort_unstable();
-        times.dedup();
+    let mut add_steps = |steps: &mut dyn Iterator<Item = i64>| {
+        let inside = steps.filter(|at| *at <= end);
+        times.extend(inside.flat_map(|at| [(at - 1).max(0), at]));
+    };
+    let mut without_noise = signal;
+    if let Signal::Noisy(noise) = signal {
+        without_noise = &noise.of;
+        let every = noise.every.0.max(1);
+        if end / every <= INTERVALS {
+            add_steps(&mut (0..=end / every).map(|index| index * every));
+        }
     }
+    if let Signal::Steps(steps) | Signal::Points(steps) = without_noise {
+        add_steps(&mut steps.iter().map(|step| step.at.since_start().0));
+    }
+    times.sort_unstable();
+    times.dedup();
     let point = |nanos: i64| {
         let at = Time::ZERO + Span(nanos);
         let value = signal_at(signal, at).map(|milli| milli as f64 / 1000.0);

@@ -11,6 +11,8 @@ use kube_lockstep::trace::text;
 use kube_lockstep::{Predict, Prediction, Release, Scenario};
 use serde_json::{Value, json};
 
+use crate::proposals::proposals;
+use crate::settings::Settings;
 use crate::{Refused, load};
 
 /// The width of texts, in columns.
@@ -56,6 +58,8 @@ impl Predicted {
             "note": note,
             "undetermined": run.undetermined,
             "unmet": unmet,
+            "settings": Settings::of(scenario, *release),
+            "proposals": proposals(scenario, run),
             "loads": load::curves(&scenario.metrics, scenario.until),
             "seconds": scenario.until.since_start().as_secs_f64(),
             "supported": is_supported,

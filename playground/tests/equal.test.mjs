@@ -87,6 +87,18 @@ test("every fixture has the same page, ticks, CSV and derivations", async (conte
   context.diagnostic(`${requests.length} answers with ${bytes} bytes are equal`);
 });
 
+test("each timeline of an HPA has its proposals", async () => {
+  let several = 0;
+  for (const path of scenarios) {
+    const { body, proposals } = JSON.parse(module.answer(JSON.stringify({ method: "predict", ...subject(path, "1.37") })));
+    const count = body.match(/class="fig hpa"/g)?.length ?? 0;
+    const names = [...body.matchAll(/aria-label="Timeline of ([^;]*);/g)].map(([, name]) => name);
+    assert.deepEqual(proposals.map(({ hpa }) => hpa), names.slice(0, count), path);
+    if (count > 1) several += 1;
+  }
+  assert.ok(several > 10, `${several} scenarios with several HPAs`);
+});
+
 test("every fixture of a VPA has the same trace, page, CSV and derivations on every release", async (context) => {
   const { vpaReleases } = await about();
   assert.ok(vpaReleases.length >= 2 && vpaScenarios.length > 80, "fixtures and releases were found");

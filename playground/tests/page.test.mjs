@@ -8,14 +8,15 @@ import { after, before, beforeEach, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { deflateRawSync } from "node:zlib";
 import puppeteer from "puppeteer-core";
-import { browserPath, instance, playground, read, repository } from "./support.mjs";
+import { parse } from "yaml";
+import { difference, take } from "./pictures.mjs";
+import { browserPath, instance, playground, read, repository, scenarios } from "./support.mjs";
 
 const executablePath = browserPath();
 const skip = executablePath ? false : "there is no Chromium";
 const address = pathToFileURL(join(playground, "dist/index.html")).href;
 /** Pictures that are only looked at. */
 const pictures = join(playground, "dist/screenshots");
-const shots = process.env.UPDATE_DOCS ? join(repository, "docs/images") : pictures;
 
 let browser;
 let context;
@@ -214,6 +215,246 @@ option("shapes of loads and common settings are written into the scenario", asyn
   assert.ok(changed.includes("# the target of the HPA"), "comments remain");
   await change(() => choose("settings", "9"));
   assert.doesNotMatch(await scenario(), /behavior/);
+});
+
+/** The element with a role and a name for screen readers. */
+const named = (role, name) => page.waitForSelector(`::-p-aria([name="${name}"][role="${role}"])`, { timeout: 5000 });
+
+/** Replaces the value of a field with the keyboard. */
+async function enter(element, value) {
+  await element.focus();
+  await page.keyboard.down("Control");
+  await page.keyboard.press("a");
+  await page.keyboard.up("Control");
+  if (value === "") await page.keyboard.press("Backspace");
+  else await page.keyboard.type(value);
+}
+
+const valueOf = (element) => element.evaluate((it) => it.value);
+const shownFields = () => page.$$eval(".field label", (labels) => labels.map((it) => it.textContent));
+/** The message at a field, as screen readers find it. */
+const messageOf = (element) => element.evaluate((it) => {
+  const message = document.getElementById(it.getAttribute("aria-describedby").split(" ").at(-1));
+  return message.hidden ? "" : message.textContent;
+});
+
+option("a field shows and changes its value in the text, and nothing else", async () => {
+  const most = await named("spinbutton", "Maximum replicas");
+  assert.equal(await valueOf(most), "10");
+  await change(() => enter(most, "6"));
+  assert.equal(await scenario(), template.replace("maxReplicas: 10", "maxReplicas: 6"));
+  assert.match(await text("#timelines"), /min 2, max 6/);
+  assert.ok(await most.evaluate((it) => it === document.activeElement), "the focus remains");
+  await change(() => page.keyboard.press("ArrowUp"));
+  assert.match(await scenario(), /maxReplicas: 7 *\n/);
+  await page.keyboard.press("Tab");
+  // Deleted and typed again, the value keeps its place.
+  await enter(most, "");
+  await page.waitForSelector("#problems li");
+  await change(() => page.keyboard.type("9"));
+  await page.keyboard.press("Tab");
+  assert.equal(await scenario(), template.replace("maxReplicas: 10", "maxReplicas: 9"));
+  // All of it is one step of undo.
+  await page.focus(".cm-content");
+  await change(async () => {
+    await page.keyboard.down("Control");
+    await page.keyboard.press("z");
+    await page.keyboard.up("Control");
+  });
+  assert.equal(await scenario(), template.replace("maxReplicas: 10", "maxReplicas: 7"));
+  assert.equal(await valueOf(most), "7");
+  await change(() => type(template.replace("averageUtilization: 60", "averageUtilization: 45")));
+  assert.equal(await valueOf(await named("spinbutton", "Target of cpu")), "45");
+});
+
+option("an absent value has its default as placeholder, is inserted and removed", async () => {
+  const window = await named("spinbutton", "Scale-down window");
+  assert.deepEqual(await window.evaluate((it) => [it.value, it.placeholder]), ["", "300"]);
+  const slider = await named("slider", "Scale-down window");
+  assert.equal(await slider.evaluate((it) => it.getAttribute("aria-valuetext")), "default, 300");
+  await change(() => enter(window, "60"));
+  assert.match(await scenario(), /\n {4}behavior:\n {6}scaleDown:\n {8}stabilizationWindowSeconds: 60\n\nworkload:/);
+  assert.match(await text("#log"), /60s|window 1m/);
+  await slider.focus();
+  await change(() => page.keyboard.press("ArrowRight"));
+  assert.match(await scenario(), /stabilizationWindowSeconds: 75\n/);
+  assert.equal(await valueOf(window), "75");
+  await change(() => enter(window, ""));
+  assert.equal(await scenario(), template);
+  // The first step of an arrow key begins at the default.
+  await change(() => page.keyboard.press("ArrowUp"));
+  assert.match(await scenario(), /stabilizationWindowSeconds: 301\n/);
+  const tolerance = await named("spinbutton", "Scale-up tolerance");
+  assert.equal(await tolerance.evaluate((it) => it.placeholder), "0.1");
+  await change(() => enter(tolerance, "0.3"));
+  assert.match(await scenario(), /scaleUp:\n {8}tolerance: 0\.3\n/);
+  assert.match(await text("#timelines"), /42% to 78%|tolerance 5\d% to 78%/);
+});
+
+option("an invalid value has the error of the model at its field", async () => {
+  const most = await named("spinbutton", "Maximum replicas");
+  await enter(most, "1");
+  await page.waitForSelector("#problems li");
+  assert.match(await messageOf(most), /spec\.maxReplicas: Invalid value: 1: must be greater than or equal to `minReplicas`/);
+  assert.equal(await most.evaluate((it) => it.ariaInvalid), "true");
+  assert.equal(await page.$$eval("#fields [aria-invalid=true]", (all) => all.length), 1);
+  await change(() => enter(most, "4"));
+  assert.equal(await messageOf(most), "");
+  await enter(most, "");
+  await page.waitForSelector("#problems li");
+  assert.match(await messageOf(most), /spec\.maxReplicas: Required value/);
+  await change(() => enter(most, "4"));
+  const window = await named("spinbutton", "Scale-up window");
+  await enter(window, "7200");
+  await page.waitForSelector("#problems li");
+  assert.match(await messageOf(window), /must be less than or equal to 3600/);
+  await change(() => enter(window, ""));
+  assert.equal(await messageOf(window), "");
+  // A value that is not a number is shown as it is.
+  await type(template.replace("minReplicas: 2", "minReplicas: two"));
+  await page.waitForFunction(() => document.querySelector("#field-0").value === "two");
+  await page.waitForFunction(() => document.querySelector("#field-0").ariaInvalid === "true");
+  assert.match(await messageOf(await page.$("#field-0")), /int32|integer/);
+  await type("hpa: [");
+  await page.waitForSelector("#fields[inert]");
+  await change(() => type(template));
+  assert.ok(!await page.$eval("#fields", (it) => it.inert));
+});
+
+option("fields belong to the release, the API version and the selected HPA", async () => {
+  const all = await shownFields();
+  assert.deepEqual(all, [
+    "Minimum replicas", "Maximum replicas", "Target of cpu", "Scale-up window", "Scale-down window",
+    "Scale-up tolerance", "Scale-down tolerance",
+  ]);
+  await change(() => choose("release", "1.30"));
+  assert.deepEqual(await shownFields(), all.slice(0, 5));
+  await change(() => choose("release", "1.17"));
+  assert.deepEqual(await shownFields(), all.slice(0, 3));
+  await change(() => choose("release", "1.37"));
+  assert.deepEqual(await shownFields(), all);
+  const flags = "controller: {flags: {horizontal-pod-autoscaler-tolerance: 0.2}}\n";
+  await change(() => type(template + flags));
+  assert.equal(await page.$eval("#field-5", (it) => it.placeholder), "0.2");
+  assert.ok(!await page.$eval("#settings-hpa-label", (it) => it.checkVisibility()));
+  const several = scenarios.find((path) => /^hpas:/m.test(read(path)) && !/file:/.test(read(path)));
+  await openExample(several.replace(/^fixtures\/|\.yaml$/g, ""));
+  const names = await page.$$eval("#settings-hpa option", (options) => options.map((it) => it.text));
+  assert.ok(names.length >= 2, names.join(", "));
+  const before = await scenario();
+  await choose("settings-hpa", "1");
+  await change(() => page.focus("#field-1").then(() => page.keyboard.press("ArrowUp")));
+  const [one, other] = [before, await scenario()].map((it) => parse(it).hpas.map((hpa) => hpa.spec.maxReplicas));
+  assert.deepEqual(other, [one[0], one[1] + 1, ...one.slice(2)]);
+  await openExample("template");
+  assert.ok(!await page.$eval("#settings-hpa-label", (it) => it.checkVisibility()));
+  assert.equal(await page.$eval("#field-1", (it) => it.value), "10");
+  await openExample("before-the-end-of-the-interval");
+  assert.ok(!await page.$eval("#settings-card", (it) => it.checkVisibility()), "a VPA has no such settings");
+});
+
+option("common settings are shown in the fields", async () => {
+  await change(() => choose("settings", "0"));
+  assert.equal(await valueOf(await named("spinbutton", "Scale-up window")), "0");
+  assert.equal(await valueOf(await named("spinbutton", "Scale-down window")), "300");
+});
+
+option("a slider that is dragged is one step of undo, and its scale remains", async () => {
+  const slider = await named("slider", "Maximum replicas");
+  await slider.evaluate((it) => it.scrollIntoView({ block: "center" }));
+  const { x, y, width, height } = await slider.boundingBox();
+  const thumb = x + 8 + (width - 16) / 2;
+  await page.mouse.move(thumb, y + height / 2);
+  await page.mouse.down();
+  await change(() => page.mouse.move(x + width - 1, y + height / 2, { steps: 5 }));
+  await page.mouse.up();
+  assert.equal(await scenario(), template.replace("maxReplicas: 10", "maxReplicas: 20"));
+  await page.focus(".cm-content");
+  await change(async () => {
+    await page.keyboard.down("Control");
+    await page.keyboard.press("z");
+    await page.keyboard.up("Control");
+  });
+  assert.equal(await scenario(), template);
+});
+
+option("quantities have fields with their suffixes", async () => {
+  const target = "{type: AverageValue, averageValue: 400m}";
+  await change(() => type(template.replace("{type: Utilization, averageUtilization: 60}", target)));
+  const field = await named("textbox", "Target of cpu, average");
+  await change(() => enter(field, "450m"));
+  assert.match(await scenario(), /averageValue: 450m/);
+  await (await named("slider", "Target of cpu, average")).focus();
+  await change(() => page.keyboard.press("ArrowRight"));
+  assert.match(await scenario(), /averageValue: 45[1-9](\.\d)?m/);
+});
+
+option("a formula becomes points, and is shown again", async () => {
+  const formula = await page.$("#load-formula");
+  await change(() => enter(formula, "2 + 1.5*sin(2*pi*t/600)"));
+  await page.keyboard.press("Tab");
+  assert.match(await scenario(), /load: \{points: \[ {2}# f\(t\) = 2 \+ 1\.5\*sin\(2\*pi\*t\/600\)\n +\{at: 0s, value: 2\}, /);
+  assert.ok(await page.$$eval("#timelines .lane", (all) => all.length) > 2);
+  await enter(formula, "2 +");
+  assert.match(await text("#load-problem"), /^Expected a number, a name or \( at character 4, where the formula ends\.$/);
+  assert.equal(await formula.evaluate((it) => it.getAttribute("aria-invalid")), "true");
+  await change(() => enter(formula, "t < 5*minute ? 500m : 3"));
+  assert.equal(await text("#load-problem"), "");
+  assert.match(await scenario(), /\{at: 4m59s, value: 500m\}, \{at: 5m, value: 3\}/);
+  await page.reload();
+  await updated(0);
+  assert.equal(await page.$eval("#load-formula", (it) => it.value), "t < 5*minute ? 500m : 3");
+  // Another shape is not of this formula.
+  await change(() => choose("load-shape", "0"));
+  assert.equal(await page.$eval("#load-formula", (it) => it.value), "");
+});
+
+option("noise is added to every shape, and removed", async () => {
+  const noise = await named("spinbutton", "Noise in percent");
+  await change(() => enter(noise, "10"));
+  assert.match(await scenario(), /load: \{noise: 10%, of: \{steps: /);
+  assert.notEqual(await page.$eval("#load-area .plain", (it) => it.getAttribute("d")), "", "the signal under the noise is drawn too");
+  await change(() => choose("load-shape", "5"));
+  assert.match(await scenario(), /load: \{noise: 10%, of: \{sine: .*\}\}\n/);
+  await enter(noise, "150");
+  await page.waitForSelector("#load-problem:not([hidden])");
+  assert.match(await text("#load-problem"), /expected noise from 1% to 100%, found 150%/);
+  await change(() => enter(noise, "20"));
+  assert.equal(await text("#load-problem"), "");
+  // A stroke draws the signal under the noise.
+  await page.focus("#load-area");
+  await change(() => page.keyboard.press("ArrowUp"));
+  assert.match(await scenario(), /load: \{noise: 20%, of: \{steps: \[/);
+  await change(() => enter(noise, "0"));
+  assert.match(await scenario(), /load: \{steps: \[/);
+  assert.equal(await page.$eval("#load-area .plain", (it) => it.getAttribute("d")), "");
+});
+
+option("the chart of the replicas has the proposals of the metrics", async () => {
+  const { points } = await page.evaluate(() => {
+    const path = document.querySelector("#timelines path.proposal").getAttribute("d");
+    const labels = [...document.querySelectorAll("#timelines .lane:first-child .y")];
+    const axis = labels.map((it) => [Number(it.textContent), parseFloat(it.style.top) / 100 * 132]);
+    return { points: { path, axis } };
+  });
+  const [[low, bottom], [high, top]] = [points.axis[0], points.axis.at(-1)];
+  const values = [...points.path.matchAll(/[V ]([\d.]+)/g)].map(([, y]) => low + (Number(y) - bottom) / (top - bottom) * (high - low));
+  const module = await instance();
+  const request = { method: "predict", path: "scenario.yaml", text: template, release: "1.37" };
+  const { lines } = JSON.parse(module.answer(JSON.stringify(request)));
+  const proposals = lines.trimEnd().split("\n").map((line) => JSON.parse(line).proposal).filter((it) => it !== undefined);
+  const steps = proposals.filter((it, index) => it !== proposals[index - 1]);
+  assert.ok(steps.length > 3, steps.join(" "));
+  assert.equal(values.length, steps.length);
+  values.forEach((value, index) => assert.ok(Math.abs(value - steps[index]) < 0.1, `${value} for ${steps[index]}`));
+  assert.match(await text("#timelines .lane:first-child .cap"), /proposal of the metrics/);
+  // Proposals above the chart are cut off at its edge, and named.
+  await change(() => type(template.replace('value: "3"', 'value: "30"')));
+  assert.match(await text("#timelines .lane:first-child .cap"), /proposal of the metrics, up to \d+ \(above the chart\)/);
+  await openExample("docs-walkthrough-php-apache");
+  await change(() => choose("other", "1.36"));
+  assert.equal(await count("#timelines path.proposal"), 2, "both releases");
+  await change(() => choose("other", ""));
 });
 
 option("a pasted CSV is the load", async () => {
@@ -433,6 +674,19 @@ option("an hour of ticks is updated in less than 50 ms while typing", async (con
   }
   context.diagnostic(`from the edit to the new page: median ${times[20]} ms, 90% within ${times[36]} ms`);
   assert.ok(times[20] < 50, `median ${times[20]} ms`);
+  const field = await named("spinbutton", "Maximum replicas");
+  await field.focus();
+  for (let round = 0; round < 3; round += 1) {
+    times.length = 0;
+    for (let index = 0; index < 40; index += 1) {
+      await change(() => page.keyboard.press(index % 2 === 0 ? "ArrowUp" : "ArrowDown"));
+      times.push(Number(await page.evaluate(() => document.documentElement.dataset.took)));
+    }
+    times.sort((one, other) => one - other);
+    if (times[20] < 50) break;
+  }
+  context.diagnostic(`from the key in a field to the new page: median ${times[20]} ms, 90% within ${times[36]} ms`);
+  assert.ok(times[20] < 50, `median ${times[20]} ms in a field`);
 });
 
 option("a prediction that takes long is replaced by the next one", async () => {
@@ -454,26 +708,93 @@ option("nothing is wider than the screen, and everything has a name", async () =
   assert.deepEqual(unnamed, []);
 });
 
-option("screenshots", async () => {
+/** The screenshots: the size of the screen, the colors, and the element at its top. */
+const SHOTS = [
+  { name: "playground", width: 1440, height: 1230, scheme: "light" },
+  { name: "playground-dark", width: 1440, height: 1230, scheme: "dark" },
+  { name: "playground-tablet", width: 820, height: 1180, scheme: "light" },
+  { name: "playground-tablet-timeline", width: 820, height: 1180, scheme: "light", top: "#timeline-title" },
+  { name: "playground-phone", width: 390, height: 844, scheme: "dark" },
+  { name: "playground-phone-settings", width: 390, height: 844, scheme: "dark", top: "#settings-title" },
+  { name: "playground-phone-timeline", width: 390, height: 844, scheme: "dark", top: "#timeline-title" },
+];
+/** The color of the cards. */
+const BACKGROUND = { light: [0xff, 0xff, 0xff], dark: [0x1a, 0x20, 0x27] };
+const images = join(repository, "docs/images");
+/** The places of the charts and the other parts in the pictures, by the names of the pictures. */
+const places = join(playground, "tests/pictures.json");
+const isUpdate = Boolean(process.env.UPDATE_DOCS);
+
+function kept(name) {
+  return { image: readFileSync(join(images, `${name}.webp`)), ...JSON.parse(readFileSync(places, "utf8"))[name] };
+}
+
+async function shoot({ width, height, scheme, top }) {
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+  await page.setViewport({ width, height });
+  await page.mouse.move(0, 0);
+  await page.evaluate((top) => {
+    document.activeElement?.blur();
+    document.querySelector("#speed-of-update").textContent = "updated in 25 ms";
+    scrollTo(0, top ? document.querySelector(top).closest(".card").getBoundingClientRect().top + scrollY - 8 : 0);
+  }, top);
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  return take(page);
+}
+
+option("screenshots look as those in the documentation", async () => {
   await openExample("docs-walkthrough-php-apache");
-  for (const [name, width, height, scheme] of [
-    ["playground", 1320, 900, "light"],
-    ["playground-tablet", 820, 1100, "light"],
-    ["playground-phone", 390, 844, "dark"],
-  ]) {
-    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
-    await page.setViewport({ width, height });
-    // Below the editor on narrow screens.
-    await page.evaluate((isNarrow) => {
-      document.activeElement?.blur();
-      if (isNarrow) document.querySelector("#timeline-title").scrollIntoView();
-      else scrollTo(0, 0);
-    }, width < 1000);
-    await new Promise((resolve) => setTimeout(resolve, 200));
-    const picture = await page.screenshot({ type: "webp", quality: 85 });
-    writeFileSync(join(shots, `${name}.webp`), picture);
-    assert.ok(picture.length < 100_000, `${name} has ${picture.length} bytes`);
+  const all = {};
+  const different = [];
+  for (const shot of SHOTS) {
+    const { image, ...parts } = await shoot(shot);
+    const { name, scheme } = shot;
+    all[name] = parts;
+    writeFileSync(join(isUpdate ? images : pictures, `${name}.webp`), image);
+    assert.ok(image.length < 130_000, `${name} has ${image.length} bytes`);
+    if (isUpdate) continue;
+    const why = await difference(page, { image, ...parts }, kept(name), BACKGROUND[scheme]);
+    if (why) different.push(`${name}: ${why}`);
   }
+  if (isUpdate) {
+    const lines = Object.entries(all).map(([name, parts]) => `  ${JSON.stringify(name)}: ${JSON.stringify(parts)}`);
+    writeFileSync(places, `{\n${lines.join(",\n")}\n}\n`);
+  }
+  assert.deepEqual(different, []);
+});
+
+option("a chart that is not drawn is noticed in the screenshots", async () => {
+  await openExample("docs-walkthrough-php-apache");
+  const [wide] = SHOTS;
+  const charts = Object.keys(kept(wide.name).charts);
+  assert.ok(charts.length >= 6, `the load, replicas, cpu, pods, limits and events: ${charts}`);
+  for (const number of charts) {
+    const setVisibility = (value) => page.$$eval("#load-area, .plot, .strip", (all, number, value) => {
+      for (const it of all[number].querySelectorAll("path:not(.g), .seg")) it.style.visibility = value;
+    }, number, value);
+    await setVisibility("hidden");
+    const why = await difference(page, await shoot(wide), kept(wide.name), BACKGROUND.light);
+    assert.ok(why?.startsWith(`chart ${number} `), `without chart ${number}: ${why}`);
+    await setVisibility("");
+  }
+});
+
+option("a part of a kept picture that is painted over is noticed", async () => {
+  let count = 0;
+  for (const { name, scheme } of SHOTS) {
+    const picture = kept(name);
+    assert.equal(await difference(page, picture, picture, BACKGROUND[scheme]), undefined);
+    for (const kind of ["charts", "texts"]) {
+      for (const place of Object.values(picture[kind])) {
+        const why = await difference(page, picture, picture, BACKGROUND[scheme], place);
+        assert.ok(why, `${name}, ${kind} at ${place}`);
+        count += 1;
+      }
+    }
+  }
+  assert.ok(count > 40, `${count} parts`);
+  const shown = SHOTS.flatMap(({ name }) => Object.keys(kept(name).texts).length > 0 ? [name] : []);
+  assert.equal(shown.length, SHOTS.length, "each picture has parts");
 });
 
 const OOM = "fixtures/vpa/oom/before-the-end-of-the-interval.yaml";
