@@ -130,7 +130,7 @@ impl Schema {
 pub(super) struct Checked {
     /// The problems for which it rejects the VPA.
     pub(super) problems: Vec<Problem>,
-    /// The VPA, in which `null` replaces invalid values. None: it can't be decoded.
+    /// The VPA without invalid values; in lists, `null` replaces them. None: it can't be decoded.
     pub(super) valid: Option<Node>,
 }
 
@@ -220,7 +220,7 @@ impl Check {
         }
     }
 
-    /// Validates a value. Returns it with `null` in place of invalid values.
+    /// Validates a value. Returns it without the invalid values in it, or `null` if it is invalid.
     fn validate(&mut self, node: &Node, schema: &Schema, path: &str) -> Node {
         let before = self.problems.len();
         self.type_(node, schema, path);
@@ -243,7 +243,7 @@ impl Check {
                     };
                     (key.clone(), value)
                 });
-                Kind::Map(validated.collect())
+                Kind::Map(validated.filter(|(_, value)| !value.is_null()).collect())
             }
             Kind::List(items) => {
                 let validated = items.iter().enumerate().map(|(index, node)| {

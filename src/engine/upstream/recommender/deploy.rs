@@ -46,7 +46,10 @@ impl Deployment {
 ///
 /// # Errors
 /// If there is no Go, or a manifest can't be read.
-pub fn manifests(release: VpaRelease, stop: &CancellationToken) -> Result<Vec<String>, EngineError> {
+pub fn manifests(
+    release: VpaRelease,
+    stop: &CancellationToken,
+) -> Result<Vec<String>, EngineError> {
     go::find_go()?;
     let cache = cache_folder()?;
     let failed = |problem: &str, error: &std::io::Error| not_usable(&cache, problem, error);
