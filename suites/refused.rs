@@ -1,8 +1,12 @@
 //! Manifests that an API server refuses, and its errors: `suites/refused/` contains a manifest
-//! `NAME.yaml` or `NAME.json`, and `NAME.txt`, what the API server of the newest release answers.
-//! Only the API server writes these answers: one line for each of its `causes`, or its message.
+//! `NAME.yaml` or `NAME.json`, and `NAME.txt`, what the API server of the newest release answers,
+//! with the CRDs of the VPA's newest release. Only the API server writes these answers (see the suite
+//! `api_server`): one line for each of its `causes`, or its message.
 //!
-//! An API server reports only the first value that it can't decode; this program reports all.
+//! An API server reports only the first value that it can't decode; this program reports all. An API
+//! server reports that it does not evaluate rules in CEL if there are other errors; this program
+//! evaluates them. The VPA's admission webhook is not part of the API server: its errors are not
+//! compared.
 
 mod support;
 
@@ -37,7 +41,9 @@ fn refused(path: &PathBuf) -> BTreeSet<String> {
     let read = |_: &str| Err("there is no other file".to_owned());
     match draft(&files, &DraftOptions::default(), &read) {
         Err(DraftError::Invalid(error)) => {
-            let of_server = error.problems.iter().map(|problem| {
+            let of_webhook = |what: &str| what.starts_with("the VPA's admission webhook rejects");
+            let of_server = error.problems.iter().filter(|problem| !of_webhook(&problem.what));
+            let of_server = of_server.map(|problem| {
                 assert!(problem.line > 0 && problem.column > 0, "{problem:?} has a position");
                 let (_, message) = problem.what.split_once(": ").unwrap_or_default();
                 assert!(problem.what.starts_with("the API server rejects this"), "{error}");
@@ -58,6 +64,9 @@ fn a_manifest_is_refused_in_the_words_of_the_api_server(
     let answer = fs::read_to_string(path.with_extension("txt")).expect("an answer");
     let ours = refused(&path);
     let all = || ours.iter().cloned().collect::<Vec<_>>().join("\n");
+    let is_checked = |line: &&str| !line.starts_with("<nil>: Invalid value: null: some validation");
+    let answer: String =
+        answer.lines().filter(is_checked).map(|line| line.to_owned() + "\n").collect();
     let Some((_, message)) = answer.trim_end().split_once(" cannot be handled as a ") else {
         return assert_eq!(all() + "\n", answer);
     };

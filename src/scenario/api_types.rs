@@ -3,8 +3,8 @@
 //!
 //! `api_types.txt` lists the types: the name of each struct, and below it its fields, after the
 //! names of embedded structs, with their Go types (`NAME=KIND` for a named type that is not a
-//! struct). `suites/api_server/types.go` prints it from upstream's Go types. Deliberately absent:
-//! types that users of HPAs do not write, and statuses, which API servers ignore on creation.
+//! struct). The suite `api_server` prints it from upstream's Go types. Deliberately absent: types
+//! that users of HPAs do not write, and statuses, which API servers ignore on creation.
 //!
 //! Upstream: sigs.k8s.io/json, and the package runtime/serializer/json of apimachinery
 
@@ -74,13 +74,25 @@ fn field_name(path: &str) -> &str {
 impl ApiObject<'_> {
     /// The problems for which an API server can't decode the object.
     pub(super) fn problems(&self) -> Vec<Problem> {
+        self.problems_at(&Place::default())
+    }
+
+    fn problems_at(&self, place: &Place) -> Vec<Problem> {
         let mut decoder = Decoder { object: self, problems: Vec::new() };
         let root = TYPES.get_key_value(&*self.type_name);
         if let Some((name, _)) = root {
-            decoder.value(self.node, name, &Place::default());
+            decoder.value(self.node, name, place);
         }
         decoder.problems
     }
+}
+
+/// The problems for which an API server can't decode the metadata of a custom resource, which it
+/// decodes on its own. `name` is that of the object in messages.
+pub(super) fn metadata_problems(name: &str, node: &Node) -> Vec<Problem> {
+    let object = ApiObject { name, type_name: "v1.ObjectMeta".to_owned(), node };
+    let indexed = "metadata".to_owned();
+    object.problems_at(&Place { indexed, ..Place::default() })
 }
 
 struct Decoder<'n> {
@@ -179,10 +191,12 @@ impl Decoder<'_> {
                 };
                 // It is decoded as a number, unless it is a text.
                 let type_ = if kind == "intstr.IntOrString" { "int32" } else { type_ };
-                let message = format!(
-                    "json: cannot unmarshal {found} into Go struct field {}.{} of type {type_}",
-                    place.of, place.path
-                );
+                let into = match place.path.as_str() {
+                    "" => "value".to_owned(),
+                    path => format!("struct field {}.{path}", place.of),
+                };
+                let message =
+                    format!("json: cannot unmarshal {found} into Go {into} of type {type_}");
                 (message, type_hint(node, kind))
             }
         };
@@ -212,7 +226,7 @@ fn is_decoded(node: &Node, kind: &str) -> bool {
 }
 
 /// The value of a boolean. kubectl and API servers read YAML 1.1, which has more words for them.
-fn boolean(node: &Node) -> Option<bool> {
+pub(super) fn boolean(node: &Node) -> Option<bool> {
     match (node.scalar(), &node.kind) {
         (Some(Scalar::Bool(value)), _) => Some(value),
         (_, Kind::Scalar { text, plain: true }) => match text.as_str() {
@@ -233,7 +247,7 @@ fn unknown_field_hint(field: &str, known: &[&str]) -> Option<String> {
     })
 }
 
-fn type_hint(node: &Node, kind: &str) -> Option<String> {
+pub(super) fn type_hint(node: &Node, kind: &str) -> Option<String> {
     match (node.scalar(), kind) {
         (Some(Scalar::Text(text)), "int32" | "int64") => number_hint(text, true),
         (Some(_), "string") => Some("put the value in quotes".to_owned()),
@@ -242,7 +256,7 @@ fn type_hint(node: &Node, kind: &str) -> Option<String> {
     }
 }
 
-fn quantity_hint(text: &str, path: &str) -> Option<String> {
+pub(super) fn quantity_hint(text: &str, path: &str) -> Option<String> {
     let percent = text.strip_suffix('%').map(str::trim_end);
     match percent.and_then(fraction).zip(percent) {
         Some((fraction, _)) if path.ends_with(".tolerance") => {

@@ -13,6 +13,7 @@ mod action;
 mod api_types;
 mod assumptions;
 mod autoscaler;
+mod custom_resource;
 mod decode;
 mod defaults;
 mod deprecated;

@@ -1,7 +1,7 @@
 // Package main prints the types of the API of which manifests of HPAs and their targets consist, as
-// Go decodes them: the name of each struct, and below it its fields with their types. Its modules
-// are those of upstream/controlplane/versions: as go.mod and go.sum beside a copy of this file, they
-// let `go run -mod=mod .` print src/scenario/api_types.txt.
+// Go decodes them: the name of each struct, and below it its fields with their types. The suite
+// `api_server` runs it with the modules of upstream/controlplane/versions and compares its output
+// with src/scenario/api_types.txt.
 package main
 
 import (

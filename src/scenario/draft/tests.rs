@@ -453,6 +453,73 @@ fn a_vpa_has_the_pods_of_its_target_for_eight_days() {
 }
 
 #[test]
+fn a_vpa_is_refused_with_all_errors_and_the_component_that_refuses_it() {
+    let wrong = |below: &str| error(&[&(VPA.to_owned() + below)], &options(&[]));
+    let text = wrong(
+        "  updatePolicy: {updateMode: Off, minReplicas: 0}
+  resourcePolicy:
+    containerPolicies:
+      - {mode: auto, minAllowed: {cpu: 0.5}, maxAllowed: {memory: 1 GB}}
+",
+    );
+    let policy = "spec.resourcePolicy.containerPolicies[0]";
+    for (start, hint) in [
+        (
+            "web.yaml:7:30: the API server rejects this VPA: spec.updatePolicy.updateMode: Invalid \
+             value: \"boolean\": spec.updatePolicy.updateMode in body must be of type string"
+                .to_owned(),
+            "put it in quotes",
+        ),
+        (
+            "web.yaml:7:48: the VPA's admission webhook rejects this VPA: `minReplicas` must be \
+             positive"
+                .to_owned(),
+            "",
+        ),
+        (
+            format!(
+                "web.yaml:10:16: the API server rejects this VPA: {policy}.mode: Unsupported \
+                 value: \"auto\": supported values: \"Auto\", \"Off\""
+            ),
+            "did you mean `Auto`?",
+        ),
+        (
+            format!(
+                "web.yaml:10:40: the API server rejects this VPA: {policy}.minAllowed.cpu: Invalid \
+                 value: \"number\": {policy}.minAllowed.cpu in body must be of type integer,string"
+            ),
+            "put it in quotes",
+        ),
+        (
+            format!(
+                "web.yaml:10:67: the API server rejects this VPA: {policy}.maxAllowed.memory: \
+                 Invalid value: \"1 GB\": {policy}.maxAllowed.memory in body should match "
+            ),
+            "",
+        ),
+    ] {
+        let mut lines = text.lines().skip_while(|line| !line.starts_with(&start));
+        assert!(lines.next().is_some(), "{start}\n is not in\n{text}");
+        if !hint.is_empty() {
+            assert_eq!(lines.next(), Some(&*format!("  hint: {hint}")), "{start}");
+        }
+    }
+    // The name of the container is missing as well; an invalid updateMode is not a missing one.
+    assert!(text.contains("webhook rejects this VPA: missing field `containerName`"), "{text}");
+    assert!(!text.contains("`updateMode` is required"), "{text}");
+}
+
+#[test]
+fn a_misplaced_field_of_a_vpa_has_its_place() {
+    let wrong = |below: &str| error(&[&(VPA.to_owned() + below)], &options(&[]));
+    assert_eq!(
+        wrong("  minReplicas: 2\n"),
+        "web.yaml:7:3: the API server rejects this VPA: strict decoding error: unknown field \
+         \"spec.minReplicas\"\n  hint: `minReplicas` belongs in `spec.updatePolicy`"
+    );
+}
+
+#[test]
 fn a_load_without_a_container_is_that_of_the_only_one_without_a_load() {
     let sidecar = DEPLOYMENT.to_owned() + "      - {name: proxy, image: example.org/proxy}\n";
     let loads = ["cpu=300m", "cpu/proxy=10m", "memory/app=200Mi", "memory/proxy=20Mi"];
@@ -535,7 +602,9 @@ fn autoscalers_are_selected_by_kind_and_name() {
 fn errors_of_vpas_have_their_position() {
     let wrong = VPA.replace("targetRef", "targetref");
     let error = error(&[&wrong, DEPLOYMENT], &options(&[]));
-    assert!(error.contains("web.yaml:6:3: unknown field `targetref`"), "{error}");
+    let expected = "web.yaml:6:3: the API server rejects this VPA: strict decoding error: unknown \
+                    field \"spec.targetref\"\n  hint: did you mean `targetRef`?";
+    assert!(error.contains(expected), "{error}");
     let gated = format!(
         "{VPA}  resourcePolicy:\n    containerPolicies:\n    - {{containerName: app, \
          oomBumpUpRatio: 2}}\n"

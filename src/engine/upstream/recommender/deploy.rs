@@ -42,7 +42,14 @@ impl Deployment {
     }
 }
 
-fn manifests(release: VpaRelease, stop: &CancellationToken) -> Result<Vec<String>, EngineError> {
+/// The texts of upstream's manifests of a release.
+///
+/// # Errors
+/// If there is no Go, or a manifest can't be read.
+pub fn manifests(
+    release: VpaRelease,
+    stop: &CancellationToken,
+) -> Result<Vec<String>, EngineError> {
     go::find_go()?;
     let cache = cache_folder()?;
     let failed = |problem: &str, error: &std::io::Error| not_usable(&cache, problem, error);

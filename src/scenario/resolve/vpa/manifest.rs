@@ -1,8 +1,7 @@
-//! Manifests of VPAs and their checkpoints: the rules of the CRD, and those of the VPA's admission
-//! webhook.
+//! Manifests of VPAs and their checkpoints: the schema of the CRD (`custom_resource`), the rules of
+//! the VPA's admission webhook, and the values that this program requires.
 //!
-//! Upstream: `pkg/apis/autoscaling.k8s.io/v1/types.go`,
-//! `pkg/admission-controller/resource/vpa/validation.go`
+//! Upstream: `pkg/admission-controller/resource/vpa/validation.go`
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,6 +17,7 @@ use crate::model::merge_patch::merge_patch;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::selector::{is_dns1123_label, is_dns1123_subdomain};
 use crate::model::vpa::{BUCKETS, Checkpoint, ResourcePolicy, TargetRef, VerticalPodAutoscaler};
+use crate::scenario::custom_resource::{Checked, check_vpa};
 use crate::scenario::decode::{Decoded, Nulls, decode_all};
 use crate::scenario::error::{Problem, suggest};
 use crate::scenario::node::{Key, Kind, Node};
@@ -190,21 +190,27 @@ fn node(value: &Value, at: At<'_>) -> Node {
 fn checked(at: At<'_>, gate: bool, problems: &mut Problems) -> Option<VerticalPodAutoscaler> {
     let before = problems.len();
     version_and_kind(KIND, at, problems);
-    let typed: VpaManifest = match decode_all(at.node()?, Nulls::Absent) {
+    if problems.len() > before {
+        return None;
+    }
+    let Checked { problems: rejected, valid } = check_vpa(at.node()?);
+    let is_rejected = !rejected.is_empty();
+    rejected.into_iter().for_each(|problem| problems.add(problem));
+    let typed: VpaManifest = match decode_all(&valid?, Nulls::Absent) {
         Ok(Decoded { value, malformed }) => {
             malformed.into_iter().for_each(|problem| problems.add(problem));
             value
         }
+        // Without the values that the API server rejects, the rest may not be complete.
+        Err(_) if is_rejected => return None,
         Err(problem) => {
             problems.add(problem);
             return None;
         }
     };
-    name_and_namespace(at, problems);
-    let at_spec = at.key("spec");
-    match &typed.spec {
-        None => problems.plain(at, "missing field `spec`"),
-        Some(spec) => check_spec(spec, at_spec, gate, problems),
+    namespace(at, problems);
+    if let Some(spec) = &typed.spec {
+        check_spec(spec, at.key("spec"), gate, problems);
     }
     if problems.len() > before {
         return None;
@@ -257,13 +263,14 @@ fn version_and_kind(kind: &str, at: At<'_>, problems: &mut Problems) {
     }
 }
 
+/// The text of a field, if it has one.
+fn text(at: At<'_>, field: &str) -> Option<String> {
+    at.key(field).node()?.to_json().as_str().map(str::to_owned)
+}
+
 fn name_and_namespace(at: At<'_>, problems: &mut Problems) {
     let metadata = at.key("metadata");
-    let text = |field: &str| {
-        let value = metadata.key(field).node()?.to_json();
-        value.as_str().map(str::to_owned)
-    };
-    match text("name") {
+    match text(metadata, "name") {
         None => {
             let hint = "for example `metadata: {name: web}`";
             problems.hint(metadata, "missing field `metadata.name`", hint);
@@ -275,7 +282,12 @@ fn name_and_namespace(at: At<'_>, problems: &mut Problems) {
             }
         }
     }
-    if let Some(namespace) = text("namespace")
+    namespace(at, problems);
+}
+
+fn namespace(at: At<'_>, problems: &mut Problems) {
+    let metadata = at.key("metadata");
+    if let Some(namespace) = text(metadata, "namespace")
         && !is_dns1123_label(&namespace).is_empty()
     {
         let what = format!("{namespace:?} is not a valid namespace");
@@ -284,35 +296,32 @@ fn name_and_namespace(at: At<'_>, problems: &mut Problems) {
 }
 
 fn check_spec(spec: &VpaObjectSpec, at: At<'_>, gate: bool, problems: &mut Problems) {
-    let target = at.key("targetRef");
-    match &spec.target_ref {
-        None => {
-            let hint =
-                "for example `targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}`";
-            problems.hint(at, "missing field `targetRef`", hint);
-        }
-        Some(reference) => {
-            let fields = [
-                ("apiVersion", &reference.api_version),
-                ("kind", &reference.kind),
-                ("name", &reference.name),
-            ];
-            for (field, value) in fields {
-                if value.as_ref().is_none_or(String::is_empty) {
-                    problems.plain(target, format!("missing field `targetRef.{field}`"));
-                }
+    if let Some(reference) = &spec.target_ref {
+        let at = at.key("targetRef");
+        let fields = [
+            ("apiVersion", &reference.api_version),
+            ("kind", &reference.kind),
+            ("name", &reference.name),
+        ];
+        for (field, value) in fields {
+            // The API server accepts empty texts, and a reference without an apiVersion.
+            let is_optional = field == "apiVersion" && !is_given(at, field);
+            if value.as_ref().map_or(is_optional, String::is_empty) {
+                problems.plain(at, format!("missing field `targetRef.{field}`"));
             }
         }
     }
     if let Some(policy) = &spec.update_policy {
         let at = at.key("updatePolicy");
         match policy.update_mode {
-            None => webhook(at, "missing field `updateMode`", problems),
+            None if !is_given(at, "updateMode") => {
+                webhook(at, "missing field `updateMode`", problems);
+            }
             Some(UpdateMode::InPlace) => {
                 let what = "`updateMode: InPlace` requires the feature gate InPlace";
                 webhook(at.key("updateMode"), what, problems);
             }
-            Some(_) => {}
+            Some(_) | None => {}
         }
         if policy.min_replicas.is_some_and(|replicas| replicas < 1) {
             webhook(at.key("minReplicas"), "`minReplicas` must be at least 1", problems);
@@ -326,11 +335,6 @@ fn check_spec(spec: &VpaObjectSpec, at: At<'_>, gate: bool, problems: &mut Probl
         let what = format!("expected at most one recommender, found {}", recommenders.len());
         webhook(at.key("recommenders"), &what, problems);
     }
-    for (index, recommender) in recommenders.iter().enumerate() {
-        if recommender.name.is_none() {
-            problems.plain(at.key("recommenders").index(index), "missing field `name`");
-        }
-    }
     let policies = spec.resource_policy.as_ref().and_then(|it| it.container_policies.as_deref());
     for (index, policy) in policies.unwrap_or_default().iter().enumerate() {
         let at = at.key("resourcePolicy").key("containerPolicies").index(index);
@@ -338,19 +342,29 @@ fn check_spec(spec: &VpaObjectSpec, at: At<'_>, gate: bool, problems: &mut Probl
     }
 }
 
+/// Returns true if a field is set, even to a value that the API server rejects.
+fn is_given(at: At<'_>, field: &str) -> bool {
+    at.key(field).node().is_some_and(|node| !node.is_null())
+}
+
+fn by_webhook(what: &str) -> String {
+    format!("the VPA's admission webhook rejects this VPA: {what}")
+}
+
 /// Adds a problem that the VPA's admission webhook reports.
 fn webhook(at: At<'_>, what: &str, problems: &mut Problems) {
-    problems.plain(at, format!("the VPA's admission webhook rejects this VPA: {what}"));
+    problems.plain(at, by_webhook(what));
 }
 
 fn requires_gate(field: &str, at: At<'_>, problems: &mut Problems) {
-    let what = format!("`{field}` requires the feature gate PerVPAConfig");
+    let what = by_webhook(&format!("`{field}` requires the feature gate PerVPAConfig"));
     let hint = "add `feature-gates: PerVPAConfig=true` to `recommender.flags`";
     problems.hint(at.key_position(field), what, hint);
 }
 
 fn check_policy(policy: &VpaContainerPolicy, at: At<'_>, gate: bool, problems: &mut Problems) {
-    if policy.container_name.as_ref().is_none_or(String::is_empty) {
+    let has_no_name = || !is_given(at, "containerName");
+    if policy.container_name.as_ref().map_or_else(has_no_name, String::is_empty) {
         webhook(at, "missing field `containerName`", problems);
     }
     if policy.mode == Some(VpaScalingMode::Off)
@@ -363,7 +377,8 @@ fn check_policy(policy: &VpaContainerPolicy, at: At<'_>, gate: bool, problems: &
         if !matches!(resource.as_str(), "cpu" | "memory") {
             let at = at.key("controlledResources").index(index);
             let hint = suggest(resource, ["cpu", "memory"]);
-            problems.add(at.problem(format!("unknown resource `{resource}`"), hint));
+            let what = by_webhook(&format!("unknown resource `{resource}`"));
+            problems.add(at.problem(what, hint));
         }
     }
     let none = BTreeMap::new();
@@ -409,18 +424,6 @@ fn check_gated(policy: &VpaContainerPolicy, at: At<'_>, gate: bool, problems: &m
         if amount.milli() < least {
             let what = format!("`{field}` must be at least {}, found {text}", least / 1000);
             webhook(at.key(field), &what, problems);
-        }
-    }
-    let numbers = [
-        (
-            "memoryAggregationIntervalSeconds",
-            policy.memory_aggregation_interval_seconds.map(i64::from),
-        ),
-        ("memoryAggregationIntervalCount", policy.memory_aggregation_interval_count),
-    ];
-    for (field, number) in numbers {
-        if number.is_some_and(|number| number < 1) {
-            problems.plain(at.key(field), format!("`{field}` must be at least 1"));
         }
     }
 }
