@@ -468,10 +468,10 @@ fn a_vpa_is_refused_with_all_errors_and_the_component_that_refuses_it() {
             "web.yaml:7:30: the API server rejects this VPA: spec.updatePolicy.updateMode: Invalid \
              value: \"boolean\": spec.updatePolicy.updateMode in body must be of type string"
                 .to_owned(),
-            "put it in quotes",
+            "put the value in quotes",
         ),
         (
-            "web.yaml:7:48: the VPA's admission webhook rejects this VPA: `minReplicas` must be \
+            "web.yaml:7:48: the VPA's admission webhook rejects this VPA: `minReplicas` must be at \
              positive"
                 .to_owned(),
             "",
@@ -488,7 +488,7 @@ fn a_vpa_is_refused_with_all_errors_and_the_component_that_refuses_it() {
                 "web.yaml:10:40: the API server rejects this VPA: {policy}.minAllowed.cpu: Invalid \
                  value: \"number\": {policy}.minAllowed.cpu in body must be of type integer,string"
             ),
-            "put it in quotes",
+            "put the value in quotes",
         ),
         (
             format!(
