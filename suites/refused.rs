@@ -1,12 +1,12 @@
 //! Manifests that an API server refuses, and its errors: `suites/refused/` contains a manifest
 //! `NAME.yaml` or `NAME.json`, and `NAME.txt`, what the API server of the newest release answers,
-//! with the CRDs of the VPA's newest release. Only the API server writes these answers (see the suite
-//! `api_server`): one line for each of its `causes`, or its message.
+//! with the CRDs of the VPA's newest release. Only the API server writes these answers (see the
+//! suite `api_server`): one line for each of its `causes`, or its message.
 //!
-//! An API server reports only the first value that it can't decode; this program reports all. An API
-//! server reports that it does not evaluate rules in CEL if there are other errors; this program
-//! evaluates them. The VPA's admission webhook is not part of the API server: its errors are not
-//! compared.
+//! An API server reports only the first value that it can't decode; this program reports all. An
+//! API server reports that it does not evaluate rules in CEL if there are other errors; this
+//! program evaluates them. The VPA's admission webhook is not part of the API server: its errors
+//! are not compared.
 
 mod support;
 

@@ -10,8 +10,8 @@
 //! evaluates the rules of each field that has none.
 //!
 //! Upstream: apiextensions-apiserver, pkg/apiserver/schema/pruning,
-//! pkg/apiserver/validation/validation.go and pkg/registry/customresource/strategy.go; kube-openapi,
-//! pkg/validation/validate
+//! pkg/apiserver/validation/validation.go and pkg/registry/customresource/strategy.go;
+//! kube-openapi, pkg/validation/validate
 
 use std::collections::HashSet;
 use std::iter::Peekable;
