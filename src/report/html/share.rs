@@ -12,7 +12,7 @@ const MOST_OF_PAGE: usize = 270_000;
 const SECTIONS: usize = 20;
 
 /// The maximum size of a section, in bytes.
-const MOST_OF_SECTION: usize = 120_000;
+const MOST_OF_SECTION: usize = 240_000;
 
 /// The share of each section of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
