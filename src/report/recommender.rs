@@ -635,7 +635,7 @@ fn derivation_of(estimation: &Estimation, result: Option<&Amounts>) -> Derivatio
     if let Some(result) = result
         && result.values[index] != derived_value(estimation)
     {
-        let _ = write!(how, "; with the policy and rounding {}", result.exact(index));
+        let _ = write!(how, "; with the policy and rounding: {}", result.exact(index));
     }
     if result.is_none() {
         how.push_str("; not in the recommendation");

@@ -78,7 +78,7 @@ pub(super) fn bands() -> Result<(), Failed> {
     let captions = captions(figures[0]);
     let memory = "app memoryusagetarget 560.6Mibounds 560.4Mi to 630.7Miuncapped target 560.6Mi\
                   request 512MiOOM kill";
-    for expected in ["app cpuhighest usage of a poddown to the lowesttarget 920m", memory] {
+    for expected in ["app cpuin coreshighest usage of a poddown to the lowesttarget 920m", memory] {
         assert!(captions.iter().any(|it| it.starts_with(expected)), "{expected}: {captions:?}");
     }
     assert_eq!(with_class(figures[0], "plot").len(), 4, "cpu and memory of two containers");
