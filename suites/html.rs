@@ -1,17 +1,22 @@
 //! The pages of `run --report html=FILE`, `predict --html FILE` and `compare --html FILE`: every
 //! scenario has its section and its charts, nothing is loaded from elsewhere, and the sizes are limited. In a browser, if
-//! there is one, the script shows the derivation of a tick, and screenshots are compared with those
-//! in `docs/images`. To update these: `UPDATE_DOCS=1 cargo test --test html`.
+//! there is one, the script shows the derivation of a tick, a click pins it, and screenshots are
+//! compared with those in `docs/images`. To update these: `UPDATE_DOCS=1 cargo test --test html`.
 
 #[path = "html/both.rs"]
 mod both;
+#[path = "html/frame.rs"]
+mod frame;
+#[path = "html/pictures.rs"]
+mod pictures;
 #[path = "html/recommender.rs"]
 mod recommender;
+#[path = "html/selection.rs"]
+mod selection;
 mod support;
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::BufReader;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
 use std::sync::Arc;
@@ -52,6 +57,9 @@ fn main() -> ExitCode {
     suite.test("an_hpa_and_a_vpa_have_a_timeline_each", both::timelines);
     suite.test("a_divergence_of_a_recommender_beside_an_hpa_is_marked", both::divergence);
     suite.test("several_predictions_are_on_one_page", both::predictions);
+    suite.test("blanked_charts_are_noticed", pictures::blanked_charts_are_noticed);
+    suite.test("fills_have_enough_contrast", fills_have_enough_contrast);
+    suite.test("a_peak_is_cut_with_its_value", peak);
     suite.test("a_noisy_week_has_a_limited_size", noisy);
     suite.test("a_page_of_many_results_leaves_out_timelines", huge);
     let browser =
@@ -63,9 +71,13 @@ fn main() -> ExitCode {
     suite.test_with(&has_browser, "a_prediction_is_printed_on_two_pages", move |()| {
         printed(browser().copied().unwrap_or_default())
     });
-    suite.test_with(&has_browser, "screenshots_at_three_widths_look_as_before", move |()| {
-        screenshots(browser().copied().unwrap_or_default())
-    });
+    let mut in_browser = |name: &str, test: fn(&str) -> Result<(), Failed>| {
+        suite.test_with(&has_browser, name, move |()| test(browser().copied().unwrap_or_default()));
+    };
+    in_browser("a_click_pins_a_tick", selection::pins);
+    in_browser("a_tick_without_steps_has_its_values", selection::between_steps);
+    in_browser("screenshots_look_as_before", pictures::look_as_before);
+    in_browser("hidden_charts_are_noticed", pictures::hidden_charts_are_noticed);
     suite.run()
 }
 
@@ -271,7 +283,7 @@ fn small() -> Result<(), Failed> {
     }
     let one = self::page(&["predict", FIRST], "--html", "")?;
     parse(&one.text)?;
-    assert!(one.text.len() <= 35_000, "{} bytes for one scenario", one.text.len());
+    assert!(one.text.len() <= 40_000, "{} bytes for one scenario", one.text.len());
     Ok(())
 }
 
@@ -477,9 +489,12 @@ fn long() -> Result<(), Failed> {
     let document = parse(&page.text)?;
     let data = first_ticks(&document)?;
     let (shown, more) = (data["k"].as_array().map_or(0, Vec::len), data["more"].as_u64());
-    assert!((200..=500).contains(&shown), "{shown}");
-    assert_eq!(more.map(|more| more as usize + shown), Some(240 * 60 * 4 + 1));
-    assert!(page.text.len() <= 90_000, "{} bytes", page.text.len());
+    let values = data["v"]["n"].as_array().map_or(0, Vec::len);
+    assert!((1000..=1600).contains(&shown), "{shown}");
+    assert!(values >= 20_000, "{values}");
+    let all = shown + values + more.unwrap_or_default() as usize;
+    assert_eq!(all, 240 * 60 * 4 + 1);
+    assert!(page.text.len() <= LIMIT, "{} bytes", page.text.len());
     Ok(())
 }
 
@@ -506,8 +521,32 @@ fn noisy() -> Result<(), Failed> {
     let document = parse(&page.text)?;
     let data = first_ticks(&document)?;
     let shown = data["k"].as_array().map_or(0, Vec::len);
-    assert!((100..=501).contains(&shown), "{shown}");
-    assert!(page.text.len() <= 150_000, "{} bytes", page.text.len());
+    assert!((400..=1900).contains(&shown), "{shown}");
+    assert!(page.text.len() <= LIMIT, "{} bytes", page.text.len());
+    Ok(())
+}
+
+/// A peak of more than ten times the target is cut, with an arrow and its value; a lower one is not.
+fn peak() -> Result<(), Failed> {
+    let of = |value: &str| -> Result<(Vec<String>, String), Failed> {
+        let folder = tempfile::tempdir()?;
+        let from = "load: {steps: [{at: 0s, value: 610m}, {at: 10m, value: \"0\"}]}";
+        let to = format!(
+            "perPod: {{steps: [{{at: 0s, value: 100m}}, {{at: 5m, value: {value}}}, {{at: 6m, value: 100m}}]}}"
+        );
+        let file = file(folder.path(), from, &to)?;
+        let page = page(&["predict", &file], "--html", "")?;
+        let document = parse(&page.text)?;
+        let marks = with_class(document.root(), "peak").into_iter().map(text).collect();
+        let lines = with_class(document.root(), "edge").into_iter();
+        let lines = lines.filter_map(|it| it.attribute("d")).collect::<String>();
+        Ok((marks, lines))
+    };
+    assert_eq!(of("900m")?, (Vec::new(), String::new()), "450% of 200m");
+    let (marks, edge) = of("3")?;
+    assert_eq!(marks, ["▲ 1500%"]);
+    // From the value before to the edge, along it, and back to the value after.
+    assert_eq!(edge, "M312.5 42V1H375V42");
     Ok(())
 }
 
@@ -673,91 +712,39 @@ fn comparison() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The widths of a computer, a tablet and a phone, in pixels, with their names.
-const WIDTHS: [(u32, &str); 3] = [(1280, "wide"), (820, "tablet"), (390, "phone")];
-
-/// The height of screenshots, in pixels.
-const HEIGHT: u32 = 1000;
-
-/// The first command of the README, whose picture is one of the screenshots.
-const README: [&str; 5] =
-    ["predict", "-f", "examples/php-apache", "--load", "cpu=total:steps(0s:200m,1m:1,20m:200m)"];
-
-fn screenshots(browser: &str) -> Result<(), Failed> {
-    let readme = fs::read_to_string(support::repository().join("README.md"))?;
-    let command = README.join(" ").replace("cpu=", "'cpu=") + "' --html page.html";
-    assert!(readme.contains(&format!("cargo run -- {command}\n")), "{command}");
-    let report = page(&README, "--html", "")?;
-    let comparison = page(&COMPARE, "--html", "")?;
-    let vpa = page(&[&["predict"], recommender::EXAMPLE].concat(), "--html", "")?;
-    for (page, name) in [(report, "report"), (comparison, "comparison"), (vpa, "vpa")] {
-        for (width, size) in WIDTHS {
-            screenshot(browser, &page, width, &format!("{name}-{size}"))?;
+/// The areas of charts can be told from the card: WCAG asks for 3:1 for graphics.
+fn fills_have_enough_contrast() -> Result<(), Failed> {
+    let style = fs::read_to_string(support::repository().join("src/report/html/page.css"))?;
+    let (light, dark) = style.split_once("prefers-color-scheme: dark").ok_or("no dark mode")?;
+    let fills = ["ready", "unready", "missing", "gone", "window", "rate", "bound", "tol", "held"];
+    let lines = ["spec", "status", "desired", "model", "value", "target", "bad", "accent"];
+    for (name, theme) in [("light", light), ("dark", dark)] {
+        let color = |name: &str| -> Result<f64, Failed> {
+            let value = theme.split_once(&format!("--{name}: #")).map(|(_, rest)| rest);
+            let value = value.and_then(|rest| rest.split_once(';')).ok_or(name.to_owned())?.0;
+            let long = value.chars().flat_map(|c| [c, c]).collect::<String>();
+            luminance(if value.len() == 3 { &long } else { value })
+        };
+        let card = color("card")?;
+        for fill in fills.iter().chain(&lines) {
+            let fill_color = color(fill)?;
+            let (more, less) = (card.max(fill_color), card.min(fill_color));
+            let contrast = (more + 0.05) / (less + 0.05);
+            assert!(contrast >= 3.0, "{name}: {fill} has a contrast of {contrast:.2}");
         }
     }
     Ok(())
 }
 
-/// Compares a screenshot with the one of this name. A browser's windows are at least 500 pixels
-/// wide, so the page is shown in a frame.
-fn screenshot(browser: &str, page: &Page, width: u32, name: &str) -> Result<(), Failed> {
-    let folder = tempfile::tempdir()?;
-    let frame = folder.path().join("frame.html");
-    fs::write(
-        &frame,
-        format!(
-            "<body style='margin: 0'><iframe src='file://{}' width={width} height={HEIGHT} \
-             style='border: 0' onload=\"document.body.dataset.excess = \
-             contentDocument.documentElement.scrollWidth - {width}\"></iframe></body>",
-            page.path.display()
-        ),
-    )?;
-    let picture = folder.path().join("picture.png");
-    let output = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files"])
-        .args(["--hide-scrollbars", "--force-device-scale-factor=1", WAIT, "--dump-dom"])
-        .arg(format!("--window-size={},{HEIGHT}", width.max(500)))
-        .arg(format!("--screenshot={}", picture.display()))
-        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
-        .arg(format!("file://{}", frame.display()))
-        .output()?;
-    let dom = String::from_utf8(output.stdout)?;
-    assert!(dom.contains("data-excess=\"0\""), "{name} is wider than {width}: {dom}");
-    let kept = support::repository().join(format!("docs/images/{name}.png"));
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::copy(&picture, &kept)?;
+/// The relative luminance of a color such as `c0182b`.
+fn luminance(color: &str) -> Result<f64, Failed> {
+    let mut sum = 0.0;
+    for (index, weight) in [0.2126, 0.7152, 0.0722].into_iter().enumerate() {
+        let channel = color.get(index * 2..index * 2 + 2).ok_or("not a color")?;
+        let value = f64::from(u8::from_str_radix(channel, 16)?) / 255.0;
+        let linear =
+            if value <= 0.03928 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) };
+        sum += weight * linear;
     }
-    let difference = difference(&brightness(&picture)?, &brightness(&kept)?);
-    assert!(difference < 0.02, "{name}: {:.1}% differ", difference * 100.0);
-    Ok(())
-}
-
-/// The number of fields of a screenshot, in each direction: small enough that other fonts make no
-/// difference.
-const FIELDS: usize = 32;
-
-/// The brightness of each field of a screenshot, from 0 to 1.
-fn brightness(path: &Path) -> Result<Vec<f64>, Failed> {
-    let mut reader = png::Decoder::new(BufReader::new(File::open(path)?)).read_info()?;
-    let mut bytes = vec![0; reader.output_buffer_size().ok_or("the size")?];
-    let info = reader.next_frame(&mut bytes)?;
-    let samples = info.color_type.samples();
-    let (width, height) = (info.width as usize, info.height as usize);
-    let mut sums = vec![(0.0, 0.0); FIELDS * FIELDS];
-    for y in 0..height {
-        for x in 0..width {
-            let pixel = &bytes[(y * width + x) * samples..][..samples.min(3)];
-            let mean = pixel.iter().map(|sample| f64::from(*sample)).sum::<f64>();
-            let (sum, count) = &mut sums[y * FIELDS / height * FIELDS + x * FIELDS / width];
-            *sum += mean / pixel.len() as f64 / 255.0;
-            *count += 1.0;
-        }
-    }
-    Ok(sums.into_iter().map(|(sum, count): (f64, f64)| sum / count).collect())
-}
-
-/// The mean difference of two screenshots, from 0 to 1.
-fn difference(one: &[f64], other: &[f64]) -> f64 {
-    let differences = one.iter().zip(other).map(|(one, other)| (one - other).abs());
-    differences.sum::<f64>() / one.len() as f64
+    Ok(sum)
 }

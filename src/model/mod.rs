@@ -9,6 +9,7 @@
 pub mod api;
 pub mod as_text;
 pub(crate) mod content_hash;
+pub(crate) mod counted;
 pub mod derivation;
 pub mod flags;
 pub mod hpa;

@@ -25,6 +25,7 @@ mod layout;
 #[cfg(feature = "cli")]
 pub mod markdown;
 pub(crate) mod outcome;
+mod plot;
 pub mod recommender;
 #[cfg(feature = "engines")]
 pub mod results;
@@ -38,6 +39,7 @@ pub mod unmet;
 
 use std::io;
 
+pub(crate) use crate::model::counted::{counted, thousands};
 use crate::model::time::Span;
 #[cfg(feature = "cli")]
 use crate::run::Verdict;
@@ -133,50 +135,11 @@ pub fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }
 
-/// `1,234,567`.
-fn thousands(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// `1 tick`, `2 ticks`.
-pub(crate) fn counted(number: usize, what: &str) -> String {
-    // The plural of `series` is `series`.
-    let plural = if number == 1 || what.ends_with('s') { "" } else { "s" };
-    format!("{} {what}{plural}", thousands(number))
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
-
-    #[test]
-    fn numbers_are_grouped_by_thousands() {
-        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1234567, "1,234,567")] {
-            assert_eq!(thousands(number), text);
-        }
-    }
-
-    #[test]
-    fn nouns_have_their_plural() {
-        for (number, noun, text) in [
-            (1, "value", "1 value"),
-            (2, "value", "2 values"),
-            (1, "series", "1 series"),
-            (2000, "series", "2,000 series"),
-        ] {
-            assert_eq!(counted(number, noun), text);
-        }
-    }
 
     #[test]
     fn a_replay_command_can_be_pasted_into_a_shell() {

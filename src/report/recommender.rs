@@ -159,6 +159,18 @@ struct Amounts {
     values: [f64; 4],
 }
 
+impl Amounts {
+    /// A value with its unit: exact, as a recommendation may be one in thousandths of a byte.
+    fn exact(&self, index: usize) -> String {
+        let factor = if self.resource == Resource::Cpu { 1000.0 } else { 1.0 };
+        let amount = self.values[index] * factor;
+        match amount.fract() == 0.0 {
+            true => self.resource.exact(amount as i64),
+            false => self.texts[index].clone(),
+        }
+    }
+}
+
 fn amounts(status: &VpaStatus) -> Vec<Amounts> {
     let recommendation = status.recommendation.as_ref();
     let containers = recommendation.map_or(&[][..], |it| &it.container_recommendations);
@@ -534,8 +546,11 @@ fn usage(run: &ExplainedRun) -> String {
     for item in items.iter() {
         for container in &item.containers {
             let none = || "none, which counts as 0".to_owned();
-            let cpu = container.cpu.map_or_else(none, |it| format!("{it}m"));
-            let memory = container.memory.map_or_else(none, |it| it.to_string());
+            let text = |resource: Resource, amount: Option<i64>| {
+                amount.map_or_else(none, |it| resource.text(it))
+            };
+            let cpu = text(Resource::Cpu, container.cpu);
+            let memory = text(Resource::Memory, container.memory);
             let _ = writeln!(
                 out,
                 "  sample of {} {} at {}: cpu {cpu}, memory {memory}",
@@ -584,10 +599,10 @@ fn describe(samples: &Samples) -> String {
 /// `bucket 12 of cpu, from 159m to 177m`.
 fn bucket_text(resource: Resource, bucket: &BucketShare) -> String {
     let BucketShare { bucket, start, end, .. } = *bucket;
-    let (start, end) = match resource {
-        Resource::Cpu => (format!("{:.0}m", start * 1000.0), format!("{:.0}m", end * 1000.0)),
-        Resource::Memory => (format!("{start:.0}"), format!("{end:.0}")),
-    };
+    let [start, end] = [start, end].map(|it| match resource {
+        Resource::Cpu => resource.text((it * 1000.0).round() as i64),
+        Resource::Memory => resource.text(it.round() as i64),
+    });
     format!("bucket {bucket} of {}, from {start} to {end}", resource.name())
 }
 
@@ -616,12 +631,11 @@ fn derivation_of(estimation: &Estimation, result: Option<&Amounts>) -> Derivatio
         Bound::Upper => ("upperBound", 2),
     };
     let resource = estimation.resource.name();
-    let derived = estimation.text(estimation.amount);
-    let mut how = format!("{estimation} -> {derived}");
+    let mut how = estimation.to_string();
     if let Some(result) = result
         && result.values[index] != derived_value(estimation)
     {
-        let _ = write!(how, "; with the policy and rounding {}", result.texts[index]);
+        let _ = write!(how, "; with the policy and rounding: {}", result.exact(index));
     }
     if result.is_none() {
         how.push_str("; not in the recommendation");

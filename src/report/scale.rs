@@ -58,7 +58,19 @@ impl TimeAxis {
         let step = TIME_STEPS.iter().find(fits).copied();
         let step = step.unwrap_or_else(|| (seconds / TIME_LABELS / 86_400 + 1) * 86_400);
         let times = (0..=seconds / step).map(|index| Time::from_secs(index * step));
-        times.map(|at| Label { percent: self.percent(at), text: at.to_string() }).collect()
+        times.map(|at| Label { percent: self.percent(at), text: self.text(at) }).collect()
+    }
+
+    /// The text of a label. An axis of two days or more has days: `2d`, `2d12h`.
+    fn text(self, at: Time) -> String {
+        const DAY: i64 = 86_400;
+        let hours = at.0 / SECOND / 3600;
+        match (hours / 24, hours % 24) {
+            _ if self.end.0 / SECOND < 2 * DAY => at.to_string(),
+            (0, _) => at.to_string(),
+            (days, 0) => format!("{days}d"),
+            (days, hours) => format!("{days}d{hours}h"),
+        }
     }
 }
 
@@ -89,7 +101,6 @@ impl ValueAxis {
     }
 
     /// The axis in another unit: the values are multiplied.
-    #[cfg(feature = "pages")]
     pub(super) fn times(self, factor: f64) -> ValueAxis {
         ValueAxis { max: self.max * factor, step: self.step * factor, ..self }
     }
@@ -129,6 +140,8 @@ mod tests {
         assert_eq!(texts(60), "0s 10s 20s 30s 40s 50s 1m");
         assert_eq!(texts(16 * 60), "0s 2m 4m 6m 8m 10m 12m 14m 16m");
         assert_eq!(texts(86_400), "0s 3h 6h 9h 12h 15h 18h 21h 24h");
+        assert_eq!(texts(2 * 86_400), "0s 6h 12h 18h 1d 1d6h 1d12h 1d18h 2d");
+        assert_eq!(texts(8 * 86_400), "0s 1d 2d 3d 4d 5d 6d 7d 8d");
         assert!(texts(30 * 86_400).split(' ').count() <= 9);
         assert_eq!(texts(0), "0s 1s");
     }

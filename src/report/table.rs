@@ -8,7 +8,7 @@ use anstyle::Style;
 
 use super::layout::{Align, Columns, hanging};
 use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
-use super::{chart, counted, outcome, recommender};
+use super::{counted, outcome, plot, recommender};
 use crate::expect::{ExternalScale, Moment, Unmet};
 use crate::model::api::{Condition, HpaStatus};
 use crate::model::derivation::{Derivation, MetricDerivation, PodCounts, Source, Target};
@@ -87,11 +87,7 @@ pub fn free_run_of(
     let mut out = heading(scenario, release, columns);
     let rescales = run.ticks.iter().filter(|tick| tick.replicas_before != tick.replicas_after);
     let points = points(scenario, run, 0);
-    let picture = chart::replicas(&points, scenario.until, columns);
-    if !picture.is_empty() {
-        out.push('\n');
-        out.push_str(&picture);
-    }
+    out.push_str(&plot::all(scenario, run, columns));
     out.push('\n');
     out.push_str(&ticks(scenario, run, rows, columns));
     let (least, most) = points
@@ -345,7 +341,7 @@ fn row(tick: &FreeTick, before: Option<&HpaStatus>, metrics: usize) -> Row {
 }
 
 /// `88%/80%`, `440m/500m`, `failed`.
-fn metric(metric: &MetricDerivation) -> String {
+pub(super) fn metric(metric: &MetricDerivation) -> String {
     let Some(usage) = metric.usage.filter(|_| metric.error.is_none()) else {
         return "failed".to_owned();
     };
@@ -367,8 +363,7 @@ fn metric(metric: &MetricDerivation) -> String {
 /// Formats an amount in thousandths: CPU in cores, memory in binary units.
 pub(super) fn amount(metric: &MetricDerivation, milli: i64) -> String {
     const UNITS: [(&str, i64); 4] = [("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10), ("", 1)];
-    let is_resource = matches!(metric.source, Source::Resource | Source::ContainerResource(_));
-    if !(is_resource && &*metric.name == "memory") {
+    if !is_memory(metric) {
         return Quantity::from_milli(milli, Format::DecimalSI).to_string();
     }
     let bytes = milli as f64 / 1000.0;
@@ -376,6 +371,12 @@ pub(super) fn amount(metric: &MetricDerivation, milli: i64) -> String {
         UNITS.into_iter().find(|(_, size)| bytes.abs() >= *size as f64).unwrap_or(("", 1));
     let text = format!("{:.1}", bytes / size as f64);
     format!("{}{unit}", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+/// Returns true if the amounts of a metric are bytes.
+pub(super) fn is_memory(metric: &MetricDerivation) -> bool {
+    let is_resource = matches!(metric.source, Source::Resource | Source::ContainerResource(_));
+    is_resource && &*metric.name == "memory"
 }
 
 /// The number of pods whose metrics count, out of all pods; empty for metrics without pods.

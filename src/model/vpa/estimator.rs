@@ -2,7 +2,7 @@
 //!
 //! Upstream: `pkg/recommender/logic/{estimator,recommender}.go`
 
-use std::{array, fmt};
+use std::array;
 
 use super::aggregate::Aggregate;
 use super::flags::RecommenderFlags;
@@ -64,44 +64,6 @@ pub struct Estimation {
     pub minimum: Amount,
     /// The result.
     pub amount: Amount,
-}
-
-impl Estimation {
-    /// An amount of the resource as text: `25m`, `262144000`.
-    #[must_use]
-    pub fn text(&self, amount: Amount) -> String {
-        match self.resource {
-            Resource::Cpu => format!("{amount}m"),
-            Resource::Memory => amount.to_string(),
-        }
-    }
-}
-
-/// `the 0.9 percentile is in bucket 12, which ends at 177m; with the margin 203m; …`
-impl fmt::Display for Estimation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let minimum = self.text(self.minimum);
-        let Some(bucket) = self.bucket else {
-            return write!(f, "no samples, so the minimum {minimum}");
-        };
-        write!(
-            f,
-            "the {} percentile is in bucket {bucket}, which ends at {}; with the margin {}",
-            self.percentile,
-            self.text(self.base),
-            self.text(self.with_margin)
-        )?;
-        if let Some(Confidence { confidence, multiplier }) = self.confidence {
-            match multiplier.is_finite() {
-                true => write!(f, "; times {multiplier:.6} for a confidence of {confidence:.6}")?,
-                false => write!(f, "; without any confidence yet, the largest amount")?,
-            }
-        }
-        if self.amount == self.minimum {
-            write!(f, "; at least the minimum {minimum}")?;
-        }
-        Ok(())
-    }
 }
 
 /// The confidence in a history, in units of the confidence interval.

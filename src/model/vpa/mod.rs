@@ -24,6 +24,7 @@ mod checkpoint;
 mod cluster;
 mod container;
 mod context;
+mod estimation;
 mod estimator;
 mod flags;
 mod float;

@@ -5,13 +5,14 @@ use maud::{Markup, html};
 use super::lane::ChartAxis;
 use super::timeline::Timeline;
 use crate::model::time::Time;
+use crate::report::counted;
 use crate::scenario::resolved::{ActionScope, TimelineEvent};
 
-/// The maximum number of rows. Later events share the last one.
+/// The maximum number of rows. More events share the last one, without their texts.
 const ROWS: usize = 10;
 
-/// A longer description is cut; its title has all of it.
-const LONGEST: usize = 46;
+/// A longer text may not fit beside its bar on a phone.
+const LONGEST: usize = 36;
 
 /// An event.
 pub(super) struct Entry {
@@ -55,34 +56,78 @@ pub(super) fn lane(events: &[Entry], axis: ChartAxis) -> Markup {
     if events.is_empty() {
         return html! {};
     }
-    let (shown, more) = events.split_at(events.len().min(ROWS));
+    let rows = if events.len() > ROWS { ROWS - 1 } else { ROWS };
+    let (shown, more) = events.split_at(events.len().min(rows));
     html! {
         div.lane {
-            div.cap {
-                b { "Events" }
-                @if !more.is_empty() { span.hint { "and " (more.len()) " more" } }
-            }
+            div.cap { b { "Events" } }
             @for event in shown { (row(event, axis)) }
+            @if let [first, ..] = more {
+                @let text = format!("{}, listed below", counted(more.len(), "more event"));
+                div.act {
+                    span.t style=(side(first, axis)) { (text) }
+                    @for event in more { (bar(event, axis)) }
+                }
+            }
+        }
+    }
+}
+
+/// All events as text, if the rows may not have all of them.
+pub(super) fn list(events: &[Entry]) -> Markup {
+    let is_long = |event: &Entry| event.text.chars().count() > LONGEST;
+    if events.len() <= ROWS && !events.iter().any(is_long) {
+        return html! {};
+    }
+    html! {
+        details.notes.all-events {
+            summary { (counted(events.len(), "event")) " as text" }
+            ul { @for event in events { li { (event.title()) } } }
+        }
+    }
+}
+
+impl Entry {
+    /// `1m to 2m: metricsMissing 0`.
+    fn title(&self) -> String {
+        let Entry { at, text, .. } = self;
+        match self.lasts {
+            Lasts::Instant => format!("{at}: {text}"),
+            Lasts::Until(end) => format!("{at} to {end}: {text}"),
+            Lasts::ToTheEnd => format!("from {at}: {text}"),
+        }
+    }
+
+    /// The places of both ends, in percent.
+    fn ends(&self, axis: ChartAxis) -> [f64; 2] {
+        let from = axis.percent(self.at);
+        match self.lasts {
+            Lasts::Instant => [from, from],
+            Lasts::Until(end) => [from, axis.percent(end)],
+            Lasts::ToTheEnd => [from, 100.0],
         }
     }
 }
 
 fn row(event: &Entry, axis: ChartAxis) -> Markup {
-    let Entry { at, text, class, .. } = event;
-    let from = axis.percent(*at);
-    let (to, title) = match event.lasts {
-        Lasts::Instant => (from, format!("{at}: {text}")),
-        Lasts::Until(end) => (axis.percent(end), format!("{at} to {end}: {text}")),
-        Lasts::ToTheEnd => (100.0, format!("from {at}: {text}")),
-    };
-    let side = if from <= 50.0 { left(from) } else { right(to) };
-    let bar = format!("left:{from:.2}%;width:{:.2}%", to - from);
     html! {
-        div.act title=(title) {
-            span.t style=(side) { (cut(text)) }
-            span.bar.(class) style=(bar) {}
+        div.act title=(event.title()) {
+            span.t style=(side(event, axis)) { (event.text) }
+            (bar(event, axis))
         }
     }
+}
+
+fn bar(event: &Entry, axis: ChartAxis) -> Markup {
+    let [from, to] = event.ends(axis);
+    let style = format!("left:{from:.2}%;width:{:.2}%", to - from);
+    html! { span.bar.(event.class) style=(style) {} }
+}
+
+/// The place of a text: it begins or ends with its bar, on the side with more space.
+fn side(event: &Entry, axis: ChartAxis) -> String {
+    let [from, to] = event.ends(axis);
+    if from <= 50.0 { left(from) } else { right(to) }
 }
 
 /// The place of a text that begins with its bar. It may reach the right end of the chart.
@@ -109,12 +154,4 @@ fn describe(event: &TimelineEvent) -> String {
         Some(during) => format!("{} during a reconcile, after {during}", event.action),
         None => event.action.to_string(),
     }
-}
-
-fn cut(text: &str) -> String {
-    if text.chars().count() <= LONGEST {
-        return text.to_owned();
-    }
-    let start: String = text.chars().take(LONGEST - 1).collect();
-    format!("{}…", start.trim_end())
 }

@@ -6,6 +6,7 @@ use super::actions;
 use super::detail::Detail;
 use super::lane::{ChartAxis, Lane, amounts_up_to, flag, grid, largest, line, time, whole};
 use super::path::{self, Bar};
+use super::peak::{self, Divided};
 use super::timeline::{Limited, Metric, Pods, Replicas, Timeline, Unit, Value, unit};
 use super::words;
 use crate::model::derivation::{MetricDerivation, PodCounts};
@@ -102,17 +103,17 @@ fn limits_text(all: &Replicas, top: f64) -> Option<String> {
 }
 
 fn metric(metric: &Metric<'_>, axis: ChartAxis, grid: &str) -> Markup {
-    let most = largest([&metric.values]);
-    let top = metric_top(metric);
-    let scale = value_axis(metric.like, top);
+    let scale = value_axis(metric.like, peak::top(metric));
+    let divided = Divided::at(&metric.values, scale.max);
     let target = line(&metric.target, axis, &scale);
-    let known = metric.values.iter().filter_map(|(at, value)| Some((*at, (*value)?)));
+    let known = divided.inside.iter().filter_map(|(at, value)| Some((*at, (*value)?)));
     let dots = path::dots(known.map(|(at, value)| (axis.x(at), scale.y(value))), axis.columns);
     let failures = metric.failures.iter().map(|at| (axis.x(*at), scale.height - 4.0));
     let lines = html! {
         path.band d=(band(metric, axis, &scale)) {}
         path.l.target d=(target) {}
-        path.l.value d=(line(&metric.values, axis, &scale)) {}
+        path.l.value d=(line(&divided.inside, axis, &scale)) {}
+        @if !divided.edge.is_empty() { path.l.edge d=(line(&divided.edge, axis, &scale)) {} }
         @if metric.values.len() <= MOST_DOTS { path.dot.value d=(dots) {} }
         @if !metric.failures.is_empty() { path.dot.bad d=(path::dots(failures, axis.columns)) {} }
     };
@@ -125,22 +126,13 @@ fn metric(metric: &Metric<'_>, axis: ChartAxis, grid: &str) -> Markup {
             span.k.target { "target " (text(target)) }
             span.k.band { "tolerance " (text(lower)) " to " (text(upper)) }
         }
-        @if most > scale.max { span.hint { "peak " (text(most)) ", above the chart" } }
+        @if !divided.peaks.is_empty() { span.hint { "▲ above the chart" } }
         @if !metric.failures.is_empty() { span.k.bad { "metric failed" } }
     };
     let about = words::about_metric(metric);
     let label = value_label(metric.like);
-    Lane { caption, about, scale, label, lines, overlay: html! {} }.draw(grid)
-}
-
-/// The largest value to show. A short peak far above the target would flatten all other values.
-fn metric_top(metric: &Metric<'_>) -> f64 {
-    let mut values: Vec<f64> = metric.values.iter().filter_map(|(_, value)| *value).collect();
-    values.sort_by(f64::total_cmp);
-    let most = values.last().copied().unwrap_or(0.0);
-    let usual = values.get(values.len() * 9 / 10).copied().unwrap_or(0.0);
-    let near = usual.max(largest([&metric.upper]) * 1.5);
-    if most > near * 2.5 { near } else { most.max(largest([&metric.upper])) }
+    let overlay = divided.arrows(metric, axis);
+    Lane { caption, about, scale, label, lines, overlay }.draw(grid)
 }
 
 fn last(values: &[Value]) -> Option<f64> {
@@ -243,7 +235,7 @@ fn limits(limits: &[Limited], axis: ChartAxis) -> Markup {
                     @let (from, to) = (axis.percent(limit.from), axis.percent(limit.to));
                     @let title = words::limited(limit);
                     @let style = format!("left:{from:.2}%;width:{:.2}%", to - from);
-                    span.seg.by.(class(limit.by)) title=(title) style=(style) {
+                    span.seg.by.(words::limit_class(limit.by)) title=(title) style=(style) {
                         // No name fits into less.
                         @if to - from >= 2.0 { i { (limit.by) } }
                     }
@@ -297,7 +289,7 @@ fn joined(limits: &[Limited], axis: ChartAxis) -> Vec<Limited> {
 fn kinds(limits: &[Limited]) -> Vec<(&'static str, Vec<&'static str>)> {
     let mut kinds: Vec<(&'static str, Vec<&'static str>)> = Vec::new();
     for limit in limits {
-        let kind = class(limit.by);
+        let kind = words::limit_class(limit.by);
         match kinds.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, names)) if names.contains(&limit.by) => {}
             Some((_, names)) => names.push(limit.by),
@@ -305,18 +297,6 @@ fn kinds(limits: &[Limited]) -> Vec<(&'static str, Vec<&'static str>)> {
         }
     }
     kinds
-}
-
-/// The kind of a limit, which has a color of its own.
-fn class(by: &str) -> &'static str {
-    match by {
-        "stabilization" | "forbidden window" => "window",
-        "max" | "min" => "bound",
-        "tolerance" => "tol",
-        "missing or unready pods" => "pods",
-        by if by.starts_with("scale-") => "rate",
-        _ => "fail",
-    }
 }
 
 /// The events that the controller recorded.

@@ -10,19 +10,41 @@ pub(super) struct Detail {
     pub(super) ticks: usize,
     /// The approximate number of amounts of a VPA whose derivations are kept.
     pub(super) amounts: usize,
+    /// The maximum number of ticks whose values are kept, if they have no derivations.
+    values: usize,
 }
 
+/// The number of columns of the charts in the finest detail.
+const COLUMNS: usize = 500;
+
 /// The details, the finest first.
-pub(super) const DETAILS: [Detail; 6] = [
-    Detail { columns: 500, ticks: 500, amounts: 900 },
-    Detail { columns: 320, ticks: 200, amounts: 400 },
-    Detail { columns: 200, ticks: 100, amounts: 200 },
-    Detail { columns: 120, ticks: 50, amounts: 100 },
-    Detail { columns: 70, ticks: 25, amounts: 48 },
-    Detail { columns: 40, ticks: 12, amounts: 24 },
+pub(super) const DETAILS: [Detail; 10] = [
+    Detail { columns: COLUMNS, ticks: 1500, amounts: 9000, values: 40_000 },
+    Detail { columns: COLUMNS, ticks: 1000, amounts: 6000, values: 20_000 },
+    Detail { columns: COLUMNS, ticks: 600, amounts: 3000, values: 12_000 },
+    Detail { columns: COLUMNS, ticks: 400, amounts: 1500, values: 6000 },
+    Detail { columns: 320, ticks: 200, amounts: 800, values: 2000 },
+    Detail { columns: 200, ticks: 100, amounts: 400, values: 1000 },
+    Detail { columns: 160, ticks: 70, amounts: 200, values: 400 },
+    Detail { columns: 120, ticks: 50, amounts: 100, values: 150 },
+    Detail { columns: 70, ticks: 25, amounts: 48, values: 60 },
+    Detail { columns: 40, ticks: 12, amounts: 24, values: 0 },
 ];
 
 impl Detail {
-    /// The finest detail.
-    pub(super) const FINEST: Detail = DETAILS[0];
+    /// The finest detail of a [part](super::Part) of another page, which can have many parts one
+    /// after the other. It has only ticks with derivations.
+    pub(super) const OF_PART: Detail =
+        Detail { columns: COLUMNS, ticks: 600, amounts: 1800, values: 0 };
+
+    /// Whether the charts have fewer columns than in the finest detail.
+    pub(super) fn is_coarse(self) -> bool {
+        self.columns < COLUMNS
+    }
+
+    /// Of so many ticks, every n-th has at least its values; `None` if only those with derivations
+    /// are kept.
+    pub(super) fn every_value(self, ticks: usize) -> Option<usize> {
+        (self.values > 0).then(|| ticks.div_ceil(self.values).max(1))
+    }
 }

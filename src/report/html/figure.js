@@ -14,11 +14,13 @@ function list(parent, name, texts) {
 }
 
 // Makes charts select a place by mouse, touch and keys. `places` are in percent; `draw` shows the
-// selected one. The line at the selected place is the element with the focus: what is inside a slider
-// is hidden from screen readers. Returns the function that selects a place, the one that returns the
-// selected one, and the one that describes it.
+// selected one. The mouse selects what it is over, until a click pins a place: then only clicks and
+// keys select another one. A click on the pinned place or Esc releases it.
+// The line at the selected place is the element with the focus: what is inside a slider is hidden
+// from screen readers.
 function selectable(charts, places, draw) {
   const cursor = charts.querySelector(".cur");
+  const figure = charts.parentElement;
   let selected = -1;
 
   function show(index) {
@@ -29,6 +31,14 @@ function selectable(charts, places, draw) {
     charts.classList.add("on");
     cursor.setAttribute("aria-valuenow", String(index));
     draw(index);
+  }
+
+  const isPinned = () => charts.classList.contains("pinned");
+
+  function pin(isPinned) {
+    charts.classList.toggle("pinned", isPinned);
+    const button = figure.querySelector(".unpin");
+    if (button) button.hidden = !isPinned;
   }
 
   function nearest(event) {
@@ -42,12 +52,17 @@ function selectable(charts, places, draw) {
   }
 
   charts.addEventListener("pointermove", (event) => {
-    if (event.pointerType === "mouse") show(nearest(event));
+    if (event.pointerType === "mouse" && !isPinned()) show(nearest(event));
   });
   charts.addEventListener("click", (event) => {
-    show(nearest(event));
+    const index = nearest(event);
+    pin(!isPinned() || index !== selected);
+    show(index);
+    // The line shows the place already, so the focus needs no outline.
+    cursor.classList.add("clicked");
     cursor.focus({ preventScroll: true });
   });
+  cursor.addEventListener("blur", () => cursor.classList.remove("clicked"));
   cursor.addEventListener("keydown", (event) => {
     const page = Math.max(2, Math.round(places.length / 10));
     const moves = {
@@ -56,15 +71,24 @@ function selectable(charts, places, draw) {
     };
     if (!(event.key in moves)) return;
     event.preventDefault();
+    cursor.classList.remove("clicked");
+    pin(true);
     show(selected + moves[event.key]);
+  });
+  figure.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") pin(false);
   });
   cursor.setAttribute("aria-valuemin", "0");
   cursor.setAttribute("aria-valuemax", String(places.length - 1));
-  return { show, selected: () => selected, describe: (text) => cursor.setAttribute("aria-valuetext", text) };
+  return {
+    show, pin, isPinned, selected: () => selected,
+    describe: (text) => cursor.setAttribute("aria-valuetext", text),
+  };
 }
 
-// Clears a panel, and adds a head with the buttons for the places before and after this one.
-function panelHead(panel, index, count, what, show) {
+// Clears a panel, and adds its two parts: a head with buttons that select the places before and
+// after this one, and what follows it.
+function panelParts(panel, index, count, what, selection) {
   panel.replaceChildren();
   const head = element(panel, "div", "", "head");
   const button = (text, name, to) => {
@@ -72,13 +96,49 @@ function panelHead(panel, index, count, what, show) {
     made.setAttribute("aria-label", `${name} ${what}`);
     made.disabled = to < 0 || to >= count;
     made.addEventListener("click", () => {
-      show(to);
+      selection.pin(true);
+      selection.show(to);
       panel.querySelectorAll("button")[to < index ? 0 : 1].focus();
     });
   };
   button("‹", "previous", index - 1);
   button("›", "next", index + 1);
-  return head;
+  const unpin = element(head, "button", "Unpin", "unpin");
+  unpin.hidden = !selection.isPinned();
+  unpin.addEventListener("click", () => selection.pin(false));
+  return [head, element(panel, "div", "", "why")];
+}
+
+// A time since the start in microseconds, as text: 1h30m, 15.1s.
+function duration(micros) {
+  if (micros > 0 && micros < 1e6 && micros % 1000 === 0) return `${micros / 1000}ms`;
+  const [hours, minutes] = [Math.floor(micros / 3600e6), Math.floor(micros / 60e6) % 60];
+  const seconds = micros % 60e6 / 1e6;
+  const text = (hours ? `${hours}h` : "") + (minutes ? `${minutes}m` : "") + (seconds ? `${seconds}s` : "");
+  return text || "0s";
+}
+
+// A time of two days or more in days: 7d 23h58m.
+function inDays(at) {
+  const hours = Number(/^\d+(?=h)/.exec(at)?.[0] ?? 0);
+  return hours < 48 ? "" : at.replace(/^\d+h/, `${Math.floor(hours / 24)}d ${hours % 24}h`);
+}
+
+// The ticks of a figure, in order: those with derivations, and those of which it has only the
+// values, which are stored in columns with differences of numbers and times.
+function ticksOf(data) {
+  const { v: columns } = data;
+  if (!columns) return data.k;
+  const diverges = data.k.find((tick) => tick[4] === "d")?.[1] ?? Infinity;
+  let [number, micros] = [0, 0];
+  const others = columns.n.map((step, i) => {
+    number += step;
+    micros += columns.t[i];
+    const kind = number > diverges ? "p" : "";
+    const place = micros / columns.end * 100;
+    return [place, number, duration(micros), columns.r[i], kind, columns.w[i], null, [], columns.l[i]];
+  });
+  return [...data.k, ...others].sort((one, other) => one[1] - other[1]);
 }
 
 // Makes the charts of a timeline select ticks. `panels` is the data of a section, `data` that of the
@@ -89,27 +149,49 @@ function activate(figure, panels, data) {
   figure.dataset.active = "yes";
   const charts = figure.querySelector(".charts");
   const panel = figure.querySelector(".panel");
-  const ticks = data.k;
-  const text = (index) => {
-    const [template, ...numbers] = data.s[index].split(" ");
+  const ticks = ticksOf(data);
+  // A text is its index, or the index of its template and the numbers.
+  const text = (line) => {
+    const [template, ...numbers] = (typeof line === "number" ? data.s[line] : line).split(" ");
     return panels.t[template].replace(/¤/g, (place) => numbers.shift() ?? place);
   };
 
+  // A button that selects the nearest tick with a derivation.
+  function nearest(parent, index) {
+    const has = (it) => ticks[it]?.[6];
+    let distance = 1;
+    while (distance < ticks.length && !has(index - distance) && !has(index + distance)) distance += 1;
+    const found = has(index - distance) ? index - distance : index + distance;
+    if (!has(found)) return;
+    const made = element(parent, "button", `Nearest steps: tick ${ticks[found][1]}, t=${ticks[found][2]}`);
+    made.addEventListener("click", () => {
+      selection.pin(true);
+      selection.show(found);
+    });
+  }
+
   function draw(index) {
-    const [, number, at, result, kind, why, steps, writes] = ticks[index];
-    selection.describe(`tick ${number}, t=${at}, ${result}: ${text(why)}`);
-    const head = panelHead(panel, index, ticks.length, "tick", selection.show);
+    const [, number, at, result, kind, why, steps, writes, limit] = ticks[index];
+    const replicas = steps ? result : text(result);
+    selection.describe(`tick ${number}, t=${at}, ${replicas}: ${text(why)}`);
+    const [head, body] = panelParts(panel, index, ticks.length, "tick", selection);
     element(head, "b", `tick ${number}`);
     element(head, "b", `t=${at}`);
-    if (result) element(head, "b", result);
+    if (inDays(at)) element(head, "span", inDays(at), "hint");
+    if (replicas) element(head, "b", replicas);
+    if (limit) element(head, "span", `limited by: ${data.l[limit - 1][0]}`, `k a by ${data.l[limit - 1][1]}`);
     if (kind === "d") element(head, "span", "diverges", "badge diverges");
     if (kind === "c") element(head, "span", "first change", "badge changed");
     if (kind === "p") element(head, "span", "after the divergence: not compared", "hint");
-    if (text(why)) element(panel, "p", text(why));
-    list(panel, "ol", steps.map(text));
-    list(panel, "ul", writes.map(text));
+    if (text(why)) element(body, "p", text(why));
+    list(body, "ol", (steps ?? []).map(text));
+    list(body, "ul", writes.map(text));
+    if (!steps) {
+      element(body, "p", `This page does not have the steps of this tick; kube-lockstep explain --at ${at} shows them.`, "hint");
+      nearest(body, index);
+    }
     if (data.more) {
-      element(panel, "p", `${data.more} ticks ${data.note}`, "hint");
+      element(body, "p", `${data.more.toLocaleString("en-US")} ticks ${data.note}`, "hint");
     }
     figure.dispatchEvent(new CustomEvent("tick", { detail: index }));
   }
@@ -129,8 +211,10 @@ function activateComparison(figure, data) {
     const [, at, values] = data.times[index];
     selection.describe(
       `t=${at}: ${data.names.map((name, i) => `${name} ${values[i]}`).join("; ")}`);
-    element(panelHead(panel, index, data.times.length, "time", selection.show), "b", `t=${at}`);
-    const all = element(panel, "ul", "", "values");
+    const [head, body] = panelParts(panel, index, data.times.length, "time", selection);
+    element(head, "b", `t=${at}`);
+    if (inDays(at)) element(head, "span", inDays(at), "hint");
+    const all = element(body, "ul", "", "values");
     data.names.forEach((name, i) => {
       const item = element(all, "li");
       element(item, "span", name, `k ${data.classes[i]}`);

@@ -164,19 +164,33 @@ pub(super) struct Marked {
 }
 
 /// Charts with a cursor that selects a tick, the mark of the first tick that differs, and a panel
-/// for the selected tick. `name` is that of the HPA or the VPA, `kind` is `hpa` or `vpa`.
-pub(super) fn selectable(kind: &str, name: &str, charts: Markup, marked: Option<Marked>) -> Markup {
-    let label = format!("Timeline of {name}; arrow keys select a tick");
-    html! {
-        div.fig.(kind) {
-            div.charts {
-                (charts)
-                @if let Some(Marked { at, kind }) = marked {
-                    div.dvg.(kind) style=(format!("--p:{:.4}", at / 100.0)) {}
+/// for the selected tick.
+pub(super) struct Selectable<'a> {
+    /// `hpa` or `vpa`.
+    pub(super) kind: &'static str,
+    /// The name of the HPA or the VPA.
+    pub(super) name: &'a str,
+    pub(super) charts: Markup,
+    pub(super) marked: Option<Marked>,
+    /// What is between the charts and the panel.
+    pub(super) below: Markup,
+}
+
+impl Selectable<'_> {
+    pub(super) fn draw(&self) -> Markup {
+        let label = format!("Timeline of {}; arrow keys select a tick", self.name);
+        html! {
+            div.fig.(self.kind) {
+                div.charts {
+                    (self.charts)
+                    @if let Some(Marked { at, kind }) = self.marked {
+                        div.dvg.(kind) style=(format!("--p:{:.4}", at / 100.0)) {}
+                    }
+                    div.cur role="slider" tabindex="0" aria-label=(label) aria-valuenow="0" {}
                 }
-                div.cur role="slider" tabindex="0" aria-label=(label) aria-valuenow="0" {}
+                (self.below)
+                div.panel {}
             }
-            div.panel {}
         }
     }
 }

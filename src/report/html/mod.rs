@@ -14,6 +14,7 @@ mod mark;
 mod page;
 mod panels;
 mod path;
+mod peak;
 mod predictions;
 mod section;
 mod sections;
@@ -141,7 +142,7 @@ impl Part {
     /// A run of the model alone.
     #[must_use]
     pub fn prediction(scenario: &Arc<Scenario>, run: &FreeRun, unmet: &[Unmet]) -> Part {
-        Part::of(&Section::of_model(scenario, run, unmet, Detail::FINEST))
+        Part::of(&Section::of_model(scenario, run, unmet, Detail::OF_PART))
     }
 
     /// A run of the model of the VPA's recommender alone.
@@ -151,7 +152,7 @@ impl Part {
         run: &FreeRecommenderRun,
         release: VpaRelease,
     ) -> Part {
-        Part::of(&Section::of_vpa(scenario, run, release, Detail::FINEST))
+        Part::of(&Section::of_vpa(scenario, run, release, Detail::OF_PART))
     }
 
     /// A change between two releases of the VPA's recommender, with the timelines of both.
@@ -162,14 +163,14 @@ impl Part {
         changed: &RecommenderChanged,
     ) -> Part {
         let change = VpaChangeOf::new(scenario, between, changed);
-        Part::of(&Section::of_vpa_change(&change, Detail::FINEST))
+        Part::of(&Section::of_vpa_change(&change, Detail::OF_PART))
     }
 
     /// A change between two releases, with the timelines of both.
     #[must_use]
     pub fn change(scenario: &Arc<Scenario>, between: Between, changed: &Changed) -> Part {
         let change = ChangeOf::new(scenario, between, changed);
-        Part::of(&Section::of_change(&change, Detail::FINEST))
+        Part::of(&Section::of_change(&change, Detail::OF_PART))
     }
 }
 

@@ -7,12 +7,12 @@ function filter() {
   const verdicts = pressed.filter((it) => it.getAttribute("aria-pressed") === "true");
   const names = new Set(verdicts.map((it) => it.dataset.verdict));
   const text = form.elements.text.value.trim().toLowerCase();
-  const area = form.elements.area.value;
+  const area = form.elements.area ? form.elements.area.value : "";
   const release = form.elements.release ? form.elements.release.value : "";
   let shown = 0;
   for (const section of sections) {
     const data = section.dataset;
-    const fits = names.has(data.v)
+    const fits = (pressed.length === 0 || names.has(data.v))
       && (area === "" || data.a === area)
       && (release === "" || data.r.split(" ").includes(release))
       && (text === "" || section.querySelector("summary").textContent.toLowerCase().includes(text));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, PreEscaped, html};
 
 use super::panels::compressed;
-use super::section::{FAILURES, Section, VERDICTS};
+use super::section::{FAILURES, PREDICTED, Section, VERDICTS};
 use super::share::leave_out;
 use crate::report::{counted, thousands};
 
@@ -21,7 +21,7 @@ pub(super) struct Contents<'a> {
     /// The engine and the releases, with a preposition: `on upstream 1.37`.
     pub(super) subject: &'a str,
     pub(super) notes: &'a [String],
-    /// What is above the sections. The sections below it are closed, and have no filters.
+    /// What is above the sections. The sections below it are closed.
     pub(super) overview: Option<Markup>,
     /// What a section shows, singular: `scenario`.
     pub(super) noun: &'a str,
@@ -46,13 +46,11 @@ pub(super) fn page(mut contents: Contents<'_>) -> String {
             p.sub { "kube-lockstep " (env!("CARGO_PKG_VERSION")) ", " (subject(&contents)) }
             (notes(contents.notes))
         }
-        @match &contents.overview {
-            Some(overview) => (overview),
-            None => @if sections.len() > 1 { (filters(sections)) },
-        }
+        @if let Some(overview) = &contents.overview { (overview) }
+        @if sections.len() > 1 { (filters(sections, contents.noun)) }
         main {
             @for section in sections { (section.html(is_open(section), several)) }
-            p.none hidden="hidden" { "No scenario matches the filters." }
+            p.none hidden="hidden" { "No " (contents.noun) " matches the filters." }
         }
         script.data type="application/base64" { (PreEscaped(compressed(&data(&contents)))) }
     };
@@ -119,7 +117,8 @@ fn notes(notes: &[String]) -> Markup {
     }
 }
 
-fn filters(sections: &[Section]) -> Markup {
+/// The filters of the sections: those that distinguish some of them.
+fn filters(sections: &[Section], noun: &str) -> Markup {
     let mut verdicts: BTreeMap<usize, usize> = BTreeMap::new();
     let mut areas: BTreeMap<&str, usize> = BTreeMap::new();
     let mut releases: Vec<&String> = Vec::new();
@@ -132,8 +131,10 @@ fn filters(sections: &[Section]) -> Markup {
             }
         }
     }
+    let searched = if noun == "scenario" { "id or requirement" } else { "name" };
     html! {
-        form.filters role="search" aria-label="Scenarios" {
+        form.filters role="search" aria-label=(format!("Filters of the {noun}s")) {
+            @if verdicts.len() > 1 || sections.iter().any(|it| it.verdict != PREDICTED) {
             div.verdicts role="group" aria-label="Verdicts" {
                 @for (rank, count) in &verdicts {
                     @let name = VERDICTS.get(*rank).copied().unwrap_or_default();
@@ -141,8 +142,16 @@ fn filters(sections: &[Section]) -> Markup {
                         aria-pressed="true" { (name) " " b { (thousands(*count)) } }
                 }
             }
-            label { span { "Search" } (PreEscaped(SEARCH)) }
-            (select("area", "Area", areas.keys().copied().filter(|area| !area.is_empty())))
+            }
+            label {
+                span { "Search" }
+                (PreEscaped(format!(
+                    r#"<input type="search" name="text" placeholder="{searched}" autocomplete="off"/>"#
+                )))
+            }
+            @if areas.len() > 1 {
+                (select("area", "Area", areas.keys().copied().filter(|area| !area.is_empty())))
+            }
             @if releases.len() > 1 {
                 (select("release", "Release", releases.iter().map(|release| release.as_str())))
             }
@@ -152,9 +161,6 @@ fn filters(sections: &[Section]) -> Markup {
         }
     }
 }
-
-const SEARCH: &str =
-    r#"<input type="search" name="text" placeholder="id or requirement" autocomplete="off"/>"#;
 
 fn select<'a>(name: &str, label: &str, values: impl Iterator<Item = &'a str>) -> Markup {
     html! {

@@ -1,6 +1,7 @@
-//! The data of the panels below the charts: the derivation of each tick, as JSON for `figure.js`.
-//! Each text is stored once for a timeline, and texts that differ by their numbers share a template
-//! of the section. In a page, the data of all sections is compressed.
+//! The data of the panels below the charts, as JSON for `figure.js`: the derivations of ticks, and
+//! the values of the ticks between them. Each text is stored once for a timeline, and texts that
+//! differ by their numbers share a template of the section. In a page, the data of all sections is
+//! compressed.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +9,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
 
+use super::words;
 use crate::model::time::Time;
 use crate::report::scale::TimeAxis;
 
@@ -19,10 +21,12 @@ pub(super) struct PanelTick {
     /// The result: `replicas 4 → 7`.
     pub(super) result: String,
     pub(super) kind: TickKind,
-    /// Why, in one line.
+    /// The limit that decided, for users.
+    pub(super) limit: Option<&'static str>,
+    /// Why, in one line. Without steps, with the values of the tick.
     pub(super) summary: String,
-    /// The steps of the derivation.
-    pub(super) steps: Vec<String>,
+    /// The steps of the derivation; `None`: the page has only the values of this tick.
+    pub(super) steps: Option<Vec<String>>,
     /// Writes, events and errors.
     pub(super) writes: Vec<String>,
 }
@@ -80,8 +84,15 @@ struct Figure {
     /// The texts: the index of the template, and the numbers, separated by spaces.
     #[serde(rename = "s")]
     texts: Distinct,
+    /// The ticks with derivations.
     #[serde(rename = "k")]
     ticks: Vec<Row>,
+    /// The ticks of which only the values are kept.
+    #[serde(rename = "v", skip_serializing_if = "Option::is_none")]
+    values: Option<Values>,
+    /// The limits of ticks: each with the class of its color.
+    #[serde(rename = "l")]
+    limits: Vec<(&'static str, &'static str)>,
     /// The number of ticks that were left out.
     #[serde(rename = "more", skip_serializing_if = "is_zero")]
     left_out: usize,
@@ -94,10 +105,45 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// A tick: its place in percent, number, time, result, kind, and the indices of its texts: the
-/// summary, the steps of the derivation, and the writes and events.
+/// A tick: its place in percent, number, time, result, kind, the indices of its texts (the summary,
+/// the steps of the derivation, and the writes and events), and the index of its limit from 1, or 0.
 #[derive(Debug, Serialize)]
-struct Row(f64, usize, String, String, &'static str, usize, Vec<usize>, Vec<usize>);
+struct Row(f64, usize, String, String, &'static str, usize, Vec<usize>, Vec<usize>, usize);
+
+/// Ticks without derivations, as columns, which are compressed better than rows.
+#[derive(Debug, Serialize)]
+struct Values {
+    /// The end of the axis of time, in microseconds.
+    end: i64,
+    /// The numbers, as differences.
+    #[serde(rename = "n")]
+    numbers: Vec<usize>,
+    /// The times in microseconds, as differences.
+    #[serde(rename = "t")]
+    times: Vec<i64>,
+    /// The results, each with its template.
+    #[serde(rename = "r")]
+    results: Vec<String>,
+    /// The summaries, each with its template.
+    #[serde(rename = "w")]
+    summaries: Vec<String>,
+    /// The limits.
+    #[serde(rename = "l")]
+    limits: Vec<usize>,
+}
+
+impl Values {
+    fn new(end: Time) -> Values {
+        let [numbers, limits] = [Vec::new(), Vec::new()];
+        let [results, summaries] = [Vec::new(), Vec::new()];
+        Values { end: micros(end), numbers, times: Vec::new(), results, summaries, limits }
+    }
+}
+
+/// A time in whole microseconds. Resyncs are late by nanoseconds, which are irrelevant to users.
+fn micros(at: Time) -> i64 {
+    at.0 / 1_000
+}
 
 /// The place of a number in a template.
 const NUMBER: char = '¤';
@@ -128,28 +174,90 @@ impl Panels {
     pub(super) fn add(&mut self, panel: PanelTicks) {
         let axis = TimeAxis::until(panel.end);
         let mut texts = Texts { templates: &mut self.templates, texts: Distinct::default() };
-        let rows = panel.ticks.into_iter().map(|tick| {
-            let place = (axis.percent(tick.at) * 100.0).round() / 100.0;
-            Row(
-                place,
+        let mut limits: Vec<&'static str> = Vec::new();
+        let mut limit_of = |tick: &PanelTick| {
+            let Some(limit) = tick.limit else { return 0 };
+            let known = limits.iter().position(|it| *it == limit);
+            known.map_or_else(
+                || {
+                    limits.push(limit);
+                    limits.len()
+                },
+                |index| index + 1,
+            )
+        };
+        let mut ticks = Vec::new();
+        let mut values = Values::new(axis.end);
+        let (mut number, mut at) = (0, 0);
+        for tick in panel.ticks {
+            let limit = limit_of(&tick);
+            let Some(steps) = &tick.steps else {
+                values.numbers.push(tick.number - number);
+                values.times.push(micros(tick.at) - at);
+                (number, at) = (tick.number, micros(tick.at));
+                values.results.push(texts.line(&tick.result));
+                values.summaries.push(texts.line(&tick.summary));
+                values.limits.push(limit);
+                continue;
+            };
+            ticks.push(Row(
+                (axis.percent(tick.at) * 100.0).round() / 100.0,
                 tick.number,
                 tick.at.to_string(),
                 tick.result,
                 tick.kind.code(),
                 texts.add(&tick.summary),
-                tick.steps.iter().map(|text| texts.add(text)).collect(),
+                steps.iter().map(|text| texts.add(text)).collect(),
                 tick.writes.iter().map(|text| texts.add(text)).collect(),
-            )
-        });
-        let ticks: Vec<Row> = rows.collect();
+                limit,
+            ));
+        }
         let note = if panel.left_out == 0 { "" } else { panel.note };
-        let texts = texts.texts;
-        self.figures.push(Figure { texts, ticks, left_out: panel.left_out, note });
+        self.figures.push(Figure {
+            texts: texts.texts,
+            ticks,
+            values: (!values.numbers.is_empty()).then_some(values),
+            limits: limits.into_iter().map(|by| (by, words::limit_class(by))).collect(),
+            left_out: panel.left_out,
+            note,
+        });
     }
 
     /// The data as JSON.
     pub(super) fn into_json(self) -> String {
         serde_json::to_string(&self).unwrap_or_default()
+    }
+}
+
+/// Which of several ticks are kept.
+pub(super) struct Kept {
+    /// The maximum number of ticks at which something happens, and that of all ticks, about.
+    pub(super) most: usize,
+    /// The index of the marked tick, which is kept.
+    pub(super) marked: Option<usize>,
+}
+
+impl Kept {
+    /// Whether each tick is kept: those at which something happens, and as many others at equal
+    /// distances as fit. If something happens at more ticks, these are at equal distances as well.
+    pub(super) fn of(&self, happens: &[bool]) -> Vec<bool> {
+        let Kept { most, marked } = *self;
+        if happens.len() <= most {
+            return vec![true; happens.len()];
+        }
+        let eventful = happens.iter().filter(|happens| **happens).count();
+        let every_eventful = eventful.div_ceil(most.max(1)).max(1);
+        // A quarter of the ticks are always at equal distances.
+        let others = most.saturating_sub(eventful).max(most / 4).max(1);
+        let every = happens.len().div_ceil(others);
+        let mut seen = 0;
+        let last = happens.len() - 1;
+        let keep = happens.iter().enumerate().map(|(index, happens)| {
+            let is_kept = *happens && seen % every_eventful == 0;
+            seen += usize::from(*happens);
+            is_kept || index.is_multiple_of(every) || index == last || Some(index) == marked
+        });
+        keep.collect()
     }
 }
 
@@ -167,10 +275,16 @@ struct Texts<'a> {
 }
 
 impl Texts<'_> {
+    /// Adds a text, and returns its index.
     fn add(&mut self, text: &str) -> usize {
+        let line = self.line(text);
+        self.texts.add(&line)
+    }
+
+    /// The index of the template of a text, and its numbers.
+    fn line(&mut self, text: &str) -> String {
         let (template, numbers) = split(text);
-        let template = self.templates.add(&template);
-        self.texts.add(&format!("{template}{numbers}"))
+        format!("{}{numbers}", self.templates.add(&template))
     }
 }
 
@@ -208,5 +322,22 @@ mod tests {
         assert_eq!(indices, [0, 1, 0, 2, 3]);
         assert_eq!(texts.texts.all, ["0 7 10", "0 3 10", "1", "2"]);
         assert_eq!(templates.all, ["¤ of ¤", "none", "¤ 5"]);
+    }
+
+    #[test]
+    fn changes_are_kept_with_ticks_between_them() {
+        let indices = |most, marked, happens: &[bool]| -> Vec<usize> {
+            let kept = Kept { most, marked }.of(happens);
+            (0..happens.len()).filter(|index| kept[*index]).collect()
+        };
+        let mut happens = [false; 100];
+        assert_eq!(indices(4, Some(31), &happens), [0, 25, 31, 50, 75, 99]);
+        for index in [7, 8, 9] {
+            happens[index] = true;
+        }
+        assert_eq!(indices(5, None, &happens), [0, 7, 8, 9, 50, 99]);
+        assert_eq!(indices(100, None, &happens).len(), 100);
+        // Something happens at each tick.
+        assert_eq!(indices(10, None, &[true; 100]).len(), 11);
     }
 }

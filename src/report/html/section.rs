@@ -6,12 +6,12 @@ use std::sync::Arc;
 use maud::{Markup, html};
 
 use super::detail::Detail;
-use super::lane::{self, ChartAxis};
+use super::lane::{ChartAxis, Selectable};
 use super::mark::Mark;
 use super::panels::{Panels, compressed};
 use super::timeline::{Run, Timeline};
 use super::vpa::VpaRun;
-use super::{chart, ticks};
+use super::{actions, chart, ticks};
 use crate::compare::{Divergence, FieldDifference};
 use crate::expect::Unmet;
 use crate::model::rules::{Release, VpaRelease};
@@ -91,9 +91,12 @@ pub(super) const VERDICTS: [&str; 9] = [
     "inconclusive",
     "skipped",
     "changed",
-    "predicted",
+    PREDICTED,
     "conforms",
 ];
+
+/// The verdict of a prediction.
+pub(super) const PREDICTED: &str = "predicted";
 
 /// The number of verdicts that are failures, whose sections are open.
 pub(super) const FAILURES: usize = 4;
@@ -114,10 +117,10 @@ impl Section {
             @for known in &outcome.known {
                 p.note { b { "Known disagreement: " } (known.reason) " (" (known.field) ")" }
             }
-            @for note in &outcome.notes {
-                @let what = of_any_release(&note.what, &outcome.release);
-                p.note { b { "Note: " } (note.place(&outcome.path)) ": " (what) }
-            }
+            (notes(outcome.notes.iter().map(|note| {
+                let what = of_any_release(&note.what, &outcome.release);
+                format!("{}: {what}", note.place(&outcome.path))
+            })))
         };
         let mut panels = Panels::default();
         let timelines = html! {
@@ -155,16 +158,16 @@ impl Section {
             @if let Some(why) = &free.undetermined {
                 p.note { b { "The run ends early: " } (why) }
             }
-            @for note in &free.notes {
-                p.note { b { "Note: " } (note.place(&scenario.path)) ": " (note.what) }
-            }
+            (notes(free.notes.iter().map(|it| {
+                format!("{}: {}", it.place(&scenario.path), it.what)
+            })))
         };
         let mut panels = Panels::default();
         let timelines = run.html(&mut panels);
         Section {
             id: scenario.id.clone(),
             requirement: scenario.requirement.clone(),
-            verdict: if unmet.is_empty() { "predicted" } else { "unmet" },
+            verdict: if unmet.is_empty() { PREDICTED } else { "unmet" },
             releases: vec![free.trace.release.clone()],
             spark: spark(run.hpa.as_ref()),
             body: body.into_string(),
@@ -190,16 +193,16 @@ impl Section {
             @if let Some(why) = &free.undetermined {
                 p.note { b { "The run ends early: " } (why) }
             }
-            @for note in &scenario.notes {
-                p.note { b { "Note: " } (scenario.path) ":" (scenario.line) ": " (note) }
-            }
+            (notes(scenario.notes.iter().map(|it| {
+                format!("{}:{}: {it}", scenario.path, scenario.line)
+            })))
         };
         let mut panels = Panels::default();
         let timelines = html! { @if let Some(run) = &run { (run.html(&mut panels)) } };
         Section {
             id: scenario.id.clone(),
             requirement: scenario.requirement.clone(),
-            verdict: if free.unmet.is_empty() { "predicted" } else { "unmet" },
+            verdict: if free.unmet.is_empty() { PREDICTED } else { "unmet" },
             releases: vec![name],
             spark: run.map(|run| run.spark()).unwrap_or_default(),
             body: body.into_string(),
@@ -226,7 +229,7 @@ impl Section {
             html! { @if let Some(html) = html { h2 { "Model of " (release) } (html) } }
         };
         let is_same = newer.hpa.is_some() && newer.charts() == older.charts();
-        let timelines = if is_same && newer.vpa.is_none() && detail != Detail::FINEST {
+        let timelines = if is_same && newer.vpa.is_none() && detail.is_coarse() {
             let names = format!("{} and {}", between.from, between.to);
             html! {
                 h2 { "Model of " (names) }
@@ -424,6 +427,21 @@ fn facts(outcome: &Outcome, figures: &str, setting: Option<&Setting>) -> Markup 
         p.facts { (outcome.path) ":" (outcome.line) (figures) }
         @if is_failure {
             p.facts { "Replay: " code { (outcome::replay_command(outcome, setting)) } }
+        }
+    }
+}
+
+/// The notes of a scenario. Several are folded, so that they do not hide the charts.
+fn notes(notes: impl Iterator<Item = String>) -> Markup {
+    let notes: Vec<String> = notes.collect();
+    html! {
+        @if let [only] = notes.as_slice() {
+            p.note { b { "Note: " } (only) }
+        } @else if !notes.is_empty() {
+            details.notes {
+                summary { (counted(notes.len(), "note")) }
+                @for note in &notes { p.note { (note) } }
+            }
         }
     }
 }
@@ -655,6 +673,13 @@ impl<'a> Predicted<'a> {
 fn figure(timeline: &Timeline<'_>, detail: Detail, panels: &mut Panels) -> Markup {
     let axis = ChartAxis::until(timeline.end(), detail.columns);
     let marked = timeline.mark.as_ref().map(|mark| mark.on(axis));
-    panels.add(ticks::of(timeline, detail.ticks));
-    lane::selectable("hpa", &timeline.hpa, chart::all(timeline, detail), marked)
+    panels.add(ticks::of(timeline, detail));
+    Selectable {
+        kind: "hpa",
+        name: &timeline.hpa,
+        charts: chart::all(timeline, detail),
+        marked,
+        below: actions::list(&actions::of(timeline)),
+    }
+    .draw()
 }

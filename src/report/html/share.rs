@@ -5,14 +5,14 @@ use super::detail::{DETAILS, Detail};
 use super::section::{FAILURES, Section};
 
 /// The size of all sections of a page of up to [`SECTIONS`] sections, in bytes. The rest of the
-/// page has up to 30 kB.
-const MOST_OF_PAGE: usize = 270_000;
+/// page has up to 38 kB.
+const MOST_OF_PAGE: usize = 262_000;
 
 /// The number of sections from which on each section has the same share.
 const SECTIONS: usize = 20;
 
 /// The maximum size of a section, in bytes.
-const MOST_OF_SECTION: usize = 120_000;
+const MOST_OF_SECTION: usize = 240_000;
 
 /// The share of each section of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,12 +33,25 @@ impl Share {
         Share { most: most.min(MOST_OF_SECTION) }
     }
 
-    /// The section in the finest detail that fits, or in the coarsest one.
+    /// The section in the finest detail that fits, or in the coarsest one. Most sections fit in the
+    /// finest detail. Otherwise, details are searched by halves, because drawing takes time.
     pub(super) fn fit(self, section_in: impl Fn(Detail) -> Section) -> Section {
-        let [finer @ .., coarsest] = DETAILS;
-        let finer = finer.into_iter().map(&section_in);
-        let fitting = finer.into_iter().find(|section| section.size() <= self.most);
-        fitting.unwrap_or_else(|| section_in(coarsest))
+        let fitting =
+            |detail: Detail| Some(section_in(detail)).filter(|section| section.size() <= self.most);
+        let [finest, coarser @ ..] = DETAILS;
+        let mut found = fitting(finest);
+        let mut rest = if found.is_some() { &[][..] } else { &coarser[..] };
+        while let Some(middle) = rest.get(rest.len() / 2) {
+            match fitting(*middle) {
+                Some(section) => {
+                    found = Some(section);
+                    rest = &rest[..rest.len() / 2];
+                }
+                None => rest = &rest[rest.len() / 2 + 1..],
+            }
+        }
+        let [.., coarsest] = DETAILS;
+        found.unwrap_or_else(|| section_in(coarsest))
     }
 }
 

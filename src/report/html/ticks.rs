@@ -1,6 +1,7 @@
 //! The ticks of a timeline for the panel below its charts.
 
-use super::panels::{PanelTick, PanelTicks, TickKind};
+use super::detail::Detail;
+use super::panels::{Kept, PanelTick, PanelTicks, TickKind};
 use super::timeline::{Tick, Timeline};
 use crate::model::api::HpaStatus;
 use crate::model::observation::{EventVerb, SentEvent};
@@ -9,23 +10,39 @@ use crate::report::table;
 
 /// The note of a panel on ticks without derivations. It follows their number.
 pub(super) const LEFT_OUT: &str =
-    "between these are left out here; kube-lockstep explain --at TIME shows each.";
+    "of this timeline are left out here; kube-lockstep explain --at TIME shows each.";
 
 /// The maximum number of characters of a summary.
 const SUMMARY: usize = 240;
 
-/// The ticks of a timeline: at most about `most`.
-pub(super) fn of(timeline: &Timeline<'_>, most: usize) -> PanelTicks {
+/// The ticks of a timeline: about as many as the detail has.
+pub(super) fn of(timeline: &Timeline<'_>, detail: Detail) -> PanelTicks {
     let marked = timeline.marked_tick();
     let mut ticks = Vec::new();
     let mut before: Option<&HpaStatus> = None;
-    let kept = kept(timeline, most);
+    let count = timeline.ticks.len();
+    let changed: Vec<Vec<String>> = timeline
+        .ticks
+        .iter()
+        .map(|tick| {
+            let changed = table::changed_conditions(tick.observation, before);
+            before = tick.observation.status_write().map(|write| &write.status).or(before);
+            changed
+        })
+        .collect();
+    let happens = timeline.ticks.iter().zip(&changed).map(|(tick, changed)| {
+        let observation = tick.observation;
+        !changed.is_empty() || observation.events().next().is_some() || tick.is_change()
+    });
+    let happens: Vec<bool> = happens.collect();
+    let kept = Kept { most: detail.ticks, marked }.of(&happens);
+    let every = detail.every_value(count);
     for (index, tick) in timeline.ticks.iter().enumerate() {
-        let changed = table::changed_conditions(tick.observation, before);
-        before = tick.observation.status_write().map(|write| &write.status).or(before);
-        if !kept[index] {
+        let has_values = every.is_some_and(|every| index.is_multiple_of(every));
+        if !kept[index] && !has_values {
             continue;
         }
+        let changed = &changed[index];
         let mark = timeline.mark.as_ref().zip(marked);
         let kind = match mark.and_then(|(mark, marked)| mark.kind(index, marked)) {
             Some(kind) => kind,
@@ -33,42 +50,29 @@ pub(super) fn of(timeline: &Timeline<'_>, most: usize) -> PanelTicks {
             None => TickKind::Other,
         };
         let differs = mark.filter(|(_, marked)| *marked == index).map(|(mark, _)| mark.fields());
+        let why = summary(tick, changed);
         ticks.push(PanelTick {
             number: tick.number,
             at: tick.observation.at,
             result: replicas(tick),
             kind,
-            summary: summary(tick, &changed),
-            steps: steps(tick),
-            writes: [differs.unwrap_or_default(), writes(tick, &changed)].concat(),
+            limit: tick.limited_by(),
+            summary: if kept[index] { why } else { values(tick, &why) },
+            steps: kept[index].then(|| steps(tick)),
+            writes: [differs.unwrap_or_default(), writes(tick, changed)].concat(),
         });
     }
-    let left_out = timeline.ticks.len() - ticks.len();
-    let note = LEFT_OUT;
-    PanelTicks { end: timeline.end(), ticks, left_out, note }
+    let left_out = count - ticks.len();
+    PanelTicks { end: timeline.end(), ticks, left_out, note: LEFT_OUT }
 }
 
-/// Whether each tick is part of the data: at most about `most` ticks. Half of them have events,
-/// and half are at equal distances. If there are more ticks with events, these are at equal
-/// distances as well.
-fn kept(timeline: &Timeline<'_>, most: usize) -> Vec<bool> {
-    let ticks = &timeline.ticks;
-    if ticks.len() <= most {
-        return vec![true; ticks.len()];
-    }
-    let half = most / 2;
-    let has_event = |tick: &&Tick<'_>| tick.observation.events().next().is_some();
-    let every = ticks.len().div_ceil(half);
-    let every_eventful = ticks.iter().filter(has_event).count().div_ceil(half).max(1);
-    let marked = timeline.marked_tick();
-    let mut eventful = 0;
-    let keep = ticks.iter().enumerate().map(|(index, tick)| {
-        let has_event = has_event(&tick);
-        let is_kept = has_event && eventful % every_eventful == 0;
-        eventful += usize::from(has_event);
-        is_kept || index.is_multiple_of(every) || Some(index) == marked
-    });
-    keep.collect()
+/// The metrics and the reason of a tick, in one line: `cpu 88%/80%. stabilization holds 7`.
+fn values(tick: &Tick<'_>, why: &str) -> String {
+    let metrics = tick.derivation.map_or(&[][..], |derivation| &derivation.metrics);
+    let metrics = metrics.iter().map(|it| format!("{} {}", it.title(), table::metric(it)));
+    let metrics = metrics.collect::<Vec<_>>().join(", ");
+    let texts = [metrics.as_str(), why].into_iter().filter(|text| !text.is_empty());
+    texts.collect::<Vec<_>>().join("; ")
 }
 
 /// `replicas 4 → 7`, or `7 replicas`.

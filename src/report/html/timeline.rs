@@ -252,10 +252,7 @@ impl<'a> Timeline<'a> {
         let mut limits: Vec<Limited> = Vec::new();
         let mut before = None;
         for (tick, to) in self.intervals() {
-            let by = tick.derivation.and_then(|derivation| {
-                let window = derivation.held_by_window().map(|_| "stabilization");
-                derivation.limited_by().or(window)
-            });
+            let by = tick.limited_by();
             match (by, limits.last_mut()) {
                 (Some(_), Some(last)) if by == before => {
                     last.to = to;
@@ -287,6 +284,18 @@ impl Tick<'_> {
         let status = self.observation.status_write().map(|write| &write.status);
         let before = before.or_else(|| status?.current_replicas)?;
         Some((before, self.observation.scaled_to().unwrap_or(before)))
+    }
+
+    /// Whether the controller changed the replicas, or tried to.
+    pub(super) fn is_change(&self) -> bool {
+        self.observation.scale_writes().next().is_some()
+    }
+
+    /// Why the replicas do not follow the metrics.
+    pub(super) fn limited_by(&self) -> Option<&'static str> {
+        let derivation = self.derivation?;
+        let window = derivation.held_by_window().map(|_| "stabilization");
+        derivation.limited_by().or(window)
     }
 
     /// The desired replicas in the status that the controller wrote.

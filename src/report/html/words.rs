@@ -98,6 +98,18 @@ pub(super) fn bytes(milli: f64) -> String {
     format!("{}{}", text.strip_suffix(".0").unwrap_or(&text), unit.name)
 }
 
+/// The kind of a limit, which has a color and a pattern of its own.
+pub(super) fn limit_class(by: &str) -> &'static str {
+    match by {
+        "stabilization" | "forbidden window" => "window",
+        "max" | "min" => "bound",
+        "tolerance" => "tol",
+        "missing or unready pods" => "pods",
+        by if by.starts_with("scale-") => "rate",
+        _ => "fail",
+    }
+}
+
 /// `stabilization, 18 ticks from 10m15s`.
 pub(super) fn limited(limit: &Limited) -> String {
     format!("{}: {} from {}", limit.by, counted(limit.ticks, "tick"), limit.from)

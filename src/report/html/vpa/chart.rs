@@ -17,6 +17,7 @@ use crate::report::html::timeline::Value;
 use crate::report::html::words;
 use crate::report::recommender::problems;
 use crate::report::scale::{ValueAxis, WIDTH};
+use crate::report::{counted, thousands};
 
 const HEIGHT: f64 = 120.0;
 
@@ -111,7 +112,7 @@ fn amounts(drawn: &Drawn<'_>, grid: &str) -> Markup {
         _ => html! {},
     };
     let label: fn(f64) -> String = if is_memory { words::bytes } else { words::milli };
-    let caption = caption(series, &scale, label, !kills.is_empty());
+    let caption = caption(series, &scale, label, marks, !kills.is_empty());
     let about = about(series, label);
     Lane { caption, about, scale, label, lines, overlay }.draw(grid)
 }
@@ -120,6 +121,7 @@ fn caption(
     series: &Series,
     scale: &ValueAxis,
     label: fn(f64) -> String,
+    marks: &Marks,
     has_kills: bool,
 ) -> Markup {
     let last = |values: &[Value]| {
@@ -129,6 +131,7 @@ fn caption(
     let usage = if series.has_range { "highest usage of a pod" } else { "usage" };
     html! {
         b { (series.container) " " (series.resource.name()) }
+        @if series.resource == Resource::Cpu { span.hint { "in cores" } }
         @if series.highest.iter().any(|(_, value)| value.is_some()) { span.k.value { (usage) } }
         @if series.has_range { span.k.used { "down to the lowest" } }
         @if let Some((_, target)) = last(&series.target) { span.k.target { "target " (target) } }
@@ -145,6 +148,7 @@ fn caption(
         }
         @if !series.model.is_empty() { span.k.model { "target of the model" } }
         @if has_kills { span.k.bad { "OOM kill" } }
+        @if !marks.changes.is_empty() { span.k.mark { "restart or edit" } }
     }
 }
 
@@ -246,10 +250,10 @@ fn errors(timeline: &VpaTimeline<'_>, axis: ChartAxis) -> Markup {
     }
     let count: usize = timeline.run.snapshots.iter().map(|it| it.log.len()).sum();
     let dots = path::dots(places.into_iter().map(|x| (x, 8.0)), axis.columns);
-    let about = format!("{count} errors of the recommender");
+    let about = format!("{} of the recommender", counted(count, "error"));
     html! {
         div.lane {
-            div.cap { b { "Errors of the recommender" } span.k.bad { (count) } }
+            div.cap { b { "Errors of the recommender" } span.k.bad { (thousands(count)) } }
             div.plot style="height:16px" {
                 svg viewBox="0 0 1000 16" preserveAspectRatio="none" role="img" aria-label=(about) {
                     path.g d="M0 8H1000" {}

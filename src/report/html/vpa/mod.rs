@@ -17,9 +17,10 @@ use maud::{Markup, html};
 
 pub use self::decisions::{Decision, decisions};
 use self::series::Series;
+use super::actions;
 use super::chart::SPARK_COLUMNS;
 use super::detail::Detail;
-use super::lane::{ChartAxis, selectable};
+use super::lane::{ChartAxis, Selectable};
 use super::mark::Mark;
 use super::panels::Panels;
 use crate::model::rules::{Release, VpaRelease, VpaRules};
@@ -219,7 +220,9 @@ impl VpaTimeline<'_> {
         let mark = self.run.mark.as_ref();
         let marked = mark.map(|mark| mark.on(self.axis()));
         panels.add(ticks::of(self));
-        selectable("vpa", &self.vpa.name, chart::all(self), marked)
+        let charts = chart::all(self);
+        let below = actions::list(&events::of(self));
+        Selectable { kind: "vpa", name: &self.vpa.name, charts, marked, below }.draw()
     }
 }
 

@@ -3,26 +3,17 @@
 use super::VpaTimeline;
 use crate::model::vpa::{Resource, Snapshot, VpaStatus};
 use crate::report::html::mark::Mark;
-use crate::report::html::panels::{PanelTick, PanelTicks, TickKind};
+use crate::report::html::panels::{Kept, PanelTick, PanelTicks, TickKind};
 use crate::report::html::ticks::LEFT_OUT;
 use crate::report::html::words;
 use crate::report::recommender::{amount, conditions, derivations};
 
-/// The indices of the runs whose derivations are kept, sorted: all of a short run; otherwise every
-/// n-th, and those in which something happens. `most` is the approximate number.
+/// The indices of the runs whose derivations are kept, sorted: all of a short run; otherwise those
+/// in which something happens, and every n-th. `most` is the approximate number.
 pub(super) fn kept(snapshots: &[Snapshot], most: usize, marked: Option<usize>) -> Vec<usize> {
-    if snapshots.len() <= most {
-        return (0..snapshots.len()).collect();
-    }
-    let every = snapshots.len().div_ceil(most / 2);
-    let mut eventful = 0;
-    let keep = |index: &usize| {
-        let is_end = index + 1 == snapshots.len();
-        let happens = eventful < most / 2 && has_event(snapshots, *index);
-        eventful += usize::from(happens);
-        happens || is_end || index.is_multiple_of(every) || Some(*index) == marked
-    };
-    (0..snapshots.len()).filter(keep).collect()
+    let happens: Vec<bool> = (0..snapshots.len()).map(|it| has_event(snapshots, it)).collect();
+    let kept = Kept { most, marked }.of(&happens);
+    (0..snapshots.len()).filter(|index| kept[*index]).collect()
 }
 
 /// Returns true if a target or a condition changes, or an error is logged.
@@ -72,8 +63,13 @@ pub(super) fn of(timeline: &VpaTimeline<'_>) -> PanelTicks {
         run.snapshots.get(index).and_then(|it| it.statuses.get(timeline.vpa)).unwrap_or(&none)
     };
     let mark = run.mark.as_ref();
-    let ticks = run.kept.iter().map(|index| {
-        let (index, now) = (*index, status(*index));
+    let count = run.snapshots.len();
+    let every = run.detail.every_value(count);
+    let has_steps = |index: usize| run.kept.binary_search(&index).is_ok();
+    let has_values = |index: usize| every.is_some_and(|every| index.is_multiple_of(every));
+    let shown = (0..count).filter(|index| has_steps(*index) || has_values(*index));
+    let ticks = shown.map(|index| {
+        let now = status(index);
         let before = index.checked_sub(1).map_or(&none, status);
         let marked = mark.map(marked);
         let kind = match mark.zip(marked).and_then(|(mark, marked)| mark.kind(index, marked)) {
@@ -91,13 +87,14 @@ pub(super) fn of(timeline: &VpaTimeline<'_>) -> PanelTicks {
                 text => format!("target of {text}"),
             },
             kind,
+            limit: None,
             summary: usage(timeline, index),
-            steps: steps(timeline, index),
+            steps: has_steps(index).then(|| steps(timeline, index)),
             writes: [differs, writes(timeline, index, before, now)].concat(),
         }
     });
     let ticks: Vec<_> = ticks.collect();
-    let left_out = run.snapshots.len() - ticks.len();
+    let left_out = count - ticks.len();
     PanelTicks { end: timeline.end(), ticks, left_out, note: LEFT_OUT }
 }
 

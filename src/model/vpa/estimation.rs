@@ -1,0 +1,176 @@
+//! How an amount of a recommendation was derived, as text for people: amounts have units, and the
+//! exact number of bytes where a step ends.
+
+use std::fmt;
+
+use super::estimator::{Confidence, Estimation, Resource};
+use super::float::{Amount, MAX_AMOUNT};
+use crate::model::counted::{counted, thousands};
+
+impl Resource {
+    /// An amount for people: `25m`, `2 cores`, `105.2Mi`, `the largest amount`.
+    #[must_use]
+    pub fn text(self, amount: Amount) -> String {
+        text(self, amount)
+    }
+
+    /// As [`Resource::text`], with the exact number of bytes if the text rounds them: `105.2Mi
+    /// (110,265,643 bytes)`.
+    #[must_use]
+    pub fn exact(self, amount: Amount) -> String {
+        exact(self, amount)
+    }
+}
+
+/// How the amount was derived. The last amount is the result:
+/// `the 0.9 percentile is in bucket 12, which ends at 177m; with the margin 203m`.
+impl fmt::Display for Estimation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&derivation(self))
+    }
+}
+
+/// An amount of a resource: `25m`, `2 cores`, `105.2Mi`, `the largest amount`.
+fn text(resource: Resource, amount: Amount) -> String {
+    match resource {
+        _ if amount >= MAX_AMOUNT => "the largest amount".to_owned(),
+        Resource::Cpu => match (amount / 1000, amount % 1000) {
+            (cores, 0) if cores > 0 => counted(usize::try_from(cores).unwrap_or(0), "core"),
+            _ => format!("{amount}m"),
+        },
+        Resource::Memory => match unit(amount) {
+            Some((name, size)) => {
+                let text = format!("{:.1}", amount as f64 / size as f64);
+                format!("{}{name}", text.strip_suffix(".0").unwrap_or(&text))
+            }
+            None => bytes(amount),
+        },
+    }
+}
+
+/// An amount with its exact number of bytes, if [`text`] rounds them: `105.2Mi (110,265,643
+/// bytes)`.
+fn exact(resource: Resource, amount: Amount) -> String {
+    let short = text(resource, amount);
+    let is_rounded = unit(amount).is_some_and(|(_, size)| amount * 10 % size != 0);
+    match resource {
+        Resource::Memory if is_rounded && amount < MAX_AMOUNT => {
+            format!("{short} ({})", bytes(amount))
+        }
+        _ => short,
+    }
+}
+
+fn bytes(amount: Amount) -> String {
+    counted(usize::try_from(amount).unwrap_or(0), "byte")
+}
+
+/// The largest binary unit that a number of bytes reaches.
+fn unit(bytes: Amount) -> Option<(&'static str, Amount)> {
+    const UNITS: [(&str, Amount); 4] =
+        [("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)];
+    UNITS.into_iter().find(|(_, size)| bytes >= *size)
+}
+
+/// `the 0.9 percentile is in bucket 12, which ends at 177m; with the margin 203m; …`. The last
+/// amount is the result.
+fn derivation(estimation: &Estimation) -> String {
+    let Estimation { resource, percentile, base, with_margin, minimum, amount, .. } = *estimation;
+    let is_minimum = amount == minimum;
+    let at_least = match is_minimum {
+        true => format!("; at least the minimum {}", exact(resource, minimum)),
+        false => String::new(),
+    };
+    let Some(bucket) = estimation.bucket else {
+        return format!("no samples, so the minimum {}", exact(resource, minimum));
+    };
+    let end = text(resource, base);
+    let head = format!("the {percentile} percentile is in bucket {bucket}, which ends at {end}");
+    let Some(Confidence { confidence, multiplier }) = estimation.confidence else {
+        // Without a minimum, this is the result.
+        let with_margin = match is_minimum {
+            true => text(resource, with_margin),
+            false => exact(resource, with_margin),
+        };
+        return format!("{head}; with the margin {with_margin}{at_least}");
+    };
+    let head = format!("{head}; with the margin {}", text(resource, with_margin));
+    if !multiplier.is_finite() {
+        return format!("{head}; without any confidence yet, the largest amount{at_least}");
+    }
+    if confidence <= 0.0 {
+        return format!("{head}; without any confidence yet, 0{at_least}");
+    }
+    let result = match is_minimum {
+        true => String::new(),
+        false => format!(" → {}", exact(resource, amount)),
+    };
+    let (factor, confidence) = (factor(multiplier), factor(confidence));
+    format!("{head}; times {factor} for a confidence of {confidence}{result}{at_least}")
+}
+
+/// A factor with at most four decimals.
+fn factor(value: f64) -> String {
+    if value < 0.0001 {
+        return "less than 0.0001".to_owned();
+    }
+    if value >= 1e6 {
+        return thousands(value.round() as usize);
+    }
+    let text = format!("{value:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::vpa::Bound;
+
+    #[test]
+    fn amounts_have_units() {
+        let memory = |bytes| exact(Resource::Memory, bytes);
+        assert_eq!(memory(110_265_643), "105.2Mi (110,265,643 bytes)");
+        assert_eq!(memory(262_144_000), "250Mi");
+        assert_eq!(memory(3 << 29), "1.5Gi");
+        assert_eq!([memory(0), memory(1), memory(900)], ["0 bytes", "1 byte", "900 bytes"]);
+        assert_eq!(memory(MAX_AMOUNT), "the largest amount");
+        let cpu = |milli| exact(Resource::Cpu, milli);
+        assert_eq!([cpu(0), cpu(587), cpu(1000)], ["0m", "587m", "1 core"]);
+        assert_eq!([cpu(1234), cpu(4000)], ["1234m", "4 cores"]);
+        assert_eq!(cpu(MAX_AMOUNT), "the largest amount");
+    }
+
+    #[test]
+    fn a_derivation_ends_with_its_result() {
+        let of = |bound, confidence, amount| Estimation {
+            resource: Resource::Memory,
+            bound,
+            percentile: 0.9,
+            bucket: Some(8),
+            base: 110_265_643,
+            with_margin: 126_805_489,
+            confidence,
+            minimum: 26_214_400,
+            amount,
+        };
+        let head =
+            "the 0.9 percentile is in bucket 8, which ends at 105.2Mi; with the margin 120.9Mi";
+        let target = derivation(&of(Bound::Target, None, 126_805_489));
+        assert_eq!(target, format!("{head} (126,805,489 bytes)"));
+        let lower = |confidence, multiplier, amount| {
+            derivation(&of(Bound::Lower, Some(Confidence { confidence, multiplier }), amount))
+        };
+        let factor = "times 0.996 for a confidence of 0.5";
+        assert_eq!(
+            lower(0.5, 0.996, 126_298_267),
+            format!("{head}; {factor} → 120.4Mi (126,298,267 bytes)")
+        );
+        let small = "times less than 0.0001 for a confidence of less than 0.0001";
+        let minimum = "at least the minimum 25Mi";
+        assert_eq!(lower(1e-5, 1e-5, 26_214_400), format!("{head}; {small}; {minimum}"));
+        let none = "without any confidence yet, 0";
+        assert_eq!(lower(0.0, 0.0, 26_214_400), format!("{head}; {none}; {minimum}"));
+        let most = "without any confidence yet, the largest amount";
+        assert_eq!(lower(0.0, f64::INFINITY, MAX_AMOUNT), format!("{head}; {most}"));
+    }
+}

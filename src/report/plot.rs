@@ -1,0 +1,125 @@
+//! The charts of a prediction in a terminal: the replicas, and the metrics that decide about them.
+
+use std::fmt::Write as _;
+
+use super::chart::{self, Picture};
+use super::scale::ValueAxis;
+use super::style::{DIM, paint};
+use super::table::{amount, is_memory, points};
+use crate::model::derivation::{MetricDerivation, Target};
+use crate::model::time::Time;
+use crate::run::FreeRun;
+use crate::scenario::Scenario;
+
+/// The maximum number of metrics with a chart.
+const METRICS: usize = 2;
+
+/// The number of rows of a metric, about.
+const ROWS: usize = 4;
+
+/// The number of labels of a metric above 0, about.
+const LABELS: usize = 2;
+
+/// The charts, each after an empty line. Values that never change have no chart.
+pub(super) fn all(scenario: &Scenario, run: &FreeRun, columns: usize) -> String {
+    let replicas = chart::replicas(&points(scenario, run, 0), scenario.until, columns);
+    let mut out = titled("replicas", &replicas);
+    for metric in metrics(run) {
+        let picture = metric.picture(scenario.until, columns);
+        out.push_str(&titled(&metric.title(), &picture));
+    }
+    out
+}
+
+fn titled(title: &str, picture: &str) -> String {
+    match picture.is_empty() {
+        true => String::new(),
+        false => format!("\n{}\n{picture}", paint(DIM, title)),
+    }
+}
+
+/// A metric of the first HPA over time.
+struct Metric<'a> {
+    /// Name, unit and target, as seen first.
+    like: &'a MetricDerivation,
+    values: Vec<(Time, Option<f64>)>,
+}
+
+/// The first metrics of the first HPA.
+fn metrics(run: &FreeRun) -> Vec<Metric<'_>> {
+    let Some(first) = run.ticks.first() else { return Vec::new() };
+    let own = || run.ticks.iter().filter(|tick| tick.observation.hpa == first.observation.hpa);
+    let seen = own().map(|tick| tick.derivation.metrics.as_slice());
+    let like = seen.max_by_key(|metrics| metrics.len()).unwrap_or_default();
+    let values = |like: &MetricDerivation| {
+        let of = |metric: &&MetricDerivation| {
+            (&metric.name, &metric.source) == (&like.name, &like.source)
+                && same_unit(metric.target, like.target)
+        };
+        let at = |tick: &crate::run::FreeTick| {
+            let metric = tick.derivation.metrics.iter().find(of);
+            (tick.observation.at, metric.and_then(value))
+        };
+        own().map(at).collect()
+    };
+    like.iter().take(METRICS).map(|like| Metric { like, values: values(like) }).collect()
+}
+
+fn same_unit(one: Target, other: Target) -> bool {
+    std::mem::discriminant(&one) == std::mem::discriminant(&other)
+}
+
+/// The value that is compared with the target: percent, or thousandths.
+fn value(metric: &MetricDerivation) -> Option<f64> {
+    let usage = metric.usage.filter(|_| metric.error.is_none())?;
+    match metric.target {
+        Target::Utilization(_) => usage.utilization.map(f64::from),
+        Target::AverageValue(_) => Some(usage.average as f64),
+        Target::Value(_) | Target::None => Some(usage.total as f64),
+    }
+}
+
+impl Metric<'_> {
+    fn target(&self) -> Option<f64> {
+        match self.like.target {
+            Target::Utilization(percent) => Some(f64::from(percent)),
+            Target::AverageValue(milli) | Target::Value(milli) => Some(milli as f64),
+            Target::None => None,
+        }
+    }
+
+    fn text(&self, value: f64) -> String {
+        match self.like.target {
+            Target::Utilization(_) => format!("{value:.0}%"),
+            _ => amount(self.like, value.round() as i64),
+        }
+    }
+
+    /// `cpu; the dotted line is the target, 50%`.
+    fn title(&self) -> String {
+        let mut title = self.like.title();
+        if let Some(target) = self.target() {
+            let _ = write!(title, "; the dotted line is the target, {}", self.text(target));
+        }
+        title
+    }
+
+    fn picture(&self, end: Time, columns: usize) -> String {
+        let values = self.values.iter().filter_map(|(_, value)| *value);
+        let largest = values.chain(self.target()).fold(0.0, f64::max);
+        if largest <= 0.0 {
+            return String::new();
+        }
+        let is_percent = matches!(self.like.target, Target::Utilization(_));
+        let axis = if is_memory(self.like) && !is_percent {
+            // Thousandths of a byte, with labels at round numbers of binary units.
+            let size = 1000.0 * 1024_f64.powf((largest / 1000.0).log2().max(0.0).div_euclid(10.0));
+            ValueAxis::up_to(largest / size, 1.0, LABELS, false).times(size)
+        } else {
+            ValueAxis::up_to(largest, 1.0, LABELS, is_percent)
+        };
+        let (values, target) = (&self.values, self.target());
+        let label = |value: f64| self.text(value);
+        Picture { values, target, end, axis, label: &label, rows: ROWS, columns }.draw()
+    }
+}

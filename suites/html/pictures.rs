@@ -1,0 +1,314 @@
+//! Screenshots of pages, compared with those in `docs/images`.
+//!
+//! A whole picture is compared coarsely, because the fonts of machines differ. Each chart is
+//! compared closely: its place is stored in the picture, so that it is found where other fonts move
+//! it to, and it has little text.
+
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter};
+use std::path::{Path, PathBuf};
+
+use libtest_mimic::Failed;
+
+use super::frame::{Frame, HEIGHT, Theme};
+use super::{COMPARE, Page, page, recommender, support};
+
+/// The first command of the README, whose picture is one of the screenshots.
+const README: [&str; 5] =
+    ["predict", "-f", "examples/php-apache", "--load", "cpu=total:steps(0s:200m,1m:1,20m:200m)"];
+
+/// The widths of a computer, a tablet and a phone, in pixels.
+const WIDE: u32 = 1280;
+const TABLET: u32 = 820;
+const PHONE: u32 = 390;
+
+/// A screenshot: the end of its name, and how it is taken.
+struct Shot {
+    name: &'static str,
+    width: u32,
+    theme: Theme,
+    /// Whether the panel is scrolled to.
+    of_panel: bool,
+}
+
+const fn shot(name: &'static str, width: u32, theme: Theme) -> Shot {
+    Shot { name, width, theme, of_panel: false }
+}
+
+/// The screenshots of each page.
+const SHOTS: [Shot; 6] = [
+    shot("wide", WIDE, Theme::Light),
+    shot("tablet", TABLET, Theme::Light),
+    shot("phone", PHONE, Theme::Light),
+    shot("tablet-dark", TABLET, Theme::Dark),
+    shot("phone-dark", PHONE, Theme::Dark),
+    Shot { name: "phone-panel", width: PHONE, theme: Theme::Light, of_panel: true },
+];
+
+const PAGES: [&str; 3] = ["report", "comparison", "vpa"];
+
+fn arguments(name: &str) -> Vec<&'static str> {
+    match name {
+        "report" => README.to_vec(),
+        "comparison" => COMPARE.to_vec(),
+        _ => [&["predict"], recommender::EXAMPLE].concat(),
+    }
+}
+
+fn kept(name: &str) -> PathBuf {
+    support::repository().join(format!("docs/images/{name}.png"))
+}
+
+/// The screenshots look as those that are kept.
+pub(super) fn look_as_before(browser: &str) -> Result<(), Failed> {
+    let readme = fs::read_to_string(support::repository().join("README.md"))?;
+    let command = README.join(" ").replace("cpu=", "'cpu=") + "' --html page.html";
+    assert!(readme.contains(&format!("cargo run -- {command}\n")), "{command}");
+    for name in PAGES {
+        let page = page(&arguments(name), "--html", "")?;
+        for shot in &SHOTS {
+            let name = format!("{name}-{}", shot.name);
+            let picture = shot.take(browser, &page, None)?;
+            if std::env::var_os("UPDATE_DOCS").is_some() {
+                picture.write(&kept(&name))?;
+            }
+            let before = Picture::read(&kept(&name))?;
+            picture.compare(&before, shot.background()).map_err(|why| format!("{name}: {why}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Without any one of its charts, a page does not look as before.
+pub(super) fn hidden_charts_are_noticed(browser: &str) -> Result<(), Failed> {
+    let page = page(&README, "--html", "")?;
+    let shot = shot("tablet", TABLET, Theme::Light);
+    let kept = Picture::read(&kept("report-tablet"))?;
+    let count = kept.charts.iter().filter(|chart| chart.is_visible()).count();
+    assert!(count >= 5, "replicas, cpu, pods, limits and events: {count}");
+    for hidden in 0..count {
+        let picture = shot.take(browser, &page, Some(hidden))?;
+        let difference = picture.compare(&kept, shot.background()).err();
+        let difference = difference.ok_or_else(|| format!("without chart {hidden}"))?;
+        assert!(difference.starts_with(&format!("chart {hidden} ")), "{hidden}: {difference}");
+    }
+    Ok(())
+}
+
+/// In each of the kept pictures, a chart that is painted over is noticed.
+pub(super) fn blanked_charts_are_noticed() -> Result<(), Failed> {
+    for (name, shot) in PAGES.iter().flat_map(|page| SHOTS.iter().map(move |shot| (page, shot))) {
+        let name = format!("{name}-{}", shot.name);
+        let picture = Picture::read(&kept(&name))?;
+        let background = shot.background();
+        picture.compare(&picture, background)?;
+        let visible: Vec<Chart> =
+            picture.charts.iter().copied().filter(Chart::is_visible).collect();
+        assert!(!visible.is_empty() || shot.of_panel, "{name} has no charts");
+        for chart in visible {
+            let mut blanked = picture.clone();
+            blanked.fill(chart, background);
+            assert!(blanked.compare(&picture, background).is_err(), "{name}: {chart:?}");
+        }
+    }
+    Ok(())
+}
+
+impl Shot {
+    /// The color of the card below the charts.
+    fn background(&self) -> [u8; 3] {
+        match self.theme {
+            Theme::Light => [0xff; 3],
+            Theme::Dark => [0x1a, 0x20, 0x27],
+        }
+    }
+
+    /// Takes the screenshot, optionally without the lines and areas of a chart.
+    fn take(&self, browser: &str, page: &Page, hidden: Option<usize>) -> Result<Picture, Failed> {
+        let hide = hidden.map_or_else(String::new, |index| {
+            format!(
+                "for (const it of charts[{index}].querySelectorAll('path:not(.g), .seg')) \
+                 it.style.visibility = 'hidden';"
+            )
+        });
+        let scroll = match self.of_panel {
+            true => {
+                "view.scrollTo(0, page.querySelector('.why').getBoundingClientRect().top - 120);"
+            }
+            false => "",
+        };
+        let script = format!(
+            "{scroll}
+            const charts = [...page.querySelectorAll('.plot, .strip')];
+            {hide}
+            // The head of the panel is above the charts.
+            const head = page.querySelector('.panel .head').getBoundingClientRect();
+            const isCovered = (box) => box.top < head.bottom && box.bottom > head.top;
+            seen.charts = charts.map((chart) => {{
+              const box = chart.getBoundingClientRect();
+              const isVisible = box.top >= 0 && box.bottom <= {HEIGHT} && !isCovered(box);
+              return isVisible && box.width ? [box.left, box.top, box.width, box.height] : [0, 0, 0, 0];
+            }});
+            seen.excess = page.documentElement.scrollWidth - {width};",
+            width = self.width
+        );
+        let frame = Frame { browser, page, width: self.width, theme: self.theme, script };
+        let shown = frame.show()?;
+        assert_eq!(shown.seen["excess"], 0, "the page is wider than {}", self.width);
+        let charts: Vec<[f64; 4]> = serde_json::from_value(shown.seen["charts"].clone())?;
+        let charts = charts.into_iter().map(|chart| {
+            let [left, top, width, height] = chart.map(|it| it.round() as usize);
+            Chart { left, top, width, height }
+        });
+        let mut picture = Picture::read(&shown.picture)?;
+        picture.crop(self.width as usize);
+        picture.charts = charts.collect();
+        Ok(picture)
+    }
+}
+
+/// The place of a chart in a picture; empty if it is not visible.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Chart {
+    left: usize,
+    top: usize,
+    width: usize,
+    height: usize,
+}
+
+impl Chart {
+    fn is_visible(&self) -> bool {
+        self.width > 0
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Picture {
+    width: usize,
+    height: usize,
+    pixels: Vec<[u8; 3]>,
+    charts: Vec<Chart>,
+}
+
+/// The key under which the places of the charts are stored.
+const CHARTS: &str = "charts";
+
+/// The number of fields of a picture, in each direction: small enough that other fonts make no
+/// difference.
+const FIELDS: usize = 32;
+
+/// The size of a field of a chart, in pixels.
+const CHART_FIELD: [usize; 2] = [10, 5];
+
+/// The largest difference of a chart, as a part of everything that is drawn in it.
+const MOST: f64 = 0.25;
+
+impl Picture {
+    fn read(path: &Path) -> Result<Picture, Failed> {
+        let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let mut reader = png::Decoder::new(BufReader::new(file)).read_info()?;
+        let texts = &reader.info().uncompressed_latin1_text;
+        let charts = texts.iter().find(|text| text.keyword == CHARTS);
+        let charts = charts.map(|text| serde_json::from_str::<Vec<[usize; 4]>>(&text.text));
+        let charts = charts.transpose()?.unwrap_or_default().into_iter();
+        let charts =
+            charts.map(|[left, top, width, height]| Chart { left, top, width, height }).collect();
+        let mut bytes = vec![0; reader.output_buffer_size().ok_or("the size")?];
+        let info = reader.next_frame(&mut bytes)?;
+        let pixels = bytes.chunks_exact(info.color_type.samples()).map(|it| [it[0], it[1], it[2]]);
+        let (width, height) = (info.width as usize, info.height as usize);
+        Ok(Picture { width, height, pixels: pixels.take(width * height).collect(), charts })
+    }
+
+    fn write(&self, path: &Path) -> Result<(), Failed> {
+        let file = BufWriter::new(File::create(path)?);
+        let mut encoder = png::Encoder::new(file, self.width as u32, self.height as u32);
+        encoder.set_color(png::ColorType::Rgb);
+        encoder.set_compression(png::Compression::High);
+        let charts = self.charts.iter().map(|it| [it.left, it.top, it.width, it.height]);
+        let charts = serde_json::to_string(&charts.collect::<Vec<_>>())?;
+        encoder.add_text_chunk(CHARTS.to_owned(), charts)?;
+        encoder.write_header()?.write_image_data(self.pixels.as_flattened())?;
+        Ok(())
+    }
+
+    fn crop(&mut self, width: usize) {
+        let rows = self.pixels.chunks(self.width);
+        self.pixels = rows.flat_map(|row| row[..width].to_vec()).collect();
+        self.width = width;
+    }
+
+    fn fill(&mut self, chart: Chart, color: [u8; 3]) {
+        for y in chart.top..chart.top + chart.height {
+            let begin = y * self.width + chart.left;
+            self.pixels[begin..begin + chart.width].fill(color);
+        }
+    }
+
+    /// The mean color of fields of a part of the picture, from 0 to 1.
+    fn fields(&self, part: Chart, field: [usize; 2]) -> Vec<[f64; 3]> {
+        let Chart { left, top, width, height } = part;
+        let (columns, rows) = (width.div_ceil(field[0]), height.div_ceil(field[1]));
+        let mut sums = vec![([0.0; 3], 0.0); columns * rows];
+        for y in 0..height {
+            for x in 0..width {
+                let pixel = self.pixels[(top + y) * self.width + left + x];
+                let (sum, count) = &mut sums[y / field[1] * columns + x / field[0]];
+                for (sum, value) in sum.iter_mut().zip(pixel) {
+                    *sum += f64::from(value) / 255.0;
+                }
+                *count += 1.0;
+            }
+        }
+        sums.into_iter().map(|(sum, count): ([f64; 3], f64)| sum.map(|it| it / count)).collect()
+    }
+
+    /// Compares with a picture that is kept. `background` is the color behind the charts.
+    fn compare(&self, kept: &Picture, background: [u8; 3]) -> Result<(), String> {
+        if (self.width, self.height) != (kept.width, kept.height) {
+            return Err(format!(
+                "{}x{}, not {}x{}",
+                self.width, self.height, kept.width, kept.height
+            ));
+        }
+        if self.charts.len() != kept.charts.len() {
+            return Err(format!("{} charts, not {}", self.charts.len(), kept.charts.len()));
+        }
+        for (index, (one, other)) in self.charts.iter().zip(&kept.charts).enumerate() {
+            if !one.is_visible() || !other.is_visible() {
+                continue;
+            }
+            if one.width.abs_diff(other.width) > 1 || one.height.abs_diff(other.height) > 1 {
+                return Err(format!("chart {index} has another size: {one:?}, {other:?}"));
+            }
+            let (width, height) = (one.width.min(other.width), one.height.min(other.height));
+            let [one, other] = [one, other].map(|chart| Chart { width, height, ..*chart });
+            let difference = difference(
+                &self.fields(one, CHART_FIELD),
+                &kept.fields(other, CHART_FIELD),
+                background.map(|it| f64::from(it) / 255.0),
+            );
+            if difference > MOST {
+                return Err(format!("chart {index} differs by {:.0}%", difference * 100.0));
+            }
+        }
+        let whole = Chart { left: 0, top: 0, width: self.width, height: self.height };
+        let field = [self.width.div_ceil(FIELDS), self.height.div_ceil(FIELDS)];
+        let (one, other) = (self.fields(whole, field), kept.fields(whole, field));
+        let differences = one.iter().zip(&other).map(|(one, other)| distance(*one, *other));
+        let mean = differences.sum::<f64>() / one.len() as f64;
+        if mean > 0.02 { Err(format!("{:.1}% differ", mean * 100.0)) } else { Ok(()) }
+    }
+}
+
+/// The mean distance of the channels of two colors.
+fn distance(one: [f64; 3], other: [f64; 3]) -> f64 {
+    one.iter().zip(other).map(|(one, other)| (one - other).abs()).sum::<f64>() / 3.0
+}
+
+/// The difference of two charts, as a part of what is drawn in the second one.
+fn difference(one: &[[f64; 3]], other: &[[f64; 3]], background: [f64; 3]) -> f64 {
+    let drawn: f64 = other.iter().map(|color| distance(*color, background)).sum();
+    let differs: f64 = one.iter().zip(other).map(|(one, other)| distance(*one, *other)).sum();
+    differs / drawn.max(f64::MIN_POSITIVE)
+}
