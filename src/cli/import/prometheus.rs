@@ -9,6 +9,7 @@ use tempfile::NamedTempFile;
 use super::PrometheusArgs;
 use super::answer::Merged;
 use super::connection::Connection;
+use super::containers;
 use super::times::{self, Range};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
@@ -46,6 +47,9 @@ pub(super) fn run(args: &PrometheusArgs) -> Result<u8, Failure> {
         }
     })?;
     write(&args.output, args.force, &text)?;
+    if let Some(note) = containers::note(&args.query) {
+        show_note(&note);
+    }
     show(&summary(args, &overview)).map_err(|error| Failure::engine(error.to_string()))?;
     Ok(exit::CONFORMS)
 }
@@ -95,12 +99,14 @@ async fn query(
         }
         merged.add(answer);
     }
-    for warning in warnings {
-        let text = format!("{} Prometheus warns: {warning}\n", paint(WARN, "note:"));
-        // A note that can't be written is ignored.
-        let _ = anstream::stderr().write_all(text.as_bytes());
-    }
+    warnings.iter().for_each(|warning| show_note(&format!("Prometheus warns: {warning}")));
     Ok(merged)
+}
+
+fn show_note(note: &str) {
+    let text = format!("{} {note}\n", paint(WARN, "note:"));
+    // A note that can't be written is ignored.
+    let _ = anstream::stderr().write_all(text.as_bytes());
 }
 
 /// The parts of a range, each with at most [`MOST_VALUES`] values. Their values are those of the
