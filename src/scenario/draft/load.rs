@@ -97,16 +97,12 @@ impl Load {
         let Some(by) = self.recorded().and_then(|recorded| recorded.by.as_ref()) else {
             return Ok(());
         };
-        let instead = if self.total {
-            "leave out `total:`".to_owned()
-        } else if let Some(container) = &self.subject.container {
-            format!("leave out `/{container}`")
-        } else {
+        if !self.total {
             return Ok(());
-        };
+        }
         Err(format!(
-            "by={by} gives each pod its own series: {instead}, or add up the series with `sum` in \
-             place of by={by}"
+            "by={by} gives each pod its own series: leave out `total:`, or add up the series with \
+             `sum` in place of by={by}"
         ))
     }
 
@@ -401,9 +397,35 @@ fn label_values(text: &str) -> Result<BTreeMap<String, String>, String> {
         let (key, value) = part
             .split_once('=')
             .ok_or_else(|| format!("{part}: expected LABEL=VALUE, for example queue=orders"))?;
-        Ok((key.trim().to_owned(), value.trim().trim_matches('"').to_owned()))
+        Ok((key.trim().to_owned(), unquoted(value.trim()).to_owned()))
     };
-    text.split(',').map(label).collect()
+    split(text).into_iter().map(label).collect()
+}
+
+/// Splits at commas outside of quotes, which can be around a part or around a value after `=`.
+fn split(text: &str) -> Vec<&str> {
+    let (mut parts, mut start, mut quote, mut last) = (Vec::new(), 0, None, ',');
+    for (at, c) in text.char_indices() {
+        match (c, quote) {
+            (c, Some(open)) if c == open => quote = None,
+            (_, Some(_)) => {}
+            ('"' | '\'', None) if matches!(last, ',' | '=') => quote = Some(c),
+            (',', None) => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+        last = if c.is_whitespace() { last } else { c };
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// A text without the quotes around it.
+fn unquoted(text: &str) -> &str {
+    let inner = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
+    inner('"').or_else(|| inner('\'')).unwrap_or(text)
 }
 
 fn shape(text: &str) -> Result<Shape, String> {
@@ -522,10 +544,12 @@ fn noise(text: &str) -> Result<Shape, String> {
     }
 }
 
-/// Reads `FILE,time=COLUMN,value=COLUMN,unit=1m,…`. Other names are labels of the series.
+/// Reads `FILE,time=COLUMN,value=COLUMN,unit=1m,…`. Other names are labels of the series. Files and
+/// values with a comma are in quotes.
 fn recorded(source: fn(String) -> RecordedSource, text: &str) -> Result<Shape, String> {
-    let mut parts = text.split(',').map(str::trim);
-    let file = parts.next().filter(|file| !file.is_empty()).ok_or("the file is missing")?;
+    let mut parts = split(text).into_iter().map(str::trim);
+    let file = parts.next().map(unquoted).filter(|file| !file.is_empty());
+    let file = file.ok_or("the file is missing")?;
     let mut recorded = Recorded::new(source(file.to_owned()));
     let mut percent = None;
     for part in parts {
@@ -533,9 +557,13 @@ fn recorded(source: fn(String) -> RecordedSource, text: &str) -> Result<Shape, S
             recorded.sum = true;
             continue;
         }
-        let (name, value) = part
-            .split_once('=')
-            .ok_or_else(|| format!("{part}: expected NAME=VALUE, for example value=cores"))?;
+        let (name, value) = part.split_once('=').ok_or_else(|| {
+            format!(
+                "{part}: expected NAME=VALUE, for example value=cores; put a file or a value \
+                     with a comma in quotes"
+            )
+        })?;
+        let (name, value) = (name.trim(), unquoted(value.trim()));
         let text = || Some(value.to_owned());
         match name {
             "time" => recorded.time = text(),
@@ -612,8 +640,14 @@ mod tests {
              \"web-0\"},\"sum\":true,\"unit\":\"1m\",\"hold\":\"1m\"}"
         );
         assert_eq!(signal("rps=openMetrics(a.txt)"), r#"pod {"openMetrics":"a.txt"}"#);
+        assert_eq!(
+            signal("cpu=csv(\"a, b.csv\",value='x,y',pod=\"it's 1\",zone=a'b)"),
+            "pod {\"csv\":\"a, b.csv\",\"value\":\"x,y\",\"series\":{\"pod\":\"it's 1\",\"zone\":\"a'b\"}}"
+        );
         for (text, expected) in [
             ("cpu=csv()", "the file is missing"),
+            ("cpu=csv(\"\",sum)", "the file is missing"),
+            ("cpu=csv(a,b.csv)", "put a file or a value with a comma in quotes"),
             ("cpu=csv(a.csv,cores)", "cores: expected NAME=VALUE"),
             ("cpu=prometheus(a.json,unit=x)", "expected a quantity"),
         ] {
@@ -700,7 +734,6 @@ mod tests {
             ("cpu=-300m", "-300m: usage can't be negative"),
             ("memory=total:steps(0s:1Gi,1m:-1Gi)", "usage can't be negative"),
             ("cpu=total:csv(a.csv,by=pod)", "by=pod gives each pod its own series: leave out `tot"),
-            ("cpu/app=noise(1%,csv(a.csv,by=pod))", "leave out `/app`, or add up the series with"),
             ("queue{a=b=3", "a `}` is missing"),
             ("queue{a}=3", "a: expected LABEL=VALUE"),
         ] {
