@@ -391,13 +391,17 @@ pub struct Exception {
     /// Whether the exception is part of a recording by pod.
     #[serde(skip)]
     pub recorded: bool,
+    /// The container that the value is of, in a recording by pod for a scenario of a VPA. None: the
+    /// first one.
+    #[serde(skip)]
+    pub container: Option<Arc<str>>,
 }
 
 impl Exception {
     /// An exception of the user.
     #[must_use]
     pub fn new(pods: PodSet, value: Signal) -> Exception {
-        Exception { pods, value, recorded: false }
+        Exception { pods, value, recorded: false, container: None }
     }
 }
 

@@ -186,6 +186,19 @@ impl<'a> Usage<'a> {
                 self.missing.push(Missing { what, flag });
                 continue;
             }
+            if load.recorded().is_some_and(|recorded| recorded.by.is_some()) {
+                refused = true;
+                let what = format!(
+                    "a load of {resource} with `by` can't be combined with loads of other \
+                     containers: each pod would have several series"
+                );
+                let flag = format!(
+                    "--load {resource}/CONTAINER=prometheus(FILE) for each container, without `by`: \
+                     a recording of the average of the pods"
+                );
+                self.missing.push(Missing { what, flag });
+                continue;
+            }
             let first = asked.first().map(|source| &*source.container);
             let first = first.or_else(|| self.pods.containers.first().map(|it| &*it.name));
             let name = load.subject.container.as_deref().or(first).unwrap_or("app").to_owned();
