@@ -25,9 +25,9 @@ use self::recommender::Vpa;
 use self::units::Loaded;
 use self::usage::Usage;
 use super::defaults::APP;
-use super::error::{Error, suggest};
+use super::error::{Error, Problem, suggest};
 use super::kinds::{API_VERSION, BUILT_IN};
-use super::recording::RecordingError;
+use super::recording::{self, RecordingError};
 use super::resolve::{Reader, SingleHpa, recorded_length, single_hpa, single_vpa};
 use super::resolved::ManifestNote;
 use super::write;
@@ -66,8 +66,8 @@ pub enum Selected {
     /// All.
     #[default]
     All,
-    /// The one with this name: `NAME` or `NAMESPACE/NAME`.
-    Named(String),
+    /// Those with these names: `NAME` or `NAMESPACE/NAME`, in which `*` is any text.
+    Named(Vec<String>),
     /// None, because one of another kind is named.
     None,
     /// None, because this kind is not supported.
@@ -170,13 +170,17 @@ pub fn draft(
     check_kinds(&objects, files, options)?;
     let (mut used_objects, mut list) = (BTreeSet::new(), Vec::new());
     let hpas = select(&objects.hpas, &options.hpas, Kind::Hpa)?;
+    check_names(&hpas, Kind::Hpa)?;
     let hpas = hpas.into_iter().map(Hpa::read).collect::<Result<Vec<_>, _>>()?;
     let vpas = select(&objects.vpas, &options.vpas, Kind::Vpa)?;
+    check_names(&vpas, Kind::Vpa)?;
     let vpas = vpas.into_iter().map(read_vpa).collect::<Result<Vec<_>, _>>()?;
     let options = &find_autoscalers(&hpas, &vpas, options)?;
     let groups = by_target(hpas);
     for group in &groups {
-        let target = objects.others.iter().position(|object| group[0].scales(object));
+        let hpa = &group[0];
+        let namespace = hpa.name.namespace.as_ref();
+        let target = find_target(&objects.others, namespace, |object| hpa.scales(object))?;
         used_objects.extend(target);
         let target = target.map(|index| &objects.others[index]);
         list.push(of_group(group, target, options, read)?);
@@ -188,7 +192,8 @@ pub fn draft(
     // HPAs that are not predicted matter for a note only, so errors in them are ignored.
     let all_hpas: Vec<Hpa> = objects.hpas.iter().filter_map(|it| Hpa::read(it).ok()).collect();
     for vpa in &vpas {
-        let target = objects.others.iter().position(|object| vpa.targets(object));
+        let namespace = vpa.namespace.as_ref();
+        let target = find_target(&objects.others, namespace, |object| vpa.targets(object))?;
         used_objects.extend(target);
         let target = target.map(|index| &objects.others[index]);
         list.push(recommender::of_vpa(vpa, target, &all_hpas, options, read)?);
@@ -328,20 +333,74 @@ fn select<'o>(
     selected: &Selected,
     kind: Kind,
 ) -> Result<Vec<&'o Object>, DraftError> {
-    let name = match selected {
+    let patterns = match selected {
         Selected::All => return Ok(objects.iter().collect()),
         Selected::None | Selected::Unsupported => return Ok(Vec::new()),
-        Selected::Named(name) => name,
+        Selected::Named(patterns) => patterns,
     };
-    let matches = |object: &&Object| object.name() == *name || object.full_name() == *name;
-    let found: Vec<&Object> = objects.iter().filter(matches).collect();
-    let names: Vec<String> = objects.iter().map(Object::full_name).collect();
-    if found.is_empty() {
+    let matches = |pattern: &str, object: &Object| {
+        recording::matches(pattern, &object.name())
+            || recording::matches(pattern, &object.full_name())
+    };
+    let is_unknown = |pattern: &&String| !objects.iter().any(|object| matches(pattern, object));
+    if let Some(pattern) = patterns.iter().find(is_unknown) {
+        let names: Vec<String> = objects.iter().map(Object::full_name).collect();
         let intro = format!("the {kind}s are");
-        let hint = among(name, &intro, names.iter().map(String::as_str));
-        return Err(DraftError::Options { what: format!("there is no {kind} {name}"), hint });
+        let hint = among(pattern, &intro, names.iter().map(String::as_str));
+        return Err(DraftError::Options { what: format!("there is no {kind} {pattern}"), hint });
     }
-    Ok(found)
+    let is_selected = |object: &&Object| patterns.iter().any(|pattern| matches(pattern, object));
+    Ok(objects.iter().filter(is_selected).collect())
+}
+
+/// Rejects autoscalers of one name, of which only one can exist in a cluster.
+fn check_names(objects: &[&Object], kind: Kind) -> Result<(), DraftError> {
+    for (index, object) in objects.iter().enumerate() {
+        let is_same = |other: &&&Object| other.full_name() == object.full_name();
+        let Some(first) = objects[..index].iter().find(is_same) else { continue };
+        // Without a name, the manifest is invalid, which its own error says.
+        if object.name().is_empty() {
+            continue;
+        }
+        let problem = Problem {
+            file: None,
+            line: object.node.line,
+            column: object.node.column,
+            what: format!("{kind} {} is also in {}", object.full_name(), first.place()),
+            hint: Some(ONE_OF_A_NAME.to_owned()),
+        };
+        return Err(object.problems(vec![problem]).into());
+    }
+    Ok(())
+}
+
+/// The hint for manifests of the same object.
+const ONE_OF_A_NAME: &str = "a cluster has only one of them: leave out the other one, for example a \
+                             base whose overlay is read as well";
+
+/// The index of the target of an autoscaler among the other objects. A target in the namespace of
+/// the autoscaler takes precedence over one whose manifest leaves the namespace open.
+fn find_target(
+    objects: &[Object],
+    namespace: Option<&String>,
+    is_target: impl Fn(&Object) -> bool,
+) -> Result<Option<usize>, DraftError> {
+    let mut found: Vec<usize> =
+        (0..objects.len()).filter(|index| is_target(&objects[*index])).collect();
+    let is_exact = |index: &usize| objects[*index].namespace().as_ref() == namespace;
+    if found.iter().any(is_exact) {
+        found.retain(is_exact);
+    }
+    let [first, second, ..] = found[..] else { return Ok(found.first().copied()) };
+    let (first, second) = (&objects[first], &objects[second]);
+    let what = format!("{} {} is also in {}", second.kind(), second.full_name(), first.place());
+    let hint = match first.namespace() == second.namespace() {
+        true => ONE_OF_A_NAME,
+        false => "set the namespace of the autoscaler, or leave out the other one",
+    };
+    let (line, column) = (second.node.line, second.node.column);
+    let problem = Problem { file: None, line, column, what, hint: Some(hint.to_owned()) };
+    Err(second.problems(vec![problem]).into())
 }
 
 /// The kinds of the manifests if none is an HPA; one of them may be misspelt.

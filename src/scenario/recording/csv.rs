@@ -383,7 +383,7 @@ fn labels_of(name: &str, by: Option<&str>) -> BTreeMap<String, String> {
 }
 
 /// Returns true if a name matches a pattern, in which `*` is any text.
-fn matches(pattern: &str, name: &str) -> bool {
+pub(in crate::scenario) fn matches(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once(ANY) else { return pattern == name };
     let Some(mut name) = name.strip_prefix(first) else { return false };
     let mut parts: Vec<&str> = rest.split(ANY).collect();

@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(super) use self::clock::{Clock, Used};
+pub(super) use self::csv::matches;
 pub use self::timestamp::Timestamp;
 use super::error::suggest;
 use super::recorded::{Recorded, RecordedSample, RecordedSource};
