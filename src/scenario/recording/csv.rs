@@ -276,6 +276,12 @@ impl Columns {
             let what = format!(": expected at least two columns, found {}", names.len());
             return Err(RecordingError::new(what).hint("the first line names the columns"));
         }
+        if names.iter().all(|name| Timestamp::parse(name).is_some() || name.parse::<f64>().is_ok())
+        {
+            let what = format!(":1: expected the names of the columns, found {}", listed(names));
+            let hint = "add a first line with names, for example `time,value`";
+            return Err(RecordingError::new(what).hint(hint));
+        }
         let find = |name: &str| names.iter().position(|known| *known == name);
         let named = |name: &str| {
             find(name).ok_or_else(|| {
