@@ -151,7 +151,10 @@ fn check_settings(settings: &[&Setting], subjects: &[Subject]) -> Result<(), Fai
         if !scenarios().any(|scenario| setting.is_for(scenario)) {
             let hpas = scenarios().flat_map(|scenario| &scenario.hpas);
             let names: Vec<&str> = hpas.map(|hpa| &*hpa.name).collect();
-            let what = format!("{} {name}: no such HPA", setting.flag());
+            let what = match setting.manifest_names().join(", ") {
+                names if names.is_empty() => format!("{} {name}: no such HPA", setting.flag()),
+                names => format!("{} {name}: no such HPA: it contains {names}", setting.flag()),
+            };
             return Err(Failure::usage(what).hint(format!("the HPAs are {}", names.join(", "))));
         }
         let names = scenarios().flat_map(|scenario| &scenario.hpas).map(|hpa| &*hpa.name);
@@ -209,14 +212,15 @@ fn located(problem: &Problem) -> String {
 }
 
 fn subjects(args: &Args) -> Result<Vec<Subject>, Failure> {
+    let selected = Autoscalers::only_hpas(&args.hpa).skipping(args.skip);
     if !args.manifests.filename.is_empty() {
-        let selected = Autoscalers::only_hpas(&args.hpa).skipping(args.skip);
         let scenarios = args.manifests.hpa_scenarios(selected)?;
         let read = || -> ReadFile { Box::new(manifests::read_load) };
         let subject = |scenario| Subject { scenario, read: read(), is_draft: true };
         return Ok(scenarios.into_iter().map(subject).collect());
     }
     args.manifests.check_unused(&args.names)?;
+    selected.check_unused(&args.names)?;
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let found = fixtures.in_order(&args.names)?;
     // All errors are reported first.

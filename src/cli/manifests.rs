@@ -136,11 +136,28 @@ impl Autoscalers {
         Autoscalers { hpas, vpas: Selected::Unsupported, skip_missing: false }
     }
 
+    /// Fails if autoscalers of manifests are selected, but a scenario is given.
+    pub(super) fn check_unused(&self, names: &[String]) -> Result<(), Failure> {
+        let is_named = |selected: &Selected| matches!(selected, Selected::Named(_));
+        let given = [
+            ("--hpa", is_named(&self.hpas)),
+            ("--vpa", is_named(&self.vpas)),
+            (SKIP_MISSING, self.skip_missing),
+        ];
+        match given.into_iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((flag, _)) => Err(requires_manifests(flag, names)),
+        }
+    }
+
     /// Leaves out those whose prediction requires a missing value, if the option is given.
     pub(super) fn skipping(self, SkipArgs { skip_missing }: SkipArgs) -> Autoscalers {
         Autoscalers { skip_missing, ..self }
     }
 }
+
+/// The flag that leaves out autoscalers.
+const SKIP_MISSING: &str = "--skip-missing";
 
 /// Parses a duration that is not negative.
 fn duration(text: &str) -> Result<Span, String> {
@@ -161,13 +178,7 @@ impl ManifestArgs {
         ];
         match given.into_iter().find(|(_, given)| *given) {
             None => Ok(()),
-            Some((flag, _)) => {
-                let what = format!("{flag} requires manifests, which --filename (-f) names");
-                Err(Failure::usage(what).hint(match names.iter().find(|it| are_manifests(it)) {
-                    Some(name) => format!("{name} contains manifests: name it with `-f {name}`"),
-                    None => "a scenario file contains this value: edit it".to_owned(),
-                }))
-            }
+            Some((flag, _)) => Err(requires_manifests(flag, names)),
         }
     }
 
@@ -285,6 +296,16 @@ impl ManifestArgs {
     }
 }
 
+/// The error of an option for manifests that is given with a scenario.
+fn requires_manifests(flag: &str, names: &[String]) -> Failure {
+    let what = format!("{flag} requires manifests, which --filename (-f) names");
+    Failure::usage(what).hint(match names.iter().find(|it| are_manifests(it)) {
+        Some(name) => format!("{name} contains manifests: name it with `-f {name}`"),
+        None if matches!(flag, "--hpa" | "--vpa" | SKIP_MISSING) => format!("leave out {flag}"),
+        None => "a scenario file contains this value: edit it".to_owned(),
+    })
+}
+
 /// The scenarios that a command names, of HPAs and VPAs: files, folders, globs or ids, or
 /// manifests.
 pub(super) fn any_scenarios(
@@ -297,6 +318,7 @@ pub(super) fn any_scenarios(
         return manifests.scenarios(autoscalers);
     }
     manifests.check_unused(names)?;
+    autoscalers.check_unused(names)?;
     let fixtures = Fixtures::find(fixtures)?;
     parse_each(&fixtures.in_order(names)?)
 }

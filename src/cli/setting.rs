@@ -103,7 +103,7 @@ impl Field {
             _ => (None, path),
         };
         // `metrics[0]` is the same as `metrics.0`.
-        let path = path.replace('[', ".").replace(']', "");
+        let path = path.trim().replace('[', ".").replace(']', "");
         let path: Vec<String> = path.split('.').map(str::to_owned).collect();
         if path.first().is_none_or(|first| first != "spec") || path.iter().any(String::is_empty) {
             return Err(format!("{part}: the path must begin with `spec.`"));
@@ -209,6 +209,14 @@ impl Setting {
                 fields.iter().filter_map(|field| field.hpa.as_deref()).all(exists)
             }
             Change::Manifest(_) => !self.changed(scenario).is_empty(),
+        }
+    }
+
+    /// The names of the HPAs in the file of a manifest.
+    pub(super) fn manifest_names(&self) -> Vec<String> {
+        match &self.change {
+            Change::Fields(_) => Vec::new(),
+            Change::Manifest(hpas) => hpas.iter().map(HpaManifest::full_name).collect(),
         }
     }
 

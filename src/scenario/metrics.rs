@@ -541,7 +541,8 @@ struct SignalShape {
     value: Option<String>,
     /// With `csv`: the decimal mark of the numbers. Default: the one that the numbers have.
     decimal: Option<DecimalMark>,
-    /// With `perPod`: the label or column that names the pods. Each pod has its own series.
+    /// With `perPod`, or for VPAs also with `containers`: the label or column that names the pods.
+    /// Each pod has its own series.
     by: Option<String>,
     /// The labels of the series, or the values of other columns. Default: all.
     #[serde(default)]

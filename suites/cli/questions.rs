@@ -182,12 +182,12 @@ fn two_manifests_of_one_object_are_named() {
         errors.replace(text(&file), name)
     };
     let errors = with("hpas.yaml");
-    let expected = "hpas.yaml:26:1: HPA shop/search is also in examples/shop/hpas.yaml:26\n";
+    let expected = "hpas.yaml:31:1: HPA shop/search is also in examples/shop/hpas.yaml:31\n";
     assert!(errors.contains(expected), "{errors}");
     assert!(errors.contains("hint: a cluster has only one of them"), "{errors}");
     let errors = with("deployments.yaml");
-    let expected = "deployments.yaml:31:1: Deployment shop/search is also in \
-                    examples/shop/deployments.yaml:31\n";
+    let expected = "deployments.yaml:30:1: Deployment shop/search is also in \
+                    examples/shop/deployments.yaml:30\n";
     assert!(errors.contains(expected), "{errors}");
 }
 
@@ -284,8 +284,9 @@ fn a_recording_by_pod_is_the_usage_of_one_of_several_containers() {
         command.args(loads).args(["--load", "memory/hamster=20Mi", "--until", "2h"]);
         let lines = json(&command.assert().code(0));
         let last = &lines[lines.len() - 2];
-        let containers = last["recommendation"].as_array().cloned().unwrap_or_default();
-        let hamster = containers.iter().find(|it| it["container"] == "hamster");
+        let recommendation = &last["vpas"][0]["recommendation"]["containerRecommendations"];
+        let containers = recommendation.as_array().cloned().unwrap_or_default();
+        let hamster = containers.iter().find(|it| it["containerName"] == "hamster");
         hamster.unwrap_or_else(|| panic!("{last}"))["target"]["cpu"].clone()
     };
     let by_pod = target("by=pod", "/hamster");
@@ -315,4 +316,59 @@ timeline:
     assert!(shown.contains("not compared: ") && shown.contains("overlaps the recon"), "{shown}");
     let run = kube_lockstep(&["compare", text(&random)]).assert().code(3);
     assert!(stderr(&run).contains("overlaps the reconcile of 15.04s"), "{}", stderr(&run));
+}
+
+#[test]
+fn options_for_manifests_are_not_ignored_with_a_scenario() {
+    let (_folder, file) = super::folder("");
+    for command in ["predict", "compare"] {
+        for option in [&["--hpa", "web"][..], &["--skip-missing"]] {
+            let run = kube_lockstep(&[command, text(&file)]).args(option).assert().code(2);
+            let expected = format!("{} requires manifests", option[0]);
+            assert!(stderr(&run).contains(&expected), "{}", stderr(&run));
+        }
+    }
+}
+
+/// Of several targets, only one has the container.
+#[test]
+fn a_load_of_a_container_is_for_the_targets_that_have_it() {
+    let options = ["predict", "-f", SHOP, "--until", "1m", "--skip-missing", "--load", "cpu=50%"];
+    let with = |load: &str| kube_lockstep(&options).args(["--load", load]).assert();
+    let run = with("cpu/search=50m");
+    let (shown, errors) = (stdout(&run), stderr(&run));
+    assert_eq!(run.get_output().status.code(), Some(0), "{errors}");
+    assert!(shown.contains("20%/60%") && shown.contains("50%/75%"), "{shown}");
+    let errors = stderr(&with("cpu/serach=50m").code(2));
+    assert!(errors.contains("no target has a container serach"), "{errors}");
+    assert!(errors.contains("did you mean `search`?"), "{errors}");
+    let errors = stderr(&with("checkout:cpu/search=50m").code(2));
+    assert!(errors.contains("Deployment checkout has no container search"), "{errors}");
+}
+
+#[test]
+fn mistakes_in_recordings_are_named() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let with = |format: &str, contents: &str| {
+        let file = folder.path().join("load");
+        fs::write(&file, contents).expect("a file can be written");
+        let load = format!("cpu=total:{format}({})", text(&file));
+        let options = ["predict", "-f", SHOP, "--hpa", "search", "--load", &load];
+        stderr(&kube_lockstep(&options).assert().code(2)).replace(text(&file), "load")
+    };
+    for (format, contents, expected) in [
+        ("csv", "0,1\n60,2\n", "load:1: expected the names of the columns, found 0, 1\n"),
+        ("csv", "time,v\n2025-05-06T09:00:00Z,1\n60,2\n", "load has times with and without a"),
+        (
+            "prometheus",
+            "<html>login</html>",
+            "load:1:1: not a Prometheus response: expected value\n",
+        ),
+        ("prometheus", "<html>login</html>", "hint: this is a web page"),
+        ("prometheus", "{\"status\": \"succ", "hint: the file ends too early"),
+        ("prometheus", "time,v\n0,1\n", "use `csv` or `openMetrics` in place of `prometheus`"),
+    ] {
+        let errors = with(format, contents);
+        assert!(errors.contains(expected), "{expected}\n{errors}");
+    }
 }

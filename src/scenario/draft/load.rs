@@ -284,7 +284,12 @@ impl FromStr for Load {
             ));
         }
         if load.is_relative() && !load.subject.is_resource() {
-            return Err(format!("{value}: only cpu and memory have requests: write an amount"));
+            let lowercase = load.subject.name.to_lowercase();
+            let instead = match &*lowercase {
+                "cpu" | "memory" => format!("did you mean {lowercase}?"),
+                _ => "write an amount".to_owned(),
+            };
+            return Err(format!("{value}: only cpu and memory have requests: {instead}"));
         }
         let negative = |amount: &&Amount| amount.milli().is_some_and(|milli| milli < 0);
         if load.subject.is_resource() && load.shape.amounts().iter().any(negative) {
@@ -571,11 +576,10 @@ fn recorded(source: fn(String) -> RecordedSource, text: &str) -> Result<Shape, S
             "by" => recorded.by = text(),
             "start" => recorded.start = text(),
             "decimal" => recorded.decimal = Some(decimal_mark(value)?),
-            "unit" if value.ends_with('%') => match amount(value)? {
+            "unit" => match amount(value)? {
+                Amount::Quantity(unit) => recorded.unit = Some(read_form::<AnyQuantity>(&unit)?),
                 Amount::Percent(unit) => percent = Some(unit),
-                Amount::Quantity(_) => {}
             },
-            "unit" => recorded.unit = Some(read_form::<AnyQuantity>(value)?),
             "hold" => recorded.hold = Some(read_form::<PositiveDuration>(value)?),
             label => drop(recorded.series.insert(label.to_owned(), value.to_owned())),
         }
@@ -600,6 +604,9 @@ fn amount(text: &str) -> Result<Amount, String> {
         let percent = percent.parse().ok().filter(|it: &f64| it.is_finite() && *it >= 0.0);
         return percent.map(Amount::Percent).ok_or_else(|| format!("{text}: expected {FORMS}"));
     }
+    if let Some(instead) = instead_of_amount(text) {
+        return Err(format!("{text}: did you mean {instead}?"));
+    }
     match AnyQuantity::read(text) {
         Ok(_) => Ok(Amount::Quantity(text.to_owned())),
         Err(malformed) => Err(malformed
@@ -607,6 +614,21 @@ fn amount(text: &str) -> Result<Amount, String> {
             .filter(|hint| hint.starts_with("did you mean"))
             .map_or_else(|| format!("{text}: expected {FORMS}"), |hint| format!("{text}: {hint}"))),
     }
+}
+
+/// What a user probably means by text that is not an amount, or that is 0 as a quantity because its
+/// number is missing.
+fn instead_of_amount(text: &str) -> Option<String> {
+    let forms = [(".csv", "csv"), (".json", "prometheus"), (".txt", "openMetrics")];
+    if let Some((_, form)) = forms.iter().find(|(end, _)| text.ends_with(end)) {
+        return Some(format!("{form}({text})"));
+    }
+    let is_quantity = |text: &str| AnyQuantity::read(text).is_ok();
+    if !text.contains(|c: char| c.is_ascii_digit()) {
+        return is_quantity(text).then(|| format!("1{text}"));
+    }
+    let without_spaces: String = text.split_whitespace().collect();
+    (without_spaces != text && is_quantity(&without_spaces)).then_some(without_spaces)
 }
 
 fn span(text: &str) -> Result<Span, String> {
@@ -717,6 +739,11 @@ mod tests {
             ("=3", "expected NAME=VALUE, for example cpu=300m"),
             ("cpu=3 GB", "did you mean 3G, or 3Gi?"),
             ("cpu=fast", "fast: expected a quantity such as 300m"),
+            ("cpu=m", "m: did you mean 1m?"),
+            ("cpu=300 m", "300 m: did you mean 300m?"),
+            ("cpu=total:load.csv", "did you mean csv(load.csv)?"),
+            ("cpu=csv(a.csv,unit=m)", "m: did you mean 1m?"),
+            ("CPU=60%", "only cpu and memory have requests: did you mean cpu?"),
             ("cpu=total:60%", "leave out `total:`"),
             ("rps=60%", "only cpu and memory have requests"),
             ("cpu=steps(0s:1", "a `)` is missing"),

@@ -112,6 +112,16 @@ pub struct Draft {
     pub missing: Vec<Missing>,
     fields: Map<String, Value>,
     used_loads: Vec<usize>,
+    target: DraftTarget,
+}
+
+/// The target of a draft, for messages about its containers.
+#[derive(Clone, Debug)]
+struct DraftTarget {
+    /// `Deployment web`.
+    name: String,
+    /// Its containers. Empty: they are unknown, because the manifest is missing.
+    containers: Vec<String>,
 }
 
 /// A missing value.
@@ -180,10 +190,14 @@ pub fn draft(
     for group in &groups {
         let hpa = &group[0];
         let namespace = hpa.name.namespace.as_ref();
-        let target = find_target(&objects.others, namespace, |object| hpa.scales(object))?;
-        used_objects.extend(target);
-        let target = target.map(|index| &objects.others[index]);
-        list.push(of_group(group, target, options, read)?);
+        let found = find_target(&objects.others, namespace, |object| hpa.scales(object))?;
+        used_objects.extend(found);
+        let target = found.map(|index| &objects.others[index]);
+        let mut draft = of_group(group, target, options, read)?;
+        if found.is_none() {
+            name_similar(&mut draft, hpa, &objects.others);
+        }
+        list.push(draft);
     }
     if let (Some(_), true) = (options.startup, list.is_empty() && !vpas.is_empty()) {
         let what = "--startup is for HPAs: the recommender of VPAs ignores start-up".to_owned();
@@ -198,6 +212,7 @@ pub fn draft(
         let target = target.map(|index| &objects.others[index]);
         list.push(recommender::of_vpa(vpa, target, &all_hpas, options, read)?);
     }
+    check_containers_of_all(&list, options)?;
     check_loads(&list, &groups, options)?;
     let others = objects.others.iter().enumerate();
     let others = others.filter(|(index, _)| !used_objects.contains(index)).map(|(_, it)| it);
@@ -206,6 +221,18 @@ pub fn draft(
     let named = |object: &Object| format!("{} {}", object.kind(), object.name());
     let ignored = ignored.map(|object| named(object).trim_end().to_owned()).collect();
     Ok(Drafts { list, ignored })
+}
+
+/// Adds the object that is probably meant to the message that the target of a draft is missing.
+fn name_similar(draft: &mut Draft, hpa: &Hpa, others: &[Object]) {
+    let target = &hpa.hpa.target;
+    let same_kind = others.iter().filter(|object| object.kind() == target.kind);
+    let names: Vec<String> = same_kind.map(Object::name).collect();
+    let hint = suggest(&target.name, names.iter().map(String::as_str));
+    let hint = hint.filter(|hint| hint.starts_with("did you mean"));
+    if let (Some(hint), Some(missing)) = (hint, draft.missing.first_mut()) {
+        missing.what.push_str(&format!(": {hint}"));
+    }
 }
 
 /// Rejects manifests without an autoscaler of a supported kind.
@@ -416,7 +443,10 @@ fn kinds_hint(objects: &Objects) -> Option<String> {
     };
     match kinds.iter().find_map(similar) {
         Some(misspelt) => Some(misspelt),
-        None if kinds.is_empty() => None,
+        None if kinds.is_empty() => Some(
+            "there are no objects, for example as `kubectl get hpa,deployment -o yaml` prints them"
+                .to_owned(),
+        ),
         None => Some(format!("the kinds are {}", Vec::from_iter(kinds).join(", "))),
     }
 }
@@ -560,14 +590,15 @@ fn of_group(
     let (mut missing, mut of_target) = (Vec::new(), Vec::new());
     let names: Vec<HpaName> = group.iter().map(|hpa| hpa.name.clone()).collect();
     let most = group.iter().map(|hpa| hpa.hpa.max_replicas).max().unwrap_or(1);
-    check_containers(&pods, &format!("{kind} {name}"), &names, options)?;
+    let containers = check_containers(&pods, &format!("{kind} {name}"), &names, options)?;
     apply_requests(&mut pods, &names, &options.requests);
     let (most_replicas, without_request) = (i64::from(most), &|_: &str| None);
     let loaded = Loaded { pods: &pods, autoscalers: &names, most_replicas, without_request };
     loaded.check_units(options)?;
     let metric_specs: Vec<_> = group.iter().flat_map(|hpa| hpa.hpa.metrics.clone()).collect();
     let (hpas, has_target) = (&names[..], target.is_some());
-    let context = usage::Context { hpas, has_target, examples: options.examples };
+    let examples = options.examples;
+    let context = usage::Context { hpas, has_target, containers: &containers, examples };
     let mut usage = Usage::new(&options.loads, &mut pods, context);
     let metrics = usage.of(&metric_specs);
     let used_loads = std::mem::take(&mut usage.used);
@@ -604,6 +635,7 @@ fn of_group(
         missing,
         fields: fields_of(group, workload, metrics, until),
         used_loads,
+        target: DraftTarget { name: format!("{kind} {name}"), containers },
     })
 }
 
@@ -715,28 +747,58 @@ fn recorded_end<'l>(
     })
 }
 
-/// Checks that the containers of loads and requests exist, if the manifest of the target is known.
+/// Checks that the containers of loads and requests of these autoscalers exist, if the manifest of
+/// the target is known. Returns the containers.
 fn check_containers(
     pods: &Pods,
     target: &str,
     hpas: &[HpaName],
     options: &DraftOptions,
-) -> Result<(), DraftError> {
+) -> Result<Vec<String>, DraftError> {
+    let all = pods.containers.iter().chain(&pods.init_containers);
+    let known: Vec<String> = all.map(|it| it.name.to_string()).collect();
     if pods.containers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let of_hpas = subjects_of(options).filter(|it| it.hpa.is_some() && it.is_of(hpas));
+    let mut named = of_hpas.filter_map(|subject| subject.container.as_deref());
+    match named.find(|container| known.iter().all(|it| it != container)) {
+        None => Ok(known),
+        Some(unknown) => Err(no_container(unknown, target, &known)),
+    }
+}
+
+/// The subjects of loads and requests.
+fn subjects_of(options: &DraftOptions) -> impl Iterator<Item = &Subject> {
+    let of_loads = options.loads.iter().map(|load| &load.subject);
+    of_loads.chain(options.requests.iter().map(|request| &request.subject))
+}
+
+fn no_container(unknown: &str, target: &str, known: &[String]) -> DraftError {
+    let what = format!("{target} has no container {unknown}");
+    let hint = among(unknown, "it has", known.iter().map(String::as_str));
+    DraftError::Options { what, hint }
+}
+
+/// Checks that the containers of loads and requests of all autoscalers exist in one of the targets,
+/// if all of these are known.
+fn check_containers_of_all(drafts: &[Draft], options: &DraftOptions) -> Result<(), DraftError> {
+    if drafts.iter().any(|draft| draft.target.containers.is_empty()) {
         return Ok(());
     }
-    let of_loads = options.loads.iter().map(|load| &load.subject);
-    let of_requests = options.requests.iter().map(|request| &request.subject);
-    let of_hpas = of_loads.chain(of_requests).filter(|subject| subject.is_of(hpas));
-    let named = of_hpas.filter_map(|subject| subject.container.as_deref());
-    let known = || pods.containers.iter().chain(&pods.init_containers).map(|it| &*it.name);
-    match named.into_iter().find(|container| known().all(|it| it != *container)) {
-        None => Ok(()),
-        Some(unknown) => {
-            let what = format!("{target} has no container {unknown}");
-            Err(DraftError::Options { what, hint: among(unknown, "it has", known()) })
-        }
+    let of_all = subjects_of(options).filter(|subject| subject.hpa.is_none());
+    let mut named = of_all.filter_map(|subject| subject.container.as_deref());
+    let exists = |container: &str| {
+        drafts.iter().any(|draft| draft.target.containers.iter().any(|it| it == container))
+    };
+    let Some(unknown) = named.find(|container| !exists(container)) else { return Ok(()) };
+    if let [only] = drafts {
+        return Err(no_container(unknown, &only.target.name, &only.target.containers));
     }
+    let known: BTreeSet<&str> =
+        drafts.iter().flat_map(|draft| &draft.target.containers).map(String::as_str).collect();
+    let what = format!("no target has a container {unknown}");
+    Err(DraftError::Options { what, hint: among(unknown, "the containers are", known) })
 }
 
 /// Sets the requests of the options. A request of a pod replaces those of all its containers.
