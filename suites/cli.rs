@@ -16,6 +16,8 @@ mod manifests;
 mod output;
 #[path = "cli/plugin.rs"]
 mod plugin;
+#[path = "cli/questions.rs"]
+mod questions;
 #[path = "cli/selection.rs"]
 mod selection;
 #[path = "cli/sharing.rs"]

@@ -48,7 +48,7 @@ const WITH_TLS: [(&str, Test); 3] = [
 /// The variables that set proxies; those of this machine must not affect the tests.
 const PROXIES: [&str; 4] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"];
 
-const BROKEN: [(&str, Test); 12] = [
+const BROKEN: [(&str, Test); 13] = [
     ("a_bearer_token_and_headers_are_sent", broken::headers),
     ("a_refusal_names_the_options_of_authentication", broken::refusal),
     ("an_error_of_a_proxy_is_shown", broken::proxy_error),
@@ -60,6 +60,7 @@ const BROKEN: [(&str, Test); 12] = [
     ("an_answer_with_only_gaps_writes_nothing", broken::only_gaps),
     ("several_series_are_counted", broken::several_series),
     ("warnings_are_shown", broken::warnings),
+    ("usage_that_counts_twice_is_noted", broken::usage_twice),
     ("an_existing_file_is_not_overwritten", broken::existing_file),
 ];
 

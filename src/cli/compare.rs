@@ -9,17 +9,19 @@ use super::args::{self, Format, Source};
 use super::exit;
 use super::failure::Failure;
 use super::fixtures::{Fixture, Fixtures};
-use super::manifests::{self, ManifestArgs};
+use super::manifests::{self, Autoscalers, ManifestArgs, SkipArgs};
 use super::output::{columns, show, unless_closed};
 use super::reports::ReportFile;
 use super::run::parse_each;
 use super::setting::Setting;
 use crate::model::rules::{Release, Releases};
+use crate::model::time::Time;
 use crate::report::comparison::{
     ComparisonRow, Figures, Reference, columns_help, comparison, not_compared,
 };
 use crate::report::html::{Compared, Comparison};
-use crate::report::{json, outcome::note_line};
+use crate::report::style::{WARN, paint};
+use crate::report::{json, outcome::note_line, wrapped};
 use crate::run::{FreeRun, free_run};
 use crate::scenario::{self, Problem, Scenario, on_a_command_line};
 
@@ -28,7 +30,8 @@ Exit codes:
   0    the settings are compared
   2    an invalid command line, scenario or manifest, or a value that the prediction requires is
        missing
-  3    a scenario can't be run to its end, because its outcome is not deterministic
+  3    a scenario can't be run to its end, because its outcome is not deterministic; the others are
+       compared
   4    a folder or a glob contains no scenarios";
 
 /// The name of the setting that the manifests or the scenario have.
@@ -70,9 +73,12 @@ pub(super) struct Args {
     html: Option<PathBuf>,
     #[command(flatten)]
     source: Source,
-    /// Only this HPA of the manifests: NAME or NAMESPACE/NAME
+    /// Only this HPA of the manifests: NAME or NAMESPACE/NAME, in which `*` is any text; can be
+    /// repeated
     #[arg(long, value_name = "NAME", requires = "filename")]
-    hpa: Option<String>,
+    hpa: Vec<String>,
+    #[command(flatten)]
+    skip: SkipArgs,
     #[command(flatten)]
     manifests: ManifestArgs,
 }
@@ -106,10 +112,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             predictions.add(&name(&setting.name), &setting.about, &scenario, args)?;
         }
     }
-    let Predictions { rows, page, notes, .. } = predictions;
+    let Predictions { rows, page, notes, is_undetermined, .. } = predictions;
     if rows.iter().all(|row| row.figures.is_none()) {
-        let why = not_compared(&rows).next().unwrap_or_default();
-        return Err(Failure::usage(why).hint("choose another release with --release").into());
+        let why = not_compared(&rows).collect::<Vec<_>>().join("\n");
+        return Err(match is_undetermined {
+            true => Failure::engine(why),
+            false => Failure::usage(why).hint("choose another release with --release"),
+        }
+        .into());
     }
     if let (Some(mut file), Some(page)) = (file, page) {
         file.write_all(page.page(&rows).as_bytes())?;
@@ -126,7 +136,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     // A note that can't be written is ignored.
     let notes = notes.into_values().collect::<String>();
     let _ = anstream::stderr().write_all(notes.as_bytes());
-    Ok(exit::CONFORMS)
+    Ok(if is_undetermined { exit::ENGINE } else { exit::CONFORMS })
 }
 
 /// Fails if two settings have the same name, or if a setting is for no HPA.
@@ -141,7 +151,10 @@ fn check_settings(settings: &[&Setting], subjects: &[Subject]) -> Result<(), Fai
         if !scenarios().any(|scenario| setting.is_for(scenario)) {
             let hpas = scenarios().flat_map(|scenario| &scenario.hpas);
             let names: Vec<&str> = hpas.map(|hpa| &*hpa.name).collect();
-            let what = format!("{} {name}: no such HPA", setting.flag());
+            let what = match setting.manifest_names().join(", ") {
+                names if names.is_empty() => format!("{} {name}: no such HPA", setting.flag()),
+                names => format!("{} {name}: no such HPA: it contains {names}", setting.flag()),
+            };
             return Err(Failure::usage(what).hint(format!("the HPAs are {}", names.join(", "))));
         }
         let names = scenarios().flat_map(|scenario| &scenario.hpas).map(|hpa| &*hpa.name);
@@ -199,13 +212,15 @@ fn located(problem: &Problem) -> String {
 }
 
 fn subjects(args: &Args) -> Result<Vec<Subject>, Failure> {
+    let selected = Autoscalers::only_hpas(&args.hpa).skipping(args.skip);
     if !args.manifests.filename.is_empty() {
-        let scenarios = args.manifests.hpa_scenarios(args.hpa.as_deref())?;
+        let scenarios = args.manifests.hpa_scenarios(selected)?;
         let read = || -> ReadFile { Box::new(manifests::read_load) };
         let subject = |scenario| Subject { scenario, read: read(), is_draft: true };
         return Ok(scenarios.into_iter().map(subject).collect());
     }
     args.manifests.check_unused(&args.names)?;
+    selected.check_unused(&args.names)?;
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let found = fixtures.in_order(&args.names)?;
     // All errors are reported first.
@@ -240,6 +255,34 @@ struct Predictions {
     references: Vec<(Workload, Reference)>,
     /// The notes on the scenarios, each text once.
     notes: BTreeMap<String, String>,
+    /// Whether a scenario can't be run to its end.
+    is_undetermined: bool,
+}
+
+/// The time of the first reconcile on a release.
+#[derive(Clone, Copy, Debug)]
+struct Beginning {
+    release: Release,
+    at: Time,
+}
+
+/// A note on releases whose first reconciles are at different times.
+fn note_on_beginnings(beginnings: &[Beginning]) -> Option<String> {
+    let same: Vec<&[Beginning]> = beginnings.chunk_by(|one, other| one.at == other.at).collect();
+    if same.len() < 2 {
+        return None;
+    }
+    let part = |same: &&[Beginning]| match same {
+        [only] => format!("{} on {}", only.at, only.release),
+        [first, .., last] => format!("{} on {} to {}", first.at, first.release, last.release),
+        [] => String::new(),
+    };
+    let parts: Vec<String> = same.iter().map(part).collect();
+    Some(format!(
+        "the first reconcile is at {}; all later ones follow at the same interval, so that figures \
+         differ a little between these releases even if nothing else does",
+        parts.join(", and at ")
+    ))
 }
 
 /// The namespace, kind and name of the target of a scenario.
@@ -255,6 +298,7 @@ impl Predictions {
         args: &Args,
     ) -> anyhow::Result<()> {
         let releases = args.release.clone().unwrap_or_else(|| Releases::only(Release::NEWEST));
+        let mut beginnings = Vec::new();
         for release in releases.iter() {
             for number in 0..args.runs {
                 let scenario = of_run(scenario, setting, number)?;
@@ -274,16 +318,26 @@ impl Predictions {
                     self.rows.push(ComparisonRow { not_compared: Some(why), ..row });
                     break;
                 }
-                if let Some(why) = &run.undetermined {
-                    anyhow::bail!("{setting}: {why}");
+                if run.undetermined.is_some() {
+                    self.is_undetermined = true;
+                    self.rows.push(ComparisonRow { not_compared: run.undetermined, ..row });
+                    break;
                 }
                 if let Some(page) = self.page.as_mut().filter(|_| number == 0) {
                     page.add(Compared { setting, about, scenario: &scenario, run: &run });
+                }
+                if let Some(first) = run.ticks.first().filter(|_| number == 0) {
+                    beginnings.push(Beginning { release, at: first.observation.at });
                 }
                 self.note(&scenario, &run);
                 let figures = Figures::of(&scenario, &run, self.reference(&scenario, &run));
                 self.rows.push(ComparisonRow { figures: Some(figures), ..row });
             }
+        }
+        if let Some(note) = note_on_beginnings(&beginnings) {
+            let line = wrapped("note: ", &note, columns());
+            let line = line.replacen("note:", &paint(WARN, "note:"), 1);
+            self.notes.insert(note, line);
         }
         Ok(())
     }

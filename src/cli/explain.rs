@@ -255,7 +255,7 @@ fn scenario(args: &Args) -> Result<AnyFixture, Failure> {
         args.manifests.check_unused(std::slice::from_ref(name))?;
         return Fixtures::find(args.source.fixtures.as_deref())?.one(name)?.parse_any();
     }
-    let selected = Autoscalers::named(args.hpa.as_deref(), args.vpa.as_deref());
+    let selected = Autoscalers::named(args.hpa.as_slice(), args.vpa.as_slice());
     let mut found = args.manifests.scenarios(selected)?;
     if found.len() == 1 {
         return Ok(found.remove(0));

@@ -5,6 +5,8 @@ mod answer;
 #[cfg(feature = "prometheus")]
 mod connection;
 #[cfg(feature = "prometheus")]
+mod containers;
+#[cfg(feature = "prometheus")]
 mod prometheus;
 #[cfg(feature = "prometheus")]
 mod times;
@@ -47,8 +49,9 @@ enum Source {
     /// Save a Prometheus response to a range query as a load for `predict` and scenarios
     ///
     /// Works with everything that serves the query API of Prometheus, such as Thanos and Mimir. A
-    /// long range is queried in parts. Query the rate of a counter, not the counter:
-    /// 'sum(rate(container_cpu_usage_seconds_total{pod=~"web-.*"}[2m]))'.
+    /// long range is queried in parts. Query the rate of a counter, not the counter, and only the
+    /// series of containers, since cAdvisor also has one with the sum of each pod:
+    /// 'sum(rate(container_cpu_usage_seconds_total{pod=~"web-.*",container!=""}[2m]))'.
     Prometheus(Box<PrometheusArgs>),
 }
 

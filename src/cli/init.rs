@@ -1,6 +1,5 @@
 //! `kube-lockstep init`.
 
-use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -8,6 +7,7 @@ use super::exit;
 use super::failure::Failure;
 use super::manifests::{self, AutoscalerArgs, ManifestArgs};
 use super::output::show;
+use super::whole_file::{Existing, folder, write_whole};
 use crate::report::style::{WARN, paint};
 use crate::scenario::draft::Draft;
 
@@ -49,19 +49,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
 }
 
 fn from_manifests(args: &Args) -> Result<String, Failure> {
-    let mut manifests = args.manifests.clone();
-    let folder = args.output.as_deref().and_then(Path::parent);
-    if folder.is_some_and(|folder| !folder.as_os_str().is_empty()) {
-        manifests.make_paths_absolute();
-    }
-    let drafts = manifests.drafts(args.autoscalers.select(), true)?;
-    let [draft] = drafts.as_slice() else {
-        let names = drafts.iter().map(|draft| format!("{} {}", draft.kind, draft.name));
-        return Err(manifests::several(names.collect()));
-    };
-    // An invalid draft would leave the user with a file that can't be run.
-    manifests::parse(draft)?;
-    Ok(comments(draft) + &draft.to_yaml())
+    let folder = args.output.as_deref().map_or(Path::new("."), folder);
+    let draft = args.manifests.example_in(folder, args.autoscalers.select())?;
+    Ok(comments(&draft) + &draft.to_yaml())
 }
 
 /// Notes on standard error that a scenario with relative paths belongs in the current folder.
@@ -89,15 +79,21 @@ fn comments(draft: &Draft) -> String {
     text
 }
 
-/// Writes a file that must not exist.
+/// Writes a file that must not exist: under another name, and renames it at the end.
 fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |error: io::Error| match error.kind() {
+    let failed = |error: &io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
             let what = format!("{} exists, and is not overwritten", path.display());
             Failure::usage(what).hint("choose another name, or remove the file")
         }
         _ => Failure::engine(format!("{}: {error}", path.display())),
     };
-    let mut file = File::create_new(path).map_err(failed)?;
-    file.write_all(text.as_bytes()).map_err(failed)
+    if path.exists() {
+        return Err(failed(&io::ErrorKind::AlreadyExists.into()));
+    }
+    if !folder(path).is_dir() {
+        let what = format!("{}: there is no folder {}", path.display(), folder(path).display());
+        return Err(Failure::engine(what).hint("make the folder, or choose another one"));
+    }
+    write_whole(path, text, Existing::Keep).map_err(|error| failed(&error))
 }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::failure::Failure;
@@ -84,19 +84,31 @@ pub(super) struct ManifestArgs {
 /// The autoscalers of the manifests that a command is about.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(super) struct AutoscalerArgs {
-    /// Only this HPA of the manifests: NAME or NAMESPACE/NAME
+    /// Only this HPA of the manifests: NAME or NAMESPACE/NAME, in which `*` is any text; can be
+    /// repeated
     #[arg(long, value_name = "NAME", requires = "filename")]
-    hpa: Option<String>,
-    /// Only this VPA of the manifests: NAME or NAMESPACE/NAME
+    hpa: Vec<String>,
+    /// Only this VPA of the manifests: NAME or NAMESPACE/NAME, in which `*` is any text; can be
+    /// repeated
     #[arg(long, value_name = "NAME", requires = "filename")]
-    vpa: Option<String>,
+    vpa: Vec<String>,
 }
 
 impl AutoscalerArgs {
     /// The autoscalers that `--hpa` and `--vpa` name.
     pub(super) fn select(&self) -> Autoscalers {
-        Autoscalers::named(self.hpa.as_deref(), self.vpa.as_deref())
+        Autoscalers::named(&self.hpa, &self.vpa)
     }
+}
+
+/// The autoscalers that are left out.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+pub(super) struct SkipArgs {
+    /// Leave out the autoscalers of the manifests whose prediction requires a value that is
+    /// missing, such as the load of a metric, and name them. Without this option, a missing value
+    /// is an error
+    #[arg(long, requires = "filename")]
+    pub(super) skip_missing: bool,
 }
 
 /// The autoscalers of the manifests that are predicted.
@@ -104,25 +116,48 @@ impl AutoscalerArgs {
 pub(super) struct Autoscalers {
     hpas: Selected,
     vpas: Selected,
+    skip_missing: bool,
 }
 
 impl Autoscalers {
     /// All of them, or those with these names: with a name of one kind, none of the other kind.
-    pub(super) fn named(hpa: Option<&str>, vpa: Option<&str>) -> Autoscalers {
-        let of = |name: Option<&str>| match name {
-            Some(name) => Selected::Named(name.to_owned()),
-            None if hpa.is_none() && vpa.is_none() => Selected::All,
-            None => Selected::None,
+    pub(super) fn named(hpas: &[String], vpas: &[String]) -> Autoscalers {
+        let of = |names: &[String]| match names {
+            [] if hpas.is_empty() && vpas.is_empty() => Selected::All,
+            [] => Selected::None,
+            _ => Selected::Named(names.to_vec()),
         };
-        Autoscalers { hpas: of(hpa), vpas: of(vpa) }
+        Autoscalers { hpas: of(hpas), vpas: of(vpas), skip_missing: false }
     }
 
     /// HPAs only, for commands that do not support VPAs.
-    pub(super) fn only_hpas(hpa: Option<&str>) -> Autoscalers {
-        let hpas = hpa.map_or(Selected::All, |name| Selected::Named(name.to_owned()));
-        Autoscalers { hpas, vpas: Selected::Unsupported }
+    pub(super) fn only_hpas(hpas: &[String]) -> Autoscalers {
+        let hpas = if hpas.is_empty() { Selected::All } else { Selected::Named(hpas.to_vec()) };
+        Autoscalers { hpas, vpas: Selected::Unsupported, skip_missing: false }
+    }
+
+    /// Fails if autoscalers of manifests are selected, but a scenario is given.
+    pub(super) fn check_unused(&self, names: &[String]) -> Result<(), Failure> {
+        let is_named = |selected: &Selected| matches!(selected, Selected::Named(_));
+        let given = [
+            ("--hpa", is_named(&self.hpas)),
+            ("--vpa", is_named(&self.vpas)),
+            (SKIP_MISSING, self.skip_missing),
+        ];
+        match given.into_iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((flag, _)) => Err(requires_manifests(flag, names)),
+        }
+    }
+
+    /// Leaves out those whose prediction requires a missing value, if the option is given.
+    pub(super) fn skipping(self, SkipArgs { skip_missing }: SkipArgs) -> Autoscalers {
+        Autoscalers { skip_missing, ..self }
     }
 }
+
+/// The flag that leaves out autoscalers.
+const SKIP_MISSING: &str = "--skip-missing";
 
 /// Parses a duration that is not negative.
 fn duration(text: &str) -> Result<Span, String> {
@@ -143,18 +178,42 @@ impl ManifestArgs {
         ];
         match given.into_iter().find(|(_, given)| *given) {
             None => Ok(()),
-            Some((flag, _)) => {
-                let what = format!("{flag} requires manifests, which --filename (-f) names");
-                Err(Failure::usage(what).hint(match names.iter().find(|it| are_manifests(it)) {
-                    Some(name) => format!("{name} contains manifests: name it with `-f {name}`"),
-                    None => "a scenario file contains this value: edit it".to_owned(),
-                }))
-            }
+            Some((flag, _)) => Err(requires_manifests(flag, names)),
         }
     }
 
     /// The drafts of scenarios. Objects that are ignored are named in a note on standard error.
-    pub(super) fn drafts(&self, of: Autoscalers, examples: bool) -> Result<Vec<Draft>, Failure> {
+    fn drafts(&self, of: Autoscalers, examples: bool) -> Result<Vec<Draft>, Failure> {
+        let Drafts { list, ignored } = self.draft(&self.read()?, of, examples, &read_load)?;
+        note_ignored(&ignored);
+        Ok(list)
+    }
+
+    /// The scenario of one autoscaler with examples of missing values, for a file in a folder, to
+    /// which the paths of recorded loads are relative.
+    pub(super) fn example_in(&self, folder: &Path, of: Autoscalers) -> Result<Draft, Failure> {
+        let files = self.read()?;
+        let Drafts { list, ignored } = self.draft(&files, of.clone(), true, &read_load)?;
+        note_ignored(&ignored);
+        let [draft] = list.as_slice() else {
+            let names = list.iter().map(|draft| format!("{} {}", draft.kind, draft.name));
+            return Err(several(names.collect()));
+        };
+        // An invalid draft would leave the user with a file that can't be run.
+        parse(draft)?;
+        let moved = self.relative_to(folder);
+        let read = |path: &str| read_load(&folder.join(path).display().to_string());
+        let mut list = moved.draft(&files, of, true, &read)?.list;
+        Ok(list.pop().unwrap_or_else(|| draft.clone()))
+    }
+
+    fn draft(
+        &self,
+        files: &[ManifestFile],
+        of: Autoscalers,
+        examples: bool,
+        read: &dyn Fn(&str) -> Result<String, String>,
+    ) -> Result<Drafts, Failure> {
         let options = DraftOptions {
             hpas: of.hpas,
             vpas: of.vpas,
@@ -165,20 +224,21 @@ impl ManifestArgs {
             until: self.until,
             examples,
         };
-        let Drafts { list, ignored } =
-            draft(&self.read()?, &options, &read_load).map_err(failure)?;
-        note_ignored(&ignored);
-        Ok(list)
+        draft(files, &options, read).map_err(failure)
     }
 
-    /// Makes the paths of recorded loads absolute, for a scenario in another folder.
-    pub(super) fn make_paths_absolute(&mut self) {
-        for path in self.load.iter_mut().filter_map(Load::path_mut) {
-            // A file that does not exist gives an error when it is read.
-            if let Ok(absolute) = fs::canonicalize(&*path) {
-                *path = absolute.display().to_string();
+    /// The same options with paths of recorded loads that are relative to a folder.
+    fn relative_to(&self, folder: &Path) -> ManifestArgs {
+        let mut moved = self.clone();
+        // A folder that does not exist gives an error when the scenario is written.
+        let Ok(folder) = fs::canonicalize(folder) else { return moved };
+        let paths = moved.load.iter_mut().filter_map(Load::path_mut);
+        for path in paths.filter(|path| Path::new(path).is_relative()) {
+            if let Ok(whole) = fs::canonicalize(&*path) {
+                *path = relative(&whole, &folder).unwrap_or(whole).display().to_string();
             }
         }
+        moved
     }
 
     /// The path of a recorded load that is relative to the current folder. None: there is none.
@@ -190,14 +250,21 @@ impl ManifestArgs {
 
     /// The scenarios of the manifests.
     pub(super) fn scenarios(&self, of: Autoscalers) -> Result<Vec<AnyFixture>, Failure> {
-        let drafts = self.drafts(of, false)?;
+        let skip_missing = of.skip_missing;
+        let mut drafts = self.drafts(of, false)?;
+        if skip_missing && drafts.iter().any(|draft| draft.missing.is_empty()) {
+            drafts.retain(|draft| {
+                note_missing(draft);
+                draft.missing.is_empty()
+            });
+        }
         require_all_values(&drafts)?;
         drafts.iter().map(parse).collect()
     }
 
     /// The scenarios of HPAs of the manifests.
-    pub(super) fn hpa_scenarios(&self, hpa: Option<&str>) -> Result<Vec<Arc<Scenario>>, Failure> {
-        let scenarios = self.scenarios(Autoscalers::only_hpas(hpa))?.into_iter();
+    pub(super) fn hpa_scenarios(&self, of: Autoscalers) -> Result<Vec<Arc<Scenario>>, Failure> {
+        let scenarios = self.scenarios(of)?.into_iter();
         let only = |scenario| match scenario {
             AnyFixture::Hpa(scenario) => Some(scenario),
             AnyFixture::Vpa(_) => None,
@@ -205,23 +272,38 @@ impl ManifestArgs {
         Ok(scenarios.filter_map(only).collect())
     }
 
+    /// Reads the manifests, each file once, by whatever path and folder it is named.
     fn read(&self) -> Result<Vec<ManifestFile>, Failure> {
         let mut files = Vec::new();
         let mut seen = BTreeSet::new();
         for path in &self.filename {
-            if !seen.insert(path) {
-                continue;
-            }
-            if path == Path::new("-") {
-                files.push(standard_input()?);
-            } else if path.is_dir() {
-                files.extend(folder(path, self.recursive)?);
-            } else {
-                files.push(file(path, false)?);
+            let is_stdin = path == Path::new("-");
+            let is_folder = !is_stdin && path.is_dir();
+            let paths = match is_folder {
+                true => folder(path, self.recursive)?,
+                false => vec![path.clone()],
+            };
+            for path in paths {
+                // A file that can't be found gives an error when it is read.
+                let whole = fs::canonicalize(&path).ok().filter(|_| !is_stdin);
+                if !seen.insert(whole.unwrap_or_else(|| path.clone())) {
+                    continue;
+                }
+                files.push(if is_stdin { standard_input()? } else { file(&path, is_folder)? });
             }
         }
         Ok(files)
     }
+}
+
+/// The error of an option for manifests that is given with a scenario.
+fn requires_manifests(flag: &str, names: &[String]) -> Failure {
+    let what = format!("{flag} requires manifests, which --filename (-f) names");
+    Failure::usage(what).hint(match names.iter().find(|it| are_manifests(it)) {
+        Some(name) => format!("{name} contains manifests: name it with `-f {name}`"),
+        None if matches!(flag, "--hpa" | "--vpa" | SKIP_MISSING) => format!("leave out {flag}"),
+        None => "a scenario file contains this value: edit it".to_owned(),
+    })
 }
 
 /// The scenarios that a command names, of HPAs and VPAs: files, folders, globs or ids, or
@@ -236,6 +318,7 @@ pub(super) fn any_scenarios(
         return manifests.scenarios(autoscalers);
     }
     manifests.check_unused(names)?;
+    autoscalers.check_unused(names)?;
     let fixtures = Fixtures::find(fixtures)?;
     parse_each(&fixtures.in_order(names)?)
 }
@@ -305,12 +388,28 @@ fn require_all_values(drafts: &[Draft]) -> Result<(), Failure> {
     let hint = match drafts.len() {
         1 => "`kube-lockstep init -f …` writes a scenario with examples of these values",
         _ if drafts.iter().all(|draft| draft.kind == drafts[0].kind) => match drafts[0].kind {
-            Kind::Hpa => "--hpa NAME selects one of the HPAs",
-            Kind::Vpa => "--vpa NAME selects one of the VPAs",
+            Kind::Hpa => "--hpa NAME selects HPAs; --skip-missing leaves out those without a value",
+            Kind::Vpa => "--vpa NAME selects VPAs; --skip-missing leaves out those without a value",
         },
-        _ => "--hpa NAME or --vpa NAME selects one of them",
+        _ => {
+            "--hpa NAME or --vpa NAME selects some; --skip-missing leaves out those without a \
+              value"
+        }
     };
     Err(Failure::usage(what).hint(hint))
+}
+
+/// Names an autoscaler that is left out, and what it requires, on standard error.
+fn note_missing(Draft { kind, name, missing, .. }: &Draft) {
+    let parts: Vec<String> =
+        missing.iter().map(|it| format!("{} (add {})", it.what, it.flag)).collect();
+    if parts.is_empty() {
+        return;
+    }
+    let note = paint(WARN, "note:");
+    let text = format!("{note} {kind} {name} is left out: {}\n", parts.join("; "));
+    // A note that can't be written is ignored.
+    let _ = anstream::stderr().write_all(text.as_bytes());
 }
 
 /// The error of a command that is about one autoscaler. `names` have kinds: `HPA web`.
@@ -342,6 +441,18 @@ fn note_ignored(ignored: &[String]) {
     let _ = anstream::stderr().write_all(text.as_bytes());
 }
 
+/// The path relative to a folder, both absolute. None: they share no folder but the root.
+fn relative(path: &Path, folder: &Path) -> Option<PathBuf> {
+    let is_name = |part: &Component<'_>| matches!(part, Component::Normal(_));
+    let both = path.components().zip(folder.components());
+    let common = both.take_while(|(one, other)| one == other).count();
+    if !path.components().take(common).any(|part| is_name(&part)) {
+        return None;
+    }
+    let up = folder.components().skip(common).map(|_| Component::ParentDir);
+    Some(up.chain(path.components().skip(common)).collect())
+}
+
 /// Reads the file of a recorded load, relative to the current folder.
 pub(super) fn read_load(name: &str) -> Result<String, String> {
     text_file::read_named(Path::new(name)).map_err(|error| error.to_string())
@@ -353,8 +464,8 @@ fn file(path: &Path, lenient: bool) -> Result<ManifestFile, Failure> {
     Ok(ManifestFile { name, text, lenient })
 }
 
-/// The manifests of a folder, as with kubectl: with the folders in it only if `recursive`.
-fn folder(path: &Path, recursive: bool) -> Result<Vec<ManifestFile>, Failure> {
+/// The files in a folder, as with kubectl: with the folders in it only if `recursive`.
+fn folder(path: &Path, recursive: bool) -> Result<Vec<PathBuf>, Failure> {
     let (mut paths, mut has_folders) = (Vec::new(), false);
     let mut open = vec![path.to_path_buf()];
     while let Some(folder) = open.pop() {
@@ -371,7 +482,7 @@ fn folder(path: &Path, recursive: bool) -> Result<Vec<ManifestFile>, Failure> {
         });
     }
     paths.sort();
-    paths.iter().map(|path| file(path, true)).collect()
+    Ok(paths)
 }
 
 /// Adds the manifests in a folder to `paths`, and returns the folders in it.
@@ -400,7 +511,9 @@ fn standard_input() -> Result<ManifestFile, Failure> {
     read.map_err(|error| Failure::usage(format!("{STDIN}: {error}")))?;
     if bytes.len() as u64 > MAX_BYTES {
         let what = format!("{STDIN}: it is larger than {} MiB", MAX_BYTES >> 20);
-        return Err(Failure::usage(what));
+        let hint = "pipe less to it, for example one namespace: `kubectl get hpa,deploy -o yaml -n \
+                    NAMESPACE | …`; or save the manifests to a file, and name it";
+        return Err(Failure::usage(what).hint(hint));
     }
     let text = String::from_utf8(bytes)
         .map_err(|error| Failure::usage(format!("{STDIN}: it is not UTF-8 text: {error}")))?;
@@ -410,4 +523,22 @@ fn standard_input() -> Result<ManifestFile, Failure> {
         return Err(Failure::usage(format!("{STDIN}: it is empty")).hint(hint));
     }
     Ok(ManifestFile { name: STDIN.to_owned(), text, lenient: false })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_relative_to_a_folder_unless_they_share_none() {
+        for (path, folder, expected) in [
+            ("/home/a/load.csv", "/home/a", Some("load.csv")),
+            ("/home/a/data/load.csv", "/home/a/tests", Some("../data/load.csv")),
+            ("/home/load.csv", "/home/a/b", Some("../../load.csv")),
+            ("/tmp/load.csv", "/home/a", None),
+        ] {
+            let found = relative(Path::new(path), Path::new(folder));
+            assert_eq!(found.as_deref(), expected.map(Path::new), "{path} from {folder}");
+        }
+    }
 }

@@ -35,6 +35,7 @@ mod run;
 mod schema;
 mod setting;
 mod upstreams;
+mod whole_file;
 
 use std::io::Write;
 use std::process::ExitCode;

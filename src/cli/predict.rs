@@ -8,7 +8,7 @@ use super::args::{Format, OneAnyRelease, Source, of_hpa, of_vpa};
 use super::exit;
 use super::failure::Failure;
 use super::fixtures::AnyFixture;
-use super::manifests::{self, AutoscalerArgs, ManifestArgs};
+use super::manifests::{self, AutoscalerArgs, ManifestArgs, SkipArgs};
 use super::output::{columns, show, unless_closed};
 use super::reports::ReportFile;
 use crate::model::rules::{AnyRelease, Release, VpaRelease};
@@ -25,8 +25,8 @@ const HELP: &str = "\
 Exit codes:
   0    all expectations are met, or there are none
   1    an expectation is not met
-  2    an invalid command line, scenario or manifest, or a value that the prediction requires is
-       missing
+  2    an invalid command line, scenario or manifest, a value that the prediction requires is
+       missing, or the API server of the release refuses the HPA
   3    the scenario can't be run to its end, because its outcome is not deterministic
   4    a folder or a glob contains no scenarios";
 
@@ -58,12 +58,14 @@ pub(super) struct Args {
     #[command(flatten)]
     autoscalers: AutoscalerArgs,
     #[command(flatten)]
+    skip: SkipArgs,
+    #[command(flatten)]
     manifests: ManifestArgs,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let fixtures = args.source.fixtures.as_deref();
-    let selected = args.autoscalers.select();
+    let selected = args.autoscalers.select().skipping(args.skip);
     let scenarios = manifests::any_scenarios(&args.names, &args.manifests, selected, fixtures)?;
     if args.csv.is_some() && scenarios.len() > 1 {
         let what = format!("--csv writes only one prediction, but there are {}", scenarios.len());
@@ -71,6 +73,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         return Err(Failure::usage(what).hint(hint).into());
     }
     let mut files = Files {
+        has_output: false,
         html: args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?,
         page: Predictions::of(scenarios.len()),
         csv: args.csv.as_deref().map(|path| ReportFile::open("--csv", path)).transpose()?,
@@ -92,13 +95,10 @@ fn predict_all(args: &Args, scenarios: &[AnyFixture], files: &mut Files) -> anyh
             |given: AnyRelease| std::mem::discriminant(&given) != std::mem::discriminant(&newest);
         release.map(|given| if is_mixed && is_other(given) { newest } else { given })
     };
-    let mut code = exit::CONFORMS;
-    for (index, scenario) in scenarios.iter().enumerate() {
-        if index > 0 && args.format == Format::Text {
-            show("\n")?;
-        }
-        let several = scenarios.len() > 1;
-        code = code.max(match scenario {
+    let (mut code, mut failures) = (exit::CONFORMS, Vec::new());
+    let several = scenarios.len() > 1;
+    for scenario in scenarios {
+        let ended = match scenario {
             AnyFixture::Hpa(scenario) => {
                 let release = of_hpa(given(AnyRelease::Kubernetes(Release::NEWEST)))?;
                 let release = release.unwrap_or(Release::NEWEST);
@@ -108,13 +108,33 @@ fn predict_all(args: &Args, scenarios: &[AnyFixture], files: &mut Files) -> anyh
                 let release = of_vpa(given(AnyRelease::Vpa(VpaRelease::NEWEST)))?;
                 predict_vpa(args, scenario, release, several, files)?
             }
-        });
+        };
+        match ended {
+            Ended::Completely(of_scenario) => code = code.max(of_scenario),
+            Ended::Early(failure) => failures.push(failure),
+        }
     }
-    Ok(code)
+    all(failures).map_or(Ok(code), |failure| Err(failure.into()))
+}
+
+/// How a prediction ended.
+enum Ended {
+    /// At the end of the scenario, with this exit code.
+    Completely(u8),
+    /// Before it, or the release refuses the HPA. The other scenarios are predicted nevertheless.
+    Early(Failure),
+}
+
+/// The failures of all predictions, as one. The exit code is that of the first one.
+fn all(failures: Vec<Failure>) -> Option<Failure> {
+    let what = failures.iter().map(|failure| failure.what.as_str()).collect::<Vec<_>>().join("\n");
+    failures.into_iter().next().map(|first| Failure { what, ..first })
 }
 
 /// The files of predictions beside their output.
 struct Files {
+    /// Whether the output has a prediction, so that an empty line precedes the next one.
+    has_output: bool,
     html: Option<ReportFile>,
     /// The content of `html` so far.
     page: Predictions,
@@ -122,6 +142,13 @@ struct Files {
 }
 
 impl Files {
+    /// The text before the next prediction.
+    fn separator(&mut self) -> String {
+        let separator = if self.has_output { "\n" } else { "" };
+        self.has_output = true;
+        separator.to_owned()
+    }
+
     /// Writes the page.
     fn write_page(self) -> io::Result<()> {
         match (self.html, self.page.page()) {
@@ -138,12 +165,13 @@ fn predict_vpa(
     release: VpaRelease,
     several: bool,
     files: &mut Files,
-) -> anyhow::Result<u8> {
+) -> anyhow::Result<Ended> {
     let rows = if args.changes { Rows::Changes } else { Rows::All };
     let run = free_recommender_run(scenario, release, &|_| false);
     match args.format {
         Format::Text => {
-            let mut text = recommender::free_run(scenario, &run, release, rows, columns());
+            let mut text = files.separator();
+            text.push_str(&recommender::free_run(scenario, &run, release, rows, columns()));
             if run.undetermined.is_none() {
                 let unmet = recommender::expectations(scenario, release, &run.unmet, columns());
                 text.push_str(&unmet);
@@ -164,9 +192,10 @@ fn predict_vpa(
         files.page.add_vpa(scenario, &run, release);
     }
     if let Some(why) = &run.undetermined {
-        anyhow::bail!("{}: {why}", scenario.path);
+        return Ok(Ended::Early(Failure::engine(format!("{}: {why}", scenario.path))));
     }
-    Ok(if run.unmet.is_empty() { exit::CONFORMS } else { exit::DIVERGES })
+    let code = if run.unmet.is_empty() { exit::CONFORMS } else { exit::DIVERGES };
+    Ok(Ended::Completely(code))
 }
 
 /// Predicts a scenario, and returns the exit code.
@@ -176,20 +205,21 @@ fn predict(
     release: Release,
     several: bool,
     files: &mut Files,
-) -> anyhow::Result<u8> {
+) -> anyhow::Result<Ended> {
     let prediction = Predict::new(scenario.clone()).release(release).run();
     let applies = prediction.is_supported();
     let rows = if args.changes { Rows::Changes } else { Rows::All };
     let Prediction { run, unmet, .. } = &prediction;
     if let Some(why) = run.refused().filter(|_| !args.manifests.filename.is_empty()) {
         let hint = "choose another release with --release, or edit the manifest";
-        return Err(Failure::usage(format!("{}: {why}", scenario.path)).hint(hint).into());
+        let failure = Failure::usage(format!("{}: {why}", scenario.path));
+        return Ok(Ended::Early(failure.hint(hint)));
     }
     let whole = run.undetermined.is_none();
     let of = UnmetOf { id: &scenario.id, path: &scenario.path, release: &run.trace.release };
     match args.format {
         Format::Text => {
-            let mut text = String::new();
+            let mut text = files.separator();
             if !applies {
                 text.push_str(&table::other_release(scenario, release, columns()));
             }
@@ -222,7 +252,7 @@ fn predict(
         files.page.add(Predicted { scenario, run, unmet, note: note.as_deref() });
     }
     if let Some(why) = &run.undetermined {
-        anyhow::bail!("{}: {why}", scenario.path);
+        return Ok(Ended::Early(Failure::engine(format!("{}: {why}", scenario.path))));
     }
-    Ok(if unmet.is_empty() { exit::CONFORMS } else { exit::DIVERGES })
+    Ok(Ended::Completely(if unmet.is_empty() { exit::CONFORMS } else { exit::DIVERGES }))
 }

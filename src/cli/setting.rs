@@ -42,8 +42,7 @@ impl FromStr for Setting {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Setting, String> {
-        let name = text.split_once(':').filter(|(name, _)| !name.contains(['=', '.']));
-        let (name, fields) = name.unwrap_or((text, text));
+        let (name, fields) = named(text).unwrap_or((text, text));
         let changes = split(fields).into_iter().map(Field::parse).collect::<Result<_, _>>()?;
         Ok(Setting {
             name: name.trim().to_owned(),
@@ -52,6 +51,25 @@ impl FromStr for Setting {
         })
     }
 }
+
+/// The name and the fields of a setting with a name: they are separated by the first colon that
+/// precedes a path. If the paths are wrong, by the first colon, so that their error says so.
+fn named(text: &str) -> Option<(&str, &str)> {
+    let is_path = |text: &str| {
+        let text = text.trim_start();
+        let after_hpa = text.split_once('/').filter(|(hpa, _)| !hpa.contains([':', '=', ',']));
+        text.starts_with(SPEC) || after_hpa.is_some_and(|(_, path)| path.starts_with(SPEC))
+    };
+    if is_path(text) {
+        return None;
+    }
+    let mut parts = text.match_indices(':').map(|(at, _)| (&text[..at], &text[at + 1..]));
+    let before_path = parts.find(|(_, fields)| is_path(fields));
+    before_path.or_else(|| text.split_once(':').filter(|(name, _)| !name.contains(['=', '.'])))
+}
+
+/// The beginning of a path.
+const SPEC: &str = "spec.";
 
 /// Splits at commas outside of brackets, braces and quotes.
 fn split(text: &str) -> Vec<&str> {
@@ -81,11 +99,11 @@ impl Field {
             format!("{part}: expected PATH=VALUE, for example spec.maxReplicas=20")
         })?;
         let (hpa, path) = match path.split_once('/') {
-            Some((hpa, path)) if path.starts_with("spec.") => (Some(hpa.to_owned()), path),
+            Some((hpa, path)) if path.starts_with(SPEC) => (Some(hpa.to_owned()), path),
             _ => (None, path),
         };
         // `metrics[0]` is the same as `metrics.0`.
-        let path = path.replace('[', ".").replace(']', "");
+        let path = path.trim().replace('[', ".").replace(']', "");
         let path: Vec<String> = path.split('.').map(str::to_owned).collect();
         if path.first().is_none_or(|first| first != "spec") || path.iter().any(String::is_empty) {
             return Err(format!("{part}: the path must begin with `spec.`"));
@@ -191,6 +209,14 @@ impl Setting {
                 fields.iter().filter_map(|field| field.hpa.as_deref()).all(exists)
             }
             Change::Manifest(_) => !self.changed(scenario).is_empty(),
+        }
+    }
+
+    /// The names of the HPAs in the file of a manifest.
+    pub(super) fn manifest_names(&self) -> Vec<String> {
+        match &self.change {
+            Change::Fields(_) => Vec::new(),
+            Change::Manifest(hpas) => hpas.iter().map(HpaManifest::full_name).collect(),
         }
     }
 
@@ -308,5 +334,28 @@ fn find_hpa<'t>(tree: &'t mut Value, name: Option<&str>) -> Result<&'t mut Value
             found
                 .ok_or_else(|| format!("there is no HPA {name}; the HPAs are {}", names.join(", ")))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_have_any_character() {
+        for (text, name, about) in [
+            ("v1.2:spec.maxReplicas=9", "v1.2", "spec.maxReplicas=9"),
+            ("a=b: spec.maxReplicas=9", "a=b", " spec.maxReplicas=9"),
+            ("60 %, 2m:spec.maxReplicas=9", "60 %, 2m", "spec.maxReplicas=9"),
+            ("at 12:30:web/spec.maxReplicas=9", "at 12:30", "web/spec.maxReplicas=9"),
+            ("spec.a=[{type: Pods}]", "spec.a=[{type: Pods}]", "spec.a=[{type: Pods}]"),
+            ("web/spec.a={b: spec.c}", "web/spec.a={b: spec.c}", "web/spec.a={b: spec.c}"),
+        ] {
+            let setting: Setting = text.parse().expect(text);
+            assert_eq!((&*setting.name, &*setting.about), (name, about));
+        }
+        let error = "fast:maxReplicas=9".parse::<Setting>().expect_err("no path");
+        assert!(error.contains("maxReplicas=9: the path must begin with `spec.`"), "{error}");
+        assert!(!error.contains("fast"), "{error}");
     }
 }

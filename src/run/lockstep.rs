@@ -33,6 +33,11 @@ use crate::world::{Change, World};
 /// to limit the memory of a scenario of many days.
 const AHEAD: usize = 512;
 
+/// The note on a load that exceeds the limits of the pods.
+const CUT_LOAD: &str = "at times, the load exceeds the cpu limits of the pods: they use their \
+                        limits, and the rest is lost, so that neither the metrics nor the figure \
+                        `missing` of a comparison count it";
+
 /// The result of a free run of the model: its own decisions drive the world.
 #[derive(Clone, Debug)]
 pub struct FreeRun {
@@ -380,6 +385,9 @@ impl<'a> Lockstep<'a> {
             file: Some(note.file.clone()),
             ..is_about_reading(note.line, note.what.clone())
         });
+        // In a scenario file, the author sets the limit.
+        let is_cut = self.scenario.is_of_manifests && self.world.has_cut_loads();
+        let notes = notes.chain(is_cut.then(|| CUT_LOAD.to_owned()));
         let notes = notes.map(|what| is_about_reading(self.scenario.line, what));
         let notes = of_manifests.chain(notes);
         let never = self.pending.iter().map(|index| during::never(self.event(*index)));

@@ -391,13 +391,17 @@ pub struct Exception {
     /// Whether the exception is part of a recording by pod.
     #[serde(skip)]
     pub recorded: bool,
+    /// The container that the value is of, in a recording by pod for a scenario of a VPA. None: the
+    /// first one.
+    #[serde(skip)]
+    pub container: Option<Arc<str>>,
 }
 
 impl Exception {
     /// An exception of the user.
     #[must_use]
     pub fn new(pods: PodSet, value: Signal) -> Exception {
-        Exception { pods, value, recorded: false }
+        Exception { pods, value, recorded: false, container: None }
     }
 }
 
@@ -537,7 +541,8 @@ struct SignalShape {
     value: Option<String>,
     /// With `csv`: the decimal mark of the numbers. Default: the one that the numbers have.
     decimal: Option<DecimalMark>,
-    /// With `perPod`: the label or column that names the pods. Each pod has its own series.
+    /// With `perPod`, or for VPAs also with `containers`: the label or column that names the pods.
+    /// Each pod has its own series.
     by: Option<String>,
     /// The labels of the series, or the values of other columns. Default: all.
     #[serde(default)]

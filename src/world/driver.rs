@@ -184,6 +184,12 @@ impl World {
         self.simulation.replicas.get(target).copied().unwrap_or_default()
     }
 
+    /// Returns true if a pod's share of a load was so far larger than the limit of its usage.
+    #[must_use]
+    pub fn has_cut_loads(&self) -> bool {
+        self.publisher.has_cut_loads()
+    }
+
     /// The timeline events whose actions matched no existing pod.
     pub fn unmatched_actions(&self) -> impl Iterator<Item = &TimelineEvent> {
         self.simulation.unmatched_actions()

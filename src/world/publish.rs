@@ -256,6 +256,11 @@ impl Publisher {
         }
     }
 
+    /// Returns true if a share of a load was larger than the limit of a pod.
+    pub(super) fn has_cut_loads(&self) -> bool {
+        self.usage.was_cut
+    }
+
     fn publish_samples(
         &mut self,
         query: &Query<'_>,

@@ -15,7 +15,7 @@ use crate::model::vpa::{
     ObjectName, ObservedOom, OomKill, Phase, Pod, PodContainer, PodHistory, PodMetrics, Script,
     ScriptStep, Start, Target, Terminated,
 };
-use crate::scenario::resolved::{PodSet, ResourceUsage, Signal, UsageSource};
+use crate::scenario::resolved::{Exception, PodSet, ResourceUsage, Signal, UsageSource};
 use crate::scenario::vpa::{OomSeen, VpaAction, VpaEvent, VpaScenario};
 
 /// The changes of the cluster in a scenario. All changes at or before a run of the recommender are
@@ -423,14 +423,17 @@ impl<'s> World<'s> {
     fn milli(&self, usage: &ResourceUsage, ordinal: u32, index: usize, at: Time) -> Option<i64> {
         let grain = Grain::of(&usage.name);
         let value = |signal: &Signal| milli(signal, read(signal, at, grain));
-        let exception = usage.exceptions.iter().rev().find(|it| contains(&it.pods, ordinal));
-        if let Some(exception) = exception.filter(|_| index == 0) {
+        let name = &self.scenario.workload.containers[index].name;
+        let is_of_container = |exception: &Exception| {
+            exception.container.as_ref().map_or(index == 0, |container| container == name)
+        };
+        let mut of_pod = usage.exceptions.iter().rev().filter(|it| contains(&it.pods, ordinal));
+        if let Some(exception) = of_pod.find(|it| is_of_container(it)) {
             return value(&exception.value);
         }
         match &usage.source {
             UsageSource::PerPod(signal) => value(signal),
             UsageSource::PerContainer(signals) => {
-                let name = &self.scenario.workload.containers[index].name;
                 let signal = signals.0.iter().find(|(container, _)| container == name);
                 signal.and_then(|(_, signal)| value(signal))
             }

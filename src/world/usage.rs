@@ -21,6 +21,8 @@ pub(super) struct Usage {
     index: BTreeMap<ClassKey, usize>,
     /// Incremented whenever a reading changes.
     pub(super) version: u64,
+    /// Whether a share of a load was larger than the limit of a pod.
+    pub(super) was_cut: bool,
 }
 
 /// The readings of one resource.
@@ -91,7 +93,14 @@ impl Usage {
                 exceptions: Vec::new(),
             })
             .collect();
-        Usage { containers, resources, classes: Vec::new(), index: BTreeMap::new(), version: 0 }
+        Usage {
+            containers,
+            resources,
+            classes: Vec::new(),
+            index: BTreeMap::new(),
+            version: 0,
+            was_cut: false,
+        }
     }
 
     /// Reads all signals at the time of a sample. Loads are divided among `serving` pods.
@@ -118,6 +127,7 @@ impl Usage {
                 }
                 UsageSource::Load { total, limit } => {
                     let share = share(total, limit.as_ref(), sampled, serving, grain);
+                    self.was_cut |= matches!(share, Reading::Written(_));
                     put(&mut readings.source, 0, share);
                 }
             }

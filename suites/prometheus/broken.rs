@@ -149,6 +149,18 @@ pub(super) fn warnings() -> Result<(), Failed> {
     Ok(())
 }
 
+pub(super) fn usage_twice() -> Result<(), Failed> {
+    for (matchers, is_noted) in [("pod=\"a\"", true), ("pod=\"a\",container!=\"\"", false)] {
+        let (url, _) = server(json(ONE_VALUE))?;
+        let query = format!("sum(rate(container_cpu_usage_seconds_total{{{matchers}}}[2m]))");
+        let import = import(&url, &query, &[])?;
+        assert_eq!(import.code, Some(0), "{}", import.stderr);
+        let noted = import.stderr.contains("Add container!=\"\" to the matchers");
+        assert_eq!(noted, is_noted, "{query}: {}", import.stderr);
+    }
+    Ok(())
+}
+
 pub(super) fn existing_file() -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("answer.json");

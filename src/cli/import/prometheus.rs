@@ -4,15 +4,16 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use jiff::{Timestamp, Zoned};
-use tempfile::NamedTempFile;
 
 use super::PrometheusArgs;
 use super::answer::Merged;
 use super::connection::Connection;
+use super::containers;
 use super::times::{self, Range};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::show;
+use crate::cli::whole_file::{Existing, folder, write_whole};
 use crate::report::counted;
 use crate::report::style::{WARN, paint};
 use crate::run::shell_word;
@@ -46,6 +47,9 @@ pub(super) fn run(args: &PrometheusArgs) -> Result<u8, Failure> {
         }
     })?;
     write(&args.output, args.force, &text)?;
+    if let Some(note) = containers::note(&args.query) {
+        show_note(&note);
+    }
     show(&summary(args, &overview)).map_err(|error| Failure::engine(error.to_string()))?;
     Ok(exit::CONFORMS)
 }
@@ -71,13 +75,6 @@ fn exists(path: &Path) -> Failure {
     Failure::usage(what).hint("choose another name, or add --force")
 }
 
-fn folder(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
-}
-
 /// Queries the range, in parts if it has too many values.
 async fn query(
     connection: &Connection<'_>,
@@ -95,12 +92,14 @@ async fn query(
         }
         merged.add(answer);
     }
-    for warning in warnings {
-        let text = format!("{} Prometheus warns: {warning}\n", paint(WARN, "note:"));
-        // A note that can't be written is ignored.
-        let _ = anstream::stderr().write_all(text.as_bytes());
-    }
+    warnings.iter().for_each(|warning| show_note(&format!("Prometheus warns: {warning}")));
     Ok(merged)
+}
+
+fn show_note(note: &str) {
+    let text = format!("{} {note}\n", paint(WARN, "note:"));
+    // A note that can't be written is ignored.
+    let _ = anstream::stderr().write_all(text.as_bytes());
 }
 
 /// The parts of a range, each with at most [`MOST_VALUES`] values. Their values are those of the
@@ -118,42 +117,24 @@ fn parts(range: Range, step: u64) -> Vec<Range> {
     parts
 }
 
-/// Writes the file under another name, and renames it at the end.
 fn write(path: &Path, force: bool, text: &str) -> Result<(), Failure> {
-    let failed =
-        |error: &io::Error| Failure::engine(format!("--output {}: {error}", path.display()));
-    let mut file = NamedTempFile::new_in(folder(path)).map_err(|error| failed(&error))?;
-    file.write_all(text.as_bytes()).map_err(|error| failed(&error))?;
-    make_readable(&file).map_err(|error| failed(&error))?;
-    let written = if force { file.persist(path) } else { file.persist_noclobber(path) };
-    match written {
-        Ok(_) => Ok(()),
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Err(exists(path)),
-        Err(error) => Err(failed(&error.error)),
-    }
-}
-
-/// Temporary files are readable only by their owner; this one is an ordinary file.
-#[cfg(unix)]
-fn make_readable(file: &NamedTempFile) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn make_readable(_: &NamedTempFile) -> io::Result<()> {
-    Ok(())
+    let existing = if force { Existing::Replace } else { Existing::Keep };
+    write_whole(path, text, existing).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => exists(path),
+        _ => Failure::engine(format!("--output {}: {error}", path.display())),
+    })
 }
 
 /// What the file contains, and how to use it.
 fn summary(args: &PrometheusArgs, overview: &AnswerOverview) -> String {
     let AnswerOverview { series, samples, first, last } = overview;
     let path = args.output.display();
+    let file = path.to_string();
+    let file = if file.contains(',') { format!("\"{file}\"") } else { file };
     let load = match (&args.by, series) {
-        (Some(by), _) => format!("NAME=prometheus({path},by={by})"),
-        (None, 1) => format!("NAME=total:prometheus({path})"),
-        (None, _) => format!("NAME=total:prometheus({path},sum)"),
+        (Some(by), _) => format!("NAME=prometheus({file},by={by})"),
+        (None, 1) => format!("NAME=total:prometheus({file})"),
+        (None, _) => format!("NAME=total:prometheus({file},sum)"),
     };
     format!(
         "{path}: {}, {}, from {first} to {last}\nuse it, with the name of the metric: \

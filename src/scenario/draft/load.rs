@@ -97,16 +97,12 @@ impl Load {
         let Some(by) = self.recorded().and_then(|recorded| recorded.by.as_ref()) else {
             return Ok(());
         };
-        let instead = if self.total {
-            "leave out `total:`".to_owned()
-        } else if let Some(container) = &self.subject.container {
-            format!("leave out `/{container}`")
-        } else {
+        if !self.total {
             return Ok(());
-        };
+        }
         Err(format!(
-            "by={by} gives each pod its own series: {instead}, or add up the series with `sum` in \
-             place of by={by}"
+            "by={by} gives each pod its own series: leave out `total:`, or add up the series with \
+             `sum` in place of by={by}"
         ))
     }
 
@@ -288,7 +284,12 @@ impl FromStr for Load {
             ));
         }
         if load.is_relative() && !load.subject.is_resource() {
-            return Err(format!("{value}: only cpu and memory have requests: write an amount"));
+            let lowercase = load.subject.name.to_lowercase();
+            let instead = match &*lowercase {
+                "cpu" | "memory" => format!("did you mean {lowercase}?"),
+                _ => "write an amount".to_owned(),
+            };
+            return Err(format!("{value}: only cpu and memory have requests: {instead}"));
         }
         let negative = |amount: &&Amount| amount.milli().is_some_and(|milli| milli < 0);
         if load.subject.is_resource() && load.shape.amounts().iter().any(negative) {
@@ -401,9 +402,35 @@ fn label_values(text: &str) -> Result<BTreeMap<String, String>, String> {
         let (key, value) = part
             .split_once('=')
             .ok_or_else(|| format!("{part}: expected LABEL=VALUE, for example queue=orders"))?;
-        Ok((key.trim().to_owned(), value.trim().trim_matches('"').to_owned()))
+        Ok((key.trim().to_owned(), unquoted(value.trim()).to_owned()))
     };
-    text.split(',').map(label).collect()
+    split(text).into_iter().map(label).collect()
+}
+
+/// Splits at commas outside of quotes, which can be around a part or around a value after `=`.
+fn split(text: &str) -> Vec<&str> {
+    let (mut parts, mut start, mut quote, mut last) = (Vec::new(), 0, None, ',');
+    for (at, c) in text.char_indices() {
+        match (c, quote) {
+            (c, Some(open)) if c == open => quote = None,
+            (_, Some(_)) => {}
+            ('"' | '\'', None) if matches!(last, ',' | '=') => quote = Some(c),
+            (',', None) => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+        last = if c.is_whitespace() { last } else { c };
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// A text without the quotes around it.
+fn unquoted(text: &str) -> &str {
+    let inner = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
+    inner('"').or_else(|| inner('\'')).unwrap_or(text)
 }
 
 fn shape(text: &str) -> Result<Shape, String> {
@@ -522,10 +549,12 @@ fn noise(text: &str) -> Result<Shape, String> {
     }
 }
 
-/// Reads `FILE,time=COLUMN,value=COLUMN,unit=1m,…`. Other names are labels of the series.
+/// Reads `FILE,time=COLUMN,value=COLUMN,unit=1m,…`. Other names are labels of the series. Files and
+/// values with a comma are in quotes.
 fn recorded(source: fn(String) -> RecordedSource, text: &str) -> Result<Shape, String> {
-    let mut parts = text.split(',').map(str::trim);
-    let file = parts.next().filter(|file| !file.is_empty()).ok_or("the file is missing")?;
+    let mut parts = split(text).into_iter().map(str::trim);
+    let file = parts.next().map(unquoted).filter(|file| !file.is_empty());
+    let file = file.ok_or("the file is missing")?;
     let mut recorded = Recorded::new(source(file.to_owned()));
     let mut percent = None;
     for part in parts {
@@ -533,9 +562,13 @@ fn recorded(source: fn(String) -> RecordedSource, text: &str) -> Result<Shape, S
             recorded.sum = true;
             continue;
         }
-        let (name, value) = part
-            .split_once('=')
-            .ok_or_else(|| format!("{part}: expected NAME=VALUE, for example value=cores"))?;
+        let (name, value) = part.split_once('=').ok_or_else(|| {
+            format!(
+                "{part}: expected NAME=VALUE, for example value=cores; put a file or a value \
+                     with a comma in quotes"
+            )
+        })?;
+        let (name, value) = (name.trim(), unquoted(value.trim()));
         let text = || Some(value.to_owned());
         match name {
             "time" => recorded.time = text(),
@@ -543,11 +576,10 @@ fn recorded(source: fn(String) -> RecordedSource, text: &str) -> Result<Shape, S
             "by" => recorded.by = text(),
             "start" => recorded.start = text(),
             "decimal" => recorded.decimal = Some(decimal_mark(value)?),
-            "unit" if value.ends_with('%') => match amount(value)? {
+            "unit" => match amount(value)? {
+                Amount::Quantity(unit) => recorded.unit = Some(read_form::<AnyQuantity>(&unit)?),
                 Amount::Percent(unit) => percent = Some(unit),
-                Amount::Quantity(_) => {}
             },
-            "unit" => recorded.unit = Some(read_form::<AnyQuantity>(value)?),
             "hold" => recorded.hold = Some(read_form::<PositiveDuration>(value)?),
             label => drop(recorded.series.insert(label.to_owned(), value.to_owned())),
         }
@@ -572,6 +604,9 @@ fn amount(text: &str) -> Result<Amount, String> {
         let percent = percent.parse().ok().filter(|it: &f64| it.is_finite() && *it >= 0.0);
         return percent.map(Amount::Percent).ok_or_else(|| format!("{text}: expected {FORMS}"));
     }
+    if let Some(instead) = instead_of_amount(text) {
+        return Err(format!("{text}: did you mean {instead}?"));
+    }
     match AnyQuantity::read(text) {
         Ok(_) => Ok(Amount::Quantity(text.to_owned())),
         Err(malformed) => Err(malformed
@@ -579,6 +614,21 @@ fn amount(text: &str) -> Result<Amount, String> {
             .filter(|hint| hint.starts_with("did you mean"))
             .map_or_else(|| format!("{text}: expected {FORMS}"), |hint| format!("{text}: {hint}"))),
     }
+}
+
+/// What a user probably means by text that is not an amount, or that is 0 as a quantity because its
+/// number is missing.
+fn instead_of_amount(text: &str) -> Option<String> {
+    let forms = [(".csv", "csv"), (".json", "prometheus"), (".txt", "openMetrics")];
+    if let Some((_, form)) = forms.iter().find(|(end, _)| text.ends_with(end)) {
+        return Some(format!("{form}({text})"));
+    }
+    let is_quantity = |text: &str| AnyQuantity::read(text).is_ok();
+    if !text.contains(|c: char| c.is_ascii_digit()) {
+        return is_quantity(text).then(|| format!("1{text}"));
+    }
+    let without_spaces: String = text.split_whitespace().collect();
+    (without_spaces != text && is_quantity(&without_spaces)).then_some(without_spaces)
 }
 
 fn span(text: &str) -> Result<Span, String> {
@@ -612,8 +662,14 @@ mod tests {
              \"web-0\"},\"sum\":true,\"unit\":\"1m\",\"hold\":\"1m\"}"
         );
         assert_eq!(signal("rps=openMetrics(a.txt)"), r#"pod {"openMetrics":"a.txt"}"#);
+        assert_eq!(
+            signal("cpu=csv(\"a, b.csv\",value='x,y',pod=\"it's 1\",zone=a'b)"),
+            "pod {\"csv\":\"a, b.csv\",\"value\":\"x,y\",\"series\":{\"pod\":\"it's 1\",\"zone\":\"a'b\"}}"
+        );
         for (text, expected) in [
             ("cpu=csv()", "the file is missing"),
+            ("cpu=csv(\"\",sum)", "the file is missing"),
+            ("cpu=csv(a,b.csv)", "put a file or a value with a comma in quotes"),
             ("cpu=csv(a.csv,cores)", "cores: expected NAME=VALUE"),
             ("cpu=prometheus(a.json,unit=x)", "expected a quantity"),
         ] {
@@ -683,6 +739,11 @@ mod tests {
             ("=3", "expected NAME=VALUE, for example cpu=300m"),
             ("cpu=3 GB", "did you mean 3G, or 3Gi?"),
             ("cpu=fast", "fast: expected a quantity such as 300m"),
+            ("cpu=m", "m: did you mean 1m?"),
+            ("cpu=300 m", "300 m: did you mean 300m?"),
+            ("cpu=total:load.csv", "did you mean csv(load.csv)?"),
+            ("cpu=csv(a.csv,unit=m)", "m: did you mean 1m?"),
+            ("CPU=60%", "only cpu and memory have requests: did you mean cpu?"),
             ("cpu=total:60%", "leave out `total:`"),
             ("rps=60%", "only cpu and memory have requests"),
             ("cpu=steps(0s:1", "a `)` is missing"),
@@ -700,7 +761,6 @@ mod tests {
             ("cpu=-300m", "-300m: usage can't be negative"),
             ("memory=total:steps(0s:1Gi,1m:-1Gi)", "usage can't be negative"),
             ("cpu=total:csv(a.csv,by=pod)", "by=pod gives each pod its own series: leave out `tot"),
-            ("cpu/app=noise(1%,csv(a.csv,by=pod))", "leave out `/app`, or add up the series with"),
             ("queue{a=b=3", "a `}` is missing"),
             ("queue{a}=3", "a: expected LABEL=VALUE"),
         ] {

@@ -25,9 +25,9 @@ use self::recommender::Vpa;
 use self::units::Loaded;
 use self::usage::Usage;
 use super::defaults::APP;
-use super::error::{Error, suggest};
+use super::error::{Error, Problem, suggest};
 use super::kinds::{API_VERSION, BUILT_IN};
-use super::recording::RecordingError;
+use super::recording::{self, RecordingError};
 use super::resolve::{Reader, SingleHpa, recorded_length, single_hpa, single_vpa};
 use super::resolved::ManifestNote;
 use super::write;
@@ -66,8 +66,8 @@ pub enum Selected {
     /// All.
     #[default]
     All,
-    /// The one with this name: `NAME` or `NAMESPACE/NAME`.
-    Named(String),
+    /// Those with these names: `NAME` or `NAMESPACE/NAME`, in which `*` is any text.
+    Named(Vec<String>),
     /// None, because one of another kind is named.
     None,
     /// None, because this kind is not supported.
@@ -112,6 +112,16 @@ pub struct Draft {
     pub missing: Vec<Missing>,
     fields: Map<String, Value>,
     used_loads: Vec<usize>,
+    target: DraftTarget,
+}
+
+/// The target of a draft, for messages about its containers.
+#[derive(Clone, Debug)]
+struct DraftTarget {
+    /// `Deployment web`.
+    name: String,
+    /// Its containers. Empty: they are unknown, because the manifest is missing.
+    containers: Vec<String>,
 }
 
 /// A missing value.
@@ -170,16 +180,24 @@ pub fn draft(
     check_kinds(&objects, files, options)?;
     let (mut used_objects, mut list) = (BTreeSet::new(), Vec::new());
     let hpas = select(&objects.hpas, &options.hpas, Kind::Hpa)?;
+    check_names(&hpas, Kind::Hpa)?;
     let hpas = hpas.into_iter().map(Hpa::read).collect::<Result<Vec<_>, _>>()?;
     let vpas = select(&objects.vpas, &options.vpas, Kind::Vpa)?;
+    check_names(&vpas, Kind::Vpa)?;
     let vpas = vpas.into_iter().map(read_vpa).collect::<Result<Vec<_>, _>>()?;
     let options = &find_autoscalers(&hpas, &vpas, options)?;
     let groups = by_target(hpas);
     for group in &groups {
-        let target = objects.others.iter().position(|object| group[0].scales(object));
-        used_objects.extend(target);
-        let target = target.map(|index| &objects.others[index]);
-        list.push(of_group(group, target, options, read)?);
+        let hpa = &group[0];
+        let namespace = hpa.name.namespace.as_ref();
+        let found = find_target(&objects.others, namespace, |object| hpa.scales(object))?;
+        used_objects.extend(found);
+        let target = found.map(|index| &objects.others[index]);
+        let mut draft = of_group(group, target, options, read)?;
+        if found.is_none() {
+            name_similar(&mut draft, hpa, &objects.others);
+        }
+        list.push(draft);
     }
     if let (Some(_), true) = (options.startup, list.is_empty() && !vpas.is_empty()) {
         let what = "--startup is for HPAs: the recommender of VPAs ignores start-up".to_owned();
@@ -188,11 +206,13 @@ pub fn draft(
     // HPAs that are not predicted matter for a note only, so errors in them are ignored.
     let all_hpas: Vec<Hpa> = objects.hpas.iter().filter_map(|it| Hpa::read(it).ok()).collect();
     for vpa in &vpas {
-        let target = objects.others.iter().position(|object| vpa.targets(object));
+        let namespace = vpa.namespace.as_ref();
+        let target = find_target(&objects.others, namespace, |object| vpa.targets(object))?;
         used_objects.extend(target);
         let target = target.map(|index| &objects.others[index]);
         list.push(recommender::of_vpa(vpa, target, &all_hpas, options, read)?);
     }
+    check_containers_of_all(&list, options)?;
     check_loads(&list, &groups, options)?;
     let others = objects.others.iter().enumerate();
     let others = others.filter(|(index, _)| !used_objects.contains(index)).map(|(_, it)| it);
@@ -201,6 +221,18 @@ pub fn draft(
     let named = |object: &Object| format!("{} {}", object.kind(), object.name());
     let ignored = ignored.map(|object| named(object).trim_end().to_owned()).collect();
     Ok(Drafts { list, ignored })
+}
+
+/// Adds the object that is probably meant to the message that the target of a draft is missing.
+fn name_similar(draft: &mut Draft, hpa: &Hpa, others: &[Object]) {
+    let target = &hpa.hpa.target;
+    let same_kind = others.iter().filter(|object| object.kind() == target.kind);
+    let names: Vec<String> = same_kind.map(Object::name).collect();
+    let hint = suggest(&target.name, names.iter().map(String::as_str));
+    let hint = hint.filter(|hint| hint.starts_with("did you mean"));
+    if let (Some(hint), Some(missing)) = (hint, draft.missing.first_mut()) {
+        missing.what.push_str(&format!(": {hint}"));
+    }
 }
 
 /// Rejects manifests without an autoscaler of a supported kind.
@@ -328,20 +360,74 @@ fn select<'o>(
     selected: &Selected,
     kind: Kind,
 ) -> Result<Vec<&'o Object>, DraftError> {
-    let name = match selected {
+    let patterns = match selected {
         Selected::All => return Ok(objects.iter().collect()),
         Selected::None | Selected::Unsupported => return Ok(Vec::new()),
-        Selected::Named(name) => name,
+        Selected::Named(patterns) => patterns,
     };
-    let matches = |object: &&Object| object.name() == *name || object.full_name() == *name;
-    let found: Vec<&Object> = objects.iter().filter(matches).collect();
-    let names: Vec<String> = objects.iter().map(Object::full_name).collect();
-    if found.is_empty() {
+    let matches = |pattern: &str, object: &Object| {
+        recording::matches(pattern, &object.name())
+            || recording::matches(pattern, &object.full_name())
+    };
+    let is_unknown = |pattern: &&String| !objects.iter().any(|object| matches(pattern, object));
+    if let Some(pattern) = patterns.iter().find(is_unknown) {
+        let names: Vec<String> = objects.iter().map(Object::full_name).collect();
         let intro = format!("the {kind}s are");
-        let hint = among(name, &intro, names.iter().map(String::as_str));
-        return Err(DraftError::Options { what: format!("there is no {kind} {name}"), hint });
+        let hint = among(pattern, &intro, names.iter().map(String::as_str));
+        return Err(DraftError::Options { what: format!("there is no {kind} {pattern}"), hint });
     }
-    Ok(found)
+    let is_selected = |object: &&Object| patterns.iter().any(|pattern| matches(pattern, object));
+    Ok(objects.iter().filter(is_selected).collect())
+}
+
+/// Rejects autoscalers of one name, of which only one can exist in a cluster.
+fn check_names(objects: &[&Object], kind: Kind) -> Result<(), DraftError> {
+    for (index, object) in objects.iter().enumerate() {
+        let is_same = |other: &&&Object| other.full_name() == object.full_name();
+        let Some(first) = objects[..index].iter().find(is_same) else { continue };
+        // Without a name, the manifest is invalid, which its own error says.
+        if object.name().is_empty() {
+            continue;
+        }
+        let problem = Problem {
+            file: None,
+            line: object.node.line,
+            column: object.node.column,
+            what: format!("{kind} {} is also in {}", object.full_name(), first.place()),
+            hint: Some(ONE_OF_A_NAME.to_owned()),
+        };
+        return Err(object.problems(vec![problem]).into());
+    }
+    Ok(())
+}
+
+/// The hint for manifests of the same object.
+const ONE_OF_A_NAME: &str = "a cluster has only one of them: leave out the other one, for example a \
+                             base whose overlay is read as well";
+
+/// The index of the target of an autoscaler among the other objects. A target in the namespace of
+/// the autoscaler takes precedence over one whose manifest leaves the namespace open.
+fn find_target(
+    objects: &[Object],
+    namespace: Option<&String>,
+    is_target: impl Fn(&Object) -> bool,
+) -> Result<Option<usize>, DraftError> {
+    let mut found: Vec<usize> =
+        (0..objects.len()).filter(|index| is_target(&objects[*index])).collect();
+    let is_exact = |index: &usize| objects[*index].namespace().as_ref() == namespace;
+    if found.iter().any(is_exact) {
+        found.retain(is_exact);
+    }
+    let [first, second, ..] = found[..] else { return Ok(found.first().copied()) };
+    let (first, second) = (&objects[first], &objects[second]);
+    let what = format!("{} {} is also in {}", second.kind(), second.full_name(), first.place());
+    let hint = match first.namespace() == second.namespace() {
+        true => ONE_OF_A_NAME,
+        false => "set the namespace of the autoscaler, or leave out the other one",
+    };
+    let (line, column) = (second.node.line, second.node.column);
+    let problem = Problem { file: None, line, column, what, hint: Some(hint.to_owned()) };
+    Err(second.problems(vec![problem]).into())
 }
 
 /// The kinds of the manifests if none is an HPA; one of them may be misspelt.
@@ -357,7 +443,10 @@ fn kinds_hint(objects: &Objects) -> Option<String> {
     };
     match kinds.iter().find_map(similar) {
         Some(misspelt) => Some(misspelt),
-        None if kinds.is_empty() => None,
+        None if kinds.is_empty() => Some(
+            "there are no objects, for example as `kubectl get hpa,deployment -o yaml` prints them"
+                .to_owned(),
+        ),
         None => Some(format!("the kinds are {}", Vec::from_iter(kinds).join(", "))),
     }
 }
@@ -501,14 +590,15 @@ fn of_group(
     let (mut missing, mut of_target) = (Vec::new(), Vec::new());
     let names: Vec<HpaName> = group.iter().map(|hpa| hpa.name.clone()).collect();
     let most = group.iter().map(|hpa| hpa.hpa.max_replicas).max().unwrap_or(1);
-    check_containers(&pods, &format!("{kind} {name}"), &names, options)?;
+    let containers = check_containers(&pods, &format!("{kind} {name}"), &names, options)?;
     apply_requests(&mut pods, &names, &options.requests);
     let (most_replicas, without_request) = (i64::from(most), &|_: &str| None);
     let loaded = Loaded { pods: &pods, autoscalers: &names, most_replicas, without_request };
     loaded.check_units(options)?;
     let metric_specs: Vec<_> = group.iter().flat_map(|hpa| hpa.hpa.metrics.clone()).collect();
     let (hpas, has_target) = (&names[..], target.is_some());
-    let context = usage::Context { hpas, has_target, examples: options.examples };
+    let examples = options.examples;
+    let context = usage::Context { hpas, has_target, containers: &containers, examples };
     let mut usage = Usage::new(&options.loads, &mut pods, context);
     let metrics = usage.of(&metric_specs);
     let used_loads = std::mem::take(&mut usage.used);
@@ -545,6 +635,7 @@ fn of_group(
         missing,
         fields: fields_of(group, workload, metrics, until),
         used_loads,
+        target: DraftTarget { name: format!("{kind} {name}"), containers },
     })
 }
 
@@ -656,28 +747,58 @@ fn recorded_end<'l>(
     })
 }
 
-/// Checks that the containers of loads and requests exist, if the manifest of the target is known.
+/// Checks that the containers of loads and requests of these autoscalers exist, if the manifest of
+/// the target is known. Returns the containers.
 fn check_containers(
     pods: &Pods,
     target: &str,
     hpas: &[HpaName],
     options: &DraftOptions,
-) -> Result<(), DraftError> {
+) -> Result<Vec<String>, DraftError> {
+    let all = pods.containers.iter().chain(&pods.init_containers);
+    let known: Vec<String> = all.map(|it| it.name.to_string()).collect();
     if pods.containers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let of_hpas = subjects_of(options).filter(|it| it.hpa.is_some() && it.is_of(hpas));
+    let mut named = of_hpas.filter_map(|subject| subject.container.as_deref());
+    match named.find(|container| known.iter().all(|it| it != container)) {
+        None => Ok(known),
+        Some(unknown) => Err(no_container(unknown, target, &known)),
+    }
+}
+
+/// The subjects of loads and requests.
+fn subjects_of(options: &DraftOptions) -> impl Iterator<Item = &Subject> {
+    let of_loads = options.loads.iter().map(|load| &load.subject);
+    of_loads.chain(options.requests.iter().map(|request| &request.subject))
+}
+
+fn no_container(unknown: &str, target: &str, known: &[String]) -> DraftError {
+    let what = format!("{target} has no container {unknown}");
+    let hint = among(unknown, "it has", known.iter().map(String::as_str));
+    DraftError::Options { what, hint }
+}
+
+/// Checks that the containers of loads and requests of all autoscalers exist in one of the targets,
+/// if all of these are known.
+fn check_containers_of_all(drafts: &[Draft], options: &DraftOptions) -> Result<(), DraftError> {
+    if drafts.iter().any(|draft| draft.target.containers.is_empty()) {
         return Ok(());
     }
-    let of_loads = options.loads.iter().map(|load| &load.subject);
-    let of_requests = options.requests.iter().map(|request| &request.subject);
-    let of_hpas = of_loads.chain(of_requests).filter(|subject| subject.is_of(hpas));
-    let named = of_hpas.filter_map(|subject| subject.container.as_deref());
-    let known = || pods.containers.iter().chain(&pods.init_containers).map(|it| &*it.name);
-    match named.into_iter().find(|container| known().all(|it| it != *container)) {
-        None => Ok(()),
-        Some(unknown) => {
-            let what = format!("{target} has no container {unknown}");
-            Err(DraftError::Options { what, hint: among(unknown, "it has", known()) })
-        }
+    let of_all = subjects_of(options).filter(|subject| subject.hpa.is_none());
+    let mut named = of_all.filter_map(|subject| subject.container.as_deref());
+    let exists = |container: &str| {
+        drafts.iter().any(|draft| draft.target.containers.iter().any(|it| it == container))
+    };
+    let Some(unknown) = named.find(|container| !exists(container)) else { return Ok(()) };
+    if let [only] = drafts {
+        return Err(no_container(unknown, &only.target.name, &only.target.containers));
     }
+    let known: BTreeSet<&str> =
+        drafts.iter().flat_map(|draft| &draft.target.containers).map(String::as_str).collect();
+    let what = format!("no target has a container {unknown}");
+    Err(DraftError::Options { what, hint: among(unknown, "the containers are", known) })
 }
 
 /// Sets the requests of the options. A request of a pod replaces those of all its containers.

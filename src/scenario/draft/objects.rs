@@ -1,7 +1,7 @@
 //! The objects in manifests: the HPAs, the VPAs, and all others, among which are their targets.
 
 use crate::scenario::error::{Error, Problem};
-use crate::scenario::node::{Kind, Node};
+use crate::scenario::node::{Key, Kind, Node};
 use crate::scenario::resolved::ManifestNote;
 use crate::scenario::yaml;
 
@@ -15,6 +15,9 @@ pub struct ManifestFile {
     /// Whether a document that is not an object of the Kubernetes API is ignored, as in a folder.
     pub lenient: bool,
 }
+
+/// The end of the kinds of lists.
+const LIST: &str = "List";
 
 /// An object of the Kubernetes API in a file.
 #[derive(Clone, Debug)]
@@ -67,6 +70,24 @@ impl Object {
         Some(self.text(&["metadata", "namespace"])).filter(|namespace| !namespace.is_empty())
     }
 
+    /// The place of the object, for messages about another one: `FILE:LINE`.
+    pub(super) fn place(&self) -> String {
+        format!("{}:{}", self.file, self.node.line)
+    }
+
+    /// Returns true if the object is a list: of any kinds (`List`), or of one, as an API server
+    /// returns it (`DeploymentList`). Unlike an object of a kind with such a name, it has no name.
+    fn is_list(&self) -> bool {
+        let items = self.node.entry("items").map(|(_, items)| &items.kind);
+        let is_of_one_kind = || {
+            let is_empty = items.is_some_and(|items| matches!(items, Kind::Scalar { .. }));
+            self.kind().ends_with(LIST)
+                && self.name().is_empty()
+                && (matches!(items, Some(Kind::List(_))) || is_empty)
+        };
+        self.kind() == LIST || is_of_one_kind()
+    }
+
     /// Notes on the object.
     pub(super) fn notes(&self, list: Vec<String>) -> Vec<ManifestNote> {
         let (file, line) = (&self.file, self.node.line);
@@ -113,10 +134,15 @@ impl Objects {
             let hint = "scenario files are named without --filename";
             return Err(problem(&object.node, "a scenario is not a manifest", hint));
         }
+        let items_kind =
+            object.is_list().then(|| kind.strip_suffix(LIST).unwrap_or_default().to_owned());
+        let version = object.text(&["apiVersion"]);
         match object.node.kind {
-            Kind::Map(entries) if kind == "List" => {
+            Kind::Map(entries) if items_kind.is_some() => {
+                let kind = items_kind.unwrap_or_default();
                 for (key, value) in entries {
                     if let (Kind::List(items), "items") = (value.kind, &*key.text) {
+                        let items = items.into_iter().map(|item| typed(item, &kind, &version));
                         items.into_iter().try_for_each(|item| self.add(item, file))?;
                     }
                 }
@@ -127,6 +153,24 @@ impl Objects {
         }
         Ok(())
     }
+}
+
+/// An item of a list of this kind. In the list of an API server, the items have neither a kind nor
+/// a version.
+fn typed(mut item: Node, kind: &str, version: &str) -> Node {
+    let (line, column) = (item.line, item.column);
+    let has = |item: &Node, field: &str| item.entry(field).is_some();
+    for (field, text) in [("kind", kind), ("apiVersion", version)] {
+        if kind.is_empty() || has(&item, field) {
+            continue;
+        }
+        if let Kind::Map(entries) = &mut item.kind {
+            let key = Key { text: field.to_owned(), line, column };
+            let kind = Kind::Scalar { text: text.to_owned(), plain: false };
+            entries.push((key, Node { line, column, kind }));
+        }
+    }
+    item
 }
 
 /// Returns true if two objects can be in the same namespace. A manifest can leave it open.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::load::Subject;
 use super::objects::Object;
 use crate::model::api::{LabelSelector, Requests};
 use crate::model::selector::Selector;
@@ -118,6 +119,13 @@ pub(super) struct PodContainer {
 }
 
 impl Pods {
+    /// Returns true if the subject is of all containers, or of one of these.
+    pub(super) fn have(&self, subject: &Subject) -> bool {
+        let mut all = self.containers.iter().chain(&self.init_containers);
+        let container = subject.container.as_ref();
+        container.is_none_or(|name| all.any(|it| *it.name == **name))
+    }
+
     /// Reads the manifest of a target.
     pub(super) fn read(object: &Object) -> Result<Pods, Error> {
         let failed = |problem| object.problems(vec![problem]);

@@ -9,8 +9,8 @@ use super::load::{AFTER_THE_LAST_CHANGE, HpaName, Load};
 use super::objects::{Object, same_namespace};
 use super::pods::{PodContainer, Pods};
 use super::units::Loaded;
-use super::{Draft, DraftError, DraftOptions, Hpa, Kind, Missing, check_containers};
-use super::{apply_requests, metric_name};
+use super::{Draft, DraftError, DraftOptions, DraftTarget, Hpa, Kind, Missing};
+use super::{apply_requests, check_containers, metric_name};
 use crate::model::api::Requests;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::Span;
@@ -101,7 +101,7 @@ pub(super) fn of_vpa(
         Some(Err(_)) | None => Pods::default(),
     };
     let names = [vpa.full_name()];
-    check_containers(&pods, &format!("{kind} {name}"), &names, options)?;
+    let containers = check_containers(&pods, &format!("{kind} {name}"), &names, options)?;
     if pods.containers.is_empty() {
         pods.containers = named_containers(&options.loads);
     }
@@ -147,6 +147,7 @@ pub(super) fn of_vpa(
         missing,
         fields,
         used_loads,
+        target: DraftTarget { name: format!("{kind} {name}"), containers },
     })
 }
 
@@ -238,7 +239,7 @@ impl Usage<'_> {
         let mut loads: Vec<usize> = (0..self.loads.len())
             .filter(|index| {
                 let subject = &self.loads[*index].subject;
-                subject.name == resource && subject.is_of(&names)
+                subject.name == resource && subject.is_of(&names) && self.pods.have(subject)
             })
             .collect();
         self.used.extend(&loads);

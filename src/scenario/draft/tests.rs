@@ -182,10 +182,11 @@ fn several_hpas_are_drafted_one_by_one_and_those_of_one_target_together() {
     let names: Vec<&str> = drafts.list.iter().map(|draft| &*draft.name).collect();
     assert_eq!(names, ["web", "api"]);
     assert_eq!(scenario(&drafts.list[0]).hpas.len(), 2);
-    let only = DraftOptions { hpas: Selected::Named("api".to_owned()), ..options(&["cpu=300m"]) };
+    let only =
+        DraftOptions { hpas: Selected::Named(vec!["api".to_owned()]), ..options(&["cpu=300m"]) };
     let files: Vec<ManifestFile> = all.iter().map(|text| file(text)).collect();
     assert_eq!(draft(&files, &only, &no_files).expect("valid manifests").list.len(), 1);
-    let unknown = DraftOptions { hpas: Selected::Named("wbe".to_owned()), ..options(&[]) };
+    let unknown = DraftOptions { hpas: Selected::Named(vec!["wbe".to_owned()]), ..options(&[]) };
     assert_eq!(error(&all, &unknown), "there is no HPA wbe; did you mean `web`?");
 }
 
@@ -472,7 +473,7 @@ fn a_vpa_is_refused_with_all_errors_and_the_component_that_refuses_it() {
         ),
         (
             "web.yaml:7:48: the VPA's admission webhook rejects this VPA: `minReplicas` must be at \
-             positive"
+             least 1"
                 .to_owned(),
             "",
         ),
@@ -586,7 +587,7 @@ fn autoscalers_are_selected_by_kind_and_name() {
         let list = drafts(&[HPA, VPA, DEPLOYMENT], &options).list;
         list.into_iter().map(|draft| format!("{} {}", draft.kind, draft.name)).collect::<Vec<_>>()
     };
-    let named = |name: &str| Selected::Named(name.to_owned());
+    let named = |name: &str| Selected::Named(vec![name.to_owned()]);
     assert_eq!(names(Selected::All, Selected::All), ["HPA web", "VPA web-vpa"]);
     assert_eq!(names(Selected::None, named("web-vpa")), ["VPA web-vpa"]);
     assert_eq!(names(named("web"), Selected::None), ["HPA web"]);

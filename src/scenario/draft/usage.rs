@@ -34,8 +34,18 @@ pub(super) struct Context<'a> {
     pub(super) hpas: &'a [HpaName],
     /// Whether the manifests contain the target. Otherwise, its containers are assumed.
     pub(super) has_target: bool,
+    /// The containers of the target. Empty: they are unknown.
+    pub(super) containers: &'a [String],
     /// Whether a metric without a load has its target as its value, so that the user can edit it.
     pub(super) examples: bool,
+}
+
+impl Context<'_> {
+    /// Returns false if the load is of a container that only other targets have.
+    fn has_container(&self, load: &Load) -> bool {
+        let container = load.subject.container.as_ref();
+        self.containers.is_empty() || container.is_none_or(|it| self.containers.contains(it))
+    }
 }
 
 /// The value of a metric.
@@ -135,7 +145,9 @@ impl<'a> Usage<'a> {
         let all: Vec<usize> = (0..self.loads.len())
             .filter(|index| {
                 let load = &self.loads[*index];
-                load.subject.is_of(self.context.hpas) && matches(load)
+                load.subject.is_of(self.context.hpas)
+                    && self.context.has_container(load)
+                    && matches(load)
             })
             .collect();
         self.used.extend(&all);
@@ -182,6 +194,19 @@ impl<'a> Usage<'a> {
                 let (what, flag) = (
                     format!("a total of {resource} can't be combined with loads of containers"),
                     format!("--load {resource}/CONTAINER=300m for each container"),
+                );
+                self.missing.push(Missing { what, flag });
+                continue;
+            }
+            if load.recorded().is_some_and(|recorded| recorded.by.is_some()) {
+                refused = true;
+                let what = format!(
+                    "a load of {resource} with `by` can't be combined with loads of other \
+                     containers: each pod would have several series"
+                );
+                let flag = format!(
+                    "--load {resource}/CONTAINER=prometheus(FILE) for each container, without `by`: \
+                     a recording of the average of the pods"
                 );
                 self.missing.push(Missing { what, flag });
                 continue;
@@ -244,7 +269,12 @@ impl<'a> Usage<'a> {
     fn check_relative(&mut self, resource: &str, load: &Load, request: Option<i64>) {
         if load.is_relative() && request.is_none() {
             let what = format!("the load of {resource} is in percent, but the pods request none");
-            self.missing.push(Missing { what, flag: format!("--request {resource}=500m") });
+            let value = if resource == "cpu" { "500m" } else { "512Mi" };
+            let flag = format!("--request {resource}={value}");
+            // The utilization may require the same request.
+            if !self.missing.iter().any(|it| it.flag == flag) {
+                self.missing.push(Missing { what, flag });
+            }
         }
     }
 

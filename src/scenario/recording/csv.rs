@@ -276,6 +276,12 @@ impl Columns {
             let what = format!(": expected at least two columns, found {}", names.len());
             return Err(RecordingError::new(what).hint("the first line names the columns"));
         }
+        if names.iter().all(|name| Timestamp::parse(name).is_some() || name.parse::<f64>().is_ok())
+        {
+            let what = format!(":1: expected the names of the columns, found {}", listed(names));
+            let hint = "add a first line with names, for example `time,value`";
+            return Err(RecordingError::new(what).hint(hint));
+        }
         let find = |name: &str| names.iter().position(|known| *known == name);
         let named = |name: &str, field: &'static str| {
             find(name).ok_or_else(|| {
@@ -384,7 +390,7 @@ fn labels_of(name: &str, by: Option<&str>) -> BTreeMap<String, String> {
 }
 
 /// Returns true if a name matches a pattern, in which `*` is any text.
-fn matches(pattern: &str, name: &str) -> bool {
+pub(in crate::scenario) fn matches(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once(ANY) else { return pattern == name };
     let Some(mut name) = name.strip_prefix(first) else { return false };
     let mut parts: Vec<&str> = rest.split(ANY).collect();

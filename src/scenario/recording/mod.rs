@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(super) use self::clock::{Clock, Used};
+pub(super) use self::csv::matches;
 pub use self::timestamp::Timestamp;
 use super::error::suggest;
 use super::recorded::{Recorded, RecordedSample, RecordedSource};
@@ -209,6 +210,11 @@ impl Recording {
             let hint = "check the query, its range, and the column of the values";
             return Err(within(RecordingError::new(" contains no samples").hint(hint)));
         };
+        if first.is_date() != last.is_date() {
+            let what = format!(" has times with and without a date: from {first} to {last}");
+            let hint = "write all times in the same form: as dates, or as seconds from the start";
+            return Err(within(RecordingError::new(what).hint(hint)));
+        }
         let found = select(recorded, all).map_err(within)?;
         let hold = recorded.hold.or_else(|| usual_hold(&found));
         let mut series = divide(recorded, found, hold).map_err(within)?;

@@ -72,8 +72,23 @@ pub(super) fn read(text: &str) -> Result<Vec<Series>, RecordingError> {
 fn matrix(text: &str) -> Result<&str, RecordingError> {
     let query = "save the response of /api/v1/query_range";
     let answer: Answer<'_> = serde_json::from_str(text).map_err(|error| {
-        let what = format!(":{}:{}: not a Prometheus response", error.line(), error.column());
-        RecordingError::new(format!("{what}: {error}")).hint(query)
+        let place = format!("{}:{}", error.line(), error.column());
+        let why = error.to_string();
+        let why = why.split(" at line ").next().unwrap_or_default();
+        let hint = match text.trim_start().chars().next() {
+            Some('<') => {
+                "this is a web page, for example of a login or of an error: save the \
+                          response with `kube-lockstep import prometheus`, which has options for \
+                          authentication"
+            }
+            Some('{') if error.is_eof() => "the file ends too early: save the response again",
+            Some('{') | None => query,
+            Some(_) => {
+                "if it is a CSV file or OpenMetrics text, use `csv` or `openMetrics` in \
+                        place of `prometheus`"
+            }
+        };
+        RecordingError::new(format!(":{place}: not a Prometheus response: {why}")).hint(hint)
     })?;
     if answer.status.as_deref() == Some("error") {
         let kind = answer.error_type.unwrap_or_else(|| "error".to_owned());

@@ -24,6 +24,8 @@ pub(super) struct Recordings<'a> {
     parsed: Vec<Parsed>,
     clock: Clock,
     until: Time,
+    /// Whether the usage of a container may be recorded by pod.
+    by_pod_in_containers: bool,
     notes: Vec<String>,
 }
 
@@ -60,8 +62,14 @@ impl<'a> Recordings<'a> {
             parsed: Vec::new(),
             clock: Clock::default(),
             until,
+            by_pod_in_containers: false,
             notes: Vec::new(),
         }
+    }
+
+    /// Recordings for the pods of a VPA, each container of which can have usage by pod.
+    pub(super) fn of_vpa(read: Reader<'a>, until: Time) -> Recordings<'a> {
+        Recordings { by_pod_in_containers: true, ..Recordings::new(read, until) }
     }
 
     /// The date and time at t=0, if the recordings have dates.
@@ -130,8 +138,14 @@ impl<'a> Recordings<'a> {
                 self.signal(total, false, at.key("load"), problems);
             }
             UsageSource::PerContainer(containers) => {
+                let may_be_by_pod = self.by_pod_in_containers;
                 for (name, signal) in &mut containers.0 {
-                    self.signal(signal, false, at.key("containers").key(name), problems);
+                    let at = at.key("containers").key(name);
+                    let pods = self.signal(signal, may_be_by_pod, at, problems);
+                    let container = Some(name.clone());
+                    let of_container =
+                        |exception| Exception { container: container.clone(), ..exception };
+                    exceptions.splice(0..0, pods.into_iter().map(of_container));
                 }
             }
         }
@@ -201,6 +215,7 @@ impl<'a> Recordings<'a> {
             pods: PodSet::Ordinals(vec![(ordinal, ordinal)]),
             value: Signal::Recorded(Recorded { samples, ..recorded.clone() }),
             recorded: true,
+            container: None,
         };
         let exceptions = (0..).zip(pods).map(exception).collect();
         recorded.samples = common;

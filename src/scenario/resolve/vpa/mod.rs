@@ -71,7 +71,7 @@ fn scenario(
     let target = vpas.first().map(|vpa| vpa.object.spec.target_ref.clone());
     let name = target.as_ref().map_or("", |target| &target.name);
     let workload = workload(&file.workload, name, at.key("workload"), problems);
-    let mut recordings = Recordings::new(read, file.until);
+    let mut recordings = Recordings::of_vpa(read, file.until);
     let metrics = usage(file, &workload, at.key("metrics"), &mut recordings, problems);
     let history = history(file, &workload, at.key("history"), read, problems);
     if history.is_some() && parsed_flags.uses_checkpoints() {
@@ -370,7 +370,7 @@ fn history(
     if samples.saturating_mul(containers).saturating_mul(pods) > MOST_HISTORY {
         problems.hint(at, "the history has too many samples", "increase `step`");
     }
-    let mut recordings = Recordings::new(read, end);
+    let mut recordings = Recordings::of_vpa(read, end);
     let raw = Metrics { resources: history.resource, ..Metrics::default() };
     let typed = typed_workload(workload);
     let metrics = metrics::usage(raw, &typed, end, at, &mut recordings, problems);

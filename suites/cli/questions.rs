@@ -1,0 +1,374 @@
+//! The questions in the README, and predictions of the HPAs of several workloads.
+
+use std::fs;
+
+use super::{json, kube_lockstep, stderr, stdout, support, text};
+
+const SHOP: &str = "examples/shop";
+
+/// The code blocks of a section of the README, each with its language.
+fn blocks(section: &str) -> Vec<(String, String)> {
+    let readme = fs::read_to_string(support::repository().join("README.md")).expect("the README");
+    let start = readme.find(&format!("\n## {section}\n")).expect("the section");
+    let section = &readme[start + 1..];
+    let end = section.find("\n## ").unwrap_or(section.len());
+    let mut parts = section[..end].split("```");
+    parts.next();
+    let blocks: Vec<&str> = parts.step_by(2).collect();
+    let block = |block: &&str| {
+        let (language, code) = block.split_once('\n').expect("a language");
+        (language.to_owned(), code.to_owned())
+    };
+    blocks.iter().map(block).collect()
+}
+
+/// The words of a command, some of which are in single quotes.
+fn words(command: &str) -> Vec<String> {
+    let command = command.replace("\\\n", " ");
+    let mut words = Vec::new();
+    for (index, part) in command.split('\'').enumerate() {
+        match index % 2 {
+            0 => words.extend(part.split_whitespace().map(str::to_owned)),
+            _ => words.push(part.to_owned()),
+        }
+    }
+    words
+}
+
+/// The README shows these lines of an output, in this order; `…` stands for other lines.
+fn is_excerpt(excerpt: &str, output: &str) -> Result<(), String> {
+    let mut rest = output.lines();
+    for line in excerpt.lines().filter(|line| line.trim() != "…") {
+        if !rest.any(|other| other.trim_end() == line) {
+            return Err(format!("the README shows {line:?}, which the output lacks:\n{output}"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_questions_of_the_readme_have_the_answers_in_the_readme() {
+    let blocks = blocks("Three questions");
+    let commands: Vec<&str> =
+        blocks.iter().filter(|(language, _)| language == "sh").map(|(_, code)| &**code).collect();
+    let answers: Vec<&str> =
+        blocks.iter().filter(|(language, _)| language == "text").map(|(_, code)| &**code).collect();
+    assert_eq!((commands.len(), answers.len()), (3, 3), "three questions and answers");
+    for (command, answer) in commands.into_iter().zip(answers) {
+        let words = words(command.strip_prefix("cargo run -- ").expect("a command"));
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let run = kube_lockstep(&words).assert().code(0);
+        let output = format!("{}{}", stdout(&run), stderr(&run));
+        is_excerpt(answer, &output).unwrap_or_else(|why| panic!("{command}{why}"));
+    }
+}
+
+/// The generator of the example's load gives the same file.
+#[cfg(unix)]
+#[test]
+fn the_load_of_the_example_is_generated() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let example = support::repository().join(SHOP);
+    let script = folder.path().join("tuesday.sh");
+    fs::copy(example.join("tuesday.sh"), &script).expect("a file can be copied");
+    let status = std::process::Command::new("bash").arg(&script).status().expect("bash");
+    assert!(status.success(), "{status}");
+    let read = |path: std::path::PathBuf| fs::read_to_string(path).expect("a file");
+    let same = read(folder.path().join("tuesday.json")) == read(example.join("tuesday.json"));
+    assert!(same, "run examples/shop/tuesday.sh");
+}
+
+#[test]
+fn hpas_are_selected_by_several_names_and_patterns() {
+    let ids = |selection: &[&str]| {
+        let options = ["predict", "-f", SHOP, "--until", "1m", "--format", "json"];
+        let loads = ["--load", "cpu=50%", "--load", "mails_waiting=5"];
+        let mut command = kube_lockstep(&options);
+        let loads = if selection.contains(&"*ail") { &loads[2..] } else { &loads };
+        let lines = json(&command.args(loads).args(selection).assert().code(0));
+        let summaries = lines.iter().filter_map(|line| line["summary"].as_object().cloned());
+        summaries.map(|it| it.get("scenario").cloned().unwrap_or_default()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&[]), ["shop/checkout", "shop/search", "shop/mail"]);
+    let two = ids(&["--hpa", "mail", "--hpa", "shop/check*"]);
+    assert_eq!(two, ["shop/checkout", "shop/mail"]);
+    assert_eq!(ids(&["--hpa", "*ail"]), [serde_json::Value::Null], "one has no name");
+    let options = ["predict", "-f", SHOP, "--hpa", "mail", "--hpa", "serach", "--load", "cpu=50%"];
+    let errors = stderr(&kube_lockstep(&options).assert().code(2));
+    assert!(errors.contains("there is no HPA serach"), "{errors}");
+}
+
+#[test]
+fn hpas_without_a_load_are_left_out_on_request() {
+    let options = ["predict", "-f", SHOP, "--until", "1m", "--load", "search:cpu=50%"];
+    let errors = stderr(&kube_lockstep(&options).assert().code(2));
+    assert!(errors.contains("--skip-missing leaves out those without a value"), "{errors}");
+    let run = kube_lockstep(&options).arg("--skip-missing").assert().code(0);
+    let shown = stdout(&run);
+    assert!(shown.starts_with("shop/search  model of "), "{shown}");
+    let notes = stderr(&run);
+    for part in [
+        "note: HPA shop/checkout is left out: there is no load of cpu (add --load cpu=300m (per",
+        "note: HPA shop/mail is left out: there is no load of mails_waiting (add --load",
+    ] {
+        assert!(notes.contains(part), "{part}\n{notes}");
+    }
+    // If nothing is left, the values are missing.
+    let options = ["compare", "-f", SHOP, "--skip-missing"];
+    let errors = stderr(&kube_lockstep(&options).assert().code(2));
+    assert!(errors.contains("requires more than the manifests"), "{errors}");
+}
+
+/// 1.36 refuses zero replicas, which 1.37 accepts.
+#[test]
+fn an_hpa_that_a_release_refuses_does_not_hide_the_others() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let hpas = fs::read_to_string(support::repository().join(SHOP).join("hpas.yaml"));
+    let hpas = hpas.expect("a file").replace("minReplicas: 2\n", "minReplicas: 0\n");
+    let hpas = hpas.replace(
+        "type: Resource\n      resource:\n        name: cpu\n        target:\n          type: \
+         Utilization\n          averageUtilization: 60\n",
+        "type: External\n      external:\n        metric:\n          name: searches\n        \
+         target:\n          type: AverageValue\n          averageValue: \"10\"\n",
+    );
+    let file = folder.path().join("hpas.yaml");
+    fs::write(&file, hpas).expect("a file can be written");
+    let deployments = format!("{SHOP}/deployments.yaml");
+    let files = ["-f", text(&file), "-f", &deployments, "--until", "1m", "--release", "1.36"];
+    let loads = ["--load", "cpu=50%", "--load", "searches=30", "--load", "mails_waiting=5"];
+    let run = kube_lockstep(&["predict"]).args(files).args(loads).assert().code(2);
+    let (shown, errors) = (stdout(&run), stderr(&run));
+    assert!(shown.contains("shop/checkout  model of 1.36"), "{shown}");
+    assert!(shown.contains("\n\nshop/mail  model of 1.36"), "{shown}");
+    assert!(!shown.contains("\n\n\n") && !shown.contains("shop/search"), "{shown}");
+    assert!(errors.contains("the API server of 1.36 refuses HPA search"), "{errors}");
+    assert_eq!(errors.matches("error:").count(), 1, "{errors}");
+}
+
+#[test]
+fn releases_that_begin_at_another_time_are_noted() {
+    let compare = |releases: &str| {
+        let options = ["compare", "-f", SHOP, "--hpa", "search", "--load", "cpu=50%"];
+        let run = kube_lockstep(&options).args(["--release", releases]).assert().code(0);
+        stderr(&run).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let expected = "the first reconcile is at 15s on 1.30 to 1.36, and at 0s on 1.37;";
+    let notes = compare("1.30,1.36,1.37");
+    assert_eq!(notes.matches(expected).count(), 1, "{notes}");
+    assert!(!compare("1.30,1.36").contains("the first reconcile"), "the same beginning");
+}
+
+#[test]
+fn a_file_that_is_named_twice_is_read_once() {
+    let file = format!("./{SHOP}/hpas.yaml");
+    let options = ["predict", "-f", SHOP, "-f", &file, "-f", "examples/../examples/shop"];
+    let more = ["--hpa", "search", "--until", "1m", "--load", "cpu=50%"];
+    kube_lockstep(&options).args(more).assert().code(0);
+}
+
+#[test]
+fn two_manifests_of_one_object_are_named() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let example = support::repository().join(SHOP);
+    for name in ["hpas.yaml", "deployments.yaml"] {
+        let copy = folder.path().join(name);
+        fs::copy(example.join(name), copy).expect("a file can be copied");
+    }
+    let options = ["--hpa", "search", "--until", "1m", "--load", "cpu=50%"];
+    let with = |name: &str| {
+        let file = folder.path().join(name);
+        let folder = ["predict", "-f", SHOP, "-f", text(&file)];
+        let errors = stderr(&kube_lockstep(&folder).args(options).assert().code(2));
+        errors.replace(text(&file), name)
+    };
+    let errors = with("hpas.yaml");
+    let expected = "hpas.yaml:31:1: HPA shop/search is also in examples/shop/hpas.yaml:31\n";
+    assert!(errors.contains(expected), "{errors}");
+    assert!(errors.contains("hint: a cluster has only one of them"), "{errors}");
+    let errors = with("deployments.yaml");
+    let expected = "deployments.yaml:30:1: Deployment shop/search is also in \
+                    examples/shop/deployments.yaml:30\n";
+    assert!(errors.contains(expected), "{errors}");
+}
+
+/// `kubectl get --raw` prints the lists of the API server, whose items have no kind.
+#[test]
+fn lists_of_one_kind_are_read() {
+    let hpa = r#"{"metadata": {"name": "web"}, "spec": {"maxReplicas": 9, "scaleTargetRef":
+        {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}}"#;
+    let hpas = format!(
+        r#"{{"kind": "HorizontalPodAutoscalerList", "apiVersion": "autoscaling/v2",
+        "metadata": {{}}, "items": [{hpa}]}}"#
+    );
+    let deployment = "{metadata: {name: web}, spec: {replicas: 2, selector: {matchLabels: {a: b}}, \
+                      template: {metadata: {labels: {a: b}}, spec: {containers: [{name: web, \
+                      image: web, resources: {requests: {cpu: 1}}}]}}}}";
+    let deployments =
+        format!("{{kind: DeploymentList, apiVersion: apps/v1, items: [{deployment}]}}");
+    let options = ["predict", "-f", "-", "--load", "cpu=50%", "--until", "1m"];
+    let input = format!(
+        "{hpas}\n---\n{deployments}\n---\nkind: PodList\napiVersion: v1\nitems: \
+                         null\n"
+    );
+    let run = kube_lockstep(&options).write_stdin(input).assert().code(0);
+    assert!(stdout(&run).contains("HPA web scales Deployment web from 1 to 9"), "{}", stdout(&run));
+    assert_eq!(stderr(&run), "");
+}
+
+/// A load of 12 on pods that use at most 2: their demand is not visible.
+#[test]
+fn a_load_above_the_limits_is_noted() {
+    let notes = |load: &str| {
+        let options = ["compare", "-f", SHOP, "--hpa", "checkout", "--load", load, "--until=1m"];
+        let notes = stderr(&kube_lockstep(&options).assert().code(0));
+        notes.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let expected = "at times, the load exceeds the cpu limits of the pods";
+    assert!(notes("cpu=total:12").contains(expected), "{}", notes("cpu=total:12"));
+    assert!(!notes("cpu=total:5").contains(expected), "{}", notes("cpu=total:5"));
+}
+
+/// The names of this file have a comma, which separates options.
+#[test]
+fn a_file_with_a_comma_is_named_in_quotes() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("load, May.csv");
+    fs::write(&file, "time,\"a, b\"\n0,1\n60,1\n").expect("a file can be written");
+    let load = format!("cpu=total:csv(\"{}\",value='a, b')", text(&file));
+    let options = ["predict", "-f", SHOP, "--hpa", "search", "--load", &load];
+    kube_lockstep(&options).assert().code(0);
+}
+
+#[test]
+fn init_names_recordings_relative_to_the_folder_of_the_scenario() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let example = support::repository().join(SHOP);
+    for name in ["hpas.yaml", "deployments.yaml", "tuesday.json"] {
+        fs::copy(example.join(name), folder.path().join(name)).expect("a file can be copied");
+    }
+    fs::create_dir(folder.path().join("tests")).expect("a folder can be made");
+    for (output, path) in
+        [("tests/web.yaml", "../tuesday.json"), ("web.yaml", "tuesday.json"), ("./b.yaml", "tues")]
+    {
+        let load = "cpu=total:prometheus(tuesday.json,container=search)";
+        let init = ["init", "-f", ".", "--hpa", "search", "--load", load, "-o", output];
+        kube_lockstep(&init).current_dir(folder.path()).assert().code(0);
+        let written = fs::read_to_string(folder.path().join(output)).expect("a scenario");
+        assert!(written.contains(&format!("prometheus: {path}")), "{written}");
+        let predict = ["predict", output, "--changes"];
+        kube_lockstep(&predict).current_dir(folder.path()).assert().code(0);
+    }
+}
+
+/// The pods of a VPA have a sidecar. One pod uses 100m and the other one 700m: the target follows
+/// the busier one, not the average.
+#[test]
+fn a_recording_by_pod_is_the_usage_of_one_of_several_containers() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let example = support::repository().join("examples/hamster");
+    let deployment = fs::read_to_string(example.join("deployment.yaml")).expect("a file");
+    let sidecar = "        - name: proxy\n          image: registry.k8s.io/pause:3.10\n";
+    let file = folder.path().join("deployment.yaml");
+    fs::write(&file, deployment + sidecar).expect("a file can be written");
+    let rows = (0..=120).flat_map(|minute| {
+        [("a", 0.1), ("b", 0.7)].map(|(pod, cores)| format!("{},{pod},{cores}\n", minute * 60))
+    });
+    let load = folder.path().join("cpu.csv");
+    fs::write(&load, "time,pod,cores\n".to_owned() + &rows.collect::<String>()).expect("a file");
+    let vpa = example.join("vpa.yaml");
+    let target = |options: &str, container: &str| {
+        let cpu = format!("cpu{container}=csv({},value=cores,{options})", text(&load));
+        let loads = ["--load", &cpu, "--load", "cpu/proxy=10m", "--load", "memory/proxy=20Mi"];
+        let options = ["predict", "-f", text(&vpa), "-f", text(&file), "--format", "json"];
+        let mut command = kube_lockstep(&options);
+        command.args(loads).args(["--load", "memory/hamster=20Mi", "--until", "2h"]);
+        let lines = json(&command.assert().code(0));
+        let last = &lines[lines.len() - 2];
+        let recommendation = &last["vpas"][0]["recommendation"]["containerRecommendations"];
+        let containers = recommendation.as_array().cloned().unwrap_or_default();
+        let hamster = containers.iter().find(|it| it["containerName"] == "hamster");
+        hamster.unwrap_or_else(|| panic!("{last}"))["target"]["cpu"].clone()
+    };
+    let by_pod = target("by=pod", "/hamster");
+    assert_eq!(by_pod, target("by=pod", ""), "the only container without a load");
+    assert_eq!(by_pod, target("pod=b", "/hamster"), "the busier pod");
+    assert_ne!(by_pod, target("pod=a", "/hamster"));
+}
+
+#[test]
+fn a_scenario_without_a_determined_end_does_not_hide_the_others() {
+    let timeline = "\
+timeline:
+- {at: 0s, for: 40s, updateScaleError: {code: 409, reason: Conflict, message: changed}}
+- {at: 15060ms, editHpa: {spec: {maxReplicas: 5}}}
+";
+    let (_one, random) = super::folder(timeline);
+    let (other, file) = super::folder("");
+    let file_of_other = other.path().join("other.yaml");
+    fs::rename(&file, &file_of_other).expect("a file can be moved");
+    let files = [text(&random), text(&file_of_other)];
+    let run = kube_lockstep(&["predict"]).args(files).assert().code(3);
+    assert!(stdout(&run).contains("other.yaml  model of 1.37"), "{}", stdout(&run));
+    assert!(stderr(&run).contains("overlaps the reconcile of 15.04s"), "{}", stderr(&run));
+    let run = kube_lockstep(&["compare"]).args(files).assert().code(3);
+    let shown = stdout(&run).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown.contains("other.yaml 0.03 "), "{shown}");
+    assert!(shown.contains("not compared: ") && shown.contains("overlaps the recon"), "{shown}");
+    let run = kube_lockstep(&["compare", text(&random)]).assert().code(3);
+    assert!(stderr(&run).contains("overlaps the reconcile of 15.04s"), "{}", stderr(&run));
+}
+
+#[test]
+fn options_for_manifests_are_not_ignored_with_a_scenario() {
+    let (_folder, file) = super::folder("");
+    for command in ["predict", "compare"] {
+        for option in [&["--hpa", "web"][..], &["--skip-missing"]] {
+            let run = kube_lockstep(&[command, text(&file)]).args(option).assert().code(2);
+            let expected = format!("{} requires manifests", option[0]);
+            assert!(stderr(&run).contains(&expected), "{}", stderr(&run));
+        }
+    }
+}
+
+/// Of several targets, only one has the container.
+#[test]
+fn a_load_of_a_container_is_for_the_targets_that_have_it() {
+    let options = ["predict", "-f", SHOP, "--until", "1m", "--skip-missing", "--load", "cpu=50%"];
+    let with = |load: &str| kube_lockstep(&options).args(["--load", load]).assert();
+    let run = with("cpu/search=50m");
+    let (shown, errors) = (stdout(&run), stderr(&run));
+    assert_eq!(run.get_output().status.code(), Some(0), "{errors}");
+    assert!(shown.contains("20%/60%") && shown.contains("50%/75%"), "{shown}");
+    let errors = stderr(&with("cpu/serach=50m").code(2));
+    assert!(errors.contains("no target has a container serach"), "{errors}");
+    assert!(errors.contains("did you mean `search`?"), "{errors}");
+    let errors = stderr(&with("checkout:cpu/search=50m").code(2));
+    assert!(errors.contains("Deployment checkout has no container search"), "{errors}");
+}
+
+#[test]
+fn mistakes_in_recordings_are_named() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let with = |format: &str, contents: &str| {
+        let file = folder.path().join("load");
+        fs::write(&file, contents).expect("a file can be written");
+        let load = format!("cpu=total:{format}({})", text(&file));
+        let options = ["predict", "-f", SHOP, "--hpa", "search", "--load", &load];
+        stderr(&kube_lockstep(&options).assert().code(2)).replace(text(&file), "load")
+    };
+    for (format, contents, expected) in [
+        ("csv", "0,1\n60,2\n", "load:1: expected the names of the columns, found 0, 1\n"),
+        ("csv", "time,v\n2025-05-06T09:00:00Z,1\n60,2\n", "load has times with and without a"),
+        (
+            "prometheus",
+            "<html>login</html>",
+            "load:1:1: not a Prometheus response: expected value\n",
+        ),
+        ("prometheus", "<html>login</html>", "hint: this is a web page"),
+        ("prometheus", "{\"status\": \"succ", "hint: the file ends too early"),
+        ("prometheus", "time,v\n0,1\n", "use `csv` or `openMetrics` in place of `prometheus`"),
+    ] {
+        let errors = with(format, contents);
+        assert!(errors.contains(expected), "{expected}\n{errors}");
+    }
+}
