@@ -447,11 +447,9 @@ fn errors_of_recorded_loads_say_what_mends_them() {
     let again = write("again.yaml", &fs::read_to_string(&hpa).expect("an example"));
     let twice = ["predict", "-f", PHP_APACHE, "-f", &again, LOAD[0], LOAD[1]];
     let errors = stderr(&kube_lockstep(&twice).assert().code(2));
-    assert!(errors.contains("duplicate HPA `php-apache`"), "{errors}");
-    assert!(
-        errors.contains("rename or remove one of them") && !errors.contains("init"),
-        "{errors}"
-    );
+    let expected = "again.yaml:2:1: HPA php-apache is also in examples/php-apache/hpa.yaml:2\n";
+    assert!(errors.contains(expected), "{errors}");
+    assert!(errors.contains("has only one of them") && !errors.contains("init"), "{errors}");
 }
 
 #[test]

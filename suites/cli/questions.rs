@@ -254,6 +254,7 @@ fn init_names_recordings_relative_to_the_folder_of_the_scenario() {
         let init = ["init", "-f", ".", "--hpa", "search", "--load", load, "-o", output];
         kube_lockstep(&init).current_dir(folder.path()).assert().code(0);
         let written = fs::read_to_string(folder.path().join(output)).expect("a scenario");
+        let written = written.replace('"', "");
         assert!(written.contains(&format!("prometheus: {path}")), "{written}");
         let predict = ["predict", output, "--changes"];
         kube_lockstep(&predict).current_dir(folder.path()).assert().code(0);

@@ -664,7 +664,8 @@ mod tests {
         assert_eq!(signal("rps=openMetrics(a.txt)"), r#"pod {"openMetrics":"a.txt"}"#);
         assert_eq!(
             signal("cpu=csv(\"a, b.csv\",value='x,y',pod=\"it's 1\",zone=a'b)"),
-            "pod {\"csv\":\"a, b.csv\",\"value\":\"x,y\",\"series\":{\"pod\":\"it's 1\",\"zone\":\"a'b\"}}"
+            "pod {\"csv\":\"a, b.csv\",\"value\":\"x,y\",\"series\":{\"pod\":\"it's 1\",\
+             \"zone\":\"a'b\"}}"
         );
         for (text, expected) in [
             ("cpu=csv()", "the file is missing"),

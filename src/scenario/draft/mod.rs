@@ -402,8 +402,8 @@ fn check_names(objects: &[&Object], kind: Kind) -> Result<(), DraftError> {
 }
 
 /// The hint for manifests of the same object.
-const ONE_OF_A_NAME: &str = "a cluster has only one of them: leave out the other one, for example a \
-                             base whose overlay is read as well";
+const ONE_OF_A_NAME: &str = "a cluster has only one of them: leave out the other one, for example \
+                             a base whose overlay is read as well";
 
 /// The index of the target of an autoscaler among the other objects. A target in the namespace of
 /// the autoscaler takes precedence over one whose manifest leaves the namespace open.
@@ -444,7 +444,8 @@ fn kinds_hint(objects: &Objects) -> Option<String> {
     match kinds.iter().find_map(similar) {
         Some(misspelt) => Some(misspelt),
         None if kinds.is_empty() => Some(
-            "there are no objects, for example as `kubectl get hpa,deployment -o yaml` prints them"
+            "there are no objects of the Kubernetes API; `kubectl get hpa,deployment -o yaml` \
+             prints some"
                 .to_owned(),
         ),
         None => Some(format!("the kinds are {}", Vec::from_iter(kinds).join(", "))),

@@ -205,8 +205,8 @@ impl<'a> Usage<'a> {
                      containers: each pod would have several series"
                 );
                 let flag = format!(
-                    "--load {resource}/CONTAINER=prometheus(FILE) for each container, without `by`: \
-                     a recording of the average of the pods"
+                    "--load {resource}/CONTAINER=prometheus(FILE) for each container, without \
+                     `by`: a recording of the average of the pods"
                 );
                 self.missing.push(Missing { what, flag });
                 continue;
