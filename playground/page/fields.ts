@@ -230,7 +230,9 @@ export function messagesOf(text: string, fields: Field[], problems: Problem[]): 
     });
     const found = isHere ?? named;
     if (!found) continue;
-    const message = hint ? `${what} (hint: ${hint})` : what;
+    // The message is at its field, and in full below the editor.
+    const short = what.replace("the API server rejects this HPA: ", "").replace(`spec.${found.id}: `, "");
+    const message = hint ? `${short} (hint: ${hint})` : short;
     messages.set(found.id, [...messages.get(found.id) ?? [], message]);
   }
   return messages;
