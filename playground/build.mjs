@@ -54,7 +54,7 @@ const script = await bundle("main.ts", {
   worker: text(worker),
   examples: text(packed(JSON.stringify(await examples()))),
   template: text(await ofRepository("src/cli/init/template.yaml")),
-  figure: { contents: `${figure}\nexport { activate };`, loader: "js" },
+  figure: { contents: `${figure}\nexport { activate, ticksOf };`, loader: "js" },
 });
 const style = (await ofRepository("src/report/html/page.css")) + (await page("style.css"));
 const parts = {

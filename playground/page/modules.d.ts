@@ -33,8 +33,11 @@ declare module "made:figure" {
   }
   /** The ticks of a figure: the place in percent, the number, and what its panel shows. */
   export interface Figure {
-    k: [number, number, ...unknown[]][];
+    k: FigureTick[];
   }
+  export type FigureTick = [number, number, ...unknown[]];
+  /** All ticks of a figure, in order, also those without a derivation. */
+  export function ticksOf(data: Figure): FigureTick[];
   /** src/report/html/figure.js: makes a timeline select ticks. */
   export function activate(figure: HTMLElement, panels: Panels, data: Figure): Ticks | undefined;
 }

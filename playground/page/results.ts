@@ -1,6 +1,6 @@
 // The results: the timelines with their ticks, the figures, the log of decisions, and playing.
 
-import { activate, type Figure, type Panels, type Ticks } from "made:figure";
+import { activate, ticksOf, type Figure, type Panels, type Ticks } from "made:figure";
 import { button, byId, make } from "./dom.ts";
 import { time } from "./load.ts";
 import type { Comparison, Decision, Figures, Prediction } from "./model.ts";
@@ -131,8 +131,9 @@ export class Results {
   }
 
   private shownOf(figure: HTMLElement, panels: Panels, data: Figure): Shown[] {
-    const places = data.k.map(([place]) => place);
-    const numbers = data.k.map(([, number]) => number);
+    const all = ticksOf(data);
+    const places = all.map(([place]) => place);
+    const numbers = all.map(([, number]) => number);
     const future = make("div", { className: "future" });
     figure.querySelector(".charts")?.append(future);
     figure.addEventListener("tick", (event) => {
