@@ -18,7 +18,7 @@ pub(super) struct Detail {
 const COLUMNS: usize = 500;
 
 /// The details, the finest first.
-pub(super) const DETAILS: [Detail; 10] = [
+pub(super) static DETAILS: [Detail; 10] = [
     Detail { columns: COLUMNS, ticks: 1500, amounts: 9000, values: 40_000 },
     Detail { columns: COLUMNS, ticks: 1000, amounts: 6000, values: 20_000 },
     Detail { columns: COLUMNS, ticks: 600, amounts: 3000, values: 12_000 },
@@ -30,6 +30,9 @@ pub(super) const DETAILS: [Detail; 10] = [
     Detail { columns: 70, ticks: 25, amounts: 48, values: 60 },
     Detail { columns: 40, ticks: 12, amounts: 24, values: 0 },
 ];
+
+/// The index of the finest detail of a page with many sections.
+pub(super) const FINEST_OF_MANY: usize = 3;
 
 impl Detail {
     /// The finest detail of a [part](super::Part) of another page, which can have many parts one

@@ -1,7 +1,7 @@
 //! The shares of the sections of a page. A page of 20 scenarios has at most 300 kB, so each
 //! scenario is drawn in the finest detail that fits into its share.
 
-use super::detail::{DETAILS, Detail};
+use super::detail::{DETAILS, Detail, FINEST_OF_MANY};
 use super::section::{FAILURES, Section};
 
 /// The size of all sections of a page of up to [`SECTIONS`] sections, in bytes. The rest of the
@@ -38,9 +38,9 @@ impl Share {
     pub(super) fn fit(self, section_in: impl Fn(Detail) -> Section) -> Section {
         let fitting =
             |detail: Detail| Some(section_in(detail)).filter(|section| section.size() <= self.most);
-        let [finest, coarser @ ..] = DETAILS;
-        let mut found = fitting(finest);
-        let mut rest = if found.is_some() { &[][..] } else { &coarser[..] };
+        let details = self.details();
+        let mut found = details.first().copied().and_then(fitting);
+        let mut rest = details.get(1..).filter(|_| found.is_none()).unwrap_or_default();
         while let Some(middle) = rest.get(rest.len() / 2) {
             match fitting(*middle) {
                 Some(section) => {
@@ -52,6 +52,13 @@ impl Share {
         }
         let [.., coarsest] = DETAILS;
         found.unwrap_or_else(|| section_in(coarsest))
+    }
+
+    /// The details to try. The share of a section beside many others has no room for the finest
+    /// ones, which take longest to draw.
+    fn details(self) -> &'static [Detail] {
+        let first = if self.most < MOST_OF_SECTION / 4 { FINEST_OF_MANY } else { 0 };
+        DETAILS.get(first..).unwrap_or(&DETAILS)
     }
 }
 
