@@ -656,7 +656,7 @@ until: 1m
     fs::write(&file, text_of("order")).expect("it can be written");
     let predict = kube_lockstep(&["predict", text(&file)]).assert().code(0);
     let shown = stdout(&predict).split_whitespace().collect::<Vec<_>>().join(" ");
-    let selects = "the HPA selects series of `queue` with queue=orders, which matches none; its \
+    let selects = "the HPA selects series of `queue` with queue=orders, which matches none; the \
                    series have the labels {queue: order}";
     assert!(shown.contains(selects), "{shown}");
     assert!(shown.contains("a utilization of `cpu`, but no container requests it"), "{shown}");

@@ -293,7 +293,7 @@ impl Check {
         if matches!(found, "integer" | "string") {
             return;
         }
-        let hint = (found == "number").then(|| "put it in quotes".to_owned());
+        let hint = (found == "number").then(|| "put the value in quotes".to_owned());
         let value = format!("{found:?}");
         for type_ in ["integer,string", "integer"] {
             let detail = format!("must be of type {type_}: {value}");

@@ -538,12 +538,15 @@ fn usage_by_container_and_percents_of_a_total_are_checked() {
     fs::write(&file, "time,value\n0,30\n60,70\n").expect("a file can be written");
     let load = format!("cpu/php-apache=csv({})", text(&file));
     let [_, errors] = predict_with(&[&load], 2);
-    let expected = "up to 70 cores, but container php-apache requests 200m";
+    let expected = "up to 70 cores, but the container `php-apache` requests 200m";
     assert!(errors.contains(expected), "{errors}");
     let load = format!("cpu=total:csv({})", text(&file));
     let [_, errors] = predict_with(&[&load], 2);
     let expected = "up to 7 cores for each of 10 pods, but a pod requests 200m";
-    assert!(errors.contains(expected) && errors.contains("add `unit=1m` for milli"), "{errors}");
+    assert!(
+        errors.contains(expected) && errors.contains("add `unit=1m` for millicores"),
+        "{errors}"
+    );
 }
 
 #[test]
