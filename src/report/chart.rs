@@ -92,8 +92,8 @@ impl Picture<'_> {
     fn lines(&self, time: TimeAxis, columns: usize, rows: usize) -> Vec<String> {
         let (across, down) = ((columns * DOTS_ACROSS - 1) as u32, (rows * DOTS_DOWN - 1) as u32);
         let x = |at: Time| time.percent(at) as f32;
-        // One line for each stretch with values. `Shape::Steps` draws each value up to its point, so
-        // the value before a change ends there.
+        // One line for each stretch with values. `Shape::Steps` draws each value up to its point,
+        // so the value before a change ends there.
         let mut stretches: Vec<Vec<(f32, f32)>> = Vec::new();
         let mut before: Option<f32> = None;
         for (at, value) in self.values {

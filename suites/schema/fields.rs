@@ -10,8 +10,8 @@ const MANIFESTS: [&str; 4] = ["AnyVersion", "VpaManifest", "Patch", "LabelSelect
 
 const HEAD: &str = "# Fields of scenario files
 
-All fields, from the types of the program. [Scenario files](scenario.md) explains them with examples.
-The fields of HPA and VPA manifests are those of the Kubernetes API.
+All fields, from the types of the program. [Scenario files](scenario.md) explains them with
+examples. The fields of HPA and VPA manifests are those of the Kubernetes API.
 
 This page is generated: `UPDATE_DOCS=1 cargo test --test schema`.
 ";

@@ -131,7 +131,7 @@ fn filters(sections: &[Section], noun: &str) -> Markup {
             }
         }
     }
-    let searched = if noun == "scenario" { "id or requirement" } else { "name" };
+    let hint = if noun == "scenario" { "id or requirement" } else { "name" };
     html! {
         form.filters role="search" aria-label=(format!("Filters of the {noun}s")) {
             @if verdicts.len() > 1 || sections.iter().any(|it| it.verdict != PREDICTED) {
@@ -146,7 +146,7 @@ fn filters(sections: &[Section], noun: &str) -> Markup {
             label {
                 span { "Search" }
                 (PreEscaped(format!(
-                    r#"<input type="search" name="text" placeholder="{searched}" autocomplete="off"/>"#
+                    r#"<input type="search" name="text" placeholder="{hint}" autocomplete="off"/>"#
                 )))
             }
             @if areas.len() > 1 {

@@ -106,7 +106,8 @@ fn is_zero(number: &usize) -> bool {
 }
 
 /// A tick: its place in percent, number, time, result, kind, the indices of its texts (the summary,
-/// the steps of the derivation, and the writes and events), and the index of its limit from 1, or 0.
+/// the steps of the derivation, and the writes and events), and the index of its limit from 1, or
+/// 0.
 #[derive(Debug, Serialize)]
 struct Row(f64, usize, String, String, &'static str, usize, Vec<usize>, Vec<usize>, usize);
 
