@@ -830,7 +830,7 @@ option("a scenario of a VPA has its charts, releases, decisions and errors", asy
   await type(read(OOM).replace("targetRef:", "targetref:"));
   await page.waitForSelector("#problems li");
   const line = read(OOM).split("\n").findIndex((it) => it.includes("targetRef:")) + 1;
-  assert.match(await text("#problems li"), new RegExp(`^Line ${line}unknown field \`targetref\`.*did you mean \`targetRef\``));
+  assert.match(await text("#problems li"), new RegExp(`^Line ${line}the API server rejects this VPA: .*unknown field "spec\\.targetref".*did you mean \`targetRef\``));
   // The release of HPAs is kept.
   await change(() => type(template));
   assert.equal(await page.$eval("#release", (select) => select.value), "1.30");
