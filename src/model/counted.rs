@@ -1,7 +1,7 @@
 //! Numbers of things as text.
 
-/// `1,234,567`.
-pub(crate) fn thousands(number: usize) -> String {
+/// `1,234,567`. The number can have any width: in WebAssembly, `usize` has 32 bits.
+pub(crate) fn thousands(number: impl ToString + Copy) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::estimator::{Confidence, Estimation, Resource};
 use super::float::{Amount, MAX_AMOUNT};
-use crate::model::counted::{counted, thousands};
+use crate::model::counted::thousands;
 
 impl Resource {
     /// An amount for people: `25m`, `2 cores`, `105.2Mi`, `the largest amount`.
@@ -35,7 +35,9 @@ fn text(resource: Resource, amount: Amount) -> String {
     match resource {
         _ if amount >= MAX_AMOUNT => "the largest amount".to_owned(),
         Resource::Cpu => match (amount / 1000, amount % 1000) {
-            (cores, 0) if cores > 0 => counted(usize::try_from(cores).unwrap_or(0), "core"),
+            (cores, 0) if cores > 0 => {
+                format!("{} {}", thousands(cores), if cores == 1 { "core" } else { "cores" })
+            }
             _ => format!("{amount}m"),
         },
         Resource::Memory => match unit(amount) {
@@ -62,7 +64,7 @@ fn exact(resource: Resource, amount: Amount) -> String {
 }
 
 fn bytes(amount: Amount) -> String {
-    counted(usize::try_from(amount).unwrap_or(0), "byte")
+    format!("{} {}", thousands(amount), if amount == 1 { "byte" } else { "bytes" })
 }
 
 /// The largest binary unit that a number of bytes reaches.
@@ -115,7 +117,7 @@ fn factor(value: f64) -> String {
         return "less than 0.0001".to_owned();
     }
     if value >= 1e6 {
-        return thousands(value.round() as usize);
+        return thousands(value.round() as u64);
     }
     let text = format!("{value:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
