@@ -20,8 +20,8 @@ use crate::report::comparison::{
     ComparisonRow, Figures, Reference, columns_help, comparison, not_compared,
 };
 use crate::report::html::{Compared, Comparison};
-use crate::report::style::{WARN, paint};
-use crate::report::{json, outcome::note_line, wrapped};
+use crate::report::json;
+use crate::report::outcome::{note_line, note_text};
 use crate::run::{FreeRun, free_run};
 use crate::scenario::{self, Problem, Scenario, on_a_command_line};
 
@@ -255,7 +255,7 @@ struct Predictions {
     references: Vec<(Workload, Reference)>,
     /// The notes on the scenarios, each text once.
     notes: BTreeMap<String, String>,
-    /// Whether a scenario can't be run to its end.
+    /// True if a scenario can't be run to its end.
     is_undetermined: bool,
 }
 
@@ -335,9 +335,8 @@ impl Predictions {
             }
         }
         if let Some(note) = note_on_beginnings(&beginnings) {
-            let line = wrapped("note: ", &note, columns());
-            let line = line.replacen("note:", &paint(WARN, "note:"), 1);
-            self.notes.insert(note, line);
+            let lines = note_text(&note, columns());
+            self.notes.insert(note, lines);
         }
         Ok(())
     }

@@ -227,7 +227,7 @@ impl ManifestArgs {
         draft(files, &options, read).map_err(failure)
     }
 
-    /// The same options with paths of recorded loads that are relative to a folder.
+    /// Returns the options with the paths of recorded loads relative to a folder.
     fn relative_to(&self, folder: &Path) -> ManifestArgs {
         let mut moved = self.clone();
         // A folder that does not exist gives an error when the scenario is written.

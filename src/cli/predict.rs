@@ -133,7 +133,7 @@ fn all(failures: Vec<Failure>) -> Option<Failure> {
 
 /// The files of predictions beside their output.
 struct Files {
-    /// Whether the output has a prediction, so that an empty line precedes the next one.
+    /// True after the first prediction: an empty line precedes each further one.
     has_output: bool,
     html: Option<ReportFile>,
     /// The content of `html` so far.

@@ -14,10 +14,20 @@ pub(crate) fn thousands(number: impl ToString + Copy) -> String {
 }
 
 /// `1 tick`, `2 ticks`.
+#[cfg(any(test, feature = "reports"))]
 pub(crate) fn counted(number: usize, what: &str) -> String {
+    with_noun(&thousands(number), what)
+}
+
+/// As [`counted`], for an amount that `usize` may not hold.
+pub(crate) fn counted_amount(number: i64, what: &str) -> String {
+    with_noun(&thousands(number), what)
+}
+
+fn with_noun(number: &str, what: &str) -> String {
     // The plural of `series` is `series`.
-    let plural = if number == 1 || what.ends_with('s') { "" } else { "s" };
-    format!("{} {what}{plural}", thousands(number))
+    let plural = if number == "1" || what.ends_with('s') { "" } else { "s" };
+    format!("{number} {what}{plural}")
 }
 
 #[cfg(test)]

@@ -39,7 +39,9 @@ pub mod unmet;
 
 use std::io;
 
-pub(crate) use crate::model::counted::{counted, thousands};
+pub(crate) use crate::model::counted::counted;
+#[cfg(any(feature = "engines", feature = "pages"))]
+pub(crate) use crate::model::counted::thousands;
 use crate::model::time::Span;
 #[cfg(feature = "cli")]
 use crate::run::Verdict;

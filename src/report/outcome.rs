@@ -46,9 +46,12 @@ pub(super) fn notes(outcome: &Outcome, all: bool, columns: usize) -> String {
 
 /// A note with its file and line.
 pub(crate) fn note_line(path: &str, note: &Note, columns: usize) -> String {
-    let text = format!("{}: {}", note.place(path), note.what);
-    let text = hanging("note: ", &text, 0, columns);
-    text.replacen("note:", &paint(WARN, "note:"), 1)
+    note_text(&format!("{}: {}", note.place(path), note.what), columns)
+}
+
+/// A note as lines.
+pub(crate) fn note_text(text: &str, columns: usize) -> String {
+    hanging("note: ", text, 0, columns).replacen("note:", &paint(WARN, "note:"), 1)
 }
 
 /// Returns true if the text of the outcome is a block instead of one line of a list.

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use anstyle::Style;
 
 use super::layout::{Align, Columns, hanging};
-use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
+use super::style::{BAD, DIM, GOOD, STRONG, paint};
 use super::{counted, outcome, plot, recommender};
 use crate::expect::{ExternalScale, Moment, Unmet};
 use crate::model::api::{Condition, HpaStatus};
@@ -148,8 +148,7 @@ pub(super) fn heading(scenario: &Scenario, release: &str, columns: usize) -> Str
 /// A note that the scenario does not apply to this release.
 #[must_use]
 pub fn other_release(scenario: &Scenario, release: Release, columns: usize) -> String {
-    let note = hanging("note: ", &other_release_text(scenario, release), 0, columns);
-    note.replacen("note:", &paint(WARN, "note:"), 1)
+    outcome::note_text(&other_release_text(scenario, release), columns)
 }
 
 /// The text of [`other_release`].

@@ -144,8 +144,7 @@ impl<W: Write> Report for Terminal<W> {
                     paint(STRONG, engine)
                 );
                 if let Some(note) = note {
-                    let note = hanging("note: ", note, 0, self.layout.columns);
-                    text.push_str(&note.replacen("note:", &paint(WARN, "note:"), 1));
+                    text.push_str(&outcome::note_text(note, self.layout.columns));
                 }
                 self.write(&text)
             }

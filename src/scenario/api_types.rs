@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
 
 use super::decode::{fraction, number_hint, shape_hint};
-use super::error::{Problem, elsewhere, suggest};
+use super::error::{Problem, elsewhere, rejection, suggest};
 use super::node::{Kind, Node, Scalar};
 use super::text::{AnyQuantity, Form};
 use crate::model::quantity::Quantity;
@@ -102,7 +102,7 @@ struct Decoder<'n> {
 
 impl Decoder<'_> {
     fn add(&mut self, line: usize, column: usize, message: &str, hint: Option<String>) {
-        let what = format!("the API server rejects this {}: {message}", self.object.name);
+        let what = rejection(self.object.name, message);
         self.problems.push(Problem { file: None, line, column, what, hint });
     }
 

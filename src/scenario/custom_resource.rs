@@ -19,7 +19,7 @@ use std::str::Lines;
 use std::sync::LazyLock;
 
 use super::api_types::{boolean, metadata_problems, quantity_hint, type_hint};
-use super::error::{Problem, suggest};
+use super::error::{Problem, rejection, suggest};
 use super::node::{Key, Kind, Node};
 use super::object_meta;
 use crate::model::hpa::{FieldError, FieldErrorType};
@@ -162,7 +162,7 @@ struct Check {
 
 impl Check {
     fn report(&mut self, line: usize, column: usize, message: &str, hint: Option<String>) {
-        let what = format!("the API server rejects this {NAME}: {message}");
+        let what = rejection(NAME, message);
         let problem = Problem { file: None, line, column, what, hint };
         // A message lists equal errors once.
         if !self.problems.contains(&problem) {

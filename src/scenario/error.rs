@@ -45,6 +45,11 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// The message that an API server rejects an object: `name` is its kind.
+pub(super) fn rejection(name: &str, message: impl fmt::Display) -> String {
+    format!("the API server rejects this {name}: {message}")
+}
+
 /// The most similar value as "did you mean", or else the possible values.
 pub(super) fn suggest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let known: Vec<&str> = known.into_iter().collect();

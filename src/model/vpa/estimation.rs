@@ -5,20 +5,41 @@ use std::fmt;
 
 use super::estimator::{Confidence, Estimation, Resource};
 use super::float::{Amount, MAX_AMOUNT};
-use crate::model::counted::thousands;
+use super::recommendation::binary_unit;
+use crate::model::counted::{counted_amount, thousands};
 
 impl Resource {
     /// An amount for people: `25m`, `2 cores`, `105.2Mi`, `the largest amount`.
     #[must_use]
     pub fn text(self, amount: Amount) -> String {
-        text(self, amount)
+        match self {
+            _ if amount >= MAX_AMOUNT => "the largest amount".to_owned(),
+            Resource::Cpu => match (amount / 1000, amount % 1000) {
+                (cores, 0) if cores > 0 => counted_amount(cores, "core"),
+                _ => format!("{amount}m"),
+            },
+            Resource::Memory => match binary_unit(amount) {
+                Some((size, name)) => {
+                    let text = format!("{:.1}", amount as f64 / size as f64);
+                    format!("{}{name}", text.strip_suffix(".0").unwrap_or(&text))
+                }
+                None => counted_amount(amount, "byte"),
+            },
+        }
     }
 
     /// As [`Resource::text`], with the exact number of bytes if the text rounds them: `105.2Mi
     /// (110,265,643 bytes)`.
     #[must_use]
     pub fn exact(self, amount: Amount) -> String {
-        exact(self, amount)
+        let short = self.text(amount);
+        let is_rounded = binary_unit(amount).is_some_and(|(size, _)| amount * 10 % size != 0);
+        match self {
+            Resource::Memory if is_rounded && amount < MAX_AMOUNT => {
+                format!("{short} ({})", counted_amount(amount, "byte"))
+            }
+            _ => short,
+        }
     }
 }
 
@@ -30,73 +51,29 @@ impl fmt::Display for Estimation {
     }
 }
 
-/// An amount of a resource: `25m`, `2 cores`, `105.2Mi`, `the largest amount`.
-fn text(resource: Resource, amount: Amount) -> String {
-    match resource {
-        _ if amount >= MAX_AMOUNT => "the largest amount".to_owned(),
-        Resource::Cpu => match (amount / 1000, amount % 1000) {
-            (cores, 0) if cores > 0 => {
-                format!("{} {}", thousands(cores), if cores == 1 { "core" } else { "cores" })
-            }
-            _ => format!("{amount}m"),
-        },
-        Resource::Memory => match unit(amount) {
-            Some((name, size)) => {
-                let text = format!("{:.1}", amount as f64 / size as f64);
-                format!("{}{name}", text.strip_suffix(".0").unwrap_or(&text))
-            }
-            None => bytes(amount),
-        },
-    }
-}
-
-/// An amount with its exact number of bytes, if [`text`] rounds them: `105.2Mi (110,265,643
-/// bytes)`.
-fn exact(resource: Resource, amount: Amount) -> String {
-    let short = text(resource, amount);
-    let is_rounded = unit(amount).is_some_and(|(_, size)| amount * 10 % size != 0);
-    match resource {
-        Resource::Memory if is_rounded && amount < MAX_AMOUNT => {
-            format!("{short} ({})", bytes(amount))
-        }
-        _ => short,
-    }
-}
-
-fn bytes(amount: Amount) -> String {
-    format!("{} {}", thousands(amount), if amount == 1 { "byte" } else { "bytes" })
-}
-
-/// The largest binary unit that a number of bytes reaches.
-fn unit(bytes: Amount) -> Option<(&'static str, Amount)> {
-    const UNITS: [(&str, Amount); 4] =
-        [("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)];
-    UNITS.into_iter().find(|(_, size)| bytes >= *size)
-}
-
 /// `the 0.9 percentile is in bucket 12, which ends at 177m; with the margin 203m; …`. The last
 /// amount is the result.
 fn derivation(estimation: &Estimation) -> String {
     let Estimation { resource, percentile, base, with_margin, minimum, amount, .. } = *estimation;
     let is_minimum = amount == minimum;
     let at_least = match is_minimum {
-        true => format!("; at least the minimum {}", exact(resource, minimum)),
+        true => format!("; at least the minimum {}", resource.exact(minimum)),
         false => String::new(),
     };
     let Some(bucket) = estimation.bucket else {
-        return format!("no samples, so the minimum {}", exact(resource, minimum));
+        return format!("no samples, so the minimum {}", resource.exact(minimum));
     };
-    let end = text(resource, base);
+    let end = resource.text(base);
     let head = format!("the {percentile} percentile is in bucket {bucket}, which ends at {end}");
     let Some(Confidence { confidence, multiplier }) = estimation.confidence else {
         // Without a minimum, this is the result.
         let with_margin = match is_minimum {
-            true => text(resource, with_margin),
-            false => exact(resource, with_margin),
+            true => resource.text(with_margin),
+            false => resource.exact(with_margin),
         };
         return format!("{head}; with the margin {with_margin}{at_least}");
     };
-    let head = format!("{head}; with the margin {}", text(resource, with_margin));
+    let head = format!("{head}; with the margin {}", resource.text(with_margin));
     if !multiplier.is_finite() {
         return format!("{head}; without any confidence yet, the largest amount{at_least}");
     }
@@ -105,7 +82,7 @@ fn derivation(estimation: &Estimation) -> String {
     }
     let result = match is_minimum {
         true => String::new(),
-        false => format!(" → {}", exact(resource, amount)),
+        false => format!(" → {}", resource.exact(amount)),
     };
     let (factor, confidence) = (factor(multiplier), factor(confidence));
     format!("{head}; times {factor} for a confidence of {confidence}{result}{at_least}")
@@ -130,13 +107,13 @@ mod tests {
 
     #[test]
     fn amounts_have_units() {
-        let memory = |bytes| exact(Resource::Memory, bytes);
+        let memory = |bytes| Resource::Memory.exact(bytes);
         assert_eq!(memory(110_265_643), "105.2Mi (110,265,643 bytes)");
         assert_eq!(memory(262_144_000), "250Mi");
         assert_eq!(memory(3 << 29), "1.5Gi");
         assert_eq!([memory(0), memory(1), memory(900)], ["0 bytes", "1 byte", "900 bytes"]);
         assert_eq!(memory(MAX_AMOUNT), "the largest amount");
-        let cpu = |milli| exact(Resource::Cpu, milli);
+        let cpu = |milli| Resource::Cpu.exact(milli);
         assert_eq!([cpu(0), cpu(587), cpu(1000)], ["0m", "587m", "1 core"]);
         assert_eq!([cpu(1234), cpu(4000)], ["1234m", "4 cores"]);
         assert_eq!(cpu(MAX_AMOUNT), "the largest amount");

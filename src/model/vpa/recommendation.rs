@@ -117,12 +117,17 @@ fn round_up_to_scale(value: Amount, scale: i64) -> Amount {
 
 /// Memory in its largest unit with two decimals. Upstream: HumanizeMemoryQuantity
 fn humanize(bytes: Amount) -> String {
-    const UNITS: [(i64, &str); 4] =
-        [(1 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki")];
-    match UNITS.iter().find(|(unit, _)| bytes >= *unit) {
-        Some((unit, suffix)) => format!("{:.2}{suffix}", bytes as f64 / *unit as f64),
+    match binary_unit(bytes) {
+        Some((unit, suffix)) => format!("{:.2}{suffix}", bytes as f64 / unit as f64),
         None => bytes.to_string(),
     }
+}
+
+/// The largest binary unit that a number of bytes reaches, with its suffix.
+pub(super) fn binary_unit(bytes: Amount) -> Option<(Amount, &'static str)> {
+    const UNITS: [(Amount, &str); 4] =
+        [(1 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki")];
+    UNITS.into_iter().find(|(unit, _)| bytes >= *unit)
 }
 
 /// Returns true if an annotation selects the container for the integer CPU post-processor.

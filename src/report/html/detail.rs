@@ -40,7 +40,7 @@ impl Detail {
     pub(super) const OF_PART: Detail =
         Detail { columns: COLUMNS, ticks: 600, amounts: 1800, values: 0 };
 
-    /// Whether the charts have fewer columns than in the finest detail.
+    /// Returns true if the charts have fewer columns than in the finest detail.
     pub(super) fn is_coarse(self) -> bool {
         self.columns < COLUMNS
     }

@@ -172,7 +172,7 @@ pub(super) struct Selectable<'a> {
     pub(super) name: &'a str,
     pub(super) charts: Markup,
     pub(super) marked: Option<Marked>,
-    /// What is between the charts and the panel.
+    /// The content between the charts and the panel.
     pub(super) below: Markup,
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Contents<'a> {
     /// The engine and the releases, with a preposition: `on upstream 1.37`.
     pub(super) subject: &'a str,
     pub(super) notes: &'a [String],
-    /// What is above the sections. The sections below it are closed.
+    /// The content above the sections. With it, the sections are closed at first.
     pub(super) overview: Option<Markup>,
     /// What a section shows, singular: `scenario`.
     pub(super) noun: &'a str,

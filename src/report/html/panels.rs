@@ -239,8 +239,9 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Whether each tick is kept: those at which something happens, and as many others at equal
-    /// distances as fit. If something happens at more ticks, these are at equal distances as well.
+    /// Selects ticks: those at which something happens, and as many others at equal distances as
+    /// fit. The result is true for each tick that is kept. If something happens at more ticks,
+    /// these are at equal distances as well.
     pub(super) fn of(&self, happens: &[bool]) -> Vec<bool> {
         let Kept { most, marked } = *self;
         if happens.len() <= most {

@@ -286,7 +286,7 @@ impl Tick<'_> {
         Some((before, self.observation.scaled_to().unwrap_or(before)))
     }
 
-    /// Whether the controller changed the replicas, or tried to.
+    /// Returns true if the controller changed the replicas, or tried to.
     pub(super) fn is_change(&self) -> bool {
         self.observation.scale_writes().next().is_some()
     }

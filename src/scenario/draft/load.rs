@@ -616,8 +616,7 @@ fn amount(text: &str) -> Result<Amount, String> {
     }
 }
 
-/// What a user probably means by text that is not an amount, or that is 0 as a quantity because its
-/// number is missing.
+/// A hint for text that is not an amount, or that is 0 as a quantity because its number is missing.
 fn instead_of_amount(text: &str) -> Option<String> {
     let forms = [(".csv", "csv"), (".json", "prometheus"), (".txt", "openMetrics")];
     if let Some((_, form)) = forms.iter().find(|(end, _)| text.ends_with(end)) {

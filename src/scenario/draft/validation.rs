@@ -15,7 +15,7 @@ use crate::model::quantity::Quantity;
 use crate::model::selector::{Selector, is_dns1123_label};
 use crate::scenario::api_types::ApiObject;
 use crate::scenario::decode::{Nulls, decode};
-use crate::scenario::error::Problem;
+use crate::scenario::error::{Problem, rejection};
 use crate::scenario::node::{Kind, Node};
 use crate::scenario::object_meta;
 
@@ -51,7 +51,7 @@ struct Check {
 
 impl Check {
     fn add(&mut self, at: &Node, error: &FieldError) {
-        let what = format!("the API server rejects this {}: {error}", self.kind);
+        let what = rejection(&self.kind, error);
         let problem = Problem { file: None, line: at.line, column: at.column, what, hint: None };
         // A message lists equal errors once.
         if !self.problems.contains(&problem) {

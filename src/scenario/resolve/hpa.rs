@@ -18,7 +18,7 @@ use crate::model::hpa::{
 use crate::model::quantity::Quantity;
 use crate::model::rules::Rules;
 use crate::scenario::decode::fraction;
-use crate::scenario::error::{Problem, suggest};
+use crate::scenario::error::{Problem, rejection, suggest};
 use crate::scenario::manifest::{Manifest, Spec, Target as MetricTarget};
 use crate::scenario::node::{Kind, Node};
 use crate::scenario::raw::ScenarioFile;
@@ -448,7 +448,7 @@ fn decoded(
     let decoded = Autoscaler::new(manifest, api_version);
     if let Err(why) = &decoded {
         let at = at.key("metadata").key("annotations");
-        problems.plain(at, format!("the API server rejects this HPA: {why}"));
+        problems.plain(at, rejection("HPA", why));
     }
     decoded.ok()
 }
@@ -497,7 +497,7 @@ fn rejected(at: At<'_>, error: &FieldError, problems: &mut Problems) {
         }
         _ => None,
     };
-    let what = format!("the API server rejects this HPA: {error}");
+    let what = rejection("HPA", error);
     problems.add(place(at, &error.field).problem(what, hint));
 }
 

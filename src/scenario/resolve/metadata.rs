@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::cursor::{At, Problems};
 use crate::model::selector::is_dns1123_label;
+use crate::scenario::error::rejection;
 use crate::scenario::manifest::Metadata;
 use crate::scenario::object_meta;
 
@@ -91,6 +92,6 @@ fn harmless(field: &str, value: &Value) -> bool {
 fn texts(at: At<'_>, problems: &mut Problems) {
     let Some(metadata) = at.node() else { return };
     object_meta::validate(metadata, "metadata", &mut |node, error| {
-        problems.plain(At::root(node), format!("the API server rejects this HPA: {error}"));
+        problems.plain(At::root(node), rejection("HPA", error));
     });
 }
