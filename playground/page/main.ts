@@ -37,6 +37,7 @@ class Page {
   private isScheduled = false;
   /** The stroke with which a load is drawn, or a value is dragged or typed, and the text before it. */
   private stroke: { by: string; before: string } | undefined;
+  private isRewriting = false;
 
   constructor(model: Model, library: Library, about: About) {
     this.model = model;
@@ -144,8 +145,11 @@ class Page {
     const after = this.editor.text;
     this.stroke = undefined;
     if (before === undefined || before === after) return;
+    // For the history of the editor; the text is the same afterwards.
+    this.isRewriting = true;
     this.editor.apply(difference(after, before), false);
     this.editor.apply(difference(before, after));
+    this.isRewriting = false;
   }
 
   /** Changes a part of a text, and shows the result in place of the present text. */
@@ -163,6 +167,7 @@ class Page {
 
   /** Predicts the scenario once, however many changes there are before the next task. */
   private changed(): void {
+    if (this.isRewriting) return;
     this.changedAt ??= performance.now();
     if (this.isScheduled) return;
     this.isScheduled = true;

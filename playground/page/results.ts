@@ -48,6 +48,7 @@ export class Results {
   /** The number of the selected tick in the first timeline. */
   private selected: number | undefined;
   private isFollowing = false;
+  private isScrolling = false;
   private readonly body = byId("timelines");
   private readonly log = byId("log");
   private readonly play = byId<HTMLButtonElement>("play");
@@ -298,15 +299,25 @@ export class Results {
 
   private markRow(): void {
     this.log.querySelector(".selected")?.classList.remove("selected");
-    const row = this.rows.get(this.selected ?? 0);
-    row?.classList.add("selected");
+    this.rows.get(this.selected ?? 0)?.classList.add("selected");
     if (this.timer !== undefined) this.log.classList.add("playing");
-    if (!row) return;
-    // Only the log scrolls, not the page.
-    const { offsetTop, offsetHeight } = row;
-    const isAbove = offsetTop < this.log.scrollTop + 30;
-    const isBelow = offsetTop + offsetHeight > this.log.scrollTop + this.log.clientHeight;
-    if (isAbove || isBelow) this.log.scrollTop = offsetTop - this.log.clientHeight / 2;
+    this.scrollToRow();
+  }
+
+  /** Scrolls in the next frame: places that are read before it would lay out the page once more. */
+  private scrollToRow(): void {
+    if (this.isScrolling) return;
+    this.isScrolling = true;
+    requestAnimationFrame(() => {
+      this.isScrolling = false;
+      const row = this.rows.get(this.selected ?? 0);
+      if (!row) return;
+      // Only the log scrolls, not the page.
+      const { offsetTop, offsetHeight } = row;
+      const isAbove = offsetTop < this.log.scrollTop + 30;
+      const isBelow = offsetTop + offsetHeight > this.log.scrollTop + this.log.clientHeight;
+      if (isAbove || isBelow) this.log.scrollTop = offsetTop - this.log.clientHeight / 2;
+    });
   }
 
   private writeFigures(prediction: Prediction, comparison: Comparison | undefined, summary: Summary | undefined): void {

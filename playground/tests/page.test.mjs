@@ -654,40 +654,54 @@ option("every example can be opened", async () => {
   }
 });
 
-option("an hour of ticks is updated in less than 50 ms while typing", async (context) => {
+/** The time that the browser takes on this machine for a fixed piece of work, in milliseconds. */
+const pace = () => page.evaluate(() => {
+  const place = document.body.appendChild(document.createElement("div"));
+  const rows = Array.from({ length: 300 }, (_, row) => `<tr><td>${row}<td>cell ${row * 7}<td>text of row ${row}</tr>`);
+  const since = performance.now();
+  place.innerHTML = `<table>${rows.join("")}</table>`;
+  const height = place.offsetHeight;
+  const took = performance.now() - since;
+  place.remove();
+  return height > 0 ? took : NaN;
+});
+
+const median = (times) => [...times].sort((one, other) => one - other)[Math.floor(times.length / 2)];
+
+/** Types keys, and returns the median times of an update and of the fixed piece of work between them. */
+async function timed(press) {
+  const updates = [];
+  const paces = [];
+  for (let index = 0; index < 40; index += 1) {
+    await change(() => press(index));
+    updates.push(Number(await page.evaluate(() => document.documentElement.dataset.took)));
+    paces.push(await pace());
+  }
+  return { update: median(updates), pace: median(paces) };
+}
+
+// On an idle machine with two cores, an update takes about 45 ms. Other machines take another time, and
+// busy ones longer, but its ratio to a fixed piece of work is always 2 to 3.
+option("an hour of ticks is updated while typing, compared with a fixed piece of work", async (context) => {
   await change(() => type(template.replace("until: 25m", "until: 60m")));
   assert.match(await text("#summary"), /^241 ticks/);
   await page.keyboard.down("Control");
   await page.keyboard.press("End");
   await page.keyboard.up("Control");
   await change(() => page.keyboard.type("#"));
-  const times = [];
-  // A busy machine makes single updates slow, hence the median, and another try.
-  for (let round = 0; round < 3; round += 1) {
-    times.length = 0;
-    for (let index = 0; index < 40; index += 1) {
-      await change(() => page.keyboard.type("x"));
-      times.push(Number(await page.evaluate(() => document.documentElement.dataset.took)));
-    }
-    times.sort((one, other) => one - other);
-    if (times[20] < 50) break;
-  }
-  context.diagnostic(`from the edit to the new page: median ${times[20]} ms, 90% within ${times[36]} ms`);
-  assert.ok(times[20] < 50, `median ${times[20]} ms`);
+  const limit = async (what, most, press) => {
+    const { update, pace } = await timed(press);
+    const ratio = update / pace;
+    const found = `${what}: ${update} ms, ${ratio.toFixed(1)} times the fixed piece of work`;
+    context.diagnostic(found);
+    assert.ok(ratio < most, found);
+  };
+  await limit("from the edit to the new page", 6, () => page.keyboard.type("x"));
   // A key in a field also changes the text of the editor, which takes longer.
   const field = await named("spinbutton", "Maximum replicas");
   await field.focus();
-  for (let round = 0; round < 3; round += 1) {
-    times.length = 0;
-    for (let index = 0; index < 40; index += 1) {
-      await change(() => page.keyboard.press(index % 2 === 0 ? "ArrowUp" : "ArrowDown"));
-      times.push(Number(await page.evaluate(() => document.documentElement.dataset.took)));
-    }
-    times.sort((one, other) => one - other);
-    if (times[20] < 250) break;
-  }
-  context.diagnostic(`from the key in a field to the new page: median ${times[20]} ms, 90% within ${times[36]} ms`);
-  assert.ok(times[20] < 250, `median ${times[20]} ms in a field`);
+  await limit("from the key in a field to the new page", 6,
+    (index) => page.keyboard.press(index % 2 === 0 ? "ArrowUp" : "ArrowDown"));
 });
 
 option("a prediction that takes long is replaced by the next one", async () => {
