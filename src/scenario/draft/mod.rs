@@ -178,28 +178,45 @@ pub fn draft(
 ) -> Result<Drafts, DraftError> {
     let objects = Objects::read(files)?;
     check_kinds(&objects, files, options)?;
+    let mut invalid = Invalid::default();
+    let drafts = draft_objects(&objects, options, read, &mut invalid);
+    // Without an invalid autoscaler, its loads have no use: that error would be misleading.
+    invalid.check()?;
+    drafts
+}
+
+/// Drafts the scenarios of all valid objects.
+fn draft_objects(
+    objects: &Objects,
+    options: &DraftOptions,
+    read: Reader<'_>,
+    invalid: &mut Invalid,
+) -> Result<Drafts, DraftError> {
     let (mut used_objects, mut list) = (BTreeSet::new(), Vec::new());
     let hpas = select(&objects.hpas, &options.hpas, Kind::Hpa)?;
-    check_names(&hpas, Kind::Hpa)?;
-    let hpas = hpas.into_iter().map(Hpa::read).collect::<Result<Vec<_>, _>>()?;
+    invalid.note(check_names(&hpas, Kind::Hpa))?;
+    let hpas = invalid.valid(hpas.into_iter().map(Hpa::read));
     let vpas = select(&objects.vpas, &options.vpas, Kind::Vpa)?;
-    check_names(&vpas, Kind::Vpa)?;
-    let vpas = vpas.into_iter().map(read_vpa).collect::<Result<Vec<_>, _>>()?;
+    invalid.note(check_names(&vpas, Kind::Vpa))?;
+    let vpas = invalid.valid(vpas.into_iter().map(read_vpa));
     let options = &find_autoscalers(&hpas, &vpas, options)?;
     let groups = by_target(hpas);
     for group in &groups {
         let hpa = &group[0];
         let namespace = hpa.name.namespace.as_ref();
-        let found = find_target(&objects.others, namespace, |object| hpa.scales(object))?;
+        let found = find_target(&objects.others, namespace, |object| hpa.scales(object));
+        let Some(found) = invalid.note(found)? else { continue };
         used_objects.extend(found);
         let target = found.map(|index| &objects.others[index]);
-        let mut draft = of_group(group, target, options, read)?;
+        let Some(mut draft) = invalid.note(of_group(group, target, options, read))? else {
+            continue;
+        };
         if found.is_none() {
             name_similar(&mut draft, hpa, &objects.others);
         }
         list.push(draft);
     }
-    if let (Some(_), true) = (options.startup, list.is_empty() && !vpas.is_empty()) {
+    if let (Some(_), true) = (options.startup, groups.is_empty() && !vpas.is_empty()) {
         let what = "--startup is for HPAs: the recommender of VPAs ignores start-up".to_owned();
         return Err(DraftError::Options { what, hint: Some("leave it out".to_owned()) });
     }
@@ -207,10 +224,11 @@ pub fn draft(
     let all_hpas: Vec<Hpa> = objects.hpas.iter().filter_map(|it| Hpa::read(it).ok()).collect();
     for vpa in &vpas {
         let namespace = vpa.namespace.as_ref();
-        let target = find_target(&objects.others, namespace, |object| vpa.targets(object))?;
+        let target = find_target(&objects.others, namespace, |object| vpa.targets(object));
+        let Some(target) = invalid.note(target)? else { continue };
         used_objects.extend(target);
         let target = target.map(|index| &objects.others[index]);
-        list.push(recommender::of_vpa(vpa, target, &all_hpas, options, read)?);
+        list.extend(invalid.note(recommender::of_vpa(vpa, target, &all_hpas, options, read))?);
     }
     check_containers_of_all(&list, options)?;
     check_loads(&list, &groups, options)?;
@@ -221,6 +239,54 @@ pub fn draft(
     let named = |object: &Object| format!("{} {}", object.kind(), object.name());
     let ignored = ignored.map(|object| named(object).trim_end().to_owned()).collect();
     Ok(Drafts { list, ignored })
+}
+
+/// The problems of all invalid manifests, in the order in which they are found.
+#[derive(Default)]
+struct Invalid {
+    problems: Vec<Problem>,
+}
+
+impl Invalid {
+    /// Adds the problems of a manifest, each with its file.
+    fn add(&mut self, error: Error) {
+        for problem in error.problems {
+            let file = problem.file.or_else(|| Some(error.path.clone()));
+            let problem = Problem { file, ..problem };
+            // An HPA and a VPA can have the same target.
+            if !self.problems.contains(&problem) {
+                self.problems.push(problem);
+            }
+        }
+    }
+
+    /// The valid ones of several manifests.
+    fn valid<T>(&mut self, read: impl Iterator<Item = Result<T, Error>>) -> Vec<T> {
+        read.filter_map(|result| result.map_err(|error| self.add(error)).ok()).collect()
+    }
+
+    /// A result, unless a manifest is invalid.
+    ///
+    /// # Errors
+    /// If the manifests do not fit the options.
+    fn note<T>(&mut self, result: Result<T, DraftError>) -> Result<Option<T>, DraftError> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(DraftError::Invalid(error)) => {
+                self.add(error);
+                Ok(None)
+            }
+            Err(error @ DraftError::Options { .. }) => Err(error),
+        }
+    }
+
+    /// Fails if a manifest is invalid.
+    fn check(self) -> Result<(), Error> {
+        match self.problems.first().and_then(|problem| problem.file.clone()) {
+            Some(path) => Err(Error { path, problems: self.problems }),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Adds the object that is probably meant to the message that the target of a draft is missing.
@@ -272,7 +338,7 @@ fn by_target(hpas: Vec<Hpa>) -> Vec<Vec<Hpa>> {
 }
 
 /// Reads the manifest of a VPA.
-fn read_vpa(object: &Object) -> Result<Vpa, DraftError> {
+fn read_vpa(object: &Object) -> Result<Vpa, Error> {
     let mut object = object.clone();
     without_server_fields(&mut object.node);
     let vpa = single_vpa(&object.node).map_err(|problems| object.problems(problems))?;
@@ -332,7 +398,7 @@ struct Hpa {
 }
 
 impl Hpa {
-    fn read(object: &Object) -> Result<Hpa, DraftError> {
+    fn read(object: &Object) -> Result<Hpa, Error> {
         let (object, hpa) = read_hpa(object)?;
         let name = HpaName { namespace: object.namespace(), name: hpa.name.to_string() };
         Ok(Hpa { name, object, hpa })
@@ -578,11 +644,7 @@ fn of_group(
     let first = &group[0];
     let (kind, name) = (&first.hpa.target.kind, &*first.hpa.target.name);
     let built_in = BUILT_IN.iter().any(|known| known.kind == *kind);
-    if let Some((object, problems)) = target.map(|object| (object, validation::problems(object)))
-        && !problems.is_empty()
-    {
-        return Err(object.problems(problems).into());
-    }
+    target.map_or(Ok(()), validation::check)?;
     let mut pods = match target.map(Pods::read) {
         Some(Err(error)) if built_in => return Err(error.into()),
         Some(Ok(pods)) => pods,

@@ -10,7 +10,7 @@ use super::objects::{Object, same_namespace};
 use super::pods::{PodContainer, Pods};
 use super::units::Loaded;
 use super::{Draft, DraftError, DraftOptions, DraftTarget, Hpa, Kind, Missing};
-use super::{apply_requests, check_containers, metric_name};
+use super::{apply_requests, check_containers, metric_name, validation};
 use crate::model::api::Requests;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::Span;
@@ -95,6 +95,7 @@ pub(super) fn of_vpa(
 ) -> Result<Draft, DraftError> {
     let (kind, name) = (&*vpa.vpa.target.kind, &*vpa.vpa.target.name);
     let built_in = kind == "CronJob" || BUILT_IN.iter().any(|known| known.kind == kind);
+    target.map_or(Ok(()), validation::check)?;
     let mut pods = match target.map(|target| Pods::read(&pods_owner(target))) {
         Some(Err(error)) if built_in => return Err(error.into()),
         Some(Ok(pods)) => pods,
@@ -119,7 +120,12 @@ pub(super) fn of_vpa(
     } else if replicas.is_none() {
         notes.push(format!("{kind} {name} sets no replicas, so it has 1 pod; see --replicas"));
     }
-    notes.extend(vpa.vpa.requires_gate.then(|| {
+    notes.extend(vpa.vpa.gates.startup_boost.then(|| {
+        "`startupBoost` is left out: it requires the feature gate CPUStartupBoost, and does not \
+         change the recommendation"
+            .to_owned()
+    }));
+    notes.extend(vpa.vpa.gates.per_vpa_config.then(|| {
         "the manifest requires the feature gate PerVPAConfig, which is on in this prediction"
             .to_owned()
     }));
@@ -211,7 +217,7 @@ fn fields_of(
     put("apiVersion", json!(API_VERSION));
     put("kind", json!("Scenario"));
     put("requirement", json!(requirement));
-    if vpa.vpa.requires_gate {
+    if vpa.vpa.gates.per_vpa_config {
         put("recommender", json!({ "flags": { "feature-gates": "PerVPAConfig=true" } }));
     }
     put("vpa", vpa.vpa.manifest.clone());

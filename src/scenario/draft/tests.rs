@@ -614,3 +614,48 @@ fn errors_of_vpas_have_their_position() {
     assert!(scenario.parsed_flags.per_vpa_config);
     assert!(draft.notes[0].contains("feature gate PerVPAConfig"), "{:?}", draft.notes);
 }
+
+#[test]
+fn a_boost_of_starting_pods_is_left_out_with_a_note() {
+    let boost = "startupBoost: {cpu: {type: Factor, factor: 2}}";
+    let policies = "resourcePolicy: {containerPolicies: [{containerName: app";
+    let boosted = format!("{VPA}  {boost}\n  {policies}, {boost}}}]}}\n");
+    let (draft, _) = vpa_scenario(&[&boosted, DEPLOYMENT], &options(&["cpu=1", "memory=1Gi"]));
+    assert!(draft.notes[0].contains("feature gate CPUStartupBoost"), "{:?}", draft.notes);
+    assert!(!draft.to_yaml().contains("startupBoost"));
+    let malformed = boosted.replace("Factor, factor", "Quantity, factor");
+    let error = error(&[&malformed, DEPLOYMENT], &options(&[]));
+    assert!(error.contains("quantity is required when type is Quantity"), "{error}");
+}
+
+#[test]
+fn all_invalid_manifests_are_named_at_once() {
+    let hpa = HPA.replace("maxReplicas: 10", "maxReplicas: 0");
+    let vpa = VPA.replace("targetRef", "targetref");
+    let deployment = DEPLOYMENT.replace("replicas: 3", "replicas: -1");
+    let other =
+        HPA.replace("name: web}", "name: api}").replace("minReplicas: 2", "minReplicas: -2");
+    let texts = [&*hpa, &*vpa, &*deployment, &*other];
+    let files = ["hpa.yaml", "vpa.yaml", "deployment.yaml", "other.yaml"];
+    let files: Vec<ManifestFile> = texts
+        .into_iter()
+        .zip(files)
+        .map(|(text, name)| ManifestFile { name: name.to_owned(), ..file(text) })
+        .collect();
+    let error = draft(&files, &options(&["cpu=1"]), &no_files).expect_err("they are invalid");
+    let text = error.to_string();
+    for expected in [
+        "hpa.yaml:8:16: the API server rejects this HPA: spec.maxReplicas",
+        "other.yaml:7:16: the API server rejects this HPA: spec.minReplicas",
+        "vpa.yaml:6:3: the API server rejects this VPA",
+    ] {
+        assert!(text.contains(expected), "{expected}\n{text}");
+    }
+    // The target of an invalid autoscaler is unknown.
+    let files = [file(HPA), file(VPA), file(&deployment)];
+    let error = draft(&files, &options(&["cpu=1"]), &no_files).expect_err("it is invalid");
+    let negative = "spec.replicas: Invalid value: -1";
+    assert_eq!(error.to_string().matches(negative).count(), 1, "{error}");
+    let vpa_only = draft(&files[1..], &options(&["cpu=1"]), &no_files).expect_err("it is invalid");
+    assert!(vpa_only.to_string().contains(negative), "{vpa_only}");
+}

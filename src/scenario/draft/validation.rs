@@ -15,12 +15,22 @@ use crate::model::quantity::Quantity;
 use crate::model::selector::{Selector, is_dns1123_label};
 use crate::scenario::api_types::ApiObject;
 use crate::scenario::decode::{Nulls, decode};
-use crate::scenario::error::{Problem, rejection};
+use crate::scenario::error::{Error, Problem, rejection};
 use crate::scenario::node::{Kind, Node};
 use crate::scenario::object_meta;
 
-/// The problems of a workload's manifest.
-pub(super) fn problems(object: &Object) -> Vec<Problem> {
+/// Checks the manifest of a workload.
+///
+/// # Errors
+/// If an API server would reject it.
+pub(super) fn check(object: &Object) -> Result<(), Error> {
+    match problems(object) {
+        problems if problems.is_empty() => Ok(()),
+        problems => Err(object.problems(problems)),
+    }
+}
+
+fn problems(object: &Object) -> Vec<Problem> {
     let (kind, group) = (object.kind(), object.group());
     let is_known = match &*kind {
         "Deployment" | "StatefulSet" | "ReplicaSet" => group == "apps",

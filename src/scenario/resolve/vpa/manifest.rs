@@ -45,15 +45,15 @@ impl Vpa {
     }
 }
 
-/// Resolves a manifest, inline or from a file. `gate`: the feature gate PerVPAConfig is on.
+/// Resolves a manifest, inline or from a file. `gates`: those that are on.
 pub(super) fn resolve(
     at: At<'_>,
     read: Reader<'_>,
-    gate: bool,
+    gates: Gates,
     problems: &mut Problems,
 ) -> Option<Vpa> {
     let (manifest, object) = inline_or_file(KIND, at, read, problems, |at, problems| {
-        let object = checked(at, gate, problems)?;
+        let object = checked(at, gates, problems)?;
         Some((at.node()?.to_json(), object))
     })?;
     Some(Vpa { manifest, object, line: at.line })
@@ -62,25 +62,37 @@ pub(super) fn resolve(
 /// A VPA on its own, without a scenario.
 pub(in crate::scenario) struct SingleVpa {
     pub(in crate::scenario) name: Arc<str>,
-    /// The manifest as it was written.
+    /// The manifest as it was written, without `startupBoost`.
     pub(in crate::scenario) manifest: Value,
     pub(in crate::scenario) target: TargetRef,
     pub(in crate::scenario) policy: Option<ResourcePolicy>,
     pub(in crate::scenario) update_mode: Option<String>,
-    /// Whether it is only valid with the feature gate PerVPAConfig.
-    pub(in crate::scenario) requires_gate: bool,
+    /// The feature gates without which it is not valid.
+    pub(in crate::scenario) gates: Gates,
 }
 
-/// Checks a manifest on its own, with the feature gate PerVPAConfig if it requires it.
+/// The feature gates of the VPA's admission controller that allow fields.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(in crate::scenario) struct Gates {
+    /// `PerVPAConfig`, also of the recommender and the updater.
+    pub(in crate::scenario) per_vpa_config: bool,
+    /// `CPUStartupBoost`, which changes the requests of pods, not their recommendation. Scenarios
+    /// can't enable it.
+    pub(in crate::scenario) startup_boost: bool,
+}
+
+/// Checks a manifest on its own, with the feature gates that it requires.
 pub(in crate::scenario) fn single_vpa(node: &Node) -> Result<SingleVpa, Vec<Problem>> {
-    let check = |gate: bool| {
+    let check = |per_vpa_config: bool, startup_boost: bool| {
+        let gates = Gates { per_vpa_config, startup_boost };
         let mut problems = Problems::new(Vec::new());
-        let object = checked(At::root(node), gate, &mut problems);
+        let object = checked(At::root(node), gates, &mut problems);
         problems.into_result().map(|()| object)
     };
-    let (object, requires_gate) = match check(false) {
-        Ok(object) => (object, false),
-        Err(_) => (check(true)?, true),
+    let object = check(true, true)?;
+    let gates = Gates {
+        per_vpa_config: check(false, true).is_err(),
+        startup_boost: check(true, false).is_err(),
     };
     let without_a_message = || {
         let what = "this manifest is not supported";
@@ -89,12 +101,25 @@ pub(in crate::scenario) fn single_vpa(node: &Node) -> Result<SingleVpa, Vec<Prob
     let VerticalPodAutoscaler { metadata, spec, .. } = object.ok_or_else(without_a_message)?;
     Ok(SingleVpa {
         name: metadata.name.name,
-        manifest: node.to_json(),
+        manifest: without_startup_boost(node.to_json()),
         target: spec.target_ref,
         policy: spec.resource_policy,
         update_mode: spec.update_policy.and_then(|policy| policy.update_mode),
-        requires_gate,
+        gates,
     })
+}
+
+/// A manifest without the boost of requests, which a scenario can't have.
+fn without_startup_boost(mut manifest: Value) -> Value {
+    let policies = manifest.pointer_mut("/spec/resourcePolicy/containerPolicies");
+    let policies = policies.and_then(Value::as_array_mut).into_iter().flatten();
+    for policy in policies.filter_map(Value::as_object_mut) {
+        policy.remove(STARTUP_BOOST);
+    }
+    if let Some(spec) = manifest.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove(STARTUP_BOOST);
+    }
+    manifest
 }
 
 /// Resolves a checkpoint, inline or from a file.
@@ -147,14 +172,14 @@ pub(super) fn edited(
     vpa: &Vpa,
     patch: &Value,
     at: At<'_>,
-    gate: bool,
+    gates: Gates,
     problems: &mut Problems,
 ) -> Option<Vpa> {
     let mut manifest = vpa.manifest.clone();
     let spec = manifest.get("spec").cloned();
     merge_patch(&mut manifest, patch);
     let root = node(&manifest, at);
-    let mut object = checked(At::root(&root), gate, problems)?;
+    let mut object = checked(At::root(&root), gates, problems)?;
     if object.metadata.name != vpa.object.metadata.name {
         problems.plain(at, "`editVpa` can't change the name and the namespace of a VPA");
         return None;
@@ -187,7 +212,7 @@ fn node(value: &Value, at: At<'_>) -> Node {
 }
 
 /// Checks a VPA.
-fn checked(at: At<'_>, gate: bool, problems: &mut Problems) -> Option<VerticalPodAutoscaler> {
+fn checked(at: At<'_>, gates: Gates, problems: &mut Problems) -> Option<VerticalPodAutoscaler> {
     let before = problems.len();
     version_and_kind(KIND, at, problems);
     if problems.len() > before {
@@ -210,7 +235,7 @@ fn checked(at: At<'_>, gate: bool, problems: &mut Problems) -> Option<VerticalPo
     };
     namespace(at, problems);
     if let Some(spec) = &typed.spec {
-        check_spec(spec, at.key("spec"), gate, problems);
+        check_spec(spec, at.key("spec"), gates, problems);
     }
     if problems.len() > before {
         return None;
@@ -295,7 +320,7 @@ fn namespace(at: At<'_>, problems: &mut Problems) {
     }
 }
 
-fn check_spec(spec: &VpaObjectSpec, at: At<'_>, gate: bool, problems: &mut Problems) {
+fn check_spec(spec: &VpaObjectSpec, at: At<'_>, gates: Gates, problems: &mut Problems) {
     if let Some(reference) = &spec.target_ref {
         let at = at.key("targetRef");
         let fields = [
@@ -326,10 +351,11 @@ fn check_spec(spec: &VpaObjectSpec, at: At<'_>, gate: bool, problems: &mut Probl
         if policy.min_replicas.is_some_and(|replicas| replicas < 1) {
             webhook(at.key("minReplicas"), "`minReplicas` must be at least 1", problems);
         }
-        if policy.evict_after_oom_seconds.is_some() && !gate {
+        if policy.evict_after_oom_seconds.is_some() && !gates.per_vpa_config {
             requires_gate("evictAfterOOMSeconds", at, problems);
         }
     }
+    forbid_startup_boost(at, gates, problems);
     let recommenders = spec.recommenders.as_deref().unwrap_or_default();
     if recommenders.len() > 1 {
         let what = format!("expected at most one recommender, found {}", recommenders.len());
@@ -338,7 +364,7 @@ fn check_spec(spec: &VpaObjectSpec, at: At<'_>, gate: bool, problems: &mut Probl
     let policies = spec.resource_policy.as_ref().and_then(|it| it.container_policies.as_deref());
     for (index, policy) in policies.unwrap_or_default().iter().enumerate() {
         let at = at.key("resourcePolicy").key("containerPolicies").index(index);
-        check_policy(policy, at, gate, problems);
+        check_policy(policy, at, gates, problems);
     }
 }
 
@@ -362,7 +388,20 @@ fn requires_gate(field: &str, at: At<'_>, problems: &mut Problems) {
     problems.hint(at.key_position(field), what, hint);
 }
 
-fn check_policy(policy: &VpaContainerPolicy, at: At<'_>, gate: bool, problems: &mut Problems) {
+/// Rejects a boost of the requests at the start of pods without its feature gate.
+fn forbid_startup_boost(at: At<'_>, gates: Gates, problems: &mut Problems) {
+    if is_given(at, STARTUP_BOOST) && !gates.startup_boost {
+        let what = by_webhook("`startupBoost` requires the feature gate CPUStartupBoost");
+        let hint = "leave it out: it raises the requests of pods while they start, which is not \
+                    simulated; recommendations do not depend on it";
+        problems.hint(at.key_position(STARTUP_BOOST), what, hint);
+    }
+}
+
+/// The field of a boost of the requests at the start of pods.
+const STARTUP_BOOST: &str = "startupBoost";
+
+fn check_policy(policy: &VpaContainerPolicy, at: At<'_>, gates: Gates, problems: &mut Problems) {
     let has_no_name = || !is_given(at, "containerName");
     if policy.container_name.as_ref().map_or_else(has_no_name, String::is_empty) {
         webhook(at, "missing field `containerName`", problems);
@@ -398,11 +437,12 @@ fn check_policy(policy: &VpaContainerPolicy, at: At<'_>, gate: bool, problems: &
             webhook(at.key("maxAllowed").key(resource), &what, problems);
         }
     }
-    check_gated(policy, at, gate, problems);
+    check_gated(policy, at, gates, problems);
+    forbid_startup_boost(at, gates, problems);
 }
 
 /// Checks the fields that require the feature gate PerVPAConfig.
-fn check_gated(policy: &VpaContainerPolicy, at: At<'_>, gate: bool, problems: &mut Problems) {
+fn check_gated(policy: &VpaContainerPolicy, at: At<'_>, gates: Gates, problems: &mut Problems) {
     let fields = [
         "oomBumpUpRatio",
         "oomMinBumpUp",
@@ -410,7 +450,7 @@ fn check_gated(policy: &VpaContainerPolicy, at: At<'_>, gate: bool, problems: &m
         "memoryAggregationIntervalCount",
     ];
     for field in at.given(&fields) {
-        if !gate {
+        if !gates.per_vpa_config {
             requires_gate(field, at, problems);
         }
     }

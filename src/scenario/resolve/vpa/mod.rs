@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use self::manifest::{Gates, Vpa, checkpoint};
 pub(in crate::scenario) use self::manifest::{SingleVpa, single_vpa};
-use self::manifest::{Vpa, checkpoint};
 use super::cursor::{At, Problems};
 use super::recordings::Recordings;
 use super::values::LATER_END;
@@ -67,7 +67,8 @@ fn scenario(
     let recommender = at.key("recommender");
     let start = start(&file.recommender, recommender.key("start"), problems);
     let (flags, parsed_flags) = flags(&file.recommender, recommender.key("flags"), problems);
-    let vpas = vpas(file, at, read, parsed_flags.per_vpa_config, problems);
+    let gates = Gates { per_vpa_config: parsed_flags.per_vpa_config, ..Gates::default() };
+    let vpas = vpas(file, at, read, gates, problems);
     let target = vpas.first().map(|vpa| vpa.object.spec.target_ref.clone());
     let name = target.as_ref().map_or("", |target| &target.name);
     let workload = workload(&file.workload, name, at.key("workload"), problems);
@@ -84,8 +85,7 @@ fn scenario(
         .filter_map(|index| checkpoint(at.key("checkpoints").index(index), read, problems))
         .collect();
     let context = timeline::Context { vpas: &vpas, workload: &workload, until: file.until };
-    let gate = parsed_flags.per_vpa_config;
-    let events = timeline::resolve(&context, file, at.key("timeline"), read, gate, problems);
+    let events = timeline::resolve(&context, file, at.key("timeline"), read, gates, problems);
     let expect = expect::resolve(file, &vpas, &workload, at.key("expect"), problems);
     let first = vpas.first()?;
     let mut scenario = VpaScenario {
@@ -264,7 +264,7 @@ fn vpas(
     file: &VpaScenarioFile,
     at: At<'_>,
     read: Reader<'_>,
-    gate: bool,
+    gates: Gates,
     problems: &mut Problems,
 ) -> Vec<Vpa> {
     let several = at.key("vpas");
@@ -282,7 +282,7 @@ fn vpas(
     }
     let mut vpas: Vec<Vpa> = Vec::new();
     for at in places {
-        let Some(vpa) = manifest::resolve(at, read, gate, problems) else { continue };
+        let Some(vpa) = manifest::resolve(at, read, gates, problems) else { continue };
         let name = vpa.name();
         if vpas.iter().any(|other| other.name() == name) {
             problems.plain(at, format!("duplicate VPA `{name}`"));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::Reader;
 use super::super::cursor::{At, Problems};
 use super::super::values::{not_after_end, resource};
-use super::manifest::{Vpa, checkpoint, edited};
+use super::manifest::{Gates, Vpa, checkpoint, edited};
 use crate::model::time::Time;
 use crate::model::vpa::ObjectName;
 use crate::scenario::action::{NO_ACTION, SEVERAL_ACTIONS, several_actions};
@@ -22,19 +22,19 @@ pub(super) struct Context<'s> {
     pub(super) until: Time,
 }
 
-/// Resolves the timeline. `gate`: the feature gate PerVPAConfig is on.
+/// Resolves the timeline. `gates`: those that are on.
 pub(super) fn resolve(
     context: &Context<'_>,
     file: &VpaScenarioFile,
     at: At<'_>,
     read: Reader<'_>,
-    gate: bool,
+    gates: Gates,
     problems: &mut Problems,
 ) -> Vec<VpaEvent> {
     let mut order: Vec<usize> = (0..file.timeline.len()).collect();
     order.sort_by_key(|index| file.timeline[*index].at);
     let existing = context.vpas.iter().map(|vpa| (vpa.name().clone(), Some(vpa.clone())));
-    let mut events = Events { context, read, gate, existing: existing.collect() };
+    let mut events = Events { context, read, gates, existing: existing.collect() };
     let resolved = order.into_iter().filter_map(|index| {
         let (event, at) = (&file.timeline[index], at.index(index));
         not_after_end(event.at, context.until, at.key("at"), problems);
@@ -64,7 +64,7 @@ pub(super) fn resolve(
 struct Events<'s> {
     context: &'s Context<'s>,
     read: Reader<'s>,
-    gate: bool,
+    gates: Gates,
     /// The VPAs by name, as edited so far; `None` if deleted.
     existing: BTreeMap<Arc<str>, Option<Vpa>>,
 }
@@ -174,7 +174,7 @@ impl Events<'_> {
             }
             (_, Some(vpa)) => {
                 let patch = event.edit_vpa.as_ref()?;
-                let edited = edited(vpa, patch, at.key(action), self.gate, problems)?;
+                let edited = edited(vpa, patch, at.key(action), self.gates, problems)?;
                 let object = edited.object.clone();
                 *state = Some(edited);
                 Some(VpaAction::SetVpa(Box::new(object)))
