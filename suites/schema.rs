@@ -1,8 +1,10 @@
-//! The JSON Schema of scenarios: the file in the repository is generated from the types, every
-//! fixture names it in its first line, and it accepts and rejects the same files as the parser.
+//! The JSON Schemas of scenarios and of the engine protocol: the files in the repository are
+//! generated from the types, every fixture names the schema of scenarios in its first line, and it
+//! accepts and rejects the same files as the parser. The schema of the protocol accepts the examples
+//! in its documentation.
 //!
-//! `UPDATE_SCHEMA=1 cargo test --test schema` writes the schema, and `UPDATE_DOCS=1` the page of all
-//! fields, `docs/scenario-fields.md`.
+//! `UPDATE_SCHEMA=1 cargo test --test schema` writes the schemas, and `UPDATE_DOCS=1` the pages of all
+//! fields, `docs/scenario-fields.md` and `docs/protocol-fields.md`.
 
 #[path = "schema/fields.rs"]
 mod fields;
@@ -12,6 +14,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use kube_lockstep::engine::upstream::wire as protocol;
 use serde_json::Value;
 
 /// Invalid fixtures whose mistake a schema cannot detect: only the parser rejects them.
@@ -156,6 +159,7 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "vpa-with-a-history-that-is-not-read",
     "vpa-with-a-malformed-flag",
     "vpa-with-a-malformed-start",
+    "vpa-with-a-startup-boost",
     "vpa-with-an-unknown-container",
     "vpa-with-the-maximum-below-the-minimum",
     "vpa-with-too-many-runs",
@@ -163,10 +167,6 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     // Older YAML parsers, for example in editors, read `yes` as true.
     "yes-is-not-a-boolean",
 ];
-
-fn schema_path() -> PathBuf {
-    support::repository().join("schema/scenario.schema.json")
-}
 
 fn invalid() -> Vec<PathBuf> {
     let files = fs::read_dir(support::repository().join("fixtures/invalid"));
@@ -188,24 +188,75 @@ fn validator() -> jsonschema::Validator {
 }
 
 #[test]
-fn the_schema_in_the_repository_is_up_to_date() {
-    let text = format!("{:#}\n", kube_lockstep::scenario::schema());
-    if std::env::var_os("UPDATE_SCHEMA").is_some() {
-        fs::write(schema_path(), &text).expect("the schema can be written");
+fn the_schemas_in_the_repository_are_up_to_date() {
+    for (name, schema) in [
+        ("schema/scenario.schema.json", kube_lockstep::scenario::schema()),
+        ("schema/protocol.schema.json", protocol::schema()),
+    ] {
+        is_current(name, &format!("{schema:#}\n"), "UPDATE_SCHEMA");
     }
-    let stored = read(&schema_path());
-    assert!(stored == text, "schema/ is stale: UPDATE_SCHEMA=1 cargo test --test schema");
 }
 
 #[test]
-fn the_reference_of_fields_is_up_to_date() {
-    let page = fields::page(&kube_lockstep::scenario::schema());
-    let path = support::repository().join("docs/scenario-fields.md");
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(&path, &page).expect("the page can be written");
+fn the_references_of_fields_are_up_to_date() {
+    let pages = [
+        ("docs/scenario-fields.md", fields::of_scenarios(&kube_lockstep::scenario::schema())),
+        ("docs/protocol-fields.md", fields::of_protocol(&protocol::schema())),
+    ];
+    for (name, page) in pages {
+        is_current(name, &page, "UPDATE_DOCS");
     }
-    let is_current = fs::read_to_string(&path).is_ok_and(|stored| stored == page);
-    assert!(is_current, "{} is stale: UPDATE_DOCS=1 cargo test --test schema", path.display());
+}
+
+/// Fails if a generated file differs; writes it if the environment variable is set.
+fn is_current(name: &str, text: &str, update: &str) {
+    let path = support::repository().join(name);
+    if std::env::var_os(update).is_some() {
+        fs::write(&path, text).expect("the file can be written");
+    }
+    let is_current = fs::read_to_string(&path).is_ok_and(|stored| stored == text);
+    assert!(is_current, "{name} is stale: {update}=1 cargo test --test schema");
+}
+
+/// The JSON objects in the documentation of the protocol: lines of blocks, and cells of tables.
+/// Parts that an example leaves out are empty.
+fn examples_of_the_protocol() -> Vec<Value> {
+    let text = read(&support::repository().join("docs/protocol.md"));
+    let lines = text.lines().map(|line| match line.strip_prefix("| `{") {
+        Some(cell) => format!("{{{}", cell.split("` |").next().unwrap_or_default()),
+        None => line.to_owned(),
+    });
+    let objects = lines.filter(|line| line.starts_with('{')).map(|line| {
+        let whole = line.replace("{…manifest…}", "{}").replace("{…}", "{}").replace("[…]", "[]");
+        serde_json::from_str(&whole).unwrap_or_else(|error| panic!("{error}: {line}"))
+    });
+    objects.collect()
+}
+
+#[test]
+fn the_schema_accepts_the_examples_of_the_protocol() {
+    let schema = protocol::schema();
+    let of = |name: &str| {
+        let mut one = schema.clone();
+        one["anyOf"] = serde_json::json!([{ "$ref": format!("#/$defs/{name}") }]);
+        jsonschema::draft202012::new(&one).expect("it is a schema")
+    };
+    let types = ["RequestLine", "Answer", "Change", "ApiOutcome", "LogEntry"];
+    let validators = types.map(of);
+    let examples = examples_of_the_protocol();
+    assert!(examples.len() > 30, "{} examples", examples.len());
+    for example in &examples {
+        let accepted = validators.iter().any(|validator| validator.is_valid(example));
+        assert!(accepted, "no message of the protocol: {example}");
+    }
+    for wrong in [
+        serde_json::json!({ "open": { "scenario": "a" } }),
+        serde_json::json!({ "stepped": { "now": "15s" } }),
+        serde_json::json!({ "setScale": { "name": "web" } }),
+        serde_json::json!({ "at": 0, "getScale": { "name": "web", "replicas": 3 } }),
+    ] {
+        assert!(!validators.iter().any(|it| it.is_valid(&wrong)), "accepted: {wrong}");
+    }
 }
 
 #[test]
@@ -223,7 +274,10 @@ fn each_fixture_names_the_schema_in_its_first_line() {
         let found = found.unwrap_or_else(|error| panic!("{}: {named}: {error}", path.display()));
         assert_eq!(
             found,
-            schema_path().canonicalize().expect("the schema exists"),
+            support::repository()
+                .join("schema/scenario.schema.json")
+                .canonicalize()
+                .expect("the schema exists"),
             "{}",
             path.display()
         );

@@ -41,6 +41,7 @@ pub mod upstream;
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 #[cfg(feature = "engines")]
 pub use tokio_util::sync::CancellationToken;
@@ -56,19 +57,20 @@ use crate::trace::Stepped;
 use crate::world::Change;
 
 /// Changes to the cluster, and the time to wait for their effects.
-#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, JsonSchema)]
 pub struct Step {
     /// The changes at the present time, in order.
     pub apply: Vec<Change>,
     /// Changes in the middle of the step's reconciles.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
     pub during: Vec<During>,
     /// The instant to wait for; reconciles that are due then are part of the step.
     pub until: Time,
 }
 
 /// Changes right after the response to a request of the controller, before its next request.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct During {
     /// The kind of request.
     pub after: Request,

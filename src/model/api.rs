@@ -643,7 +643,7 @@ pub struct Scale {
 /// An error response of the API server or of a metrics API.
 ///
 /// The controller quotes `message` only; `code` and `reason` determine the kind of error.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApiError {
     /// The HTTP status code, for example 503.
@@ -690,7 +690,7 @@ pub enum PodPhase {
 }
 
 /// The condition `Ready` of a pod.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodReady {
     /// True, False or Unknown.
@@ -700,7 +700,7 @@ pub struct PodReady {
 }
 
 /// The status of a condition.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub enum ConditionStatus {
     /// The condition holds.
     True,
@@ -711,7 +711,7 @@ pub enum ConditionStatus {
 }
 
 /// The fields of a pod's `spec` that determine its requests.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodSpec {
     /// `spec.containers`.
@@ -739,7 +739,7 @@ impl PodSpec {
 pub type Requests = BTreeMap<Arc<str>, Quantity>;
 
 /// A container and its requests.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Container {
     /// The container's name.
@@ -769,7 +769,7 @@ pub struct PodMetrics {
 }
 
 /// The metrics of one container in metrics.k8s.io.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerMetrics {
     /// The container's name.
@@ -795,7 +795,7 @@ pub struct PodMetricValue {
 }
 
 /// One series of an object's metric or of an external metric.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Series {
     /// Labels of the series, by which the API filters.

@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::time::Span;
 
 /// Flags of the kube-controller-manager. `Default` gives the defaults of the newest release. The
 /// JSON form belongs to the engine protocol.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Flags {
     /// `--horizontal-pod-autoscaler-sync-period`: the time between two reconciles of an HPA.

@@ -69,7 +69,7 @@ fn canonical<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Entry>, D
 }
 
 /// One action of a controller in a reconcile.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 #[non_exhaustive]
 pub enum ControllerAction {
@@ -81,6 +81,7 @@ pub enum ControllerAction {
         name: Arc<str>,
         /// The replicas, or an error.
         #[serde(flatten, with = "answer")]
+        #[schemars(with = "answer::Members<ScaleReplicas>")]
         answer: Answer<ScaleReplicas>,
     },
     /// List of metrics.k8s.io pods.
@@ -89,6 +90,7 @@ pub enum ControllerAction {
         selector: Arc<str>,
         /// The number of pods, or an error.
         #[serde(flatten, with = "answer")]
+        #[schemars(with = "answer::Members<Items>")]
         answer: Answer<Items>,
     },
     /// A query of custom.metrics.k8s.io for a metric of pods.
@@ -101,6 +103,7 @@ pub enum ControllerAction {
         metric_selector: Arc<str>,
         /// The number of values, or an error.
         #[serde(flatten, with = "answer")]
+        #[schemars(with = "answer::Members<Items>")]
         answer: Answer<Items>,
     },
     /// A query of custom.metrics.k8s.io for a metric of one object.
@@ -115,6 +118,7 @@ pub enum ControllerAction {
         metric_selector: Arc<str>,
         /// The value, or an error.
         #[serde(flatten, with = "answer")]
+        #[schemars(with = "answer::Members<SeriesValue>")]
         answer: Answer<SeriesValue>,
     },
     /// A query of external.metrics.k8s.io.
@@ -125,6 +129,7 @@ pub enum ControllerAction {
         metric_selector: Arc<str>,
         /// The number of series, or an error.
         #[serde(flatten, with = "answer")]
+        #[schemars(with = "answer::Members<Items>")]
         answer: Answer<Items>,
     },
     /// An attempt to write the scale subresource.
@@ -139,6 +144,7 @@ pub enum ControllerAction {
     /// its end.
     Error {
         /// The error.
+        #[schemars(with = "String")]
         message: Text,
     },
     /// A change of the controller's own Prometheus metrics, after the reconcile. The changes are in
@@ -209,7 +215,7 @@ impl Request {
 pub type Answer<T> = Result<T, Arc<str>>;
 
 /// The replicas in a scale subresource.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScaleReplicas {
     /// `spec.replicas`.
@@ -219,21 +225,21 @@ pub struct ScaleReplicas {
 }
 
 /// The length of a list.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Items {
     /// The number of items.
     pub items: u32,
 }
 
 /// The value of a series.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesValue {
     /// The value in the API's format.
     pub value: Arc<str>,
 }
 
 /// An attempt to write the scale.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScaleWrite {
     /// `deployments.apps`.
@@ -251,7 +257,7 @@ pub struct ScaleWrite {
 }
 
 /// The object of a scale write, apart from its name and `spec.replicas`.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SentScale {
     /// `autoscaling/v1`; up to Kubernetes 1.8 `extensions/v1beta1`.
@@ -263,7 +269,7 @@ pub struct SentScale {
 }
 
 /// An attempt to write the HPA's status.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusWrite {
     /// The HPA's name.
@@ -272,6 +278,7 @@ pub struct StatusWrite {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<Arc<str>>,
     /// The status; times as the API stores them.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub status: HpaStatus,
     /// The error message of the API, if the request was rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -285,7 +292,7 @@ pub const COMBINED: &str = "(combined from similar events): ";
 pub const COMBINED_WITHOUT_MESSAGE: &str = "(events with common reason combined)";
 
 /// An event on the HPA.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
     /// The HPA's name.
     pub hpa: Arc<str>,
@@ -293,8 +300,10 @@ pub struct Event {
     #[serde(rename = "type")]
     pub type_: EventType,
     /// CamelCase.
+    #[schemars(with = "String")]
     pub reason: Text,
     /// A text for users.
+    #[schemars(with = "String")]
     pub message: Text,
 }
 
@@ -307,7 +316,7 @@ impl Event {
 }
 
 /// A request that writes an event.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SentEvent {
     /// The kind of request.
     pub verb: EventVerb,
@@ -334,7 +343,7 @@ impl SentEvent {
 }
 
 /// A kind of request that writes an event.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum EventVerb {
     /// POST: the first occurrence of an event.
@@ -344,7 +353,7 @@ pub enum EventVerb {
 }
 
 /// The type of an event.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub enum EventType {
     /// An expected occurrence.
     Normal,
@@ -364,7 +373,7 @@ pub struct ApiAnswer {
 }
 
 /// The outcome of a request to create, edit or delete an HPA, in the JSON of the engine protocol.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ApiOutcome {
     /// The HPA is stored, with all defaults.
@@ -374,6 +383,7 @@ pub enum ApiOutcome {
         /// `metadata.generation`.
         generation: i64,
         /// The complete spec.
+        #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
         spec: Arc<HpaSpec>,
     },
     /// The API server rejected the request.
@@ -411,10 +421,11 @@ mod answer {
 
     use super::Answer;
 
-    #[derive(serde::Serialize, serde::Deserialize)]
-    struct Members<T> {
+    #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+    pub(super) struct Members<T> {
         #[serde(flatten)]
         found: Option<T>,
+        /// The message of an error, in place of the answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Arc<str>>,
     }

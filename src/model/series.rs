@@ -2,15 +2,17 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::api::Text;
 
 /// The change of one series of the controller's own metrics in a reconcile.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesChange {
     /// The series without the prefix `horizontal_pod_autoscaler_controller_` and without quotation
     /// marks: `reconciliations_total{action=none,error=none}`.
+    #[schemars(with = "String")]
     pub series: Text,
     /// The change.
     #[serde(flatten)]
@@ -18,7 +20,7 @@ pub struct SeriesChange {
 }
 
 /// The change of a series.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Amount {
     /// The increase of a counter; in seconds, if it counts time.

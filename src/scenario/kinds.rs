@@ -8,7 +8,7 @@ use crate::model::api::with_group;
 pub(super) const API_VERSION: &str = "kube-lockstep.dev/v1alpha1";
 
 /// A kind of objects, usually with a scale.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, schemars::JsonSchema)]
 pub struct ScalableKind<'a> {
     /// API group, empty for core.
     pub group: &'a str,

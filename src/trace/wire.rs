@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ApiAnswer, ApiOutcome, Stepped};
@@ -21,7 +22,7 @@ pub const PROTOCOL: u32 = 3;
 pub const OLDEST_PROTOCOL: u32 = 2;
 
 /// A line that an engine writes.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Answer {
     /// The first line.
@@ -30,6 +31,7 @@ pub enum Answer {
     Opened {
         /// The time of the engine's clock at t=0.
         #[serde(with = "rfc3339")]
+        #[schemars(with = "String")]
         epoch: Time,
     },
     /// The answer to a step.
@@ -44,7 +46,7 @@ pub enum Answer {
 }
 
 /// The name and versions of an engine.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Hello {
     /// The version of the protocol.
@@ -56,19 +58,24 @@ pub struct Hello {
 }
 
 /// The answer to a step.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Stepped")]
 pub struct SteppedJson {
+    /// The time that the engine has reached.
     now: Time,
+    /// The answers to changes of HPAs, in order.
     #[serde(default)]
     api: Vec<ApiOutcome>,
+    /// The actions of the controller, in order.
     #[serde(default)]
     log: Vec<LogEntry>,
 }
 
 /// An entry of the log.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 struct LogEntry {
+    /// The time of the action.
     at: Time,
     /// The namespace of a request. Empty: the request names none.
     #[serde(default)]

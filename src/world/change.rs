@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::api::{ApiError, ContainerMetrics, PodPhase, PodReady, PodSpec, Series};
@@ -12,7 +13,7 @@ use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 
 /// One change to the cluster.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Change {
@@ -104,7 +105,7 @@ impl Change {
 
 /// The scale subresource of a target changes or appears: by a user, or because the workload's
 /// controller created or deleted pods.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScaleTarget {
     /// The resource with its group: `deployments.apps`, `replicationcontrollers`.
@@ -121,7 +122,7 @@ pub struct ScaleTarget {
 }
 
 /// The new state of a pod.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodState {
     /// `metadata.name`.
@@ -142,7 +143,7 @@ pub struct PodState {
 }
 
 /// A change of the responses of metrics.k8s.io. Absent fields stay the same.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodMetricsChange {
     /// The timestamp of every sample without its own timestamp, in nanoseconds since t=0.
@@ -160,7 +161,7 @@ pub struct PodMetricsChange {
 }
 
 /// A sample of one pod. It has the labels of the pod's template.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Sample {
     /// The pod.
@@ -175,7 +176,7 @@ pub struct Sample {
 }
 
 /// The new values of a metric of pods. Queries of unknown metrics fail with 404.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodsMetricChange {
     /// The metric's name.
@@ -192,7 +193,7 @@ pub struct PodsMetricChange {
 }
 
 /// A pod's value of a custom metric.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodValue {
     /// The pod.
@@ -209,7 +210,7 @@ pub struct PodValue {
 }
 
 /// The new series of a metric of an object. Queries of unknown metrics fail with 404.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectMetricChange {
     /// The metric's name.
@@ -226,7 +227,7 @@ pub struct ObjectMetricChange {
 }
 
 /// The new series of an external metric. Queries of unknown metrics fail with 404.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExternalMetricChange {
     /// The metric's name.
@@ -239,7 +240,7 @@ pub struct ExternalMetricChange {
 }
 
 /// Requests of the controller that get an error or a late response.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Faults {
     /// List of metrics.k8s.io pods.

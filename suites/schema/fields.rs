@@ -1,4 +1,4 @@
-//! The page of all fields of scenario files, made from the JSON Schema.
+//! The pages of all fields of scenario files and of the engine protocol, made from the JSON Schemas.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 /// Types of the Kubernetes API, which Kubernetes documents: the fields of manifests.
 const MANIFESTS: [&str; 4] = ["AnyVersion", "VpaManifest", "Patch", "LabelSelector"];
 
-const HEAD: &str = "# Fields of scenario files
+const SCENARIOS: &str = "# Fields of scenario files
 
 All fields, from the types of the program. [Scenario files](scenario.md) explains them with
 examples. The fields of HPA and VPA manifests are those of the Kubernetes API.
@@ -16,19 +16,32 @@ examples. The fields of HPA and VPA manifests are those of the Kubernetes API.
 This page is generated: `UPDATE_DOCS=1 cargo test --test schema`.
 ";
 
-/// The page for a schema.
-pub(crate) fn page(schema: &Value) -> String {
-    let mut page =
-        Page { schema, text: HEAD.to_owned(), seen: BTreeSet::new(), next: VecDeque::new() };
+const PROTOCOL: &str = "# Messages of the engine protocol
+
+All messages and their fields, from the types of the program. [The engine protocol](protocol.md)
+explains them with examples. The JSON Schema is `schema/protocol.schema.json`. Times and durations
+are integers, in nanoseconds. Specs and statuses of HPAs have the JSON of the Kubernetes API.
+
+This page is generated: `UPDATE_DOCS=1 cargo test --test schema`.
+";
+
+/// The page of the engine protocol.
+pub(crate) fn of_protocol(schema: &Value) -> String {
+    let mut page = Page::new(schema, PROTOCOL);
+    page.section("Requests", &schema["$defs"]["RequestLine"]);
+    page.section("Answers", &schema["$defs"]["Answer"]);
+    page.others()
+}
+
+/// The page of scenario files.
+pub(crate) fn of_scenarios(schema: &Value) -> String {
+    let mut page = Page::new(schema, SCENARIOS);
     // Scenarios are a VPA's, or an HPA's, possibly with a VPA.
     let with_vpa = &schema["then"];
     page.section("Scenario of an HPA", &schema["else"]);
     page.section("Scenario of an HPA and a VPA", &with_vpa["then"]);
     page.section("Scenario of a VPA", page.resolve(&with_vpa["else"]));
-    while let Some(name) = page.next.pop_front() {
-        page.section(name, &schema["$defs"][name]);
-    }
-    page.text
+    page.others()
 }
 
 struct Page<'a> {
@@ -40,6 +53,18 @@ struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
+    fn new(schema: &'a Value, head: &str) -> Page<'a> {
+        Page { schema, text: head.to_owned(), seen: BTreeSet::new(), next: VecDeque::new() }
+    }
+
+    /// Adds the sections of all types that are referred to, and returns the page.
+    fn others(mut self) -> String {
+        while let Some(name) = self.next.pop_front() {
+            self.section(name, &self.schema["$defs"][name]);
+        }
+        self.text
+    }
+
     fn resolve(&self, schema: &'a Value) -> &'a Value {
         reference(schema).map_or(schema, |name| &self.schema["$defs"][name])
     }
@@ -79,9 +104,11 @@ impl<'a> Page<'a> {
     /// The alternatives of a type: words with their meaning, or other types.
     fn values(&mut self, schema: &'a Value) {
         for alternatives in ["oneOf", "anyOf"].iter().filter_map(|it| schema[it].as_array()) {
+            alternatives.iter().for_each(|it| self.message(it));
+            let alternatives = alternatives.iter().filter(|it| message(it).is_none());
             // Alternatives that only require fields are in the description.
             let alternatives =
-                alternatives.iter().filter(|it| it.get("type").or(it.get("$ref")).is_some());
+                alternatives.filter(|it| it.get("type").or(it.get("$ref")).is_some());
             let lines: Vec<String> = alternatives.map(|it| self.alternative(it)).collect();
             if !lines.is_empty() {
                 let _ = write!(self.text, "\n{}", lines.concat());
@@ -90,6 +117,27 @@ impl<'a> Page<'a> {
         if let Some(words) = schema["enum"].as_array() {
             let words: Vec<String> = words.iter().map(|it| format!("`{}`", plain(it))).collect();
             let _ = write!(self.text, "\nOne of {}\n", words.join(", "));
+        }
+    }
+
+    /// Adds the heading and the fields of an alternative that is a message with a name.
+    fn message(&mut self, schema: &'a Value) {
+        let Some((name, content)) = message(schema) else { return };
+        let _ = write!(self.text, "\n### {name}\n");
+        let described = description(schema).or_else(|| description(content));
+        if let Some(described) = described {
+            let _ = write!(self.text, "\n{described}\n");
+        }
+        match content["properties"].as_object() {
+            Some(fields) => {
+                self.fields(fields, content);
+                self.values(content);
+            }
+            None if reference(content).is_none() && content["type"] == "object" => {}
+            None => {
+                let kind = self.kind(content);
+                let _ = write!(self.text, "\nValue: {kind}\n");
+            }
         }
     }
 
@@ -140,6 +188,14 @@ impl<'a> Page<'a> {
             _ => "any value".to_owned(),
         }
     }
+}
+
+/// The name and the content of a message: an object with a single field.
+fn message(schema: &Value) -> Option<(&str, &Value)> {
+    let [name] = schema["required"].as_array()?.as_slice() else { return None };
+    let name = name.as_str()?;
+    let fields = schema["properties"].as_object().filter(|fields| fields.len() == 1)?;
+    Some((name, fields.get(name)?))
 }
 
 fn reference(schema: &Value) -> Option<&str> {

@@ -14,28 +14,26 @@ mod process;
 pub mod recommender;
 mod staging;
 mod v2beta1;
+pub mod wire;
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 pub use self::artifact::NAME;
 use self::process::Process;
 pub use self::process::TIME_LIMIT;
 use self::recommender::RecommenderHost;
+use self::wire::{Open, Request};
 use super::{During, Engine, EngineError, RecommenderEngine, Session, Step};
-use crate::model::flags::Flags;
 use crate::model::rules::{Release, Rules, VpaRelease};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
-use crate::scenario::resolved::ScalableKind;
 use crate::trace::Stepped;
-use crate::trace::wire::{self, Answer, Answered, Hello, Log};
+use crate::trace::wire::{Answer, Answered, Hello, Log, OLDEST_PROTOCOL, PROTOCOL};
 use crate::world::Change;
 
 /// The upstream controller of one release.
@@ -108,8 +106,8 @@ fn introduce(process: &mut Process, release: Option<Release>) -> Result<u32, Eng
     let Answer::Hello(Hello { protocol, release: theirs, .. }) = answer else {
         return Err(process.broken("it did not send `hello`"));
     };
-    if !(wire::OLDEST_PROTOCOL..=wire::PROTOCOL).contains(&protocol) {
-        let (oldest, newest) = (wire::OLDEST_PROTOCOL, wire::PROTOCOL);
+    if !(OLDEST_PROTOCOL..=PROTOCOL).contains(&protocol) {
+        let (oldest, newest) = (OLDEST_PROTOCOL, PROTOCOL);
         let why = format!(
             "it uses protocol version {protocol}, this program versions {oldest} to {newest}"
         );
@@ -123,30 +121,6 @@ fn introduce(process: &mut Process, release: Option<Release>) -> Result<u32, Eng
     }
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Open<'a> {
-    scenario: &'a str,
-    namespace: &'a str,
-    flags: Flags,
-    feature_gates: Cow<'a, BTreeMap<String, bool>>,
-    targets: Vec<ScalableKind<'a>>,
-    /// The kinds that the API server serves without a scale.
-    without_scale: Vec<ScalableKind<'a>>,
-    /// Whether several reconciles can be due or in progress at once.
-    turns: bool,
-    /// Whether the requests that send events are observed.
-    sent_events: bool,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-enum Request<'a> {
-    Open(Open<'a>),
-    Step(&'a Step),
-    Close {},
-}
-
 /// Returns true if the log must say where reconciles begin and end: several can be in progress, one
 /// can follow another one immediately, or one can end before it reads the scale.
 fn takes_turns(scenario: &Scenario) -> bool {
@@ -156,22 +130,6 @@ fn takes_turns(scenario: &Scenario) -> bool {
 /// Returns true if older versions of the protocol cannot express the scenario.
 fn needs_version_3(scenario: &Scenario) -> bool {
     scenario.interrupts_reconciles() || scenario.has_cache_lag()
-}
-
-impl<'a> Open<'a> {
-    fn of(scenario: &'a Scenario, release: Release) -> Open<'a> {
-        let rules = Rules::of(release);
-        Open {
-            scenario: &scenario.id,
-            namespace: &scenario.namespace,
-            flags: scenario.flags_by(&rules),
-            feature_gates: scenario.gate_settings(&rules),
-            targets: scenario.kinds(),
-            without_scale: scenario.kinds_without_scale(),
-            turns: takes_turns(scenario),
-            sent_events: scenario.observes_sent_events,
-        }
-    }
 }
 
 impl Engine for Upstream {
@@ -199,7 +157,7 @@ impl Engine for Upstream {
         }
         // `open` reports a program that can't run.
         self.process().ok()?;
-        self.protocol.filter(|protocol| *protocol < wire::PROTOCOL).map(|protocol| {
+        self.protocol.filter(|protocol| *protocol < PROTOCOL).map(|protocol| {
             format!(
                 "the engine speaks protocol version {protocol}, which has neither `during` nor \
                  `cacheLag`"

@@ -12,11 +12,13 @@ mod decimal;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
@@ -569,6 +571,17 @@ impl FromStr for Quantity {
     type Err = QuantityError;
     fn from_str(text: &str) -> Result<Quantity, QuantityError> {
         Quantity::parse(text)
+    }
+}
+
+impl JsonSchema for Quantity {
+    fn schema_name() -> Cow<'static, str> {
+        "Quantity".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let description = "A quantity of the Kubernetes API: `1`, `500m`, `128Mi`.";
+        json_schema!({ "description": description, "type": "string" })
     }
 }
 
