@@ -48,7 +48,7 @@ fn is_excerpt(excerpt: &str, output: &str) -> Result<(), String> {
 
 #[test]
 fn the_questions_of_the_readme_have_the_answers_in_the_readme() {
-    let blocks = blocks("Three questions");
+    let blocks = blocks("Common questions");
     let commands: Vec<&str> =
         blocks.iter().filter(|(language, _)| language == "sh").map(|(_, code)| &**code).collect();
     let answers: Vec<&str> =
