@@ -116,7 +116,7 @@ fn hpas_without_a_load_are_left_out_on_request() {
     // If nothing is left, the values are missing.
     let options = ["compare", "-f", SHOP, "--skip-missing"];
     let errors = stderr(&kube_lockstep(&options).assert().code(2));
-    assert!(errors.contains("requires more than the manifests"), "{errors}");
+    assert!(errors.contains("the manifests lack values that the prediction requires"), "{errors}");
 }
 
 /// 1.36 refuses zero replicas, which 1.37 accepts.
@@ -141,7 +141,7 @@ fn an_hpa_that_a_release_refuses_does_not_hide_the_others() {
     assert!(shown.contains("shop/checkout  model of 1.36"), "{shown}");
     assert!(shown.contains("\n\nshop/mail  model of 1.36"), "{shown}");
     assert!(!shown.contains("\n\n\n") && !shown.contains("shop/search"), "{shown}");
-    assert!(errors.contains("the API server of 1.36 refuses HPA search"), "{errors}");
+    assert!(errors.contains("the API server of 1.36 rejects HPA search"), "{errors}");
     assert_eq!(errors.matches("error:").count(), 1, "{errors}");
 }
 
