@@ -61,7 +61,7 @@ function textOrFile(label: string, accept: string): { area: HTMLTextAreaElement;
   const area = make("textarea", { spellcheck: false });
   area.setAttribute("aria-label", label);
   const file = make("input", { type: "file", accept });
-  file.setAttribute("aria-label", "A file instead");
+  file.setAttribute("aria-label", "Choose a file instead");
   file.addEventListener("change", async () => {
     const chosen = file.files?.[0];
     if (!chosen) return;
@@ -94,7 +94,7 @@ export function askManifests(use: (text: string, load: string[]) => Promise<stri
       make("label", {}, "Load", load),
       button("Make a scenario", () => void accept()),
     ),
-    make("p", { className: "hint" }, "Without a load, the scenario has an example, which you can draw over."),
+    make("p", { className: "hint" }, "Without a load, the scenario gets an example, which you can change in the load chart."),
     error,
   );
   area.focus();
@@ -135,7 +135,7 @@ export function askCsv(use: (csv: CsvLoad) => void): void {
   };
   open(
     "Load from CSV",
-    make("p", {}, "Paste two or more columns: times, and values. Times are dates, or numbers of seconds. Columns are separated by commas, semicolons or tabs; numbers can have decimal commas."),
+    make("p", {}, "Paste two or more columns: times and values. Times are dates, or numbers of seconds. Columns are separated by commas, semicolons or tabs; numbers can have decimal commas."),
     area,
     make(
       "div",

@@ -18,7 +18,7 @@ function signalAt(document: Document, path: Path): { node: Node; path: Path } {
     const node = nodeAt(document, place);
     if (node) return { node, path: place };
   }
-  throw new CantChange("This load is not written in the scenario in a form that can be changed here.");
+  throw new CantChange("The load is written in a form that can't be changed here.");
 }
 
 /** The signal under noise; undefined if a node has no noise. */
@@ -99,7 +99,7 @@ export function replaceBehavior(text: string, behavior: object | undefined): Cha
   const path = document.has("hpas") ? ["hpas", 0] : ["hpa"];
   const spec = nodeAt(document, [...path, "spec"]);
   if (!isMap(spec)) {
-    throw new CantChange("The HPA is not in this text, so its settings can't be changed here.");
+    throw new CantChange("The text contains no spec of the HPA, so the settings can't be changed here.");
   }
   if (behavior === undefined) spec.delete("behavior");
   else spec.set("behavior", document.createNode(behavior));

@@ -21,13 +21,13 @@ const MANIFESTS = [
   {
     path: "examples/orders",
     files: ["examples/orders/worker.yaml"],
-    about: "A worker that scales on the length of a queue",
+    about: "A worker that scales on the queue length",
     load: ["queue_messages_ready=steps(0s:100,3m:900,15m:60)"],
   },
   {
     path: "examples/hamster",
     files: ["examples/hamster/vpa.yaml", "examples/hamster/deployment.yaml"],
-    about: "A VPA and eight days of usage: a daily wave of cpu, and memory that grows",
+    about: "A VPA and eight days of usage: cpu usage with a daily wave, and growing memory usage",
     load: ["cpu=sine(mean=500m,amplitude=300m,period=24h)", "memory=ramp(0s:100Mi,192h:350Mi)"],
   },
 ];

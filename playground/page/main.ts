@@ -241,13 +241,13 @@ class Page {
     const { text } = this.editor;
     const isManifest = /^kind: *(Horizontal|Vertical)PodAutoscaler\b/m.test(text) && !/^kind: *Scenario\b/m.test(text);
     if (items.length > 0 && isManifest) {
-      list.push(button("Make a scenario of this manifest", () => void this.attempt(() => this.draft(text, []))));
+      list.push(button("Make a scenario from this manifest", () => void this.attempt(() => this.draft(text, []))));
     }
     byId("problems").replaceChildren(...list);
   }
 
   private showFailure(error: Failed): void {
-    const what = `The model failed on this scenario. This is a bug: please report it with the link of the scenario. (${error.message})`;
+    const what = `The model failed on this scenario. This is a bug: please report it with a link to the scenario. (${error.message})`;
     this.showProblems([{ line: 0, column: 0, what }]);
   }
 
@@ -408,7 +408,7 @@ class Page {
       download(path.split("/").pop() ?? path, text, "text/plain");
     }
     const count = Object.keys(this.files).length;
-    this.say(count === 0 ? "" : "The scenario and the files that it names are downloaded.");
+    this.say(count === 0 ? "" : "The scenario and the files that it refers to are downloaded.");
   }
 }
 

@@ -21,7 +21,7 @@ const DOWN = {
 };
 
 export const SETTINGS: Setting[] = [
-  { title: "Defaults, written out", behavior: { scaleUp: UP, scaleDown: DOWN } },
+  { title: "Write out the defaults", behavior: { scaleUp: UP, scaleDown: DOWN } },
   {
     title: "Scale up fast: ten times the pods every 15 seconds",
     behavior: { scaleUp: { policies: [policy("Percent", 900, 15)] } },
@@ -53,5 +53,5 @@ export const SETTINGS: Setting[] = [
     title: "Tolerance 5% in both directions (1.33 and newer)",
     behavior: { scaleUp: { tolerance: "0.05" }, scaleDown: { tolerance: "0.05" } },
   },
-  { title: "Remove all settings of behavior", behavior: undefined },
+  { title: "Remove all behavior settings", behavior: undefined },
 ];

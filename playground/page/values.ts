@@ -119,7 +119,7 @@ export function setValue(text: string, path: Path, value: string, { before, writ
   const [key, ...inner] = path.slice(known);
   const existing = pairOf(map, key);
   if (!isMap(map) || typeof key !== "string" || (existing && !isEmpty(existing.value))) {
-    throw new CantChange("This part of the scenario is not written in a form that can be changed here.");
+    throw new CantChange("This value is written in a form that can't be changed here.");
   }
   const own = new Insert(text, map, inner.map(String), written ?? scalar(value));
   return existing ? own.into(existing) : own.asField(key, before);

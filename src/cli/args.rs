@@ -170,9 +170,8 @@ fn any_releases(text: &str) -> Result<AnyReleases, String> {
 /// One or more releases.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct ReleaseArgs {
-    /// The releases: one of Kubernetes, several (`1.30,1.35-1.37`), some of the Vertical Pod
-    /// Autoscaler (`vpa-1.8`), or `all` [default: the newest ones, or the release of
-    /// --upstream-path]
+    /// The releases: of Kubernetes (`1.37`, `1.30,1.35-1.37`), of the Vertical Pod Autoscaler
+    /// (`vpa-1.8`), or `all` [default: the newest ones, or the release of --upstream-path]
     #[arg(long = "release", value_name = "RELEASES", value_parser = any_releases)]
     releases: Option<AnyReleases>,
 }

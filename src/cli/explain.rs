@@ -154,7 +154,7 @@ fn explain_vpa(args: &Args, scenario: &VpaScenario) -> anyhow::Result<u8> {
     let unused =
         [("--hpa", args.hpa.is_some()), ("--vpa", args.vpa.is_some() && args.name.is_some())];
     if let Some((flag, _)) = unused.into_iter().find(|(_, given)| *given) {
-        let what = format!("{flag} does not apply to scenarios of VPAs");
+        let what = format!("{flag} does not apply to VPA scenarios");
         return Err(Failure::usage(what).hint(format!("leave out {flag}")).into());
     }
     let run = free_recommender_run(scenario, release, &|_| false);

@@ -334,8 +334,8 @@ impl Fixture {
         match self.parse_any()? {
             AnyFixture::Hpa(scenario) => Ok(scenario),
             AnyFixture::Vpa(_) => {
-                let what = format!("{} is a scenario of a VPA", self.path);
-                Err(Failure::usage(what).hint("this command requires a scenario of an HPA"))
+                let what = format!("{} is a VPA scenario", self.path);
+                Err(Failure::usage(what).hint("this command requires an HPA scenario"))
             }
         }
     }

@@ -51,9 +51,9 @@ pub(super) struct Args {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) jobs: Option<u16>,
     /// Only generate scenarios that focus on these areas: ratios, readiness, behavior, pods,
-    /// errors, edits, quantities, custom, several, races, days; on `hpa-and-vpa`, which requires
-    /// both controllers and has to be named; or on `vpa`, the recommender of the Vertical Pod
-    /// Autoscaler. Can be repeated, or separated by commas
+    /// errors, edits, quantities, custom, several, races, days; `hpa-and-vpa`, which is only
+    /// generated if it is named, because it requires both controllers; or `vpa`, the recommender of
+    /// the Vertical Pod Autoscaler. Can be repeated, or separated by commas
     #[arg(long = "area", value_name = "AREA", value_delimiter = ',')]
     areas: Vec<AnyArea>,
     /// The folder where findings are saved as fixtures

@@ -49,9 +49,9 @@ enum Source {
     /// Save a Prometheus response to a range query as a load for `predict` and scenarios
     ///
     /// Works with everything that serves the query API of Prometheus, such as Thanos and Mimir. A
-    /// long range is queried in parts. Query the rate of a counter, not the counter, and only the
-    /// series of containers, since cAdvisor also has one with the sum of each pod:
-    /// 'sum(rate(container_cpu_usage_seconds_total{pod=~"web-.*",container!=""}[2m]))'.
+    /// long range is queried in parts. Query the rate of a counter, not the counter itself, and
+    /// select only the container series, because cAdvisor also exports a series with the sum of
+    /// each pod: 'sum(rate(container_cpu_usage_seconds_total{pod=~"web-.*",container!=""}[2m]))'.
     Prometheus(Box<PrometheusArgs>),
 }
 

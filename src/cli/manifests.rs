@@ -57,14 +57,14 @@ pub(super) struct ManifestArgs {
     /// `kubectl apply`, or as `kubectl get -o yaml` prints them. Objects of other kinds are ignored
     #[arg(short = 'f', long, value_name = "FILE")]
     pub(super) filename: Vec<PathBuf>,
-    /// Also read the folders in the folders that --filename names
+    /// Also read the subfolders of the folders that --filename names
     #[arg(short = 'R', long, requires = "filename")]
     recursive: bool,
     /// The load of a metric, as NAME=VALUE or NAME=total:VALUE; see below
     #[arg(long, value_name = "LOAD", requires = "filename")]
     load: Vec<Load>,
-    /// The request of each pod, in place of those in the manifest: cpu=500m, or cpu/CONTAINER=500m;
-    /// of one HPA: web:cpu=500m
+    /// The request of each pod, instead of that in the manifest: cpu=500m, or cpu/CONTAINER=500m;
+    /// for one HPA only: web:cpu=500m
     #[arg(long, value_name = "REQUEST", requires = "filename")]
     request: Vec<RequestOption>,
     /// The replicas at the start [default: those of the target]
@@ -384,7 +384,8 @@ fn require_all_values(drafts: &[Draft]) -> Result<(), Failure> {
     if missing.is_empty() {
         return Ok(());
     }
-    let what = format!("the prediction requires more than the manifests\n{}", missing.join("\n"));
+    let what =
+        format!("the manifests lack values that the prediction requires\n{}", missing.join("\n"));
     let hint = match drafts.len() {
         1 => "`kube-lockstep init -f …` writes a scenario with examples of these values",
         _ if drafts.iter().all(|draft| draft.kind == drafts[0].kind) => match drafts[0].kind {

@@ -74,13 +74,14 @@ enum Command {
     /// it as `unmet`), `inconclusive` (the engine failed, or a difference may be due to chance) or
     /// `skipped`.
     Run(Box<run::Args>),
-    /// Predict what an HPA will do: a table of ticks with reasons
+    /// Predict what an HPA or a VPA does: a table of ticks with reasons
     ///
     /// Runs only the model, without an engine or a cluster: the model's decisions drive the
     /// scenario. Exits with 1 if an expectation of the scenario is not met.
     ///
-    /// With `--filename`, the scenario is made from manifests: each HPA is predicted with its
-    /// target, under the loads of `--load`. HPAs of the same target are predicted together.
+    /// With `--filename`, the scenario is made from manifests: each HPA and each VPA is predicted
+    /// with its target, under the loads of `--load`. HPAs of the same target are predicted
+    /// together.
     Predict(predict::Args),
     /// Compare settings of an HPA on the same load: a table of costs, missing capacity and changes
     ///
@@ -107,7 +108,7 @@ enum Command {
     Fuzz(fuzz::Args),
     /// Explain one tick of the model: its input, each step, and its output
     Explain(explain::Args),
-    /// Show what changed between two releases, and why: an executable changelog
+    /// Show what changed between two releases, and why
     ///
     /// Compares upstream's recorded traces. Scenarios without a trace are run live, if upstream
     /// can run. Each change is shown with the rows of the model that explain the first differing

@@ -26,7 +26,7 @@ Exit codes:
   0    all expectations are met, or there are none
   1    an expectation is not met
   2    an invalid command line, scenario or manifest, a value that the prediction requires is
-       missing, or the API server of the release refuses the HPA
+       missing, or the API server of the release rejects the HPA
   3    the scenario can't be run to its end, because its outcome is not deterministic
   4    a folder or a glob contains no scenarios";
 

@@ -333,9 +333,9 @@ fn scenarios(
         parsed.hpa.clear();
     }
     if total > 0 && parsed.hpa.is_empty() && parsed.vpa.is_empty() {
-        let what = "no selected scenario can run: scenarios of VPAs run in virtual time or on an \
-                    embedded control plane, on releases such as vpa-1.8; scenarios of HPAs on \
-                    releases of Kubernetes";
+        let what = "no selected scenario can run: VPA scenarios run in virtual time or on an \
+                    embedded control plane, on releases such as vpa-1.8; HPA scenarios run on \
+                    Kubernetes releases";
         return Err(Failure::nothing(what.to_owned()).hint("leave out --engine or --release"));
     }
     Ok(parsed)

@@ -154,7 +154,7 @@ impl Engine {
             Engine::Upstream => Ok(ready(upstream()?, None)),
             Engine::Program(program) => Err(EngineError::Unavailable {
                 engine: program.display().to_string().into(),
-                why: "a program does not run scenarios of VPAs".to_owned(),
+                why: "a program does not run VPA scenarios".to_owned(),
                 hint: "use another engine for them".to_owned(),
             }),
             Engine::Model => Ok(ready(model, None)),

@@ -25,7 +25,7 @@ impl FromStr for VpaScenario {
         match scenario::parse_any(path, text, &no_files)? {
             AnyScenario::Vpa(scenario) => Ok(*scenario),
             AnyScenario::Hpa(_) => {
-                let what = "this is a scenario of an HPA".to_owned();
+                let what = "this is an HPA scenario".to_owned();
                 let hint = Some("read it as a Scenario".to_owned());
                 let problem = Problem { file: None, line: 1, column: 1, what, hint };
                 Err(scenario::Error { path: path.to_owned(), problems: vec![problem] })
@@ -155,7 +155,7 @@ mod tests {
     fn a_scenario_of_an_hpa_is_an_error() {
         let text = include_str!("../../fixtures/tolerance/upper-edge-is-inclusive.yaml");
         let error = text.parse::<VpaScenario>().expect_err("it has no VPA").to_string();
-        assert!(error.contains("this is a scenario of an HPA"), "{error}");
+        assert!(error.contains("this is an HPA scenario"), "{error}");
     }
 
     #[test]

@@ -162,7 +162,7 @@ pub enum ControllerAction {
     },
 }
 
-/// A kind of request that a reconcile sends, by its name in the JSON of the protocol.
+/// A kind of request that a reconcile sends, by its name in the engine protocol.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
 )]

@@ -49,7 +49,8 @@ pub fn free_run(
         out.push_str(&table(&run.snapshots, &name.name, rows, columns));
     }
     let runs = counted(run.snapshots.len(), "tick");
-    let _ = writeln!(out, "\n{runs}; lower, target and upper are requests in the recommendation");
+    let legend = "lower, target and upper: lowerBound, target and upperBound of the recommendation";
+    let _ = writeln!(out, "\n{runs}; {legend}");
     for note in &scenario.notes {
         let note =
             Note { file: None, line: scenario.line, what: note.clone(), is_about_reading: true };

@@ -64,7 +64,7 @@ impl FreeRun {
     pub fn refused(&self) -> Option<String> {
         self.trace.api.iter().find_map(|(_, answer)| match &answer.outcome {
             ApiOutcome::Refused { name, message } if answer.at == Time::ZERO => Some(format!(
-                "the API server of {} refuses HPA {name}: {message}",
+                "the API server of {} rejects HPA {name}: {message}",
                 self.trace.release
             )),
             _ => None,

@@ -38,7 +38,7 @@ impl Scenario {
         if self.gate_settings(&rules).len() > self.gate_overrides.len() {
             notes.push(format!(
                 "{container_metrics} is off by default on {release}, so the API server drops \
-                 metrics of containers; this prediction assumes that the feature gate is on"
+                 container metrics; this prediction assumes that the feature gate is on"
             ));
         }
         for hpa in &self.hpas {

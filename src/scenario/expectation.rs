@@ -61,8 +61,8 @@ pub struct Expectation {
     /// At every reconcile between two times; `{}`: in the whole run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub always: Option<Between>,
-    /// At no reconcile between two times; `{}`: in the whole run. Several values never hold
-    /// together.
+    /// At no reconcile between two times; `{}`: in the whole run. If several values
+    /// are given, they do not all hold at the same reconcile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub never: Option<Between>,
     /// At some reconcile at most this long after `of`.

@@ -555,8 +555,8 @@ struct SignalShape {
     #[serde(default, with = "As::<Option<AnyQuantity>>")]
     #[schemars(with = "Option<As<QuantityOrPercent>>")]
     unit: Option<Quantity>,
-    /// How long a value holds if no other follows. Default: one and a half times the usual
-    /// interval.
+    /// How long a value is valid if no other value follows. Default: one and a half times the
+    /// median interval.
     #[serde(default, with = "As::<Option<PositiveDuration>>")]
     hold: Option<Span>,
     /// The timestamp at t=0. Default: the first one of the file.

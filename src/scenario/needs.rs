@@ -86,7 +86,7 @@ impl Scenario {
         }
         let measured = self.has_metric(|metric| metric.container_resource.is_some());
         if rules.feature_gates[Gate::HpaContainerMetrics as usize] == GateRule::Absent && measured {
-            return Some(format!("metrics of containers are not supported on {release}"));
+            return Some(format!("container metrics are not supported on {release}"));
         }
         self.unsupported_fields(&rules).map(|why| format!("{why} {release}"))
     }

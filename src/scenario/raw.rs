@@ -51,7 +51,7 @@ pub(super) struct ScenarioFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^https?://"))]
     pub(super) upstream: Option<String>,
-    /// The ids of the rules that the scenario shows, for a catalog of rules beside the scenarios.
+    /// The ids of the rules that the scenario demonstrates, for a catalog of rules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) covers: Vec<String>,
     /// The releases that the requirement applies to. Default: all.
@@ -90,8 +90,8 @@ pub(super) struct ScenarioFile {
     /// The end of the scenario: reconciles up to and including this time count.
     #[serde(with = "As::<End>")]
     pub(super) until: Time,
-    /// The expected behavior of the controller. Without expectations, model and controller are
-    /// only compared.
+    /// The expected behavior of the controller. Without expectations, a run only compares model
+    /// and controller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) expect: Vec<Expectation>,
 }
@@ -189,7 +189,7 @@ pub(super) struct Workload {
     /// The initial replicas.
     #[schemars(range(min = 0))]
     pub(super) replicas: i32,
-    /// The largest number of pods, as under a ResourceQuota. Replicas above it get no pods.
+    /// The maximum number of pods, as under a ResourceQuota. Replicas above it get no pods.
     /// Default: no quota.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
@@ -235,7 +235,7 @@ pub(super) struct Workload {
     /// pod-deletion-cost. Among them, `scaleDownOrder` applies. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) scale_down_first: Option<PodSet>,
-    /// Pods with another age, start-up or age of samples. Later entries take precedence.
+    /// Pods with a different age, startup or sample age. Later entries take precedence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) pods: Vec<PodsOfWorkload>,
     /// How long a deleted pod stays Terminating. Default 0s: it is removed immediately.

@@ -40,7 +40,8 @@ pub struct Recorded {
     /// The unit of the values. None: 1.
     #[serde(with = "As::<Option<AnyQuantity>>", skip_serializing_if = "Option::is_none")]
     pub unit: Option<Quantity>,
-    /// How long a value holds if no other follows. None: one and a half times the usual interval.
+    /// How long a value is valid if no other value follows. None: one and a half times the median
+    /// interval.
     #[serde(with = "As::<Option<PositiveDuration>>", skip_serializing_if = "Option::is_none")]
     pub hold: Option<Span>,
     /// The timestamp at t=0. None: the first one of the file.

@@ -298,7 +298,7 @@ fn missing_usage_of_a_vpa_is_asked_for() {
     let run = kube_lockstep(&["predict", "-f", &vpa]).args(given).args(USAGE).assert().code(0);
     assert!(stdout(&run).contains("1,440 ticks; "), "{}", stdout(&run));
     for (arguments, expected) in [
-        (&["--load", "qps=1"][..], "a VPA has no use for qps, which has a load"),
+        (&["--load", "qps=1"][..], "a VPA does not use qps, which has a load"),
         (&["--startup", "10s"], "--startup is for HPAs"),
         (&["--vpa", "hamster"], "did you mean `hamster-vpa`?"),
         (&["--release", "1.37"], "VPAs have no release 1.37: it is a release of Kubernetes"),

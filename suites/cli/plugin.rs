@@ -44,7 +44,7 @@ fn the_plugin_does_what_the_program_does() {
 #[test]
 fn kubectl_completes_commands_options_values_and_files() {
     let commands = completions(&["pre"]);
-    assert!(commands[0].starts_with("predict\tPredict what an HPA will do"), "{commands:?}");
+    assert!(commands[0].starts_with("predict\tPredict what an HPA or a VPA does"), "{commands:?}");
     assert_eq!(commands[1..], [":4"]);
     let options = completions(&["predict", "--rel"]);
     assert!(options[0].starts_with("--release\t"), "{options:?}");

@@ -48,7 +48,7 @@ fn is_excerpt(excerpt: &str, output: &str) -> Result<(), String> {
 
 #[test]
 fn the_questions_of_the_readme_have_the_answers_in_the_readme() {
-    let blocks = blocks("Three questions");
+    let blocks = blocks("Common questions");
     let commands: Vec<&str> =
         blocks.iter().filter(|(language, _)| language == "sh").map(|(_, code)| &**code).collect();
     let answers: Vec<&str> =
@@ -116,7 +116,7 @@ fn hpas_without_a_load_are_left_out_on_request() {
     // If nothing is left, the values are missing.
     let options = ["compare", "-f", SHOP, "--skip-missing"];
     let errors = stderr(&kube_lockstep(&options).assert().code(2));
-    assert!(errors.contains("requires more than the manifests"), "{errors}");
+    assert!(errors.contains("the manifests lack values that the prediction requires"), "{errors}");
 }
 
 /// 1.36 refuses zero replicas, which 1.37 accepts.
@@ -141,7 +141,7 @@ fn an_hpa_that_a_release_refuses_does_not_hide_the_others() {
     assert!(shown.contains("shop/checkout  model of 1.36"), "{shown}");
     assert!(shown.contains("\n\nshop/mail  model of 1.36"), "{shown}");
     assert!(!shown.contains("\n\n\n") && !shown.contains("shop/search"), "{shown}");
-    assert!(errors.contains("the API server of 1.36 refuses HPA search"), "{errors}");
+    assert!(errors.contains("the API server of 1.36 rejects HPA search"), "{errors}");
     assert_eq!(errors.matches("error:").count(), 1, "{errors}");
 }
 

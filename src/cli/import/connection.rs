@@ -125,7 +125,7 @@ impl<'a> Connection<'a> {
             let Some(chunk) = chunk else { return Ok(body) };
             body.extend_from_slice(&chunk);
             if body.len() > MAX_BYTES {
-                let what = format!("the answer is larger than {} MiB", MAX_BYTES >> 20);
+                let what = format!("the response is larger than {} MiB", MAX_BYTES >> 20);
                 let hint = "query fewer series, a shorter range, or a larger --step";
                 return Err(Failure::usage(what).hint(hint));
             }

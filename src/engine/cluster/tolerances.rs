@@ -53,7 +53,7 @@ tolerances! {
     /// Scenarios that edit the HPA closer than this to a reconcile without requests are skipped:
     /// either may happen first, and the order cannot be observed.
     SHORTEST_EDIT_DISTANCE: Span = Span::from_millis(300);
-    /// A run of the VPA's recommender that begins sooner after a change of its objects has no
+    /// A run of the VPA recommender that begins sooner after a change of its objects has no
     /// verdict: its caches may not contain the change.
     RECOMMENDER_CACHE_LAG: Duration = Duration::from_millis(250);
     /// The time by which a condition or a checkpoint may be older or newer than the requests of the
@@ -66,8 +66,8 @@ tolerances! {
     /// Scenarios whose recommender would run more often are skipped: its runs would overlap with
     /// changes.
     SHORTEST_RECOMMENDER_INTERVAL: Span = Span::from_secs(1);
-    /// Divergences of a scenario of the recommender before it diverges: a busy machine may delay
-    /// one write.
+    /// The number of attempts of a VPA scenario that must diverge before its verdict is `diverges`:
+    /// a busy machine may delay one write.
     RECOMMENDER_DIVERGENCES: usize = 2;
     /// The time that the caches of controllers may take to contain a change that is complete.
     CACHE_LAG: Duration = Duration::from_millis(40);

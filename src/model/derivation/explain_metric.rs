@@ -244,7 +244,7 @@ impl MetricDerivation {
             });
         }
         if second.unready_as_zero {
-            filled.push(format!("{} that are not ready as using nothing", self.pods.unready));
+            filled.push(format!("{} not ready as using nothing", self.pods.unready));
         }
         format!(
             "As a precaution, more pods are counted: {}. The ratio of {} is then {}.",

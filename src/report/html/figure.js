@@ -163,7 +163,7 @@ function activate(figure, panels, data) {
     while (distance < ticks.length && !has(index - distance) && !has(index + distance)) distance += 1;
     const found = has(index - distance) ? index - distance : index + distance;
     if (!has(found)) return;
-    const made = element(parent, "button", `Nearest steps: tick ${ticks[found][1]}, t=${ticks[found][2]}`);
+    const made = element(parent, "button", `Nearest explained tick: ${ticks[found][1]}, t=${ticks[found][2]}`);
     made.addEventListener("click", () => {
       selection.pin(true);
       selection.show(found);
@@ -187,7 +187,7 @@ function activate(figure, panels, data) {
     list(body, "ol", (steps ?? []).map(text));
     list(body, "ul", writes.map(text));
     if (!steps) {
-      element(body, "p", `This page does not have the steps of this tick; kube-lockstep explain --at ${at} shows them.`, "hint");
+      element(body, "p", `This page does not explain this tick; kube-lockstep explain --at ${at} does.`, "hint");
       nearest(body, index);
     }
     if (data.more) {

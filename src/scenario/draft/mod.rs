@@ -217,7 +217,7 @@ fn draft_objects(
         list.push(draft);
     }
     if let (Some(_), true) = (options.startup, groups.is_empty() && !vpas.is_empty()) {
-        let what = "--startup is for HPAs: the recommender of VPAs ignores start-up".to_owned();
+        let what = "--startup is for HPAs: the VPA recommender ignores startup times".to_owned();
         return Err(DraftError::Options { what, hint: Some("leave it out".to_owned()) });
     }
     // HPAs that are not predicted matter for a note only, so errors in them are ignored.
@@ -318,7 +318,9 @@ fn check_kinds(
     };
     let what = format!("there is no {kinds} in {}", names.join(", "));
     let hint = match (supports_vpas, objects.vpas.first()) {
-        (false, Some(_)) => Some("VPAs are not supported here; `kube-lockstep predict` has them"),
+        (false, Some(_)) => {
+            Some("VPAs are not supported here; `kube-lockstep predict` supports them")
+        }
         _ => None,
     };
     let hint = hint.map(str::to_owned).or_else(|| kinds_hint(objects));
@@ -595,7 +597,7 @@ fn check_loads(
     }
     let has_vpa = drafts.iter().any(|draft| draft.kind == Kind::Vpa);
     if hpas.is_empty() && has_vpa {
-        let what = format!("a VPA has no use for {name}, which has a load");
+        let what = format!("a VPA does not use {name}, which has a load");
         let hint = among(name, "there are loads for", ["cpu", "memory"]);
         return Err(DraftError::Options { what, hint });
     }

@@ -50,8 +50,8 @@ impl Loaded<'_> {
         let shown = |milli: i64| Quantity::from_milli(milli, format);
         let each = if pods > 1 { format!(" for each of {pods} pods") } else { String::new() };
         let (unit, hint) = match resource {
-            "cpu" => ("cores", "300m are 300 millicores, and 60% is a part of the request"),
-            _ => ("bytes", "300Mi are 300 MiB, and 60% is a part of the request"),
+            "cpu" => ("cores", "300m means 300 millicores, and 60% means 60% of the request"),
+            _ => ("bytes", "300Mi means 300 MiB, and 60% means 60% of the request"),
         };
         let (peak, usual) = (shown(peak), shown(usual));
         let what = format!(

@@ -58,7 +58,7 @@ pub(super) fn of_an_edit(at: At<'_>, problems: &mut Problems) {
     for field in others {
         if at.key(field).node().is_some() {
             let what = format!("`editHpa` can't change `metadata.{field}`");
-            let hint = "of the metadata, only labels and annotations can be edited";
+            let hint = "in `metadata`, only labels and annotations can be edited";
             problems.hint(at.key_position(field), what, hint);
         }
     }

@@ -52,7 +52,7 @@ pub(super) type Reader<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 pub(super) fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenario, Vec<Problem>> {
     check_kind(root).map_err(|problem| vec![problem])?;
     if is_vpa(root) {
-        let what = "this is a scenario of a VPA, and one of an HPA is expected";
+        let what = "expected an HPA scenario, found a VPA scenario";
         let hint = "`kube-lockstep run` and `predict` support both".to_owned();
         return Err(vec![At::root(root).problem(what, Some(hint))]);
     }

@@ -69,7 +69,7 @@ fn check_containers(
         let names: Vec<&str> = names.map(|name| &**name).collect();
         let what = "a rolling update to other containers is not supported";
         let hint =
-            format!("only the requests can change, of these containers: {}", names.join(", "));
+            format!("only the requests of these containers can change: {}", names.join(", "));
         problems.hint(at, what, hint);
     }
 }

@@ -47,7 +47,7 @@ pub(in crate::scenario) struct VpaScenarioFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^https?://"))]
     pub(in crate::scenario) upstream: Option<String>,
-    /// The ids of the rules that the scenario shows, for a catalog of rules beside the scenarios.
+    /// The ids of the rules that the scenario demonstrates, for a catalog of rules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::scenario) covers: Vec<String>,
     /// The releases that the requirement applies to. Default: all.
@@ -87,7 +87,7 @@ pub(in crate::scenario) struct VpaScenarioFile {
     /// The end of the scenario: runs of the recommender up to and including this time count.
     #[serde(with = "As::<End>")]
     pub(in crate::scenario) until: Time,
-    /// The expected behavior. Without expectations, model and recommender are only compared.
+    /// The expected behavior. Without expectations, a run only compares model and recommender.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::scenario) expect: Vec<VpaExpectation>,
 }

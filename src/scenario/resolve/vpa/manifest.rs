@@ -392,8 +392,8 @@ fn requires_gate(field: &str, at: At<'_>, problems: &mut Problems) {
 fn forbid_startup_boost(at: At<'_>, gates: Gates, problems: &mut Problems) {
     if is_given(at, STARTUP_BOOST) && !gates.startup_boost {
         let what = by_webhook("`startupBoost` requires the feature gate CPUStartupBoost");
-        let hint = "leave it out: it raises the requests of pods while they start, which is not \
-                    simulated; recommendations do not depend on it";
+        let hint = "remove `startupBoost`: recommendations do not depend on it, and the higher \
+                    requests of starting pods are not simulated";
         problems.hint(at.key_position(STARTUP_BOOST), what, hint);
     }
 }
