@@ -88,6 +88,16 @@ async function type(scenario) {
   await page.keyboard.sendCharacter(scenario);
 }
 
+/** Presses Ctrl with a key in the editor. */
+async function control(key) {
+  await page.focus(".cm-content");
+  await page.keyboard.down("Control");
+  await page.keyboard.press(key);
+  await page.keyboard.up("Control");
+}
+const undo = () => control("z");
+const redo = () => control("y");
+
 const choose = (id, value) => page.select(`#${id}`, value);
 
 async function openExample(words) {
@@ -184,15 +194,9 @@ option("a drawn load replaces the old one, and nothing else", async () => {
   assert.ok((drawn.match(/\{at: /g) ?? []).length > 20, drawn);
   assert.match(drawn, /value: 4/);
   // However long it took, the stroke is one step of undo.
-  const press = (key) => change(async () => {
-    await page.keyboard.down("Control");
-    await page.keyboard.press(key);
-    await page.keyboard.up("Control");
-  });
-  await page.focus(".cm-content");
-  await press("z");
+  await undo();
   assert.equal(await scenario(), template);
-  await press("y");
+  await redo();
   assert.equal(await scenario(), drawn);
 });
 
@@ -255,12 +259,7 @@ option("a field shows and changes its value in the text, and nothing else", asyn
   await page.keyboard.press("Tab");
   assert.equal(await scenario(), template.replace("maxReplicas: 10", "maxReplicas: 9"));
   // All of it is one step of undo.
-  await page.focus(".cm-content");
-  await change(async () => {
-    await page.keyboard.down("Control");
-    await page.keyboard.press("z");
-    await page.keyboard.up("Control");
-  });
+  await change(undo);
   assert.equal(await scenario(), template.replace("maxReplicas: 10", "maxReplicas: 7"));
   assert.equal(await valueOf(most), "7");
   await change(() => type(template.replace("averageUtilization: 60", "averageUtilization: 45")));
@@ -369,12 +368,136 @@ option("a slider that is dragged is one step of undo, and its scale remains", as
   await change(() => page.mouse.move(x + width - 1, y + height / 2, { steps: 5 }));
   await page.mouse.up();
   assert.equal(await scenario(), template.replace("maxReplicas: 10", "maxReplicas: 20"));
-  await page.focus(".cm-content");
-  await change(async () => {
-    await page.keyboard.down("Control");
-    await page.keyboard.press("z");
-    await page.keyboard.up("Control");
+  await change(undo);
+  assert.equal(await scenario(), template);
+});
+
+/** Drags the thumb of a slider from its middle, there and back to a part of its width. */
+async function drag(name, part) {
+  const slider = await named("slider", name);
+  await slider.evaluate((it) => it.scrollIntoView({ block: "center" }));
+  const { x, y, width, height } = await slider.boundingBox();
+  const [value, min, max] = await slider.evaluate((it) => [it.value, it.min, it.max].map(Number));
+  const at = (part) => x + 8 + (width - 16) * part;
+  await page.mouse.move(at((value - min) / (max - min)), y + height / 2);
+  await page.mouse.down();
+  for (const to of [1, 0.4, part]) {
+    await page.mouse.move(at(to), y + height / 2, { steps: 4 });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  await page.mouse.up();
+}
+
+option("undo ends at the text from the start", async () => {
+  for (const key of ["z", "z", "y"]) await control(key);
+  assert.equal(await scenario(), template);
+  await page.reload();
+  await updated(0);
+  await undo();
+  assert.equal(await scenario(), template);
+});
+
+option("each stroke is one step of undo and redo, also after others at the same place", async () => {
+  const texts = [await scenario()];
+  const stroke = async (action) => {
+    await change(action);
+    await page.keyboard.press("Tab");
+    texts.push(await scenario());
+    assert.notEqual(texts.at(-1), texts.at(-2), `stroke ${texts.length - 1}`);
+  };
+  const most = await named("spinbutton", "Maximum replicas");
+  const least = await named("spinbutton", "Minimum replicas");
+  await stroke(() => enter(most, "12"));
+  await stroke(() => enter(most, "15"));
+  await stroke(() => enter(least, "3"));
+  await stroke(() => drag("Maximum replicas", 0.5));
+  await stroke(() => drag("Maximum replicas", 0.8));
+  await stroke(async () => {
+    const { x, y, width, height } = await loadBox();
+    await page.mouse.move(x + 2, y + height * 0.9);
+    await page.mouse.down();
+    for (const part of [0.3, 0.6, 0.2]) {
+      await page.mouse.move(x + width * part, y + height * part, { steps: 5 });
+      // Longer than what the editor joins when it is typed.
+      await new Promise((resolve) => setTimeout(resolve, 600));
+    }
+    await page.mouse.up();
   });
+  await stroke(() => enter(most, "17"));
+  const noise = await named("spinbutton", "Noise in percent");
+  await stroke(() => enter(noise, "15"));
+  await stroke(() => enter(noise, "25"));
+  const formula = await page.$("#load-formula");
+  await stroke(() => enter(formula, "2 + t/600"));
+  await stroke(() => enter(formula, "3 + t/60"));
+  await stroke(() => drag("Maximum replicas", 0.6));
+  // Typed at the end of the last stroke, a text is another step.
+  await stroke(async () => {
+    await page.focus(".cm-content");
+    await page.keyboard.type("#");
+  });
+  for (const expected of [...texts].reverse().slice(1)) {
+    await undo();
+    assert.equal(await scenario(), expected);
+  }
+  for (let more = 0; more < 3; more += 1) await undo();
+  assert.equal(await scenario(), texts[0]);
+  for (const expected of texts.slice(1)) {
+    await redo();
+    assert.equal(await scenario(), expected);
+  }
+  for (let count = 0; count < texts.length; count += 1) await undo();
+  assert.equal(await scenario(), template);
+});
+
+option("a stroke that ends where it began is no step of undo", async () => {
+  const most = await named("spinbutton", "Maximum replicas");
+  await change(() => enter(most, "12"));
+  await page.keyboard.press("Tab");
+  await change(() => enter(most, "13"));
+  await change(() => enter(most, "12"));
+  await page.keyboard.press("Tab");
+  await undo();
+  assert.equal(await scenario(), template);
+  await redo();
+  assert.match(await scenario(), /maxReplicas: 12 *\n/);
+});
+
+option("an opened example is one step of undo, with its place and files", async () => {
+  const most = await named("spinbutton", "Maximum replicas");
+  await change(() => enter(most, "12"));
+  await openExample("the-load-is-a-csv-file");
+  const opened = await scenario();
+  const place = async () => [await text("#path"), await text("#files")];
+  const there = await place();
+  assert.match(there.join(" "), /the-load-is-a-csv-file.*\.csv/);
+  await change(() => page.click("#load-csv").then(async () => {
+    await page.focus("#dialog textarea");
+    await page.keyboard.sendCharacter("0,0.5\n60,3\n");
+    await page.evaluate(() => [...document.querySelectorAll("#dialog button")].find((it) => it.textContent === "Use as load").click());
+  }));
+  await change(undo);
+  assert.equal(await scenario(), opened);
+  assert.deepEqual(await place(), there);
+  await change(undo);
+  assert.match(await scenario(), /maxReplicas: 12 *\n/);
+  assert.deepEqual(await place(), ["", ""]);
+  assert.equal(await count("#problems li"), 0);
+  await change(undo);
+  assert.equal(await scenario(), template);
+  for (let more = 0; more < 2; more += 1) await change(redo);
+  assert.equal(await scenario(), opened);
+  assert.deepEqual(await place(), there);
+});
+
+option("a second visit never begins with an empty scenario", async () => {
+  await type("");
+  await page.focus(".cm-content");
+  await page.keyboard.press("Backspace");
+  await page.waitForSelector("#problems li");
+  assert.equal(await scenario(), "");
+  await page.reload();
+  await updated(0);
   assert.equal(await scenario(), template);
 });
 
