@@ -6,9 +6,9 @@ import { history, invertedEffects, isolateHistory, undo } from "@codemirror/comm
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { type Diagnostic, lintGutter, setDiagnostics } from "@codemirror/lint";
 import {
-  Annotation, EditorState, type Extension, StateEffect, StateField, Transaction, type TransactionSpec,
+  Annotation, EditorState, type Extension, RangeSetBuilder, StateEffect, StateField, Transaction, type TransactionSpec,
 } from "@codemirror/state";
-import { EditorView, hoverTooltip } from "@codemirror/view";
+import { Decoration, type DecorationSet, EditorView, hoverTooltip, ViewPlugin, type ViewUpdate } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { basicSetup } from "codemirror";
 import type { Problem } from "./model.ts";
@@ -28,6 +28,7 @@ const theme = EditorView.theme({
   "&.cm-focused": { outline: "none" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.5" },
   ".cm-content": { caretColor: "var(--ink)" },
+  ".cm-line": { paddingLeft: "calc(6px + var(--indent, 0ch))", textIndent: "calc(-1 * var(--indent, 0ch))" },
   ".cm-cursor": { borderLeftColor: "var(--ink)" },
   ".cm-gutters": { backgroundColor: "var(--bg)", color: "var(--dim)", borderColor: "var(--line)" },
   ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "var(--active)" },
@@ -47,6 +48,38 @@ const theme = EditorView.theme({
     backgroundImage: "none", backgroundColor: "var(--bg)", color: "var(--ink)", borderColor: "var(--line)",
   },
 });
+
+/** The widest indentation of the rest of a line that is wrapped, in characters. */
+const WIDEST_INDENT = 16;
+
+/** The rest of a line that is wrapped begins further right than the line itself. */
+const wrappedIndent = ViewPlugin.fromClass(class {
+  decorations: DecorationSet;
+
+  constructor(view: EditorView) {
+    this.decorations = indentsOf(view);
+  }
+
+  update({ docChanged, viewportChanged, view }: ViewUpdate): void {
+    if (docChanged || viewportChanged) this.decorations = indentsOf(view);
+  }
+}, { decorations: (it) => it.decorations });
+
+function indentsOf({ state, visibleRanges }: EditorView): DecorationSet {
+  const builder = new RangeSetBuilder<Decoration>();
+  let next = 0;
+  for (const { from, to } of visibleRanges) {
+    // A line with a folded part is in two ranges.
+    for (next = Math.max(from, next); next <= to;) {
+      const line = state.doc.lineAt(next);
+      const start = /^\s*(- )?/.exec(line.text)?.[0].length ?? 0;
+      const style = `--indent: ${Math.min(start + 2, WIDEST_INDENT)}ch`;
+      builder.add(line.from, line.from, Decoration.line({ attributes: { style } }));
+      next = line.to + 1;
+    }
+  }
+  return builder.finish();
+}
 
 /** The words of the editor for screen readers. */
 const label = EditorView.contentAttributes.of({ "aria-label": "Scenario, in YAML" });
@@ -101,6 +134,8 @@ export class Editor {
     });
     this.extensions = [
       basicSetup,
+      EditorView.lineWrapping,
+      wrappedIndent,
       strokesInHistory,
       yaml(),
       syntaxHighlighting(colors),

@@ -207,7 +207,39 @@ option("a load is drawn with the keyboard", async () => {
   // The third of 60 parts of 25 minutes, one of 40 levels of 5 CPUs above 500m.
   assert.match(await scenario(), /\{at: 50s, value: 625m\}, \{at: 1m15s, value: 500m\}/);
   const value = await page.$eval("#load-area", (area) => area.getAttribute("aria-valuetext"));
-  assert.equal(value, "cpu, shared by the ready pods: 0.625 at 50s");
+  assert.equal(value, "cpu, shared by the ready pods: 0.625 cores at 50s");
+});
+
+option("the load has the times of the timelines, and a unit", async () => {
+  const texts = (selector) => page.$$eval(selector, (all) => all.map((it) => it.textContent));
+  const places = (selector) => page.$$eval(selector, (all) => all.map((it) => parseFloat(it.style.left).toFixed(1)));
+  const compare = async () => {
+    assert.deepEqual(await texts("#load-labels .x"), await texts("#timelines .time span"));
+    assert.deepEqual(await places("#load-labels .x"), await places("#timelines .time span"));
+  };
+  await compare();
+  assert.deepEqual(await texts("#load-labels .x"), ["0s", "5m", "10m", "15m", "20m", "25m"]);
+  assert.deepEqual([await text("#load-unit"), await text("#load-labels .axis-unit")], ["cores", "cores"]);
+  await openExample("examples/hamster");
+  await compare();
+  assert.equal((await texts("#load-labels .x")).at(-1), "8d");
+  await choose("load-metric", await page.$eval("#load-metric option:nth-child(2)", (it) => it.value));
+  assert.match(await text("#load-metric option:nth-child(2)"), /^memory/);
+  assert.equal(await text("#load-unit"), "bytes");
+  await openExample("examples/orders");
+  assert.match(await page.$eval("#load-metric", (it) => it.selectedOptions[0].textContent), /^queue_messages_ready/);
+  assert.equal(await text("#load-unit") + await count("#load-labels .axis-unit"), "0", "a metric has its own unit");
+  // No labels are over others.
+  for (const name of ["template", "examples/hamster"]) {
+    await openExample(name);
+    for (const width of [360, 820, 1100, 1400]) {
+      await page.setViewport({ width, height: 900 });
+      const boxes = await page.$$eval("#load-labels .x", (all) => all.filter((it) => it.checkVisibility())
+        .map((it) => it.getBoundingClientRect()).map(({ left, right }) => ({ left, right })));
+      assert.ok(boxes.length >= 3);
+      boxes.slice(1).forEach((box, index) => assert.ok(box.left > boxes[index].right + 2, `${name}, ${width}: ${index}`));
+    }
+  }
 });
 
 option("shapes of loads and common settings are written into the scenario", async () => {
@@ -263,7 +295,7 @@ option("a field shows and changes its value in the text, and nothing else", asyn
   assert.equal(await scenario(), template.replace("maxReplicas: 10", "maxReplicas: 7"));
   assert.equal(await valueOf(most), "7");
   await change(() => type(template.replace("averageUtilization: 60", "averageUtilization: 45")));
-  assert.equal(await valueOf(await named("spinbutton", "Target of cpu")), "45");
+  assert.equal(await valueOf(await named("spinbutton", "cpu target")), "45");
 });
 
 option("an absent value has its default as placeholder, is inserted and removed", async () => {
@@ -323,7 +355,7 @@ option("an invalid value has the error of the model at its field", async () => {
 option("fields belong to the release, the API version and the selected HPA", async () => {
   const all = await shownFields();
   assert.deepEqual(all, [
-    "Minimum replicas", "Maximum replicas", "Target of cpu", "Scale-up window", "Scale-down window",
+    "Minimum replicas", "Maximum replicas", "cpu target", "Scale-up window", "Scale-down window",
     "Scale-up tolerance", "Scale-down tolerance",
   ]);
   await change(() => choose("release", "1.30"));
@@ -504,10 +536,10 @@ option("a second visit never begins with an empty scenario", async () => {
 option("quantities have fields with their suffixes", async () => {
   const target = "{type: AverageValue, averageValue: 400m}";
   await change(() => type(template.replace("{type: Utilization, averageUtilization: 60}", target)));
-  const field = await named("textbox", "Target of cpu, average");
+  const field = await named("textbox", "cpu target (average)");
   await change(() => enter(field, "450m"));
   assert.match(await scenario(), /averageValue: 450m/);
-  await (await named("slider", "Target of cpu, average")).focus();
+  await (await named("slider", "cpu target (average)")).focus();
   await change(() => page.keyboard.press("ArrowRight"));
   assert.match(await scenario(), /averageValue: 45[1-9](\.\d)?m/);
 });
@@ -844,6 +876,50 @@ option("nothing is wider than the screen, and everything has a name", async () =
     all.filter((it) => !(it.textContent.trim() || it.ariaLabel || it.labels?.length || it.getAttribute("aria-labelledby")))
       .map((it) => it.outerHTML));
   assert.deepEqual(unnamed, []);
+});
+
+option("long lines of the scenario are wrapped", async () => {
+  for (const width of [375, 1400]) {
+    await page.setViewport({ width, height: 900 });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    const [all, shown] = await page.$eval(".cm-scroller", (it) => [it.scrollWidth, it.clientWidth]);
+    assert.ok(all <= shown, `${all} of ${shown} pixels at ${width}`);
+    // The rest of a line begins further right than its start.
+    const lefts = await page.$$eval(".cm-line", (lines) => {
+      const range = document.createRange();
+      range.selectNodeContents(lines.find((it) => it.textContent.startsWith("# A scenario for")));
+      return [...range.getClientRects()].map((it) => Math.round(it.left));
+    });
+    assert.ok(Math.max(...lefts) > Math.min(...lefts) + 5, `${lefts} at ${width}`);
+  }
+  // The whole of a wrapped line can be clicked.
+  const line = await page.evaluateHandle(() => [...document.querySelectorAll(".cm-line")]
+    .find((it) => it.textContent.startsWith("requirement:")));
+  const { x, y, width, height } = await line.boundingBox();
+  await page.mouse.click(x + width - 4, y + height - 4);
+  await page.keyboard.type("X");
+  assert.match(await scenario(), /\nrequirement: .*X\n/);
+});
+
+option("on a phone, the decisions, the head of a tick and the keys of charts are not cut or broken", async () => {
+  await page.setViewport({ width: 375, height: 800 });
+  const decisions = await page.$$eval("#log tbody td:last-child", (all) => all.map((it) => it.textContent));
+  assert.ok(decisions.length > 10 && !decisions.join("").includes("->"));
+  assert.ok(decisions.some((it) => it.includes("\u00a0→\u00a07")), "no line ends at an arrow");
+  for (const name of ["template", "aggregation/a-container-that-is-switched-off", "examples/hamster"]) {
+    await openExample(name);
+    for (const width of [340, 375]) {
+      await page.setViewport({ width, height: 800 });
+      const heads = await page.$$eval(".panel .head", (all) => all.map((it) => it.offsetHeight));
+      assert.ok(heads.every((height) => height < 48), `${name}: ${heads} pixels`);
+      const cut = await page.$$eval(".cap .k", (keys) => keys.filter((key) =>
+        key.getBoundingClientRect().right > key.parentElement.getBoundingClientRect().right + 0.5).map((it) => it.textContent));
+      assert.deepEqual(cut, [], `${name} at ${width}`);
+    }
+  }
+  // Words of the decisions of a VPA are not cut into letters.
+  const height = await page.$eval("#log tbody tr", (it) => it.offsetHeight);
+  assert.ok(height < 90, `${height} pixels`);
 });
 
 /** The screenshots: the size of the screen, the colors, and the element at its top. */
