@@ -908,13 +908,15 @@ option("on a phone, the decisions, the head of a tick and the keys of charts are
   assert.ok(decisions.some((it) => it.includes("\u00a0→\u00a07")), "no line ends at an arrow");
   for (const name of ["template", "aggregation/a-container-that-is-switched-off", "examples/hamster"]) {
     await openExample(name);
-    for (const width of [340, 375]) {
+    for (const width of [360, 375]) {
       await page.setViewport({ width, height: 800 });
       const heads = await page.$$eval(".panel .head", (all) => all.map((it) => it.offsetHeight));
       assert.ok(heads.every((height) => height < 48), `${name}: ${heads} pixels`);
       const cut = await page.$$eval(".cap .k", (keys) => keys.filter((key) =>
         key.getBoundingClientRect().right > key.parentElement.getBoundingClientRect().right + 0.5).map((it) => it.textContent));
       assert.deepEqual(cut, [], `${name} at ${width}`);
+      const overflow = await page.$eval("#log", (it) => it.scrollWidth - it.clientWidth);
+      assert.ok(overflow <= 0, `${name} at ${width}: decisions are ${overflow} pixels too wide`);
     }
   }
   // Words of the decisions of a VPA are not cut into letters.
