@@ -6,7 +6,8 @@ import { history, invertedEffects, isolateHistory, undo } from "@codemirror/comm
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { type Diagnostic, lintGutter, setDiagnostics } from "@codemirror/lint";
 import {
-  Annotation, EditorState, type Extension, RangeSetBuilder, StateEffect, StateField, Transaction, type TransactionSpec,
+  Annotation, EditorState, type Extension, RangeSetBuilder, StateEffect, StateField, Transaction,
+  type TransactionSpec,
 } from "@codemirror/state";
 import { Decoration, type DecorationSet, EditorView, hoverTooltip, ViewPlugin, type ViewUpdate } from "@codemirror/view";
 import { tags } from "@lezer/highlight";

@@ -88,7 +88,8 @@ export function timeLabels(seconds: number): { at: number; text: string }[] {
     if (end < 2 * DAY || days === 0) return time(at);
     return hours === 0 ? `${days}d` : `${days}d${hours}h`;
   };
-  return Array.from({ length: Math.floor(end / step) + 1 }, (_, index) => ({ at: index * step, text: textOf(index * step) }));
+  const times = Array.from({ length: Math.floor(end / step) + 1 }, (_, index) => index * step);
+  return times.map((at) => ({ at, text: textOf(at) }));
 }
 
 /** The unit of the values of a curve; empty if the metric has one of its own. */
