@@ -130,7 +130,7 @@ class Hpa {
   }
 
   private cpu(field: Pick<Field, "byDefault" | "written">): Omit<Field, "id" | "value" | "path"> {
-    return { label: "Target of cpu", unit: "%", entry: "whole", slider: PERCENT, ...field };
+    return { label: "cpu target", unit: "%", entry: "whole", slider: PERCENT, ...field };
   }
 
   private cpuOfVersion1(): Field {
@@ -161,9 +161,9 @@ class Hpa {
     const target = below.at(-1) ?? "";
     const isPercent = /utilization$/i.test(target);
     const where = container === undefined ? "" : ` of ${container}`;
-    const average = /averageValue$/i.test(target) ? ", average" : "";
+    const average = /averageValue$/i.test(target) ? " (average)" : "";
     return this.field(["metrics", index, source, ...below], {
-      label: `Target of ${name}${where}${average}`,
+      label: `${name} target${where}${average}`,
       unit: isPercent ? "%" : "",
       entry: isPercent ? "whole" : "quantity",
       slider: isPercent ? PERCENT : { min: 0, max: 0, step: 0 },

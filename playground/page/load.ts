@@ -70,6 +70,34 @@ export function time(seconds: number): string {
   return parts.filter(([count]) => count > 0).map(([count, unit]) => `${count}${unit}`).join("") || "0s";
 }
 
+/** The distances of labels of time in seconds, as in the timelines (src/report/scale.rs). */
+const TIME_STEPS = [
+  1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800,
+];
+/** The maximum number of labels of time. */
+const TIME_LABELS = 8;
+const DAY = 86_400;
+
+/** The labels of an axis of time, at the same times as those of the timelines. */
+export function timeLabels(seconds: number): { at: number; text: string }[] {
+  const end = Math.max(1, Math.floor(seconds));
+  const step = TIME_STEPS.find((it) => Math.floor(end / it) <= TIME_LABELS)
+    ?? (Math.floor(end / TIME_LABELS / DAY) + 1) * DAY;
+  const textOf = (at: number): string => {
+    const [days, hours] = [Math.floor(at / DAY), Math.floor(at / 3600) % 24];
+    if (end < 2 * DAY || days === 0) return time(at);
+    return hours === 0 ? `${days}d` : `${days}d${hours}h`;
+  };
+  const times = Array.from({ length: Math.floor(end / step) + 1 }, (_, index) => index * step);
+  return times.map((at) => ({ at, text: textOf(at) }));
+}
+
+/** The unit of the values of a curve; empty if the metric has one of its own. */
+export function unitOf({ path, title }: Curve): string {
+  if (path[1] !== "resource") return "";
+  return { cpu: "cores", memory: "bytes" }[/^[\w-]*/.exec(title)?.[0] ?? ""] ?? "";
+}
+
 /** A value for people: `2.5`, `512Mi`. */
 function shown(value: number): string {
   return value >= 16 * 2 ** 20 ? quantity(value) : String(Number(value.toPrecision(3)));
@@ -134,6 +162,7 @@ export class Load {
   private readonly area = byId("load-area");
   private readonly none = byId("load-none");
   private readonly labels = byId("load-labels");
+  private readonly unit = byId("load-unit");
   private readonly line = svg("path", { class: "l value" });
   private readonly plain = svg("path", { class: "l plain" });
   private readonly fill = svg("path", { class: "load-fill" });
@@ -277,6 +306,7 @@ export class Load {
       if (!fits) this.top = roundUp(most * 1.3);
     }
     this.scale.value = String(this.top);
+    this.unit.textContent = this.curve ? unitOf(this.curve) : "";
     this.draw();
   }
 
@@ -316,19 +346,28 @@ export class Load {
       label.style.top = `${(1 - part) * 100}%`;
       return label;
     });
-    const times = [0, 0.25, 0.5, 0.75, 1].map((part) => {
-      const label = make("span", { className: "x" }, time(this.seconds * part));
-      label.style.left = `${part * 100}%`;
+    const labels = timeLabels(this.seconds);
+    const times = labels.map(({ at, text }, index) => {
+      const percent = at / this.seconds * 100;
+      const edge = percent > 96 ? " r" : "";
+      const label = make("span", { className: `x ${index % 2 === 1 ? "odd" : "even"}${edge}` }, text);
+      label.style.left = `${percent}%`;
       return label;
     });
-    this.labels.replaceChildren(...values, ...times);
+    // Many or long labels need more room.
+    const characters = labels.reduce((sum, { text }) => sum + text.length, 0);
+    this.labels.classList.toggle("many", characters > 24);
+    const unit = this.unit.textContent ?? "";
+    const head = unit === "" ? [] : [make("span", { className: "y axis-unit" }, unit)];
+    this.labels.replaceChildren(...head, ...values, ...times);
   }
 
   private describe(): void {
     const value = this.values()[this.column] ?? 0;
     const name = this.curve?.title ?? "no metric";
     this.area.setAttribute("aria-valuenow", String(this.column));
-    this.area.setAttribute("aria-valuetext", `${name}: ${shown(value)} at ${time(this.start(this.column))}`);
+    const amount = `${shown(value)} ${this.unit.textContent ?? ""}`.trim();
+    this.area.setAttribute("aria-valuetext", `${name}: ${amount} at ${time(this.start(this.column))}`);
   }
 
   /** The start of a column, in seconds. */

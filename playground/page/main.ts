@@ -4,7 +4,7 @@ import { fromBase64, inflate } from "./bytes.ts";
 import * as dialogs from "./dialogs.ts";
 import { button, byId, download, make, option } from "./dom.ts";
 import { difference, kindsOf, manifests, nameOf, namesOf, replaceBehavior, replaceSignal } from "./edit.ts";
-import { Editor } from "./editor.ts";
+import { Editor, type Place } from "./editor.ts";
 import { Form } from "./form.ts";
 import { Library, resolve, TEMPLATE } from "./library.ts";
 import { Load } from "./load.ts";
@@ -30,14 +30,11 @@ class Page {
   private readonly load: Load;
   private readonly results: Results;
   private readonly releases: Releases;
-  private path = UNNAMED;
-  private files: Record<string, string> = {};
   /** When the text was changed that is not shown yet. */
   private changedAt: number | undefined;
   private isScheduled = false;
   /** The stroke with which a load is drawn, or a value is dragged or typed, and the text before it. */
   private stroke: { by: string; before: string } | undefined;
-  private isRewriting = false;
 
   constructor(model: Model, library: Library, about: About) {
     this.model = model;
@@ -45,7 +42,12 @@ class Page {
     this.releases = new Releases(about, { changed: () => this.changed() });
     const schema = about.schema as Schema;
     this.editor = new Editor(byId("editor"), new SchemaOfScenarios(schema), {
-      changed: () => this.changed(),
+      changed: (isStroke) => {
+        // A stroke would go on from the text before it.
+        if (!isStroke) this.stroke = undefined;
+        this.changed();
+      },
+      moved: () => this.showScenario(),
     });
     this.form = new Form({
       changed: (field, change, isOpen) => this.draw(field, change, isOpen),
@@ -62,18 +64,21 @@ class Page {
 
   /** Everything that the page depends on. */
   get work(): Work {
-    const { path, files } = this;
+    const { path, files } = this.editor.place;
     return { path, text: this.editor.text, files, ...this.releases.chosen };
   }
 
   set work(work: Work) {
-    this.path = work.path;
-    this.files = { ...work.files };
+    this.endStroke();
     this.releases.chosen = work;
+    this.editor.open(work.text, { path: work.path, files: { ...work.files } });
+    this.showScenario();
+  }
+
+  /** Another scenario is in the editor. */
+  private showScenario(): void {
     this.results.reset();
     this.form.reset();
-    this.stroke = undefined;
-    this.editor.text = work.text;
     this.showFiles();
     this.changed();
   }
@@ -136,28 +141,30 @@ class Page {
   private draw(by: string, change: (text: string) => Change, isOpen: boolean): void {
     if (this.stroke?.by !== by) this.endStroke();
     this.stroke ??= { by, before: this.editor.text };
-    this.edit(change, this.stroke.before, false);
+    const { before } = this.stroke;
+    this.attemptChange(() => {
+      const { from, to, insert } = change(before);
+      const after = before.slice(0, from) + insert + before.slice(to);
+      this.editor.draw(difference(this.editor.text, after));
+    });
     if (!isOpen) this.endStroke();
   }
 
   private endStroke(): void {
     const before = this.stroke?.before;
-    const after = this.editor.text;
     this.stroke = undefined;
-    if (before === undefined || before === after) return;
-    // For the history of the editor; the text is the same afterwards.
-    this.isRewriting = true;
-    this.editor.apply(difference(after, before), false);
-    this.editor.apply(difference(before, after));
-    this.isRewriting = false;
+    this.editor.endStroke(before === this.editor.text);
   }
 
-  /** Changes a part of a text, and shows the result in place of the present text. */
-  private edit(change: (text: string) => Change, before = this.editor.text, canUndo = true): void {
+  /** Changes a part of the text as one step of undo. */
+  private edit(change: (text: string) => Change, place?: Place): void {
+    this.endStroke();
+    this.attemptChange(() => this.editor.apply(change(this.editor.text), place));
+  }
+
+  private attemptChange(action: () => void): void {
     try {
-      const { from, to, insert } = change(before);
-      const after = before.slice(0, from) + insert + before.slice(to);
-      this.editor.apply(difference(this.editor.text, after), canUndo);
+      action();
       this.say("");
     } catch (error) {
       if (!(error instanceof CantChange)) throw error;
@@ -167,7 +174,6 @@ class Page {
 
   /** Predicts the scenario once, however many changes there are before the next task. */
   private changed(): void {
-    if (this.isRewriting) return;
     this.changedAt ??= performance.now();
     if (this.isScheduled) return;
     this.isScheduled = true;
@@ -184,7 +190,7 @@ class Page {
     const { subject } = this;
     const { other, isCompared } = this.releases;
     const since = this.changedAt;
-    byId("path").textContent = this.path === UNNAMED ? "" : this.path;
+    byId("path").textContent = subject.path === UNNAMED ? "" : subject.path;
     try {
       const requests: [Promise<Prediction>, Promise<Comparison> | undefined] =
         [this.model.predict(subject), isCompared ? this.model.compare(subject, other) : undefined];
@@ -263,7 +269,8 @@ class Page {
   private stored(): Work | undefined {
     try {
       const work: unknown = JSON.parse(localStorage.getItem(STORED) ?? "");
-      return isWork(work) ? work : undefined;
+      // An empty scenario is of no use to anybody.
+      return isWork(work) && work.text.trim() !== "" ? work : undefined;
     } catch {
       return undefined;
     }
@@ -276,7 +283,10 @@ class Page {
     await this.attempt(async () => {
       shared = await fromFragment(location.hash);
     });
-    this.work = shared ?? this.stored() ?? template;
+    const work = shared ?? this.stored() ?? template;
+    this.releases.chosen = work;
+    this.editor.begin(work.text, { path: work.path, files: { ...work.files } });
+    this.showScenario();
     if (shared) this.checkReleases(shared);
   }
 
@@ -299,7 +309,7 @@ class Page {
   }
 
   private showFiles(): void {
-    const shown = Object.entries(this.files).map(([path, text]) => {
+    const shown = Object.entries(this.editor.place.files).map(([path, text]) => {
       const lines = text.trimEnd().split("\n").length;
       const name = path.split("/").pop() ?? path;
       return make(
@@ -358,15 +368,16 @@ class Page {
 
   private pasteCsv(path: Path): void {
     dialogs.askCsv(({ text, time, value, unit }) => {
-      const folder = this.path.slice(0, this.path.lastIndexOf("/") + 1);
+      const { path: own, files } = this.editor.place;
+      const folder = folderOf(own);
       let name = "load.csv";
-      for (let number = 2; this.files[folder + name] !== undefined; number += 1) name = `load-${number}.csv`;
-      this.files = { ...this.files, [folder + name]: text };
-      this.showFiles();
+      for (let number = 2; files[folder + name] !== undefined; number += 1) name = `load-${number}.csv`;
       const column = (name: string): string => JSON.stringify(name);
       const units = unit === "" ? "" : `, unit: ${JSON.stringify(unit)}`;
       const signal = `{csv: ${name}, time: ${column(time)}, value: ${column(value)}${units}}`;
-      this.edit((scenario) => replaceSignal(scenario, path, signal));
+      const place = { path: own, files: { ...files, [folder + name]: text } };
+      this.edit((scenario) => replaceSignal(scenario, path, signal), place);
+      this.showFiles();
     });
   }
 
@@ -385,8 +396,8 @@ class Page {
   }
 
   private async copyHpa(): Promise<void> {
-    const folder = this.path.slice(0, this.path.lastIndexOf("/") + 1);
-    const text = manifests(this.editor.text, (name) => this.files[resolve(folder, name)]);
+    const { path, files } = this.editor.place;
+    const text = manifests(this.editor.text, (name) => files[resolve(folderOf(path), name)]);
     const kinds = kindsOf(this.editor.text);
     const done = kinds.length > 1 ? "The manifests of the HPA and the VPA are copied." : `The manifest of the ${namesOf(kinds)} is copied.`;
     await this.copy(text, done, `Manifest of the ${namesOf(kinds)}`);
@@ -402,14 +413,19 @@ class Page {
   }
 
   private download(): void {
-    const name = this.path === UNNAMED ? `${nameOf(this.editor.text)}.yaml` : this.path.split("/").pop() ?? UNNAMED;
+    const { path, files } = this.editor.place;
+    const name = path === UNNAMED ? `${nameOf(this.editor.text)}.yaml` : path.split("/").pop() ?? UNNAMED;
     download(name, this.editor.text, "application/yaml");
-    for (const [path, text] of Object.entries(this.files)) {
+    for (const [path, text] of Object.entries(files)) {
       download(path.split("/").pop() ?? path, text, "text/plain");
     }
-    const count = Object.keys(this.files).length;
+    const count = Object.keys(files).length;
     this.say(count === 0 ? "" : "The scenario and the files that it refers to are downloaded.");
   }
+}
+
+function folderOf(path: string): string {
+  return path.slice(0, path.lastIndexOf("/") + 1);
 }
 
 async function start(): Promise<void> {

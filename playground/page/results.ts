@@ -237,7 +237,7 @@ export class Results {
         make("td", {}, tick.at),
         ...(several ? [make("td", {}, tick.hpa)] : []),
         make("td", { className: "replicas" }, replicas),
-        make("td", {}, tick.why),
+        make("td", {}, withArrows(tick.why)),
       );
       this.rows.set(tick.tick, row);
       return row;
@@ -261,8 +261,8 @@ export class Results {
         make("td", {}, select),
         make("td", {}, at),
         ...(several ? [make("td", {}, vpa)] : []),
-        make("td", {}, target),
-        make("td", {}, notes.join("; ")),
+        make("td", { className: "target" }, target),
+        make("td", { className: "conditions" }, withArrows(notes.join("; "))),
       );
       if (isAlone) this.rows.set(tick, row);
       return row;
@@ -349,6 +349,11 @@ export class Results {
 function logTable(heads: string[], rows: HTMLElement[]): HTMLElement {
   const head = make("thead", {}, make("tr", {}, ...heads.map((text) => make("th", { scope: "col" }, text))));
   return make("table", {}, head, make("tbody", {}, ...rows));
+}
+
+/** A text with arrows, at which no line ends. */
+function withArrows(text: string): string {
+  return text.replaceAll(" -> ", "\u00a0→\u00a0");
 }
 
 /** A decision without the age of a recommendation, which changes with each tick. */

@@ -8,6 +8,7 @@ import { bundled, read, scenarios, yamlFiles } from "./support.mjs";
 const { describeSignal, replaceSignal, setNoise, withFormula } = await bundled("edit.ts");
 const { fieldsOf, messagesOf, setField } = await bundled("fields.ts");
 const { FormulaError, sample } = await bundled("formula.ts");
+const { timeLabels } = await bundled("load.ts");
 const { removeValue, setValue } = await bundled("values.ts");
 
 const template = read("src/cli/init/template.yaml");
@@ -32,7 +33,7 @@ test("the template has its values and the defaults", () => {
     ["behavior.scaleUp.tolerance", undefined, "0.1"],
     ["behavior.scaleDown.tolerance", undefined, "0.1"],
   ]);
-  assert.deepEqual([fields[2].label, fields[2].unit], ["Target of cpu", "%"]);
+  assert.deepEqual([fields[2].label, fields[2].unit], ["cpu target", "%"]);
 });
 
 test("a changed value leaves everything else as it is", () => {
@@ -102,7 +103,7 @@ test("values are inserted into maps of every style", () => {
     assert.deepEqual(withoutEmpty(parse(set(after, up, ""))), withoutEmpty(parse(before)));
   }
   assert.equal(set("hpa:\n  spec:\n    maxReplicas:   # soon\n", "maxReplicas", "5"), "hpa:\n  spec:\n    maxReplicas: 5   # soon\n");
-  assert.throws(() => setValue("a: [1]", ["a", "b"], "1"), /can be changed here/);
+  assert.throws(() => setValue("a: [1]", ["a", "b"], "1"), /can't be changed here/);
   assert.throws(() => setValue("a: {b: {c: 1}}", ["a", "b"], "1"), /not written as a single value/);
   assert.throws(() => setValue("a: [", ["a"], "1"), /Correct the errors/);
   assert.equal(apply("- a: 1\n  b: 2\n", removeValue("- a: 1\n  b: 2\n", [0, "a"], 0)), "- b: 2\n");
@@ -153,13 +154,13 @@ test("each version of the API has its targets", () => {
   const hpa = (version, metrics) => `hpa:\n  apiVersion: autoscaling/${version}\n  spec:\n    maxReplicas: 5\n${metrics}`;
   const targets = (version, metrics) => fieldsOf(hpa(version, metrics), 0, settings).fields
     .filter((it) => /arget/.test(it.label)).map((it) => [it.label, it.value ?? `default ${it.byDefault}`]);
-  assert.deepEqual(targets("v1", "    targetCPUUtilizationPercentage: 70\n"), [["Target of cpu", "70"]]);
-  assert.deepEqual(targets("v1", ""), [["Target of cpu", "default 80"]]);
-  assert.deepEqual(targets("v2", ""), [["Target of cpu", "default 80"]]);
+  assert.deepEqual(targets("v1", "    targetCPUUtilizationPercentage: 70\n"), [["cpu target", "70"]]);
+  assert.deepEqual(targets("v1", ""), [["cpu target", "default 80"]]);
+  assert.deepEqual(targets("v2", ""), [["cpu target", "default 80"]]);
   assert.deepEqual(targets("v2beta1", "    metrics: [{type: Resource, resource: {name: cpu, targetAverageUtilization: 50}}, {type: Pods, pods: {metricName: rps, targetAverageValue: 10}}]\n"),
-    [["Target of cpu", "50"], ["Target of rps, average", "10"]]);
+    [["cpu target", "50"], ["rps target (average)", "10"]]);
   assert.deepEqual(targets("v2", "    metrics: [{type: ContainerResource, containerResource: {name: memory, container: app, target: {type: AverageValue, averageValue: 200Mi}}}, {type: External, external: {metric: {name: queue}, target: {type: Value, value: 30}}}]\n"),
-    [["Target of memory of app, average", "200Mi"], ["Target of queue", "30"]]);
+    [["memory target of app (average)", "200Mi"], ["queue target", "30"]]);
   const cpu = (version, id) => parse(set(hpa(version, ""), id, "55")).hpa.spec;
   assert.equal(cpu("v1", "targetCPUUtilizationPercentage").targetCPUUtilizationPercentage, 55);
   assert.deepEqual(cpu("v2", "metrics").metrics, [{ type: "Resource", resource: { name: "cpu", target: { type: "Utilization", averageUtilization: 55 } } }]);
@@ -309,4 +310,16 @@ test("noise is set and removed in every fixture with a load", () => {
     }
   }
   assert.ok(changed > 20, `${changed} loads`);
+});
+
+test("a load has labels at the same times as a timeline", () => {
+  // As in the test of src/report/scale.rs.
+  const texts = (seconds) => timeLabels(seconds).map(({ text }) => text).join(" ");
+  assert.equal(texts(60), "0s 10s 20s 30s 40s 50s 1m");
+  assert.equal(texts(16 * 60), "0s 2m 4m 6m 8m 10m 12m 14m 16m");
+  assert.equal(texts(86_400), "0s 3h 6h 9h 12h 15h 18h 21h 24h");
+  assert.equal(texts(2 * 86_400), "0s 6h 12h 18h 1d 1d6h 1d12h 1d18h 2d");
+  assert.equal(texts(8 * 86_400), "0s 1d 2d 3d 4d 5d 6d 7d 8d");
+  assert.ok(texts(30 * 86_400).split(" ").length <= 9);
+  assert.equal(texts(0), "0s 1s");
 });

@@ -88,6 +88,16 @@ async function type(scenario) {
   await page.keyboard.sendCharacter(scenario);
 }
 
+/** Presses Ctrl with a key in the editor. */
+async function control(key) {
+  await page.focus(".cm-content");
+  await page.keyboard.down("Control");
+  await page.keyboard.press(key);
+  await page.keyboard.up("Control");
+}
+const undo = () => control("z");
+const redo = () => control("y");
+
 const choose = (id, value) => page.select(`#${id}`, value);
 
 async function openExample(words) {
@@ -184,15 +194,9 @@ option("a drawn load replaces the old one, and nothing else", async () => {
   assert.ok((drawn.match(/\{at: /g) ?? []).length > 20, drawn);
   assert.match(drawn, /value: 4/);
   // However long it took, the stroke is one step of undo.
-  const press = (key) => change(async () => {
-    await page.keyboard.down("Control");
-    await page.keyboard.press(key);
-    await page.keyboard.up("Control");
-  });
-  await page.focus(".cm-content");
-  await press("z");
+  await undo();
   assert.equal(await scenario(), template);
-  await press("y");
+  await redo();
   assert.equal(await scenario(), drawn);
 });
 
@@ -203,7 +207,39 @@ option("a load is drawn with the keyboard", async () => {
   // The third of 60 parts of 25 minutes, one of 40 levels of 5 CPUs above 500m.
   assert.match(await scenario(), /\{at: 50s, value: 625m\}, \{at: 1m15s, value: 500m\}/);
   const value = await page.$eval("#load-area", (area) => area.getAttribute("aria-valuetext"));
-  assert.equal(value, "cpu, shared by the ready pods: 0.625 at 50s");
+  assert.equal(value, "cpu, shared by the ready pods: 0.625 cores at 50s");
+});
+
+option("the load has the times of the timelines, and a unit", async () => {
+  const texts = (selector) => page.$$eval(selector, (all) => all.map((it) => it.textContent));
+  const places = (selector) => page.$$eval(selector, (all) => all.map((it) => parseFloat(it.style.left).toFixed(1)));
+  const compare = async () => {
+    assert.deepEqual(await texts("#load-labels .x"), await texts("#timelines .time span"));
+    assert.deepEqual(await places("#load-labels .x"), await places("#timelines .time span"));
+  };
+  await compare();
+  assert.deepEqual(await texts("#load-labels .x"), ["0s", "5m", "10m", "15m", "20m", "25m"]);
+  assert.deepEqual([await text("#load-unit"), await text("#load-labels .axis-unit")], ["cores", "cores"]);
+  await openExample("examples/hamster");
+  await compare();
+  assert.equal((await texts("#load-labels .x")).at(-1), "8d");
+  await choose("load-metric", await page.$eval("#load-metric option:nth-child(2)", (it) => it.value));
+  assert.match(await text("#load-metric option:nth-child(2)"), /^memory/);
+  assert.equal(await text("#load-unit"), "bytes");
+  await openExample("examples/orders");
+  assert.match(await page.$eval("#load-metric", (it) => it.selectedOptions[0].textContent), /^queue_messages_ready/);
+  assert.equal(await text("#load-unit") + await count("#load-labels .axis-unit"), "0", "a metric has its own unit");
+  // No labels are over others.
+  for (const name of ["template", "examples/hamster"]) {
+    await openExample(name);
+    for (const width of [360, 820, 1100, 1400]) {
+      await page.setViewport({ width, height: 900 });
+      const boxes = await page.$$eval("#load-labels .x", (all) => all.filter((it) => it.checkVisibility())
+        .map((it) => it.getBoundingClientRect()).map(({ left, right }) => ({ left, right })));
+      assert.ok(boxes.length >= 3);
+      boxes.slice(1).forEach((box, index) => assert.ok(box.left > boxes[index].right + 2, `${name}, ${width}: ${index}`));
+    }
+  }
 });
 
 option("shapes of loads and common settings are written into the scenario", async () => {
@@ -255,16 +291,11 @@ option("a field shows and changes its value in the text, and nothing else", asyn
   await page.keyboard.press("Tab");
   assert.equal(await scenario(), template.replace("maxReplicas: 10", "maxReplicas: 9"));
   // All of it is one step of undo.
-  await page.focus(".cm-content");
-  await change(async () => {
-    await page.keyboard.down("Control");
-    await page.keyboard.press("z");
-    await page.keyboard.up("Control");
-  });
+  await change(undo);
   assert.equal(await scenario(), template.replace("maxReplicas: 10", "maxReplicas: 7"));
   assert.equal(await valueOf(most), "7");
   await change(() => type(template.replace("averageUtilization: 60", "averageUtilization: 45")));
-  assert.equal(await valueOf(await named("spinbutton", "Target of cpu")), "45");
+  assert.equal(await valueOf(await named("spinbutton", "cpu target")), "45");
 });
 
 option("an absent value has its default as placeholder, is inserted and removed", async () => {
@@ -324,7 +355,7 @@ option("an invalid value has the error of the model at its field", async () => {
 option("fields belong to the release, the API version and the selected HPA", async () => {
   const all = await shownFields();
   assert.deepEqual(all, [
-    "Minimum replicas", "Maximum replicas", "Target of cpu", "Scale-up window", "Scale-down window",
+    "Minimum replicas", "Maximum replicas", "cpu target", "Scale-up window", "Scale-down window",
     "Scale-up tolerance", "Scale-down tolerance",
   ]);
   await change(() => choose("release", "1.30"));
@@ -369,22 +400,146 @@ option("a slider that is dragged is one step of undo, and its scale remains", as
   await change(() => page.mouse.move(x + width - 1, y + height / 2, { steps: 5 }));
   await page.mouse.up();
   assert.equal(await scenario(), template.replace("maxReplicas: 10", "maxReplicas: 20"));
-  await page.focus(".cm-content");
-  await change(async () => {
-    await page.keyboard.down("Control");
-    await page.keyboard.press("z");
-    await page.keyboard.up("Control");
+  await change(undo);
+  assert.equal(await scenario(), template);
+});
+
+/** Drags the thumb of a slider from its middle, there and back to a part of its width. */
+async function drag(name, part) {
+  const slider = await named("slider", name);
+  await slider.evaluate((it) => it.scrollIntoView({ block: "center" }));
+  const { x, y, width, height } = await slider.boundingBox();
+  const [value, min, max] = await slider.evaluate((it) => [it.value, it.min, it.max].map(Number));
+  const at = (part) => x + 8 + (width - 16) * part;
+  await page.mouse.move(at((value - min) / (max - min)), y + height / 2);
+  await page.mouse.down();
+  for (const to of [1, 0.4, part]) {
+    await page.mouse.move(at(to), y + height / 2, { steps: 4 });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  await page.mouse.up();
+}
+
+option("undo ends at the text from the start", async () => {
+  for (const key of ["z", "z", "y"]) await control(key);
+  assert.equal(await scenario(), template);
+  await page.reload();
+  await updated(0);
+  await undo();
+  assert.equal(await scenario(), template);
+});
+
+option("each stroke is one step of undo and redo, also after others at the same place", async () => {
+  const texts = [await scenario()];
+  const stroke = async (action) => {
+    await change(action);
+    await page.keyboard.press("Tab");
+    texts.push(await scenario());
+    assert.notEqual(texts.at(-1), texts.at(-2), `stroke ${texts.length - 1}`);
+  };
+  const most = await named("spinbutton", "Maximum replicas");
+  const least = await named("spinbutton", "Minimum replicas");
+  await stroke(() => enter(most, "12"));
+  await stroke(() => enter(most, "15"));
+  await stroke(() => enter(least, "3"));
+  await stroke(() => drag("Maximum replicas", 0.5));
+  await stroke(() => drag("Maximum replicas", 0.8));
+  await stroke(async () => {
+    const { x, y, width, height } = await loadBox();
+    await page.mouse.move(x + 2, y + height * 0.9);
+    await page.mouse.down();
+    for (const part of [0.3, 0.6, 0.2]) {
+      await page.mouse.move(x + width * part, y + height * part, { steps: 5 });
+      // Longer than what the editor joins when it is typed.
+      await new Promise((resolve) => setTimeout(resolve, 600));
+    }
+    await page.mouse.up();
   });
+  await stroke(() => enter(most, "17"));
+  const noise = await named("spinbutton", "Noise in percent");
+  await stroke(() => enter(noise, "15"));
+  await stroke(() => enter(noise, "25"));
+  const formula = await page.$("#load-formula");
+  await stroke(() => enter(formula, "2 + t/600"));
+  await stroke(() => enter(formula, "3 + t/60"));
+  await stroke(() => drag("Maximum replicas", 0.6));
+  // Typed at the end of the last stroke, a text is another step.
+  await stroke(async () => {
+    await page.focus(".cm-content");
+    await page.keyboard.type("#");
+  });
+  for (const expected of [...texts].reverse().slice(1)) {
+    await undo();
+    assert.equal(await scenario(), expected);
+  }
+  for (let more = 0; more < 3; more += 1) await undo();
+  assert.equal(await scenario(), texts[0]);
+  for (const expected of texts.slice(1)) {
+    await redo();
+    assert.equal(await scenario(), expected);
+  }
+  for (let count = 0; count < texts.length; count += 1) await undo();
+  assert.equal(await scenario(), template);
+});
+
+option("a stroke that ends where it began is no step of undo", async () => {
+  const most = await named("spinbutton", "Maximum replicas");
+  await change(() => enter(most, "12"));
+  await page.keyboard.press("Tab");
+  await change(() => enter(most, "13"));
+  await change(() => enter(most, "12"));
+  await page.keyboard.press("Tab");
+  await undo();
+  assert.equal(await scenario(), template);
+  await redo();
+  assert.match(await scenario(), /maxReplicas: 12 *\n/);
+});
+
+option("an opened example is one step of undo, with its place and files", async () => {
+  const most = await named("spinbutton", "Maximum replicas");
+  await change(() => enter(most, "12"));
+  await openExample("the-load-is-a-csv-file");
+  const opened = await scenario();
+  const place = async () => [await text("#path"), await text("#files")];
+  const there = await place();
+  assert.match(there.join(" "), /the-load-is-a-csv-file.*\.csv/);
+  await change(() => page.click("#load-csv").then(async () => {
+    await page.focus("#dialog textarea");
+    await page.keyboard.sendCharacter("0,0.5\n60,3\n");
+    await page.evaluate(() => [...document.querySelectorAll("#dialog button")].find((it) => it.textContent === "Use as load").click());
+  }));
+  await change(undo);
+  assert.equal(await scenario(), opened);
+  assert.deepEqual(await place(), there);
+  await change(undo);
+  assert.match(await scenario(), /maxReplicas: 12 *\n/);
+  assert.deepEqual(await place(), ["", ""]);
+  assert.equal(await count("#problems li"), 0);
+  await change(undo);
+  assert.equal(await scenario(), template);
+  for (let more = 0; more < 2; more += 1) await change(redo);
+  assert.equal(await scenario(), opened);
+  assert.deepEqual(await place(), there);
+});
+
+option("a second visit never begins with an empty scenario", async () => {
+  await type("");
+  await page.focus(".cm-content");
+  await page.keyboard.press("Backspace");
+  await page.waitForSelector("#problems li");
+  assert.equal(await scenario(), "");
+  await page.reload();
+  await updated(0);
   assert.equal(await scenario(), template);
 });
 
 option("quantities have fields with their suffixes", async () => {
   const target = "{type: AverageValue, averageValue: 400m}";
   await change(() => type(template.replace("{type: Utilization, averageUtilization: 60}", target)));
-  const field = await named("textbox", "Target of cpu, average");
+  const field = await named("textbox", "cpu target (average)");
   await change(() => enter(field, "450m"));
   assert.match(await scenario(), /averageValue: 450m/);
-  await (await named("slider", "Target of cpu, average")).focus();
+  await (await named("slider", "cpu target (average)")).focus();
   await change(() => page.keyboard.press("ArrowRight"));
   assert.match(await scenario(), /averageValue: 45[1-9](\.\d)?m/);
 });
@@ -721,6 +876,52 @@ option("nothing is wider than the screen, and everything has a name", async () =
     all.filter((it) => !(it.textContent.trim() || it.ariaLabel || it.labels?.length || it.getAttribute("aria-labelledby")))
       .map((it) => it.outerHTML));
   assert.deepEqual(unnamed, []);
+});
+
+option("long lines of the scenario are wrapped", async () => {
+  for (const width of [375, 1400]) {
+    await page.setViewport({ width, height: 900 });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    const [all, shown] = await page.$eval(".cm-scroller", (it) => [it.scrollWidth, it.clientWidth]);
+    assert.ok(all <= shown, `${all} of ${shown} pixels at ${width}`);
+    // The rest of a line begins further right than its start.
+    const lefts = await page.$$eval(".cm-line", (lines) => {
+      const range = document.createRange();
+      range.selectNodeContents(lines.find((it) => it.textContent.startsWith("# A scenario for")));
+      return [...range.getClientRects()].map((it) => Math.round(it.left));
+    });
+    assert.ok(Math.max(...lefts) > Math.min(...lefts) + 5, `${lefts} at ${width}`);
+  }
+  // The whole of a wrapped line can be clicked.
+  const line = await page.evaluateHandle(() => [...document.querySelectorAll(".cm-line")]
+    .find((it) => it.textContent.startsWith("requirement:")));
+  const { x, y, width, height } = await line.boundingBox();
+  await page.mouse.click(x + width - 4, y + height - 4);
+  await page.keyboard.type("X");
+  assert.match(await scenario(), /\nrequirement: .*X\n/);
+});
+
+option("on a phone, the decisions, the head of a tick and the keys of charts are not cut or broken", async () => {
+  await page.setViewport({ width: 375, height: 800 });
+  const decisions = await page.$$eval("#log tbody td:last-child", (all) => all.map((it) => it.textContent));
+  assert.ok(decisions.length > 10 && !decisions.join("").includes("->"));
+  assert.ok(decisions.some((it) => it.includes("\u00a0→\u00a07")), "no line ends at an arrow");
+  for (const name of ["template", "aggregation/a-container-that-is-switched-off", "examples/hamster"]) {
+    await openExample(name);
+    for (const width of [360, 375]) {
+      await page.setViewport({ width, height: 800 });
+      const heads = await page.$$eval(".panel .head", (all) => all.map((it) => it.offsetHeight));
+      assert.ok(heads.every((height) => height < 48), `${name}: ${heads} pixels`);
+      const cut = await page.$$eval(".cap .k", (keys) => keys.filter((key) =>
+        key.getBoundingClientRect().right > key.parentElement.getBoundingClientRect().right + 0.5).map((it) => it.textContent));
+      assert.deepEqual(cut, [], `${name} at ${width}`);
+      const overflow = await page.$eval("#log", (it) => it.scrollWidth - it.clientWidth);
+      assert.ok(overflow <= 0, `${name} at ${width}: decisions are ${overflow} pixels too wide`);
+    }
+  }
+  // Words of the decisions of a VPA are not cut into letters.
+  const height = await page.$eval("#log tbody tr", (it) => it.offsetHeight);
+  assert.ok(height < 90, `${height} pixels`);
 });
 
 /** The screenshots: the size of the screen, the colors, and the element at its top. */

@@ -85,7 +85,7 @@ test("a signal takes the place of another", () => {
   const queue = replaceSignal(series, ["metrics", "external", 0, "value"], "7");
   assert.equal(apply(series, queue), series.replace("5", "7"));
   assert.throws(() => replaceSignal("a: [", ["a"], "1"), /Correct the errors/);
-  assert.throws(() => replaceSignal("a: 1", ["b"], "1"), /can be changed here/);
+  assert.throws(() => replaceSignal("a: 1", ["b"], "1"), /can't be changed here/);
 });
 
 test("manifests are copied from the text, a list and a file", () => {
