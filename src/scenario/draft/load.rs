@@ -344,9 +344,11 @@ impl fmt::Display for Subject {
 
 /// The name of an HPA in the manifests.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct HpaName {
-    pub(super) namespace: Option<String>,
-    pub(super) name: String,
+pub struct HpaName {
+    /// The namespace. None: the manifest leaves it open.
+    pub namespace: Option<String>,
+    /// The name.
+    pub name: String,
 }
 
 impl HpaName {

@@ -142,7 +142,7 @@ pub(super) fn of_vpa(
     let entries: Vec<Value> = RESOURCES.iter().filter_map(|it| usage.of(it)).collect();
     let Usage { used: used_loads, missing, notes, .. } = usage;
     let until = end(options, &used_loads, read)?;
-    let fields = fields_of(vpa, workload(&pods, name, replicas.unwrap_or(1)), entries, until);
+    let fields = fields_of(vpa, workload(&pods, name, replicas.unwrap_or(1)), entries);
     Ok(Draft {
         kind: Kind::Vpa,
         name: vpa.full_name().to_string(),
@@ -152,8 +152,10 @@ pub(super) fn of_vpa(
         manifest_notes: Vec::new(),
         missing,
         fields,
+        until,
         used_loads,
-        target: DraftTarget { name: format!("{kind} {name}"), containers },
+        hpas: Vec::new(),
+        target: DraftTarget { name: format!("{kind} {name}"), containers, object: target.cloned() },
     })
 }
 
@@ -201,12 +203,7 @@ fn workload(pods: &Pods, target: &str, replicas: i32) -> Map<String, Value> {
 }
 
 /// The fields of the scenario.
-fn fields_of(
-    vpa: &Vpa,
-    workload: Map<String, Value>,
-    entries: Vec<Value>,
-    until: Span,
-) -> Map<String, Value> {
+fn fields_of(vpa: &Vpa, workload: Map<String, Value>, entries: Vec<Value>) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
     let target = &vpa.vpa.target;
@@ -223,7 +220,6 @@ fn fields_of(
     put("vpa", vpa.vpa.manifest.clone());
     put("workload", workload.into());
     put("metrics", json!({ "resource": entries }));
-    put("until", json!(until.to_string()));
     fields
 }
 

@@ -212,6 +212,7 @@ impl Hpas {
 }
 
 /// An HPA on its own, without a scenario.
+#[derive(Clone, Debug)]
 pub(in crate::scenario) struct SingleHpa {
     pub(in crate::scenario) name: Arc<str>,
     /// The manifest as it was written.
