@@ -41,6 +41,7 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "expectation-of-an-unknown-hpa",
     "expected-metric-of-a-container",
     "expected-metric-that-the-hpa-lacks",
+    "expected-metric-with-a-value-of-another-type",
     "expected-metric-with-reversed-bounds",
     "expected-sequence-with-a-repetition",
     "expected-series-after-the-end",
@@ -129,12 +130,14 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "selector-that-matches-no-pod",
     "series-with-the-same-labels",
     "startup-of-pods-that-are-ready-before-running",
+    "steps-of-negative-usage",
     "steps-out-of-order",
     "sync-period-of-zero",
     "tick-after-the-end",
     "tick-since-the-first-reconcile",
     "tolerance-ticks-of-an-interval",
     "too-many-reconciles",
+    "usage-below-zero",
     "usage-of-an-init-container",
     "usage-of-an-unknown-container",
     "version-1-with-a-behavior-without-policies",
@@ -160,7 +163,6 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "vpa-with-the-maximum-below-the-minimum",
     "vpa-with-too-many-runs",
     "vpa-with-usage-of-all-containers",
-    // Older YAML parsers, for example in editors, read `yes` as true.
     "yes-is-not-a-boolean",
 ];
 

@@ -210,7 +210,8 @@ impl ManifestArgs {
     /// The drafts of HPAs that are compared with other settings.
     pub(super) fn drafts_with_settings(&self, of: Autoscalers) -> Result<Drafts, Failure> {
         let options = self.options(of, false);
-        let drafts = draft_with_settings(&self.read()?, &options, &read_load).map_err(failure)?;
+        let drafts = draft_with_settings(&self.read()?, &options, &read_load);
+        let drafts = drafts.map_err(|error| self.failure(error))?;
         note_ignored(&drafts.ignored);
         Ok(drafts)
     }
@@ -222,7 +223,20 @@ impl ManifestArgs {
         examples: bool,
         read: &dyn Fn(&str) -> Result<String, String>,
     ) -> Result<Drafts, Failure> {
-        draft(files, &self.options(of, examples), read).map_err(failure)
+        draft(files, &self.options(of, examples), read).map_err(|error| self.failure(error))
+    }
+
+    /// The error of manifests. Those that Kustomize builds are not complete in their files.
+    fn failure(&self, error: DraftError) -> Failure {
+        let is_invalid = matches!(error, DraftError::Invalid(_));
+        let failure = failure(error);
+        match self.filename.iter().find_map(|path| kustomized(path)) {
+            Some(folder) if is_invalid => {
+                let build = format!("kubectl kustomize {folder} | kube-lockstep predict -f -");
+                failure.hint(format!("{folder} has a kustomization, which `{build}` builds"))
+            }
+            _ => failure,
+        }
     }
 
     fn options(&self, of: Autoscalers, examples: bool) -> DraftOptions {
@@ -471,8 +485,25 @@ pub(super) fn read_load(name: &str) -> Result<String, String> {
     text_file::read_named(Path::new(name)).map_err(|error| error.to_string())
 }
 
+/// The folder of a file, or the folder itself, if Kustomize builds it.
+fn kustomized(path: &Path) -> Option<String> {
+    const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+    let folder = match path.is_dir() {
+        true => path,
+        false => path.parent().filter(|_| path != Path::new("-"))?,
+    };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let is_kustomized = NAMES.iter().any(|name| folder.join(name).is_file());
+    is_kustomized.then(|| folder.display().to_string())
+}
+
 fn file(path: &Path, lenient: bool) -> Result<ManifestFile, Failure> {
     let name = path.display().to_string();
+    if name.starts_with("https://") || name.starts_with("http://") {
+        let what = format!("{name}: manifests are not read from URLs");
+        let hint = format!("`curl -fsSL {name} | kube-lockstep predict -f - …`");
+        return Err(Failure::usage(what).hint(hint));
+    }
     let text = text_file::read(path).map_err(|error| Failure::usage(error.in_file(&name)))?;
     Ok(ManifestFile { name, text, lenient })
 }
