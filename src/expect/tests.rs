@@ -491,8 +491,8 @@ fn a_sequence_is_all_sizes_in_order() {
     assert_eq!(unmet(expect(&[3, 4, 6]), Expectation::default(), &run), None);
     for (sizes, difference) in [
         (&[3, 6][..], "number 2 differs first, at tick 2 (t=15s): expected 6, was 4"),
-        (&[3, 4], "number 3 (tick 4 (t=45s)): expected no change, was 6"),
-        (&[3, 4, 6, 7], "number 4 (tick 4 (t=45s)): expected 7, was no change"),
+        (&[3, 4], "number 3 differs first, at tick 4 (t=45s): expected no change, was 6"),
+        (&[3, 4, 6, 7], "number 4 differs first, at tick 4 (t=45s): expected 7, was no change"),
     ] {
         let text = unmet(expect(sizes), Expectation::default(), &run).unwrap_or_default();
         assert!(text.ends_with(difference), "{text}");
