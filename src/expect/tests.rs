@@ -461,7 +461,8 @@ fn a_tolerance_accepts_the_values_of_ticks_nearby() {
     assert_eq!(
         unmet(When::Tick(1), expect(1), &run),
         some(
-            "tick 1 (t=0s): replicas: expected 6, was 3, and not as expected 1 tick earlier or later either"
+            "tick 1 (t=0s): replicas: expected 6, was 3, and not as expected 1 tick earlier or \
+             later either"
         )
     );
     assert_eq!(unmet(When::Tick(1), expect(2), &run), None);

@@ -99,8 +99,8 @@ impl Reference {
         metrics.iter().find(|it| (&it.name, &it.source) == (&like.name, &like.source))
     }
 
-    /// The names of those metrics of a prediction that have no counterpart, and are measured against
-    /// their own targets.
+    /// The names of those metrics of a prediction that have no counterpart, and are measured
+    /// against their own targets.
     #[must_use]
     pub fn lacks(&self, run: &FreeRun) -> Vec<Arc<str>> {
         let mut names = Vec::new();

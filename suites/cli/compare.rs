@@ -326,8 +326,8 @@ fn by_requests(name: &str, deployment: &str) -> String {
     format!(
         "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {{name: {name}}}\n\
          spec:\n  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: {deployment}}}\n  \
-         maxReplicas: 10\n  metrics:\n  - type: Pods\n    pods:\n      metric: {{name: rps}}\n      \
-         target: {{type: AverageValue, averageValue: 10}}\n"
+         maxReplicas: 10\n  metrics:\n  - type: Pods\n    pods: {{metric: {{name: rps}}, target: \
+         {{type: AverageValue, averageValue: 10}}}}\n"
     )
 }
 
