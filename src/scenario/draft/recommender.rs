@@ -120,15 +120,7 @@ pub(super) fn of_vpa(
     } else if replicas.is_none() {
         notes.push(format!("{kind} {name} sets no replicas, so it has 1 pod; see --replicas"));
     }
-    notes.extend(vpa.vpa.gates.startup_boost.then(|| {
-        "`startupBoost` is left out: it requires the feature gate CPUStartupBoost, and does not \
-         change the recommendation"
-            .to_owned()
-    }));
-    notes.extend(vpa.vpa.gates.per_vpa_config.then(|| {
-        "the manifest requires the feature gate PerVPAConfig, which is on in this prediction"
-            .to_owned()
-    }));
+    notes.extend(gate_notes(vpa));
     notes.extend(feedback(vpa, hpas));
     let mut usage = Usage {
         vpa,
@@ -157,6 +149,18 @@ pub(super) fn of_vpa(
         hpas: Vec::new(),
         target: DraftTarget { name: format!("{kind} {name}"), containers, object: target.cloned() },
     })
+}
+
+/// Notes on fields that require a feature gate.
+fn gate_notes(vpa: &Vpa) -> impl Iterator<Item = String> {
+    let startup_boost = vpa.vpa.gates.startup_boost.then_some(
+        "`startupBoost` is left out: it requires the feature gate CPUStartupBoost, and does not \
+         change the recommendation",
+    );
+    let per_vpa_config = vpa.vpa.gates.per_vpa_config.then_some(
+        "the manifest requires the feature gate PerVPAConfig, which is on in this prediction",
+    );
+    startup_boost.into_iter().chain(per_vpa_config).map(str::to_owned)
 }
 
 /// The object with the template of the pods: of a CronJob, the template of its Jobs.
