@@ -1,18 +1,19 @@
 //! `kube-lockstep compare`.
 
+mod subjects;
+
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use self::subjects::{Subject, Subjects, subjects};
 use super::args::{self, Format, Source};
 use super::exit;
 use super::failure::Failure;
-use super::fixtures::{Fixture, Fixtures};
-use super::manifests::{self, Autoscalers, ManifestArgs, SkipArgs};
+use super::manifests::{self, ManifestArgs, SkipArgs};
 use super::output::{columns, show, unless_closed};
 use super::reports::ReportFile;
-use super::run::parse_each;
 use super::setting::Setting;
 use crate::model::rules::{Release, Releases};
 use crate::model::time::Time;
@@ -23,7 +24,7 @@ use crate::report::html::{Compared, Comparison};
 use crate::report::json;
 use crate::report::outcome::{note_line, note_text};
 use crate::run::{FreeRun, free_run};
-use crate::scenario::{self, Problem, Scenario, on_a_command_line};
+use crate::scenario::{self, Scenario};
 
 const HELP: &str = "\
 Exit codes:
@@ -34,12 +35,22 @@ Exit codes:
        compared
   4    a folder or a glob contains no scenarios";
 
+/// The help of options that other commands have for VPAs as well.
+const FILENAME_HELP: &str = "\
+Manifests of HPAs and their targets: files, folders, or `-` for standard input; as for `kubectl \
+apply`, or as `kubectl get -o yaml` prints them. Objects of other kinds are ignored";
+const UNTIL_HELP: &str = "\
+The end of the prediction [default: that of a recorded load; otherwise 10 minutes after the last \
+change of a load of any setting]";
+
 /// The name of the setting that the manifests or the scenario have.
 const CURRENT: &str = "current";
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
 #[command(after_help = format!("{}\n\n{}\n\n{HELP}", columns_help(100), manifests::LOAD_HELP))]
+#[command(mut_arg("filename", |it| it.help(FILENAME_HELP)))]
+#[command(mut_arg("until", |it| it.help(UNTIL_HELP)))]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["names", "filename"]))]
 pub(super) struct Args {
     /// Scenarios: files, folders, globs, or ids of fixtures
@@ -52,7 +63,7 @@ pub(super) struct Args {
     /// Values are YAML: spec.behavior.scaleUp.policies=[{type: Pods, value: 4, periodSeconds: 60}]
     #[arg(long, value_name = "[NAME:]PATH=VALUE,…")]
     set: Vec<Setting>,
-    /// Another setting: the HPA in this manifest, in place of the one with the same name
+    /// Another setting: the HPAs in this file, each in place of the one with its name and namespace
     #[arg(long, value_name = "[NAME:]FILE", value_parser = Setting::of_manifest)]
     manifest: Vec<Setting>,
     /// Repeat each prediction with different noise of the loads, and show the mean, minimum and
@@ -84,32 +95,26 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
-    let subjects = subjects(args)?;
-    let several = subjects.len() > 1;
-    let is_only = subjects.iter().map(|subject| subject.scenario.hpas.len()).sum::<usize>() == 1;
     let settings: Vec<&Setting> = args.set.iter().chain(&args.manifest).collect();
-    check_settings(&settings, &subjects)?;
+    let Subjects { list: subjects, notes } = subjects(args, &settings)?;
+    let several = subjects.len() > 1;
     let file = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
-    let of = |subject: &Subject| {
-        1 + settings.iter().filter(|setting| setting.is_for(&subject.scenario)).count()
-    };
     let releases = args.release.as_ref().map_or(1, |releases| releases.iter().count());
-    let count = releases * subjects.iter().map(of).sum::<usize>();
+    let count = releases * subjects.iter().map(|it| 1 + it.settings.len()).sum::<usize>();
     let mut predictions = Predictions {
         page: file.is_some().then(|| Comparison::of(count)),
         ..Predictions::default()
     };
-    for subject in &subjects {
+    notes.iter().for_each(|note| predictions.add_note(note));
+    for Subject { scenario, settings: others } in &subjects {
         let name = |setting: &str| match several {
-            true if settings.is_empty() => subject.scenario.id.clone(),
-            true => format!("{}: {setting}", subject.scenario.id),
+            true if settings.is_empty() => scenario.id.clone(),
+            true => format!("{}: {setting}", scenario.id),
             false => setting.to_owned(),
         };
-        let scenario = &subject.scenario;
         predictions.add(&name(CURRENT), &scenario.path, scenario, args)?;
-        for setting in settings.iter().filter(|setting| setting.is_for(scenario)) {
-            let scenario = subject.with(setting, is_only)?;
-            predictions.add(&name(&setting.name), &setting.about, &scenario, args)?;
+        for (setting, scenario) in others {
+            predictions.add(&name(&setting.name), &setting.about, scenario, args)?;
         }
     }
     let Predictions { rows, page, notes, is_undetermined, .. } = predictions;
@@ -137,100 +142,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let notes = notes.into_values().collect::<String>();
     let _ = anstream::stderr().write_all(notes.as_bytes());
     Ok(if is_undetermined { exit::ENGINE } else { exit::CONFORMS })
-}
-
-/// Fails if two settings have the same name, or if a setting is for no HPA.
-fn check_settings(settings: &[&Setting], subjects: &[Subject]) -> Result<(), Failure> {
-    let scenarios = || subjects.iter().map(|subject| &subject.scenario);
-    for (index, setting) in settings.iter().enumerate() {
-        let name = &setting.name;
-        if name == CURRENT || settings[..index].iter().any(|other| other.name == *name) {
-            let what = format!("{}: another setting is named `{name}`", setting.flag());
-            return Err(Failure::usage(what).hint("begin it with another name and a colon"));
-        }
-        if !scenarios().any(|scenario| setting.is_for(scenario)) {
-            let hpas = scenarios().flat_map(|scenario| &scenario.hpas);
-            let names: Vec<&str> = hpas.map(|hpa| &*hpa.name).collect();
-            let what = match setting.manifest_names().join(", ") {
-                names if names.is_empty() => format!("{} {name}: no such HPA", setting.flag()),
-                names => format!("{} {name}: no such HPA: it contains {names}", setting.flag()),
-            };
-            return Err(Failure::usage(what).hint(format!("the HPAs are {}", names.join(", "))));
-        }
-        let names = scenarios().flat_map(|scenario| &scenario.hpas).map(|hpa| &*hpa.name);
-        setting.check_manifest(&names.collect::<Vec<_>>())?;
-    }
-    Ok(())
-}
-
-/// Reads a file that a scenario names.
-type ReadFile = Box<dyn Fn(&str) -> Result<String, String>>;
-
-/// A scenario, with a way to read the files that it names.
-struct Subject {
-    scenario: Arc<Scenario>,
-    read: ReadFile,
-    /// Whether it is a draft from manifests, whose messages are in the syntax of `--load`.
-    is_draft: bool,
-}
-
-impl Subject {
-    /// The scenario with another setting. Messages name the HPA unless it is the only one.
-    fn with(&self, setting: &Setting, is_only: bool) -> Result<Arc<Scenario>, Failure> {
-        let invalid = |failure: Failure| {
-            let (flag, name, what) = (setting.flag(), &setting.name, failure.what);
-            let hpa = match *setting.changed(&self.scenario) {
-                [name] if !is_only => format!("HPA {name}: "),
-                _ => String::new(),
-            };
-            Failure { what: format!("{flag} {name}: {hpa}{what}"), ..failure }
-        };
-        let mut tree = scenario::to_tree(&self.scenario);
-        setting.apply(&mut tree).map_err(invalid)?;
-        let text = scenario::tree_to_yaml(&tree);
-        let changed = scenario::parse(&self.scenario.path, &text, &self.read).map_err(|error| {
-            let problem = error.problems.into_iter().next();
-            let (what, hint) = problem.map(|it| (located(&it), it.hint)).unwrap_or_default();
-            invalid(Failure { hint, ..Failure::usage(what) })
-        })?;
-        let mut notes = changed.notes;
-        if self.is_draft {
-            notes.iter_mut().for_each(|note| *note = on_a_command_line(note));
-        }
-        let Scenario { id, line, .. } = &*self.scenario;
-        let is_of_manifests = self.is_draft;
-        Ok(Arc::new(Scenario { id: id.clone(), line: *line, notes, is_of_manifests, ..changed }))
-    }
-}
-
-/// The message of a problem, with its place if that is in a file of the user.
-fn located(problem: &Problem) -> String {
-    match &problem.file {
-        Some(file) => format!("{file}:{}:{}: {}", problem.line, problem.column, problem.what),
-        None => problem.what.clone(),
-    }
-}
-
-fn subjects(args: &Args) -> Result<Vec<Subject>, Failure> {
-    let selected = Autoscalers::only_hpas(&args.hpa).skipping(args.skip);
-    if !args.manifests.filename.is_empty() {
-        let scenarios = args.manifests.hpa_scenarios(selected)?;
-        let read = || -> ReadFile { Box::new(manifests::read_load) };
-        let subject = |scenario| Subject { scenario, read: read(), is_draft: true };
-        return Ok(scenarios.into_iter().map(subject).collect());
-    }
-    args.manifests.check_unused(&args.names)?;
-    selected.check_unused(&args.names)?;
-    let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
-    let found = fixtures.in_order(&args.names)?;
-    // All errors are reported first.
-    parse_each(&found)?;
-    let subject = |fixture: Fixture| {
-        let scenario = fixture.parse()?;
-        let read = Box::new(move |path: &str| fixture.read_beside(path));
-        Ok(Subject { scenario, read, is_draft: false })
-    };
-    found.into_iter().map(subject).collect()
 }
 
 /// The scenario with the noise of a repeated run, which is counted from 0.
@@ -285,6 +196,17 @@ fn note_on_beginnings(beginnings: &[Beginning]) -> Option<String> {
     ))
 }
 
+/// A note on metrics of a setting that the first row has no target for.
+fn note_on_metrics(setting: &str, lacking: &[Arc<str>]) -> Option<String> {
+    (!lacking.is_empty()).then(|| {
+        format!(
+            "{setting}: the first row has no comparable target for {}, so `missing`, `above`, \
+             `longest` and `excess` are measured against the target of this setting",
+            lacking.join(", ")
+        )
+    })
+}
+
 /// The namespace, kind and name of the target of a scenario.
 type Workload = [String; 3];
 
@@ -330,15 +252,19 @@ impl Predictions {
                     beginnings.push(Beginning { release, at: first.observation.at });
                 }
                 self.note(&scenario, &run);
-                let figures = Figures::of(&scenario, &run, self.reference(&scenario, &run));
+                let reference = self.reference(&scenario, &run);
+                let figures = Figures::of(&scenario, &run, reference);
+                let lacking = reference.lacks(&run);
+                note_on_metrics(setting, &lacking).iter().for_each(|note| self.add_note(note));
                 self.rows.push(ComparisonRow { figures: Some(figures), ..row });
             }
         }
-        if let Some(note) = note_on_beginnings(&beginnings) {
-            let lines = note_text(&note, columns());
-            self.notes.insert(note, lines);
-        }
+        note_on_beginnings(&beginnings).iter().for_each(|note| self.add_note(note));
         Ok(())
+    }
+
+    fn add_note(&mut self, note: &str) {
+        self.notes.insert(note.to_owned(), note_text(note, columns()));
     }
 
     /// The targets that a scenario is measured against.

@@ -267,8 +267,8 @@ impl Fixtures {
         match nearest(name.trim_end_matches('/'), candidates.into_iter()) {
             Some(id) => failure.hint(format!("did you mean {id:?}?")),
             None => failure.hint(
-                "`kube-lockstep list` shows all scenarios; `kube-lockstep predict -f FILE` reads \
-                 manifests",
+                "`kube-lockstep list` shows all scenarios; `kube-lockstep predict -f FILE` and \
+                 `compare -f FILE` read manifests",
             ),
         }
     }

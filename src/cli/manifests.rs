@@ -15,8 +15,8 @@ use crate::facade::text_file;
 use crate::model::time::Span;
 use crate::report::style::{WARN, paint};
 use crate::scenario::draft::{
-    Draft, DraftError, DraftOptions, Drafts, Kind, Load, ManifestFile, RequestOption, Selected,
-    days_as_hours, draft,
+    Draft, DraftError, DraftOptions, Drafts, Kind, Load, ManifestFile, Missing, RequestOption,
+    Selected, days_as_hours, draft, draft_with_settings,
 };
 use crate::scenario::vpa::VpaScenario;
 use crate::scenario::{self, AnyScenario, Problem, Scenario, on_a_command_line};
@@ -116,7 +116,7 @@ pub(super) struct SkipArgs {
 pub(super) struct Autoscalers {
     hpas: Selected,
     vpas: Selected,
-    skip_missing: bool,
+    pub(super) skip_missing: bool,
 }
 
 impl Autoscalers {
@@ -184,7 +184,7 @@ impl ManifestArgs {
 
     /// The drafts of scenarios. Objects that are ignored are named in a note on standard error.
     fn drafts(&self, of: Autoscalers, examples: bool) -> Result<Vec<Draft>, Failure> {
-        let Drafts { list, ignored } = self.draft(&self.read()?, of, examples, &read_load)?;
+        let Drafts { list, ignored, .. } = self.draft(&self.read()?, of, examples, &read_load)?;
         note_ignored(&ignored);
         Ok(list)
     }
@@ -193,7 +193,7 @@ impl ManifestArgs {
     /// which the paths of recorded loads are relative.
     pub(super) fn example_in(&self, folder: &Path, of: Autoscalers) -> Result<Draft, Failure> {
         let files = self.read()?;
-        let Drafts { list, ignored } = self.draft(&files, of.clone(), true, &read_load)?;
+        let Drafts { list, ignored, .. } = self.draft(&files, of.clone(), true, &read_load)?;
         note_ignored(&ignored);
         let [draft] = list.as_slice() else {
             let names = list.iter().map(|draft| format!("{} {}", draft.kind, draft.name));
@@ -207,6 +207,15 @@ impl ManifestArgs {
         Ok(list.pop().unwrap_or_else(|| draft.clone()))
     }
 
+    /// The drafts of HPAs that are compared with other settings.
+    pub(super) fn drafts_with_settings(&self, of: Autoscalers) -> Result<Drafts, Failure> {
+        let options = self.options(of, false);
+        let drafts = draft_with_settings(&self.read()?, &options, &read_load);
+        let drafts = drafts.map_err(|error| self.failure(error))?;
+        note_ignored(&drafts.ignored);
+        Ok(drafts)
+    }
+
     fn draft(
         &self,
         files: &[ManifestFile],
@@ -214,7 +223,24 @@ impl ManifestArgs {
         examples: bool,
         read: &dyn Fn(&str) -> Result<String, String>,
     ) -> Result<Drafts, Failure> {
-        let options = DraftOptions {
+        draft(files, &self.options(of, examples), read).map_err(|error| self.failure(error))
+    }
+
+    /// The error of manifests. Those that Kustomize builds are not complete in their files.
+    fn failure(&self, error: DraftError) -> Failure {
+        let is_invalid = matches!(error, DraftError::Invalid(_));
+        let failure = failure(error);
+        match self.filename.iter().find_map(|path| kustomized(path)) {
+            Some(folder) if is_invalid => {
+                let build = format!("kubectl kustomize {folder} | kube-lockstep predict -f -");
+                failure.hint(format!("{folder} has a kustomization, which `{build}` builds"))
+            }
+            _ => failure,
+        }
+    }
+
+    fn options(&self, of: Autoscalers, examples: bool) -> DraftOptions {
+        DraftOptions {
             hpas: of.hpas,
             vpas: of.vpas,
             loads: self.load.clone(),
@@ -223,8 +249,7 @@ impl ManifestArgs {
             startup: self.startup,
             until: self.until,
             examples,
-        };
-        draft(files, &options, read).map_err(failure)
+        }
     }
 
     /// Returns the options with the paths of recorded loads relative to a folder.
@@ -254,22 +279,12 @@ impl ManifestArgs {
         let mut drafts = self.drafts(of, false)?;
         if skip_missing && drafts.iter().any(|draft| draft.missing.is_empty()) {
             drafts.retain(|draft| {
-                note_missing(draft);
+                note_missing(draft, "");
                 draft.missing.is_empty()
             });
         }
         require_all_values(&drafts)?;
         drafts.iter().map(parse).collect()
-    }
-
-    /// The scenarios of HPAs of the manifests.
-    pub(super) fn hpa_scenarios(&self, of: Autoscalers) -> Result<Vec<Arc<Scenario>>, Failure> {
-        let scenarios = self.scenarios(of)?.into_iter();
-        let only = |scenario| match scenario {
-            AnyFixture::Hpa(scenario) => Some(scenario),
-            AnyFixture::Vpa(_) => None,
-        };
-        Ok(scenarios.filter_map(only).collect())
     }
 
     /// Reads the manifests, each file once, by whatever path and folder it is named.
@@ -372,24 +387,20 @@ fn invalid(draft: &Draft, error: scenario::Error, loads: &[String]) -> Failure {
     Failure { hint, ..Failure::usage(what) }
 }
 
+/// The hint for HPAs without a value.
+pub(super) const SELECT_HPAS: &str =
+    "--hpa NAME selects HPAs; --skip-missing leaves out those without a value";
+
 /// Fails if a prediction depends on a value that is missing.
 fn require_all_values(drafts: &[Draft]) -> Result<(), Failure> {
-    let mut missing: Vec<String> = Vec::new();
-    for draft in drafts {
-        for it in &draft.missing {
-            let (kind, name) = (draft.kind, &draft.name);
-            missing.push(format!("  {kind} {name}: {}\n    add {}", it.what, it.flag));
-        }
-    }
+    let missing: Vec<String> = drafts.iter().flat_map(|draft| missing_values(draft, "")).collect();
     if missing.is_empty() {
         return Ok(());
     }
-    let what =
-        format!("the manifests lack values that the prediction requires\n{}", missing.join("\n"));
     let hint = match drafts.len() {
         1 => "`kube-lockstep init -f …` writes a scenario with examples of these values",
         _ if drafts.iter().all(|draft| draft.kind == drafts[0].kind) => match drafts[0].kind {
-            Kind::Hpa => "--hpa NAME selects HPAs; --skip-missing leaves out those without a value",
+            Kind::Hpa => SELECT_HPAS,
             Kind::Vpa => "--vpa NAME selects VPAs; --skip-missing leaves out those without a value",
         },
         _ => {
@@ -397,18 +408,33 @@ fn require_all_values(drafts: &[Draft]) -> Result<(), Failure> {
               value"
         }
     };
-    Err(Failure::usage(what).hint(hint))
+    Err(requires_values(&missing).hint(hint))
 }
 
-/// Names an autoscaler that is left out, and what it requires, on standard error.
-fn note_missing(Draft { kind, name, missing, .. }: &Draft) {
+/// The values that a draft lacks, each with the flag that gives it. `setting`: the setting of the
+/// autoscaler, after its name.
+pub(super) fn missing_values(draft: &Draft, setting: &str) -> Vec<String> {
+    let Draft { kind, name, missing, .. } = draft;
+    let line = |it: &Missing| format!("  {kind} {name}{setting}: {}\n    add {}", it.what, it.flag);
+    missing.iter().map(line).collect()
+}
+
+/// The error of missing values.
+pub(super) fn requires_values(missing: &[String]) -> Failure {
+    let missing = missing.join("\n");
+    Failure::usage(format!("the manifests lack values that the prediction requires\n{missing}"))
+}
+
+/// Names an autoscaler that is left out, and what it requires, on standard error. `setting`: the
+/// setting of the autoscaler, after its name.
+pub(super) fn note_missing(Draft { kind, name, missing, .. }: &Draft, setting: &str) {
     let parts: Vec<String> =
         missing.iter().map(|it| format!("{} (add {})", it.what, it.flag)).collect();
     if parts.is_empty() {
         return;
     }
     let note = paint(WARN, "note:");
-    let text = format!("{note} {kind} {name} is left out: {}\n", parts.join("; "));
+    let text = format!("{note} {kind} {name}{setting} is left out: {}\n", parts.join("; "));
     // A note that can't be written is ignored.
     let _ = anstream::stderr().write_all(text.as_bytes());
 }
@@ -419,7 +445,7 @@ pub(super) fn several(names: Vec<String>) -> Failure {
     Failure::usage(what).hint("select one of them with --hpa or --vpa")
 }
 
-fn failure(error: DraftError) -> Failure {
+pub(super) fn failure(error: DraftError) -> Failure {
     match error {
         DraftError::Invalid(error) => Failure::usage(error.to_string()),
         DraftError::Options { what, hint: Some(hint) } => Failure::usage(what).hint(hint),
@@ -459,8 +485,25 @@ pub(super) fn read_load(name: &str) -> Result<String, String> {
     text_file::read_named(Path::new(name)).map_err(|error| error.to_string())
 }
 
+/// The folder of a file, or the folder itself, if Kustomize builds it.
+fn kustomized(path: &Path) -> Option<String> {
+    const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+    let folder = match path.is_dir() {
+        true => path,
+        false => path.parent().filter(|_| path != Path::new("-"))?,
+    };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let is_kustomized = NAMES.iter().any(|name| folder.join(name).is_file());
+    is_kustomized.then(|| folder.display().to_string())
+}
+
 fn file(path: &Path, lenient: bool) -> Result<ManifestFile, Failure> {
     let name = path.display().to_string();
+    if name.starts_with("https://") || name.starts_with("http://") {
+        let what = format!("{name}: manifests are not read from URLs");
+        let hint = format!("`curl -fsSL {name} | kube-lockstep predict -f - …`");
+        return Err(Failure::usage(what).hint(hint));
+    }
     let text = text_file::read(path).map_err(|error| Failure::usage(error.in_file(&name)))?;
     Ok(ManifestFile { name, text, lenient })
 }

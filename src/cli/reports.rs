@@ -95,6 +95,10 @@ impl ReportFile {
         flag: &str,
         path: &Path,
     ) -> Result<ReportFile, Failure> {
+        if path == Path::new("-") {
+            let what = format!("{flag}: `-` is not a file, and standard output has other contents");
+            return Err(Failure::usage(what).hint("name a file"));
+        }
         let is_new = !path.exists();
         let opened = options.create(true).open(path);
         let file = opened.map_err(|error| {

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::failure::Failure;
 use super::manifests;
 use crate::report::counted;
-use crate::scenario::draft::{HpaManifest, ManifestFile};
-use crate::scenario::{self, Scenario};
+use crate::scenario;
+use crate::scenario::draft::{HpaManifest, HpaName, ManifestFile};
 
 /// A setting.
 #[derive(Clone, Debug)]
@@ -190,67 +190,110 @@ impl Setting {
         }
     }
 
-    /// The names of the HPAs of a scenario that the setting changes.
-    pub(super) fn changed<'s>(&self, scenario: &'s Scenario) -> Vec<&'s str> {
-        let is_changed = |name: &str| match &self.change {
+    /// Those HPAs of a scenario that the setting changes. `known`: all predicted HPAs.
+    pub(super) fn changed<'h>(&self, hpas: &'h [HpaName], known: &[HpaName]) -> Vec<&'h HpaName> {
+        let is_changed = |name: &&HpaName| match &self.change {
             Change::Fields(fields) => {
-                fields.iter().any(|field| field.hpa.as_deref().is_none_or(|hpa| hpa == name))
+                fields.iter().any(|field| field.hpa.as_ref().is_none_or(|hpa| *hpa == name.name))
             }
-            Change::Manifest(hpas) => hpas.iter().any(|hpa| hpa.name() == name),
+            Change::Manifest(_) => !self.manifests_of(name, known).is_empty(),
         };
-        scenario.hpas.iter().map(|hpa| &*hpa.name).filter(|name| is_changed(name)).collect()
+        hpas.iter().filter(is_changed).collect()
     }
 
-    /// Returns true if the scenario contains the HPAs that the setting names, if it names any.
-    pub(super) fn is_for(&self, scenario: &Scenario) -> bool {
-        let exists = |name: &str| scenario.hpas.iter().any(|hpa| *hpa.name == *name);
+    /// Returns true if the scenario of these HPAs contains those that the setting names, if it
+    /// names any.
+    pub(super) fn is_for(&self, hpas: &[HpaName], known: &[HpaName]) -> bool {
+        let exists = |name: &str| hpas.iter().any(|hpa| *hpa.name == *name);
         match &self.change {
             Change::Fields(fields) => {
                 fields.iter().filter_map(|field| field.hpa.as_deref()).all(exists)
             }
-            Change::Manifest(_) => !self.changed(scenario).is_empty(),
+            Change::Manifest(_) => !self.changed(hpas, known).is_empty(),
         }
     }
 
     /// The names of the HPAs in the file of a manifest.
     pub(super) fn manifest_names(&self) -> Vec<String> {
+        self.manifests().iter().map(HpaManifest::full_name).collect()
+    }
+
+    fn manifests(&self) -> &[HpaManifest] {
         match &self.change {
-            Change::Fields(_) => Vec::new(),
-            Change::Manifest(hpas) => hpas.iter().map(HpaManifest::full_name).collect(),
+            Change::Fields(_) => &[],
+            Change::Manifest(hpas) => hpas,
         }
     }
 
-    /// Fails if the file of a manifest contains several HPAs with these names.
-    pub(super) fn check_manifest(&self, known: &[&str]) -> Result<(), Failure> {
-        let Change::Manifest(hpas) = &self.change else { return Ok(()) };
-        let found = hpas.iter().filter(|hpa| known.contains(&&*hpa.name()));
-        let found: Vec<String> = found.map(HpaManifest::full_name).collect();
-        if found.len() < 2 {
-            return Ok(());
+    /// The manifests that replace an HPA: those with its name and namespace. A manifest can leave
+    /// the namespace open, and if only one predicted HPA has the name, the namespace has no effect.
+    fn manifests_of(&self, hpa: &HpaName, known: &[HpaName]) -> Vec<&HpaManifest> {
+        let named = self.manifests().iter().filter(|manifest| manifest.name() == hpa.name);
+        let named: Vec<&HpaManifest> = named.collect();
+        let is_same = |manifest: &&HpaManifest| manifest.namespace() == hpa.namespace;
+        let can_be_same = |manifest: &&HpaManifest| {
+            manifest.namespace().is_none() || hpa.namespace.is_none() || is_same(manifest)
+        };
+        let matching = |matches: &dyn Fn(&&HpaManifest) -> bool| -> Vec<&HpaManifest> {
+            named.iter().copied().filter(|manifest| matches(manifest)).collect()
+        };
+        let found = [matching(&is_same), matching(&can_be_same)];
+        let is_only = known.iter().filter(|other| other.name == hpa.name).count() == 1;
+        match found.into_iter().find(|found| !found.is_empty()) {
+            Some(found) => found,
+            None if is_only => named,
+            None => Vec::new(),
         }
-        let what = format!(
-            "--manifest {}: expected one of the predicted HPAs, found {}: {}",
-            self.about,
-            found.len(),
-            found.join(", ")
-        );
-        let hint = "write each of them to a file of its own, or select one with --hpa";
-        Err(Failure::usage(what).hint(hint))
+    }
+
+    /// Checks that each of the predicted HPAs has at most one manifest. Returns notes on manifests
+    /// and HPAs without a counterpart.
+    pub(super) fn check_manifests(&self, known: &[HpaName]) -> Result<Vec<String>, Failure> {
+        let (mut notes, mut used) = (Vec::new(), Vec::new());
+        if self.manifests().is_empty() {
+            return Ok(notes);
+        }
+        let at = format!("--manifest {}", self.about);
+        for hpa in known {
+            let found = self.manifests_of(hpa, known);
+            let names: Vec<String> = found.iter().map(|it| it.full_name()).collect();
+            if found.len() > 1 {
+                let what = format!(
+                    "{at}: expected one manifest of HPA {hpa}, found {}: {}",
+                    found.len(),
+                    names.join(", ")
+                );
+                return Err(Failure::usage(what).hint("leave out the others"));
+            }
+            if found.is_empty() {
+                notes.push(format!("{at}: it has no HPA {hpa}, which keeps its manifest"));
+            }
+            used.extend(names);
+        }
+        let unused = self.manifest_names().into_iter().filter(|name| !used.contains(name));
+        notes.extend(unused.map(|name| {
+            format!("{at}: HPA {name} is ignored, because no predicted HPA has this name")
+        }));
+        Ok(notes)
     }
 
     /// Changes the HPAs of a scenario.
-    pub(super) fn apply(&self, tree: &mut Value) -> Result<(), Failure> {
-        match &self.change {
-            Change::Fields(fields) => apply_all(fields, tree).map_err(Failure::usage),
-            Change::Manifest(hpas) => {
-                for hpa in hpas {
-                    if let Ok(before) = find_hpa(tree, Some(&hpa.name())) {
-                        replace(before, hpa)?;
-                    }
-                }
-                Ok(())
+    pub(super) fn apply(
+        &self,
+        tree: &mut Value,
+        hpas: &[HpaName],
+        known: &[HpaName],
+    ) -> Result<(), Failure> {
+        if let Change::Fields(fields) = &self.change {
+            return apply_all(fields, tree).map_err(Failure::usage);
+        }
+        for hpa in hpas {
+            if let [manifest] = *self.manifests_of(hpa, known) {
+                let before = find_hpa(tree, Some(&hpa.name)).map_err(Failure::usage)?;
+                replace(before, manifest)?;
             }
         }
+        Ok(())
     }
 }
 

@@ -17,12 +17,12 @@ pub(super) fn near<'t, 'a>(
     &ticks[index.saturating_sub(tolerance)..end]
 }
 
-/// The tolerance in a message.
+/// The tolerance in a message, after a value that is not as expected.
 pub(super) fn tolerance_text(tolerance: usize) -> String {
     match tolerance {
         0 => String::new(),
-        1 => " (nor 1 tick earlier or later)".to_owned(),
-        more => format!(" (nor up to {more} ticks earlier or later)"),
+        1 => ", and not as expected 1 tick earlier or later either".to_owned(),
+        more => format!(", and not as expected up to {more} ticks earlier or later either"),
     }
 }
 
@@ -55,7 +55,8 @@ pub(super) fn series(
     let UnmetValue { expected, observed, .. } = &values[0];
     let more = match values.len() - 1 {
         0 => String::new(),
-        more => format!(" (and {more} more of {} values)", series.replicas.len()),
+        1 => format!("; 1 more of {} values differs", series.replicas.len()),
+        more => format!("; {more} more of {} values differ", series.replicas.len()),
     };
     let near = tolerance_text(tolerance);
     let what = format!("t={at}, {tick}: replicas: expected {expected}, was {observed}{near}{more}");
@@ -90,8 +91,8 @@ pub(super) fn sequence(ticks: &[Tick<'_>], expected: &[i32]) -> Option<Miss> {
     let number = |size: Option<&i32>| size.map_or_else(|| "no change".to_owned(), i32::to_string);
     let (wanted, found) = (number(expected.get(agreeing)), number(sizes.get(agreeing)));
     let what = format!(
-        "sequence of replicas: expected {}, was {}; the first difference is number {} ({tick}): \
-         expected {wanted}, was {found}",
+        "sequence of replicas: expected {}, was {}; number {} differs first, at {tick}: expected \
+         {wanted}, was {found}",
         list(expected),
         list(&sizes),
         agreeing + 1

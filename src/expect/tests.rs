@@ -460,7 +460,10 @@ fn a_tolerance_accepts_the_values_of_ticks_nearby() {
     assert_eq!(unmet(When::At(at(20)), expect(1), &run), None);
     assert_eq!(
         unmet(When::Tick(1), expect(1), &run),
-        some("tick 1 (t=0s): replicas: expected 6, was 3 (nor 1 tick earlier or later)")
+        some(
+            "tick 1 (t=0s): replicas: expected 6, was 3, and not as expected 1 tick earlier or \
+             later either"
+        )
     );
     assert_eq!(unmet(When::Tick(1), expect(2), &run), None);
 }
@@ -476,7 +479,7 @@ fn a_series_compares_the_replicas_at_regular_times() {
     assert_eq!(unmet(expect(Some(at(20)), &[4, 6, 9]), Expectation::default(), &run), None);
     assert_eq!(
         unmet(expect(None, &[3, 5, 7]), Expectation::default(), &run),
-        some("t=30s, tick 3 (t=30s): replicas: expected 5, was 4 (and 1 more of 3 values)")
+        some("t=30s, tick 3 (t=30s): replicas: expected 5, was 4; 1 more of 3 values differs")
     );
     let near = Expectation { tolerance_ticks: 1, ..Expectation::default() };
     assert_eq!(unmet(expect(None, &[4, 6, 9]), near, &run), None);
@@ -488,9 +491,9 @@ fn a_sequence_is_all_sizes_in_order() {
     let expect = |sizes: &[i32]| When::Sequence(sizes.to_vec());
     assert_eq!(unmet(expect(&[3, 4, 6]), Expectation::default(), &run), None);
     for (sizes, difference) in [
-        (&[3, 6][..], "number 2 (tick 2 (t=15s)): expected 6, was 4"),
-        (&[3, 4], "number 3 (tick 4 (t=45s)): expected no change, was 6"),
-        (&[3, 4, 6, 7], "number 4 (tick 4 (t=45s)): expected 7, was no change"),
+        (&[3, 6][..], "number 2 differs first, at tick 2 (t=15s): expected 6, was 4"),
+        (&[3, 4], "number 3 differs first, at tick 4 (t=45s): expected no change, was 6"),
+        (&[3, 4, 6, 7], "number 4 differs first, at tick 4 (t=45s): expected 7, was no change"),
     ] {
         let text = unmet(expect(sizes), Expectation::default(), &run).unwrap_or_default();
         assert!(text.ends_with(difference), "{text}");

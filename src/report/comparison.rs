@@ -1,5 +1,7 @@
 //! The comparison of several predictions: one row of figures for each.
 
+use std::sync::Arc;
+
 use anstyle::Style;
 use serde::Serialize;
 
@@ -95,6 +97,24 @@ impl Reference {
         let index = self.metrics.partition_point(|(from, _)| *from <= at).saturating_sub(1);
         let (_, metrics) = self.metrics.get(index)?;
         metrics.iter().find(|it| (&it.name, &it.source) == (&like.name, &like.source))
+    }
+
+    /// The names of those metrics of a prediction that have no counterpart, and are measured
+    /// against their own targets.
+    #[must_use]
+    pub fn lacks(&self, run: &FreeRun) -> Vec<Arc<str>> {
+        let mut names = Vec::new();
+        for tick in ticks(run) {
+            for metric in &tick.derivation.metrics {
+                let other = self.metric(tick.observation.at, metric);
+                let is_comparable =
+                    other.is_some_and(|other| factor(metric.target, other.target).is_some());
+                if !is_comparable && !names.contains(&metric.name) {
+                    names.push(metric.name.clone());
+                }
+            }
+        }
+        names
     }
 
     /// The state of a metric. A metric without a counterpart is measured against its own target.

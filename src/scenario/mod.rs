@@ -275,7 +275,7 @@ fn single(text: &str) -> Result<node::Node, Problem> {
             };
             if is_manifest(&second) {
                 let what = "expected a scenario, found several manifests";
-                let hint = "`kube-lockstep predict -f FILE` reads manifests";
+                let hint = "`kube-lockstep predict -f FILE` and `compare -f FILE` read manifests";
                 return Err(problem(line, column, what, hint));
             }
             let hint = "one file holds one scenario: remove the line `---`, or make two files";

@@ -52,6 +52,8 @@ fn invalid_settings_exit_with_2() {
         ("spec.maxReplicas", "expected PATH=VALUE"),
         ("spec.maxReplica=3", "unknown field \"spec.maxReplica\""),
         ("spec.maxReplicas=0", "the API server rejects this HPA"),
+        ("spec.maxReplicas=-1", "spec.maxReplicas: Invalid value: -1"),
+        ("spec.maxReplicas=-1,spec.minReplicas=-1", "spec.minReplicas: Invalid value: -1"),
         ("spec.metrics.7.type=Pods", "there is no element 7: the list has 1 element, and indices"),
         (
             "spec.metrics.1.resource.target.averageUtilization=75",
@@ -209,8 +211,8 @@ fn a_file_with_several_objects_is_a_setting() {
     let list = format!("apiVersion: v1\nkind: List\nitems:\n- {item}\n");
     assert_eq!(json(&with(&list).code(0)), alone);
     let errors = stderr(&with(&format!("{hpa}---\n{hpa}")).code(2));
-    let expected = "expected one of the predicted HPAs, found 2: php-apache, php-apache";
-    assert!(errors.contains(expected) && errors.contains("a file of its own"), "{errors}");
+    let expected = "expected one manifest of HPA php-apache, found 2: php-apache, php-apache";
+    assert!(errors.contains(expected) && errors.contains("leave out the others"), "{errors}");
     let errors = stderr(&with("{{ .Values.hpa }}").code(2));
     assert!(errors.contains("all.yaml:1:") && errors.contains("helm template"), "{errors}");
 }
@@ -285,4 +287,103 @@ fn a_field_without_effect_on_a_release_is_a_note() {
         assert_eq!(notes.matches(&expected).count(), 1, "{notes}");
     }
     assert!(!notes.contains("has no effect on 1.35"), "{notes}");
+}
+
+/// Both settings have the same requests, but only one of them scales on each metric.
+#[test]
+fn settings_can_scale_on_different_metrics() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("rps.yaml");
+    std::fs::write(&file, by_requests("php-apache", "php-apache")).expect("a file can be written");
+    let manifest = format!("rps:{}", text(&file));
+    let compare = |more: &[&str]| {
+        let options = ["compare", "-f", "examples/php-apache", "--load", "cpu=total:1"];
+        kube_lockstep(&options).args(more).assert()
+    };
+    let by_rps = |more: &[&str]| compare(&[&["--manifest", &manifest], more].concat());
+    let run = by_rps(&["--load", "rps=total:ramp(0s:1,30m:60)", "--format=json"]).code(0);
+    let lines = json(&run);
+    assert_eq!((&lines[1]["setting"], &lines[1]["peakReplicas"]), (&"rps".into(), &6.into()));
+    // The load of the other setting lasts longer.
+    assert!(lines[0]["podHours"].as_f64().expect("a number") > 1.0, "{lines:?}");
+    let notes = stderr(&run).split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = "rps: the first row has no comparable target for rps, so `missing`, `above`";
+    assert!(notes.contains(expected), "{notes}");
+    let errors = stderr(&by_rps(&[]).code(2));
+    let expected =
+        "HPA php-apache with --manifest rps: there is no load of rps\n    add --load rps=";
+    assert!(errors.contains(expected), "{errors}");
+    let errors = stderr(&by_rps(&["--load", "rps=total:9", "--load", "foo=1"]).code(2));
+    let expected = "HPA php-apache does not scale on foo, which has a load, with any of the settin";
+    assert!(errors.contains(expected) && errors.contains("for cpu, rps"), "{errors}");
+    let errors = stderr(&compare(&["--set", "spec.metrics.0.resource.name=memory"]).code(2));
+    assert!(errors.contains("there is no load of memory"), "{errors}");
+    assert!(errors.contains("--load memory=200Mi") && errors.contains("--request memory="));
+}
+
+/// An HPA that scales a Deployment on requests per second.
+fn by_requests(name: &str, deployment: &str) -> String {
+    format!(
+        "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {{name: {name}}}\n\
+         spec:\n  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: {deployment}}}\n  \
+         maxReplicas: 10\n  metrics:\n  - type: Pods\n    pods: {{metric: {{name: rps}}, target: \
+         {{type: AverageValue, averageValue: 10}}}}\n"
+    )
+}
+
+#[test]
+fn a_setting_that_lacks_a_value_can_be_left_out() {
+    let set = "memory:spec.metrics.0.resource.name=memory";
+    let options = ["--skip-missing", "--set", set, "--set", "few:spec.maxReplicas=3"];
+    let run = kube_lockstep(&EXAMPLE).args(options).assert().code(0);
+    let (shown, notes) = (stdout(&run), stderr(&run));
+    assert!(shown.contains("\nfew ") && !shown.contains("\nmemory "), "{shown}");
+    let expected = "note: HPA php-apache with --set memory is left out: ";
+    assert!(notes.contains(expected), "{notes}");
+}
+
+/// The new manifests of all HPAs, against the current ones.
+#[test]
+fn a_file_with_several_hpas_is_a_setting_of_each() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("new.yaml");
+    let hpas = support::repository().join("examples/shop/hpas.yaml");
+    let hpas = std::fs::read_to_string(hpas).expect("a file");
+    let larger = hpas.replace("maxReplicas: ", "maxReplicas: 1");
+    assert_ne!(larger, hpas);
+    let manifest = format!("new:{}", text(&file));
+    let compare = |contents: &str, more: &[&str]| {
+        std::fs::write(&file, contents).expect("a file can be written");
+        let options = ["compare", "-f", "examples/shop", "--load", "cpu=total:12"];
+        let more = [&["--manifest", &manifest, "--format", "json", "--until", "5m"], more].concat();
+        kube_lockstep(&options).args(more).assert()
+    };
+    let mails = ["--load", "mails_waiting=500"];
+    let lines = json(&compare(&larger, &mails).code(0));
+    let settings: Vec<&str> = lines.iter().filter_map(|line| line["setting"].as_str()).collect();
+    assert_eq!(
+        settings,
+        ["checkout", "search", "mail"]
+            .iter()
+            .flat_map(|hpa| [format!("shop/{hpa}: current"), format!("shop/{hpa}: new")])
+            .collect::<Vec<_>>()
+    );
+    // Only one HPA is predicted, and only one is in the file.
+    let checkout = larger.split("---\n").next().expect("a document");
+    let notes = |contents: &str, more: &[&str]| {
+        let run = compare(contents, more).code(0);
+        stderr(&run).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let only = notes(&larger, &["--hpa", "search"]);
+    let expected = "HPA shop/mail is ignored, because no predicted HPA has this name";
+    assert!(only.contains(expected), "{only}");
+    let only = notes(checkout, &mails);
+    assert!(only.contains("it has no HPA shop/search, which keeps its manifest"), "{only}");
+    // The namespace matters if several HPAs have the name.
+    let elsewhere = checkout.replace("namespace: shop", "namespace: other");
+    compare(&elsewhere, &["--hpa", "checkout"]).code(0);
+    let both = format!("{checkout}---\n{elsewhere}");
+    let only = notes(&both, &["--hpa", "checkout"]);
+    let expected = "HPA other/checkout is ignored";
+    assert!(only.contains(expected), "{only}");
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{json, kube_lockstep, stderr, stdout, text};
+use super::{json, kube_lockstep, stderr, stdout, support, text};
 
 const PHP_APACHE: &str = "examples/php-apache";
 const LOAD: [&str; 2] = ["--load", "cpu=total:steps(0s:100m,2m:2)"];
@@ -93,7 +93,10 @@ fn wrong_options_and_manifests_exit_with_2() {
         (&["-f", PHP_APACHE, "scenario.yaml"], "cannot be used with"),
         (&["--load", "cpu=1", "scenario.yaml"], "--filename"),
         (&[], "--filename"),
-        (&["examples/php-apache/hpa.yaml"], "`kube-lockstep predict -f FILE` reads manifests"),
+        (
+            &["examples/php-apache/hpa.yaml"],
+            "`kube-lockstep predict -f FILE` and `compare -f FILE` read manifests",
+        ),
     ] {
         let run = kube_lockstep(&["predict"]).args(arguments).assert().code(2);
         assert!(stderr(&run).contains(expected), "{expected}\n{}", stderr(&run));
@@ -619,7 +622,10 @@ fn folders_are_read_with_and_without_their_folders() {
     let several = ["predict", "examples/php-apache/deployment.yaml"];
     let errors = stderr(&kube_lockstep(&several).assert().code(2));
     assert!(errors.contains("found several manifests"), "{errors}");
-    assert!(errors.contains("`kube-lockstep predict -f FILE` reads manifests"), "{errors}");
+    assert!(
+        errors.contains("`kube-lockstep predict -f FILE` and `compare -f FILE` read manifests"),
+        "{errors}"
+    );
 }
 
 /// A folder with an HPA `web` in a version, with `spec` as further lines, and its Deployment with
@@ -724,7 +730,11 @@ fn manifests_in_place_of_scenarios_are_recognized() {
     let list = format!("{PHP_APACHE}/hpa.yaml");
     for (arguments, code, expected) in [
         (&[PHP_APACHE][..], 4, "name it with -f: `predict -f examples/php-apache`"),
-        (&["examples/php-apache/*.yml"], 4, "`kube-lockstep predict -f FILE` reads manifests"),
+        (
+            &["examples/php-apache/*.yml"],
+            4,
+            "`kube-lockstep predict -f FILE` and `compare -f FILE` read manifests",
+        ),
         (&[&*list, "--load", "cpu=1"], 2, "hpa.yaml contains manifests: name it with `-f examples"),
         (&[PHP_APACHE, "--load", "cpu=1"], 2, "name it with `-f examples/php-apache`"),
         (&["-f", PHP_APACHE, "--release", "1.36,1.37"], 2, "compare --release 1.36,1.37`"),
@@ -775,4 +785,51 @@ fn a_sum_for_each_pod_is_a_note() {
     assert!(words(&each).contains(note), "{each}");
     let [total, _] = predict_with(&[&format!("cpu=total:csv({file},value=*,sum)")], 0);
     assert!(!words(&total).contains("each pod has the sum"), "{total}");
+}
+
+/// The patch of an overlay is not a complete HPA.
+#[test]
+fn an_overlay_has_a_hint_on_kustomize() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let write = |name: &str, contents: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, contents).expect("a file can be written");
+        path
+    };
+    write("kustomization.yaml", "resources: [../base]\npatches: [{path: patch.yaml}]\n");
+    let patch = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\n\
+                 spec: {minReplicas: 3}\n";
+    let patch = write("patch.yaml", patch);
+    for path in [folder.path(), &patch] {
+        for command in ["predict", "compare"] {
+            let errors = stderr(&kube_lockstep(&[command, "-f", text(path)]).assert().code(2));
+            let expected = format!("`kubectl kustomize {} | kube-lockstep", text(folder.path()));
+            assert!(errors.contains(&expected), "{errors}");
+        }
+    }
+}
+
+#[test]
+fn urls_are_not_read() {
+    let url = "https://example.org/hpa.yaml";
+    let errors = stderr(&kube_lockstep(&["predict", "-f", url]).assert().code(2));
+    assert!(errors.contains("manifests are not read from URLs"), "{errors}");
+    assert!(errors.contains(&format!("`curl -fsSL {url} | kube-lockstep predict -f -")));
+}
+
+#[test]
+fn a_page_is_not_written_to_a_file_named_like_standard_output() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let example = support::repository().join("examples/php-apache");
+    let options = ["predict", "-f", text(&example), "--load", "cpu=1", "--html", "-"];
+    let run = kube_lockstep(&options).current_dir(folder.path()).assert().code(2);
+    assert!(stderr(&run).contains("--html: `-` is not a file"), "{}", stderr(&run));
+    assert!(!folder.path().join("-").exists());
+}
+
+/// VPAs are not compared.
+#[test]
+fn the_help_of_compare_does_not_promise_vpas() {
+    let help = stdout(&kube_lockstep(&["compare", "--help"]).assert().code(0));
+    assert!(!help.contains("VPA"), "{help}");
 }

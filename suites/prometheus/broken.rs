@@ -81,6 +81,12 @@ pub(super) fn proxy_error() -> Result<(), Failed> {
 pub(super) fn login_page() -> Result<(), Failed> {
     let (url, _) = server(answer("200 OK", "text/html", "<html>Sign in</html>"))?;
     import(&url, "up", &[])?.fails(3, &["no JSON", "Sign in", "asks for a login"]);
+    // A proxy may drop the type of the content.
+    for kind in ["text/plain", "application/octet-stream"] {
+        let (url, _) = server(answer("200 OK", kind, ONE_VALUE))?;
+        let import = import(&url, "up", &[])?;
+        assert_eq!(import.code, Some(0), "{}", import.stderr);
+    }
     let (url, _) = server(json("{\"status\": \"success\", \"data\": 7}"))?;
     import(&url, "up", &[])?.fails(3, &["can't be read"]);
     Ok(())

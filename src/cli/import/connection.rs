@@ -92,6 +92,8 @@ impl<'a> Connection<'a> {
             content.to_str().is_ok_and(|content| content.starts_with("application/json"))
         });
         let body = self.body(response).await?;
+        // A proxy may drop the type of the content.
+        let is_json = is_json || body.trim_ascii_start().starts_with(b"{");
         let answer = is_json.then(|| serde_json::from_slice::<Answer>(&body));
         match answer {
             Some(Ok(answer)) => match answer.refusal() {

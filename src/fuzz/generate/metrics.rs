@@ -85,9 +85,11 @@ pub(super) fn signal(draft: &mut Draft, aim: Aim, times: i64, by: i64) -> Signal
             let until = draft.until().since_start();
             let period = draft.dice.pick(&[until, Span(until.0 / 3), Span::from_mins(5)]);
             let offset = draft.span();
+            // Usage can't be negative.
+            let most = if aim.resource == CUSTOM { 1200 } else { 1000 };
             Signal::Sine(Sine {
                 mean: amount(mean),
-                amplitude: amount(mean * i128::from(draft.dice.between(0, 1200)) / 1000),
+                amplitude: amount(mean * i128::from(draft.dice.between(0, most)) / 1000),
                 period: Span(period.0.max(1_000_000)),
                 offset: if draft.dice.percent(50) { offset } else { Span::ZERO },
             })

@@ -185,6 +185,16 @@ impl Shape {
         }
     }
 
+    /// Returns true for a wave that goes below zero. If only one of its amounts is a percentage,
+    /// the request decides, which is not known here.
+    fn goes_below_zero(&self) -> bool {
+        let Shape::Sine { mean, amplitude, .. } = self.without_noise() else { return false };
+        match (mean, amplitude) {
+            (Amount::Percent(mean), Amount::Percent(amplitude)) => mean < amplitude,
+            _ => mean.milli() < amplitude.milli() && mean.milli().is_some(),
+        }
+    }
+
     fn path_mut(&mut self) -> Option<&mut String> {
         match self {
             Shape::Recorded { recorded, .. } => Some(recorded.source.path_mut()),
@@ -295,6 +305,11 @@ impl FromStr for Load {
         if load.subject.is_resource() && load.shape.amounts().iter().any(negative) {
             return Err(format!("{value}: usage can't be negative"));
         }
+        if load.subject.is_resource() && load.shape.goes_below_zero() {
+            return Err(format!(
+                "{value}: usage can't be negative: the amplitude is larger than the mean"
+            ));
+        }
         load.check_by()?;
         Ok(load)
     }
@@ -344,9 +359,11 @@ impl fmt::Display for Subject {
 
 /// The name of an HPA in the manifests.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct HpaName {
-    pub(super) namespace: Option<String>,
-    pub(super) name: String,
+pub struct HpaName {
+    /// The namespace. None: the manifest leaves it open.
+    pub namespace: Option<String>,
+    /// The name.
+    pub name: String,
 }
 
 impl HpaName {
@@ -760,6 +777,11 @@ mod tests {
             ("cpu=steps(5m:8)", "add the value before it, for example steps(0s:0,5m:8)"),
             ("cpu=-300m", "-300m: usage can't be negative"),
             ("memory=total:steps(0s:1Gi,1m:-1Gi)", "usage can't be negative"),
+            (
+                "cpu=total:sine(mean=1,amplitude=2,period=1m)",
+                "the amplitude is larger than the mea",
+            ),
+            ("cpu=noise(5%,sine(mean=10%,amplitude=20%,period=1m))", "usage can't be negative"),
             ("cpu=total:csv(a.csv,by=pod)", "by=pod gives each pod its own series: leave out `tot"),
             ("queue{a=b=3", "a `}` is missing"),
             ("queue{a}=3", "a: expected LABEL=VALUE"),

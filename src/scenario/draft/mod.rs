@@ -7,6 +7,7 @@ mod load;
 mod objects;
 mod pods;
 mod recommender;
+mod settings;
 mod units;
 mod usage;
 mod validation;
@@ -16,8 +17,8 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use self::load::{AFTER_THE_LAST_CHANGE, HpaName, Subject};
-pub use self::load::{Load, RequestOption, days_as_hours};
+use self::load::{AFTER_THE_LAST_CHANGE, Subject};
+pub use self::load::{HpaName, Load, RequestOption, days_as_hours};
 pub use self::objects::ManifestFile;
 use self::objects::{Object, Objects, same_namespace, without_server_fields};
 use self::pods::{PodContainer, Pods};
@@ -111,7 +112,10 @@ pub struct Draft {
     /// Values that the prediction depends on, and that neither manifests nor options contain.
     pub missing: Vec<Missing>,
     fields: Map<String, Value>,
+    until: Span,
     used_loads: Vec<usize>,
+    /// The HPAs. Empty: it is the draft of a VPA.
+    hpas: Vec<Hpa>,
     target: DraftTarget,
 }
 
@@ -122,6 +126,8 @@ struct DraftTarget {
     name: String,
     /// Its containers. Empty: they are unknown, because the manifest is missing.
     containers: Vec<String>,
+    /// Its manifest.
+    object: Option<Object>,
 }
 
 /// A missing value.
@@ -140,6 +146,10 @@ pub struct Drafts {
     pub list: Vec<Draft>,
     /// Objects that no autoscaler refers to, as `KIND NAME`.
     pub ignored: Vec<String>,
+    /// The options, in which the autoscalers of loads and requests are found.
+    options: DraftOptions,
+    /// The objects among which targets are, for suggestions.
+    others: Vec<Object>,
 }
 
 /// Why manifests give no scenario.
@@ -162,7 +172,9 @@ impl Draft {
     /// The scenario as YAML.
     #[must_use]
     pub fn to_yaml(&self) -> String {
-        write::document(&self.fields)
+        let mut fields = self.fields.clone();
+        fields.insert("until".to_owned(), json!(self.until.to_string()));
+        write::document(&fields)
     }
 }
 
@@ -172,6 +184,21 @@ impl Draft {
 /// # Errors
 /// If a manifest is invalid, there is no such autoscaler, or none uses the metric of a load.
 pub fn draft(
+    files: &[ManifestFile],
+    options: &DraftOptions,
+    read: &dyn Fn(&str) -> Result<String, String>,
+) -> Result<Drafts, DraftError> {
+    let drafts = draft_with_settings(files, options, read)?;
+    drafts.check_loads(&[])?;
+    Ok(drafts)
+}
+
+/// Like [`draft`], for HPAs that are compared with other settings, which may use other loads:
+/// [`Drafts::check_loads`] checks that all are used.
+///
+/// # Errors
+/// If a manifest is invalid, or there is no such autoscaler.
+pub fn draft_with_settings(
     files: &[ManifestFile],
     options: &DraftOptions,
     read: &dyn Fn(&str) -> Result<String, String>,
@@ -195,11 +222,12 @@ fn draft_objects(
     let (mut used_objects, mut list) = (BTreeSet::new(), Vec::new());
     let hpas = select(&objects.hpas, &options.hpas, Kind::Hpa)?;
     invalid.note(check_names(&hpas, Kind::Hpa))?;
-    let hpas = invalid.valid(hpas.into_iter().map(Hpa::read));
+    let others = &objects.others;
+    let hpas = invalid.valid(hpas, Hpa::read, "scaleTargetRef", others);
     let vpas = select(&objects.vpas, &options.vpas, Kind::Vpa)?;
     invalid.note(check_names(&vpas, Kind::Vpa))?;
-    let vpas = invalid.valid(vpas.into_iter().map(read_vpa));
-    let options = &find_autoscalers(&hpas, &vpas, options)?;
+    let vpas = invalid.valid(vpas, read_vpa, "targetRef", others);
+    let options = &find_autoscalers(&hpas, &vpas, objects, options)?;
     let groups = by_target(hpas);
     for group in &groups {
         let hpa = &group[0];
@@ -208,13 +236,9 @@ fn draft_objects(
         let Some(found) = invalid.note(found)? else { continue };
         used_objects.extend(found);
         let target = found.map(|index| &objects.others[index]);
-        let Some(mut draft) = invalid.note(of_group(group, target, options, read))? else {
-            continue;
-        };
-        if found.is_none() {
-            name_similar(&mut draft, hpa, &objects.others);
-        }
-        list.push(draft);
+        let mut draft = invalid.note(of_group(group, target, options, read))?;
+        draft.iter_mut().for_each(|draft| name_similar(draft, &objects.others));
+        list.extend(draft);
     }
     if let (Some(_), true) = (options.startup, groups.is_empty() && !vpas.is_empty()) {
         let what = "--startup is for HPAs: the VPA recommender ignores startup times".to_owned();
@@ -231,14 +255,14 @@ fn draft_objects(
         list.extend(invalid.note(recommender::of_vpa(vpa, target, &all_hpas, options, read))?);
     }
     check_containers_of_all(&list, options)?;
-    check_loads(&list, &groups, options)?;
     let others = objects.others.iter().enumerate();
     let others = others.filter(|(index, _)| !used_objects.contains(index)).map(|(_, it)| it);
     let unsupported = objects.vpas.iter().filter(|_| options.vpas == Selected::Unsupported);
     let ignored = unsupported.chain(others);
     let named = |object: &Object| format!("{} {}", object.kind(), object.name());
     let ignored = ignored.map(|object| named(object).trim_end().to_owned()).collect();
-    Ok(Drafts { list, ignored })
+    let (options, others) = (options.clone(), objects.others.clone());
+    Ok(Drafts { list, ignored, options, others })
 }
 
 /// The problems of all invalid manifests, in the order in which they are found.
@@ -260,9 +284,28 @@ impl Invalid {
         }
     }
 
-    /// The valid ones of several manifests.
-    fn valid<T>(&mut self, read: impl Iterator<Item = Result<T, Error>>) -> Vec<T> {
-        read.filter_map(|result| result.map_err(|error| self.add(error)).ok()).collect()
+    /// The valid ones of several autoscalers. The target of an invalid one, to which `reference`
+    /// refers, may be invalid as well.
+    fn valid<T>(
+        &mut self,
+        autoscalers: Vec<&Object>,
+        read: impl Fn(&Object) -> Result<T, Error>,
+        reference: &str,
+        others: &[Object],
+    ) -> Vec<T> {
+        let mut valid = Vec::new();
+        for autoscaler in autoscalers {
+            match read(autoscaler) {
+                Ok(it) => valid.push(it),
+                Err(error) => {
+                    self.add(error);
+                    let is_target = |object: &&Object| autoscaler.refers_to(reference, object);
+                    let targets = others.iter().filter(is_target);
+                    targets.filter_map(|it| check_target(it).err()).for_each(|it| self.add(it));
+                }
+            }
+        }
+        valid
     }
 
     /// A result, unless a manifest is invalid.
@@ -290,7 +333,8 @@ impl Invalid {
 }
 
 /// Adds the object that is probably meant to the message that the target of a draft is missing.
-fn name_similar(draft: &mut Draft, hpa: &Hpa, others: &[Object]) {
+fn name_similar(draft: &mut Draft, others: &[Object]) {
+    let Some(hpa) = draft.hpas.first().filter(|_| draft.target.object.is_none()) else { return };
     let target = &hpa.hpa.target;
     let same_kind = others.iter().filter(|object| object.kind() == target.kind);
     let names: Vec<String> = same_kind.map(Object::name).collect();
@@ -369,6 +413,12 @@ impl HpaManifest {
         self.object.name()
     }
 
+    /// The namespace. None: the manifest leaves it open.
+    #[must_use]
+    pub fn namespace(&self) -> Option<String> {
+        self.object.namespace()
+    }
+
     /// `NAMESPACE/NAME`, or the name if the manifest leaves the namespace open.
     #[must_use]
     pub fn full_name(&self) -> String {
@@ -393,6 +443,7 @@ fn read_hpa(object: &Object) -> Result<(Object, SingleHpa), Error> {
 }
 
 /// A valid HPA.
+#[derive(Clone, Debug)]
 struct Hpa {
     name: HpaName,
     object: Object,
@@ -524,6 +575,7 @@ fn kinds_hint(objects: &Objects) -> Option<String> {
 fn find_autoscalers(
     hpas: &[Hpa],
     vpas: &[Vpa],
+    objects: &Objects,
     options: &DraftOptions,
 ) -> Result<DraftOptions, DraftError> {
     let mut options = options.clone();
@@ -531,19 +583,28 @@ fn find_autoscalers(
         hpas.iter().map(|it| it.name.clone()).chain(vpas.iter().map(Vpa::full_name)).collect();
     let metrics: BTreeSet<&str> =
         hpas.iter().flat_map(|hpa| &hpa.hpa.metrics).filter_map(metric_name).collect();
-    let of_loads = options.loads.iter_mut().map(|load| &mut load.subject);
-    let of_requests = options.requests.iter_mut().map(|request| &mut request.subject);
-    for subject in of_loads.chain(of_requests) {
+    let of_loads = options.loads.iter_mut().map(|load| ("--load", &mut load.subject));
+    let of_requests = options.requests.iter_mut();
+    let of_requests = of_requests.map(|request| ("--request", &mut request.subject));
+    for (flag, subject) in of_loads.chain(of_requests) {
         let Some(hpa) = &subject.hpa else { continue };
         let whole = format!("{hpa}:{}", subject.name);
         let is_known = known.iter().any(|it| it.is(hpa));
-        if metrics.contains(&*whole) || (!is_known && !subject.is_resource()) {
+        let not_selected = || objects.kind_of_autoscaler(hpa).filter(|_| !is_known);
+        if metrics.contains(&*whole) {
+            *subject = Subject { hpa: None, name: whole, ..subject.clone() };
+        } else if let Some(kind) = not_selected() {
+            let what = format!("{flag} {subject}: {kind} {hpa} is not selected");
+            let select = format!("--{}", kind.to_string().to_lowercase());
+            let hint = Some(format!("leave out this {flag}, or add `{select} {hpa}`"));
+            return Err(DraftError::Options { what, hint });
+        } else if !is_known && !subject.is_resource() {
             *subject = Subject { hpa: None, name: whole, ..subject.clone() };
         } else if !is_known {
             let names: Vec<String> = known.iter().map(HpaName::to_string).collect();
             let hint = among(hpa, "the autoscalers are", names.iter().map(String::as_str));
             let kind = if vpas.is_empty() { "HPA" } else { "HPA or VPA" };
-            let what = format!("{subject}: there is no {kind} {hpa}");
+            let what = format!("{flag} {subject}: there is no {kind} {hpa}");
             return Err(DraftError::Options { what, hint });
         }
     }
@@ -562,55 +623,6 @@ fn among<'n>(typed: &str, intro: &str, names: impl IntoIterator<Item = &'n str>)
     let names: Vec<&str> = names.into_iter().collect();
     let similar = suggest(typed, names.iter().copied()).filter(|hint| hint.starts_with("did"));
     similar.or_else(|| (!names.is_empty()).then(|| format!("{intro} {}", names.join(", "))))
-}
-
-/// Rejects loads that no autoscaler uses.
-fn check_loads(
-    drafts: &[Draft],
-    groups: &[Vec<Hpa>],
-    options: &DraftOptions,
-) -> Result<(), DraftError> {
-    let used: BTreeSet<usize> =
-        drafts.iter().flat_map(|draft| draft.used_loads.iter().copied()).collect();
-    let Some((_, load)) = options.loads.iter().enumerate().find(|(index, _)| !used.contains(index))
-    else {
-        return Ok(());
-    };
-    let Subject { hpa: only, name, labels, .. } = &load.subject;
-    let hpas: Vec<&Hpa> = groups
-        .iter()
-        .flatten()
-        .filter(|hpa| only.as_ref().is_none_or(|only| hpa.name.is(only)))
-        .collect();
-    let metrics = || hpas.iter().flat_map(|hpa| &hpa.hpa.metrics);
-    let same_name = |metric: &&MetricSpec| metric_name(metric) == Some(name);
-    let subjects = |metrics: Vec<&MetricSpec>| -> BTreeSet<String> {
-        metrics.into_iter().filter_map(subject_of).map(|it| it.to_string()).collect()
-    };
-    if metrics().any(|metric| same_name(&metric)) {
-        let of_name = subjects(metrics().filter(same_name).collect());
-        let of_name: Vec<&str> = of_name.iter().map(String::as_str).collect();
-        let labels = Subject { labels: labels.clone(), ..Subject::default() };
-        let what = format!("no HPA scales on {name} with the labels {labels}");
-        let hint = Some(format!("the HPA has the metric {}", of_name.join(", ")));
-        return Err(DraftError::Options { what, hint });
-    }
-    let has_vpa = drafts.iter().any(|draft| draft.kind == Kind::Vpa);
-    if hpas.is_empty() && has_vpa {
-        let what = format!("a VPA does not use {name}, which has a load");
-        let hint = among(name, "there are loads for", ["cpu", "memory"]);
-        return Err(DraftError::Options { what, hint });
-    }
-    let hpa = match hpas.as_slice() {
-        [only] => format!("HPA {}", only.name),
-        _ => "no HPA".to_owned(),
-    };
-    let verb = if hpas.len() == 1 { "does not scale" } else { "scales" };
-    let mut names = subjects(metrics().collect());
-    names.extend(has_vpa.then(|| ["cpu", "memory"].map(str::to_owned)).into_iter().flatten());
-    let hint = among(name, "there are loads for", names.iter().map(String::as_str));
-    let what = format!("{hpa} {verb} on {name}, which has a load");
-    Err(DraftError::Options { what, hint })
 }
 
 /// The subject of a load for a metric.
@@ -634,6 +646,13 @@ fn metric_name(metric: &MetricSpec) -> Option<&str> {
     let object = metric.object.as_ref().map(|it| &*it.metric.name);
     let external = metric.external.as_ref().map(|it| &*it.metric.name);
     resource.or(container).or(pods).or(object).or(external)
+}
+
+/// Checks the manifest of a target.
+fn check_target(target: &Object) -> Result<(), Error> {
+    validation::check(target)?;
+    let is_built_in = BUILT_IN.iter().any(|known| known.kind == target.kind());
+    if is_built_in { Pods::read(target).map(drop) } else { Ok(()) }
 }
 
 /// Drafts the scenario of HPAs that scale the same target.
@@ -698,9 +717,11 @@ fn of_group(
         notes,
         manifest_notes: target.map_or_else(Vec::new, |target| target.notes(of_target)),
         missing,
-        fields: fields_of(group, workload, metrics, until),
+        fields: fields_of(group, workload, metrics),
+        until,
         used_loads,
-        target: DraftTarget { name: format!("{kind} {name}"), containers },
+        hpas: group.to_vec(),
+        target: DraftTarget { name: format!("{kind} {name}"), containers, object: target.cloned() },
     })
 }
 
@@ -746,12 +767,7 @@ fn namespace_note(hpa: &Hpa, target: Option<&Object>) -> Option<String> {
 }
 
 /// The fields of the scenario.
-fn fields_of(
-    group: &[Hpa],
-    workload: Map<String, Value>,
-    metrics: Value,
-    until: Span,
-) -> Map<String, Value> {
+fn fields_of(group: &[Hpa], workload: Map<String, Value>, metrics: Value) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
     put("apiVersion", json!(API_VERSION));
@@ -763,7 +779,6 @@ fn fields_of(
     };
     put("workload", workload.into());
     put("metrics", metrics);
-    put("until", json!(until.to_string()));
     fields
 }
 

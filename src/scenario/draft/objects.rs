@@ -70,6 +70,16 @@ impl Object {
         Some(self.text(&["metadata", "namespace"])).filter(|namespace| !namespace.is_empty())
     }
 
+    /// Returns true if a field of the spec, `scaleTargetRef` or `targetRef`, refers to an object.
+    pub(super) fn refers_to(&self, reference: &str, object: &Object) -> bool {
+        let text = |name: &str| self.text(&["spec", reference, name]);
+        let version = text("apiVersion");
+        same_namespace(self.namespace().as_ref(), object.namespace().as_ref())
+            && object.kind() == text("kind")
+            && object.name() == text("name")
+            && object.group() == version.split_once('/').map_or("", |(group, _)| group)
+    }
+
     /// The place of the object, for messages about another one: `FILE:LINE`.
     pub(super) fn place(&self) -> String {
         format!("{}:{}", self.file, self.node.line)
@@ -103,6 +113,15 @@ impl Object {
 }
 
 impl Objects {
+    /// The kind of an autoscaler with this name: `NAME` or `NAMESPACE/NAME`. None: there is none.
+    pub(super) fn kind_of_autoscaler(&self, name: &str) -> Option<super::Kind> {
+        let is_in = |objects: &[Object]| {
+            objects.iter().any(|object| object.name() == name || object.full_name() == name)
+        };
+        let kinds = [(super::Kind::Hpa, &self.hpas), (super::Kind::Vpa, &self.vpas)];
+        kinds.into_iter().find(|(_, objects)| is_in(objects)).map(|(kind, _)| kind)
+    }
+
     /// Reads all objects.
     pub(super) fn read(files: &[ManifestFile]) -> Result<Objects, Error> {
         let mut objects = Objects::default();

@@ -120,15 +120,7 @@ pub(super) fn of_vpa(
     } else if replicas.is_none() {
         notes.push(format!("{kind} {name} sets no replicas, so it has 1 pod; see --replicas"));
     }
-    notes.extend(vpa.vpa.gates.startup_boost.then(|| {
-        "`startupBoost` is left out: it requires the feature gate CPUStartupBoost, and does not \
-         change the recommendation"
-            .to_owned()
-    }));
-    notes.extend(vpa.vpa.gates.per_vpa_config.then(|| {
-        "the manifest requires the feature gate PerVPAConfig, which is on in this prediction"
-            .to_owned()
-    }));
+    notes.extend(gate_notes(vpa));
     notes.extend(feedback(vpa, hpas));
     let mut usage = Usage {
         vpa,
@@ -142,7 +134,7 @@ pub(super) fn of_vpa(
     let entries: Vec<Value> = RESOURCES.iter().filter_map(|it| usage.of(it)).collect();
     let Usage { used: used_loads, missing, notes, .. } = usage;
     let until = end(options, &used_loads, read)?;
-    let fields = fields_of(vpa, workload(&pods, name, replicas.unwrap_or(1)), entries, until);
+    let fields = fields_of(vpa, workload(&pods, name, replicas.unwrap_or(1)), entries);
     Ok(Draft {
         kind: Kind::Vpa,
         name: vpa.full_name().to_string(),
@@ -152,9 +144,23 @@ pub(super) fn of_vpa(
         manifest_notes: Vec::new(),
         missing,
         fields,
+        until,
         used_loads,
-        target: DraftTarget { name: format!("{kind} {name}"), containers },
+        hpas: Vec::new(),
+        target: DraftTarget { name: format!("{kind} {name}"), containers, object: target.cloned() },
     })
+}
+
+/// Notes on fields that require a feature gate.
+fn gate_notes(vpa: &Vpa) -> impl Iterator<Item = String> {
+    let startup_boost = vpa.vpa.gates.startup_boost.then_some(
+        "`startupBoost` is left out: it requires the feature gate CPUStartupBoost, and does not \
+         change the recommendation",
+    );
+    let per_vpa_config = vpa.vpa.gates.per_vpa_config.then_some(
+        "the manifest requires the feature gate PerVPAConfig, which is on in this prediction",
+    );
+    startup_boost.into_iter().chain(per_vpa_config).map(str::to_owned)
 }
 
 /// The object with the template of the pods: of a CronJob, the template of its Jobs.
@@ -201,12 +207,7 @@ fn workload(pods: &Pods, target: &str, replicas: i32) -> Map<String, Value> {
 }
 
 /// The fields of the scenario.
-fn fields_of(
-    vpa: &Vpa,
-    workload: Map<String, Value>,
-    entries: Vec<Value>,
-    until: Span,
-) -> Map<String, Value> {
+fn fields_of(vpa: &Vpa, workload: Map<String, Value>, entries: Vec<Value>) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
     let target = &vpa.vpa.target;
@@ -223,7 +224,6 @@ fn fields_of(
     put("vpa", vpa.vpa.manifest.clone());
     put("workload", workload.into());
     put("metrics", json!({ "resource": entries }));
-    put("until", json!(until.to_string()));
     fields
 }
 

@@ -354,7 +354,7 @@ fn a_load_can_be_of_one_hpa() {
     let expected = [r#"{"name":"cpu","perPod":"250m"}"#, r#"{"name":"cpu","perPod":"1000m"}"#];
     assert_eq!(usage(&drafts(&manifests, &of_api)), expected);
     let unknown = error(&manifests, &options(&["wep:cpu=4"]));
-    assert_eq!(unknown, "wep:cpu: there is no HPA wep; did you mean `web`?");
+    assert_eq!(unknown, "--load wep:cpu: there is no HPA wep; did you mean `web`?");
 }
 
 #[test]
@@ -648,14 +648,46 @@ fn all_invalid_manifests_are_named_at_once() {
         "hpa.yaml:8:16: the API server rejects this HPA: spec.maxReplicas",
         "other.yaml:7:16: the API server rejects this HPA: spec.minReplicas",
         "vpa.yaml:6:3: the API server rejects this VPA",
+        "deployment.yaml:6:13: the API server rejects this Deployment: spec.replicas: Invalid val",
     ] {
         assert!(text.contains(expected), "{expected}\n{text}");
     }
-    // The target of an invalid autoscaler is unknown.
+    // An HPA and a VPA with the same target.
     let files = [file(HPA), file(VPA), file(&deployment)];
     let error = draft(&files, &options(&["cpu=1"]), &no_files).expect_err("it is invalid");
     let negative = "spec.replicas: Invalid value: -1";
     assert_eq!(error.to_string().matches(negative).count(), 1, "{error}");
     let vpa_only = draft(&files[1..], &options(&["cpu=1"]), &no_files).expect_err("it is invalid");
     assert!(vpa_only.to_string().contains(negative), "{vpa_only}");
+}
+
+#[test]
+fn the_target_of_an_invalid_autoscaler_is_checked() {
+    let invalid = DEPLOYMENT.replace("replicas: 3", "replicas: -1");
+    let of = |autoscaler: &str| {
+        let files = [file(autoscaler), file(&invalid)];
+        let error = draft(&files, &options(&[]), &no_files).expect_err("it is invalid");
+        error.to_string()
+    };
+    let hpa = HPA.replace("maxReplicas: 10", "maxReplicas: 0");
+    let vpa = VPA.replace("spec:", "spec:\n  unknown: 1");
+    for autoscaler in [hpa, vpa] {
+        let error = of(&autoscaler);
+        assert!(error.contains("spec.replicas: Invalid value: -1"), "{autoscaler}: {error}");
+    }
+    // Another object is not its target.
+    let other = HPA.replace("maxReplicas: 10", "maxReplicas: 0").replace("name: web}", "name: a}");
+    assert!(!of(&other).contains("spec.replicas: Invalid value: -1"), "{}", of(&other));
+}
+
+#[test]
+fn a_load_of_an_hpa_that_is_not_selected_says_so() {
+    let other = HPA.replace("name: web}", "name: api}");
+    let all = [HPA, &other, DEPLOYMENT];
+    let hpas = Selected::Named(vec!["a*".to_owned()]);
+    let options = DraftOptions { hpas, replicas: Some(1), ..options(&["cpu=1", "web:cpu=2"]) };
+    assert_eq!(
+        error(&all, &options),
+        "--load web:cpu: HPA web is not selected; leave out this --load, or add `--hpa web`"
+    );
 }

@@ -60,7 +60,7 @@ pub(super) fn read(recorded: &Recorded, text: &str) -> Result<Vec<Series>, Recor
         true => file.wide(format)?,
         false => file.long(recorded, format)?,
     };
-    series.into_iter().map(|series| unique_times(recorded, series)).collect()
+    series.into_iter().map(|series| file.unique_times(recorded, series)).collect()
 }
 
 impl<'t> File<'t> {
@@ -170,6 +170,60 @@ impl<'t> File<'t> {
         Ok(series)
     }
 
+    /// Adds up rows with the same time, or refuses them.
+    fn unique_times(
+        &self,
+        recorded: &Recorded,
+        mut series: Series,
+    ) -> Result<Series, RecordingError> {
+        series.samples.sort_by_key(|raw| raw.at);
+        let same = series.samples.windows(2).find(|pair| pair[0].at == pair[1].at);
+        match same {
+            None => Ok(series),
+            Some(_) if recorded.sum => {
+                let labels = std::mem::take(&mut series.labels);
+                Ok(Series { labels, ..super::combine(&[series], Span::ZERO, |sum, _| sum) })
+            }
+            Some(pair) => {
+                let at = pair[0].at;
+                let several = super::hint_on_several("COLUMN", "COLUMN");
+                let hint = format!("if the file has several series: {several}");
+                let what = match self.lines_of(recorded, &series, at)?[..] {
+                    [first, second, ..] => format!(":{second}: two rows of {at}: see line {first}"),
+                    _ => format!(" has two rows of {at}"),
+                };
+                Err(RecordingError::new(what).hint(hint))
+            }
+        }
+    }
+
+    /// The lines of a series at a time.
+    fn lines_of(
+        &self,
+        recorded: &Recorded,
+        series: &Series,
+        at: Timestamp,
+    ) -> Result<Vec<u64>, RecordingError> {
+        let Columns { values, by, .. } = &self.columns;
+        let of_series = recorded.by.as_ref().and_then(|by| series.labels.get(by));
+        let column = values.iter().find(|column| column.labels == series.labels);
+        let column = column.filter(|_| is_pattern(recorded));
+        let mut lines = Vec::new();
+        self.each_row(|row, time| {
+            let field = |column: usize| row.get(column).unwrap_or_default();
+            let is_of_series = match (column, by, of_series) {
+                (Some(column), ..) => !field(column.index).is_empty(),
+                (None, Some(by), Some(name)) => field(*by) == *name,
+                _ => true,
+            };
+            if time == at && is_of_series {
+                lines.push(row.position().map_or(0, csv::Position::line));
+            }
+            Ok(())
+        })?;
+        Ok(lines)
+    }
+
     /// Visits the selected rows.
     fn each_row(
         &self,
@@ -249,24 +303,6 @@ fn reader(text: &str, delimiter: u8) -> Reader<&[u8]> {
     let mut builder = ReaderBuilder::new();
     builder.trim(Trim::All).comment(Some(b'#')).delimiter(delimiter);
     builder.from_reader(text.as_bytes())
-}
-
-/// Adds up rows with the same time, or refuses them.
-fn unique_times(recorded: &Recorded, mut series: Series) -> Result<Series, RecordingError> {
-    series.samples.sort_by_key(|raw| raw.at);
-    let same = series.samples.windows(2).find(|pair| pair[0].at == pair[1].at);
-    match same {
-        None => Ok(series),
-        Some(_) if recorded.sum => {
-            let labels = std::mem::take(&mut series.labels);
-            Ok(Series { labels, ..super::combine(&[series], Span::ZERO, |sum, _| sum) })
-        }
-        Some(pair) => {
-            let several = super::hint_on_several("COLUMN", "COLUMN");
-            let hint = format!("if the file has several series: {several}");
-            Err(RecordingError::new(format!(" has two rows of {}", pair[0].at)).hint(hint))
-        }
-    }
 }
 
 impl Columns {

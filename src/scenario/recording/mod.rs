@@ -1,8 +1,5 @@
 //! Recorded series of values: reads the files of [`Recorded`] signals, selects and combines series,
 //! and shifts their times.
-//!
-//! OpenMetrics text is read here: the maintained parsers either have a copyleft license or do not
-//! know the timestamps of OpenMetrics.
 
 mod clock;
 mod csv;
@@ -42,7 +39,7 @@ pub struct RecordingError {
 }
 
 /// Parts of messages about signals of scenarios, and the same on a command line.
-const ON_A_COMMAND_LINE: [(&str, &str); 22] = [
+const ON_A_COMMAND_LINE: [(&str, &str); 23] = [
     ("`series: {LABEL: VALUE}`", "`LABEL=VALUE`"),
     ("`series: {COLUMN: VALUE}`", "`COLUMN=VALUE`"),
     ("`load` and `sum: true`", "`total:…` and `sum`"),
@@ -53,6 +50,7 @@ const ON_A_COMMAND_LINE: [(&str, &str); 22] = [
     ("if each column is a series, set `value` to \"*\"", "if each column is a series, `value=*`"),
     ("set `decimal` to comma or to point", "add `decimal=comma` or `decimal=point`"),
     ("set `decimal` to comma if", "add `decimal=comma` if"),
+    ("set `decimal` to point if", "write `decimal=point` if"),
     (
         "set `unit` to 1% for percent of the request, or to 10m for percent of a core",
         "add `unit=1%` for percent of the request, or `unit=10m` for percent of a core",

@@ -58,9 +58,14 @@ impl NumberFormat {
         let expected = || {
             let found = crate::scenario::node::shorten(text);
             let what = format!("expected a number or a quantity, found {found}");
-            let hint = match text.contains(',') && self.mark == DecimalMark::Point {
-                true => "set `decimal` to comma if the numbers have a decimal comma",
-                false => FORMATTED,
+            let hint = match self.mark {
+                DecimalMark::Point if text.contains(',') => {
+                    "set `decimal` to comma if the numbers have a decimal comma"
+                }
+                DecimalMark::Comma if text.contains('.') => {
+                    "set `decimal` to point if the numbers have a decimal point"
+                }
+                _ => FORMATTED,
             };
             RecordingError::new(what).hint(hint)
         };
@@ -248,7 +253,10 @@ mod tests {
         ] {
             assert_eq!(read(DecimalMark::Comma, text), Ok(expected), "{text}");
         }
-        assert!(read(DecimalMark::Comma, "0.25").is_err());
+        let format = NumberFormat { mark: DecimalMark::Comma, percent: false };
+        let error = format.read("0.25").expect_err("a decimal point");
+        let hint = error.hint.unwrap_or_default();
+        assert_eq!(hint, "set `decimal` to point if the numbers have a decimal point");
     }
 
     fn mark(numbers: &[&str]) -> Result<DecimalMark, String> {

@@ -107,7 +107,7 @@ fn rows_are_selected_and_divided_by_columns() {
     assert_eq!(shown_samples(&mean), "0s:3000 15s:3333 37.5s:-");
     let sum = Recorded { sum: true, ..zone.clone() };
     assert_eq!(common(&sum, text), "0s:6000 15s:10000 37.5s:-");
-    assert!(error(&zone, text).contains("load.csv has two rows of 1970-01-01T00:00:00Z; if the"));
+    assert!(error(&zone, text).contains(":3: two rows of 1970-01-01T00:00:00Z: see line 2; if"));
 }
 
 #[test]
@@ -219,8 +219,38 @@ fn open_metrics_text_is_read() {
 }
 
 #[test]
+fn names_of_open_metrics_can_be_quoted() {
+    let text = "{\"my.usage\",pod=\"a\"} 0.1 1746522000\n\
+                {\"my.usage\", \"the.zone\"=\"b c\", pod=\"b\",} 0.2 1746522000\n\
+                {\"my.usage\",pod=\"a\"} 0.3 1746522060\nother {pod = \"a\"} 7 1746522000\n";
+    let of = |wanted: &[(&str, &str)]| {
+        common(&Recorded { series: labels(wanted), ..open_metrics() }, text)
+    };
+    let both = of(&[("__name__", "my.usage"), ("pod", "a")]);
+    assert_eq!(both, "0s:100 1m:300 2m30s:-");
+    assert!(of(&[("the.zone", "b c")]).starts_with("0s:200 "), "{}", of(&[("the.zone", "b c")]));
+    assert!(of(&[("__name__", "other")]).starts_with("0s:7000 "));
+}
+
+/// The order of the labels does not matter, and neither does a repeated sample.
+#[test]
+fn a_series_of_open_metrics_has_one_value_at_each_time() {
+    let text = "q{a=\"1\",b=\"2\"} 3 1746522000\nq{b=\"2\",a=\"1\"} 4 1746522060\n\
+                q{a=\"1\",b=\"2\"} 3 1746522000\n";
+    assert_eq!(common(&open_metrics(), text), "0s:3000 1m:4000 2m30s:-");
+    let shown = error(&open_metrics(), &format!("{text}\nq{{b=\"2\",a=\"1\"}} 5 1746522000\n"));
+    let expected = "load.txt:5: a second value of {__name__: q, a: 1, b: 2} at \
+                    2025-05-06T09:00:00Z: 5, and before 3; ";
+    assert!(shown.starts_with(expected), "{shown}");
+}
+
+#[test]
 fn invalid_open_metrics_text_has_a_message() {
     for (text, expected) in [
+        ("{\"a\",\"b\"} 1 0\n", "load.txt:1: a second name of the metric; "),
+        ("a{\"b\"} 1 0\n", "load.txt:1: a second name of the metric; "),
+        ("a{b=\"1\",b=\"2\"} 1 0\n", "load.txt:1: a label is given twice; "),
+        ("{\"a} 1 0\n", "load.txt:1: a `}` is missing; "),
         ("queue 3\n", "load.txt:1: a sample of a recording requires a timestamp; "),
         ("# x\nqueue{a=\"b\" 3 0\n", "load.txt:2: a `}` is missing; "),
         ("queue x 0\n", "load.txt:1: the value is not a number; "),

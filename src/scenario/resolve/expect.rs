@@ -2,7 +2,9 @@
 
 use super::cursor::{At, Problems};
 use super::hpa::Hpas;
+use super::served::Asked;
 use super::values::{LATER_END, not_after_end};
+use crate::model::api::MetricSourceType;
 use crate::model::time::{Span, Time};
 use crate::scenario::error::suggest;
 use crate::scenario::raw::ScenarioFile;
@@ -65,8 +67,8 @@ pub(super) fn resolve(
         check_values(expectation, at, problems);
         let is_edit = |event: &TimelineEvent| matches!(event.action, Action::EditHpa(_));
         if !file.timeline.iter().any(is_edit) {
-            let known = hpas.metric_names(expectation.hpa.as_deref());
-            check_metric_names(&expectation.metrics, &known, at.key("metrics"), problems);
+            let known = hpas.asked_of(expectation.hpa.as_deref());
+            check_metrics(&expectation.metrics, &known, at.key("metrics"), problems);
         }
     }
     expectations
@@ -241,27 +243,29 @@ fn check_metric(metric: &ExpectedMetric, at: At<'_>, problems: &mut Problems) {
     }
 }
 
-/// Checks that the HPA has the metrics, unless it is edited.
-fn check_metric_names(
+/// Checks that the HPA has the metrics, and that their types have the expected values.
+fn check_metrics(
     metrics: &[ExpectedMetric],
-    known: &[(&str, Option<&str>)],
+    known: &[&Asked],
     at: At<'_>,
     problems: &mut Problems,
 ) {
-    for (index, ExpectedMetric { name, container, .. }) in metrics.iter().enumerate() {
+    for (index, metric) in metrics.iter().enumerate() {
         let at = at.index(index);
-        let mut named = known.iter().filter(|(known, _)| **known == **name).peekable();
+        let ExpectedMetric { name, container, .. } = metric;
+        let named: Vec<&Asked> =
+            known.iter().copied().filter(|known| *known.name().0 == **name).collect();
         if known.is_empty() {
             return;
-        } else if named.peek().is_none() {
-            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        } else if named.is_empty() {
+            let names: Vec<&str> = known.iter().map(|known| known.name().0).collect();
             let hint = match names.as_slice() {
                 [only] => format!("the metric of the HPA is `{only}`"),
                 names => suggest(name, names.iter().copied()).unwrap_or_default(),
             };
             problems.hint(at.key("name"), format!("the HPA has no metric `{name}`"), hint);
         } else if let Some(container) = container {
-            let containers: Vec<&str> = named.filter_map(|(_, of)| *of).collect();
+            let containers: Vec<&str> = named.iter().filter_map(|known| known.name().1).collect();
             if !containers.contains(&&**container) {
                 let what = format!("the HPA has no metric `{name}` of the container `{container}`");
                 let hint = suggest(container, containers);
@@ -269,6 +273,32 @@ fn check_metric_names(
                 problems.hint(at.key("container"), what, hint);
             }
         }
+        check_types(metric, &named, at, problems);
+    }
+}
+
+/// Checks that the status of one of the metrics of a name can have the expected values.
+fn check_types(metric: &ExpectedMetric, named: &[&Asked], at: At<'_>, problems: &mut Problems) {
+    use MetricSourceType::{ContainerResource, External, Object, Resource};
+    let Some(first) = named.first() else { return };
+    let is_any =
+        |types: &[MetricSourceType]| named.iter().any(|known| types.contains(&known.source_type()));
+    let name = &metric.name;
+    if metric.value.is_some() && !is_any(&[Object, External]) {
+        let what = format!("`{name}` has no `value`: its type is {:?}", first.source_type());
+        let hint = match first.source_type() {
+            Resource | ContainerResource => "expect `utilization` or `averageValue`",
+            _ => "expect `averageValue`",
+        };
+        problems.hint(at.key("value"), what, hint);
+    }
+    if metric.utilization.is_some() && !is_any(&[Resource, ContainerResource]) {
+        let what = format!("`{name}` has no `utilization`: its type is {:?}", first.source_type());
+        let hint = match first.source_type() {
+            Object | External => "expect `value` or `averageValue`",
+            _ => "expect `averageValue`",
+        };
+        problems.hint(at.key("utilization"), what, hint);
     }
 }
 

@@ -197,10 +197,10 @@ impl Hpas {
         self.list.iter_mut().flat_map(|hpa| std::mem::take(&mut hpa.asked)).collect()
     }
 
-    /// The names of the metrics of all HPAs, or of one, each with its container if it has one.
-    pub(super) fn metric_names(&self, of: Option<&str>) -> Vec<(&str, Option<&str>)> {
+    /// The metrics of all HPAs, or of one.
+    pub(super) fn asked_of(&self, of: Option<&str>) -> Vec<&Asked> {
         let hpas = self.list.iter().filter(|hpa| of.is_none_or(|of| *hpa.name == *of));
-        hpas.flat_map(|hpa| hpa.asked.iter().map(Asked::name)).collect()
+        hpas.flat_map(|hpa| &hpa.asked).collect()
     }
 
     /// The valid HPAs.
@@ -212,6 +212,7 @@ impl Hpas {
 }
 
 /// An HPA on its own, without a scenario.
+#[derive(Clone, Debug)]
 pub(in crate::scenario) struct SingleHpa {
     pub(in crate::scenario) name: Arc<str>,
     /// The manifest as it was written.

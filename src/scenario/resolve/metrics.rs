@@ -7,10 +7,11 @@ use super::reach::{Reach, check_reach};
 use super::recordings::Recordings;
 use super::values::resource;
 use super::workload::known_container;
+use crate::model::quantity::Quantity;
 use crate::model::time::Time;
 use crate::scenario::raw::{ScenarioFile, Workload};
 use crate::scenario::resolved::{
-    DescribedObject, Exception, Metrics, Noise, ObjectMetric, Point, ResourceUsage, Signal,
+    DescribedObject, Exception, Metrics, Noise, ObjectMetric, Point, ResourceUsage, Signal, Sine,
     UsageSource,
 };
 
@@ -107,6 +108,19 @@ impl Context<'_> {
             }
         }
         self.check_exceptions(&usage.exceptions, at.key("pods"), problems);
+        match &usage.source {
+            UsageSource::PerPod(signal) => refuse_negative(signal, at.key("perPod"), problems),
+            UsageSource::Load { total, .. } => refuse_negative(total, at.key("load"), problems),
+            UsageSource::PerContainer(containers) => {
+                for (name, signal) in &containers.0 {
+                    refuse_negative(signal, at.key("containers").key(name), problems);
+                }
+            }
+        }
+        for (index, exception) in usage.exceptions.iter().enumerate() {
+            let at = at.key("pods").index(index).key("value");
+            refuse_negative(&exception.value, at, problems);
+        }
     }
 
     fn check_source(
@@ -191,6 +205,36 @@ fn check_signal(signal: &Signal, at: At<'_>, problems: &mut Problems) {
             }
         }
         several => problems.plain(at, one_of(&shapes, several)),
+    }
+}
+
+/// Refuses negative usage. That of recordings is refused when they are read, and values of custom
+/// and external metrics may be negative.
+fn refuse_negative(signal: &Signal, at: At<'_>, problems: &mut Problems) {
+    let mut refuse = |value: &Quantity, at: At<'_>| {
+        if value.sign() < 0 {
+            problems.plain(at, format!("usage can't be negative, found {value}"));
+        }
+    };
+    match signal {
+        Signal::Constant(value) => refuse(value, at),
+        Signal::Steps(points) | Signal::Points(points) => {
+            let name = if matches!(signal, Signal::Steps(_)) { "steps" } else { "points" };
+            for (index, point) in points.iter().enumerate() {
+                refuse(&point.value, at.key(name).index(index).key("value"));
+            }
+        }
+        Signal::Sine(Sine { mean, amplitude, .. }) => {
+            if mean.milli() < amplitude.milli().saturating_abs() {
+                let what = format!(
+                    "usage can't be negative: the amplitude {amplitude} is larger than the mean \
+                     {mean}"
+                );
+                problems.plain(at.key("sine").key("amplitude"), what);
+            }
+        }
+        Signal::Noisy(noise) => refuse_negative(&noise.of, at.key("of"), problems),
+        Signal::Recorded(_) => {}
     }
 }
 

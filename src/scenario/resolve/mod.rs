@@ -186,7 +186,7 @@ fn check_kind(root: &Node) -> Result<(), Problem> {
             let hint = match found.as_str() {
                 Some("HorizontalPodAutoscaler" | "autoscaling/v2") => {
                     let hint = "a manifest belongs under `hpa:`; `kube-lockstep predict -f FILE` \
-                                reads manifests";
+                                and `compare -f FILE` read manifests";
                     Some(hint.to_owned())
                 }
                 Some(found) => {

@@ -22,6 +22,11 @@ pub(super) struct Asked {
 }
 
 impl Asked {
+    /// The type of the metric.
+    pub(super) fn source_type(&self) -> MetricSourceType {
+        self.metric.type_
+    }
+
     /// The metric's name, and its container if it has one.
     pub(super) fn name(&self) -> (&str, Option<&str>) {
         let MetricSpec { resource, container_resource, pods, object, external, .. } = &self.metric;

@@ -10,7 +10,7 @@ use crate::scenario::raw::ScenarioFile;
 use crate::scenario::resolved::{BUILT_IN, OtherTarget, ScalableKind, usual_plural};
 
 /// A target as its reference describes it.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(in crate::scenario) struct Target {
     pub(in crate::scenario) group: String,
     pub(super) version: String,
