@@ -84,7 +84,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
-    let subjects = subjects(args)?;
+    let (subjects, left_out) = subjects(args)?;
     let several = subjects.len() > 1;
     let is_only = subjects.iter().map(|subject| subject.scenario.hpas.len()).sum::<usize>() == 1;
     let settings: Vec<&Setting> = args.set.iter().chain(&args.manifest).collect();
@@ -99,6 +99,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         page: file.is_some().then(|| Comparison::of(count)),
         ..Predictions::default()
     };
+    if let Some(page) = &mut predictions.page {
+        left_out.into_iter().for_each(|note| page.note(note));
+    }
     for subject in &subjects {
         let name = |setting: &str| match several {
             true if settings.is_empty() => subject.scenario.id.clone(),
@@ -211,13 +214,14 @@ fn located(problem: &Problem) -> String {
     }
 }
 
-fn subjects(args: &Args) -> Result<Vec<Subject>, Failure> {
+/// The scenarios, and notes on those that are left out.
+fn subjects(args: &Args) -> Result<(Vec<Subject>, Vec<String>), Failure> {
     let selected = Autoscalers::only_hpas(&args.hpa).skipping(args.skip);
     if !args.manifests.filename.is_empty() {
-        let scenarios = args.manifests.hpa_scenarios(selected)?;
+        let scenarios = args.manifests.hpa_scenarios(selected.clone())?;
         let read = || -> ReadFile { Box::new(manifests::read_load) };
         let subject = |scenario| Subject { scenario, read: read(), is_draft: true };
-        return Ok(scenarios.into_iter().map(subject).collect());
+        return Ok((scenarios.into_iter().map(subject).collect(), selected.left_out()));
     }
     args.manifests.check_unused(&args.names)?;
     selected.check_unused(&args.names)?;
@@ -230,7 +234,7 @@ fn subjects(args: &Args) -> Result<Vec<Subject>, Failure> {
         let read = Box::new(move |path: &str| fixture.read_beside(path));
         Ok(Subject { scenario, read, is_draft: false })
     };
-    found.into_iter().map(subject).collect()
+    Ok((found.into_iter().map(subject).collect::<Result<_, Failure>>()?, Vec::new()))
 }
 
 /// The scenario with the noise of a repeated run, which is counted from 0.
