@@ -14,7 +14,7 @@ const ROWS: usize = 10;
 
 /// The width of a character, in percent of the chart on a large screen. On a small one, texts that
 /// do not fit are cut.
-const CHARACTER: f64 = 0.65;
+const CHARACTER: f64 = 0.6;
 
 /// An event.
 pub(super) struct Entry {

@@ -129,7 +129,11 @@ fn metric(metric: &Metric<'_>, axis: ChartAxis, grid: &str) -> Markup {
     let edges = [&metric.target, &metric.lower, &metric.upper].map(|values| last(values));
     let caption = html! {
         b { (metric.like.title()) }
-        span.k.value { (words::unit(metric.like)) }
+        @if metric.values.iter().any(|(_, value)| value.is_some()) {
+            span.k.value { (words::unit(metric.like)) }
+        } @else {
+            span.hint { (words::unit(metric.like)) }
+        }
         @if let [Some(target), Some(lower), Some(upper)] = edges {
             span.k.target { "target " (text(target)) }
             span.k.band { "tolerance " (text(lower)) " to " (text(upper)) }

@@ -28,6 +28,9 @@ const MOST_VALUES: usize = 2500;
 const MOST_COLUMNS: usize = 500;
 const ALL_COLUMNS: usize = 1500;
 
+/// The number of columns of the first of many settings.
+const FIRST_COLUMNS: usize = 320;
+
 /// The size that the chart of all settings may have, in bytes.
 const CHART: usize = 70_000;
 
@@ -249,6 +252,14 @@ impl Drawn<'_> {
         ChartAxis::until(end, columns).from(settings.iter().find_map(|it| it.zero))
     }
 
+    /// The axis for the lines of a setting. Of many settings, the first one is drawn in detail.
+    fn axis_of(&self, index: usize) -> ChartAxis {
+        let axis = self.axis();
+        let is_first_of_many = index == 0 && self.group.settings.len() > MOST_STRONG;
+        let columns = if is_first_of_many { axis.columns.max(FIRST_COLUMNS) } else { axis.columns };
+        axis.in_columns(columns)
+    }
+
     /// The replicas and metrics of all settings over a common axis of time.
     fn chart(&self) -> Markup {
         let axis = self.axis();
@@ -260,7 +271,7 @@ impl Drawn<'_> {
             @if self.is_one_of_several { h2 { "HPA " (namespace) "/" (hpa) } }
             div.fig.compared.many[settings.len() > MOST_STRONG] {
                 div.charts {
-                    (self.replicas(axis, &grid))
+                    (self.replicas(&grid))
                     @for metric in self.metrics() { (self.metric(metric, axis, &grid)) }
                     (lane::time(axis, &labels))
                     div.cur role="slider" tabindex="0" aria-valuenow="0" aria-label=(label) {}
@@ -270,7 +281,7 @@ impl Drawn<'_> {
         }
     }
 
-    fn replicas(&self, axis: ChartAxis, grid: &str) -> Markup {
+    fn replicas(&self, grid: &str) -> Markup {
         let settings = &self.group.settings;
         let most = settings.iter().map(|it| lane::largest([&it.replicas]));
         let most = most.fold(0.0, f64::max);
@@ -278,7 +289,7 @@ impl Drawn<'_> {
         // The first setting is drawn last, above the others.
         let lines = html! {
             @for (index, setting) in settings.iter().enumerate().rev() {
-                path.l.(class(index)) d=(lane::line(&setting.replicas, axis, &scale))
+                path.l.(class(index)) d=(lane::line(&setting.replicas, self.axis_of(index), &scale))
                     data-i=(index) {}
             }
         };
@@ -313,12 +324,14 @@ impl Drawn<'_> {
             .collect();
         let most = series.iter().map(|(_, it)| lane::largest([&it.values, &it.target]));
         let scale = chart::value_axis(&metric.like, most.fold(0.0, f64::max));
-        let is_dense = |it: &MetricSeries| it.values.len() > axis.columns;
+        let is_dense =
+            |index: usize, it: &MetricSeries| it.values.len() > self.axis_of(index).columns;
         let lines = html! {
             @for (index, it) in series.iter().rev() {
                 path.l.aim.(class(*index)) d=(lane::line(&it.target, axis, &scale))
                     data-i=(index) {}
-                @if is_dense(it) {
+                @let axis = self.axis_of(*index);
+                @if is_dense(*index, it) {
                     path.range.(class(*index)) d=(lane::range(&it.values, axis, &scale))
                         data-i=(index) {}
                 } @else {
@@ -332,7 +345,7 @@ impl Drawn<'_> {
             b { (metric.like.title()) }
             span.hint {
                 (words::unit(&metric.like))
-                @if series.iter().any(|(_, it)| is_dense(it)) {
+                @if series.iter().any(|(index, it)| is_dense(*index, it)) {
                     ", from the lowest to the highest value"
                 }
                 "; the dotted lines are the targets"

@@ -35,6 +35,11 @@ impl ChartAxis {
         ChartAxis { zero, ..self }
     }
 
+    /// The axis with another number of columns.
+    pub(super) fn in_columns(self, columns: usize) -> ChartAxis {
+        ChartAxis { columns, ..self }
+    }
+
     /// The end, at least one second after the start.
     pub(super) fn end(self) -> Time {
         self.time.end

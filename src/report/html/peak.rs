@@ -73,7 +73,7 @@ impl Divided {
         divided
     }
 
-    /// An arrow at each peak, and the value of the highest one as text.
+    /// An arrow at each peak, and the value of the highest one as text, unless that is empty.
     pub(super) fn arrows(&self, text: &dyn Fn(f64) -> String, axis: ChartAxis) -> Markup {
         let highest =
             self.peaks.iter().copied().max_by(|(_, one), (_, other)| one.total_cmp(other));
@@ -91,7 +91,9 @@ impl Divided {
         let value = text(most);
         html! {
             @for place in others { span.peak style=(format!("left:{place:.2}%")) { "▲" } }
-            @if highest < 60.0 {
+            @if value.is_empty() {
+                span.peak style=(format!("left:{highest:.2}%")) { "▲" }
+            } @else if highest < 60.0 {
                 span.peak style=(format!("left:{highest:.2}%")) { "▲ " (value) }
             } @else {
                 span.peak.r style=(format!("right:{:.2}%", 100.0 - highest)) { (value) " ▲" }

@@ -253,7 +253,7 @@ impl Section {
         Section {
             id: scenario.id.clone(),
             requirement: scenario.requirement.clone(),
-            gist: mark.gist(),
+            gist: mark.gist() + &since(&Differing::of(*between, changed)),
             verdict: if changed.rows.is_empty() { "unexplained" } else { "changed" },
             releases: vec![between.to.to_string()],
             spark: spark(newer.hpa.as_ref()),
@@ -293,7 +293,7 @@ impl Section {
         Section {
             id: scenario.id.clone(),
             requirement: scenario.requirement.clone(),
-            gist: mark.gist(),
+            gist: mark.gist() + &since(&Differing::of_vpa(*between, changed)),
             verdict: if changed.rows.is_empty() { "unexplained" } else { "changed" },
             releases: vec![between.to.to_string()],
             spark: newer.map(|(_, spark)| spark).unwrap_or_default(),
@@ -612,6 +612,12 @@ impl<'a> Differing<'a> {
         let (from, to) = (between.from.to_string(), between.to.to_string());
         Differing { from, to, first: &changed.first, rows: rows.collect() }
     }
+}
+
+/// The first row of the model that explains a change: `; since 1.37: …`.
+fn since(differing: &Differing<'_>) -> String {
+    let row = differing.rows.first();
+    row.map(|row| format!("; since {}: {}", row.since, row.what)).unwrap_or_default()
 }
 
 /// The names of the sides of a table, which a narrow screen shows before each value.

@@ -183,6 +183,11 @@ impl<'a> Timeline<'a> {
         self.scenario.clock
     }
 
+    /// Returns true up to the first tick that differs. Later ticks are not compared.
+    fn is_compared(&self, tick: &Tick<'_>) -> bool {
+        self.mark.as_ref().is_none_or(|mark| tick.number <= mark.first.tick)
+    }
+
     /// The index of the marked tick, if it belongs to this HPA.
     pub(super) fn marked_tick(&self) -> Option<usize> {
         let mark = self.mark.as_ref()?;
@@ -227,7 +232,7 @@ impl<'a> Timeline<'a> {
                 all.spec.push(value);
                 scale = scales.next();
             }
-            all.add(tick);
+            all.add(tick, self.is_compared(tick));
         }
         all.spec.extend(scale.into_iter().chain(scales));
         if all.differing.is_empty() {
@@ -351,7 +356,8 @@ impl Tick<'_> {
 }
 
 impl Replicas {
-    fn add(&mut self, tick: &Tick<'_>) {
+    /// Adds a tick. `is_compared`: with the values of the model.
+    fn add(&mut self, tick: &Tick<'_>, is_compared: bool) {
         let at = tick.observation.at;
         let push = |values: &mut Vec<Value>, at: Time, value: i32| {
             values.push((at, Some(f64::from(value))));
@@ -378,8 +384,9 @@ impl Replicas {
         if let Some(derivation) = derivation {
             let model = derivation.desired_replicas;
             let written = self.desired.last().and_then(|(_, desired)| *desired);
-            let differs = derivation.error.is_none() && written != Some(f64::from(model));
-            self.model.push((at, Some(f64::from(model))));
+            let differs =
+                is_compared && derivation.error.is_none() && written != Some(f64::from(model));
+            self.model.push((at, Some(f64::from(model)).filter(|_| is_compared)));
             if differs {
                 self.differing.push((at, f64::from(model)));
             }

@@ -110,10 +110,10 @@ fn amounts(drawn: &Drawn<'_>, grid: &str) -> Markup {
     };
     let label: fn(f64) -> String = if is_memory { words::bytes } else { words::short_cores };
     let text: fn(f64) -> String = if is_memory { words::bytes } else { words::cores };
-    // A bound that is cut is marked as a peak.
+    // A bound that is cut is marked as a peak, without its value: the first ones mean nothing.
     let cut = Divided::at(&series.upper, scale.max);
     let overlay = html! {
-        (cut.arrows(&text, axis))
+        (cut.arrows(&|_| String::new(), axis))
         @if let (Some(text), Some(at)) = (flagged, &marks.first_difference) { (flag(text, at)) }
     };
     let caption = caption(series, &scale, text, marks, !kills.is_empty());
@@ -244,7 +244,11 @@ fn conditions(timeline: &VpaTimeline<'_>, axis: ChartAxis) -> Markup {
             div.cap { b { "Conditions" } span.hint { "why there is no current recommendation" } }
             div.strip {
                 @for (text, from, to) in &joined {
-                    @let title = format!("{from} to {to}: {text}");
+                    @let title = if *to < axis.end() {
+                        format!("{from} to {to}: {text}")
+                    } else {
+                        format!("from {from}: {text}")
+                    };
                     @let (left, right) = (axis.percent(*from), axis.percent(*to));
                     @let style = format!("left:{left:.2}%;width:{:.2}%", right - left);
                     span.seg.fail title=(title) style=(style) { i { (text) } }
