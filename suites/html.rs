@@ -251,7 +251,8 @@ fn check_figure(figure: Node<'_, '_>, data: &Value) -> Result<(), String> {
         return Err(format!("the line does not reach both ends: {line}"));
     }
     let times = with_class(figure, "time");
-    let labels = times.first().ok_or("no axis of time")?.children().filter(Node::is_element);
+    let labels = times.first().ok_or("no axis of time")?.children();
+    let labels = labels.filter(|it| it.has_tag_name(HTML("span")));
     let labels = labels.count();
     if !(2..=9).contains(&labels) {
         return Err(format!("{labels} labels of time"));

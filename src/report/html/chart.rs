@@ -236,8 +236,8 @@ fn pods(pods: &[Pods], axis: ChartAxis, grid: &str) -> Markup {
 }
 
 /// What a hatched area means.
-const NOT_CLASSIFIED: &str = "In these ticks, the controller did not look at the pods: for example, \
-     it could not read the scale or the metrics.";
+const NOT_CLASSIFIED: &str = "In these ticks, the controller did not look at the pods: for \
+     example, it could not read the scale or the metrics.";
 
 /// The maximum number of hatched areas. Neighbors closer than their width are joined.
 const MOST_HATCHED: i64 = 60;

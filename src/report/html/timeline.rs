@@ -214,13 +214,17 @@ impl<'a> Timeline<'a> {
         self.ticks.iter().zip(starts.chain([self.end()]))
     }
 
+    /// The replicas of the target at the start.
+    fn initial(&self) -> Option<i32> {
+        let hpa = self.scenario.hpas.iter().find(|hpa| hpa.name == self.hpa);
+        let target = hpa.map_or(0, |hpa| hpa.target);
+        self.scenario.targets().nth(target).map(|target| target.replicas)
+    }
+
     /// The replicas over time.
     pub(super) fn replicas(&self) -> Replicas {
         let mut all = Replicas::default();
-        let target = self.scenario.hpas.iter().find(|hpa| hpa.name == self.hpa);
-        let target = target.map_or(0, |hpa| hpa.target);
-        let initial = self.scenario.targets().nth(target).map(|target| target.replicas);
-        all.spec.extend(initial.map(|replicas| (Time::ZERO, Some(f64::from(replicas)))));
+        all.spec.extend(self.initial().map(|replicas| (Time::ZERO, Some(f64::from(replicas)))));
         let mut scales = self.actions().filter_map(|event| match event.action {
             Action::Scale(replicas) => Some((event.at, Some(f64::from(replicas)))),
             _ => None,
@@ -275,7 +279,7 @@ impl<'a> Timeline<'a> {
             let metrics = winner.into_iter().chain(&derivation.metrics);
             metrics.map(|metric| metric.pods).find(|counts| *counts != PodCounts::default())
         };
-        let mut replicas = 0;
+        let mut replicas = self.initial().unwrap_or(0);
         let pods = self.intervals().map(|(tick, to)| {
             let from = tick.observation.at;
             replicas = tick.read().map_or(replicas, |read| read.status_replicas);
