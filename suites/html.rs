@@ -251,7 +251,8 @@ fn check_figure(figure: Node<'_, '_>, data: &Value) -> Result<(), String> {
         return Err(format!("the line does not reach both ends: {line}"));
     }
     let times = with_class(figure, "time");
-    let labels = times.first().ok_or("no axis of time")?.children().filter(Node::is_element);
+    let labels = times.first().ok_or("no axis of time")?.children();
+    let labels = labels.filter(|it| it.has_tag_name(HTML("span")));
     let labels = labels.count();
     if !(2..=9).contains(&labels) {
         return Err(format!("{labels} labels of time"));
@@ -694,12 +695,12 @@ fn comparison() -> Result<(), Failed> {
     let compared = with_class(document.root(), "compared");
     let figure = *compared.first().ok_or("no chart of all settings")?;
     for (index, name) in names.iter().enumerate() {
-        // The replicas, the utilization, and its target.
+        // Each setting has a color. The replicas, the utilization, and its target.
         let lines = with_class(figure, &format!("c{index}"));
         let lines = lines.iter().filter(|line| line.tag_name().name() == "path").count();
         assert_eq!(lines, 3, "{name}");
     }
-    let values = &data(&document)?["values"];
+    let values = &data(&document)?["values"][0];
     assert_eq!(values["names"], serde_json::json!(names));
     let last = values["times"].as_array().and_then(|times| times.last()).ok_or("no times")?;
     assert_eq!(last[2][3], "2 replicas, cpu 50%", "{last}");

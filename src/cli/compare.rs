@@ -96,7 +96,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let settings: Vec<&Setting> = args.set.iter().chain(&args.manifest).collect();
-    let Subjects { list: subjects, notes } = subjects(args, &settings)?;
+    let Subjects { list: subjects, notes, left_out } = subjects(args, &settings)?;
     let several = subjects.len() > 1;
     let file = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
     let releases = args.release.as_ref().map_or(1, |releases| releases.iter().count());
@@ -105,6 +105,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         page: file.is_some().then(|| Comparison::of(count)),
         ..Predictions::default()
     };
+    if let Some(page) = &mut predictions.page {
+        left_out.into_iter().for_each(|note| page.note(note));
+    }
     notes.iter().for_each(|note| predictions.add_note(note));
     for Subject { scenario, settings: others } in &subjects {
         let name = |setting: &str| match several {

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read, Write as _};
 use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::failure::Failure;
@@ -117,9 +118,21 @@ pub(super) struct Autoscalers {
     hpas: Selected,
     vpas: Selected,
     pub(super) skip_missing: bool,
+    /// Those that are left out, with the reasons. Clones share it.
+    left_out: Rc<RefCell<Vec<String>>>,
 }
 
 impl Autoscalers {
+    fn all() -> Autoscalers {
+        let (hpas, vpas) = (Selected::All, Selected::All);
+        Autoscalers { hpas, vpas, skip_missing: false, left_out: Rc::default() }
+    }
+
+    /// The autoscalers that were left out so far: `HPA shop/mail is left out: …`.
+    pub(super) fn left_out(&self) -> Vec<String> {
+        self.left_out.borrow().clone()
+    }
+
     /// All of them, or those with these names: with a name of one kind, none of the other kind.
     pub(super) fn named(hpas: &[String], vpas: &[String]) -> Autoscalers {
         let of = |names: &[String]| match names {
@@ -127,13 +140,13 @@ impl Autoscalers {
             [] => Selected::None,
             _ => Selected::Named(names.to_vec()),
         };
-        Autoscalers { hpas: of(hpas), vpas: of(vpas), skip_missing: false }
+        Autoscalers { hpas: of(hpas), vpas: of(vpas), ..Autoscalers::all() }
     }
 
     /// HPAs only, for commands that do not support VPAs.
     pub(super) fn only_hpas(hpas: &[String]) -> Autoscalers {
         let hpas = if hpas.is_empty() { Selected::All } else { Selected::Named(hpas.to_vec()) };
-        Autoscalers { hpas, vpas: Selected::Unsupported, skip_missing: false }
+        Autoscalers { hpas, vpas: Selected::Unsupported, ..Autoscalers::all() }
     }
 
     /// Fails if autoscalers of manifests are selected, but a scenario is given.
@@ -276,10 +289,11 @@ impl ManifestArgs {
     /// The scenarios of the manifests.
     pub(super) fn scenarios(&self, of: Autoscalers) -> Result<Vec<AnyFixture>, Failure> {
         let skip_missing = of.skip_missing;
+        let left_out = of.left_out.clone();
         let mut drafts = self.drafts(of, false)?;
         if skip_missing && drafts.iter().any(|draft| draft.missing.is_empty()) {
             drafts.retain(|draft| {
-                note_missing(draft, "");
+                left_out.borrow_mut().extend(note_missing(draft, ""));
                 draft.missing.is_empty()
             });
         }
@@ -426,17 +440,21 @@ pub(super) fn requires_values(missing: &[String]) -> Failure {
 }
 
 /// Names an autoscaler that is left out, and what it requires, on standard error. `setting`: the
-/// setting of the autoscaler, after its name.
-pub(super) fn note_missing(Draft { kind, name, missing, .. }: &Draft, setting: &str) {
+/// setting of the autoscaler, after its name. Returns the note, for pages.
+pub(super) fn note_missing(
+    Draft { kind, name, missing, .. }: &Draft,
+    setting: &str,
+) -> Option<String> {
     let parts: Vec<String> =
         missing.iter().map(|it| format!("{} (add {})", it.what, it.flag)).collect();
     if parts.is_empty() {
-        return;
+        return None;
     }
-    let note = paint(WARN, "note:");
-    let text = format!("{note} {kind} {name}{setting} is left out: {}\n", parts.join("; "));
+    let text = format!("{kind} {name}{setting} is left out: {}", parts.join("; "));
+    let line = format!("{} {text}\n", paint(WARN, "note:"));
     // A note that can't be written is ignored.
-    let _ = anstream::stderr().write_all(text.as_bytes());
+    let _ = anstream::stderr().write_all(line.as_bytes());
+    Some(text)
 }
 
 /// The error of a command that is about one autoscaler. `names` have kinds: `HPA web`.

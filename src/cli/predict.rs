@@ -66,6 +66,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let fixtures = args.source.fixtures.as_deref();
     let selected = args.autoscalers.select().skipping(args.skip);
+    let left_out = selected.clone();
     let scenarios = manifests::any_scenarios(&args.names, &args.manifests, selected, fixtures)?;
     if args.csv.is_some() && scenarios.len() > 1 {
         let what = format!("--csv writes only one prediction, but there are {}", scenarios.len());
@@ -78,6 +79,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         page: Predictions::of(scenarios.len()),
         csv: args.csv.as_deref().map(|path| ReportFile::open("--csv", path)).transpose()?,
     };
+    left_out.left_out().into_iter().for_each(|note| files.page.note(note));
     let code = predict_all(args, &scenarios, &mut files);
     // A scenario that ends early is on the page as well.
     files.write_page()?;

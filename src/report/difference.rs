@@ -77,6 +77,23 @@ pub(super) fn below_each_other(
     out
 }
 
+/// Both values, each in the parts before, in and after what differs. If nearly everything differs,
+/// nothing is marked.
+#[cfg(feature = "pages")]
+pub(super) fn parts(model: &str, seen: &str) -> [[String; 3]; 2] {
+    let (one, other): (Vec<char>, Vec<char>) = (model.chars().collect(), seen.chars().collect());
+    let (in_one, in_other) = differing(&one, &other);
+    let same = one.len() - in_one.len();
+    if same * 4 < one.len().max(other.len()) {
+        return [model, seen].map(|text| [text.to_owned(), String::new(), String::new()]);
+    }
+    let split = |text: &[char], mark: Range<usize>| {
+        let part = |range: Range<usize>| text[range].iter().collect::<String>();
+        [part(0..mark.start), part(mark.clone()), part(mark.end..text.len())]
+    };
+    [split(&one, in_one), split(&other, in_other)]
+}
+
 fn one_line(text: &str) -> Vec<char> {
     text.chars().map(|c| if c == '\n' { ' ' } else { c }).collect()
 }

@@ -17,6 +17,9 @@ pub(super) struct TimeAxis {
 /// A label of an axis.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Label {
+    /// The time.
+    #[cfg(feature = "pages")]
+    pub(super) at: Time,
     /// The place, in percent of the axis.
     pub(super) percent: f64,
     /// The text.
@@ -58,7 +61,13 @@ impl TimeAxis {
         let step = TIME_STEPS.iter().find(fits).copied();
         let step = step.unwrap_or_else(|| (seconds / TIME_LABELS / 86_400 + 1) * 86_400);
         let times = (0..=seconds / step).map(|index| Time::from_secs(index * step));
-        times.map(|at| Label { percent: self.percent(at), text: self.text(at) }).collect()
+        let label = |at: Time| Label {
+            #[cfg(feature = "pages")]
+            at,
+            percent: self.percent(at),
+            text: self.text(at),
+        };
+        times.map(label).collect()
     }
 
     /// The text of a label. An axis of two days or more has days: `2d`, `2d12h`.

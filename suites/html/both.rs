@@ -38,7 +38,7 @@ pub(super) fn timelines() -> Result<(), Failed> {
         let lines = with_class(vpas[0], "lim");
         let request = lines.iter().find_map(|it| it.attribute("d")).unwrap_or_default();
         assert!(request.matches('H').count() > 1, "the request changes: {request}");
-        let events: Vec<String> = with_class(vpas[0], "act").into_iter().map(text).collect();
+        let events: Vec<String> = with_class(vpas[0], "t").into_iter().map(text).collect();
         let first = "evicted web-0, web-1; created web-4, web-5";
         assert!(events.iter().any(|it| it == first), "{events:?}");
         let templates = data["sections"][0]["t"].to_string();

@@ -76,9 +76,10 @@ pub(super) fn bands() -> Result<(), Failed> {
         check_figure(*figure, ticks(&data, *figure)?)?;
     }
     let captions = captions(figures[0]);
-    let memory = "app memoryusagetarget 560.6Mibounds 560.4Mi to 630.7Miuncapped target 560.6Mi\
-                  request 512MiOOM kill";
-    for expected in ["app cpuin coreshighest usage of a poddown to the lowesttarget 920m", memory] {
+    let memory = "app memoryusageat the end:target 560.6Mibounds 560.4Mi to 630.7Mi\
+                  uncapped target 560.6Mirequest 512Mi";
+    let cpu = "app cpuin coreshighest usage of a poddown to the lowestat the end:target 920m";
+    for expected in [cpu, memory] {
         assert!(captions.iter().any(|it| it.starts_with(expected)), "{expected}: {captions:?}");
     }
     assert_eq!(with_class(figures[0], "plot").len(), 4, "cpu and memory of two containers");
@@ -93,11 +94,16 @@ pub(super) fn bands() -> Result<(), Failed> {
     assert!(svg("value")[0].contains("H420M440 "), "{}", svg("value")[0]);
     // The restart, and the edit.
     assert_eq!(svg("mark")[0], "M521 0v120M677 0v120");
-    let events: Vec<String> = with_class(figures[0], "act").into_iter().map(text).collect();
-    let expected = ["oomKill 0 app", "metricsMissing all", "restartRecommender", "editVpa"];
+    let events: Vec<String> = with_class(figures[0], "t").into_iter().map(text).collect();
+    let expected = [
+        "OOM kill of app in pod 0",
+        "all pods have no metrics",
+        "the recommender restarts",
+        "the VPA is edited",
+    ];
     assert_eq!(events, expected, "the deletion is that of the other VPA");
     let deleted = with_class(figures[1], "seg");
-    assert_eq!(deleted[0].attribute("title"), Some("150h to 192h: deleted"));
+    assert_eq!(deleted[0].attribute("title"), Some("from 150h: deleted"));
     Ok(())
 }
 

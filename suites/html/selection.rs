@@ -87,7 +87,7 @@ pub(super) fn between_steps(browser: &str) -> Result<(), Failed> {
     assert!(why.starts_with("Usage: hamster cpu ") && why.contains("hamster memory 2"), "{why}");
     let at = head.split_once("t=").map(|(_, rest)| rest).ok_or("no time")?;
     let at = at.split_once("4d ").map(|(at, _)| at).ok_or("no days")?;
-    assert!(why.contains(&format!("kube-lockstep explain --at {at} shows them")), "{why}");
+    assert!(why.contains(&format!("kube-lockstep explain --at {at} does")), "{why}");
     assert_eq!(seen["has"], json!(true), "the button selects a tick with steps");
     // The same tick exists at this time.
     let explain = ["explain", "-f", "examples/hamster", "--at", at];

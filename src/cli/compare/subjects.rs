@@ -24,6 +24,8 @@ pub(super) struct Subject<'s> {
 pub(super) struct Subjects<'s> {
     pub(super) list: Vec<Subject<'s>>,
     pub(super) notes: Vec<String>,
+    /// Notes on the scenarios and settings that are left out, which were printed.
+    pub(super) left_out: Vec<String>,
 }
 
 /// The scenarios of the files or of the manifests, each with those settings that are for it.
@@ -106,7 +108,7 @@ fn of_files<'s>(found: &[Fixture], settings: &[&'s Setting]) -> Result<Subjects<
         let settings = settings.map(changed).collect::<Result<_, Failure>>()?;
         list.push(Subject { scenario, settings });
     }
-    Ok(Subjects { list, notes })
+    Ok(Subjects { list, notes, left_out: Vec::new() })
 }
 
 fn hpa_names(scenario: &Scenario) -> Vec<HpaName> {
@@ -186,12 +188,13 @@ fn of_manifests<'s>(
         list.iter().flat_map(|it| &it.settings).map(|(_, draft)| draft).collect();
     drafts.check_loads(&others).map_err(failure)?;
     let is_complete = |draft: &Draft| draft.missing.is_empty();
+    let mut left_out = Vec::new();
     if skip_missing && list.iter().any(|it| is_complete(&it.current)) {
-        leave_out_incomplete(&mut list);
+        left_out = leave_out_incomplete(&mut list);
     }
     require_all_values(&list)?;
     let list = list.into_iter().map(|drafted| parse(drafted, &known));
-    Ok(Subjects { list: list.collect::<Result<_, _>>()?, notes })
+    Ok(Subjects { list: list.collect::<Result<_, _>>()?, notes, left_out })
 }
 
 /// The draft of manifests with another setting.
@@ -212,17 +215,20 @@ fn redraft(
 }
 
 /// Leaves out the scenarios and settings that lack a value, and names them on standard error.
-fn leave_out_incomplete(list: &mut Vec<Drafted<'_>>) {
+/// Returns these notes.
+fn leave_out_incomplete(list: &mut Vec<Drafted<'_>>) -> Vec<String> {
+    let mut notes = Vec::new();
     list.retain(|it| {
-        note_missing(&it.current, "");
+        notes.extend(note_missing(&it.current, ""));
         it.current.missing.is_empty()
     });
     for drafted in list {
         drafted.settings.retain(|(setting, draft)| {
-            note_missing(draft, &with(setting));
+            notes.extend(note_missing(draft, &with(setting)));
             draft.missing.is_empty()
         });
     }
+    notes
 }
 
 /// The setting of an HPA, after its name in a message.

@@ -26,7 +26,7 @@ pub(super) const SPARK_COLUMNS: usize = 65;
 
 /// All charts of a timeline.
 pub(super) fn all(timeline: &Timeline<'_>, detail: Detail) -> Markup {
-    let axis = ChartAxis::until(timeline.end(), detail.columns);
+    let axis = timeline.axis(detail.columns);
     let labels = axis.labels();
     let grid = &grid(&labels);
     html! {
@@ -36,13 +36,13 @@ pub(super) fn all(timeline: &Timeline<'_>, detail: Detail) -> Markup {
         (limits(&timeline.limits(), axis))
         (events(timeline, axis))
         (actions::lane(&actions::of(timeline), axis))
-        (time(&labels))
+        (time(axis, &labels))
     }
 }
 
 /// The replicas of the summary of a scenario, as one small line.
 pub(super) fn sparkline(timeline: &Timeline<'_>) -> Markup {
-    let axis = ChartAxis::until(timeline.end(), SPARK_COLUMNS);
+    let axis = timeline.axis(SPARK_COLUMNS);
     let spec = timeline.replicas().spec;
     let values = ValueAxis::up_to(largest([&spec]), 24.0, 2, true);
     html! {
@@ -70,7 +70,10 @@ fn replicas(timeline: &Timeline<'_>, axis: ChartAxis, grid: &str) -> Markup {
         path.l.desired d=(draw(&all.desired)) {}
         path.l.status d=(draw(&all.status)) {}
         path.l.spec d=(draw(&all.spec)) {}
-        @if !all.model.is_empty() { path.l.model d=(draw(&all.model)) {} }
+        @if !all.model.is_empty() {
+            path.l.model d=(draw(&all.model)) {}
+            path.dot.model d=(differing(&all.differing, axis, &scale)) {}
+        }
     };
     let caption = html! {
         b { "Replicas" }
@@ -83,6 +86,11 @@ fn replicas(timeline: &Timeline<'_>, axis: ChartAxis, grid: &str) -> Markup {
     };
     let about = format!("Replicas. {}", words::changes(&all.spec));
     Lane { caption, about, scale, label: whole, lines, overlay: mark(timeline, axis) }.draw(grid)
+}
+
+/// A dot at each value of the model that the controller did not write.
+fn differing(values: &[(Time, f64)], axis: ChartAxis, scale: &ValueAxis) -> String {
+    path::dots(values.iter().map(|(at, value)| (axis.x(*at), scale.y(*value))), axis.columns)
 }
 
 /// The mark of the first tick that differs, with both values if these are the desired replicas.
@@ -110,7 +118,7 @@ fn metric(metric: &Metric<'_>, axis: ChartAxis, grid: &str) -> Markup {
     let dots = path::dots(known.map(|(at, value)| (axis.x(at), scale.y(value))), axis.columns);
     let failures = metric.failures.iter().map(|at| (axis.x(*at), scale.height - 4.0));
     let lines = html! {
-        path.band d=(band(metric, axis, &scale)) {}
+        path.band.tolerated d=(band(metric, axis, &scale)) {}
         path.l.target d=(target) {}
         path.l.value d=(line(&divided.inside, axis, &scale)) {}
         @if !divided.edge.is_empty() { path.l.edge d=(line(&divided.edge, axis, &scale)) {} }
@@ -121,7 +129,11 @@ fn metric(metric: &Metric<'_>, axis: ChartAxis, grid: &str) -> Markup {
     let edges = [&metric.target, &metric.lower, &metric.upper].map(|values| last(values));
     let caption = html! {
         b { (metric.like.title()) }
-        span.k.value { (words::unit(metric.like)) }
+        @if metric.values.iter().any(|(_, value)| value.is_some()) {
+            span.k.value { (words::unit(metric.like)) }
+        } @else {
+            span.hint { (words::unit(metric.like)) }
+        }
         @if let [Some(target), Some(lower), Some(upper)] = edges {
             span.k.target { "target " (text(target)) }
             span.k.band { "tolerance " (text(lower)) " to " (text(upper)) }
@@ -131,7 +143,7 @@ fn metric(metric: &Metric<'_>, axis: ChartAxis, grid: &str) -> Markup {
     };
     let about = words::about_metric(metric);
     let label = value_label(metric.like);
-    let overlay = divided.arrows(metric, axis);
+    let overlay = divided.arrows(&text, axis);
     Lane { caption, about, scale, label, lines, overlay }.draw(grid)
 }
 
@@ -186,7 +198,8 @@ fn pods(pods: &[Pods], axis: ChartAxis, grid: &str) -> Markup {
     let total = |pods: &Pods, groups: usize| -> f64 {
         (0..groups).map(|index| f64::from(group(pods.counts, index))).sum()
     };
-    let most = pods.iter().map(|pods| total(pods, GROUPS.len())).fold(0.0, f64::max);
+    let all = |pods: &Pods| total(pods, GROUPS.len()) + f64::from(pods.not_counted);
+    let most = pods.iter().map(all).fold(0.0, f64::max);
     if most == 0.0 {
         return html! {};
     }
@@ -202,16 +215,59 @@ fn pods(pods: &[Pods], axis: ChartAxis, grid: &str) -> Markup {
     };
     let seen = |index: &usize| pods.iter().any(|pods| group(pods.counts, *index) > 0);
     let shown: Vec<usize> = (0..GROUPS.len()).filter(seen).collect();
+    let is_partial = pods.iter().any(|pods| pods.not_counted > 0);
+    let outline: Vec<Value> = pods.iter().map(|pods| (pods.from, Some(all(pods)))).collect();
     let lines = html! {
         @for index in &shown { path.a.(GROUPS[*index].0) d=(stacked(*index)) {} }
+        @if is_partial { path.l.total d=(line(&outline, axis, &scale)) {} }
     };
     let caption = html! {
         b { "Pods" }
         @for index in &shown { span.k.a.(GROUPS[*index].0) { (GROUPS[*index].1) } }
+        @if is_partial {
+            span.k.a.hatched title=(NOT_CLASSIFIED) { "not classified" }
+            span.k.total { "total" }
+        }
     };
     let names: Vec<&str> = shown.iter().map(|index| GROUPS[*index].1).collect();
     let about = format!("Pods by group: {}; at most {most:.0} pods", names.join(", "));
-    Lane { caption, about, scale, label: whole, lines, overlay: html! {} }.draw(grid)
+    let overlay = not_classified(pods, axis, &scale);
+    Lane { caption, about, scale, label: whole, lines, overlay }.draw(grid)
+}
+
+/// What a hatched area means.
+const NOT_CLASSIFIED: &str = "In these ticks, the controller did not look at the pods: for \
+     example, it could not read the scale or the metrics.";
+
+/// The maximum number of hatched areas. Neighbors closer than their width are joined.
+const MOST_HATCHED: i64 = 60;
+
+/// The pods in ticks in which the controller did not count them, hatched.
+fn not_classified(pods: &[Pods], axis: ChartAxis, scale: &ValueAxis) -> Markup {
+    let close = axis.end().0 / MOST_HATCHED;
+    let mut areas: Vec<Pods> = Vec::new();
+    for pods in pods.iter().filter(|pods| pods.not_counted > 0) {
+        match areas.last_mut() {
+            Some(last)
+                if last.to == pods.from && last.not_counted == pods.not_counted
+                    || pods.to.0 - last.from.0 < close =>
+            {
+                last.to = pods.to;
+                last.not_counted = last.not_counted.max(pods.not_counted);
+            }
+            _ => areas.push(*pods),
+        }
+    }
+    html! {
+        @for Pods { from, to, not_counted, .. } in &areas {
+            @let (left, right) = (axis.percent(*from), axis.percent(*to));
+            @let top = scale.y(f64::from(*not_counted));
+            @let style = format!(
+                "left:{left:.2}%;width:{:.2}%;top:{top:.1}px", right - left
+            );
+            span.hatched style=(style) {}
+        }
+    }
 }
 
 /// The intervals in which a window, a policy or a limit decided.

@@ -18,6 +18,7 @@ use crate::report::counted;
 use crate::report::scale::ValueAxis;
 use crate::run::FreeRun;
 use crate::scenario::Scenario;
+use crate::scenario::resolved::Timestamp;
 
 /// The maximum number of times of which the page has values, and the sum of them over the settings.
 const MOST_TIMES: usize = 500;
@@ -27,11 +28,18 @@ const MOST_VALUES: usize = 2500;
 const MOST_COLUMNS: usize = 500;
 const ALL_COLUMNS: usize = 1500;
 
+/// The number of columns of the first of many settings.
+const FIRST_COLUMNS: usize = 320;
+
 /// The size that the chart of all settings may have, in bytes.
 const CHART: usize = 70_000;
 
-/// The number of colors. Further lines have the same colors and are dashed.
-const COLORS: usize = 8;
+/// The number of colors beside that of the first setting, and of patterns of dashes.
+const COLORS: usize = 7;
+const PATTERNS: usize = 4;
+
+/// With more settings, only the first one and the selected ones are drawn strongly.
+const MOST_STRONG: usize = 6;
 
 /// A setting to compare.
 #[derive(Clone, Copy, Debug)]
@@ -50,17 +58,28 @@ pub struct Compared<'a> {
 /// be in memory together.
 #[derive(Debug)]
 pub struct Comparison {
-    settings: Vec<Series>,
+    /// The settings of each HPA.
+    hpas: Vec<Group>,
     sections: Vec<Section>,
     share: Share,
+    notes: Vec<String>,
 }
 
-/// The values of a setting: of the first HPA of its scenario, and of the target of that.
+/// The settings of one HPA, which share charts.
+#[derive(Debug)]
+struct Group {
+    namespace: Arc<str>,
+    hpa: Arc<str>,
+    settings: Vec<Series>,
+}
+
+/// The values of a setting: of an HPA, and of the target of that.
 #[derive(Debug)]
 struct Series {
     name: String,
     release: String,
     end: Time,
+    zero: Option<Timestamp>,
     replicas: Vec<Value>,
     metrics: Vec<MetricSeries>,
 }
@@ -95,6 +114,7 @@ impl Series {
             name: setting.to_owned(),
             release: release.to_owned(),
             end: timeline.end(),
+            zero: timeline.zero(),
             replicas: timeline.replicas().spec,
             metrics: metrics.collect(),
         }
@@ -123,7 +143,12 @@ impl Comparison {
     #[must_use]
     pub fn of(settings: usize) -> Comparison {
         let share = Share::beside(CHART, settings);
-        Comparison { settings: Vec::new(), sections: Vec::new(), share }
+        Comparison { hpas: Vec::new(), sections: Vec::new(), share, notes: Vec::new() }
+    }
+
+    /// Adds a note on the whole comparison.
+    pub fn note(&mut self, note: String) {
+        self.notes.push(note);
     }
 
     /// Adds a setting.
@@ -133,8 +158,17 @@ impl Comparison {
         self.sections.push(section.named(setting, about));
         let release = &run.trace.release;
         let drawn = Run::of_model(scenario, run);
-        if let Some(timeline) = drawn.as_ref().and_then(|run| run.timelines().into_iter().next()) {
-            self.settings.push(Series::of(setting, release, &timeline));
+        for timeline in drawn.iter().flat_map(Run::timelines) {
+            let series = Series::of(setting, release, &timeline);
+            let (namespace, hpa) = (&scenario.namespace, &timeline.hpa);
+            let same = |group: &&mut Group| group.namespace == *namespace && group.hpa == *hpa;
+            match self.hpas.iter_mut().find(same) {
+                Some(group) => group.settings.push(series),
+                None => {
+                    let (namespace, hpa) = (namespace.clone(), hpa.clone());
+                    self.hpas.push(Group { namespace, hpa, settings: vec![series] });
+                }
+            }
         }
     }
 
@@ -146,70 +180,126 @@ impl Comparison {
         releases.sort_unstable();
         releases.dedup();
         let repeats = rows.iter().filter_map(|row| row.run).max();
-        let notes = repeats
-            .map(|runs| format!("The charts show the first of {runs} runs with different noise."));
-        let is_on_several = releases.len() > 1;
-        let names: Vec<String> = self.settings.iter().map(|it| it.name(is_on_several)).collect();
+        let mut notes = self.notes;
+        notes.extend(
+            repeats.map(|runs| {
+                format!("The charts show the first of {runs} runs with different noise.")
+            }),
+        );
+        let count = self.hpas.iter().map(|group| group.settings.len()).sum();
+        let is_one_of_several = self.hpas.len() > 1;
+        let drawn = self.hpas.iter().map(|group| Drawn {
+            group,
+            names: group.names(releases.len() > 1, is_one_of_several),
+            count,
+            is_one_of_several,
+        });
+        let drawn: Vec<Drawn<'_>> = drawn.collect();
         let overview = html! {
             section.over {
                 (figures(rows))
-                (self.chart(&names))
+                @for drawn in &drawn { (drawn.chart()) }
             }
         };
+        let values: Vec<Values> = drawn.iter().map(Drawn::values).collect();
+        let values = serde_json::to_string(&values).unwrap_or_default();
         page::page(page::Contents {
             title: "Comparison",
             subject: &format!("by the model of {}", releases.join(", ")),
-            notes: &notes.into_iter().collect::<Vec<_>>(),
+            notes: &notes,
             overview: Some(overview),
-            values: Some(serde_json::to_string(&self.values(names)).unwrap_or_default()),
+            values: Some(values),
             noun: "setting",
             sections: self.sections,
         })
     }
+}
 
+impl Group {
+    /// The names of the settings. Beside other HPAs, names lose a common beginning that names the
+    /// scenario: `shop/web: fast`.
+    fn names(&self, shows_release: bool, is_one_of_several: bool) -> Vec<String> {
+        let scenario = |it: &Series| it.name.split_once(": ").map(|(id, _)| id.to_owned());
+        let first = self.settings.first().and_then(scenario).filter(|_| is_one_of_several);
+        let is_common = first.is_some() && self.settings.iter().all(|it| scenario(it) == first);
+        let short = |it: &Series| match it.name.split_once(": ") {
+            Some((_, name)) if is_common => name.to_owned(),
+            _ => it.name.clone(),
+        };
+        let name = |it: &Series| match shows_release {
+            true => format!("{} on {}", short(it), it.release),
+            false => short(it),
+        };
+        self.settings.iter().map(name).collect()
+    }
+}
+
+/// The charts of the settings of an HPA.
+struct Drawn<'a> {
+    group: &'a Group,
+    names: Vec<String>,
+    /// The number of series of the page.
+    count: usize,
+    is_one_of_several: bool,
+}
+
+impl Drawn<'_> {
     /// The axis of time of all settings.
     fn axis(&self) -> ChartAxis {
-        let end = self.settings.iter().map(|it| it.end).max().unwrap_or(Time::ZERO);
-        let columns = (ALL_COLUMNS / self.settings.len().max(1)).clamp(1, MOST_COLUMNS);
-        ChartAxis::until(end, columns)
+        let settings = &self.group.settings;
+        let end = settings.iter().map(|it| it.end).max().unwrap_or(Time::ZERO);
+        let columns = (ALL_COLUMNS / self.count.max(1)).clamp(1, MOST_COLUMNS);
+        ChartAxis::until(end, columns).from(settings.iter().find_map(|it| it.zero))
+    }
+
+    /// The axis for the lines of a setting. Of many settings, the first one is drawn in detail.
+    fn axis_of(&self, index: usize) -> ChartAxis {
+        let axis = self.axis();
+        let is_first_of_many = index == 0 && self.group.settings.len() > MOST_STRONG;
+        let columns = if is_first_of_many { axis.columns.max(FIRST_COLUMNS) } else { axis.columns };
+        axis.in_columns(columns)
     }
 
     /// The replicas and metrics of all settings over a common axis of time.
-    fn chart(&self, names: &[String]) -> Markup {
-        if self.settings.is_empty() {
-            return html! {};
-        }
+    fn chart(&self) -> Markup {
         let axis = self.axis();
         let labels = axis.labels();
         let grid = lane::grid(&labels);
+        let Group { namespace, hpa, settings } = self.group;
+        let label = format!("Comparison of the settings of {hpa}; arrow keys select a time");
         html! {
-            div.fig.compared {
+            @if self.is_one_of_several { h2 { "HPA " (namespace) "/" (hpa) } }
+            div.fig.compared.many[settings.len() > MOST_STRONG] {
                 div.charts {
-                    (self.replicas(axis, &grid, names))
+                    (self.replicas(&grid))
                     @for metric in self.metrics() { (self.metric(metric, axis, &grid)) }
-                    (lane::time(&labels))
-                    div.cur role="slider" tabindex="0" aria-valuenow="0"
-                        aria-label="Comparison of settings; arrow keys select a time" {}
+                    (lane::time(axis, &labels))
+                    div.cur role="slider" tabindex="0" aria-valuenow="0" aria-label=(label) {}
                 }
                 div.panel {}
             }
         }
     }
 
-    fn replicas(&self, axis: ChartAxis, grid: &str, names: &[String]) -> Markup {
-        let most = self.settings.iter().map(|it| lane::largest([&it.replicas]));
+    fn replicas(&self, grid: &str) -> Markup {
+        let settings = &self.group.settings;
+        let most = settings.iter().map(|it| lane::largest([&it.replicas]));
         let most = most.fold(0.0, f64::max);
         let scale = ValueAxis::up_to(most, chart::REPLICAS_HEIGHT, 4, true);
+        // The first setting is drawn last, above the others.
         let lines = html! {
-            @for (index, setting) in self.settings.iter().enumerate() {
-                path.l.(class(index)) d=(lane::line(&setting.replicas, axis, &scale)) {}
+            @for (index, setting) in settings.iter().enumerate().rev() {
+                path.l.(class(index)) d=(lane::line(&setting.replicas, self.axis_of(index), &scale))
+                    data-i=(index) {}
             }
         };
         let caption = html! {
             b { "Replicas" }
-            @for (index, name) in names.iter().enumerate() { span.k.(class(index)) { (name) } }
+            @for (index, name) in self.names.iter().enumerate() {
+                span.k.(class(index)) data-i=(index) { (name) }
+            }
         };
-        let about = self.settings.iter().zip(names);
+        let about = settings.iter().zip(&self.names);
         let about = about.map(|(it, name)| format!("{name}: {}", words::changes(&it.replicas)));
         let about = format!("Replicas. {}", about.collect::<Vec<_>>().join(". "));
         Lane { caption, about, scale, label: lane::whole, lines, overlay: html! {} }.draw(grid)
@@ -218,7 +308,7 @@ impl Comparison {
     /// The first one of each metric.
     fn metrics(&self) -> Vec<&MetricSeries> {
         let mut different: Vec<&MetricSeries> = Vec::new();
-        for metric in self.settings.iter().flat_map(|it| &it.metrics) {
+        for metric in self.group.settings.iter().flat_map(|it| &it.metrics) {
             if !different.iter().any(|it| it.fits(metric)) {
                 different.push(metric);
             }
@@ -228,59 +318,72 @@ impl Comparison {
 
     fn metric(&self, metric: &MetricSeries, axis: ChartAxis, grid: &str) -> Markup {
         let of = |setting: &'_ Series| setting.metrics.iter().position(|it| it.fits(metric));
-        let series = self.settings.iter().enumerate();
+        let series = self.group.settings.iter().enumerate();
         let series: Vec<(usize, &MetricSeries)> = series
             .filter_map(|(index, setting)| Some((index, &setting.metrics[of(setting)?])))
             .collect();
         let most = series.iter().map(|(_, it)| lane::largest([&it.values, &it.target]));
         let scale = chart::value_axis(&metric.like, most.fold(0.0, f64::max));
+        let is_dense =
+            |index: usize, it: &MetricSeries| it.values.len() > self.axis_of(index).columns;
         let lines = html! {
-            @for (index, it) in &series {
-                path.l.aim.(class(*index)) d=(lane::line(&it.target, axis, &scale)) {}
-                path.l.(class(*index)) d=(lane::line(&it.values, axis, &scale)) {}
+            @for (index, it) in series.iter().rev() {
+                path.l.aim.(class(*index)) d=(lane::line(&it.target, axis, &scale))
+                    data-i=(index) {}
+                @let axis = self.axis_of(*index);
+                @if is_dense(*index, it) {
+                    path.range.(class(*index)) d=(lane::range(&it.values, axis, &scale))
+                        data-i=(index) {}
+                } @else {
+                    path.l.fine.(class(*index)) d=(lane::line(&it.values, axis, &scale))
+                        data-i=(index) {}
+                }
             }
         };
+        let about = format!("{} of all settings", metric.like.title());
         let caption = html! {
             b { (metric.like.title()) }
-            span.hint { (words::unit(&metric.like)) "; the dotted lines are the targets" }
+            span.hint {
+                (words::unit(&metric.like))
+                @if series.iter().any(|(index, it)| is_dense(*index, it)) {
+                    ", from the lowest to the highest value"
+                }
+                "; the dotted lines are the targets"
+            }
         };
-        let about = format!("{} of all settings", metric.like.title());
         let label = chart::value_label(&metric.like);
         Lane { caption, about, scale, label, lines, overlay: html! {} }.draw(grid)
     }
 
     /// The values of all settings at different times, for the script of the page.
-    fn values(&self, names: Vec<String>) -> Values {
+    fn values(&self) -> Values {
         let axis = self.axis();
+        let settings = &self.group.settings;
         let of = |at: Time| {
             let place = (axis.percent(at) * 100.0).round() / 100.0;
-            let values = self.settings.iter().map(|setting| setting.at(at)).collect();
+            let values = settings.iter().map(|setting| setting.at(at)).collect();
             ValuesAt(place, at.to_string(), values)
         };
-        let classes = (0..self.settings.len()).map(class).collect();
-        let times = times(&self.settings).into_iter().map(of).collect();
-        Values { names, classes, times }
-    }
-}
-
-impl Series {
-    fn name(&self, shows_release: bool) -> String {
-        match shows_release {
-            true => format!("{} on {}", self.name, self.release),
-            false => self.name.clone(),
+        Values {
+            names: self.names.clone(),
+            classes: (0..settings.len()).map(class).collect(),
+            zero: settings.iter().find_map(|it| it.zero).map(Timestamp::unix_millis),
+            times: times(settings, self.count).into_iter().map(of).collect(),
         }
     }
 }
 
-/// The class of a line, which gives it its color.
+/// The classes of a line, which give it its color and its pattern. The first setting has a color of
+/// its own.
 fn class(index: usize) -> String {
-    let dashed = if index < COLORS { "" } else { " dashed" };
-    format!("c{}{dashed}", index % COLORS)
+    let Some(other) = index.checked_sub(1) else { return "c0".to_owned() };
+    format!("c{} d{}", other % COLORS + 1, other / COLORS % PATTERNS)
 }
 
-/// The times at which the replicas of a setting change, and times of reconciles between them.
-fn times(settings: &[Series]) -> Vec<Time> {
-    let most = (MOST_VALUES / settings.len().max(1)).clamp(2, MOST_TIMES);
+/// The times at which the replicas of a setting change, and times of reconciles between them. The
+/// page has this number of series.
+fn times(settings: &[Series], count: usize) -> Vec<Time> {
+    let most = (MOST_VALUES / count.max(1)).clamp(2, MOST_TIMES);
     let sorted = |mut times: Vec<Time>| {
         times.sort_unstable();
         times.dedup();
@@ -301,6 +404,8 @@ fn times(settings: &[Series]) -> Vec<Time> {
 struct Values {
     names: Vec<String>,
     classes: Vec<String>,
+    /// The date of t=0, in milliseconds since 1970.
+    zero: Option<i64>,
     times: Vec<ValuesAt>,
 }
 

@@ -124,6 +124,18 @@ function inDays(at) {
   return hours < 48 ? "" : at.replace(/^\d+h/, `${Math.floor(hours / 24)}d ${hours % 24}h`);
 }
 
+// The seconds of a time since the start: 1h30m15.5s.
+function seconds(at) {
+  const units = { h: 3600, m: 60, s: 1, ms: 0.001 };
+  return [...at.matchAll(/([\d.]+)(ms|h|m|s)/g)].reduce((sum, [, count, unit]) => sum + count * units[unit], 0);
+}
+
+// A time since the start as a date in UTC. `zero` is the date of the start, if it is known.
+function utc(at, zero) {
+  if (zero === undefined || zero === null) return "";
+  return new Date(zero + seconds(at) * 1000).toISOString().slice(0, 19).replace("T", " ") + " UTC";
+}
+
 // The ticks of a figure, in order: those with derivations, and those of which it has only the
 // values, which are stored in columns with differences of numbers and times.
 function ticksOf(data) {
@@ -147,6 +159,7 @@ function ticksOf(data) {
 function activate(figure, panels, data) {
   if (figure.dataset.active) return undefined;
   figure.dataset.active = "yes";
+  foldVisible(figure);
   const charts = figure.querySelector(".charts");
   const panel = figure.querySelector(".panel");
   const ticks = ticksOf(data);
@@ -177,7 +190,8 @@ function activate(figure, panels, data) {
     const [head, body] = panelParts(panel, index, ticks.length, "tick", selection);
     element(head, "b", `tick ${number}`);
     element(head, "b", `t=${at}`);
-    if (inDays(at)) element(head, "span", inDays(at), "hint");
+    if (utc(at, data.z)) element(head, "span", utc(at, data.z), "hint");
+    else if (inDays(at)) element(head, "span", inDays(at), "hint");
     if (replicas) element(head, "b", replicas);
     if (limit) element(head, "span", `limited by: ${data.l[limit - 1][0]}`, `k a by ${data.l[limit - 1][1]}`);
     if (kind === "d") element(head, "span", "diverges", "badge diverges");
@@ -213,7 +227,8 @@ function activateComparison(figure, data) {
       `t=${at}: ${data.names.map((name, i) => `${name} ${values[i]}`).join("; ")}`);
     const [head, body] = panelParts(panel, index, data.times.length, "time", selection);
     element(head, "b", `t=${at}`);
-    if (inDays(at)) element(head, "span", inDays(at), "hint");
+    if (utc(at, data.zero)) element(head, "span", utc(at, data.zero), "hint");
+    else if (inDays(at)) element(head, "span", inDays(at), "hint");
     const all = element(body, "ul", "", "values");
     data.names.forEach((name, i) => {
       const item = element(all, "li");
@@ -224,4 +239,47 @@ function activateComparison(figure, data) {
 
   const selection = selectable(charts, data.times.map((time) => time[0]), draw);
   selection.show(0);
+  if (figure.matches(".many")) activateKeys(figure);
+}
+
+// Makes the keys of many lines highlight them: while the mouse is over a key, or after a click.
+function activateKeys(figure) {
+  const pressed = new Set();
+  const strong = (index, is) => {
+    for (const it of figure.querySelectorAll(`[data-i="${index}"]`)) it.classList.toggle("strong", is);
+  };
+  for (const key of figure.querySelectorAll(".cap .k[data-i]:not(.c0)")) {
+    const index = key.dataset.i;
+    const toggle = () => {
+      if (!pressed.delete(index)) pressed.add(index);
+      key.setAttribute("aria-pressed", String(pressed.has(index)));
+      strong(index, pressed.has(index));
+    };
+    key.setAttribute("role", "button");
+    key.setAttribute("tabindex", "0");
+    key.setAttribute("aria-pressed", "false");
+    key.addEventListener("mouseenter", () => strong(index, true));
+    key.addEventListener("mouseleave", () => strong(index, pressed.has(index)));
+    key.addEventListener("click", (event) => {
+      event.stopPropagation();
+      toggle();
+    });
+    key.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      toggle();
+    });
+  }
+}
+
+// Hides the list of changes and faults as text where all texts of the chart are visible.
+function foldVisible(figure) {
+  const list = figure.querySelector(".all-events");
+  if (!list) return;
+  const check = () => {
+    const texts = [...figure.querySelectorAll(".act .t")];
+    list.hidden = !texts.some((it) => it.matches(".more") || it.scrollWidth > it.clientWidth + 1);
+  };
+  check();
+  new ResizeObserver(check).observe(figure);
 }

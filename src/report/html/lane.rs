@@ -12,6 +12,7 @@ use super::timeline::Value;
 use super::words;
 use crate::model::time::Time;
 use crate::report::scale::{Label, TimeAxis, ValueAxis, WIDTH};
+use crate::scenario::resolved::Timestamp;
 
 /// The axis of time of charts, which are drawn in a number of columns.
 #[derive(Clone, Copy, Debug)]
@@ -19,12 +20,24 @@ pub(super) struct ChartAxis {
     time: TimeAxis,
     /// The maximum number of columns of dense lines and areas.
     pub(super) columns: usize,
+    /// The date of t=0, if it is known.
+    zero: Option<Timestamp>,
 }
 
 impl ChartAxis {
     /// An axis that ends at a time.
     pub(super) fn until(end: Time, columns: usize) -> ChartAxis {
-        ChartAxis { time: TimeAxis::until(end), columns }
+        ChartAxis { time: TimeAxis::until(end), columns, zero: None }
+    }
+
+    /// The axis with the date of t=0.
+    pub(super) fn from(self, zero: Option<Timestamp>) -> ChartAxis {
+        ChartAxis { zero, ..self }
+    }
+
+    /// The axis with another number of columns.
+    pub(super) fn in_columns(self, columns: usize) -> ChartAxis {
+        ChartAxis { columns, ..self }
     }
 
     /// The end, at least one second after the start.
@@ -111,6 +124,11 @@ pub(super) fn line(values: &[Value], axis: ChartAxis, scale: &ValueAxis) -> Stri
     path::steps(&points(values, axis, scale), axis.columns)
 }
 
+/// An area from the lowest to the highest value in each column.
+pub(super) fn range(values: &[Value], axis: ChartAxis, scale: &ValueAxis) -> String {
+    path::range(&points(values, axis, scale), axis.columns)
+}
+
 /// The largest value of several series; 0 without values.
 pub(super) fn largest<const N: usize>(series: [&[Value]; N]) -> f64 {
     let values = series.into_iter().flatten().filter_map(|(_, value)| *value);
@@ -143,18 +161,44 @@ pub(super) fn flag(text: &str, marked: &Marked) -> Markup {
     }
 }
 
-/// The axis of time.
-pub(super) fn time(labels: &[Label]) -> Markup {
+/// The axis of time. With a date of t=0, each label has its time in UTC as well.
+pub(super) fn time(axis: ChartAxis, labels: &[Label]) -> Markup {
+    let dates = dates(axis, labels);
     html! {
-        div.time aria-hidden="true" {
+        div.time.dated[!dates.is_empty()] aria-hidden="true" {
+            @if !dates.is_empty() { i { "UTC" } }
             @for (index, label) in labels.iter().enumerate() {
                 @let edge = if label.percent > 96.0 { "r" } else if index == 0 { "f" } else { "m" };
                 @let every = if index % 2 == 1 { "odd" } else { "even" };
                 @let style = format!("left:{:.2}%", label.percent);
-                span.(edge).(every) style=(style) { (label.text) }
+                span.(edge).(every) style=(style) {
+                    (label.text)
+                    @if let Some(date) = dates.get(index) { br; (date) }
+                }
             }
         }
     }
+}
+
+/// The times of labels in UTC: `05-06 09:00`, `10:00`. The day is that of the label before it,
+/// also on a narrow screen, which shows every second label. Empty without a date of t=0.
+fn dates(axis: ChartAxis, labels: &[Label]) -> Vec<String> {
+    let Some(zero) = axis.zero else { return Vec::new() };
+    let texts = labels.iter().map(|label| zero.plus(label.at.since_start()).of_day());
+    let texts: Vec<String> = texts.collect();
+    let is_whole = texts.iter().all(|text| text.ends_with(":00"));
+    let day = |text: &str| text.split(' ').next().map(str::to_owned);
+    let short = |(index, text): (usize, &String)| {
+        let shown = text.strip_suffix(":00").filter(|_| is_whole).unwrap_or(text);
+        let is_same = index
+            .checked_sub(2 - index % 2)
+            .is_some_and(|before| texts[before..index].iter().all(|other| day(other) == day(text)));
+        match shown.split_once(' ') {
+            Some((_, time)) if is_same => time.to_owned(),
+            _ => shown.to_owned(),
+        }
+    };
+    texts.iter().enumerate().map(short).collect()
 }
 
 /// The place of a mark, in percent, and its kind: `diverges` or `changed`.

@@ -77,6 +77,16 @@ impl<'a> Mark<'a> {
         fields.map(|field| format!("{}: {}", field.field, self.values(field))).collect()
     }
 
+    /// The first field that differs, for the summary of a section.
+    pub(super) fn gist(&self) -> String {
+        let desired = |field: &&FieldDifference| field.field == "status.desiredReplicas";
+        let fields = &self.first.fields;
+        let Some(field) = fields.iter().find(desired).or(fields.first()) else {
+            return String::new();
+        };
+        format!("t={}, {}: {}", self.first.at, field.field, self.values(field))
+    }
+
     /// The kind of the tick at an index, if the mark decides it. `marked` is the index of the
     /// marked tick.
     pub(super) fn kind(&self, index: usize, marked: usize) -> Option<TickKind> {

@@ -15,6 +15,7 @@ mod page;
 mod panels;
 mod path;
 mod peak;
+mod plain;
 mod predictions;
 mod section;
 mod sections;
@@ -86,7 +87,7 @@ impl<W: Write> Html<W> {
         let setting = self.setting.clone().unwrap_or_default();
         let text = page::page(page::Contents {
             title: "Conformance run",
-            subject: &format!("on {} {}", setting.engine, setting.release),
+            subject: &format!("on {} {}", setting.engine, setting.release.replace(" - ", "–")),
             notes: &self.notes,
             overview: None,
             noun: "scenario",

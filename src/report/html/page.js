@@ -55,7 +55,37 @@ async function decompressed() {
 function activateAll(section) {
   if (!data || !section.open) return;
   const panels = data.sections[sections.indexOf(section)];
-  section.querySelectorAll(".fig").forEach((figure, i) => activate(figure, panels, panels.f[i]));
+  const figures = [...section.querySelectorAll(".fig")].flatMap((figure, i) => {
+    const ticks = activate(figure, panels, panels.f[i]);
+    return ticks ? [{ figure, ticks, places: ticksOf(panels.f[i]).map((tick) => tick[0]) }] : [];
+  });
+  link(figures);
+}
+
+// Makes the figures of a section select the same time.
+function link(figures) {
+  let isFollowing = false;
+  function follow(source, index) {
+    if (isFollowing) return;
+    isFollowing = true;
+    const top = source.figure.getBoundingClientRect().top;
+    for (const other of figures) {
+      if (other === source) continue;
+      const nearest = other.places.findLastIndex((place) => place <= source.places[index] + 0.01);
+      other.ticks.show(Math.max(0, nearest));
+    }
+    // The panel of a figure above this one may have another height now.
+    const moved = source.figure.getBoundingClientRect().top - top;
+    if (moved !== 0) window.scrollBy({ top: moved, behavior: "instant" });
+    isFollowing = false;
+  }
+  for (const one of figures) {
+    one.figure.addEventListener("tick", (event) => follow(one, event.detail));
+  }
+  if (figures.length > 1) {
+    const [first] = figures;
+    follow(first, first.ticks.selected());
+  }
 }
 
 for (const section of sections) section.addEventListener("toggle", () => activateAll(section));
@@ -63,8 +93,7 @@ for (const section of sections) section.addEventListener("toggle", () => activat
 decompressed().then((all) => {
   data = all;
   sections.forEach(activateAll);
-  const compared = document.querySelector(".compared");
-  if (compared) activateComparison(compared, data.values);
+  document.querySelectorAll(".compared").forEach((figure, i) => activateComparison(figure, data.values[i]));
 }, () => {
   for (const panel of document.querySelectorAll(".panel")) {
     element(panel, "p", "The reasons can't be shown: this browser can't decompress them.", "hint");

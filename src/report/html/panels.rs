@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::words;
 use crate::model::time::Time;
 use crate::report::scale::TimeAxis;
+use crate::scenario::resolved::Timestamp;
 
 /// A tick of the panel.
 pub(super) struct PanelTick {
@@ -21,8 +22,8 @@ pub(super) struct PanelTick {
     /// The result: `replicas 4 → 7`.
     pub(super) result: String,
     pub(super) kind: TickKind,
-    /// The limit that decided, for users.
-    pub(super) limit: Option<&'static str>,
+    /// The limits that applied, for users; the last one decided.
+    pub(super) limits: Vec<&'static str>,
     /// Why, in one line. Without steps, with the values of the tick.
     pub(super) summary: String,
     /// The steps of the derivation; `None`: the page has only the values of this tick.
@@ -61,6 +62,8 @@ impl TickKind {
 /// The ticks of a panel.
 pub(super) struct PanelTicks {
     pub(super) end: Time,
+    /// The date of t=0, if it is known.
+    pub(super) zero: Option<Timestamp>,
     pub(super) ticks: Vec<PanelTick>,
     /// The number of ticks that were left out.
     pub(super) left_out: usize,
@@ -90,9 +93,12 @@ struct Figure {
     /// The ticks of which only the values are kept.
     #[serde(rename = "v", skip_serializing_if = "Option::is_none")]
     values: Option<Values>,
-    /// The limits of ticks: each with the class of its color.
+    /// The limits of ticks, each with the class of the color of the last one.
     #[serde(rename = "l")]
-    limits: Vec<(&'static str, &'static str)>,
+    limits: Vec<(String, &'static str)>,
+    /// The date of t=0, in milliseconds since 1970.
+    #[serde(rename = "z", skip_serializing_if = "Option::is_none")]
+    zero: Option<i64>,
     /// The number of ticks that were left out.
     #[serde(rename = "more", skip_serializing_if = "is_zero")]
     left_out: usize,
@@ -175,13 +181,15 @@ impl Panels {
     pub(super) fn add(&mut self, panel: PanelTicks) {
         let axis = TimeAxis::until(panel.end);
         let mut texts = Texts { templates: &mut self.templates, texts: Distinct::default() };
-        let mut limits: Vec<&'static str> = Vec::new();
+        let mut limits: Vec<Vec<&'static str>> = Vec::new();
         let mut limit_of = |tick: &PanelTick| {
-            let Some(limit) = tick.limit else { return 0 };
-            let known = limits.iter().position(|it| *it == limit);
+            if tick.limits.is_empty() {
+                return 0;
+            }
+            let known = limits.iter().position(|it| *it == tick.limits);
             known.map_or_else(
                 || {
-                    limits.push(limit);
+                    limits.push(tick.limits.clone());
                     limits.len()
                 },
                 |index| index + 1,
@@ -218,7 +226,8 @@ impl Panels {
             texts: texts.texts,
             ticks,
             values: (!values.numbers.is_empty()).then_some(values),
-            limits: limits.into_iter().map(|by| (by, words::limit_class(by))).collect(),
+            limits: limits.iter().map(|all| limited_by(all)).collect(),
+            zero: panel.zero.map(Timestamp::unix_millis),
             left_out: panel.left_out,
             note,
         });
@@ -228,6 +237,11 @@ impl Panels {
     pub(super) fn into_json(self) -> String {
         serde_json::to_string(&self).unwrap_or_default()
     }
+}
+
+/// All limits of a tick, and the class of the last one.
+fn limited_by(limits: &[&'static str]) -> (String, &'static str) {
+    (limits.join(", "), limits.last().map_or("", |by| words::limit_class(by)))
 }
 
 /// Which of several ticks are kept.

@@ -45,6 +45,27 @@ pub(super) fn steps(points: &[Point], columns: usize) -> String {
     pen.end()
 }
 
+/// The area from the lowest to the highest of the values of each column, at whole coordinates.
+pub(super) fn range(points: &[Point], columns: usize) -> String {
+    let width = width(columns);
+    let mut bars: Vec<Bar> = Vec::new();
+    let mut rest = points;
+    while let Some(first) = rest.first() {
+        let count = rest.iter().take_while(|point| point.x - first.x < width).count();
+        let (group, later) = rest.split_at(count.max(1));
+        rest = later;
+        let heights = || group.iter().filter_map(|point| point.y);
+        let (highest, lowest) = (heights().reduce(f64::min), heights().reduce(f64::max));
+        let to = rest.first().map_or(WIDTH, |next| next.x).round();
+        if let (Some(top), Some(bottom)) = (highest, lowest) {
+            // A range of one value has the width of a line.
+            let (top, bottom) = (top.round() - 0.5, bottom.round() + 0.5);
+            bars.push(Bar { from: first.x.round(), to, top, bottom });
+        }
+    }
+    ribbon(&bars)
+}
+
 /// The highest, the lowest and the last of several heights.
 fn extremes(heights: &[Option<f64>]) -> Vec<Option<f64>> {
     let known = || heights.iter().flatten().copied();

@@ -4,7 +4,6 @@ use maud::{Markup, html};
 
 use super::lane::ChartAxis;
 use super::timeline::{Metric, Value};
-use super::words;
 use crate::model::time::Time;
 
 /// A peak is cut off if it is more than so many times as high as the usual values: then these would
@@ -74,8 +73,8 @@ impl Divided {
         divided
     }
 
-    /// An arrow at each peak, and the value of the highest one.
-    pub(super) fn arrows(&self, metric: &Metric<'_>, axis: ChartAxis) -> Markup {
+    /// An arrow at each peak, and the value of the highest one as text, unless that is empty.
+    pub(super) fn arrows(&self, text: &dyn Fn(f64) -> String, axis: ChartAxis) -> Markup {
         let highest =
             self.peaks.iter().copied().max_by(|(_, one), (_, other)| one.total_cmp(other));
         let Some((at, most)) = highest else { return html! {} };
@@ -89,10 +88,12 @@ impl Divided {
             is_far
         });
         let others: Vec<f64> = others.collect();
-        let value = words::value(metric.like, most);
+        let value = text(most);
         html! {
             @for place in others { span.peak style=(format!("left:{place:.2}%")) { "▲" } }
-            @if highest < 60.0 {
+            @if value.is_empty() {
+                span.peak style=(format!("left:{highest:.2}%")) { "▲" }
+            } @else if highest < 60.0 {
                 span.peak style=(format!("left:{highest:.2}%")) { "▲ " (value) }
             } @else {
                 span.peak.r style=(format!("right:{:.2}%", 100.0 - highest)) { (value) " ▲" }

@@ -50,6 +50,11 @@ impl Predictions {
         }
     }
 
+    /// Adds a note on the whole page.
+    pub fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
     /// Adds the prediction of a scenario with an HPA.
     pub fn add(&mut self, predicted: Predicted<'_>) {
         let Predicted { scenario, run, unmet, note } = predicted;

@@ -1,12 +1,12 @@
 //! One scenario of a page: its verdict, its divergence, and its timelines.
 
-use crate::report::unmet::UnmetOf;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use maud::{Markup, html};
 
 use super::detail::Detail;
-use super::lane::{ChartAxis, Selectable};
+use super::lane::Selectable;
 use super::mark::Mark;
 use super::panels::{Panels, compressed};
 use super::timeline::{Run, Timeline};
@@ -16,7 +16,8 @@ use crate::compare::{Divergence, FieldDifference};
 use crate::expect::Unmet;
 use crate::model::rules::{Release, VpaRelease};
 use crate::report::change::{Between, moment};
-use crate::report::{counted, outcome};
+use crate::report::unmet::UnmetOf;
+use crate::report::{counted, difference, outcome};
 use crate::run::change::Changed;
 use crate::run::recommender::{FreeRecommenderRun, free_recommender_run};
 use crate::run::recommender_change::RecommenderChanged;
@@ -29,6 +30,8 @@ use crate::scenario::vpa::VpaScenario;
 pub(super) struct Section {
     pub(super) id: String,
     pub(super) requirement: String,
+    /// The first difference, or why there is no verdict, in one line. May be empty.
+    gist: String,
     pub(super) verdict: &'static str,
     /// The releases with this result, in the order of the run.
     pub(super) releases: Vec<String>,
@@ -108,8 +111,8 @@ impl Section {
         setting: Option<&Setting>,
         detail: Detail,
     ) -> Section {
-        let run = Run::of_outcome(outcome);
-        let vpa = VpaRun::of_outcome(outcome, detail);
+        let (mut run, mut vpa) = (Run::of_outcome(outcome), VpaRun::of_outcome(outcome, detail));
+        share_axis(&mut run, &mut vpa);
         let body = html! {
             (facts(outcome, &all_figures(run.as_ref(), vpa.as_ref()), setting))
             (verdict(outcome))
@@ -123,13 +126,18 @@ impl Section {
             })))
         };
         let mut panels = Panels::default();
+        let is_drawn = run.is_some() || vpa.is_some();
         let timelines = html! {
+            @if is_drawn && matches!(outcome.verdict, Verdict::Diverges(_)) {
+                h2 { "Timeline of " (outcome.engine) }
+            }
             (figures(run.as_ref(), detail, &mut panels))
             @if let Some(run) = &vpa { (run.html(&mut panels)) }
         };
         Section {
             id: outcome.id.clone(),
             requirement: outcome.requirement.clone(),
+            gist: gist(outcome),
             verdict: outcome.verdict.name(),
             releases: vec![outcome.release.clone()],
             spark: match &vpa {
@@ -167,6 +175,7 @@ impl Section {
         Section {
             id: scenario.id.clone(),
             requirement: scenario.requirement.clone(),
+            gist: String::new(),
             verdict: if unmet.is_empty() { PREDICTED } else { "unmet" },
             releases: vec![free.trace.release.clone()],
             spark: spark(run.hpa.as_ref()),
@@ -202,6 +211,7 @@ impl Section {
         Section {
             id: scenario.id.clone(),
             requirement: scenario.requirement.clone(),
+            gist: String::new(),
             verdict: if free.unmet.is_empty() { PREDICTED } else { "unmet" },
             releases: vec![name],
             spark: run.map(|run| run.spark()).unwrap_or_default(),
@@ -243,6 +253,7 @@ impl Section {
         Section {
             id: scenario.id.clone(),
             requirement: scenario.requirement.clone(),
+            gist: mark.gist() + &since(&Differing::of(*between, changed)),
             verdict: if changed.rows.is_empty() { "unexplained" } else { "changed" },
             releases: vec![between.to.to_string()],
             spark: spark(newer.hpa.as_ref()),
@@ -282,6 +293,7 @@ impl Section {
         Section {
             id: scenario.id.clone(),
             requirement: scenario.requirement.clone(),
+            gist: mark.gist() + &since(&Differing::of_vpa(*between, changed)),
             verdict: if changed.rows.is_empty() { "unexplained" } else { "changed" },
             releases: vec![between.to.to_string()],
             spark: newer.map(|(_, spark)| spark).unwrap_or_default(),
@@ -294,8 +306,8 @@ impl Section {
 
     /// Returns true if the sections differ by their releases only.
     pub(super) fn is_same(&self, other: &Section) -> bool {
-        (&self.id, self.verdict, &self.body, &self.timelines, &self.panels)
-            == (&other.id, other.verdict, &other.body, &other.timelines, &other.panels)
+        (&self.id, self.verdict, &self.gist, &self.body, &self.timelines, &self.panels)
+            == (&other.id, other.verdict, &other.gist, &other.body, &other.timelines, &other.panels)
     }
 
     fn shown_body(&self) -> String {
@@ -362,6 +374,9 @@ impl Section {
                     }
                     (maud::PreEscaped(&self.spark))
                     span.req { (self.requirement) }
+                    @if !self.gist.is_empty() {
+                        span.req.gist { (self.gist.replace(RELEASES, &ranges(&self.releases))) }
+                    }
                 }
                 div.body {
                     (maud::PreEscaped(self.shown_body()))
@@ -373,6 +388,34 @@ impl Section {
                 }
             }
         }
+    }
+}
+
+/// The first difference, or the reason, in one line.
+fn gist(outcome: &Outcome) -> String {
+    match &outcome.verdict {
+        Verdict::Diverges(first) => Mark::diverges(Cow::Borrowed(first), &outcome.engine).gist(),
+        Verdict::Skipped { why } => cut(&of_any_release(why, &outcome.release)),
+        Verdict::Inconclusive { why, .. } => cut(why),
+        Verdict::Conforms | Verdict::Unexpected => String::new(),
+    }
+}
+
+/// The first line of a text, cut to a length.
+fn cut(text: &str) -> String {
+    const LONGEST: usize = 200;
+    let line = text.lines().next().unwrap_or_default();
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+/// Makes the timelines of an HPA and a VPA end at the same time.
+fn share_axis(hpa: &mut Option<Run<'_>>, vpa: &mut Option<VpaRun<'_>>) {
+    if let (Some(hpa), Some(vpa)) = (hpa, vpa) {
+        let end = hpa.end.max(vpa.end);
+        (hpa.end, vpa.end) = (end, end);
     }
 }
 
@@ -426,7 +469,19 @@ fn facts(outcome: &Outcome, figures: &str, setting: Option<&Setting>) -> Markup 
     html! {
         p.facts { (outcome.path) ":" (outcome.line) (figures) }
         @if is_failure {
-            p.facts { "Replay: " code { (outcome::replay_command(outcome, setting)) } }
+            p.facts { "Replay: " (command(&outcome::replay_command(outcome, setting))) }
+        }
+    }
+}
+
+/// A command, without line breaks inside its options.
+fn command(text: &str) -> Markup {
+    html! {
+        code {
+            @for (index, word) in text.split(' ').enumerate() {
+                @if index > 0 { " " }
+                @if word.starts_with('-') { span.o { (word) } } @else { (word) }
+            }
         }
     }
 }
@@ -492,11 +547,7 @@ fn diverges(outcome: &Outcome, divergence: &Divergence) -> Markup {
                 thead { tr { th { "field" } th { "model" } th { (outcome.engine) } } }
                 tbody {
                     @for field in &divergence.fields {
-                        tr {
-                            th scope="row" { (field.field) }
-                            td.m { (field.model) }
-                            td.e { (field.upstream) }
-                        }
+                        (differing_field(field))
                     }
                 }
             } }
@@ -504,6 +555,23 @@ fn diverges(outcome: &Outcome, divergence: &Divergence) -> Markup {
             @if outcome.not_compared > 0 {
                 p.hint { (counted(outcome.not_compared, "later tick")) " not compared" }
             }
+        }
+    }
+}
+
+/// A field with both values, in which what differs is marked.
+fn differing_field(field: &FieldDifference) -> Markup {
+    let [model, seen] = difference::parts(&field.model, &field.upstream);
+    let marked = |[before, differs, after]: [String; 3]| {
+        html! {
+            (before) @if !differs.is_empty() { mark { (differs) } } (after)
+        }
+    };
+    html! {
+        tr {
+            th scope="row" { (field.field) }
+            td.m { (marked(model)) }
+            td.e { (marked(seen)) }
         }
     }
 }
@@ -546,6 +614,12 @@ impl<'a> Differing<'a> {
     }
 }
 
+/// The first row of the model that explains a change: `; since 1.37: …`.
+fn since(differing: &Differing<'_>) -> String {
+    let row = differing.rows.first();
+    row.map(|row| format!("; since {}: {}", row.since, row.what)).unwrap_or_default()
+}
+
 /// The names of the sides of a table, which a narrow screen shows before each value.
 fn sides(one: &str, other: &str) -> String {
     format!("--m:{one:?};--e:{other:?}")
@@ -563,11 +637,7 @@ fn changed_fields(differing: &Differing<'_>) -> Markup {
                 thead { tr { th { "field" } th { (from) } th { (to) } } }
                 tbody {
                     @for field in fields {
-                        tr {
-                            th scope="row" { (field.field) }
-                            td.m { (field.model) }
-                            td.e { (field.upstream) }
-                        }
+                        (differing_field(field))
                     }
                 }
             } }
@@ -613,7 +683,7 @@ fn unmet(of: UnmetOf<'_>, unmet: &[Unmet]) -> Markup {
                             (of.path) ":" (unmet.line) ": " (unmet.what)
                             @if !unmet.why.is_empty() { div { "why: " (unmet.why) } }
                             @if let Some(command) = of.explain_command(unmet) {
-                                div { "explain it: " code { (command) } }
+                                div { "explain it: " (self::command(&command)) }
                             }
                         }
                     }
@@ -643,8 +713,10 @@ struct Predicted<'a> {
 
 impl<'a> Predicted<'a> {
     fn of(scenario: &'a Arc<Scenario>, free: &'a FreeRun, detail: Detail) -> Predicted<'a> {
-        let hpa = Run::of_model(scenario, free);
-        Predicted { hpa, vpa: VpaRun::beside_hpa(scenario, free, detail), detail }
+        let mut hpa = Run::of_model(scenario, free);
+        let mut vpa = VpaRun::beside_hpa(scenario, free, detail);
+        share_axis(&mut hpa, &mut vpa);
+        Predicted { hpa, vpa, detail }
     }
 
     /// With a mark of the first tick that differs from another run.
@@ -671,7 +743,7 @@ impl<'a> Predicted<'a> {
 
 /// The charts of one HPA, and the panel for its ticks.
 fn figure(timeline: &Timeline<'_>, detail: Detail, panels: &mut Panels) -> Markup {
-    let axis = ChartAxis::until(timeline.end(), detail.columns);
+    let axis = timeline.axis(detail.columns);
     let marked = timeline.mark.as_ref().map(|mark| mark.on(axis));
     panels.add(ticks::of(timeline, detail));
     Selectable {

@@ -56,14 +56,14 @@ pub(super) fn of(timeline: &Timeline<'_>, detail: Detail) -> PanelTicks {
             at: tick.observation.at,
             result: replicas(tick),
             kind,
-            limit: tick.limited_by(),
+            limits: tick.limits(),
             summary: if kept[index] { why } else { values(tick, &why) },
             steps: kept[index].then(|| steps(tick)),
             writes: [differs.unwrap_or_default(), writes(tick, changed)].concat(),
         });
     }
     let left_out = count - ticks.len();
-    PanelTicks { end: timeline.end(), ticks, left_out, note: LEFT_OUT }
+    PanelTicks { end: timeline.end(), zero: timeline.zero(), ticks, left_out, note: LEFT_OUT }
 }
 
 /// The metrics and the reason of a tick, in one line: `cpu 88%/80%. stabilization holds 7`.

@@ -4,13 +4,14 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::lane::ChartAxis;
 use super::mark::Mark;
 use crate::model::derivation::{Derivation, MetricDerivation, PodCounts, Target};
 use crate::model::observation::{ControllerAction, Observation, ScaleReplicas};
 use crate::model::time::Time;
 use crate::run::{FreeRun, Outcome, Verdict, divergence_of_recommender};
 use crate::scenario::Scenario;
-use crate::scenario::resolved::{Action, TimelineEvent};
+use crate::scenario::resolved::{Action, TimelineEvent, Timestamp};
 
 /// A run of a scenario, for reports.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(super) struct Run<'a> {
     pub(super) ticks: Vec<Tick<'a>>,
     /// The first tick that differs from another run, if any.
     pub(super) mark: Option<Mark<'a>>,
+    /// The end of the axis of time.
+    pub(super) end: Time,
 }
 
 /// A tick: what was observed, and why the model predicted what it predicted.
@@ -52,7 +55,7 @@ impl<'a> Run<'a> {
             }
             _ => None,
         };
-        (!ticks.is_empty()).then_some(Run { scenario, ticks, mark })
+        Run::of(scenario, ticks, mark)
     }
 
     /// A run of the model alone; `None` if it has no tick.
@@ -63,7 +66,15 @@ impl<'a> Run<'a> {
             derivation: Some(&tick.derivation),
         });
         let ticks: Vec<Tick<'a>> = ticks.collect();
-        (!ticks.is_empty()).then_some(Run { scenario, ticks, mark: None })
+        Run::of(scenario, ticks, None)
+    }
+
+    /// `None` without ticks. The end is one period after the last tick, whose result would have no
+    /// width otherwise, or that of the scenario.
+    fn of(scenario: &'a Scenario, ticks: Vec<Tick<'a>>, mark: Option<Mark<'a>>) -> Option<Run<'a>> {
+        let last = ticks.iter().map(|tick| tick.observation.end()).max()?;
+        let end = (last + scenario.flags.sync_period).max(scenario.until);
+        Some(Run { scenario, ticks, mark, end })
     }
 
     /// The timeline of each HPA that was reconciled, in the order of the scenario.
@@ -78,7 +89,8 @@ impl<'a> Run<'a> {
             let own = self.ticks.iter().filter(|tick| tick.observation.hpa == **name);
             let ticks: Vec<Tick<'a>> = own.copied().collect();
             let hpa = ticks.first()?.observation.hpa.clone();
-            Some(Timeline { scenario: self.scenario, hpa, ticks, mark: self.mark.clone() })
+            let Run { scenario, end, .. } = *self;
+            Some(Timeline { scenario, hpa, ticks, mark: self.mark.clone(), end })
         };
         names.iter().filter_map(of).collect()
     }
@@ -96,6 +108,7 @@ pub(super) struct Timeline<'a> {
     pub(super) hpa: Arc<str>,
     pub(super) ticks: Vec<Tick<'a>>,
     pub(super) mark: Option<Mark<'a>>,
+    end: Time,
 }
 
 /// A value from a time on; `None` if there is none.
@@ -110,8 +123,10 @@ pub(super) struct Replicas {
     pub(super) status: Vec<Value>,
     /// `status.desiredReplicas` of the HPA.
     pub(super) desired: Vec<Value>,
-    /// The model's desired replicas where the controller wrote others. Empty if they agree.
+    /// The model's desired replicas. Empty if the controller always wrote the same.
     pub(super) model: Vec<Value>,
+    /// The times and values at which the controller wrote others.
+    pub(super) differing: Vec<(Time, f64)>,
     /// The lower limit.
     pub(super) min: Vec<Value>,
     /// The upper limit.
@@ -148,13 +163,29 @@ pub(super) struct Pods {
     pub(super) from: Time,
     pub(super) to: Time,
     pub(super) counts: PodCounts,
+    /// The number of pods in a tick in which the controller did not count them; otherwise 0.
+    pub(super) not_counted: u32,
 }
 
 impl<'a> Timeline<'a> {
-    /// The end: that of the scenario, or of the last tick if it is later.
+    /// The end of the axis of time.
     pub(super) fn end(&self) -> Time {
-        let last = self.ticks.iter().map(|tick| tick.observation.end()).max();
-        last.unwrap_or(Time::ZERO).max(self.scenario.until)
+        self.end
+    }
+
+    /// The axis of time of charts with a number of columns.
+    pub(super) fn axis(&self, columns: usize) -> ChartAxis {
+        ChartAxis::until(self.end, columns).from(self.zero())
+    }
+
+    /// The date of t=0, if the load is recorded with dates.
+    pub(super) fn zero(&self) -> Option<Timestamp> {
+        self.scenario.clock
+    }
+
+    /// Returns true up to the first tick that differs. Later ticks are not compared.
+    fn is_compared(&self, tick: &Tick<'_>) -> bool {
+        self.mark.as_ref().is_none_or(|mark| tick.number <= mark.first.tick)
     }
 
     /// The index of the marked tick, if it belongs to this HPA.
@@ -183,13 +214,17 @@ impl<'a> Timeline<'a> {
         self.ticks.iter().zip(starts.chain([self.end()]))
     }
 
+    /// The replicas of the target at the start.
+    fn initial(&self) -> Option<i32> {
+        let hpa = self.scenario.hpas.iter().find(|hpa| hpa.name == self.hpa);
+        let target = hpa.map_or(0, |hpa| hpa.target);
+        self.scenario.targets().nth(target).map(|target| target.replicas)
+    }
+
     /// The replicas over time.
     pub(super) fn replicas(&self) -> Replicas {
         let mut all = Replicas::default();
-        let target = self.scenario.hpas.iter().find(|hpa| hpa.name == self.hpa);
-        let target = target.map_or(0, |hpa| hpa.target);
-        let initial = self.scenario.targets().nth(target).map(|target| target.replicas);
-        all.spec.extend(initial.map(|replicas| (Time::ZERO, Some(f64::from(replicas)))));
+        all.spec.extend(self.initial().map(|replicas| (Time::ZERO, Some(f64::from(replicas)))));
         let mut scales = self.actions().filter_map(|event| match event.action {
             Action::Scale(replicas) => Some((event.at, Some(f64::from(replicas)))),
             _ => None,
@@ -201,10 +236,10 @@ impl<'a> Timeline<'a> {
                 all.spec.push(value);
                 scale = scales.next();
             }
-            all.add(tick);
+            all.add(tick, self.is_compared(tick));
         }
         all.spec.extend(scale.into_iter().chain(scales));
-        if all.model.iter().all(|(_, value)| value.is_none()) {
+        if all.differing.is_empty() {
             all.model.clear();
         }
         all
@@ -235,16 +270,30 @@ impl<'a> Timeline<'a> {
         metrics
     }
 
-    /// The pods as the controller counted them, for the metric with the largest proposal.
+    /// The pods as the controller counted them, for the metric with the largest proposal or
+    /// another one. Empty if it never counts pods.
     pub(super) fn pods(&self) -> Vec<Pods> {
-        let counted = self.intervals().filter_map(|(tick, to)| {
+        let counts = |tick: &Tick<'_>| {
             let derivation = tick.derivation?;
-            let metric = derivation.metrics.get(derivation.winner.unwrap_or(0))?;
-            let counts = metric.pods;
+            let winner = derivation.winner.and_then(|winner| derivation.metrics.get(winner));
+            let metrics = winner.into_iter().chain(&derivation.metrics);
+            metrics.map(|metric| metric.pods).find(|counts| *counts != PodCounts::default())
+        };
+        let mut replicas = self.initial().unwrap_or(0);
+        let pods = self.intervals().map(|(tick, to)| {
             let from = tick.observation.at;
-            (counts != PodCounts::default()).then_some(Pods { from, to, counts })
+            replicas = tick.read().map_or(replicas, |read| read.status_replicas);
+            match counts(tick) {
+                Some(counts) => Pods { from, to, counts, not_counted: 0 },
+                None => {
+                    let not_counted = u32::try_from(replicas).unwrap_or(0);
+                    Pods { from, to, counts: PodCounts::default(), not_counted }
+                }
+            }
         });
-        counted.collect()
+        let pods: Vec<Pods> = pods.collect();
+        let is_counted = pods.iter().any(|pods| pods.counts != PodCounts::default());
+        if is_counted { pods } else { Vec::new() }
     }
 
     /// The intervals in which the replicas do not follow the metrics, and why.
@@ -291,11 +340,17 @@ impl Tick<'_> {
         self.observation.scale_writes().next().is_some()
     }
 
-    /// Why the replicas do not follow the metrics.
+    /// Why the replicas do not follow the metrics: the limit that applied last.
     pub(super) fn limited_by(&self) -> Option<&'static str> {
-        let derivation = self.derivation?;
+        self.limits().pop()
+    }
+
+    /// All limits that applied, in their order.
+    pub(super) fn limits(&self) -> Vec<&'static str> {
+        let Some(derivation) = self.derivation else { return Vec::new() };
         let window = derivation.held_by_window().map(|_| "stabilization");
-        derivation.limited_by().or(window)
+        let limit = derivation.limited_by().filter(|limit| Some(*limit) != window);
+        window.into_iter().chain(limit).collect()
     }
 
     /// The desired replicas in the status that the controller wrote.
@@ -305,7 +360,8 @@ impl Tick<'_> {
 }
 
 impl Replicas {
-    fn add(&mut self, tick: &Tick<'_>) {
+    /// Adds a tick. `is_compared`: with the values of the model.
+    fn add(&mut self, tick: &Tick<'_>, is_compared: bool) {
         let at = tick.observation.at;
         let push = |values: &mut Vec<Value>, at: Time, value: i32| {
             values.push((at, Some(f64::from(value))));
@@ -325,11 +381,19 @@ impl Replicas {
         if let Some(desired) = tick.desired() {
             push(&mut self.desired, at, desired);
         }
-        if let Some(derivation) = tick.derivation.filter(|it| it.current_replicas.is_some()) {
+        let derivation = tick.derivation.filter(|it| it.current_replicas.is_some());
+        if derivation.is_none() {
+            self.model.push((at, None));
+        }
+        if let Some(derivation) = derivation {
             let model = derivation.desired_replicas;
             let written = self.desired.last().and_then(|(_, desired)| *desired);
-            let differs = derivation.error.is_none() && written != Some(f64::from(model));
-            self.model.push((at, Some(f64::from(model)).filter(|_| differs)));
+            let differs =
+                is_compared && derivation.error.is_none() && written != Some(f64::from(model));
+            self.model.push((at, Some(f64::from(model)).filter(|_| is_compared)));
+            if differs {
+                self.differing.push((at, f64::from(model)));
+            }
             push(&mut self.min, at, derivation.min_replicas);
             push(&mut self.max, at, derivation.max_replicas);
         }

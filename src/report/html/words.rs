@@ -74,6 +74,26 @@ pub(super) fn milli(value: f64) -> String {
     Quantity::from_milli(value.round() as i64, Format::DecimalSI).to_string()
 }
 
+/// A label for thousandths of a core on an axis: `250m`, `2.5`.
+pub(super) fn short_cores(value: f64) -> String {
+    if value < 1000.0 {
+        return milli(value);
+    }
+    let cores = value / 1000.0;
+    let text = if cores < 10.0 { format!("{cores:.2}") } else { format!("{cores:.1}") };
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Thousandths of a core: `182m`, `1 core`, `211.9 cores`.
+pub(super) fn cores(value: f64) -> String {
+    let text = short_cores(value);
+    match text.as_str() {
+        "1" => "1 core".to_owned(),
+        _ if value < 1000.0 => text,
+        _ => format!("{text} cores"),
+    }
+}
+
 /// A binary unit.
 pub(super) struct ByteUnit {
     name: &'static str,

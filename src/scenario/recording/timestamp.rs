@@ -79,6 +79,12 @@ impl Timestamp {
         found.map_or_else(|_| self.to_string(), |it| it.strftime("%m-%d %H:%M:%S").to_string())
     }
 
+    /// The milliseconds since 1970, rounded down.
+    #[must_use]
+    pub fn unix_millis(self) -> i64 {
+        self.0.div_euclid(1_000_000)
+    }
+
     /// The nanoseconds since another time.
     #[must_use]
     pub fn since(self, other: Timestamp) -> i64 {

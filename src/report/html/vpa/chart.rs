@@ -13,6 +13,7 @@ use crate::model::vpa::Resource;
 use crate::report::html::actions;
 use crate::report::html::lane::{ChartAxis, Lane, amounts_up_to, flag, grid, largest, line, time};
 use crate::report::html::path::{self, Bar};
+use crate::report::html::peak::Divided;
 use crate::report::html::timeline::Value;
 use crate::report::html::words;
 use crate::report::recommender::problems;
@@ -36,7 +37,7 @@ pub(super) fn all(timeline: &VpaTimeline<'_>) -> Markup {
         (conditions(timeline, axis))
         (errors(timeline, axis))
         (actions::lane(&events::of(timeline), axis))
-        (time(&labels))
+        (time(axis, &labels))
     }
 }
 
@@ -107,13 +108,16 @@ fn amounts(drawn: &Drawn<'_>, grid: &str) -> Markup {
         @if !series.model.is_empty() { path.l.model d=(draw(&series.model)) {} }
         @if !kills.is_empty() { path.dot.bad d=(dots) {} }
     };
-    let overlay = match (flagged, &marks.first_difference) {
-        (Some(text), Some(at)) => flag(text, at),
-        _ => html! {},
+    let label: fn(f64) -> String = if is_memory { words::bytes } else { words::short_cores };
+    let text: fn(f64) -> String = if is_memory { words::bytes } else { words::cores };
+    // A bound that is cut is marked as a peak, without its value: the first ones mean nothing.
+    let cut = Divided::at(&series.upper, scale.max);
+    let overlay = html! {
+        (cut.arrows(&|_| String::new(), axis))
+        @if let (Some(text), Some(at)) = (flagged, &marks.first_difference) { (flag(text, at)) }
     };
-    let label: fn(f64) -> String = if is_memory { words::bytes } else { words::milli };
-    let caption = caption(series, &scale, label, marks, !kills.is_empty());
-    let about = about(series, label);
+    let caption = caption(series, &scale, text, marks, !kills.is_empty());
+    let about = about(series, text);
     Lane { caption, about, scale, label, lines, overlay }.draw(grid)
 }
 
@@ -128,12 +132,15 @@ fn caption(
         values.last().and_then(|(_, value)| *value).map(|value| (value, label(value)))
     };
     let above = |value: f64| if value > scale.max { " (above the chart)" } else { "" };
+    let amounts = [&series.target, &series.lower, &series.upper, &series.uncapped, &series.request];
+    let has_changed = amounts.iter().any(|values| has_several(values));
     let usage = if series.has_range { "highest usage of a pod" } else { "usage" };
     html! {
         b { (series.container) " " (series.resource.name()) }
         @if series.resource == Resource::Cpu { span.hint { "in cores" } }
         @if series.highest.iter().any(|(_, value)| value.is_some()) { span.k.value { (usage) } }
         @if series.has_range { span.k.used { "down to the lowest" } }
+        @if has_changed { span.hint { "at the end:" } }
         @if let Some((_, target)) = last(&series.target) { span.k.target { "target " (target) } }
         @let bounds = (last(&series.lower), last(&series.upper));
         @if let (Some((_, lower)), Some((most, upper))) = bounds {
@@ -146,10 +153,17 @@ fn caption(
             @let of = if series.request.len() > 1 { "request of new pods" } else { "request" };
             span.k.lim { (of) " " (text) (above(request)) }
         }
+        @if largest([&series.upper]) > scale.max { span.hint { "▲ bound above the chart" } }
         @if !series.model.is_empty() { span.k.model { "target of the model" } }
         @if has_kills { span.k.bad { "OOM kill" } }
         @if !marks.changes.is_empty() { span.k.mark { "restart or edit" } }
     }
+}
+
+/// Returns true if there are different values.
+fn has_several(values: &[Value]) -> bool {
+    let mut known = values.iter().filter_map(|(_, value)| *value);
+    known.next().is_some_and(|first| known.any(|value| value != first))
 }
 
 /// The chart for screen readers: `app cpu: target 587m; usage from 100m to 300m`.
@@ -230,7 +244,11 @@ fn conditions(timeline: &VpaTimeline<'_>, axis: ChartAxis) -> Markup {
             div.cap { b { "Conditions" } span.hint { "why there is no current recommendation" } }
             div.strip {
                 @for (text, from, to) in &joined {
-                    @let title = format!("{from} to {to}: {text}");
+                    @let title = if *to < axis.end() {
+                        format!("{from} to {to}: {text}")
+                    } else {
+                        format!("from {from}: {text}")
+                    };
                     @let (left, right) = (axis.percent(*from), axis.percent(*to));
                     @let style = format!("left:{left:.2}%;width:{:.2}%", right - left);
                     span.seg.fail title=(title) style=(style) { i { (text) } }

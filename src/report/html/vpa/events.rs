@@ -11,6 +11,7 @@ use crate::model::vpa::{ClusterChange, ObjectName, Objects, Script};
 use crate::report::counted;
 use crate::report::html::actions::{Entry, Lasts};
 use crate::report::html::lane::Marked;
+use crate::report::html::plain;
 use crate::run::PodChange;
 use crate::scenario::resolved::PodSet;
 use crate::scenario::vpa::{VpaAction, VpaEvent, VpaScenario};
@@ -162,50 +163,65 @@ fn class(action: &VpaAction) -> &'static str {
     }
 }
 
-/// The action as in the scenario's file, in one line; `None` if it concerns another VPA.
+/// The action in plain words, in one line; `None` if it concerns another VPA.
 fn text<'e>(
     event: &'e VpaEvent,
     vpa: &ObjectName,
     existing: &mut BTreeSet<&'e ObjectName>,
 ) -> Option<String> {
-    let of = |name: &str, pods: &PodSet| format!("{name} {pods}");
+    let of = |set: &PodSet, one: &str, several: &str| {
+        format!("{} {}", plain::pods(set), plain::verb(set, one, several))
+    };
     Some(match &event.action {
-        VpaAction::OomKill(it) => with_container(of("oomKill", &it.pods), it.container.as_ref()),
-        VpaAction::Evict(it) => with_container(of("evict", &it.pods), it.container.as_ref()),
-        VpaAction::Scale(replicas) => format!("scale {replicas}"),
-        VpaAction::PodsDeleted(pods) => of("podsDeleted", pods),
-        VpaAction::PodsSucceeded(pods) => of("podsSucceeded", pods),
-        VpaAction::PodsFailed(pods) => of("podsFailed", pods),
-        VpaAction::Relabel(it) => of("relabel", &it.pods),
-        VpaAction::MetricsMissing(pods) => of("metricsMissing", pods),
-        VpaAction::MetricsStale(pods) => of("metricsStale", pods),
-        VpaAction::MetricsLate(it) => format!("{} by {}", of("metricsLate", &it.pods), it.by),
-        VpaAction::MetricsError(error) => format!("metricsError: {error}"),
+        VpaAction::OomKill(it) => {
+            let what = container_in(it.container.as_ref());
+            format!("OOM kill of {what}{}", plain::pods(&it.pods))
+        }
+        VpaAction::Evict(it) => {
+            let what = container_in(it.container.as_ref());
+            format!("eviction of {what}{}", plain::pods(&it.pods))
+        }
+        VpaAction::Scale(replicas) => {
+            format!("the target is scaled to {}", counted(*replicas as usize, "replica"))
+        }
+        VpaAction::PodsDeleted(pods) => of(pods, "is deleted", "are deleted"),
+        VpaAction::PodsSucceeded(pods) => of(pods, "completes", "complete"),
+        VpaAction::PodsFailed(pods) => of(pods, "fails", "fail"),
+        VpaAction::Relabel(it) => of(&it.pods, "gets other labels", "get other labels"),
+        VpaAction::MetricsMissing(pods) => of(pods, "has no metrics", "have no metrics"),
+        VpaAction::MetricsStale(pods) => of(pods, "has stale metrics", "have stale metrics"),
+        VpaAction::MetricsLate(it) => {
+            format!("metrics of {} are late by {}", plain::pods(&it.pods), it.by)
+        }
+        VpaAction::MetricsError(error) => format!("the metrics API fails: {error}"),
         VpaAction::ContainerMetricsMissing(it) => {
-            format!("{} {}", of("containerMetricsMissing", &it.pods), it.container)
+            let has = of(&it.pods, "has", "have");
+            format!("{has} no metrics of container {}", it.container)
         }
         VpaAction::ResourceMissing(it) => {
-            format!("{} {}", of("resourceMissing", &it.pods), it.resource)
+            format!("{} no {} usage", of(&it.pods, "has", "have"), it.resource)
         }
-        VpaAction::TargetDeleted => "targetDeleted".to_owned(),
+        VpaAction::TargetDeleted => "the target is deleted".to_owned(),
         VpaAction::SetVpa(set) => {
             let name = &set.metadata.name;
             let is_edit = !existing.insert(name);
-            (name == vpa).then(|| if is_edit { "editVpa" } else { "createVpa" }.to_owned())?
+            let text = if is_edit { "the VPA is edited" } else { "the VPA is created" };
+            (name == vpa).then(|| text.to_owned())?
         }
         VpaAction::DeleteVpa(name) => {
             existing.remove(name);
-            (name == vpa).then(|| "deleteVpa".to_owned())?
+            (name == vpa).then(|| "the VPA is deleted".to_owned())?
         }
         VpaAction::SetCheckpoint(checkpoint) => (checkpoint.spec.vpa_object_name == vpa.name)
-            .then(|| format!("setCheckpoint {}", checkpoint.metadata.name))?,
-        VpaAction::DeleteCheckpoint(name) => format!("deleteCheckpoint {}", name.name),
-        VpaAction::RestartRecommender => "restartRecommender".to_owned(),
+            .then(|| format!("checkpoint {} is written", checkpoint.metadata.name))?,
+        VpaAction::DeleteCheckpoint(name) => format!("checkpoint {} is deleted", name.name),
+        VpaAction::RestartRecommender => "the recommender restarts".to_owned(),
     })
 }
 
-fn with_container(text: String, container: Option<&Arc<str>>) -> String {
-    container.map_or_else(|| text.clone(), |container| format!("{text} {container}"))
+/// `app in `; empty without a container.
+fn container_in(container: Option<&Arc<str>>) -> String {
+    container.map(|container| format!("{container} in ")).unwrap_or_default()
 }
 
 /// A change of a script in one line, and its class. Pods and samples have no row.
@@ -213,14 +229,22 @@ fn script_text(change: &ClusterChange, vpa: &ObjectName) -> Option<(String, &'st
     let is_own = |name: &ObjectName| name == vpa;
     let edit = |text: String| Some((text, EDIT));
     match change {
-        ClusterChange::SetVpa(set) if is_own(&set.metadata.name) => edit("setVpa".to_owned()),
-        ClusterChange::DeleteVpa(name) if is_own(name) => edit("deleteVpa".to_owned()),
-        ClusterChange::SetCheckpoint(it) => edit(format!("setCheckpoint {}", it.metadata.name)),
-        ClusterChange::DeleteCheckpoint(name) => edit(format!("deleteCheckpoint {}", name.name)),
-        ClusterChange::Restart => edit("restart".to_owned()),
-        ClusterChange::SetTarget(it) => Some((format!("setTarget {}", it.reference.name), FAULT)),
+        ClusterChange::SetVpa(set) if is_own(&set.metadata.name) => {
+            edit("the VPA is set".to_owned())
+        }
+        ClusterChange::DeleteVpa(name) if is_own(name) => edit("the VPA is deleted".to_owned()),
+        ClusterChange::SetCheckpoint(it) => {
+            edit(format!("checkpoint {} is written", it.metadata.name))
+        }
+        ClusterChange::DeleteCheckpoint(name) => {
+            edit(format!("checkpoint {} is deleted", name.name))
+        }
+        ClusterChange::Restart => edit("the recommender restarts".to_owned()),
+        ClusterChange::SetTarget(it) => {
+            Some((format!("target {} is set", it.reference.name), FAULT))
+        }
         ClusterChange::DeleteTarget(it) => {
-            Some((format!("deleteTarget {}", it.reference.name), FAULT))
+            Some((format!("target {} is deleted", it.reference.name), FAULT))
         }
         _ => None,
     }

@@ -32,6 +32,7 @@ use crate::run::{
     FreeRun, Outcome, PodChange, Verdict, divergence_of_recommender, explained_free_run,
 };
 use crate::scenario::Scenario;
+use crate::scenario::resolved::Timestamp;
 use crate::scenario::vpa::VpaScenario;
 
 /// The amounts of a container of which each tick has a derivation: target and both bounds of cpu
@@ -55,6 +56,10 @@ pub(super) struct VpaRun<'a> {
     /// The first run that differs from another one, if any.
     mark: Option<Mark<'a>>,
     detail: Detail,
+    /// The end of the axis of time.
+    pub(super) end: Time,
+    /// The date of t=0, if the load is recorded with dates.
+    zero: Option<Timestamp>,
 }
 
 impl<'a> VpaRun<'a> {
@@ -127,7 +132,7 @@ impl<'a> VpaRun<'a> {
         let timelines = self.timelines();
         let first = timelines.first().and_then(|timeline| {
             let series = timeline.series();
-            let axis = ChartAxis::until(timeline.end(), SPARK_COLUMNS);
+            let axis = ChartAxis::until(self.end, SPARK_COLUMNS);
             Some(chart::sparkline(series.first()?, axis).into_string())
         });
         first.unwrap_or_default()
@@ -182,6 +187,12 @@ impl<'a> Observed<'a> {
         let most = (detail.amounts / amounts).max(FEWEST);
         let kept = ticks::kept(snapshots, if is_short { SHORT } else { most }, marked);
         let is_kept = |index: usize| kept.binary_search(&index).is_ok();
+        let last = snapshots.last()?.at + scenario.parsed_flags.recommender_interval;
+        let end = last.max(scenario.until);
+        let zero = match &model {
+            Model::Alone(_) => None,
+            Model::BesideHpa { scenario, .. } => scenario.clock,
+        };
         let (rules, model, pod_changes) = match model {
             Model::Alone(release) => {
                 let run = charted_recommender_run(scenario, release, &is_kept);
@@ -192,7 +203,18 @@ impl<'a> Observed<'a> {
                 (VpaRules::of(vpa.release), vpa.charted, Some(vpa.pod_changes))
             }
         };
-        Some(VpaRun { scenario, rules, snapshots, model, pod_changes, kept, mark, detail })
+        Some(VpaRun {
+            scenario,
+            rules,
+            snapshots,
+            model,
+            pod_changes,
+            kept,
+            mark,
+            detail,
+            end,
+            zero,
+        })
     }
 }
 
@@ -203,13 +225,8 @@ struct VpaTimeline<'a> {
 }
 
 impl VpaTimeline<'_> {
-    fn end(&self) -> Time {
-        let last = self.run.snapshots.last().map_or(Time::ZERO, |snapshot| snapshot.at);
-        last.max(self.run.scenario.until)
-    }
-
     fn axis(&self) -> ChartAxis {
-        ChartAxis::until(self.end(), self.run.detail.columns / 2)
+        ChartAxis::until(self.run.end, self.run.detail.columns / 2).from(self.run.zero)
     }
 
     fn series(&self) -> Vec<Series> {

@@ -37,7 +37,7 @@ pub(super) fn targets(status: &VpaStatus) -> String {
         let of = |resource: Resource| {
             let milli = amount(&container.target, resource)?.approx_f64() * 1000.0;
             let text = match resource {
-                Resource::Cpu => words::milli(milli),
+                Resource::Cpu => words::cores(milli),
                 Resource::Memory => words::bytes(milli),
             };
             Some(format!("{} {text}", resource.name()))
@@ -87,7 +87,7 @@ pub(super) fn of(timeline: &VpaTimeline<'_>) -> PanelTicks {
                 text => format!("target of {text}"),
             },
             kind,
-            limit: None,
+            limits: Vec::new(),
             summary: usage(timeline, index),
             steps: has_steps(index).then(|| steps(timeline, index)),
             writes: [differs, writes(timeline, index, before, now)].concat(),
@@ -95,7 +95,7 @@ pub(super) fn of(timeline: &VpaTimeline<'_>) -> PanelTicks {
     });
     let ticks: Vec<_> = ticks.collect();
     let left_out = count - ticks.len();
-    PanelTicks { end: timeline.end(), ticks, left_out, note: LEFT_OUT }
+    PanelTicks { end: run.end, zero: run.zero, ticks, left_out, note: LEFT_OUT }
 }
 
 /// The usage that the run read.
@@ -103,7 +103,7 @@ fn usage(timeline: &VpaTimeline<'_>, index: usize) -> String {
     let usage = timeline.run.model.usage.get(index).map_or(&[][..], Vec::as_slice);
     let texts = usage.iter().filter(|it| it.vpa == *timeline.vpa).map(|it| {
         let text = |amount: i64| match it.resource {
-            Resource::Cpu => words::milli(amount as f64),
+            Resource::Cpu => words::cores(amount as f64),
             Resource::Memory => words::bytes(amount as f64 * 1000.0),
         };
         let amount = match it.lowest == it.highest {
