@@ -26,7 +26,8 @@ Exit codes:
   0    nothing changed, or each change is explained
   1    a change is unexplained
   2    an invalid command line, or an invalid scenario
-  3    upstream could not run a scenario, and nothing is unexplained
+  3    upstream could not run a scenario, and nothing is unexplained; or an output can't be
+       written
   4    nothing to compare: no scenarios, or none that both releases support";
 
 /// The arguments of `diff`.
@@ -144,9 +145,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let to = of_hpa(args.to)?.unwrap_or(Release::NEWEST);
     in_order(from, to)?;
     let between = Between { from, to };
-    let page = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let scenarios = parse_all(&fixtures.select(&args.names)?)?.hpa;
+    let page = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
     let mut upstreams = Upstreams::new(fixtures.traces());
     let mut found: Vec<(Arc<Scenario>, Changed)> = Vec::new();
     let mut skipped: Vec<(String, String)> = Vec::new();

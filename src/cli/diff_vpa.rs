@@ -30,9 +30,9 @@ pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
         let what = format!("--from {from} --to {to}: --from must be older than --to");
         return Err(Failure::usage(what).into());
     }
-    let mut page = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let scenarios = parse_all(&fixtures.select(&args.names)?)?.vpa;
+    let mut page = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
     let (mut found, mut skipped) = (Vec::new(), Vec::new());
     let (mut same, mut unknown) = (0, false);
     for scenario in &scenarios {

@@ -6,7 +6,8 @@ pub const CONFORMS: u8 = 0;
 pub const DIVERGES: u8 = 1;
 /// A wrong command line, or an invalid scenario.
 pub const USAGE: u8 = 2;
-/// An engine could not run, or a scenario had no verdict (and none diverged).
+/// An engine could not run, a scenario had no verdict (and none diverged), or an output can't be
+/// written.
 pub const ENGINE: u8 = 3;
 /// Nothing to run: no fixtures, a glob or a folder without scenarios, or all were skipped.
 pub const NOTHING: u8 = 4;
@@ -17,6 +18,7 @@ Exit codes:
   0    all scenarios conform
   1    a divergence, an unmet expectation, or a known disagreement that disappeared
   2    an invalid command line, or an invalid scenario
-  3    an engine could not run, or a scenario had no verdict and none diverged
+  3    an engine could not run, a scenario had no verdict and none diverged, or an output can't be
+       written
   4    nothing to run: no scenarios, a glob that matches none, or all of them skipped
   130  interrupted (Ctrl-C)";

@@ -47,7 +47,8 @@ pub(super) struct Args {
     tick: Option<usize>,
     /// The last tick at or before this time: since the start of the scenario, for example 4m30s;
     /// or, if its load is a recording with dates, a time as `predict` prints it, in UTC, or with a
-    /// time zone: "05-06 09:00:15", 2025-05-06T11:00:15+02:00
+    /// time zone: "05-06 09:00:15", 2025-05-06T11:00:15+02:00. Of a recording of one day, the time
+    /// of day is enough: 09:00
     #[arg(long, value_name = "TIME", group = "which", value_parser = moment)]
     at: Option<Moment>,
     /// The name of the HPA, if there are several: NAME, or NAMESPACE/NAME of manifests
@@ -82,18 +83,56 @@ enum Moment {
 }
 
 impl Moment {
-    /// The time in a scenario whose recordings have this time at t=0.
-    fn in_scenario(&self, zero: Option<Timestamp>) -> Result<Time, Failure> {
-        let text = match self {
-            Moment::SinceStart(span) => return Ok(Time::ZERO + *span),
-            Moment::Clock(text) => text,
+    /// The time in a scenario.
+    fn in_scenario(&self, length: Length) -> Result<Time, Failure> {
+        let (time, shown) = match self {
+            Moment::SinceStart(span) => (Time::ZERO + *span, span.to_string()),
+            Moment::Clock(text) => (length.at(text)?, text.clone()),
         };
+        if time <= length.until {
+            return Ok(time);
+        }
+        let clock = length.zero.map(|zero| zero.plus(length.until.since_start()).of_day());
+        let clock = clock.map(|clock| format!(" ({clock} UTC)")).unwrap_or_default();
+        let what = format!("--at {shown}: the prediction ends at t={}{clock}", length.until);
+        Err(Failure::usage(what).hint("choose an earlier time, or increase the end (`until`)"))
+    }
+}
+
+/// The times of a scenario.
+#[derive(Clone, Copy)]
+struct Length {
+    /// The time at t=0, if the recordings have dates.
+    zero: Option<Timestamp>,
+    /// The end.
+    until: Time,
+}
+
+impl Length {
+    /// The time in the scenario of a date and time, or of a time of day that it has only once.
+    fn at(self, text: &str) -> Result<Time, Failure> {
+        let Length { zero, until } = self;
         let Some(zero) = zero else {
             let what = format!("--at {text}: the scenario has no recorded load with dates");
             return Err(Failure::usage(what).hint("use the time since the start, such as 4m30s"));
         };
-        let found = Timestamp::of_clock(text, zero).map(|found| found.since(zero));
-        found.map(|since| Time::ZERO + Span(since)).ok_or_else(|| {
+        let since = |found: Timestamp| Time::ZERO + Span(found.since(zero));
+        match zero.times_of_day(text, until.since_start()).as_deref() {
+            Some([only]) => return Ok(since(*only)),
+            Some([]) => {
+                let what = format!("--at {text}: the prediction has no such time");
+                let end = zero.plus(until.since_start());
+                let hint = format!("it is from {:?} to {:?} UTC", zero.of_day(), end.of_day());
+                return Err(Failure::usage(what).hint(hint));
+            }
+            Some([first, ..]) => {
+                let what = format!("--at {text}: the prediction has this time on several days");
+                let hint = format!("add the date, for example --at {:?}", first.of_day());
+                return Err(Failure::usage(what).hint(hint));
+            }
+            None => {}
+        }
+        Timestamp::of_clock(text, zero).map(since).ok_or_else(|| {
             let hint = format!("as `predict` prints it: {:?}, or {zero}", zero.of_day());
             Failure::usage(format!("--at: expected a time, found {text:?}")).hint(hint)
         })
@@ -131,7 +170,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         let hint = format!("the HPAs are {}", known.join(", "));
         return Err(Failure::usage(format!("there is no HPA {hpa}")).hint(hint).into());
     }
-    let index = index(args, &run, scenario.clock)?;
+    let length = Length { zero: scenario.clock, until: scenario.until };
+    let index = index(args, &run, length)?;
     if scenario.unsupported_on(release).is_some() {
         show(&table::other_release(&scenario, release, columns()))?;
     }
@@ -158,7 +198,8 @@ fn explain_vpa(args: &Args, scenario: &VpaScenario) -> anyhow::Result<u8> {
         return Err(Failure::usage(what).hint(format!("leave out {flag}")).into());
     }
     let run = free_recommender_run(scenario, release, &|_| false);
-    let index = index_of_run(args, &run.snapshots, None)?;
+    let length = Length { zero: None, until: scenario.until };
+    let index = index_of_run(args, &run.snapshots, length)?;
     let run = free_recommender_run(scenario, release, &|number| number == index);
     show(&recommender::explain(scenario, &run, index, release, columns()))?;
     if let Some(checkout) = checkout {
@@ -216,7 +257,8 @@ fn explain_vpa_beside_hpa(args: &Args, scenario: &Arc<Scenario>, vpa: &str) -> a
         let hint = format!("the VPA is {}", known.join(", "));
         return Err(Failure::usage(format!("there is no VPA {vpa}")).hint(hint).into());
     }
-    let index = index_of_run(args, run.snapshots(), scenario.clock)?;
+    let length = Length { zero: scenario.clock, until: scenario.until };
+    let index = index_of_run(args, run.snapshots(), length)?;
     let run = explained_free_run(scenario, release, &|number| number == index);
     let text = run.vpa.map(|vpa| recommender::explain_beside_hpa(&vpa, index, columns()));
     show(&text.unwrap_or_default())?;
@@ -224,17 +266,13 @@ fn explain_vpa_beside_hpa(args: &Args, scenario: &Arc<Scenario>, vpa: &str) -> a
 }
 
 /// The selected time; the start, if a tick is selected.
-fn at(args: &Args, clock: Option<Timestamp>) -> Result<Time, Failure> {
-    args.at.as_ref().map_or(Ok(Time::ZERO), |moment| moment.in_scenario(clock))
+fn at(args: &Args, length: Length) -> Result<Time, Failure> {
+    args.at.as_ref().map_or(Ok(Time::ZERO), |moment| moment.in_scenario(length))
 }
 
 /// The index of the selected run of a recommender.
-fn index_of_run(
-    args: &Args,
-    runs: &[Snapshot],
-    clock: Option<Timestamp>,
-) -> Result<usize, Failure> {
-    let at = at(args, clock)?;
+fn index_of_run(args: &Args, runs: &[Snapshot], length: Length) -> Result<usize, Failure> {
+    let at = at(args, length)?;
     let times: Vec<Time> = runs.iter().map(|snapshot| snapshot.at).collect();
     let index = match args.tick {
         Some(number) => number.checked_sub(1).filter(|index| *index < times.len()),
@@ -284,8 +322,8 @@ fn compare_checkout(
 }
 
 /// The index of the selected tick among all ticks.
-fn index(args: &Args, run: &FreeRun, clock: Option<Timestamp>) -> Result<usize, Failure> {
-    let at = at(args, clock)?;
+fn index(args: &Args, run: &FreeRun, length: Length) -> Result<usize, Failure> {
+    let at = at(args, length)?;
     let matches_hpa =
         |tick: &FreeTick| args.hpa_name().is_none_or(|hpa| *tick.observation.hpa == *hpa);
     let ticks: Vec<(usize, Time)> = (run.ticks.iter().enumerate())

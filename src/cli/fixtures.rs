@@ -12,6 +12,7 @@ use include_dir::{Dir, include_dir};
 
 use super::exit;
 use super::failure::Failure;
+use super::files;
 use crate::compare::KnownDisagreement;
 use crate::engine::recorded::{self, Traces};
 use crate::facade::text_file::{self, TextFileError, is_scenario};
@@ -278,7 +279,7 @@ impl Fixtures {
         let (path, text) = match &self.root {
             Root::Folder(folder) => {
                 let path = folder.join(KNOWN);
-                match text_file::read(&path) {
+                match files::read(&path) {
                     Ok(text) => (path.display().to_string(), text),
                     Err(TextFileError::Io(error)) if error.kind() == ErrorKind::NotFound => {
                         return Ok(Vec::new());
@@ -322,9 +323,7 @@ impl Fixture {
     /// The text of the file.
     pub(super) fn read(&self) -> Result<String, Failure> {
         match &self.text {
-            Text::OnDisk(path) => {
-                text_file::read(path).map_err(|error| unreadable(&self.path, &error))
-            }
+            Text::OnDisk(path) => files::read(path).map_err(|error| unreadable(&self.path, &error)),
             Text::Embedded(text) => Ok((*text).to_owned()),
         }
     }
@@ -361,7 +360,7 @@ impl Fixture {
         match &self.text {
             Text::OnDisk(path) => {
                 let path = path.parent().unwrap_or(Path::new("")).join(name);
-                text_file::read_named(&path).map_err(|error| error.to_string())
+                files::read_named(&path).map_err(|error| error.to_string())
             }
             Text::Embedded(_) => {
                 let folder = Path::new(&self.id).parent().unwrap_or(Path::new(""));

@@ -34,6 +34,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
+    args.output.as_deref().map_or(Ok(()), check_folder)?;
     let text = match args.manifests.filename.as_slice() {
         [] => TEMPLATE.to_owned(),
         _ => from_manifests(args)?,
@@ -79,6 +80,15 @@ fn comments(draft: &Draft) -> String {
     text
 }
 
+/// Checks that the folder of the output exists, to which the paths in the scenario are relative.
+fn check_folder(path: &Path) -> Result<(), Failure> {
+    if folder(path).is_dir() {
+        return Ok(());
+    }
+    let what = format!("{}: there is no folder {}", path.display(), folder(path).display());
+    Err(Failure::engine(what).hint("make the folder, or choose another one"))
+}
+
 /// Writes a file that must not exist: under another name, and renames it at the end.
 fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = |error: &io::Error| match error.kind() {
@@ -90,10 +100,6 @@ fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
     };
     if path.exists() {
         return Err(failed(&io::ErrorKind::AlreadyExists.into()));
-    }
-    if !folder(path).is_dir() {
-        let what = format!("{}: there is no folder {}", path.display(), folder(path).display());
-        return Err(Failure::engine(what).hint("make the folder, or choose another one"));
     }
     write_whole(path, text, Existing::Keep).map_err(|error| failed(&error))
 }

@@ -2,7 +2,7 @@
 //! that predict.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read, Write as _};
 use std::path::{Component, Path, PathBuf};
@@ -10,9 +10,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::failure::Failure;
+use super::files;
 use super::fixtures::{AnyFixture, Fixtures, are_manifests};
 use super::run::parse_each;
-use crate::facade::text_file;
 use crate::model::time::Span;
 use crate::report::style::{WARN, paint};
 use crate::scenario::draft::{
@@ -69,8 +69,8 @@ pub(super) struct ManifestArgs {
     #[arg(long, value_name = "REQUEST", requires = "filename")]
     request: Vec<RequestOption>,
     /// The replicas at the start [default: those of the target]
-    #[arg(long, value_name = "N", requires = "filename")]
-    #[arg(value_parser = clap::value_parser!(i32).range(0..))]
+    #[arg(long, value_name = "N", requires = "filename", allow_negative_numbers = true)]
+    #[arg(value_parser = replicas)]
     replicas: Option<i32>,
     /// How long a new pod takes to become ready, for HPAs [default: the initialDelaySeconds of its
     /// probes]
@@ -171,6 +171,19 @@ impl Autoscalers {
 
 /// The flag that leaves out autoscalers.
 const SKIP_MISSING: &str = "--skip-missing";
+
+/// Parses a number of replicas.
+fn replicas(text: &str) -> Result<i32, String> {
+    let number = text.parse().ok().filter(|number: &i32| *number >= 0);
+    number.ok_or_else(|| format!("expected a whole number from 0 to {}", i32::MAX))
+}
+
+/// The files of an option `--filename`. Like kubectl, it accepts several, separated by commas, unless
+/// there is a file with commas in its name.
+fn separate(path: &Path) -> Vec<PathBuf> {
+    let names = path.to_str().filter(|names| names.contains(',') && !path.exists());
+    names.map_or_else(|| vec![path.to_owned()], |it| it.split(',').map(PathBuf::from).collect())
+}
 
 /// Parses a duration that is not negative.
 fn duration(text: &str) -> Result<Span, String> {
@@ -305,11 +318,11 @@ impl ManifestArgs {
     fn read(&self) -> Result<Vec<ManifestFile>, Failure> {
         let mut files = Vec::new();
         let mut seen = BTreeSet::new();
-        for path in &self.filename {
+        for path in self.filename.iter().flat_map(|path| separate(path)) {
             let is_stdin = path == Path::new("-");
             let is_folder = !is_stdin && path.is_dir();
             let paths = match is_folder {
-                true => folder(path, self.recursive)?,
+                true => folder(&path, self.recursive)?,
                 false => vec![path.clone()],
             };
             for path in paths {
@@ -370,14 +383,22 @@ pub(super) fn parse(draft: &Draft) -> Result<AnyFixture, Failure> {
         AnyScenario::Hpa(scenario) => {
             let notes = notes(&scenario.notes);
             let manifest_notes = draft.manifest_notes.clone();
-            let is_of_manifests = true;
-            let scenario =
-                Scenario { id, line, notes, manifest_notes, is_of_manifests, ..*scenario };
+            let (is_of_manifests, lines_of_notes) = (true, BTreeMap::new());
+            let scenario = Scenario {
+                id,
+                line,
+                notes,
+                lines_of_notes,
+                manifest_notes,
+                is_of_manifests,
+                ..*scenario
+            };
             AnyFixture::Hpa(Arc::new(scenario))
         }
         AnyScenario::Vpa(scenario) => {
             let notes = notes(&scenario.notes);
-            AnyFixture::Vpa(Arc::new(VpaScenario { id, line, notes, ..*scenario }))
+            let lines_of_notes = BTreeMap::new();
+            AnyFixture::Vpa(Arc::new(VpaScenario { id, line, notes, lines_of_notes, ..*scenario }))
         }
     })
 }
@@ -500,7 +521,7 @@ fn relative(path: &Path, folder: &Path) -> Option<PathBuf> {
 
 /// Reads the file of a recorded load, relative to the current folder.
 pub(super) fn read_load(name: &str) -> Result<String, String> {
-    text_file::read_named(Path::new(name)).map_err(|error| error.to_string())
+    files::read_named(Path::new(name)).map_err(|error| error.to_string())
 }
 
 /// The folder of a file, or the folder itself, if Kustomize builds it.
@@ -522,7 +543,7 @@ fn file(path: &Path, lenient: bool) -> Result<ManifestFile, Failure> {
         let hint = format!("`curl -fsSL {name} | kube-lockstep predict -f - …`");
         return Err(Failure::usage(what).hint(hint));
     }
-    let text = text_file::read(path).map_err(|error| Failure::usage(error.in_file(&name)))?;
+    let text = files::read(path).map_err(|error| Failure::usage(error.in_file(&name)))?;
     Ok(ManifestFile { name, text, lenient })
 }
 
@@ -590,6 +611,16 @@ fn standard_input() -> Result<ManifestFile, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_can_be_separated_by_commas() {
+        let found = separate(Path::new("missing-a.yaml,missing-b.yaml"));
+        assert_eq!(found, ["missing-a.yaml", "missing-b.yaml"].map(PathBuf::from));
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a,b.yaml");
+        fs::write(&path, "").expect("a file can be written");
+        assert_eq!(separate(&path), [path]);
+    }
 
     #[test]
     fn a_path_is_relative_to_a_folder_unless_they_share_none() {

@@ -14,6 +14,7 @@ mod existing;
 pub mod exit;
 mod explain;
 mod failure;
+mod files;
 mod fixtures;
 mod fuzz;
 mod fuzz_vpa;
@@ -23,6 +24,7 @@ mod interrupt;
 mod list;
 mod manifests;
 mod metrics_server;
+mod mistakes;
 mod output;
 mod plugin;
 mod predict;
@@ -168,7 +170,10 @@ pub fn main() -> ExitCode {
         return plugin::complete(command);
     }
     completions::answer(Cli::command);
-    let matches = command.get_matches();
+    let matches = command.try_get_matches().unwrap_or_else(|error| {
+        let arguments = std::env::args_os().map(|it| it.to_string_lossy().into_owned());
+        mistakes::with_hint(error, &arguments.collect::<Vec<_>>()).exit()
+    });
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let choice = match cli.color {
         Color::Auto => anstream::ColorChoice::Auto,

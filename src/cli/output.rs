@@ -43,11 +43,15 @@ pub(super) fn show(text: &str) -> io::Result<()> {
     unless_closed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
-/// A closed pipe (`head`) is not an error and does not change the exit code.
+/// The result of writing to standard output. A closed pipe (`head`) is not an error and does not
+/// change the exit code.
 pub(super) fn unless_closed(written: io::Result<()>) -> io::Result<()> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
+        Err(error) => {
+            Err(io::Error::new(error.kind(), format!("standard output can't be written: {error}")))
+        }
+        Ok(()) => Ok(()),
     }
 }
 

@@ -27,7 +27,8 @@ Exit codes:
   1    an expectation is not met
   2    an invalid command line, scenario or manifest, a value that the prediction requires is
        missing, or the API server of the release rejects the HPA
-  3    the scenario can't be run to its end, because its outcome is not deterministic
+  3    the scenario can't be run to its end, because its outcome is not deterministic; or an
+       output can't be written
   4    a folder or a glob contains no scenarios";
 
 /// The arguments.
@@ -169,7 +170,13 @@ fn predict_vpa(
     files: &mut Files,
 ) -> anyhow::Result<Ended> {
     let rows = if args.changes { Rows::Changes } else { Rows::All };
-    let run = free_recommender_run(scenario, release, &|_| false);
+    let mut run = free_recommender_run(scenario, release, &|_| false);
+    if !run.unmet.is_empty() {
+        let runs: Vec<usize> =
+            run.unmet.iter().filter_map(|unmet| Some(unmet.tick?.index)).collect();
+        let explained = free_recommender_run(scenario, release, &|run| runs.contains(&run));
+        run.unmet = recommender::with_reasons(scenario, run.unmet, &explained);
+    }
     match args.format {
         Format::Text => {
             let mut text = files.separator();

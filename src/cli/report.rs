@@ -8,6 +8,7 @@ use clap::Subcommand;
 
 use super::args::Format;
 use super::failure::Failure;
+use super::files;
 use super::output::{columns, show, unless_closed};
 use super::reports::{ReportArg, Reports};
 use super::{exit, run};
@@ -75,6 +76,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let mut texts = Vec::new();
     for path in &args.files {
         let file = path.display().to_string();
+        files::note_read(path);
         let text = fs::read_to_string(path).map_err(|error| {
             Failure::usage(format!("{file}: {error}"))
                 .hint("results are the output of `run --format json`")

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::args::Format;
 use super::failure::Failure;
+use super::files;
 use crate::report::Report;
 use crate::report::github::{Folders, Github};
 use crate::report::html::Html;
@@ -69,6 +70,8 @@ impl FromStr for ReportArg {
 /// contents are kept until the report is written. A new file is removed if no report is written.
 #[derive(Debug)]
 pub(super) struct ReportFile {
+    /// The option that names it.
+    flag: String,
     path: PathBuf,
     file: File,
     /// Whether the old contents were removed, or are to be kept.
@@ -80,6 +83,7 @@ pub(super) struct ReportFile {
 impl ReportFile {
     /// Opens a file for a report. `flag` names it in errors.
     pub(super) fn open(flag: &str, path: &Path) -> Result<ReportFile, Failure> {
+        files::claim(flag, path)?;
         ReportFile::open_with(OpenOptions::new().write(true).truncate(false), flag, path)
     }
 
@@ -105,7 +109,8 @@ impl ReportFile {
             let what = format!("{flag}: {} can't be written: {error}", path.display());
             Failure::usage(what).hint("name a file in an existing folder that you can write to")
         })?;
-        Ok(ReportFile { path: path.to_owned(), file, is_emptied: false, is_new })
+        let (flag, path) = (flag.to_owned(), path.to_owned());
+        Ok(ReportFile { flag, path, file, is_emptied: false, is_new })
     }
 
     fn named(&self, error: io::Error) -> io::Error {
@@ -118,6 +123,8 @@ impl Write for ReportFile {
         if !std::mem::replace(&mut self.is_emptied, true)
             && self.file.metadata().is_ok_and(|it| it.is_file())
         {
+            // A file that was read after this one was opened.
+            files::check_unread(&self.flag, &self.path).map_err(io::Error::other)?;
             let emptied = self.file.set_len(0).and_then(|()| self.file.rewind());
             emptied.map_err(|error| self.named(error))?;
         }
@@ -166,9 +173,9 @@ impl Reports {
     ) -> Result<Reports, Failure> {
         let mut reports: Vec<Box<dyn Report + Send>> = Vec::new();
         for (index, report) in named.iter().enumerate() {
-            if named[..index].iter().any(|other| other.is_same_file(report)) {
-                let what = format!("--report {report}: there is another report in this file");
-                return Err(Failure::usage(what).hint("use a different file for each report"));
+            if named[..index].contains(report) {
+                let what = format!("--report {report} is given twice");
+                return Err(Failure::usage(what).hint("leave out one of them"));
             }
             reports.push(report.open(format)?);
         }
@@ -221,13 +228,6 @@ impl fmt::Display for ReportArg {
 }
 
 impl ReportArg {
-    fn is_same_file(&self, other: &ReportArg) -> bool {
-        match (self, other) {
-            (ReportArg::File(_, one), ReportArg::File(_, other)) => one == other,
-            (one, other) => one == other,
-        }
-    }
-
     fn open(&self, format: Format) -> Result<Box<dyn Report + Send>, Failure> {
         let flag = format!("--report {self}");
         Ok(match self {

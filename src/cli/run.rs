@@ -15,6 +15,7 @@ use super::args::{
 };
 use super::existing::ExistingClusterArgs;
 use super::failure::Failure;
+use super::files;
 use super::fixtures::{AnyFixture, Fixture, Fixtures};
 use super::interrupt::Ending;
 use super::output::{PreparationLog, columns, unless_closed};
@@ -25,7 +26,6 @@ use crate::engine::custom::{CommandError, Controller};
 use crate::engine::options::ExistingCluster;
 use crate::engine::registry::{ENGINES, EngineChoice};
 use crate::engine::upstream::checkout::Checkout;
-use crate::facade::text_file;
 use crate::model::time::Span;
 use crate::report::Report;
 use crate::report::json::Json;
@@ -144,7 +144,7 @@ impl CustomControllerArgs {
                 let what = format!("--controller-role {}: {why}", path.display());
                 Failure::usage(what).hint(hint)
             };
-            let text = text_file::read(path).map_err(|error| wrong(error.to_string()))?;
+            let text = files::read(path).map_err(|error| wrong(error.to_string()))?;
             controller = controller.with_role(&text).map_err(wrong)?;
         }
         let compared = self.compare.unwrap_or_default();

@@ -372,7 +372,9 @@ impl Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             NumberRange { min, max } if min == max => write!(f, "{min}"),
-            NumberRange { min: i32::MIN, max } => write!(f, "at most {max}"),
+            NumberRange { min: i32::MIN | 0, max } if max != i32::MAX => {
+                write!(f, "at most {max}")
+            }
             NumberRange { min, max: i32::MAX } => write!(f, "at least {min}"),
             NumberRange { min, max } => write!(f, "{min} to {max}"),
         }

@@ -23,7 +23,7 @@ use crate::model::vpa::{
 };
 use crate::run::recommender::{Derived, ExplainedRun, FreeRecommenderRun, MODEL, PodUsage};
 use crate::run::{Note, PodChange, PodChangeKind, VpaRun};
-use crate::scenario::vpa::{VpaScenario, VpaValue};
+use crate::scenario::vpa::{VpaExpectation, VpaScenario, VpaValue};
 
 /// The relative change of a bound that is worth a row.
 const CHANGE: f64 = 0.1;
@@ -52,8 +52,8 @@ pub fn free_run(
     let legend = "lower, target and upper: lowerBound, target and upperBound of the recommendation";
     let _ = writeln!(out, "\n{runs}; {legend}");
     for note in &scenario.notes {
-        let note =
-            Note { file: None, line: scenario.line, what: note.clone(), is_about_reading: true };
+        let line = scenario.line_of_note(note);
+        let note = Note { file: None, line, what: note.clone(), is_about_reading: true };
         out.push_str(&outcome::note_line(&scenario.path, &note, columns));
     }
     out
@@ -421,7 +421,7 @@ pub fn free_run_json(
     }
     let note = |what: &String| Note {
         file: None,
-        line: scenario.line,
+        line: scenario.line_of_note(what),
         what: what.clone(),
         is_about_reading: true,
     };
@@ -464,6 +464,45 @@ pub fn expectations(
     let name = release.to_string();
     let of = UnmetOf { id: &scenario.id, path: &scenario.path, release: &name };
     super::table::expectations(of, expected, unmet, columns)
+}
+
+/// Adds to unmet expectations how the expected amounts were derived. `explained` has the derivations
+/// of their runs.
+#[must_use]
+pub fn with_reasons(
+    scenario: &VpaScenario,
+    unmet: Vec<Unmet>,
+    explained: &FreeRecommenderRun,
+) -> Vec<Unmet> {
+    let with_reason = |unmet: Unmet| {
+        let expected = unmet.number.checked_sub(1).and_then(|index| scenario.expect.get(index));
+        unmet.with_reason(|run| reason(expected?, explained, run))
+    };
+    unmet.into_iter().map(with_reason).collect()
+}
+
+/// How the amounts of an expectation were derived in a run, in one line.
+fn reason(expected: &VpaExpectation, run: &FreeRecommenderRun, index: usize) -> Option<String> {
+    let (vpa, container) = (expected.vpa.as_ref()?, expected.container.as_ref()?);
+    let derived = &run.explained.get(&index)?.derived;
+    let derived = derived.iter().find(|it| it.vpa.name == *vpa)?;
+    let recommended = amounts(run.snapshots.get(index)?.status(vpa)?);
+    let is_expected = |it: &&Estimation| {
+        let is_bound = |value: VpaValue| match value {
+            VpaValue::Target | VpaValue::UncappedTarget => it.bound == Bound::Target,
+            VpaValue::LowerBound => it.bound == Bound::Lower,
+            VpaValue::UpperBound => it.bound == Bound::Upper,
+        };
+        let mut ranges = expected.amounts().filter(|(value, _)| is_bound(*value));
+        ranges.any(|(_, amounts)| amounts.ranges().any(|(resource, _)| resource == it.resource))
+    };
+    let text = |it: &Estimation| {
+        let is_of = |of: &&Amounts| of.container == **container && of.resource == it.resource;
+        let Derivation { what, how } = derivation_of(it, recommended.iter().find(is_of));
+        format!("{what}: {how}")
+    };
+    let texts = derived.estimations.get(container)?.iter().filter(is_expected).map(text);
+    Some(texts.collect::<Vec<_>>().join("; "))
 }
 
 /// The explanation of one run: its samples, and how each amount follows from them.

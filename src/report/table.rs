@@ -205,6 +205,9 @@ fn ticks(scenario: &Scenario, run: &FreeRun, shown: Rows, columns: usize) -> Str
             statuses.insert(hpa, &write.status);
         }
     }
+    let hpa_of = |index: usize| &*run.ticks[index].observation.hpa;
+    // The cells of the last row of each HPA.
+    let mut last: BTreeMap<&str, &[String]> = BTreeMap::new();
     let mut index = 0;
     while let Some(row) = rows.get(index) {
         while let Some((_, _, text)) = notes.next_if(|(after, ..)| *after <= index) {
@@ -218,15 +221,20 @@ fn ticks(scenario: &Scenario, run: &FreeRun, shown: Rows, columns: usize) -> Str
         cells.extend(scenario.clock.map(|zero| zero.plus(row.at.since_start()).of_day()));
         cells.extend(row.cells.iter().cloned());
         table.row(cells, row.style);
+        last.insert(hpa_of(index), &row.cells);
         // Folding across a note would change its apparent order.
         let barrier = notes.peek().map_or(rows.len(), |(after, ..)| *after);
-        let more = rows[index + 1..barrier.clamp(index + 1, rows.len())].iter();
-        let same = more.take_while(|next| !next.eventful && next.cells == row.cells).count();
+        let more = index + 1..barrier.clamp(index + 1, rows.len());
+        let is_same = |next: &usize| {
+            let row = &rows[*next];
+            !row.eventful && last.get(hpa_of(*next)).is_some_and(|cells| *cells == row.cells)
+        };
+        let same = more.take_while(is_same).count();
         index += 1;
-        if !row.eventful && same >= FOLD {
-            let last = &rows[index + same - 1];
+        if (several || !row.eventful) && same >= FOLD {
+            let end = &rows[index + same - 1];
             let ticks = counted(same, "more tick");
-            let text = format!("     … {ticks} with the same result, until {}", short(last.at));
+            let text = format!("     … {ticks} with the same result, until {}", short(end.at));
             table.row(vec![text], DIM);
             index += same;
         }

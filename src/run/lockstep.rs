@@ -388,7 +388,7 @@ impl<'a> Lockstep<'a> {
         // In a scenario file, the author sets the limit.
         let is_cut = self.scenario.is_of_manifests && self.world.has_cut_loads();
         let notes = notes.chain(is_cut.then(|| CUT_LOAD.to_owned()));
-        let notes = notes.map(|what| is_about_reading(self.scenario.line, what));
+        let notes = notes.map(|what| is_about_reading(self.scenario.line_of_note(&what), what));
         let notes = of_manifests.chain(notes);
         let never = self.pending.iter().map(|index| during::never(self.event(*index)));
         notes.chain(self.world.unmatched_actions().map(without_effect)).chain(never).collect()

@@ -190,7 +190,7 @@ impl<'k> Lockstep<'k> {
         };
         let about = |what: &String| Note {
             file: None,
-            line: scenario.line,
+            line: scenario.line_of_note(what),
             what: what.clone(),
             is_about_reading: true,
         };

@@ -13,7 +13,7 @@ use serde::de::{
     Unexpected, Visitor,
 };
 
-use super::error::{Problem, elsewhere, suggest};
+use super::error::{Problem, elsewhere, meant, suggest};
 use super::forms::FormCheck;
 use super::node::{Key, Kind, Node, Scalar, shorten};
 
@@ -125,14 +125,15 @@ impl serde::de::Error for Fault {
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Fault {
         match found {
-            Unexpected::Signed(number) => Fault::out_of_range(number, expected),
+            Unexpected::Signed(number) => Fault::out_of_range(&number.to_string(), expected),
             _ => Fault::invalid_type(found, expected),
         }
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Fault {
-        let hint = elsewhere(field, expected)
-            .map(|place| format!("`{field}` belongs {place}"))
+        let hint = meant(field, expected)
+            .map(str::to_owned)
+            .or_else(|| elsewhere(field, expected).map(|at| format!("`{field}` belongs {at}")))
             .or_else(|| suggest(field, expected.iter().copied()));
         Fault::new(format!("unknown field `{field}`"), hint)
     }
@@ -148,7 +149,7 @@ impl serde::de::Error for Fault {
 }
 
 impl Fault {
-    fn out_of_range(number: i64, expected: &dyn Expected) -> Fault {
+    fn out_of_range(number: &str, expected: &dyn Expected) -> Fault {
         let range = match expected.to_string().as_str() {
             "i32" => format!("a whole number from {} to {}", i32::MIN, i32::MAX),
             "u32" => format!("a whole number from 0 to {}", u32::MAX),
@@ -201,6 +202,9 @@ pub(super) fn shape_hint(expected: &str, node: &Node) -> Option<String> {
             return Some(format!("did you mean `metricMissing: {METRIC_OF_PODS}`?"));
         }
         let hint = match node.kind {
+            Kind::Map(_) if expected == "text" && node.entry("message").is_some() => {
+                "write only the message, as text"
+            }
             Kind::Map(_) if expected == "a list" => {
                 "write a list with one element as `[{…}]`, or begin the element with `- `"
             }
@@ -242,6 +246,7 @@ impl<'n> Decoder<'n> {
         let hint = match self.node.scalar() {
             Some(Scalar::Null) => Some("a value is missing after the colon".to_owned()),
             Some(Scalar::Text(text)) if expected == "true or false" => match text {
+                "true" | "false" => Some("remove the quotes".to_owned()),
                 "yes" | "on" | "Yes" | "On" => Some("did you mean `true`?".to_owned()),
                 "no" | "off" | "No" | "Off" => Some("did you mean `false`?".to_owned()),
                 _ => None,
@@ -302,6 +307,14 @@ macro_rules! numbers {
                 Some(Scalar::Int(number)) => self.with_position(visitor.visit_i64(number)),
                 Some(Scalar::Float(number)) if number.fract() == 0.0 && number.abs() < 1e15 => {
                     self.with_position(visitor.visit_i64(number as i64))
+                }
+                // A whole number that is larger than those of serde.
+                Some(Scalar::Float(number)) if number.fract() == 0.0 => {
+                    let text = match &self.node.kind {
+                        Kind::Scalar { text, .. } => text.as_str(),
+                        Kind::List(_) | Kind::Map(_) => "the number",
+                    };
+                    self.with_position(Err(Fault::out_of_range(text, &visitor)))
                 }
                 _ => Err(self.mismatch(&visitor)),
             }

@@ -138,6 +138,40 @@ const PLACES: [(&str, &[&str]); 13] = [
     ("at the top of the scenario", &["hpa", "workload", "timeline", "until", "expect"]),
 ];
 
+/// The meaning of fields that are similar to those of another kind of map: the fields, a field of
+/// the map in which they are, and the hint.
+const MEANT: [(&[&str], &str, &str); 6] = [
+    (&["tolerance"], "toleranceTicks", "did you mean `toleranceTicks`?"),
+    (
+        &["tolerance", "toleranceTicks"],
+        "every",
+        "did you mean `toleranceTicks`? It belongs next to `series`",
+    ),
+    (
+        &["utilization", "averageUtilization"],
+        "currentReplicas",
+        "did you mean `metrics: [{name: cpu, utilization: 80}]`?",
+    ),
+    (
+        &["averageValue"],
+        "currentReplicas",
+        "did you mean `metrics: [{name: cpu, averageValue: 500m}]`?",
+    ),
+    (&["cpu", "memory"], "lowerBound", "did you mean `target: {cpu: …, memory: …}`?"),
+    (
+        &["replicas", "desiredReplicas", "currentReplicas"],
+        "lowerBound",
+        "a VPA does not change the replicas: remove the field; if the scenario also has an HPA, \
+         write a separate expectation for its replicas",
+    ),
+];
+
+/// The hint for a field that belongs to another kind of map.
+pub(super) fn meant(field: &str, here: &[&str]) -> Option<&'static str> {
+    let found = MEANT.iter().find(|(fields, of, _)| fields.contains(&field) && here.contains(of));
+    found.map(|(_, _, hint)| *hint)
+}
+
 /// The correct place of a field that is known, but not valid here.
 pub(super) fn elsewhere(field: &str, here: &[&str]) -> Option<&'static str> {
     // The usage of the containers of a pod is not a field of all metrics.

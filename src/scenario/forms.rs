@@ -6,7 +6,7 @@ use super::releases::ReleaseRange;
 use super::text::{
     Amount, AnyQuantity, Duration, DurationOrNever, End, Form, Instant, Malformed, NumberText,
     PercentBoundsText, PercentText, PositiveDuration, QuantityBounds, QuantityText, SignalText,
-    Status,
+    Status, UnitText,
 };
 use super::vpa::{ExpectedAmount, VpaReleaseRange};
 
@@ -28,7 +28,7 @@ impl FormCheck {
 
     /// The form with this name.
     pub(super) fn named(name: &str) -> Option<&'static FormCheck> {
-        static ALL: [FormCheck; 19] = [
+        static ALL: [FormCheck; 20] = [
             FormCheck::of::<Duration>(),
             FormCheck::of::<PositiveDuration>(),
             FormCheck::of::<DurationOrNever>(),
@@ -48,6 +48,7 @@ impl FormCheck {
             FormCheck::of::<PercentText>(),
             FormCheck::of::<PercentBoundsText>(),
             FormCheck::of::<QuantityBounds>(),
+            FormCheck::of::<UnitText>(),
         ];
         ALL.iter().find(|form| form.name == name)
     }

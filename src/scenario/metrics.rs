@@ -13,7 +13,7 @@ use super::podset::PodSet;
 use super::recorded::{DecimalMark, Recorded, RecordedSource};
 use super::text::{
     Amount, AnyQuantity, As, Duration, Instant, PercentText, PositiveDuration, QuantityOrPercent,
-    SignalText, TextOrMap,
+    SignalText, TextOrMap, UnitText,
 };
 use crate::model::api::with_group;
 use crate::model::quantity::{Format, Quantity};
@@ -112,6 +112,7 @@ struct UsageFields {
     load: Option<Signal>,
     /// With `load`: no pod uses more than this.
     #[serde(default, with = "As::<Option<Amount>>")]
+    #[schemars(with = "Option<As<QuantityOrPercent>>")]
     limit: Option<Quantity>,
     /// Pods with a different value. Later entries take precedence.
     #[serde(default)]
@@ -552,9 +553,9 @@ struct SignalShape {
     sum: bool,
     /// The unit of the values, for example 1m or 1Mi. Default 1. For usage of cpu and memory, also
     /// a percentage of the request: 1% for values from 0 to 100, 100% for values from 0 to 1.
-    #[serde(default, with = "As::<Option<AnyQuantity>>")]
+    #[serde(default, with = "As::<Option<UnitText>>")]
     #[schemars(with = "Option<As<QuantityOrPercent>>")]
-    unit: Option<Quantity>,
+    unit: Option<(Quantity, Option<f64>)>,
     /// How long a value is valid if no other value follows. Default: one and a half times the
     /// median interval.
     #[serde(default, with = "As::<Option<PositiveDuration>>")]
@@ -584,7 +585,8 @@ impl From<TextOrMap<SignalText, SignalShape>> for Signal {
             let SignalShape { time, value, decimal, by, series, sum, unit, hold, start, .. } =
                 shape;
             let empty = Recorded::new(source);
-            let columns = Recorded { time, value, decimal, ..empty };
+            let (unit, percent) = unit.map_or((None, None), |(unit, of)| (Some(unit), of));
+            let columns = Recorded { time, value, decimal, percent, ..empty };
             return Signal::Recorded(Recorded { by, series, sum, unit, hold, start, ..columns });
         }
         match shape {

@@ -88,11 +88,12 @@ pub fn parse_any(
     read: &dyn Fn(&str) -> Result<String, String>,
 ) -> Result<AnyScenario, Error> {
     let failed = |problems| Error { path: path.to_owned(), problems };
-    let root = single(text).map_err(|problem| failed(vec![problem]))?;
+    let mut root = single(text).map_err(|problem| failed(vec![problem]))?;
     if !vpa::is_vpa(&root) {
         return parse(path, text, read).map(|scenario| AnyScenario::Hpa(Box::new(scenario)));
     }
-    let scenario = resolve::resolve_vpa(path, &root, read);
+    let problems = percent::replace_of_vpa(&mut root);
+    let scenario = all_problems(resolve::resolve_vpa(path, &root, read), problems);
     let scenario = scenario.map_err(|problems| failed(beside(path, problems)))?;
     Ok(AnyScenario::Vpa(Box::new(scenario)))
 }
@@ -112,19 +113,13 @@ pub fn parse(
     let mut root = single(text).map_err(|problem| failed(vec![problem]))?;
     let vpa = split::has_both(&root).then(|| split::take_vpa(&mut root));
     let notes = deprecated::rename_fields(&mut root).map_err(|problem| failed(vec![problem]))?;
-    let mut problems = percent::replace(&mut root);
+    let problems = percent::replace(&mut root);
     let scenario = match vpa {
         None => resolve::resolve(path, &root, read),
         Some(vpa) => with_vpa(path, &root, &vpa, read),
     };
-    let mut scenario = match scenario {
-        Ok(scenario) if problems.is_empty() => scenario,
-        other => {
-            problems.extend(other.err().into_iter().flatten());
-            problems.sort_by_key(place);
-            return Err(failed(beside(path, problems)));
-        }
-    };
+    let scenario = all_problems(scenario, problems);
+    let mut scenario = scenario.map_err(|problems| failed(beside(path, problems)))?;
     scenario.notes.extend(notes);
     scenario.hash = hash::of(&scenario);
     Ok(scenario)
@@ -146,6 +141,7 @@ fn with_vpa(
             if problems.is_empty() {
                 resolve::with_vpa::complete(&mut with, &scenario);
                 scenario.notes.extend(with.recommender.notes.iter().cloned());
+                scenario.lines_of_notes.extend(with.recommender.lines_of_notes.clone());
                 scenario.vpa = Some(Arc::new(with));
                 return Ok(scenario);
             }
@@ -156,6 +152,21 @@ fn with_vpa(
     problems.sort_by_key(place);
     problems.dedup_by_key(|problem| (place(problem), problem.what.clone()));
     Err(problems)
+}
+
+/// A scenario, or its problems together with those found before.
+fn all_problems<T>(
+    scenario: Result<T, Vec<Problem>>,
+    mut before: Vec<Problem>,
+) -> Result<T, Vec<Problem>> {
+    match scenario {
+        Ok(scenario) if before.is_empty() => Ok(scenario),
+        other => {
+            before.extend(other.err().into_iter().flatten());
+            before.sort_by_key(place);
+            Err(before)
+        }
+    }
 }
 
 fn place(problem: &Problem) -> (Option<String>, usize, usize) {

@@ -5,6 +5,7 @@ use super::decode::{Nulls, decode};
 use super::error::Problem;
 use super::node::{Kind, Node};
 use super::raw::Workload;
+use super::vpa::VpaWorkload;
 use crate::model::quantity::Quantity;
 
 /// Replaces the percentages in the usage of resources. Returns the problems of the percentages
@@ -13,29 +14,21 @@ pub(super) fn replace(root: &mut Node) -> Vec<Problem> {
     let workload = root.entry("workload").map(|(_, node)| node);
     let workload = workload.and_then(|node| decode(node, Nulls::Refused).ok());
     let mut percentages = Percentages { workload, problems: Vec::new() };
-    let usage = root.entry_mut("metrics").and_then(|metrics| metrics.entry_mut("resource"));
-    let Some(Kind::List(entries)) = usage.map(|usage| &mut usage.kind) else { return Vec::new() };
-    for entry in entries {
-        let Some(resource) = entry.entry("name").and_then(|(_, name)| text(name)) else { continue };
-        let resource = resource.to_owned();
-        for total in ["load", "limit"] {
-            let Some(node) = entry.entry_mut(total) else { continue };
-            each_value(node, &mut |value, of| percentages.refuse(value, of));
-        }
-        let mut of = |node: &mut Node, container: Option<&str>| {
-            each_value(node, &mut |value, of| percentages.replace(value, of, &resource, container));
-        };
-        if let Some(node) = entry.entry_mut("perPod") {
-            of(node, None);
-        }
-        if let Some(Kind::Map(containers)) = entry.entry_mut("containers").map(|it| &mut it.kind) {
-            containers.iter_mut().for_each(|(name, node)| of(node, Some(&name.text)));
-        }
-        if let Some(Kind::List(exceptions)) = entry.entry_mut("pods").map(|it| &mut it.kind) {
-            let values = exceptions.iter_mut().filter_map(|entry| entry.entry_mut("value"));
-            values.for_each(|node| of(node, None));
-        }
-    }
+    percentages.replace_in(root, "metrics");
+    percentages.problems
+}
+
+/// Like [`replace`], in the file of a scenario of a VPA. Its history has usage as well.
+pub(super) fn replace_of_vpa(root: &mut Node) -> Vec<Problem> {
+    let workload = match root.entry("workload") {
+        Some((_, node)) => decode(node, Nulls::Refused).ok(),
+        None => Some(VpaWorkload::default()),
+    };
+    let workload = workload
+        .map(|it: VpaWorkload| Workload { containers: it.containers, ..Workload::default() });
+    let mut percentages = Percentages { workload, problems: Vec::new() };
+    percentages.replace_in(root, "metrics");
+    percentages.replace_in(root, "history");
     percentages.problems
 }
 
@@ -82,6 +75,37 @@ struct Percentages {
 }
 
 impl Percentages {
+    /// Replaces the percentages in the usage of a field of the file.
+    fn replace_in(&mut self, root: &mut Node, field: &str) {
+        let usage = root.entry_mut(field).and_then(|metrics| metrics.entry_mut("resource"));
+        let Some(Kind::List(entries)) = usage.map(|usage| &mut usage.kind) else { return };
+        entries.iter_mut().for_each(|entry| self.replace_in_usage(entry));
+    }
+
+    fn replace_in_usage(&mut self, entry: &mut Node) {
+        let Some(resource) = entry.entry("name").and_then(|(_, name)| text(name)) else { return };
+        let resource = resource.to_owned();
+        if let Some(node) = entry.entry_mut("load") {
+            each_value(node, &mut |value, of| self.refuse(value, of));
+        }
+        let mut of = |node: &mut Node, container: Option<&str>| {
+            each_value(node, &mut |value, of| self.replace(value, of, &resource, container));
+        };
+        // The limit of a load is that of each pod.
+        for field in ["perPod", "limit"] {
+            if let Some(node) = entry.entry_mut(field) {
+                of(node, None);
+            }
+        }
+        if let Some(Kind::Map(containers)) = entry.entry_mut("containers").map(|it| &mut it.kind) {
+            containers.iter_mut().for_each(|(name, node)| of(node, Some(&name.text)));
+        }
+        if let Some(Kind::List(exceptions)) = entry.entry_mut("pods").map(|it| &mut it.kind) {
+            let values = exceptions.iter_mut().filter_map(|entry| entry.entry_mut("value"));
+            values.for_each(|node| of(node, None));
+        }
+    }
+
     /// Refuses a percentage of a total.
     fn refuse(&mut self, value: &mut Node, precision: Precision) {
         if percentage(value).is_none() {
@@ -108,7 +132,11 @@ impl Percentages {
             let what = format!("expected a percentage of 0% or more, found {percent}%");
             return self.add(value, what, None);
         }
-        let Some(workload) = &self.workload else { return set(value, "0".to_owned()) };
+        if percent == 0.0 && matches!(precision, Precision::Unit) {
+            let what = "expected a unit greater than 0%, found 0%".to_owned();
+            return self.add(value, what, Some(super::text::UNIT_EXAMPLES.to_owned()));
+        }
+        let Some(workload) = &self.workload else { return set(value, "1".to_owned()) };
         let Some(milli) = milli(workload, resource, container) else {
             let subject = container.map_or("the pods have".to_owned(), |container| {
                 format!("the container `{container}` has")
@@ -120,18 +148,20 @@ impl Percentages {
         };
         let amount = milli as f64 * percent / 100.0;
         let text = match (resource, precision) {
-            (_, Precision::Unit) => format!("{:.9}", amount / 1000.0),
+            (_, Precision::Unit) => {
+                format!("{:.9}{}{percent}", amount / 1000.0, super::text::PERCENT_MARK)
+            }
             ("memory", Precision::Value) => format!("{:.0}", amount / 1000.0),
             _ => format!("{amount:.0}m"),
         };
         set(value, text);
     }
 
-    /// Adds a problem, and replaces the percentage.
+    /// Adds a problem, and replaces the percentage by a valid value and unit.
     fn add(&mut self, at: &mut Node, what: String, hint: Option<String>) {
         let Node { line, column, .. } = *at;
         self.problems.push(Problem { file: None, line, column, what, hint });
-        set(at, "0".to_owned());
+        set(at, "1".to_owned());
     }
 }
 
@@ -139,8 +169,9 @@ impl Percentages {
 fn milli(workload: &Workload, resource: &str, container: Option<&str>) -> Option<i64> {
     let Workload { containers, init_containers, resources, .. } = workload;
     let sidecars = init_containers.iter().filter(|init| init.restart_policy.is_some());
-    let sidecars = sidecars.map(|init| (init.name.as_str(), &init.requests));
-    let running = containers.iter().map(|it| (&*it.name, &it.requests)).chain(sidecars);
+    let sidecars = sidecars.map(|init| (init.name.as_str(), init.requests.clone()));
+    // Requests default to limits.
+    let running = containers.iter().map(|it| (&*it.name, it.to_api().requests)).chain(sidecars);
     let of_pod = resources.as_ref().filter(|_| container.is_none());
     if let Some(request) = of_pod.and_then(|of| of.requests.get(resource)) {
         return Some(request.milli());
@@ -172,6 +203,7 @@ fn set(value: &mut Node, text: String) {
 mod tests {
     use crate::scenario::resolved::{Signal, UsageSource};
     use crate::scenario::testing::{WEB, scenario};
+    use crate::scenario::{AnyScenario, parse_any};
 
     /// The usage in milli-units, for the requests of two containers.
     fn usage(usage: &str) -> String {
@@ -181,6 +213,65 @@ mod tests {
             UsageSource::PerPod(Signal::Constant(value)) => value.to_string(),
             other => format!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn the_limit_of_a_load_is_a_percentage_of_the_request_of_a_pod() {
+        let limit = |limits: &str| {
+            let text = WEB.replace("perPod: 500m", &format!("load: 4, limit: {limits}"));
+            match &scenario(&text).metrics.resources[0].source {
+                UsageSource::Load { limit, .. } => limit.as_ref().map(ToString::to_string),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(limit("80%"), limit("800m"));
+        assert!(limit("80%").is_some());
+    }
+
+    #[test]
+    fn requests_default_to_limits() {
+        let text = WEB.replace("requests: {cpu: 1}", "limits: {cpu: 2}");
+        let scenario = scenario(&text.replace("perPod: 500m", "perPod: 50%"));
+        let UsageSource::PerPod(Signal::Constant(value)) = &scenario.metrics.resources[0].source
+        else {
+            panic!("a constant")
+        };
+        assert_eq!(value.to_string(), "1");
+    }
+
+    #[test]
+    fn percentages_of_vpas_are_of_the_request() {
+        let text = "
+apiVersion: kube-lockstep.dev/v1alpha1
+kind: Scenario
+requirement: Something holds.
+recommender: {flags: {storage: prometheus}}
+vpa:
+  apiVersion: autoscaling.k8s.io/v1
+  kind: VerticalPodAutoscaler
+  metadata: {name: web}
+  spec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}
+workload: {podLabels: {tier: web}, containers: [{name: app, requests: {cpu: 2}}]}
+metrics: {resource: [{name: cpu, perPod: 50%}]}
+history: {length: 1d, resource: [{name: cpu, containers: {app: {csv: a.csv, unit: 100%}}}]}
+until: 5m
+";
+        // Of values without a percent sign, the unit is the whole request.
+        let read = |_: &str| Ok("time,value\n0,0.25\n3600,25%\n".to_owned());
+        let scenario = match parse_any("x.yaml", text, &read) {
+            Ok(AnyScenario::Vpa(scenario)) => scenario,
+            other => panic!("{other:?}"),
+        };
+        let UsageSource::PerPod(Signal::Constant(now)) = &scenario.metrics.resources[0].source
+        else {
+            panic!("a constant")
+        };
+        assert_eq!(now.to_string(), "1");
+        let history = scenario.history.expect("a history");
+        let recorded = history.resource[0].source.signals().next().and_then(Signal::recorded);
+        let samples = &recorded.expect("a recording").samples;
+        let values: Vec<Option<i64>> = samples.iter().map(|sample| sample.milli).collect();
+        assert_eq!(values[..2], [Some(500), Some(500)]);
     }
 
     #[test]

@@ -40,6 +40,9 @@ pub struct Recorded {
     /// The unit of the values. None: 1.
     #[serde(with = "As::<Option<AnyQuantity>>", skip_serializing_if = "Option::is_none")]
     pub unit: Option<Quantity>,
+    /// The unit as a percentage of the request, if it was given as one.
+    #[serde(skip)]
+    pub percent: Option<f64>,
     /// How long a value is valid if no other value follows. None: one and a half times the median
     /// interval.
     #[serde(with = "As::<Option<PositiveDuration>>", skip_serializing_if = "Option::is_none")]
@@ -116,6 +119,7 @@ impl Recorded {
             sum: false,
             decimal: None,
             unit: None,
+            percent: None,
             hold: None,
             start: None,
             samples: Arc::new([]),

@@ -73,6 +73,8 @@ pub struct Scenario {
     pub hpas: Vec<Autoscaler>,
     /// Notes for the reader about the interpretation of the file.
     pub notes: Vec<String>,
+    /// The lines of the notes that are about one signal, by their texts.
+    pub lines_of_notes: BTreeMap<String, usize>,
     /// Notes about manifests that the scenario was drafted from.
     pub manifest_notes: Vec<ManifestNote>,
     /// Whether the scenario was drafted from manifests, not written as a file.
@@ -107,6 +109,12 @@ pub struct Scenario {
 }
 
 impl Scenario {
+    /// The line that a note is about: that of a signal, otherwise of the HPA.
+    #[must_use]
+    pub fn line_of_note(&self, note: &str) -> usize {
+        self.lines_of_notes.get(note).copied().unwrap_or(self.line)
+    }
+
     /// The scale targets: the workload, then the targets without pods.
     pub fn targets(&self) -> impl Iterator<Item = Target<'_>> {
         let workload = &self.workload;

@@ -274,9 +274,10 @@ impl Form for Duration {
     fn schema() -> Schema {
         json_schema!({
             "title": "duration",
-            "description": "A duration in Go's format: 15s, 1m30s, 500ms, 1.5h.",
+            "description": "A duration in Go's format, or with days: 15s, 1m30s, 500ms, 1.5h, 2d, \
+                            1d12h.",
             "type": ["string", "integer"],
-            "pattern": r"^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$|^0$",
+            "pattern": DURATION,
             "minimum": 0,
             "maximum": 0,
             "examples": ["15s", "5m", "1m30s", "500ms"],
@@ -284,9 +285,23 @@ impl Form for Duration {
     }
 }
 
+/// The pattern of durations in the JSON Schema: days, which Go does not have, precede the rest.
+const DURATION: &str =
+    r"^([0-9]+d([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))*|([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+|0)$";
+
+/// A duration in Go's format, which has no days: `2d` is `48h`.
+#[must_use]
+pub fn days_as_hours(text: &str) -> Cow<'_, str> {
+    let hours = text.split_once('d').and_then(|(days, rest)| {
+        let hours = days.parse::<u32>().ok()?.checked_mul(24)?;
+        Some(format!("{hours}h{rest}"))
+    });
+    hours.map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
 /// Reads a duration. `expected` describes the form.
 fn span(text: &str, expected: &str) -> Result<Span, Malformed> {
-    match text.parse::<Span>() {
+    match days_as_hours(text).parse::<Span>() {
         Ok(span) if span >= Span::ZERO => Ok(span),
         Ok(_) => Err(malformed(format!("expected a duration of 0s or more, found {text}"))),
         Err(SpanError::NoUnit) => {
@@ -305,19 +320,22 @@ fn span(text: &str, expected: &str) -> Result<Span, Malformed> {
     }
 }
 
-/// The probable meaning of a unit that Go does not support.
+/// The probable meaning of a unit that a duration can't have.
 fn unit_hint(text: &str) -> Option<String> {
+    if text == "never" {
+        let hint = "write a duration that is longer than the scenario, for example 1000h";
+        return Some(hint.to_owned());
+    }
     let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     if compact != text && compact.parse::<Span>().is_ok() {
         return Some(format!("write the duration without a space: did you mean {compact}?"));
     }
     let split = compact.find(|c: char| c.is_alphabetic())?;
     let (number, unit) = compact.split_at(split);
-    if let ("d" | "day" | "days", Ok(days)) = (unit, number.parse::<u32>()) {
-        return Some(format!(
-            "a duration can't be in days: did you mean {}h?",
-            u64::from(days) * 24
-        ));
+    if let ("d" | "day" | "days", Ok(days)) = (unit, number.parse::<f64>()) {
+        let is_whole = days.fract() == 0.0;
+        let meant = if is_whole { format!("{days}d") } else { format!("{}h", days * 24.0) };
+        return Some(format!("did you mean {meant}?"));
     }
     let unit = match unit.to_lowercase().as_str() {
         "sec" | "secs" | "second" | "seconds" | "s" => "s",
@@ -372,9 +390,9 @@ impl Form for DurationOrNever {
     fn schema() -> Schema {
         json_schema!({
             "title": "duration or never",
-            "description": "A duration in Go's format (10s, 1m30s), or `never`.",
+            "description": "A duration in Go's format or with days (10s, 1m30s, 2d), or `never`.",
             "type": ["string", "integer"],
-            "pattern": r"^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$|^0$|^never$",
+            "pattern": format!("{DURATION}|^never$"),
             "minimum": 0,
             "maximum": 0,
             "examples": ["10s", "never"],
@@ -417,6 +435,36 @@ impl Form for AnyQuantity {
         })
     }
 }
+
+/// The unit of a recorded signal. A percentage of the request is replaced by a quantity, which is
+/// followed by [`PERCENT_MARK`] and the number of the percentage.
+pub(super) struct UnitText;
+
+/// What separates the quantity of a unit from its percentage. A user can't write it.
+pub(super) const PERCENT_MARK: char = '\0';
+
+impl Form for UnitText {
+    type Value = (Quantity, Option<f64>);
+    const NAME: &'static str = "\0unit";
+    const EXPECTED: &'static str = AnyQuantity::EXPECTED;
+    const FALLBACK: &'static str = "1";
+    const SCHEMA_NAME: &'static str = "UnitText";
+
+    fn read(text: &str) -> Result<(Quantity, Option<f64>), Malformed> {
+        let (unit, percent) = text.split_once(PERCENT_MARK).unwrap_or((text, ""));
+        Ok((AnyQuantity::read(unit)?, percent.parse().ok()))
+    }
+    fn write(value: &(Quantity, Option<f64>)) -> String {
+        AnyQuantity::write(&value.0)
+    }
+    fn schema() -> Schema {
+        QuantityOrPercent::schema()
+    }
+}
+
+/// Examples of units, for messages.
+pub(super) const UNIT_EXAMPLES: &str =
+    "for example 1m for millicores, 1Mi for MiB, or 1% for percent of the request";
 
 /// The schema of a value of a signal: a quantity; for usage, also a percentage of the request,
 /// which is replaced by a quantity before it is decoded.
@@ -552,11 +600,12 @@ impl Form for PercentText {
     const SCHEMA_NAME: &'static str = "PercentText";
 
     fn read(text: &str) -> Result<i32, Malformed> {
-        let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
-        number.filter(|number| *number >= 0).ok_or_else(|| {
-            malformed(format!("expected a percentage, found {}", shorten(text)))
-                .hint("write a whole number, with or without `%`, for example 50%")
-        })
+        match text.strip_suffix('%').unwrap_or(text).parse() {
+            Ok(number) if number >= 0 => Ok(number),
+            Ok(_) => Err(malformed(format!("expected a percentage of 0% or more, found {text}"))),
+            Err(_) => Err(malformed(format!("expected a percentage, found {}", shorten(text)))
+                .hint("write a whole number, with or without `%`, for example 50%")),
+        }
     }
     fn write(value: &i32) -> String {
         value.to_string()

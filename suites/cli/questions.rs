@@ -373,3 +373,132 @@ fn mistakes_in_recordings_are_named() {
         assert!(errors.contains(expected), "{expected}\n{errors}");
     }
 }
+
+const HPA_AND_TARGET: [&str; 3] = ["predict", "-f", "examples/php-apache"];
+
+#[test]
+fn an_output_never_replaces_an_input() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("text").to_owned();
+    let recorded = "time,value\n0,1\n60,2\n";
+    fs::write(path("rec.csv"), recorded).expect("a file can be written");
+    let load = format!("cpu=total:csv({})", path("rec.csv"));
+    let run = |outputs: &[&str]| {
+        let run = kube_lockstep(&HPA_AND_TARGET).args(["--load", &load]).args(outputs);
+        let run = run.assert().code(2);
+        assert_eq!(stdout(&run), "");
+        stderr(&run)
+    };
+    let shown = run(&["--csv", &path("rec.csv")]);
+    let expected = format!("--csv {} is a file that this command reads", path("rec.csv"));
+    assert!(shown.contains(&expected) && shown.contains("choose another name"), "{shown}");
+    assert_eq!(fs::read_to_string(path("rec.csv")).expect("the recording"), recorded);
+    let shown = run(&["--html", "examples/php-apache/hpa.yaml"]);
+    assert!(shown.contains("hpa.yaml is a file that this command reads"), "{shown}");
+    let shown = run(&["--html", &path("a.html"), "--csv", &path("a.html")]);
+    assert!(shown.contains("--html and --csv name the same file"), "{shown}");
+    assert!(!folder.path().join("a.html").exists());
+}
+
+#[test]
+fn habits_from_kubectl_have_hints() {
+    let error = |arguments: &[&str]| stderr(&kube_lockstep(arguments).assert().code(2));
+    let (hpa, deployment) = ("examples/php-apache/hpa.yaml", "examples/php-apache/deployment.yaml");
+    let shown = error(&["predict", "-f", hpa, deployment]);
+    assert!(shown.contains(&format!("repeat -f: -f {hpa} -f {deployment}")), "{shown}");
+    let shown = error(&["predict", "-f", hpa, "-n", "prod"]);
+    assert!(shown.contains("--hpa 'prod/*'") && !shown.contains("-- -n"), "{shown}");
+    let shown = error(&["predict", "-f", hpa, "--replicas", "-1"]);
+    assert!(shown.contains("expected a whole number from 0 to 2147483647"), "{shown}");
+    let both = format!("{hpa},{deployment}");
+    kube_lockstep(&["predict", "-f", &both, "--load", "cpu=total:1"]).assert().code(0);
+}
+
+#[test]
+fn a_time_after_the_end_can_not_be_explained() {
+    let explain = |load: &str, at: &str| {
+        let mut run = kube_lockstep(&["explain", "-f", "examples/php-apache"]);
+        run.args(["--load", load, "--at", at]).assert()
+    };
+    let run = explain("cpu=total:1", "20m").code(2);
+    let shown = stderr(&run);
+    assert!(shown.contains("--at 20m: the prediction ends at t=10m"), "{shown}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("rec.csv");
+    let recorded = "time,value\n2025-05-06T12:00:00Z,1\n2025-05-06T13:00:00Z,2\n";
+    fs::write(&path, recorded).expect("a file can be written");
+    let load = format!("cpu=total:csv({})", path.display());
+    assert!(stdout(&explain(&load, "12:30").code(0)).contains("t=30m"));
+    let shown = stderr(&explain(&load, "14:30").code(2));
+    assert!(shown.contains("--at 14:30: the prediction has no such time"), "{shown}");
+}
+
+#[test]
+fn init_names_a_folder_that_does_not_exist() {
+    let load = "cpu=total:csv(suites/support/missing.csv)";
+    let run = kube_lockstep(&["init", "-f", "examples/php-apache", "--load", load])
+        .args(["-o", "/nonexistent/x.yaml"])
+        .assert()
+        .code(3);
+    assert!(stderr(&run).contains("there is no folder /nonexistent"), "{}", stderr(&run));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_output_that_can_not_be_written_is_named() {
+    let run = |output: std::process::Stdio, arguments: &[&str]| {
+        let program = env!("CARGO_BIN_EXE_kube-lockstep");
+        let mut command = std::process::Command::new(program);
+        command.current_dir(support::repository()).args(HPA_AND_TARGET);
+        let command = command.args(["--load", "cpu=total:1"]).args(arguments).stdout(output);
+        let run = command.output().expect("the command runs");
+        assert_eq!(run.status.code(), Some(3));
+        String::from_utf8_lossy(&run.stderr).into_owned()
+    };
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("a device");
+    let shown = run(full.into(), &[]);
+    assert!(shown.contains("standard output can't be written"), "{shown}");
+    let shown = run(std::process::Stdio::null(), &["--csv", "/dev/full"]);
+    assert!(shown.contains("/dev/full can't be written"), "{shown}");
+}
+
+#[test]
+fn repeated_ticks_of_several_hpas_are_folded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("other.yaml");
+    let hpa = fs::read_to_string(support::repository().join("examples/php-apache/hpa.yaml"));
+    let hpa = hpa.expect("the example").replacen("name: php-apache", "name: other", 1);
+    fs::write(&path, hpa).expect("a file can be written");
+    let other = path.to_str().expect("text");
+    let run = kube_lockstep(&HPA_AND_TARGET)
+        .args(["-f", other, "--load", "cpu=total:100m", "--until", "4h"])
+        .assert()
+        .code(0);
+    let shown = stdout(&run);
+    assert!(shown.contains("more ticks with the same result, until 4h"), "{shown}");
+    assert!(shown.lines().count() < 60, "{shown}");
+}
+
+#[test]
+fn an_unmet_expectation_of_a_vpa_has_a_reason() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("vpa.yaml");
+    let text = "
+apiVersion: kube-lockstep.dev/v1alpha1
+kind: Scenario
+requirement: It recommends a tenth of a core.
+vpa:
+  apiVersion: autoscaling.k8s.io/v1
+  kind: VerticalPodAutoscaler
+  metadata: {name: web}
+  spec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}
+metrics: {resource: [{name: cpu, perPod: 500m}]}
+until: 5m
+expect: [{at: 5m, target: {cpu: 100m}}]
+";
+    fs::write(&path, text).expect("a file can be written");
+    let run = kube_lockstep(&["predict", path.to_str().expect("text")]).assert().code(1);
+    let shown = stdout(&run);
+    assert!(shown.contains("why: target.cpu: "), "{shown}");
+    assert!(!shown.contains("target.memory: "), "{shown}");
+}

@@ -1,18 +1,18 @@
 //! Loads in the short form of a command line: `cpu=300m`, `cpu=total:steps(0s:2,5m:8)`.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use serde_json::{Value, json};
 
-use crate::model::quantity::Quantity;
+use crate::model::quantity::{Format, Quantity};
 use crate::model::time::{Span, Time};
 use crate::scenario::error::suggest;
 use crate::scenario::recorded::{DecimalMark, Recorded, RecordedSource};
 use crate::scenario::text::{
     Amount as PositiveQuantity, AnyQuantity, Duration, Form, PercentText, PositiveDuration,
+    UNIT_EXAMPLES, days_as_hours,
 };
 
 /// The time that a prediction lasts after the last change of a load.
@@ -128,6 +128,34 @@ impl Load {
         }
     }
 
+    /// The value of each pod as written, if it never changes.
+    pub(super) fn constant(&self) -> Option<String> {
+        match &self.shape {
+            _ if self.total => None,
+            Shape::Constant(Amount::Quantity(text)) => Some(text.clone()),
+            Shape::Constant(Amount::Percent(percent)) => Some(format!("{percent}%")),
+            _ => None,
+        }
+    }
+
+    /// The value of each pod in milli-units, if it never changes and is known.
+    pub(super) fn constant_of_each(&self, request: Option<i64>) -> Option<i64> {
+        match &self.shape {
+            _ if self.total => None,
+            Shape::Constant(Amount::Percent(percent)) => {
+                Some((request? as f64 * percent / 100.0) as i64)
+            }
+            Shape::Constant(amount) => amount.milli(),
+            _ => None,
+        }
+    }
+
+    /// A total in place of a load of each pod, for hints: `cpu/app=total:…`.
+    pub(super) fn total_of(resource: &str, container: Option<&str>) -> String {
+        let container = container.map(|name| format!("/{name}")).unwrap_or_default();
+        format!("{resource}{container}=total:…")
+    }
+
     /// The largest constant value in milli-units. None: the load is recorded or in percent.
     pub(super) fn peak(&self) -> Option<i64> {
         let amounts = self.shape.amounts();
@@ -142,6 +170,20 @@ impl Load {
     /// Returns true if the load depends on the request of the pods.
     pub(super) fn is_relative(&self) -> bool {
         self.shape.is_relative()
+    }
+
+    /// The signal of the usage of whole pods, or of one container that the scenario names. A unit in
+    /// percent of the request is kept: the values can have percent signs.
+    pub(super) fn signal_of_whole(&self, request: Option<i64>) -> Value {
+        let mut signal = self.signal(request.unwrap_or(0));
+        let unit = self.recorded().and_then(|recorded| recorded.percent);
+        // One percent is the unit of values with and without percent signs.
+        if let Some(percent) = unit.filter(|percent| *percent != 1.0 && request.is_some()) {
+            let noisy = matches!(self.shape, Shape::Noisy { .. });
+            let recorded = if noisy { &mut signal["of"] } else { &mut signal };
+            recorded["unit"] = format!("{percent}%").into();
+        }
+        signal
     }
 
     /// The signal in the form of scenarios. `request` is the request of a pod in milli-units.
@@ -238,6 +280,8 @@ impl Shape {
             Shape::Recorded { recorded, percent } => {
                 let mut signal = json!(recorded);
                 if let Some(percent) = percent {
+                    // Without a request, which is then missing, any unit is an example.
+                    let request = if request > 0 { request } else { 1000 };
                     // A unit has all digits of a quantity.
                     let unit = request as f64 * percent / 100.0 / 1000.0;
                     let unit = Quantity::parse(&format!("{unit:.9}"));
@@ -324,7 +368,10 @@ impl FromStr for RequestOption {
         if !subject.is_resource() {
             return Err(format!("{}: expected cpu or memory", subject.name));
         }
-        read_form::<PositiveQuantity>(value)?;
+        if read_form::<PositiveQuantity>(value)?.sign() == 0 {
+            let example = if subject.name == "cpu" { "500m" } else { "512Mi" };
+            return Err(format!("expected a request greater than 0, such as {example}"));
+        }
         Ok(RequestOption { subject, quantity: value.to_owned() })
     }
 }
@@ -593,15 +640,26 @@ fn recorded(source: fn(String) -> RecordedSource, text: &str) -> Result<Shape, S
             "by" => recorded.by = text(),
             "start" => recorded.start = text(),
             "decimal" => recorded.decimal = Some(decimal_mark(value)?),
-            "unit" => match amount(value)? {
-                Amount::Quantity(unit) => recorded.unit = Some(read_form::<AnyQuantity>(&unit)?),
-                Amount::Percent(unit) => percent = Some(unit),
-            },
+            "unit" => percent = set_unit(&mut recorded, value)?,
             "hold" => recorded.hold = Some(read_form::<PositiveDuration>(value)?),
             label => drop(recorded.series.insert(label.to_owned(), value.to_owned())),
         }
     }
     Ok(Shape::Recorded { recorded: Box::new(recorded), percent })
+}
+
+/// Sets the unit of a recorded load. Returns the percentage of the request, if it is one.
+fn set_unit(recorded: &mut Recorded, text: &str) -> Result<Option<f64>, String> {
+    let (unit, percent) = match amount(text)? {
+        Amount::Quantity(unit) => (read_form::<AnyQuantity>(&unit)?, None),
+        // The quantity depends on the request, which is not known here.
+        Amount::Percent(percent) => (Quantity::from_milli(1000, Format::DecimalSI), Some(percent)),
+    };
+    if unit.sign() <= 0 || percent.is_some_and(|percent| percent <= 0.0) {
+        return Err(format!("unit={text}: expected a unit greater than 0, {UNIT_EXAMPLES}"));
+    }
+    (recorded.unit, recorded.percent) = (Some(unit), percent);
+    Ok(percent)
 }
 
 fn decimal_mark(text: &str) -> Result<DecimalMark, String> {
@@ -637,7 +695,14 @@ fn amount(text: &str) -> Result<Amount, String> {
 fn instead_of_amount(text: &str) -> Option<String> {
     let forms = [(".csv", "csv"), (".json", "prometheus"), (".txt", "openMetrics")];
     if let Some((_, form)) = forms.iter().find(|(end, _)| text.ends_with(end)) {
-        return Some(format!("{form}({text})"));
+        // The name of the form may be there already: `csv load.csv`, `csv:load.csv`.
+        let file =
+            text.split_once([' ', ':', '=']).filter(|(name, _)| similar_form(name).is_some());
+        let (form, file) = match file {
+            Some((name, file)) => (similar_form(name).unwrap_or(form), file.trim()),
+            None => (*form, text),
+        };
+        return Some(format!("{form}({file})"));
     }
     let is_quantity = |text: &str| AnyQuantity::read(text).is_ok();
     if !text.contains(|c: char| c.is_ascii_digit()) {
@@ -649,16 +714,6 @@ fn instead_of_amount(text: &str) -> Option<String> {
 
 fn span(text: &str) -> Result<Span, String> {
     read_form::<Duration>(&days_as_hours(text))
-}
-
-/// A duration of a command line in the format of scenarios, which has no days: `8d` is `192h`.
-#[must_use]
-pub fn days_as_hours(text: &str) -> Cow<'_, str> {
-    let hours = text.split_once('d').and_then(|(days, rest)| {
-        let hours = days.parse::<u32>().ok()?.checked_mul(24)?;
-        Some(format!("{hours}h{rest}"))
-    });
-    hours.map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
 fn described(what: String, hint: Option<String>) -> String {
@@ -759,6 +814,10 @@ mod tests {
             ("cpu=m", "m: did you mean 1m?"),
             ("cpu=300 m", "300 m: did you mean 300m?"),
             ("cpu=total:load.csv", "did you mean csv(load.csv)?"),
+            ("cpu=total:csv load.csv", "did you mean csv(load.csv)?"),
+            ("cpu=total:my load.csv", "did you mean csv(my load.csv)?"),
+            ("cpu=csv(load.csv,unit=0)", "expected a unit greater than 0"),
+            ("cpu=csv(load.csv,unit=0%)", "expected a unit greater than 0"),
             ("cpu=csv(a.csv,unit=m)", "m: did you mean 1m?"),
             ("CPU=60%", "only cpu and memory have requests: did you mean cpu?"),
             ("cpu=total:60%", "leave out `total:`"),
@@ -801,6 +860,7 @@ mod tests {
         for (text, expected) in [
             ("gpu=1", "gpu: expected cpu or memory"),
             ("cpu=-1", "expected a quantity of 0 or more, found -1"),
+            ("cpu=0", "expected a request greater than 0"),
             ("cpu", "NAME"),
         ] {
             let error = text.parse::<RequestOption>().expect_err(text);

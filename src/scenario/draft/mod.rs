@@ -18,7 +18,7 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 
 use self::load::{AFTER_THE_LAST_CHANGE, Subject};
-pub use self::load::{HpaName, Load, RequestOption, days_as_hours};
+pub use self::load::{HpaName, Load, RequestOption};
 pub use self::objects::ManifestFile;
 use self::objects::{Object, Objects, same_namespace, without_server_fields};
 use self::pods::{PodContainer, Pods};
@@ -31,6 +31,7 @@ use super::kinds::{API_VERSION, BUILT_IN};
 use super::recording::{self, RecordingError};
 use super::resolve::{Reader, SingleHpa, recorded_length, single_hpa, single_vpa};
 use super::resolved::ManifestNote;
+pub use super::text::days_as_hours;
 use super::write;
 use crate::model::api::{MetricSpec, Requests};
 use crate::model::quantity::Quantity;
@@ -251,8 +252,16 @@ fn draft_objects(
         let target = find_target(&objects.others, namespace, |object| vpa.targets(object));
         let Some(target) = invalid.note(target)? else { continue };
         used_objects.extend(target);
-        let target = target.map(|index| &objects.others[index]);
-        list.extend(invalid.note(recommender::of_vpa(vpa, target, &all_hpas, options, read))?);
+        let found = target.map(|index| &objects.others[index]);
+        let draft = invalid.note(recommender::of_vpa(vpa, found, &all_hpas, options, read))?;
+        list.extend(draft.map(|mut draft| {
+            let target = &vpa.vpa.target;
+            let wanted = Wanted { kind: &target.kind, name: &target.name, namespace };
+            if found.is_none() {
+                wanted.find(&mut draft, &objects.others);
+            }
+            draft
+        }));
     }
     check_containers_of_all(&list, options)?;
     let others = objects.others.iter().enumerate();
@@ -335,13 +344,40 @@ impl Invalid {
 /// Adds the object that is probably meant to the message that the target of a draft is missing.
 fn name_similar(draft: &mut Draft, others: &[Object]) {
     let Some(hpa) = draft.hpas.first().filter(|_| draft.target.object.is_none()) else { return };
-    let target = &hpa.hpa.target;
-    let same_kind = others.iter().filter(|object| object.kind() == target.kind);
-    let names: Vec<String> = same_kind.map(Object::name).collect();
-    let hint = suggest(&target.name, names.iter().map(String::as_str));
-    let hint = hint.filter(|hint| hint.starts_with("did you mean"));
-    if let (Some(hint), Some(missing)) = (hint, draft.missing.first_mut()) {
-        missing.what.push_str(&format!(": {hint}"));
+    let (target, namespace) = (hpa.hpa.target.clone(), hpa.name.namespace.clone());
+    let namespace = namespace.as_ref();
+    Wanted { kind: &target.kind, name: &target.name, namespace }.find(draft, others);
+}
+
+/// The target of an autoscaler, which is not among the objects.
+struct Wanted<'a> {
+    kind: &'a str,
+    name: &'a str,
+    /// The namespace of the autoscaler.
+    namespace: Option<&'a String>,
+}
+
+impl Wanted<'_> {
+    /// Adds the object that is probably meant to the message that the target of a draft is missing.
+    fn find(&self, draft: &mut Draft, others: &[Object]) {
+        let Draft { kind: of, missing, .. } = draft;
+        let is_target = |missing: &&mut Missing| missing.flag.starts_with("--filename");
+        let Some(missing) = missing.iter_mut().find(is_target) else { return };
+        let same_kind = || others.iter().filter(|object| object.kind() == self.kind);
+        let same_name = same_kind().find(|object| object.name() == self.name);
+        if let Some((object, namespace)) = same_name.zip(self.namespace) {
+            let (Wanted { kind, name, .. }, place) = (self, object.place());
+            let other = object.namespace().unwrap_or_default();
+            missing.what = format!(
+                "{kind} {name} is in namespace {other} ({place}), but the {of} is in {namespace}"
+            );
+            return;
+        }
+        let names: Vec<String> = same_kind().map(Object::name).collect();
+        let hint = suggest(self.name, names.iter().map(String::as_str));
+        if let Some(hint) = hint.filter(|hint| hint.starts_with("did you mean")) {
+            missing.what.push_str(&format!(": {hint}"));
+        }
     }
 }
 
@@ -360,6 +396,9 @@ fn check_kinds(
         true => "HorizontalPodAutoscaler and no VerticalPodAutoscaler",
         false => "HorizontalPodAutoscaler",
     };
+    if let Some(what) = empty(objects, files) {
+        return Err(DraftError::Options { what, hint: Some(PRINTS_MANIFESTS.to_owned()) });
+    }
     let what = format!("there is no {kinds} in {}", names.join(", "));
     let hint = match (supports_vpas, objects.vpas.first()) {
         (false, Some(_)) => {
@@ -369,6 +408,17 @@ fn check_kinds(
     };
     let hint = hint.map(str::to_owned).or_else(|| kinds_hint(objects));
     Err(DraftError::Options { what, hint })
+}
+
+/// The message that the files contain nothing but comments. None: they contain something.
+fn empty(objects: &Objects, files: &[ManifestFile]) -> Option<String> {
+    let is_content = |line: &str| !line.trim().is_empty() && !line.starts_with(['#', '-']);
+    let has_content = |file: &ManifestFile| file.text.lines().any(is_content);
+    if !objects.others.is_empty() || !objects.vpas.is_empty() || files.iter().any(has_content) {
+        return None;
+    }
+    let names: Vec<&str> = files.iter().map(|file| &*file.name).collect();
+    Some(format!("{} {} empty", names.join(", "), if names.len() == 1 { "is" } else { "are" }))
 }
 
 /// Groups HPAs of the same target.
@@ -549,6 +599,9 @@ fn find_target(
     Err(second.problems(vec![problem]).into())
 }
 
+/// The source of manifests, in hints.
+const PRINTS_MANIFESTS: &str = "`kubectl get hpa,deployment -o yaml` prints some";
+
 /// The kinds of the manifests if none is an HPA; one of them may be misspelt.
 fn kinds_hint(objects: &Objects) -> Option<String> {
     let kinds: BTreeSet<String> = objects.others.iter().map(Object::kind).collect();
@@ -556,17 +609,16 @@ fn kinds_hint(objects: &Objects) -> Option<String> {
         let build = "`kubectl kustomize DIR | kube-lockstep predict -f -`";
         return Some(format!("a Kustomization only names manifests: {build} reads its output"));
     }
-    let similar = |kind: &String| {
-        let hint = suggest(kind, KINDS).filter(|hint| hint.starts_with("did you mean"))?;
-        Some(format!("the kind {kind} is unknown: {hint}"))
+    let similar = |object: &Object| {
+        let (place, kind) = (object.place(), object.kind());
+        let hint = suggest(&kind, KINDS).filter(|hint| hint.starts_with("did you mean"))?;
+        Some(format!("{place}: the kind {kind} is unknown: {hint}"))
     };
-    match kinds.iter().find_map(similar) {
+    match objects.others.iter().find_map(similar) {
         Some(misspelt) => Some(misspelt),
-        None if kinds.is_empty() => Some(
-            "there are no objects of the Kubernetes API; `kubectl get hpa,deployment -o yaml` \
-             prints some"
-                .to_owned(),
-        ),
+        None if kinds.is_empty() => {
+            Some(format!("there are no objects of the Kubernetes API; {PRINTS_MANIFESTS}"))
+        }
         None => Some(format!("the kinds are {}", Vec::from_iter(kinds).join(", "))),
     }
 }

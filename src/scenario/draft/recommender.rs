@@ -132,7 +132,11 @@ pub(super) fn of_vpa(
         notes,
     };
     let entries: Vec<Value> = RESOURCES.iter().filter_map(|it| usage.of(it)).collect();
-    let Usage { used: used_loads, missing, notes, .. } = usage;
+    let Usage { used: used_loads, mut missing, notes, .. } = usage;
+    if target.is_none() && options.replicas.is_none() {
+        // The containers are unknown, so their requests are as well.
+        missing.retain(|it| !it.flag.starts_with("--request"));
+    }
     let until = end(options, &used_loads, read)?;
     let fields = fields_of(vpa, workload(&pods, name, replicas.unwrap_or(1)), entries);
     Ok(Draft {
@@ -371,7 +375,7 @@ impl Usage<'_> {
             let flag = format!("--request {resource}/{container}={value}");
             self.missing.push(Missing { what, flag });
         }
-        load.signal(request.unwrap_or(0))
+        load.signal_of_whole(request)
     }
 }
 

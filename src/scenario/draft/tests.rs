@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::model::time::Time;
+use crate::scenario::resolved::UsageSource;
 use crate::scenario::vpa::VpaScenario;
 use crate::scenario::{self, Scenario};
 
@@ -690,4 +691,55 @@ fn a_load_of_an_hpa_that_is_not_selected_says_so() {
         error(&all, &options),
         "--load web:cpu: HPA web is not selected; leave out this --load, or add `--hpa web`"
     );
+}
+
+#[test]
+fn a_target_in_another_namespace_is_named() {
+    let hpa = HPA.replace("{name: web}\nspec", "{name: web, namespace: shop}\nspec");
+    let deployment = DEPLOYMENT.replace("{name: web}\nspec", "{name: web, namespace: prod}\nspec");
+    let drafts = drafts(&[&hpa, &deployment], &options(&["cpu=total:1"]));
+    let what = &drafts.list[0].missing[0].what;
+    let expected = "Deployment web is in namespace prod (web.yaml:2), but the HPA is in shop";
+    assert_eq!(what, expected);
+}
+
+#[test]
+fn a_constant_load_of_each_pod_above_the_target_is_noted() {
+    let notes = |load: &str| drafts(&[HPA, DEPLOYMENT], &options(&[load])).list[0].notes.clone();
+    let found = notes("cpu=90%");
+    let [note] = found.as_slice() else { panic!("one note: {found:?}") };
+    assert!(note.starts_with("each pod uses 90% of cpu however many pods there are"), "{note}");
+    assert!(note.ends_with("use --load cpu=total:…"), "{note}");
+    assert_eq!(notes("cpu=300m").len(), 1);
+    for harmless in ["cpu=50%", "cpu=54%", "cpu=total:8", "cpu=steps(0s:90%,5m:10%)"] {
+        assert_eq!(notes(harmless), [""; 0], "{harmless}");
+    }
+}
+
+#[test]
+fn empty_files_and_misspelt_kinds_are_named() {
+    let error = |text: &str| error(&[text], &options(&[]));
+    for empty in ["", "# nothing\n---\n\n"] {
+        assert!(error(empty).starts_with("web.yaml is empty"), "{}", error(empty));
+    }
+    let misspelt = error(&HPA.replace("HorizontalPodAutoscaler", "HorizontalPodAutoscaller"));
+    assert!(misspelt.contains("web.yaml:2: the kind HorizontalPodAutoscaller is unknown"));
+}
+
+#[test]
+fn values_with_percent_signs_can_have_a_unit_in_percent() {
+    let read = |_: &str| Ok("time,web\n0,61.2%\n60,40%\n".to_owned());
+    for (unit, usage) in [("1%", "306m"), ("100%", "306m")] {
+        let load = format!("cpu=csv(a.csv,unit={unit})");
+        let files = [file(HPA), file(DEPLOYMENT)];
+        let drafts = draft(&files, &options(&[&load]), &read).expect("a draft");
+        let text = drafts.list[0].to_yaml();
+        let scenario = scenario::parse("draft.yaml", &text, &read).expect("a scenario");
+        let UsageSource::PerPod(signal) = &scenario.metrics.resources[0].source else {
+            panic!("the usage of each pod")
+        };
+        let first = signal.recorded().and_then(|recorded| recorded.at(Time::ZERO));
+        let first = first.map(|milli| format!("{milli}m"));
+        assert_eq!(first.as_deref(), Some(usage), "{unit}");
+    }
 }

@@ -4,7 +4,7 @@ use super::load::{HpaName, Load};
 use super::pods::Pods;
 use super::{DraftError, DraftOptions};
 use crate::model::quantity::{Format, Quantity};
-use crate::scenario::resolve::{MOST_CPU, Usual, is_implausible};
+use crate::scenario::resolve::{MOST_CPU, Usual, is_implausible, rounded};
 
 /// The pods that have the loads.
 pub(super) struct Loaded<'a> {
@@ -53,7 +53,8 @@ impl Loaded<'_> {
             "cpu" => ("cores", "300m means 300 millicores, and 60% means 60% of the request"),
             _ => ("bytes", "300Mi means 300 MiB, and 60% means 60% of the request"),
         };
-        let (peak, usual) = (shown(peak), shown(usual));
+        let peak = if resource == "cpu" { rounded(peak) } else { shown(peak) };
+        let usual = shown(usual);
         let what = format!(
             "--load {}: it may have another unit: up to {peak} {unit}{each}, but {whose} {usual}",
             load.subject

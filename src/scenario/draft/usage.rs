@@ -108,6 +108,7 @@ impl<'a> Usage<'a> {
             return;
         }
         let loads = self.applicable(|load| load.subject.name == resource);
+        self.note_on_constant_loads(resource, &loads, &of_pod, &of_containers);
         if of_pod.iter().any(|target| target.average_utilization.is_some()) {
             self.check_requests(resource, None);
         }
@@ -140,6 +141,39 @@ impl<'a> Usage<'a> {
         self.add_containers(resource, &loads, &of_containers);
     }
 
+    /// Notes that a load per pod above the target drives an HPA to its maximum: more pods do not
+    /// lower it.
+    fn note_on_constant_loads(
+        &mut self,
+        resource: &str,
+        loads: &[usize],
+        of_pod: &[&MetricTarget],
+        of_containers: &[&ContainerResourceMetricSource],
+    ) {
+        for load in loads.iter().map(|index| &self.loads[*index]) {
+            let container = load.subject.container.as_deref();
+            let of_its_container = of_containers
+                .iter()
+                .filter(|source| container.is_none_or(|container| *source.container == *container));
+            let mut targets = of_pod
+                .iter()
+                .map(|target| (*target, None))
+                .chain(of_its_container.map(|source| (&source.target, Some(&*source.container))));
+            let exceeds = |(target, container): (&MetricTarget, Option<&str>)| {
+                let request = self.pods.request(resource, container);
+                load.constant_of_each(request).is_some_and(|usage| is_above(usage, target, request))
+            };
+            if let Some(shown) = load.constant().filter(|_| targets.any(exceeds)) {
+                let total = Load::total_of(resource, container);
+                self.notes.push(format!(
+                    "each pod uses {shown} of {resource} however many pods there are, so more \
+                     pods don't lower the usage of each, and the HPA scales to its maximum; for \
+                     work that the pods share, use --load {total}"
+                ));
+            }
+        }
+    }
+
     /// The loads that apply to these HPAs. The loads of one HPA take precedence over the others.
     fn applicable(&mut self, matches: impl Fn(&Load) -> bool) -> Vec<usize> {
         let all: Vec<usize> = (0..self.loads.len())
@@ -162,7 +196,11 @@ impl<'a> Usage<'a> {
     fn shared(&mut self, resource: &str, load: &Load, container: Option<&str>) -> Value {
         let request = self.pods.request(resource, container);
         self.check_relative(resource, load, request);
-        let signal = load.signal(request.unwrap_or(0));
+        let is_whole = container.is_none() || self.pods.running().count() == 1;
+        let signal = match is_whole {
+            true => load.signal_of_whole(request),
+            false => load.signal(request.unwrap_or(0)),
+        };
         if !load.total {
             return json!({ "name": resource, "perPod": signal });
         }
@@ -216,7 +254,7 @@ impl<'a> Usage<'a> {
             let name = load.subject.container.as_deref().or(first).unwrap_or("app").to_owned();
             let request = self.pods.request(resource, Some(&name));
             self.check_relative(resource, load, request);
-            containers.insert(name, load.signal(request.unwrap_or(0)));
+            containers.insert(name, load.signal_of_whole(request));
         }
         let without = |it: &&&ContainerResourceMetricSource| {
             !refused && !containers.contains_key(&*it.container)
@@ -392,6 +430,15 @@ fn with_value(mut entry: Value, metric: &MetricIdentifier, found: Found) -> Valu
         entry["series"] = json!([{ "labels": labels, "value": found.signal }]);
     }
     entry
+}
+
+/// Returns true if the usage of each pod, in milli-units, is above the target and the default
+/// tolerance.
+fn is_above(usage: i64, target: &MetricTarget, request: Option<i64>) -> bool {
+    let of_request = target.average_utilization.zip(request);
+    let of_request = of_request.map(|(percent, request)| request / 100 * i64::from(percent));
+    let wanted = of_request.or(target.average_value.as_ref().map(Quantity::milli));
+    wanted.is_some_and(|wanted| usage / 11 > wanted / 10)
 }
 
 /// The value at which an HPA does nothing.

@@ -49,6 +49,8 @@ struct ValueColumn {
 struct File<'t> {
     text: Cow<'t, str>,
     delimiter: u8,
+    /// The names of all columns.
+    names: Vec<String>,
     columns: Columns,
 }
 
@@ -60,6 +62,9 @@ pub(super) fn read(recorded: &Recorded, text: &str) -> Result<Vec<Series>, Recor
         true => file.wide(format)?,
         false => file.long(recorded, format)?,
     };
+    if series.iter().all(|series| series.samples.is_empty()) {
+        file.check_selected(recorded)?;
+    }
     series.into_iter().map(|series| file.unique_times(recorded, series)).collect()
 }
 
@@ -78,7 +83,8 @@ impl<'t> File<'t> {
         let delimiter = delimiter(head);
         let header = reader(&text, delimiter).headers().map_err(|it| problem(&it))?.clone();
         let columns = Columns::find(recorded, &header)?;
-        Ok(File { text, delimiter, columns })
+        let names = header.iter().map(str::to_owned).collect();
+        Ok(File { text, delimiter, names, columns })
     }
 
     fn reader(&self) -> Reader<&[u8]> {
@@ -88,7 +94,8 @@ impl<'t> File<'t> {
     /// The format of the numbers.
     fn format(&self, recorded: &Recorded) -> Result<NumberFormat, RecordingError> {
         let mark = self.mark(recorded)?;
-        Ok(NumberFormat { mark, percent: recorded.unit.is_some() })
+        let percent = recorded.unit.as_ref().map(|_| 1.0 / recorded.percent.unwrap_or(1.0));
+        Ok(NumberFormat { mark, percent })
     }
 
     fn mark(&self, recorded: &Recorded) -> Result<DecimalMark, RecordingError> {
@@ -126,7 +133,7 @@ impl<'t> File<'t> {
         let mut key = String::new();
         self.each_row(|row, at| {
             let field = |column: usize| row.get(column).unwrap_or_default();
-            let value = format.read(field(value))?;
+            let value = self.number(format, row, value)?;
             key.clear();
             for column in by.iter().chain(others) {
                 key.push_str(field(*column));
@@ -162,7 +169,8 @@ impl<'t> File<'t> {
             for (column, series) in columns.iter().zip(&mut series) {
                 let text = row.get(column.index).unwrap_or_default();
                 if !text.is_empty() {
-                    series.samples.push(Raw { at, value: format.read(text)? });
+                    let value = self.number(format, row, column.index)?;
+                    series.samples.push(Raw { at, value });
                 }
             }
             Ok(())
@@ -222,6 +230,50 @@ impl<'t> File<'t> {
             Ok(())
         })?;
         Ok(lines)
+    }
+
+    /// The number in a column of a row.
+    fn number(
+        &self,
+        format: NumberFormat,
+        row: &StringRecord,
+        column: usize,
+    ) -> Result<f64, RecordingError> {
+        format.read(row.get(column).unwrap_or_default()).map_err(|error| {
+            let name = self.names.get(column).map_or("", String::as_str);
+            let name = listed([name]);
+            RecordingError { what: format!("column {name}: {}", error.what), ..error }
+        })
+    }
+
+    /// Fails if no row has the values that `series` selects.
+    fn check_selected(&self, recorded: &Recorded) -> Result<(), RecordingError> {
+        let selected = &self.columns.selected;
+        if selected.is_empty() {
+            return Ok(());
+        }
+        let mut known: Vec<BTreeMap<String, String>> = Vec::new();
+        let mut reader = self.reader();
+        let mut row = StringRecord::new();
+        while known.len() <= MOST_LISTED
+            && reader.read_record(&mut row).map_err(|error| problem(&error))?
+        {
+            let field = |column: usize| row.get(column).unwrap_or_default();
+            if selected.iter().all(|(column, value)| field(*column) == value) {
+                return Ok(());
+            }
+            let label = |(column, _): &(usize, String)| {
+                (self.names[*column].clone(), field(*column).to_owned())
+            };
+            let labels = selected.iter().map(label).collect();
+            if !known.contains(&labels) {
+                known.push(labels);
+            }
+        }
+        match known.is_empty() {
+            true => Ok(()),
+            false => Err(super::no_series(&recorded.series, &known)),
+        }
     }
 
     /// Visits the selected rows.
@@ -358,11 +410,39 @@ impl Columns {
         let values = match recorded.value.as_deref() {
             Some(pattern) if several => columns_of(recorded, pattern, &free, &names, &selected)?,
             Some(name) => vec![ValueColumn::single(named(name, "value")?)],
+            None if free.is_empty() && !selected.is_empty() => {
+                let what = ": `series` names all columns, so none is left for the values";
+                return Err(RecordingError::new(what).field("series"));
+            }
             None => vec![ValueColumn::single(only(&free, &names)?)],
         };
+        check_roles(time, &values, &selected, &names)?;
         let is_other = |column: &usize| values.iter().all(|value| value.index != *column);
         let others = free.into_iter().filter(is_other).collect();
         Ok(Columns { time, values, by, others, selected })
+    }
+}
+
+/// Refuses the columns of the times and of the values as those that select a series.
+fn check_roles(
+    time: usize,
+    values: &[ValueColumn],
+    selected: &[(usize, String)],
+    names: &[&str],
+) -> Result<(), RecordingError> {
+    let is_value = |column: usize| values.iter().any(|value| value.index == column);
+    let role = |(column, _): &(usize, String)| match *column {
+        column if column == time => Some((column, "times")),
+        column if is_value(column) => Some((column, "values")),
+        _ => None,
+    };
+    match selected.iter().find_map(role) {
+        None => Ok(()),
+        Some((column, role)) => {
+            let what = format!(": `{}` is the column of the {role}", names[column]);
+            let hint = "`series` selects rows by another column, such as that of the pods";
+            Err(RecordingError::new(what).hint(hint).field("series"))
+        }
     }
 }
 

@@ -10,7 +10,7 @@ mod slots;
 mod timestamp;
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub(super) use self::clock::{Clock, Used};
@@ -81,7 +81,20 @@ const ON_A_COMMAND_LINE: [(&str, &str); 23] = [
 pub fn on_a_command_line(message: &str) -> String {
     let replace =
         |text: String, (of_scenario, of_load): &(&str, &str)| text.replace(of_scenario, of_load);
-    ON_A_COMMAND_LINE.iter().fold(message.to_owned(), replace)
+    ON_A_COMMAND_LINE.iter().fold(series_on_a_command_line(message), replace)
+}
+
+/// Replaces `series: {pod: web-0}` in a message by `pod=web-0`.
+fn series_on_a_command_line(message: &str) -> String {
+    const BEGIN: &str = "`series: {";
+    let parts = message.split_once(BEGIN).and_then(|(before, rest)| {
+        let (labels, after) = rest.split_once("}`")?;
+        Some((before, labels.replace(": ", "=").replace(", ", ","), after))
+    });
+    match parts {
+        Some((before, labels, after)) => format!("{before}`{labels}`{after}"),
+        None => message.to_owned(),
+    }
 }
 
 impl RecordingError {
@@ -190,6 +203,7 @@ impl Recording {
             what: format!("{path}{}", error.what),
             ..error
         };
+        check_format(&recorded.source, text).map_err(within)?;
         let all = match recorded.source {
             RecordedSource::Csv(_) => csv::read(recorded, text),
             RecordedSource::Prometheus(_) => prometheus::read(text),
@@ -252,11 +266,11 @@ impl Recording {
             None => Vec::new(),
             Some(_) => self.series.iter().map(|series| window.samples(series)).collect(),
         };
-        let common = match self.series.len() {
+        let combined = match self.series.len() {
             1 => self.series.remove(0),
             _ => combine(&self.series, window.hold, |sum, count| sum / f64::from(count)),
         };
-        let common = window.samples(&common);
+        let common = window.samples(&combined);
         if !common.iter().any(|sample| sample.milli.is_some()) {
             let what = format!(
                 "{} has no sample between t=0s and t={until}: its samples are from {} to {}",
@@ -271,7 +285,8 @@ impl Recording {
             };
             return Err(RecordingError::new(what).hint(hint));
         }
-        notes.extend(note_on_gaps(&common, until, &self.path));
+        let explicit = explicit_gaps(&combined, start);
+        notes.extend(note_on_gaps(&common, &explicit, until, &self.path));
         Ok(Signals { common, pods, notes })
     }
 
@@ -344,6 +359,34 @@ impl Window {
     }
 }
 
+/// Refuses web pages, and JSON in place of text. A Prometheus response has messages of its own.
+fn check_format(source: &RecordedSource, text: &str) -> Result<(), RecordingError> {
+    let name = match source {
+        RecordedSource::Csv(_) => "CSV",
+        RecordedSource::Prometheus(_) => return Ok(()),
+        RecordedSource::OpenMetrics(_) => "OpenMetrics text",
+    };
+    let head: String = text.trim_start().chars().take(20).collect();
+    let head = head.to_lowercase();
+    if ["<!doctype", "<html", "<?xml"].iter().any(|begin| head.starts_with(begin)) {
+        let hint = "it may be that of a login or of an error: save the file again";
+        return Err(RecordingError::new(format!(": this is a web page, not {name}")).hint(hint));
+    }
+    if matches!(source, RecordedSource::OpenMetrics(_)) && is_json(text) {
+        let hint = "if it is a Prometheus response, use `prometheus` in place of `openMetrics`";
+        return Err(RecordingError::new(format!(": this looks like JSON, not {name}")).hint(hint));
+    }
+    Ok(())
+}
+
+/// Returns true if a text begins like an object of JSON: `{"status":`. Labels of OpenMetrics text
+/// can begin with a name in quotes as well: `{"a.b",pod="web-0"}`.
+fn is_json(text: &str) -> bool {
+    let object = text.trim_start().strip_prefix('{').map(str::trim_start);
+    let key = object.and_then(|rest| rest.strip_prefix('"')?.split_once('"'));
+    key.is_some_and(|(_, rest)| rest.trim_start().starts_with(':'))
+}
+
 /// A unit in milli-units; it may be a fraction of one.
 fn milli(unit: &Quantity) -> f64 {
     let whole = unit.milli();
@@ -374,18 +417,34 @@ fn usual_hold(series: &[Series]) -> Option<Span> {
 fn select(recorded: &Recorded, all: Vec<Series>) -> Result<Vec<Series>, RecordingError> {
     let wanted = &recorded.series;
     let labels: Vec<BTreeMap<String, String>> =
-        all.iter().take(MOST_LISTED).map(|series| series.labels.clone()).collect();
+        all.iter().take(MOST_LISTED + 1).map(|series| series.labels.clone()).collect();
     let matches =
         |series: &Series| wanted.iter().all(|(name, value)| series.labels.get(name) == Some(value));
     let found: Vec<Series> = all.into_iter().filter(matches).collect();
     if found.is_empty() {
-        let what = format!(" has no series with the labels {}", shown(wanted));
-        let known: Vec<String> = labels.iter().map(shown).collect();
-        let hint = format!("the series are {}", known.join(", "));
-        return Err(RecordingError::new(what).hint(hint).field("series"));
+        return Err(no_series(wanted, &labels));
     }
     refuse_counters(&found)?;
     Ok(found)
+}
+
+/// The error that no series has the labels of a signal. `known` are those of the series.
+fn no_series(
+    wanted: &BTreeMap<String, String>,
+    known: &[BTreeMap<String, String>],
+) -> RecordingError {
+    let what = format!(" has no series with the labels {}", shown(wanted));
+    let hint = match known {
+        [only] if only.is_empty() => {
+            format!("its only series has no labels: leave out `series: {}`", shown(wanted))
+        }
+        known => {
+            let names: Vec<String> = known.iter().take(MOST_LISTED).map(shown).collect();
+            let more = if known.len() > MOST_LISTED { ", …" } else { "" };
+            format!("the series are {}{more}", names.join(", "))
+        }
+    };
+    RecordingError::new(what).hint(hint).field("series")
 }
 
 /// The series of the signal: one, or one of each pod.
@@ -439,9 +498,20 @@ fn one(recorded: &Recorded, mut found: Vec<Series>, hold: Span) -> Result<Series
 /// What to do with several series. `name` is what distinguishes them, `by` what names their pods.
 fn hint_on_several(name: &str, by: &str) -> String {
     format!(
-        "select one with `series: {{{name}: VALUE}}`; if they are pods, use `by: {by}` for the \
-         usage of each, or `load` and `sum: true` for the total of all"
+        "select one with `series: {{{name}: VALUE}}`{IF_PODS}`by: {by}` for the usage of each, or \
+         `load` and `sum: true` for the total of all"
     )
+}
+
+/// The beginning of the part of a hint that is about pods.
+const IF_PODS: &str = "; if they are pods, use ";
+
+/// The hint on several series for a signal that is not the usage of pods.
+pub(super) fn without_pods(hint: String) -> String {
+    match hint.split_once(IF_PODS) {
+        Some((select, _)) => format!("{select}, or add them up with `sum: true`"),
+        None => hint,
+    }
 }
 
 /// The series of each pod, in the order in which they begin, then by name.
@@ -563,15 +633,37 @@ fn shown(labels: &BTreeMap<String, String>) -> String {
     format!("{{{}}}", labels.join(", "))
 }
 
-fn note_on_gaps(samples: &[RecordedSample], until: Time, path: &str) -> Option<String> {
-    let mut gaps = Vec::new();
+/// The times of samples without a value, as of empty fields.
+fn explicit_gaps(series: &Series, start: Timestamp) -> BTreeSet<Time> {
+    let without_value = series.samples.iter().filter(|raw| !raw.value.is_finite());
+    without_value.map(|raw| Time(raw.at.since(start))).collect()
+}
+
+/// A note on the intervals without a value. Those that begin at an explicit gap, and that before
+/// the first sample, would not be shorter if values held longer.
+fn note_on_gaps(
+    samples: &[RecordedSample],
+    explicit: &BTreeSet<Time>,
+    until: Time,
+    path: &str,
+) -> Option<String> {
+    let mut gaps: Vec<(Time, Time)> = Vec::new();
+    let mut ends_of_hold = false;
     if let Some(first) = samples.first().filter(|first| first.at > Time::ZERO) {
         gaps.push((Time::ZERO, first.at));
     }
     for (index, sample) in samples.iter().enumerate() {
         let end = samples.get(index + 1).map_or(until, |next| next.at);
-        if sample.milli.is_none() && end > Time::ZERO.max(sample.at) {
-            gaps.push((sample.at.max(Time::ZERO), end));
+        if sample.milli.is_some() || end <= Time::ZERO.max(sample.at) {
+            continue;
+        }
+        let from = sample.at.max(Time::ZERO);
+        match gaps.last_mut().filter(|(_, to)| *to == from) {
+            Some((_, to)) => *to = end,
+            None => {
+                ends_of_hold |= !explicit.contains(&sample.at);
+                gaps.push((from, end));
+            }
         }
     }
     let (from, to) = gaps.first()?;
@@ -580,7 +672,8 @@ fn note_on_gaps(samples: &[RecordedSample], until: Time, path: &str) -> Option<S
         2 => ", and in one more interval".to_owned(),
         several => format!(", and in {} more intervals", several - 1),
     };
-    Some(format!("{path}: no sample from {from} to {to}{more}; `hold` sets how long a value holds"))
+    let hold = if ends_of_hold { "; `hold` sets how long a value holds" } else { "" };
+    Some(format!("{path}: no sample from {from} to {to}{more}{hold}"))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::scenario::recorded::DecimalMark;
 
 /// Suffixes that Grafana and spreadsheets write after a number, and the factor of each. Those of
 /// quantities are read before.
-const SUFFIXES: [(&str, f64); 20] = [
+const SUFFIXES: [(&str, f64); 19] = [
     ("µ", 1e-6),
     ("K", 1e3),
     ("Mil", 1e6),
@@ -26,7 +26,6 @@ const SUFFIXES: [(&str, f64); 20] = [
     ("cores", 1.0),
     ("mcores", 1e-3),
     ("millicores", 1e-3),
-    ("%", 1.0),
 ];
 
 /// Units of rates, which may follow a suffix: `1.5K req/s`.
@@ -40,8 +39,9 @@ const FORMATTED: &str =
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NumberFormat {
     pub(super) mark: DecimalMark,
-    /// Whether percent signs are allowed: the unit says what they are percent of.
-    pub(super) percent: bool,
+    /// One percent, in the unit of the file. None: percent signs are not allowed, because no unit
+    /// says what they are percent of.
+    pub(super) percent: Option<f64>,
 }
 
 impl NumberFormat {
@@ -73,7 +73,7 @@ impl NumberFormat {
         let (number, suffix) = text.split_at(digits);
         let plain = self.plain(number).ok_or_else(expected)?;
         let suffix = suffix.trim();
-        if suffix == "%" && !self.percent {
+        if suffix == "%" && self.percent.is_none() {
             let what =
                 format!("found {text}, but `unit` does not say what the percentage refers to");
             return Err(RecordingError::new(what).hint(
@@ -87,6 +87,7 @@ impl NumberFormat {
         let rate = RATES.iter().find_map(|rate| suffix.strip_suffix(rate)).unwrap_or(suffix);
         let factor = match rate.trim() {
             "" => Some(1.0),
+            "%" => self.percent,
             known => SUFFIXES.iter().find(|(it, _)| *it == known).map(|(_, factor)| *factor),
         };
         let number: f64 = plain.parse().map_err(|_| expected())?;
@@ -202,7 +203,7 @@ mod tests {
     use super::*;
 
     fn read(mark: DecimalMark, text: &str) -> Result<f64, String> {
-        NumberFormat { mark, percent: true }.read(text).map_err(|error| error.what)
+        NumberFormat { mark, percent: Some(1.0) }.read(text).map_err(|error| error.what)
     }
 
     #[test]
@@ -229,6 +230,9 @@ mod tests {
         ] {
             assert_eq!(read(DecimalMark::Point, text), Ok(expected), "{text}");
         }
+        let of_a_whole = NumberFormat { mark: DecimalMark::Point, percent: Some(0.01) };
+        assert_eq!(of_a_whole.read("50%"), Ok(0.5));
+        assert_eq!(of_a_whole.read("0.5"), Ok(0.5));
         for text in ["", "-", "null", "NaN", "undefined"] {
             assert!(read(DecimalMark::Point, text).is_ok_and(f64::is_nan), "{text}");
         }

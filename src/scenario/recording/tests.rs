@@ -410,3 +410,36 @@ fn series_with_other_times_are_added_up() {
         assert!(shown.starts_with(expected), "{shown}");
     }
 }
+
+#[test]
+fn adjacent_empty_fields_are_one_gap_that_no_hold_fills() {
+    let text = "time,value\n0,1\n15,\n30,\n45,\n60,\n75,2\n90,2\n3600,2\n";
+    let held = Recorded { hold: Some(Span::from_mins(120)), ..csv(text) };
+    let notes = signals(&held, text).notes;
+    assert_eq!(notes, ["load.csv: no sample from 15s to 1m15s"]);
+}
+
+#[test]
+fn errors_in_csv_files_name_the_column() {
+    let text = "time,pod,cores\n0,web-0,1\n15,web-0,fast\n";
+    let value = Some("cores".to_owned());
+    let wrong = error(&Recorded { value: value.clone(), ..csv(text) }, text);
+    assert!(wrong.contains("column cores: expected a number"), "{wrong}");
+    let series = BTreeMap::from([("pod".to_owned(), "web-7".to_owned())]);
+    let wrong = Recorded { value, series, ..csv(text) };
+    let RecordingError { what, hint, .. } =
+        Recording::read(&wrong, text).expect_err("an error").on_a_command_line();
+    assert!(what.ends_with("has no series with the labels {pod: web-7}"), "{what}");
+    assert_eq!(hint.as_deref(), Some("the series are {pod: web-0}"));
+}
+
+#[test]
+fn labels_that_the_only_series_lacks_are_named_for_the_command_line() {
+    let text = r#"{"status":"success","data":{"resultType":"matrix","result":[
+        {"metric":{},"values":[[0,"1"]]}]}}"#;
+    let series = BTreeMap::from([("container".to_owned(), "web".to_owned())]);
+    let wrong = Recorded { series, ..prometheus() };
+    let error = Recording::read(&wrong, text).expect_err("an error").on_a_command_line();
+    let hint = "its only series has no labels: leave out `container=web`";
+    assert_eq!(error.hint.as_deref(), Some(hint));
+}

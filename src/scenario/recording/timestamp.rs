@@ -51,6 +51,21 @@ impl Timestamp {
         is_clock.then(read).flatten()
     }
 
+    /// The times of a time of day in UTC, `12:30` or `12:30:15`, from this time on for a span. None:
+    /// the text is no time of day.
+    #[must_use]
+    pub fn times_of_day(self, text: &str, span: Span) -> Option<Vec<Timestamp>> {
+        const DAY: i64 = 24 * 3600 * 1_000_000_000;
+        let is_short = text.find(':').is_some_and(|colon| colon < 2);
+        let padded = if is_short { format!("0{text}") } else { text.to_owned() };
+        let time: jiff::civil::Time = padded.parse().ok().filter(|_| text.len() <= 8)?;
+        let (hours, minutes) = (i64::from(time.hour()), i64::from(time.minute()));
+        let seconds = (hours * 60 + minutes) * 60 + i64::from(time.second());
+        let first = self.0 - self.0.rem_euclid(DAY) + seconds * 1_000_000_000;
+        let all = (0..=span.0 / DAY + 1).map(|day| Timestamp(first + day * DAY));
+        Some(all.filter(|at| (self..=self.plus(span)).contains(at)).collect())
+    }
+
     /// A Unix time in seconds or milliseconds.
     pub(super) fn of_unix(number: f64) -> Option<Timestamp> {
         let seconds = if number.abs() >= MILLISECONDS { number / 1000.0 } else { number };

@@ -21,7 +21,7 @@ const WHENS: [&str; 8] =
 /// The fields for the times of an expectation that contain the expected values.
 const ALONE: [&str; 3] = ["atMost", "series", "sequence"];
 /// The solution for ticks of 0.
-pub(super) const FROM_1: &str = "ticks are counted from 1";
+const FROM_1: &str = "ticks are counted from 1";
 /// The fields for expected values.
 const WHATS: [&str; 8] = [
     "replicas",
@@ -157,7 +157,13 @@ fn check_sequence(sizes: &[i32], at: At<'_>, problems: &mut Problems) {
     }
 }
 
-fn check_tick(tick: usize, at: At<'_>, most_ticks: Option<usize>, problems: &mut Problems) {
+/// Checks the number of a tick.
+pub(super) fn check_tick(
+    tick: usize,
+    at: At<'_>,
+    most_ticks: Option<usize>,
+    problems: &mut Problems,
+) {
     match most_ticks {
         _ if tick == 0 => problems.hint(at, "expected 1 or more, found 0", FROM_1),
         Some(most) if tick > most => {
@@ -229,8 +235,11 @@ fn check_metric(metric: &ExpectedMetric, at: At<'_>, problems: &mut Problems) {
         let what = format!("the metric has no value: set at least one of {}", VALUES.join(", "));
         problems.plain(at, what);
     }
+    let utilization = metric.utilization.map(|range| [range.min, range.max]);
+    let is_negative =
+        utilization.is_some_and(|it| refuse_negative(it, at.key("utilization"), problems));
     for (name, empty) in [
-        ("utilization", metric.utilization.is_some_and(|range| range.min > range.max)),
+        ("utilization", utilization.is_some_and(|[min, max]| !is_negative && min > max)),
         ("averageValue", metric.average_value.as_ref().is_some_and(QuantityRange::is_empty)),
         ("value", metric.value.as_ref().is_some_and(QuantityRange::is_empty)),
     ] {
@@ -306,9 +315,19 @@ fn check_range(range: Option<NumberRange>, at: At<'_>, problems: &mut Problems) 
     let Some(NumberRange { min, max }) = range else { return };
     if at.is_map() && at.given(&["atLeast", "atMost"]).is_empty() {
         problems.plain(at, "expected atLeast, atMost or both");
-    } else if min > max {
+    } else if !refuse_negative([min, max], at, problems) && min > max {
         reversed(at, problems);
     }
+}
+
+/// Refuses negative bounds on a number that can't be negative. Returns true if one is.
+fn refuse_negative(bounds: [i32; 2], at: At<'_>, problems: &mut Problems) -> bool {
+    for (name, bound) in ["atLeast", "atMost"].into_iter().zip(bounds) {
+        if bound < 0 {
+            problems.plain(at.key(name), format!("expected 0 or more, found {bound}"));
+        }
+    }
+    bounds.iter().any(|bound| *bound < 0)
 }
 
 /// Adds the problem of bounds that exclude each other.

@@ -11,9 +11,10 @@ use crate::model::quantity::Quantity;
 use crate::model::time::Time;
 use crate::scenario::raw::{ScenarioFile, Workload};
 use crate::scenario::resolved::{
-    DescribedObject, Exception, Metrics, Noise, ObjectMetric, Point, ResourceUsage, Signal, Sine,
-    UsageSource,
+    DescribedObject, Exception, Metrics, Noise, ObjectMetric, Point, Recorded, ResourceUsage,
+    Signal, Sine, UsageSource,
 };
+use crate::scenario::text::UNIT_EXAMPLES;
 
 /// The context that all parts of the metrics share.
 struct Context<'f> {
@@ -202,6 +203,12 @@ fn check_signal(signal: &Signal, at: At<'_>, problems: &mut Problems) {
             }
             if let Signal::Noisy(noise) = signal {
                 check_noise(noise, at, problems);
+            }
+            if let Signal::Recorded(Recorded { unit: Some(unit), .. }) = signal
+                && unit.sign() <= 0
+            {
+                let what = format!("expected a unit greater than 0, found {unit}");
+                problems.hint(at.key("unit"), what, UNIT_EXAMPLES);
             }
         }
         several => problems.plain(at, one_of(&shapes, several)),

@@ -30,7 +30,7 @@ use self::reach::Reach;
 use self::recordings::Recordings;
 pub(super) use self::recordings::recorded_length;
 use self::timeline::ResolveContext;
-pub(super) use self::units::{MOST_CPU, Usual, is_implausible, usual_pod};
+pub(super) use self::units::{MOST_CPU, Usual, is_implausible, rounded, usual_pod};
 pub(super) use self::versions::{not_yet_served, served};
 pub(super) use self::vpa::resolve as resolve_vpa;
 pub(super) use self::vpa::{SingleVpa, single_vpa};
@@ -121,6 +121,7 @@ fn scenario(
         gate_overrides,
         namespace: hpas.namespace(),
         notes,
+        lines_of_notes: recordings.lines_of_notes(),
         manifest_notes: Vec::new(),
         is_of_manifests: false,
         clock: recordings.clock(),

@@ -8,7 +8,9 @@ use super::cursor::{At, Problems};
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::{Span, Time};
 use crate::scenario::recorded::{Recorded, RecordedSample};
-use crate::scenario::recording::{Clock, Recording, RecordingError, Signals, Timestamp, Used};
+use crate::scenario::recording::{
+    Clock, Recording, RecordingError, Signals, Timestamp, Used, without_pods,
+};
 use crate::scenario::resolved::{
     Exception, Metrics, Noise, PodSet, ResourceUsage, Series, Signal, UsageSource,
 };
@@ -27,6 +29,8 @@ pub(super) struct Recordings<'a> {
     /// Whether the usage of a container may be recorded by pod.
     by_pod_in_containers: bool,
     notes: Vec<String>,
+    /// The lines of the signals that the notes are about.
+    lines: BTreeMap<String, usize>,
 }
 
 /// A recording, or the reason why it can't be read.
@@ -64,6 +68,7 @@ impl<'a> Recordings<'a> {
             until,
             by_pod_in_containers: false,
             notes: Vec::new(),
+            lines: BTreeMap::new(),
         }
     }
 
@@ -80,6 +85,19 @@ impl<'a> Recordings<'a> {
     /// Notes on the recordings.
     pub(super) fn notes(&self) -> Vec<String> {
         self.notes.clone()
+    }
+
+    /// The lines of the notes that are about one signal.
+    pub(super) fn lines_of_notes(&self) -> BTreeMap<String, usize> {
+        self.lines.clone()
+    }
+
+    /// Adds notes on a signal in this line.
+    fn note_at(&mut self, line: usize, notes: Vec<String>) {
+        for note in &notes {
+            self.lines.entry(note.clone()).or_insert(line);
+        }
+        self.note(notes);
     }
 
     /// Adds notes, each text once.
@@ -130,7 +148,8 @@ impl<'a> Recordings<'a> {
         match source {
             UsageSource::PerPod(signal) => {
                 let pods = self.signal(signal, true, at.key("perPod"), problems);
-                self.note(signal.recorded().and_then(note_on_sum).into_iter().collect());
+                let note = signal.recorded().and_then(note_on_sum);
+                self.note_at(at.key("perPod").line, Vec::from_iter(note));
                 // Exceptions of the user follow, and take precedence.
                 exceptions.splice(0..0, pods);
             }
@@ -205,12 +224,13 @@ impl<'a> Recordings<'a> {
         let Signals { common, pods, notes } = match found {
             Ok(signals) => signals,
             Err(RecordingError { what, hint, field }) => {
+                let hint = hint.map(|it| if may_be_by_pod { it } else { without_pods(it) });
                 let at = field.map_or(at, |field| at.key(field));
                 problems.add(at.problem(what, hint));
                 return Vec::new();
             }
         };
-        self.note(notes);
+        self.note_at(at.line, notes);
         let exception = |(ordinal, samples): (u32, Arc<[RecordedSample]>)| Exception {
             pods: PodSet::Ordinals(vec![(ordinal, ordinal)]),
             value: Signal::Recorded(Recorded { samples, ..recorded.clone() }),

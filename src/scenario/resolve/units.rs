@@ -165,7 +165,7 @@ impl Shared<'_> {
         let first = usage.recorded.at(Time::ZERO)? / replicas;
         (usage.resource == "cpu" && first / MOST_TOTAL > request).then(|| {
             let path = usage.recorded.source.path();
-            let (first, request) = (quantity(first), quantity(request));
+            let (first, request) = (rounded(first), quantity(request));
             let pods = if replicas == 1 { "the pod" } else { "each pod" };
             format!(
                 "{path}: at the start, {pods} has a load of {first} cores and requests {request}: \
@@ -229,11 +229,11 @@ impl Usage<'_> {
         let memory = "set `unit` to 1Mi for MiB, or to 1 if the values really are bytes";
         match self.resource {
             "cpu" if is_implausible("cpu", peak, self.usual, most) => {
-                let usage = format!("up to {} cores{each}", quantity(peak));
+                let usage = format!("up to {} cores{each}", rounded(peak));
                 Some(Finding { usage, hint: cpu })
             }
             "cpu" if self.shared.is_some() && least / MOST_LEAST_TOTAL > self.usual => {
-                let usage = format!("at least {} cores{each}", quantity(least));
+                let usage = format!("at least {} cores{each}", rounded(least));
                 Some(Finding { usage, hint: cpu })
             }
             "memory" if is_implausible("memory", peak, self.usual, most) => {
@@ -247,6 +247,11 @@ impl Usage<'_> {
 
 fn quantity(milli: i64) -> Quantity {
     Quantity::from_milli(milli, Format::DecimalSI)
+}
+
+/// An amount of cpu for a message: from 10 cores on, in whole cores.
+pub(in crate::scenario) fn rounded(milli: i64) -> Quantity {
+    quantity(if milli < 10_000 { milli } else { (milli + 500) / 1000 * 1000 })
 }
 
 /// The request of all containers of a pod, or of one, in milli-units.

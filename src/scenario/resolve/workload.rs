@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::cursor::{At, Problems};
 use super::target::Target;
-use crate::model::api::{Container, PodSpec};
+use crate::model::api::{Container, PodSpec, Requests};
 use crate::model::selector::{Selector, is_dns1123_subdomain};
 use crate::scenario::defaults::{AGE, APP};
 use crate::scenario::error::suggest;
@@ -134,13 +134,14 @@ fn pod_spec(typed: &TypedWorkload, at: At<'_>, problems: &mut Problems) -> PodSp
     for (index, container) in typed.containers.iter().enumerate() {
         let at = at.key("containers").index(index);
         name_of(&container.name, &mut names, at, problems);
-        check_limits(container, at.key("limits"), problems);
+        check_resources(container, at, problems);
         containers.push(container.to_api());
     }
     let mut init_containers = Vec::with_capacity(typed.init_containers.len());
     for (index, container) in typed.init_containers.iter().enumerate() {
         let at = at.key("initContainers").index(index);
         name_of(&container.name, &mut names, at, problems);
+        check_names(&container.requests, at.key("requests"), problems);
         init_containers.push(Container {
             name: container.name.as_str().into(),
             requests: container.requests.clone(),
@@ -148,11 +149,17 @@ fn pod_spec(typed: &TypedWorkload, at: At<'_>, problems: &mut Problems) -> PodSp
         });
     }
     let requests = typed.resources.as_ref().map(|resources| resources.requests.clone());
+    if let Some(requests) = &requests {
+        check_names(requests, at.key("resources").key("requests"), problems);
+    }
     PodSpec { containers, init_containers, requests, overhead: typed.overhead.clone() }
 }
 
-/// A request is at most the limit.
-pub(super) fn check_limits(container: &GivenContainer, at: At<'_>, problems: &mut Problems) {
+/// Checks the names of the resources of a container, and that a request is at most the limit.
+pub(super) fn check_resources(container: &GivenContainer, at: At<'_>, problems: &mut Problems) {
+    check_names(&container.requests, at.key("requests"), problems);
+    check_names(&container.limits, at.key("limits"), problems);
+    let at = at.key("limits");
     for (resource, limit) in &container.limits {
         if let Some(request) = container.requests.get(resource)
             && request.compare(limit).is_gt()
@@ -160,6 +167,20 @@ pub(super) fn check_limits(container: &GivenContainer, at: At<'_>, problems: &mu
             let what = format!("the {resource} limit {limit} is less than the request {request}");
             let hint = "increase the limit: the API server rejects such pods";
             problems.hint(at.key(resource), what, hint);
+        }
+    }
+}
+
+/// Refuses unknown resources: an API server requires a domain in all other names.
+///
+/// Upstream: pkg/apis/core/validation/validation.go, validateContainerResourceName
+fn check_names(resources: &Requests, at: At<'_>, problems: &mut Problems) {
+    const KNOWN: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+    for name in resources.keys() {
+        let is_known = KNOWN.contains(&&**name) || name.starts_with("hugepages-");
+        if !is_known && !name.contains('/') {
+            let hint = suggest(name, KNOWN);
+            problems.add(at.key_position(name).problem(format!("unknown resource `{name}`"), hint));
         }
     }
 }
@@ -193,9 +214,22 @@ fn check_pods(typed: &TypedWorkload, at: At<'_>, problems: &mut Problems) {
             );
             let hint = match initial {
                 0 => "there are no initial pods".to_owned(),
+                1 => "the only initial pod is 0".to_owned(),
                 some => format!("the initial pods are 0 to {}", some - 1),
             };
             problems.hint(at.key("age"), what, hint);
+        }
+        if let (Some(_), PodSet::Ordinals(ranges)) = (of.startup, &of.pods)
+            && ranges.iter().any(|(first, _)| *first < initial)
+        {
+            let what = format!(
+                "`startup` applies only to new pods, but {:?} contains pods that exist at the start",
+                of.pods.to_string()
+            );
+            let hint = format!(
+                "new pods have the numbers from {initial} on; for the initial pods, use `age`"
+            );
+            problems.hint(at.key_position("startup"), what, hint);
         }
     }
 }

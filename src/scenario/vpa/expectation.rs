@@ -296,10 +296,10 @@ impl Form for ExpectedAmount {
 #[schemars(extend("minProperties" = 1))]
 struct AmountBounds {
     /// The smallest amount.
-    #[serde(default, with = "As::<Option<AnyQuantity>>", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "As::<Option<Amount>>", skip_serializing_if = "Option::is_none")]
     at_least: Option<Quantity>,
     /// The largest amount.
-    #[serde(default, with = "As::<Option<AnyQuantity>>", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "As::<Option<Amount>>", skip_serializing_if = "Option::is_none")]
     at_most: Option<Quantity>,
 }
 

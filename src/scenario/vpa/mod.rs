@@ -52,6 +52,8 @@ pub struct VpaScenario {
     pub hash: String,
     /// Notes on how the file was read.
     pub notes: Vec<String>,
+    /// The lines of the notes that are about one signal, by their texts.
+    pub lines_of_notes: BTreeMap<String, usize>,
     /// The time of t=0.
     pub start: GoTime,
     /// The flags that are set, by their upstream names.
@@ -104,6 +106,12 @@ impl VpaEvent {
 }
 
 impl VpaScenario {
+    /// The line that a note is about: that of a signal, otherwise of the VPA.
+    #[must_use]
+    pub fn line_of_note(&self, note: &str) -> usize {
+        self.lines_of_notes.get(note).copied().unwrap_or(self.line)
+    }
+
     /// The names of the VPAs at the start.
     pub fn names(&self) -> impl Iterator<Item = &ObjectName> {
         self.vpas.iter().map(|vpa| &vpa.metadata.name)
@@ -175,6 +183,7 @@ impl VpaScenario {
             releases: VpaReleaseRange::default(),
             hash: String::new(),
             notes: Vec::new(),
+            lines_of_notes: BTreeMap::new(),
             start: *at,
             flags: script.flags.clone(),
             parsed_flags: flags.clone(),

@@ -1,7 +1,7 @@
 //! Resolution of the expectations.
 
 use super::super::cursor::{At, Problems};
-use super::super::expect::{FROM_1, reversed};
+use super::super::expect::{check_tick, reversed};
 use super::super::values::{LATER_END, not_after_end};
 use super::manifest::Vpa;
 use super::timeline::{container, named};
@@ -35,6 +35,7 @@ pub(super) fn resolve(
     file: &VpaScenarioFile,
     vpas: &[Vpa],
     workload: &VpaWorkload,
+    most_runs: i64,
     at: At<'_>,
     problems: &mut Problems,
 ) -> Vec<VpaExpectation> {
@@ -42,7 +43,13 @@ pub(super) fn resolve(
     for (index, expectation) in expectations.iter_mut().enumerate() {
         let at = at.index(index);
         expectation.line = at.line;
-        check_when(expectation, at, file.until, problems);
+        check_when(expectation, at, file.until, most_runs, problems);
+        for (name, samples) in &expectation.samples {
+            if *samples < 0 {
+                let what = format!("expected 0 or more samples, found {samples}");
+                problems.plain(at.key("samples").key(name), what);
+            }
+        }
         let given = at.given(&WHATS);
         if given.is_empty() {
             let what =
@@ -70,7 +77,13 @@ pub(super) fn resolve(
     expectations
 }
 
-fn check_when(expectation: &VpaExpectation, at: At<'_>, until: Time, problems: &mut Problems) {
+fn check_when(
+    expectation: &VpaExpectation,
+    at: At<'_>,
+    until: Time,
+    most_runs: i64,
+    problems: &mut Problems,
+) {
     if expectation.of.is_some() && expectation.within.is_none() {
         problems.plain(at.key_position("of"), "`of` requires `within`");
     }
@@ -84,7 +97,7 @@ fn check_when(expectation: &VpaExpectation, at: At<'_>, until: Time, problems: &
     };
     let value = at.key(name);
     match expectation.when(until) {
-        When::Tick(0) => problems.hint(value, "expected 1 or more, found 0", FROM_1),
+        When::Tick(tick) => check_tick(tick, value, usize::try_from(most_runs).ok(), problems),
         When::At(time) => not_after_end(time, until, value, problems),
         When::Always(from, to) | When::Never(from, to) => {
             not_after_end(from, until, value.key("from"), problems);
@@ -100,7 +113,7 @@ fn check_when(expectation: &VpaExpectation, at: At<'_>, until: Time, problems: &
                 problems.hint(value, what, LATER_END);
             }
         }
-        When::Tick(_) | When::Whole | When::Series(_) | When::Sequence(_) => {}
+        When::Whole | When::Series(_) | When::Sequence(_) => {}
     }
 }
 

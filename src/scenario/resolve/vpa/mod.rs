@@ -14,7 +14,7 @@ pub(in crate::scenario) use self::manifest::{SingleVpa, single_vpa};
 use super::cursor::{At, Problems};
 use super::recordings::Recordings;
 use super::values::LATER_END;
-use super::workload::check_limits;
+use super::workload::check_resources;
 use super::{Reader, check_kind, head, metrics, units};
 use crate::model::selector::{is_dns1123_label, is_label_key, is_label_value};
 use crate::model::time::{Span, Time};
@@ -80,13 +80,13 @@ fn scenario(
         let what = "the recommender reads checkpoints instead of a history";
         problems.hint(at.key("history"), what, hint);
     }
-    check_runs(file, &parsed_flags, at, problems);
+    let runs = check_runs(file, &parsed_flags, at, problems);
     let checkpoints: Vec<_> = (0..file.checkpoints.len())
         .filter_map(|index| checkpoint(at.key("checkpoints").index(index), read, problems))
         .collect();
     let context = timeline::Context { vpas: &vpas, workload: &workload, until: file.until };
     let events = timeline::resolve(&context, file, at.key("timeline"), read, gates, problems);
-    let expect = expect::resolve(file, &vpas, &workload, at.key("expect"), problems);
+    let expect = expect::resolve(file, &vpas, &workload, runs, at.key("expect"), problems);
     let first = vpas.first()?;
     let mut scenario = VpaScenario {
         id: path.to_owned(),
@@ -98,6 +98,7 @@ fn scenario(
         releases: file.releases,
         hash: String::new(),
         notes: recordings.notes(),
+        lines_of_notes: recordings.lines_of_notes(),
         start,
         flags,
         parsed_flags,
@@ -310,9 +311,15 @@ fn workload(given: &VpaWorkload, target: &str, at: At<'_>, problems: &mut Proble
             }
         }
     }
+    for (key, value) in &given.pod_labels {
+        if let Some(other) = given.labels.get(key).filter(|other| *other != value) {
+            let what = format!("`{key}: {value}` contradicts `{key}: {other}` in `labels`");
+            let hint = "each pod has one value of a label: remove one of them";
+            problems.hint(at.key("podLabels").key(key), what, hint);
+        }
+    }
     for (index, container) in given.containers.iter().enumerate() {
-        let at = at.key("containers").index(index).key("limits");
-        check_limits(container, at, problems);
+        check_resources(container, at.key("containers").index(index), problems);
     }
     let containers = given.containers.iter().map(|container| &container.name);
     let names: Vec<&Arc<str>> = containers.chain(&given.init_containers).collect();
@@ -363,6 +370,10 @@ fn history(
     problems: &mut Problems,
 ) -> Option<History> {
     let mut history = file.history.clone()?;
+    if history.resource.is_empty() {
+        let hint = "for example [{name: cpu, perPod: 500m}]";
+        problems.hint(at.key("resource"), "the history has no usage", hint);
+    }
     let end = Time::ZERO + history.length;
     let samples = history.length.0 / history.step.0.max(1);
     let containers = i64::try_from(workload.containers.len()).unwrap_or(i64::MAX);
@@ -379,12 +390,14 @@ fn history(
     Some(history)
 }
 
+/// Checks the number of runs of the recommender, and returns the largest possible one: a restart
+/// can add one.
 fn check_runs(
     file: &VpaScenarioFile,
     flags: &RecommenderFlags,
     at: At<'_>,
     problems: &mut Problems,
-) {
+) -> i64 {
     let interval: Span = flags.recommender_interval;
     let runs = file.until.since_start().0 / interval.0.max(1);
     if runs > MOST_RUNS {
@@ -398,4 +411,6 @@ fn check_runs(
             format!("the scenario ends before the first run of the recommender, at {interval}");
         problems.hint(at.key("until"), what, LATER_END);
     }
+    let restarts = file.timeline.iter().filter(|event| event.restart_recommender.is_some());
+    runs + i64::try_from(restarts.count()).unwrap_or(i64::MAX)
 }
