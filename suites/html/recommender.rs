@@ -17,8 +17,8 @@ use roxmltree::Node;
 use serde_json::Value;
 
 use super::{
-    data, first_change, first_ticks, kube_lockstep, page, page_of, parse, sections, support, text,
-    ticks, with_class,
+    HTML, data, first_change, first_ticks, kube_lockstep, page, page_of, parse, sections, support,
+    text, ticks, with_class,
 };
 
 /// Eight days with all kinds of events.
@@ -46,7 +46,8 @@ pub(super) fn check_figure(figure: Node<'_, '_>, data: &Value) -> Result<(), Str
         return Err("no line of the target".to_owned());
     }
     let times = with_class(figure, "time");
-    let labels = times.first().ok_or("no axis of time")?.children().filter(Node::is_element);
+    let labels = times.first().ok_or("no axis of time")?.children();
+    let labels = labels.filter(|it| it.has_tag_name(HTML("span")));
     if !(2..=9).contains(&labels.count()) {
         return Err("the number of labels of time".to_owned());
     }
