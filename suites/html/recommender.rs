@@ -98,8 +98,8 @@ pub(super) fn bands() -> Result<(), Failed> {
     let events: Vec<String> = with_class(figures[0], "t").into_iter().map(text).collect();
     let expected = [
         "OOM kill of app in pod 0",
-        "all pods have no metrics",
         "the recommender restarts",
+        "all pods have no metrics",
         "the VPA is edited",
     ];
     assert_eq!(events, expected, "the deletion is that of the other VPA");
@@ -205,7 +205,7 @@ pub(super) fn divergence() -> Result<(), Failed> {
     let flags: Vec<String> = with_class(section, "flag").into_iter().map(text).collect();
     assert_eq!(flags, ["target: model 587m, upstream 600m"]);
     // 4 of 5 minutes.
-    assert_eq!(with_class(section, "dvg")[0].attribute("style"), Some("--p:0.8000"));
+    assert_eq!(with_class(section, "dvg")[0].attribute("style"), Some("--p:0.6667"));
     assert!(text(section).contains("target of the model"));
     let model = with_class(section, "model").into_iter().find_map(|it| it.attribute("d"));
     assert!(model.is_some_and(|line| line.starts_with("M800 ")), "{model:?}");
