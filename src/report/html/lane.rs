@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 
 use super::path::{self, Point};
 use super::timeline::Value;
@@ -173,7 +173,7 @@ pub(super) fn time(axis: ChartAxis, labels: &[Label]) -> Markup {
                 @let style = format!("left:{:.2}%", label.percent);
                 span.(edge).(every) style=(style) {
                     (label.text)
-                    @if let Some(date) = dates.get(index) { br; (date) }
+                    @if let Some(date) = dates.get(index) { (PreEscaped("<br/>")) (date) }
                 }
             }
         }
