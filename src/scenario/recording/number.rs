@@ -257,7 +257,7 @@ mod tests {
         ] {
             assert_eq!(read(DecimalMark::Comma, text), Ok(expected), "{text}");
         }
-        let format = NumberFormat { mark: DecimalMark::Comma, percent: false };
+        let format = NumberFormat { mark: DecimalMark::Comma, percent: None };
         let error = format.read("0.25").expect_err("a decimal point");
         let hint = error.hint.unwrap_or_default();
         assert_eq!(hint, "set `decimal` to point if the numbers have a decimal point");
