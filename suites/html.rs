@@ -403,7 +403,7 @@ fn divergence() -> Result<(), Failed> {
     let flags: Vec<String> = with_class(section, "flag").into_iter().map(text).collect();
     assert_eq!(flags, ["model 7, upstream 3"]);
     let line = with_class(section, "dvg")[0].attribute("style").unwrap_or_default();
-    // 10 of 16 minutes.
+    // 10 of 16 minutes and 15 seconds.
     assert_eq!(line, "--p:0.6154");
     let table = text(with_class(section, "wide")[0]);
     for value in ["status.desiredReplicas73", "events[0]<none>&", "modelupstream"] {

@@ -204,7 +204,7 @@ pub(super) fn divergence() -> Result<(), Failed> {
     assert_eq!(section.attribute("data-v"), Some("diverges"));
     let flags: Vec<String> = with_class(section, "flag").into_iter().map(text).collect();
     assert_eq!(flags, ["target: model 587m, upstream 600m"]);
-    // 4 of 5 minutes.
+    // 4 of 6 minutes: the last run is at 5 minutes.
     assert_eq!(with_class(section, "dvg")[0].attribute("style"), Some("--p:0.6667"));
     assert!(text(section).contains("target of the model"));
     let model = with_class(section, "model").into_iter().find_map(|it| it.attribute("d"));

@@ -52,11 +52,11 @@ pub(super) fn pins(browser: &str) -> Result<(), Failed> {
     );
     let frame = Frame { browser, page: &page, width: 1280, theme: Theme::Light, script };
     let seen = frame.show()?.seen;
-    // 65 ticks.
-    let [quarter, half, most] = ["tick 17", "tick 33", "tick 49"];
+    // 65 ticks, and one period after the last one.
+    let [quarter, half, most] = ["tick 17", "tick 34", "tick 50"];
     let expected = [
-        quarter, most, half, half, "tick 34", "tick 34", quarter, quarter, quarter, most, most,
-        half, "tick 34", "tick 34", quarter,
+        quarter, most, half, half, "tick 35", "tick 35", quarter, quarter, quarter, most, most,
+        half, "tick 35", "tick 35", quarter,
     ];
     assert_eq!(seen["heads"], json!(expected));
     assert_eq!((&seen["unpin"], &seen["unpinned"]), (&json!(true), &json!(true)));
