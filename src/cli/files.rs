@@ -73,8 +73,8 @@ pub(super) fn check_unread(option: &str, path: &Path) -> Result<(), Failure> {
     Err(Failure::usage(what).hint("choose another name"))
 }
 
-/// The absolute path of a regular file, or of one that does not exist yet. None: a device or a pipe,
-/// or a path without a folder.
+/// The absolute path of a regular file, or of one that does not exist yet. None: a device or a
+/// pipe, or a path without a folder.
 fn identity(path: &Path) -> Option<PathBuf> {
     if path.exists() {
         return fs::canonicalize(path).ok().filter(|whole| whole.is_file());

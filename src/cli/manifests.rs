@@ -178,8 +178,8 @@ fn replicas(text: &str) -> Result<i32, String> {
     number.ok_or_else(|| format!("expected a whole number from 0 to {}", i32::MAX))
 }
 
-/// The files of an option `--filename`. Like kubectl, it accepts several, separated by commas, unless
-/// there is a file with commas in its name.
+/// The files of an option `--filename`. Like kubectl, it accepts several, separated by commas,
+/// unless there is a file with commas in its name.
 fn separate(path: &Path) -> Vec<PathBuf> {
     let names = path.to_str().filter(|names| names.contains(',') && !path.exists());
     names.map_or_else(|| vec![path.to_owned()], |it| it.split(',').map(PathBuf::from).collect())

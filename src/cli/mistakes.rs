@@ -2,6 +2,9 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+/// The commands that select HPAs of manifests.
+const COMMANDS: [&str; 4] = ["predict", "compare", "init", "explain"];
+
 /// Adds a hint to an error of the command line with these arguments.
 pub(super) fn with_hint(mut error: clap::Error, arguments: &[String]) -> clap::Error {
     let named = |kind: ContextKind| match error.get(kind) {
@@ -15,7 +18,8 @@ pub(super) fn with_hint(mut error: clap::Error, arguments: &[String]) -> clap::E
             several_files(arguments)
         }
         ErrorKind::UnknownArgument if matches!(&*wrong, "-n" | "--namespace") => {
-            Some(of_namespace(arguments))
+            let reads_manifests = |it: &String| COMMANDS.contains(&it.as_str());
+            arguments.iter().any(reads_manifests).then(|| of_namespace(arguments))
         }
         _ => None,
     };

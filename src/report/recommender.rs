@@ -466,8 +466,8 @@ pub fn expectations(
     super::table::expectations(of, expected, unmet, columns)
 }
 
-/// Adds to unmet expectations how the expected amounts were derived. `explained` has the derivations
-/// of their runs.
+/// Adds to unmet expectations how the expected amounts were derived. `explained` has the
+/// derivations of their runs.
 #[must_use]
 pub fn with_reasons(
     scenario: &VpaScenario,

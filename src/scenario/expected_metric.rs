@@ -6,7 +6,9 @@ use std::sync::Arc;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::text::{AnyQuantity, Form, PercentBoundsText, QuantityBounds, TextOrMap};
+use super::text::{
+    AnyQuantity, As, Form, PercentBoundsText, PercentText, QuantityBounds, TextOrMap,
+};
 use crate::model::quantity::Quantity;
 
 /// A metric of the HPA's status, with at least one of its values.
@@ -52,12 +54,20 @@ pub struct PercentRange {
 #[schemars(extend("minProperties" = 1))]
 struct PercentBounds {
     /// The smallest percentage.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
+    #[serde(
+        default,
+        deserialize_with = "As::<Option<PercentText>>::deserialize",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<As<PercentText>>")]
     at_least: Option<i32>,
     /// The largest percentage.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
+    #[serde(
+        default,
+        deserialize_with = "As::<Option<PercentText>>::deserialize",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<As<PercentText>>")]
     at_most: Option<i32>,
 }
 

@@ -283,3 +283,39 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn durations_have_days() {
+    for (text, hours) in [("2d", "48h"), ("1d12h", "36h"), ("0d30m", "30m")] {
+        let until = |text: &str| {
+            let text = SHORT.replace("until: 1m", &format!("until: {text}"));
+            testing::scenario(&text).until
+        };
+        assert_eq!(until(text), until(hours), "{text}");
+    }
+}
+
+#[test]
+fn bounds_of_utilizations_can_have_a_percent_sign() {
+    let expected = |bound: &str| {
+        let expect = format!(
+            "expect: [{{tick: 1, metrics: [{{name: cpu, utilization: {{atMost: {bound}}}}}]}}]"
+        );
+        testing::scenario(&format!("{}{expect}\n", testing::WEB)).expect.clone()
+    };
+    assert_eq!(expected("80%"), expected("80"));
+}
+
+#[test]
+fn notes_on_recordings_have_the_line_of_the_signal() {
+    let text = testing::WEB.replace(
+        "resource: [{name: cpu, perPod: 500m}]",
+        "resource:\n  - name: cpu\n    perPod: {csv: a.csv}",
+    );
+    let read = |_: &str| Ok("time,value\n0,0.5\n15,\n30,0.5\n".to_owned());
+    let scenario = parse("x.yaml", &text, &read).expect("a scenario");
+    let [note] = scenario.notes.as_slice() else { panic!("one note: {:?}", scenario.notes) };
+    let line = text.lines().position(|line| line.contains("csv")).map(|index| index + 1);
+    assert_eq!(Some(scenario.line_of_note(note)), line, "{note}");
+    assert_eq!(scenario.line_of_note("another"), scenario.line);
+}

@@ -454,7 +454,7 @@ impl Form for UnitText {
         let (unit, percent) = text.split_once(PERCENT_MARK).unwrap_or((text, ""));
         Ok((AnyQuantity::read(unit)?, percent.parse().ok()))
     }
-    fn write(value: &(Quantity, Option<f64>)) -> String {
+    fn write(value: &Self::Value) -> String {
         AnyQuantity::write(&value.0)
     }
     fn schema() -> Schema {

@@ -128,12 +128,15 @@ impl Load {
         }
     }
 
-    /// The value of each pod as written, if it never changes.
+    /// The usage of each pod as written, if it never changes: `300m of cpu`.
     pub(super) fn constant(&self) -> Option<String> {
+        let resource = &self.subject.name;
         match &self.shape {
             _ if self.total => None,
-            Shape::Constant(Amount::Quantity(text)) => Some(text.clone()),
-            Shape::Constant(Amount::Percent(percent)) => Some(format!("{percent}%")),
+            Shape::Constant(Amount::Quantity(text)) => Some(format!("{text} of {resource}")),
+            Shape::Constant(Amount::Percent(percent)) => {
+                Some(format!("{percent}% of its {resource} request"))
+            }
             _ => None,
         }
     }
@@ -172,8 +175,8 @@ impl Load {
         self.shape.is_relative()
     }
 
-    /// The signal of the usage of whole pods, or of one container that the scenario names. A unit in
-    /// percent of the request is kept: the values can have percent signs.
+    /// The signal of the usage of whole pods, or of one container that the scenario names. A unit
+    /// in percent of the request is kept: the values can have percent signs.
     pub(super) fn signal_of_whole(&self, request: Option<i64>) -> Value {
         let mut signal = self.signal(request.unwrap_or(0));
         let unit = self.recorded().and_then(|recorded| recorded.percent);

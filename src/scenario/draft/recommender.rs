@@ -132,11 +132,8 @@ pub(super) fn of_vpa(
         notes,
     };
     let entries: Vec<Value> = RESOURCES.iter().filter_map(|it| usage.of(it)).collect();
-    let Usage { used: used_loads, mut missing, notes, .. } = usage;
-    if target.is_none() && options.replicas.is_none() {
-        // The containers are unknown, so their requests are as well.
-        missing.retain(|it| !it.flag.starts_with("--request"));
-    }
+    usage.leave_out_requests(target.is_none() && options.replicas.is_none());
+    let Usage { used: used_loads, missing, notes, .. } = usage;
     let until = end(options, &used_loads, read)?;
     let fields = fields_of(vpa, workload(&pods, name, replicas.unwrap_or(1)), entries);
     Ok(Draft {
@@ -264,6 +261,11 @@ impl Usage<'_> {
         }
         let containers = self.of_several(resource, &loads);
         (!containers.is_empty()).then(|| json!({ "name": resource, "containers": containers }))
+    }
+
+    /// Asks for no requests if the containers are unknown, because their manifest is missing.
+    fn leave_out_requests(&mut self, are_unknown: bool) {
+        self.missing.retain(|it| !are_unknown || !it.flag.starts_with("--request"));
     }
 
     /// The usage of the only container of each pod.

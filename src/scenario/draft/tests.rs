@@ -708,7 +708,7 @@ fn a_constant_load_of_each_pod_above_the_target_is_noted() {
     let notes = |load: &str| drafts(&[HPA, DEPLOYMENT], &options(&[load])).list[0].notes.clone();
     let found = notes("cpu=90%");
     let [note] = found.as_slice() else { panic!("one note: {found:?}") };
-    assert!(note.starts_with("each pod uses 90% of cpu however many pods there are"), "{note}");
+    assert!(note.starts_with("each pod uses 90% of its cpu request however many pods"), "{note}");
     assert!(note.ends_with("use --load cpu=total:…"), "{note}");
     assert_eq!(notes("cpu=300m").len(), 1);
     for harmless in ["cpu=50%", "cpu=54%", "cpu=total:8", "cpu=steps(0s:90%,5m:10%)"] {

@@ -166,7 +166,7 @@ impl<'a> Usage<'a> {
             if let Some(shown) = load.constant().filter(|_| targets.any(exceeds)) {
                 let total = Load::total_of(resource, container);
                 self.notes.push(format!(
-                    "each pod uses {shown} of {resource} however many pods there are, so more \
+                    "each pod uses {shown} however many pods there are, so more \
                      pods don't lower the usage of each, and the HPA scales to its maximum; for \
                      work that the pods share, use --load {total}"
                 ));

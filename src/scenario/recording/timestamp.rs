@@ -51,8 +51,8 @@ impl Timestamp {
         is_clock.then(read).flatten()
     }
 
-    /// The times of a time of day in UTC, `12:30` or `12:30:15`, from this time on for a span. None:
-    /// the text is no time of day.
+    /// The times of a time of day in UTC, `12:30` or `12:30:15`, from this time on for a span.
+    /// None: the text is no time of day.
     #[must_use]
     pub fn times_of_day(self, text: &str, span: Span) -> Option<Vec<Timestamp>> {
         const DAY: i64 = 24 * 3600 * 1_000_000_000;

@@ -235,11 +235,8 @@ fn check_metric(metric: &ExpectedMetric, at: At<'_>, problems: &mut Problems) {
         let what = format!("the metric has no value: set at least one of {}", VALUES.join(", "));
         problems.plain(at, what);
     }
-    let utilization = metric.utilization.map(|range| [range.min, range.max]);
-    let is_negative =
-        utilization.is_some_and(|it| refuse_negative(it, at.key("utilization"), problems));
     for (name, empty) in [
-        ("utilization", utilization.is_some_and(|[min, max]| !is_negative && min > max)),
+        ("utilization", metric.utilization.is_some_and(|range| range.min > range.max)),
         ("averageValue", metric.average_value.as_ref().is_some_and(QuantityRange::is_empty)),
         ("value", metric.value.as_ref().is_some_and(QuantityRange::is_empty)),
     ] {

@@ -108,10 +108,10 @@ fn scenario(
         let asked = hpas.asked();
         notes.extend(served::check(asked, &metrics, &file.workload, &expect, problems));
     }
-    let hpas = hpas?;
+    let (hpas, id) = (hpas?, path.to_owned());
     Some(Scenario {
-        id: path.to_owned(),
-        path: path.to_owned(),
+        path: id.clone(),
+        id,
         requirement: file.requirement.trim().to_owned(),
         upstream: file.upstream.clone().unwrap_or_default(),
         covers: file.covers.clone(),

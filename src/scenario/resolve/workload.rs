@@ -223,7 +223,7 @@ fn check_pods(typed: &TypedWorkload, at: At<'_>, problems: &mut Problems) {
             && ranges.iter().any(|(first, _)| *first < initial)
         {
             let what = format!(
-                "`startup` applies only to new pods, but {:?} contains pods that exist at the start",
+                "`startup` applies only to new pods, but {:?} contains initial pods",
                 of.pods.to_string()
             );
             let hint = format!(
