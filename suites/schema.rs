@@ -201,12 +201,9 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "tick-since-the-first-reconcile",
     "tolerance-ticks-of-an-interval",
     "too-many-reconciles",
-<<<<<<< HEAD
     "usage-below-zero",
-=======
     "unit-of-zero",
     "unit-of-zero-percent",
->>>>>>> acadc1cef0386bcba87b97b0b54cdfdef0e7a979
     "usage-of-an-init-container",
     "usage-of-an-unknown-container",
     "version-1-with-a-behavior-without-policies",
