@@ -384,8 +384,8 @@ fn an_output_never_replaces_an_input() {
     fs::write(path("rec.csv"), recorded).expect("a file can be written");
     let load = format!("cpu=total:csv({})", path("rec.csv"));
     let run = |outputs: &[&str]| {
-        let run = kube_lockstep(&HPA_AND_TARGET).args(["--load", &load]).args(outputs);
-        let run = run.assert().code(2);
+        let mut command = kube_lockstep(&HPA_AND_TARGET);
+        let run = command.args(["--load", &load]).args(outputs).assert().code(2);
         assert_eq!(stdout(&run), "");
         stderr(&run)
     };
