@@ -125,7 +125,10 @@ fn invalid_csv_has_a_message() {
         ("t,a,b\n0,1,2\n", "load.csv has several columns, and `value` names none of them; set"),
         ("time,value\n", "load.csv contains no samples; "),
         ("time,value\nnoon,1\n", "load.csv:2: expected a time, found \"noon\"; for example 2025"),
-        ("time,value\n0,1\n15,fast\n", "load.csv:3: expected a number or a quantity, found \"fast"),
+        (
+            "time,value\n0,1\n15,fast\n",
+            "load.csv:3: column value: expected a number or a quantity, ",
+        ),
         ("time,value\n0,1,2\n", "load.csv:2: expected 2 fields as in the header, found 3; "),
         ("time,value\n0,\n15,NaN\n", "load.csv contains only gaps: no sample from 1970-01-01T00:0"),
     ] {
