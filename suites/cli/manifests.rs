@@ -585,11 +585,11 @@ fn a_tick_is_explained_at_the_clock_time_that_a_prediction_shows() {
     let load = "cpu=total:csv(examples/php-apache/load.csv,value=cores)";
     let explain =
         |at: &str| kube_lockstep(&["explain", "-f", PHP_APACHE, "--load", load, "--at", at]);
-    for at in ["05-06 09:00:15", "2025-05-06T09:00:20Z", "2025-05-06T11:00:15+02:00"] {
+    for at in ["05-06 09:00:15", "2025-05-06T09:00:20Z", "2025-05-06T11:00:15+02:00", "9:00:15"] {
         let shown = stdout(&explain(at).assert().code(0));
         assert!(shown.contains("tick 2 of ") && shown.contains("t=15s"), "{at}: {shown}");
     }
-    let errors = stderr(&explain("09:00:15").assert().code(2));
+    let errors = stderr(&explain("noon: 12").assert().code(2));
     assert!(errors.contains("as `predict` prints it: \"05-06 09:00:00\""), "{errors}");
     let options = ["explain", "-f", PHP_APACHE, LOAD[0], LOAD[1], "--at", "2025-05-06 09:00"];
     let errors = stderr(&kube_lockstep(&options).assert().code(2));
@@ -662,7 +662,7 @@ const CONTAINER: &str = "  metrics:\n  - type: ContainerResource\n    containerR
 fn what_a_release_lacks_or_disables_by_default_is_a_note() {
     let tolerance = format!("{CPU}  behavior: {{scaleUp: {{tolerance: 0.5}}}}\n");
     let window = format!("{CPU}  behavior: {{scaleUp: {{stabilizationWindowSeconds: 5}}}}\n");
-    let gate = "HPAContainerMetrics is off by default on 1.26, so the API server drops metrics of";
+    let gate = "HPAContainerMetrics is off by default on 1.26, so the API server drops container";
     let drops = "drops it, because the feature gate HPAConfigurableTolerance is off by default";
     for (version, spec, release, expected) in [
         ("autoscaling/v2", &*tolerance, "1.34", Some(drops)),

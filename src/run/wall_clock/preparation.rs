@@ -297,6 +297,7 @@ pub(super) mod tests {
         "… has no flag --horizontal-pod-autoscaler-upscale-delay",
         "a VPA, whose updater and admission controller are simulated",
         "a pod quota",
+        "a scaleDownOrder other than replicaSet",
         "actions in the middle of a reconcile, which can't be held there",
         "after a slow response, the next reconcile follows a resync, which can't be observed",
         "caches that lag, which can't be delayed",
