@@ -1,6 +1,8 @@
 //! Changes and faults of a scenario in plain words: `the metrics API answers 503
 //! ServiceUnavailable`.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::model::api::ApiError;
@@ -104,6 +106,8 @@ fn action(action: &Action) -> String {
 /// The fields that a patch sets, without `spec`: `maxReplicas 4`, `behavior.scaleUp.policies […]`.
 fn fields(patch: &Value) -> Vec<String> {
     let Some(fields) = patch.as_object() else { return vec![plain(patch)] };
+    // Whether serde_json keeps the order of fields depends on the features of other crates.
+    let fields: BTreeMap<&String, &Value> = fields.iter().collect();
     let mut found = Vec::new();
     for (name, value) in fields {
         match value {

@@ -150,7 +150,8 @@ fn invalid_csv_has_a_message() {
     let column = Recorded { value: Some("valeu".to_owned()), ..csv(text) };
     assert_eq!(error(&column, text), "load.csv has no column `valeu`; did you mean `value`?");
     let series = Recorded { series: labels(&[("value", "7")]), time: None, ..csv(text) };
-    assert!(error(&series, text).starts_with("load.csv contains no samples"), "no row matches");
+    let expected = "load.csv: `value` is the column of the values; ";
+    assert!(error(&series, text).starts_with(expected), "{}", error(&series, text));
 }
 
 const MATRIX: &str = r#"{"status":"success","data":{"resultType":"matrix","result":[
