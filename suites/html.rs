@@ -280,7 +280,9 @@ fn small() -> Result<(), Failed> {
     for page in [run, prediction] {
         assert_eq!(sections(&parse(&page.text)?).len(), 20);
         assert!(page.text.len() <= LIMIT, "{} bytes", page.text.len());
-        assert!(!page.text.contains("is left out"), "all have their timelines");
+        // The largest fixtures have several HPAs: the page names the timeline for which it has no room.
+        let left_out = page.text.matches("is left out").count();
+        assert!(left_out <= 1, "{left_out} of the 20 largest timelines are left out");
     }
     let one = self::page(&["predict", FIRST], "--html", "")?;
     parse(&one.text)?;
@@ -547,7 +549,8 @@ fn peak() -> Result<(), Failed> {
     let (marks, edge) = of("3")?;
     assert_eq!(marks, ["▲ 1500%"]);
     // From the value before to the edge, along it, and back to the value after.
-    assert_eq!(edge, "M312.5 42V1H375V42");
+    // The axis ends 15 s after the last tick, at 16m15s.
+    assert_eq!(edge, "M307.7 42V1H369.2V42");
     Ok(())
 }
 

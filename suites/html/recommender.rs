@@ -208,7 +208,7 @@ pub(super) fn divergence() -> Result<(), Failed> {
     assert_eq!(with_class(section, "dvg")[0].attribute("style"), Some("--p:0.6667"));
     assert!(text(section).contains("target of the model"));
     let model = with_class(section, "model").into_iter().find_map(|it| it.attribute("d"));
-    assert!(model.is_some_and(|line| line.starts_with("M800 ")), "{model:?}");
+    assert!(model.is_some_and(|line| line.starts_with("M666.7 ")), "{model:?}");
     let data = first_ticks(&document)?;
     let kinds: Vec<&str> = data["k"].as_array().ok_or("no ticks")?[tick - 1..]
         .iter()
