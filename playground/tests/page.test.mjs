@@ -215,7 +215,9 @@ option("the load has the times of the timelines, and a unit", async () => {
   const places = (selector) => page.$$eval(selector, (all) => all.map((it) => parseFloat(it.style.left).toFixed(1)));
   const compare = async () => {
     assert.deepEqual(await texts("#load-labels .x"), await texts("#timelines .time span"));
-    assert.deepEqual(await places("#load-labels .x"), await places("#timelines .time span"));
+    // The timelines end one sync period after the load.
+    const [own, others] = [await places("#load-labels .x"), await places("#timelines .time span")];
+    own.forEach((place, index) => assert.ok(Math.abs(place - others[index]) < 1.5, `${place}, ${others[index]}`));
   };
   await compare();
   assert.deepEqual(await texts("#load-labels .x"), ["0s", "5m", "10m", "15m", "20m", "25m"]);

@@ -27,7 +27,7 @@ pub use self::artifact::NAME;
 use self::process::Process;
 pub use self::process::TIME_LIMIT;
 use self::recommender::RecommenderHost;
-use self::wire::{Open, Request};
+use self::wire::{Open, Request, needs_version_3, takes_turns};
 use super::{During, Engine, EngineError, RecommenderEngine, Session, Step};
 use crate::model::rules::{Release, Rules, VpaRelease};
 use crate::model::time::Time;
@@ -119,17 +119,6 @@ fn introduce(process: &mut Process, release: Option<Release>) -> Result<u32, Eng
         }
         _ => Ok(protocol),
     }
-}
-
-/// Returns true if the log must say where reconciles begin and end: several can be in progress, one
-/// can follow another one immediately, or one can end before it reads the scale.
-fn takes_turns(scenario: &Scenario) -> bool {
-    scenario.may_interleave() || needs_version_3(scenario)
-}
-
-/// Returns true if older versions of the protocol cannot express the scenario.
-fn needs_version_3(scenario: &Scenario) -> bool {
-    scenario.interrupts_reconciles() || scenario.has_cache_lag()
 }
 
 impl Engine for Upstream {

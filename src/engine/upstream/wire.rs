@@ -9,7 +9,6 @@ use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::takes_turns;
 use crate::engine::Step;
 use crate::model::flags::Flags;
 use crate::model::rules::{Release, Rules};
@@ -95,4 +94,15 @@ pub fn schema() -> Value {
         "anyOf": [request, answer],
         "$defs": types,
     })
+}
+
+/// Returns true if the log must say where reconciles begin and end: several can be in progress, one
+/// can follow another one immediately, or one can end before it reads the scale.
+pub(super) fn takes_turns(scenario: &Scenario) -> bool {
+    scenario.may_interleave() || needs_version_3(scenario)
+}
+
+/// Returns true if older versions of the protocol cannot express the scenario.
+pub(super) fn needs_version_3(scenario: &Scenario) -> bool {
+    scenario.interrupts_reconciles() || scenario.has_cache_lag()
 }

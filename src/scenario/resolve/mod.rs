@@ -85,11 +85,10 @@ fn scenario(
     let other_pods = other_pods::resolve(file, at.key("otherPods"), target, problems);
     let other_namespaces = other_namespaces::resolve(file, at, hpas.as_ref(), problems);
     hpas.iter_mut().for_each(|hpas| hpas.find_targets(&others, problems));
-    let none = Hpas::default();
+    let (none, mut recordings) = (Hpas::default(), Recordings::new(read, file.until));
     let known = hpas.as_ref().unwrap_or(&none);
     let reach = Reach::of(file, known.max_replicas(), flags.sync_period);
     let before = problems.len();
-    let mut recordings = Recordings::new(read, file.until);
     let metrics = metrics::resolve(file, at.key("metrics"), reach, &mut recordings, problems);
     let metrics_are_sound = problems.len() == before;
     let of_units = units::check(&metrics, workload.as_ref(), known, at, problems);
@@ -105,8 +104,7 @@ fn scenario(
     let expect = expectations(file, known, flags.sync_period, at, problems);
     let mut notes = [known.notes(), recordings.notes(), of_units].concat();
     if let Some(hpas) = hpas.as_mut().filter(|_| metrics_are_sound) {
-        let asked = hpas.asked();
-        notes.extend(served::check(asked, &metrics, &file.workload, &expect, problems));
+        notes.extend(served::check(hpas.asked(), &metrics, &file.workload, &expect, problems));
     }
     let (hpas, id) = (hpas?, path.to_owned());
     Some(Scenario {
