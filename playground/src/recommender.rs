@@ -54,7 +54,7 @@ fn release(name: &str) -> Result<VpaRelease, Refused> {
 /// The charts, the decisions and the loads of a scenario. `lines` is the output of
 /// `kube-lockstep predict --format json`; of long runs, only the summary.
 fn prediction(scenario: &VpaScenario, release: VpaRelease) -> Result<Value, Refused> {
-    let run = free_recommender_run(scenario, release, &|_| false);
+    let run = recommender::prediction(scenario, release);
     let Part { body, panels } = Part::recommendations(scenario, &run, release);
     let skipped = scenario.unsupported_on(release);
     Ok(json!({

@@ -16,7 +16,6 @@ use crate::report::html::{Predicted, Predictions};
 use crate::report::table::Rows;
 use crate::report::unmet::UnmetOf;
 use crate::report::{csv, json, recommender, table};
-use crate::run::recommender::free_recommender_run;
 use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
 use crate::{Predict, Prediction};
@@ -170,13 +169,7 @@ fn predict_vpa(
     files: &mut Files,
 ) -> anyhow::Result<Ended> {
     let rows = if args.changes { Rows::Changes } else { Rows::All };
-    let mut run = free_recommender_run(scenario, release, &|_| false);
-    if !run.unmet.is_empty() {
-        let runs: Vec<usize> =
-            run.unmet.iter().filter_map(|unmet| Some(unmet.tick?.index)).collect();
-        let explained = free_recommender_run(scenario, release, &|run| runs.contains(&run));
-        run.unmet = recommender::with_reasons(scenario, run.unmet, &explained);
-    }
+    let run = recommender::prediction(scenario, release);
     match args.format {
         Format::Text => {
             let mut text = files.separator();

@@ -466,6 +466,23 @@ pub fn expectations(
     super::table::expectations(of, expected, unmet, columns)
 }
 
+/// The prediction of a scenario, with the reasons of unmet expectations.
+#[must_use]
+pub fn prediction(
+    scenario: &VpaScenario,
+    release: crate::model::rules::VpaRelease,
+) -> FreeRecommenderRun {
+    use crate::run::recommender::free_recommender_run;
+    let mut run = free_recommender_run(scenario, release, &|_| false);
+    if !run.unmet.is_empty() {
+        let runs: Vec<usize> =
+            run.unmet.iter().filter_map(|unmet| Some(unmet.tick?.index)).collect();
+        let explained = free_recommender_run(scenario, release, &|run| runs.contains(&run));
+        run.unmet = with_reasons(scenario, run.unmet, &explained);
+    }
+    run
+}
+
 /// Adds to unmet expectations how the expected amounts were derived. `explained` has the
 /// derivations of their runs.
 #[must_use]
