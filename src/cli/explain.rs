@@ -294,7 +294,7 @@ fn scenario(args: &Args) -> Result<AnyFixture, Failure> {
         return Fixtures::find(args.source.fixtures.as_deref())?.one(name)?.parse_any();
     }
     let selected = Autoscalers::named(args.hpa.as_slice(), args.vpa.as_slice());
-    let mut found = args.manifests.scenarios(selected)?;
+    let mut found = args.manifests.scenarios(selected)?.scenarios;
     if found.len() == 1 {
         return Ok(found.remove(0));
     }

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read, Write as _};
 use std::path::{Component, Path, PathBuf};
-use std::rc::Rc;
 use std::sync::Arc;
 
 use super::failure::Failure;
@@ -118,21 +117,17 @@ pub(super) struct Autoscalers {
     hpas: Selected,
     vpas: Selected,
     pub(super) skip_missing: bool,
-    /// Those that are left out, with the reasons. Clones share it.
-    left_out: Rc<RefCell<Vec<String>>>,
+}
+
+/// The scenarios that a command predicts.
+pub(super) struct Selection {
+    pub(super) scenarios: Vec<AnyFixture>,
+    /// A note for each autoscaler that is left out, which was printed: `HPA shop/mail is left out:
+    /// …`.
+    pub(super) left_out: Vec<String>,
 }
 
 impl Autoscalers {
-    fn all() -> Autoscalers {
-        let (hpas, vpas) = (Selected::All, Selected::All);
-        Autoscalers { hpas, vpas, skip_missing: false, left_out: Rc::default() }
-    }
-
-    /// The autoscalers that were left out so far: `HPA shop/mail is left out: …`.
-    pub(super) fn left_out(&self) -> Vec<String> {
-        self.left_out.borrow().clone()
-    }
-
     /// All of them, or those with these names: with a name of one kind, none of the other kind.
     pub(super) fn named(hpas: &[String], vpas: &[String]) -> Autoscalers {
         let of = |names: &[String]| match names {
@@ -140,13 +135,13 @@ impl Autoscalers {
             [] => Selected::None,
             _ => Selected::Named(names.to_vec()),
         };
-        Autoscalers { hpas: of(hpas), vpas: of(vpas), ..Autoscalers::all() }
+        Autoscalers { hpas: of(hpas), vpas: of(vpas), skip_missing: false }
     }
 
     /// HPAs only, for commands that do not support VPAs.
     pub(super) fn only_hpas(hpas: &[String]) -> Autoscalers {
         let hpas = if hpas.is_empty() { Selected::All } else { Selected::Named(hpas.to_vec()) };
-        Autoscalers { hpas, vpas: Selected::Unsupported, ..Autoscalers::all() }
+        Autoscalers { hpas, vpas: Selected::Unsupported, skip_missing: false }
     }
 
     /// Fails if autoscalers of manifests are selected, but a scenario is given.
@@ -300,18 +295,18 @@ impl ManifestArgs {
     }
 
     /// The scenarios of the manifests.
-    pub(super) fn scenarios(&self, of: Autoscalers) -> Result<Vec<AnyFixture>, Failure> {
-        let skip_missing = of.skip_missing;
-        let left_out = of.left_out.clone();
+    pub(super) fn scenarios(&self, of: Autoscalers) -> Result<Selection, Failure> {
+        let (skip_missing, mut left_out) = (of.skip_missing, Vec::new());
         let mut drafts = self.drafts(of, false)?;
         if skip_missing && drafts.iter().any(|draft| draft.missing.is_empty()) {
             drafts.retain(|draft| {
-                left_out.borrow_mut().extend(note_missing(draft, ""));
+                left_out.extend(note_missing(draft, ""));
                 draft.missing.is_empty()
             });
         }
         require_all_values(&drafts)?;
-        drafts.iter().map(parse).collect()
+        let scenarios = drafts.iter().map(parse).collect::<Result<_, _>>()?;
+        Ok(Selection { scenarios, left_out })
     }
 
     /// Reads the manifests, each file once, by whatever path and folder it is named.
@@ -355,14 +350,15 @@ pub(super) fn any_scenarios(
     manifests: &ManifestArgs,
     autoscalers: Autoscalers,
     fixtures: Option<&Path>,
-) -> Result<Vec<AnyFixture>, Failure> {
+) -> Result<Selection, Failure> {
     if !manifests.filename.is_empty() {
         return manifests.scenarios(autoscalers);
     }
     manifests.check_unused(names)?;
     autoscalers.check_unused(names)?;
     let fixtures = Fixtures::find(fixtures)?;
-    parse_each(&fixtures.in_order(names)?)
+    let scenarios = parse_each(&fixtures.in_order(names)?)?;
+    Ok(Selection { scenarios, left_out: Vec::new() })
 }
 
 /// Reads a draft as a scenario.

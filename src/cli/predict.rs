@@ -8,7 +8,7 @@ use super::args::{Format, OneAnyRelease, Source, of_hpa, of_vpa};
 use super::exit;
 use super::failure::Failure;
 use super::fixtures::AnyFixture;
-use super::manifests::{self, AutoscalerArgs, ManifestArgs, SkipArgs};
+use super::manifests::{self, AutoscalerArgs, ManifestArgs, Selection, SkipArgs};
 use super::output::{columns, show, unless_closed};
 use super::reports::ReportFile;
 use crate::model::rules::{AnyRelease, Release, VpaRelease};
@@ -66,8 +66,8 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let fixtures = args.source.fixtures.as_deref();
     let selected = args.autoscalers.select().skipping(args.skip);
-    let left_out = selected.clone();
-    let scenarios = manifests::any_scenarios(&args.names, &args.manifests, selected, fixtures)?;
+    let selection = manifests::any_scenarios(&args.names, &args.manifests, selected, fixtures)?;
+    let Selection { scenarios, left_out } = selection;
     if args.csv.is_some() && scenarios.len() > 1 {
         let what = format!("--csv writes only one prediction, but there are {}", scenarios.len());
         let hint = "name one scenario, or select one autoscaler with --hpa or --vpa";
@@ -79,7 +79,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         page: Predictions::of(scenarios.len()),
         csv: args.csv.as_deref().map(|path| ReportFile::open("--csv", path)).transpose()?,
     };
-    left_out.left_out().into_iter().for_each(|note| files.page.note(note));
+    left_out.into_iter().for_each(|note| files.page.note(note));
     let code = predict_all(args, &scenarios, &mut files);
     // A scenario that ends early is on the page as well.
     files.write_page()?;

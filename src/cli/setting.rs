@@ -190,7 +190,7 @@ impl Setting {
         }
     }
 
-    /// Those HPAs of a scenario that the setting changes. `known`: all predicted HPAs.
+    /// Returns the HPAs of a scenario that the setting changes. `known` has all predicted HPAs.
     pub(super) fn changed<'h>(&self, hpas: &'h [HpaName], known: &[HpaName]) -> Vec<&'h HpaName> {
         let is_changed = |name: &&HpaName| match &self.change {
             Change::Fields(fields) => {

@@ -21,7 +21,9 @@ use crate::model::vpa::{
     Bound, BucketShare, ContainerRecommendation, Estimation, ObjectName, Resource, ResourceList,
     Samples, Snapshot, VpaStatus,
 };
-use crate::run::recommender::{Derived, ExplainedRun, FreeRecommenderRun, MODEL, PodUsage};
+use crate::run::recommender::{
+    Derived, ExplainedRun, FreeRecommenderRun, MODEL, PodUsage, free_recommender_run,
+};
 use crate::run::{Note, PodChange, PodChangeKind, VpaRun};
 use crate::scenario::vpa::{VpaExpectation, VpaScenario, VpaValue};
 
@@ -468,11 +470,7 @@ pub fn expectations(
 
 /// The prediction of a scenario, with the reasons of unmet expectations.
 #[must_use]
-pub fn prediction(
-    scenario: &VpaScenario,
-    release: crate::model::rules::VpaRelease,
-) -> FreeRecommenderRun {
-    use crate::run::recommender::free_recommender_run;
+pub fn prediction(scenario: &VpaScenario, release: VpaRelease) -> FreeRecommenderRun {
     let mut run = free_recommender_run(scenario, release, &|_| false);
     if !run.unmet.is_empty() {
         let runs: Vec<usize> =
@@ -485,8 +483,7 @@ pub fn prediction(
 
 /// Adds to unmet expectations how the expected amounts were derived. `explained` has the
 /// derivations of their runs.
-#[must_use]
-pub fn with_reasons(
+fn with_reasons(
     scenario: &VpaScenario,
     unmet: Vec<Unmet>,
     explained: &FreeRecommenderRun,

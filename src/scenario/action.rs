@@ -52,7 +52,7 @@ pub struct TimelineEvent {
     /// The name of the target that is scaled. Default: the workload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Arc<str>>,
-    /// Whether the action also applies to pods of its set that are created while it lasts.
+    /// True if the action also applies to pods of its set that are created while it lasts.
     /// Default: only to the pods that exist at `at`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub new_pods: bool,

@@ -78,6 +78,21 @@ impl Known {
         Failure::usage(what).hint(format!("the HPAs are {}", names.join(", ")))
     }
 
+    /// The settings that are for a scenario with these HPAs, each with what `change` makes of it.
+    fn with_each<'s, T>(
+        &self,
+        settings: &[&'s Setting],
+        hpas: &[HpaName],
+        change: impl Fn(&Setting) -> Result<T, Failure>,
+    ) -> Result<Vec<(&'s Setting, T)>, Failure> {
+        let settings = settings.iter().filter(|setting| setting.is_for(hpas, &self.names));
+        let changed = |setting: &&'s Setting| {
+            let changed = change(setting).map_err(|failure| self.invalid(setting, hpas, failure));
+            Ok((*setting, changed?))
+        };
+        settings.map(changed).collect()
+    }
+
     /// An error of a setting, which names the HPA unless it is the only one.
     fn invalid(&self, setting: &Setting, hpas: &[HpaName], failure: Failure) -> Failure {
         let (flag, name, what) = (setting.flag(), &setting.name, failure.what);
@@ -99,14 +114,10 @@ fn of_files<'s>(found: &[Fixture], settings: &[&'s Setting]) -> Result<Subjects<
     let notes = known.check(settings, &hpas)?;
     let mut list = Vec::new();
     for ((fixture, scenario), hpas) in found.iter().zip(scenarios).zip(&hpas) {
-        let changed = |setting: &&'s Setting| {
-            let changed = with_setting(fixture, &scenario, setting, hpas, &known);
-            let changed = changed.map_err(|failure| known.invalid(setting, hpas, failure))?;
-            Ok((*setting, Arc::new(changed)))
-        };
-        let settings = settings.iter().filter(|setting| setting.is_for(hpas, &known.names));
-        let settings = settings.map(changed).collect::<Result<_, Failure>>()?;
-        list.push(Subject { scenario, settings });
+        let settings = known.with_each(settings, hpas, |setting| {
+            with_setting(fixture, &scenario, setting, hpas, &known).map(Arc::new)
+        });
+        list.push(Subject { settings: settings?, scenario });
     }
     Ok(Subjects { list, notes, left_out: Vec::new() })
 }
@@ -137,7 +148,8 @@ fn with_setting(
     Ok(Scenario { id: id.clone(), line: *line, ..changed })
 }
 
-/// The error of all problems. Places in a changed text, which nobody has seen, are left out.
+/// The error of all problems, with their places in files. Places in the scenario are left out: its
+/// text was changed by the setting, so that no file has it.
 fn all_problems(problems: &[Problem]) -> Failure {
     let mut located: Vec<String> = problems.iter().map(located).collect();
     located.dedup();
@@ -175,14 +187,9 @@ fn of_manifests<'s>(
     let notes = known.check(settings, &hpas)?;
     let mut list = Vec::new();
     for (draft, hpas) in drafts.list.iter().zip(&hpas) {
-        let changed = |setting: &&'s Setting| {
-            let changed = redraft(&drafts, draft, setting, hpas, &known);
-            let changed = changed.map_err(|failure| known.invalid(setting, hpas, failure))?;
-            Ok((*setting, changed))
-        };
-        let settings = settings.iter().filter(|setting| setting.is_for(hpas, &known.names));
-        let settings = settings.map(changed).collect::<Result<_, Failure>>()?;
-        list.push(Drafted { current: draft.clone(), settings });
+        let settings = known
+            .with_each(settings, hpas, |setting| redraft(&drafts, draft, setting, hpas, &known));
+        list.push(Drafted { current: draft.clone(), settings: settings? });
     }
     let others: Vec<&Draft> =
         list.iter().flat_map(|it| &it.settings).map(|(_, draft)| draft).collect();

@@ -39,11 +39,11 @@ pub(super) struct Open<'a> {
     /// code 404, reason `NotFound` and the message `the server could not find the requested
     /// resource`.
     without_scale: Vec<ScalableKind<'a>>,
-    /// Whether several reconciles can be due or in progress at once, which happens with several
-    /// HPAs or slow metrics, or whether the scenario has `during` or `cacheLag`.
+    /// True if several reconciles can be due or in progress at once, which happens with several
+    /// HPAs or slow metrics, or if the scenario has `during` or `cacheLag`.
     #[schemars(default)]
     turns: bool,
-    /// Whether `log` contains the requests that write events (`sendEvent`).
+    /// True if `log` has to contain the requests that write events (`sendEvent`).
     #[schemars(default)]
     sent_events: bool,
 }

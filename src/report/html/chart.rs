@@ -235,7 +235,7 @@ fn pods(pods: &[Pods], axis: ChartAxis, grid: &str) -> Markup {
     Lane { caption, about, scale, label: whole, lines, overlay }.draw(grid)
 }
 
-/// What a hatched area means.
+/// The explanation of a hatched area.
 const NOT_CLASSIFIED: &str = "In these ticks, the controller did not look at the pods: for \
      example, it could not read the scale or the metrics.";
 

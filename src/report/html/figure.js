@@ -136,6 +136,12 @@ function utc(at, zero) {
   return new Date(zero + seconds(at) * 1000).toISOString().slice(0, 19).replace("T", " ") + " UTC";
 }
 
+// Adds a time as a date, or else a long one in days.
+function addDate(head, at, zero) {
+  const text = utc(at, zero) || inDays(at);
+  if (text) element(head, "span", text, "hint");
+}
+
 // The ticks of a figure, in order: those with derivations, and those of which it has only the
 // values, which are stored in columns with differences of numbers and times.
 function ticksOf(data) {
@@ -190,8 +196,7 @@ function activate(figure, panels, data) {
     const [head, body] = panelParts(panel, index, ticks.length, "tick", selection);
     element(head, "b", `tick ${number}`);
     element(head, "b", `t=${at}`);
-    if (utc(at, data.z)) element(head, "span", utc(at, data.z), "hint");
-    else if (inDays(at)) element(head, "span", inDays(at), "hint");
+    addDate(head, at, data.z);
     if (replicas) element(head, "b", replicas);
     if (limit) element(head, "span", `limited by: ${data.l[limit - 1][0]}`, `k a by ${data.l[limit - 1][1]}`);
     if (kind === "d") element(head, "span", "diverges", "badge diverges");
@@ -227,8 +232,7 @@ function activateComparison(figure, data) {
       `t=${at}: ${data.names.map((name, i) => `${name} ${values[i]}`).join("; ")}`);
     const [head, body] = panelParts(panel, index, data.times.length, "time", selection);
     element(head, "b", `t=${at}`);
-    if (utc(at, data.zero)) element(head, "span", utc(at, data.zero), "hint");
-    else if (inDays(at)) element(head, "span", inDays(at), "hint");
+    addDate(head, at, data.zero);
     const all = element(body, "ul", "", "values");
     data.names.forEach((name, i) => {
       const item = element(all, "li");

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use super::lane::{ChartAxis, Marked};
 use super::panels::TickKind;
+use super::words;
 use crate::compare::{Divergence, FieldDifference};
 
 /// The two sides of a difference.
@@ -60,10 +61,7 @@ impl<'a> Mark<'a> {
     /// Both values: `model 7, upstream 6`, or `1.32: 7, 1.33: 6`.
     pub(super) fn values(&self, field: &FieldDifference) -> String {
         let [one, other] = &self.names;
-        let short = |value: &str| match value.char_indices().nth(VALUE) {
-            Some((end, _)) => format!("{}…", &value[..end]),
-            None => value.to_owned(),
-        };
+        let short = |value: &str| words::cut(value, VALUE);
         let (of_one, of_other) = (short(&field.model), short(&field.upstream));
         match self.sides {
             Sides::ModelAndEngine => format!("{one} {of_one}, {other} {of_other}"),

@@ -6,7 +6,7 @@ use maud::{Markup, PreEscaped, html};
 
 use super::panels::compressed;
 use super::section::{FAILURES, PREDICTED, Section, VERDICTS};
-use super::share::leave_out;
+use super::share::leave_out_largest;
 use crate::report::{counted, thousands};
 
 /// With at most this many scenarios, all of them are open.
@@ -34,7 +34,15 @@ pub(super) struct Contents<'a> {
 pub(super) fn page(mut contents: Contents<'_>) -> String {
     // The sort is stable: otherwise in the order of the run.
     contents.sections.sort_by_key(Section::rank);
-    leave_out(&mut contents.sections);
+    loop {
+        let page = draw(&contents);
+        if !leave_out_largest(&mut contents.sections, page.len()) {
+            return page;
+        }
+    }
+}
+
+fn draw(contents: &Contents<'_>) -> String {
     let sections = &contents.sections;
     let all_open = sections.len() <= MOST_OPEN && contents.overview.is_none();
     let several = sections.iter().any(|it| it.releases != sections[0].releases)
@@ -43,7 +51,7 @@ pub(super) fn page(mut contents: Contents<'_>) -> String {
     let body = html! {
         header {
             h1 { (contents.title) }
-            p.sub { "kube-lockstep " (env!("CARGO_PKG_VERSION")) ", " (subject(&contents)) }
+            p.sub { "kube-lockstep " (env!("CARGO_PKG_VERSION")) ", " (subject(contents)) }
             (notes(contents.notes))
         }
         @if let Some(overview) = &contents.overview { (overview) }
@@ -52,12 +60,12 @@ pub(super) fn page(mut contents: Contents<'_>) -> String {
             @for section in sections { (section.html(is_open(section), several)) }
             p.none hidden="hidden" { "No " (contents.noun) " matches the filters." }
         }
-        script.data type="application/base64" { (PreEscaped(compressed(&data(&contents)))) }
+        script.data type="application/base64" { (PreEscaped(compressed(&data(contents)))) }
     };
     let style = compact(concat!("/*<![CDATA[*/\n", include_str!("page.css"), "/*]]>*/"));
     let script = concat!(include_str!("figure.js"), include_str!("page.js"));
     let script = format!("//<![CDATA[\n{}//]]>\n", compact(script));
-    let title = format!("{}: {}", contents.title, subject(&contents));
+    let title = format!("{}: {}", contents.title, subject(contents));
     let head = html! {
         (PreEscaped(r#"<meta charset="utf-8"/>"#))
         (PreEscaped(r#"<meta name="viewport" content="width=device-width, initial-scale=1"/>"#))

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::words;
 use crate::model::api::ApiError;
 use crate::report::counted;
 use crate::scenario::resolved::{Action, PodSet, TimelineEvent};
@@ -14,17 +15,9 @@ const LONGEST: usize = 160;
 
 /// An event of an HPA's scenario, in one line.
 pub(super) fn event(event: &TimelineEvent) -> String {
-    let text = cut(action(&event.action));
+    let text = words::cut(&action(&event.action), LONGEST);
     match event.during {
         Some(during) => format!("{text} (during a reconcile, after {during})"),
-        None => text,
-    }
-}
-
-/// A text of at most [`LONGEST`] characters.
-fn cut(text: String) -> String {
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
 }

@@ -11,7 +11,7 @@ use super::mark::Mark;
 use super::panels::{Panels, compressed};
 use super::timeline::{Run, Timeline};
 use super::vpa::VpaRun;
-use super::{actions, chart, ticks};
+use super::{actions, chart, ticks, words};
 use crate::compare::{Divergence, FieldDifference};
 use crate::expect::Unmet;
 use crate::model::rules::{Release, VpaRelease};
@@ -404,11 +404,7 @@ fn gist(outcome: &Outcome) -> String {
 /// The first line of a text, cut to a length.
 fn cut(text: &str) -> String {
     const LONGEST: usize = 200;
-    let line = text.lines().next().unwrap_or_default();
-    match line.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
+    words::cut(text.lines().next().unwrap_or_default(), LONGEST)
 }
 
 /// Makes the timelines of an HPA and a VPA end at the same time.

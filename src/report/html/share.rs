@@ -4,8 +4,10 @@
 use super::detail::{DETAILS, Detail, FINEST_OF_MANY};
 use super::section::{FAILURES, Section};
 
-/// The size of all sections of a page of up to [`SECTIONS`] sections, in bytes. The rest of the
-/// page has up to 44 kB.
+/// The size of a page of up to [`SECTIONS`] sections, in bytes.
+const PAGE: usize = 300_000;
+
+/// The size of all sections of such a page, in bytes. The rest of it has up to 44 kB.
 const MOST_OF_PAGE: usize = 256_000;
 
 /// The number of sections from which on each section has the same share.
@@ -62,20 +64,15 @@ impl Share {
     }
 }
 
-/// Leaves out the largest timelines of a page with few sections that is too large. Timelines of
-/// failures remain.
-pub(super) fn leave_out(sections: &mut [Section]) {
-    if sections.len() > SECTIONS {
-        return;
+/// Leaves out the largest timeline of a page with few sections that is too large. Timelines of
+/// failures remain. Returns true if one is left out. `page`: the size of the page, in bytes.
+pub(super) fn leave_out_largest(sections: &mut [Section], page: usize) -> bool {
+    if page <= PAGE || sections.len() > SECTIONS {
+        return false;
     }
-    let mut sizes: Vec<usize> = sections.iter().map(Section::size).collect();
-    while sizes.iter().sum::<usize>() > MOST_OF_PAGE {
-        let shown = (0..sections.len()).filter(|index| {
-            let section = &sections[*index];
-            section.rank() >= FAILURES && !section.lacks_timelines()
-        });
-        let Some(largest) = shown.max_by_key(|index| sizes[*index]) else { return };
-        sections[largest].leave_out_timelines();
-        sizes[largest] = sections[largest].size();
-    }
+    let shown = sections
+        .iter_mut()
+        .filter(|section| section.rank() >= FAILURES && !section.lacks_timelines());
+    let largest = shown.max_by_key(|section| section.size());
+    largest.map(Section::leave_out_timelines).is_some()
 }

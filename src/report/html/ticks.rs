@@ -3,6 +3,7 @@
 use super::detail::Detail;
 use super::panels::{Kept, PanelTick, PanelTicks, TickKind};
 use super::timeline::{Tick, Timeline};
+use super::words;
 use crate::model::api::HpaStatus;
 use crate::model::observation::{EventVerb, SentEvent};
 use crate::report::explain::delivery;
@@ -90,10 +91,7 @@ fn summary(tick: &Tick<'_>, changed: &[String]) -> String {
     match tick.derivation {
         Some(derivation) => {
             let why = table::why(tick.observation, derivation, changed);
-            match why.char_indices().nth(SUMMARY) {
-                Some((end, _)) => format!("{}…", &why[..end]),
-                None => why,
-            }
+            words::cut(&why, SUMMARY)
         }
         None => "the model predicted no reconcile at this time".to_owned(),
     }

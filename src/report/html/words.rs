@@ -8,6 +8,14 @@ use crate::report::{counted, table};
 /// The maximum number of changes in a description.
 const CHANGES: usize = 12;
 
+/// A text, cut to a maximum number of characters.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// `from 1: 4 at 0s, 7 at 15s`.
 pub(super) fn changes(values: &[Value]) -> String {
     let mut known = values.iter().filter_map(|(at, value)| Some((at, (*value)?)));

@@ -293,7 +293,7 @@ pub(super) mod tests {
     }
 
     /// All reasons to skip a fixture; `…` stands for any text. Another reason may be a mistake.
-    const REASONS: [&str; 21] = [
+    const REASONS: &[&str] = &[
         "… has no flag --horizontal-pod-autoscaler-upscale-delay",
         "a VPA, whose updater and admission controller are simulated",
         "a pod quota",
@@ -324,7 +324,7 @@ pub(super) mod tests {
             Some((start, end)) => reason.starts_with(start) && reason.ends_with(end),
             None => reason == known,
         };
-        let mut unused: BTreeSet<&str> = REASONS.into();
+        let mut unused: BTreeSet<&str> = REASONS.iter().copied().collect();
         let mut unknown = Vec::new();
         for release in [Release::NEWEST, Release { minor: 33 }] {
             for (id, why) in skipped(release) {

@@ -12,7 +12,7 @@ use crate::scenario::error::suggest;
 use crate::scenario::recorded::{DecimalMark, Recorded, RecordedSource};
 use crate::scenario::text::{
     Amount as PositiveQuantity, AnyQuantity, Duration, Form, PercentText, PositiveDuration,
-    UNIT_EXAMPLES, days_as_hours,
+    UNIT_EXAMPLES,
 };
 
 /// The time that a prediction lasts after the last change of a load.
@@ -51,23 +51,9 @@ pub(super) enum Shape {
     Constant(Amount),
     Steps(Vec<Change>),
     Ramp(Vec<Change>),
-    Sine {
-        mean: Amount,
-        amplitude: Amount,
-        period: Span,
-        offset: Span,
-    },
-    /// `percent`: the unit of the values, in percent of the request.
-    Recorded {
-        recorded: Box<Recorded>,
-        percent: Option<f64>,
-    },
-    Noisy {
-        percent: i32,
-        every: Option<Span>,
-        seed: u32,
-        of: Box<Shape>,
-    },
+    Sine { mean: Amount, amplitude: Amount, period: Span, offset: Span },
+    Recorded(Box<Recorded>),
+    Noisy { percent: i32, every: Option<Span>, seed: u32, of: Box<Shape> },
 }
 
 /// A value from a time on.
@@ -123,7 +109,7 @@ impl Load {
     /// The recorded signal. None: the load is not recorded.
     pub(super) fn recorded(&self) -> Option<&Recorded> {
         match self.shape.without_noise() {
-            Shape::Recorded { recorded, .. } => Some(recorded),
+            Shape::Recorded(recorded) => Some(recorded),
             _ => None,
         }
     }
@@ -178,20 +164,12 @@ impl Load {
     /// The signal of the usage of whole pods, or of one container that the scenario names. A unit
     /// in percent of the request is kept: the values can have percent signs.
     pub(super) fn signal_of_whole(&self, request: Option<i64>) -> Value {
-        let mut signal = self.signal(request.unwrap_or(0));
-        let unit = self.recorded().and_then(|recorded| recorded.percent);
-        // One percent is the unit of values with and without percent signs.
-        if let Some(percent) = unit.filter(|percent| *percent != 1.0 && request.is_some()) {
-            let noisy = matches!(self.shape, Shape::Noisy { .. });
-            let recorded = if noisy { &mut signal["of"] } else { &mut signal };
-            recorded["unit"] = format!("{percent}%").into();
-        }
-        signal
+        self.shape.signal(request.unwrap_or(0), request.is_some())
     }
 
     /// The signal in the form of scenarios. `request` is the request of a pod in milli-units.
     pub(super) fn signal(&self, request: i64) -> Value {
-        self.shape.signal(request)
+        self.shape.signal(request, false)
     }
 }
 
@@ -205,7 +183,7 @@ impl Shape {
                 after(changes.last().map_or(Span::ZERO, |change| change.at.since_start()))
             }
             Shape::Sine { period, .. } => after(Span(period.0.saturating_mul(2))),
-            Shape::Recorded { .. } => None,
+            Shape::Recorded(_) => None,
             Shape::Noisy { of, .. } => of.end(),
         }
     }
@@ -225,7 +203,7 @@ impl Shape {
                 changes.iter().map(|change| &change.amount).collect()
             }
             Shape::Sine { mean, amplitude, .. } => vec![mean, amplitude],
-            Shape::Recorded { .. } => Vec::new(),
+            Shape::Recorded(_) => Vec::new(),
             Shape::Noisy { of, .. } => of.amounts(),
         }
     }
@@ -242,7 +220,7 @@ impl Shape {
 
     fn path_mut(&mut self) -> Option<&mut String> {
         match self {
-            Shape::Recorded { recorded, .. } => Some(recorded.source.path_mut()),
+            Shape::Recorded(recorded) => Some(recorded.source.path_mut()),
             Shape::Noisy { of, .. } => of.path_mut(),
             _ => None,
         }
@@ -250,13 +228,14 @@ impl Shape {
 
     fn is_relative(&self) -> bool {
         let in_percent = match self.without_noise() {
-            Shape::Recorded { percent, .. } => percent.is_some(),
+            Shape::Recorded(recorded) => recorded.percent.is_some(),
             _ => false,
         };
         in_percent || self.amounts().iter().any(|amount| matches!(amount, Amount::Percent(_)))
     }
 
-    fn signal(&self, request: i64) -> Value {
+    /// The signal. `keeps_percent`: a unit in percent of the request remains one.
+    fn signal(&self, request: i64, keeps_percent: bool) -> Value {
         let value = |amount: &Amount| amount.value(request);
         let points = |changes: &[Change]| -> Vec<Value> {
             let point = |change: &Change| {
@@ -280,15 +259,22 @@ impl Shape {
                 }
                 json!({ "sine": sine })
             }
-            Shape::Recorded { recorded, percent } => {
+            Shape::Recorded(recorded) => {
                 let mut signal = json!(recorded);
-                if let Some(percent) = percent {
-                    // Without a request, which is then missing, any unit is an example.
-                    let request = if request > 0 { request } else { 1000 };
-                    // A unit has all digits of a quantity.
-                    let unit = request as f64 * percent / 100.0 / 1000.0;
-                    let unit = Quantity::parse(&format!("{unit:.9}"));
-                    signal["unit"] = unit.map_or(Value::Null, |unit| unit.to_string().into());
+                match recorded.percent {
+                    None => {}
+                    // One percent is the unit of values with and without percent signs.
+                    Some(percent) if keeps_percent && percent != 1.0 => {
+                        signal["unit"] = format!("{percent}%").into();
+                    }
+                    Some(percent) => {
+                        // Without a request, which is then missing, any unit is an example.
+                        let request = if request > 0 { request } else { 1000 };
+                        // A unit has all digits of a quantity.
+                        let unit = request as f64 * percent / 100.0 / 1000.0;
+                        let unit = Quantity::parse(&format!("{unit:.9}"));
+                        signal["unit"] = unit.map_or(Value::Null, |unit| unit.to_string().into());
+                    }
                 }
                 signal
             }
@@ -297,7 +283,7 @@ impl Shape {
                 if let Some(every) = every {
                     noisy["every"] = every.to_string().into();
                 }
-                noisy["of"] = of.signal(request);
+                noisy["of"] = of.signal(request, keeps_percent);
                 noisy
             }
         }
@@ -587,7 +573,7 @@ fn sine(text: &str) -> Result<Shape, String> {
     Ok(Shape::Sine {
         mean: amount(field("mean")?)?,
         amplitude: amount(field("amplitude")?)?,
-        period: read_form::<PositiveDuration>(&days_as_hours(period))?,
+        period: read_form::<PositiveDuration>(period)?,
         offset: fields.get("offset").map_or(Ok(Span::ZERO), |offset| span(offset))?,
     })
 }
@@ -623,7 +609,6 @@ fn recorded(source: fn(String) -> RecordedSource, text: &str) -> Result<Shape, S
     let file = parts.next().map(unquoted).filter(|file| !file.is_empty());
     let file = file.ok_or("the file is missing")?;
     let mut recorded = Recorded::new(source(file.to_owned()));
-    let mut percent = None;
     for part in parts {
         if part == "sum" {
             recorded.sum = true;
@@ -643,16 +628,16 @@ fn recorded(source: fn(String) -> RecordedSource, text: &str) -> Result<Shape, S
             "by" => recorded.by = text(),
             "start" => recorded.start = text(),
             "decimal" => recorded.decimal = Some(decimal_mark(value)?),
-            "unit" => percent = set_unit(&mut recorded, value)?,
+            "unit" => set_unit(&mut recorded, value)?,
             "hold" => recorded.hold = Some(read_form::<PositiveDuration>(value)?),
             label => drop(recorded.series.insert(label.to_owned(), value.to_owned())),
         }
     }
-    Ok(Shape::Recorded { recorded: Box::new(recorded), percent })
+    Ok(Shape::Recorded(Box::new(recorded)))
 }
 
-/// Sets the unit of a recorded load. Returns the percentage of the request, if it is one.
-fn set_unit(recorded: &mut Recorded, text: &str) -> Result<Option<f64>, String> {
+/// Sets the unit of a recorded load, which can be a percentage of the request.
+fn set_unit(recorded: &mut Recorded, text: &str) -> Result<(), String> {
     let (unit, percent) = match amount(text)? {
         Amount::Quantity(unit) => (read_form::<AnyQuantity>(&unit)?, None),
         // The quantity depends on the request, which is not known here.
@@ -662,7 +647,7 @@ fn set_unit(recorded: &mut Recorded, text: &str) -> Result<Option<f64>, String> 
         return Err(format!("unit={text}: expected a unit greater than 0, {UNIT_EXAMPLES}"));
     }
     (recorded.unit, recorded.percent) = (Some(unit), percent);
-    Ok(percent)
+    Ok(())
 }
 
 fn decimal_mark(text: &str) -> Result<DecimalMark, String> {
@@ -716,7 +701,7 @@ fn instead_of_amount(text: &str) -> Option<String> {
 }
 
 fn span(text: &str) -> Result<Span, String> {
-    read_form::<Duration>(&days_as_hours(text))
+    read_form::<Duration>(text)
 }
 
 fn described(what: String, hint: Option<String>) -> String {
@@ -784,6 +769,8 @@ mod tests {
 
     #[test]
     fn a_command_line_has_days() {
+        use crate::scenario::text::days_as_hours;
+
         for (text, hours) in [("8d", "192h"), ("1d12h", "24h12h"), ("5m", "5m"), ("d", "d")] {
             assert_eq!(days_as_hours(text), hours);
         }

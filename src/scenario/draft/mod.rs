@@ -123,12 +123,21 @@ pub struct Draft {
 /// The target of a draft, for messages about its containers.
 #[derive(Clone, Debug)]
 struct DraftTarget {
-    /// `Deployment web`.
+    kind: String,
     name: String,
+    /// The namespace of the autoscaler.
+    namespace: Option<String>,
     /// Its containers. Empty: they are unknown, because the manifest is missing.
     containers: Vec<String>,
     /// Its manifest.
     object: Option<Object>,
+}
+
+/// `Deployment web`.
+impl fmt::Display for DraftTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.name)
+    }
 }
 
 /// A missing value.
@@ -224,10 +233,10 @@ fn draft_objects(
     let hpas = select(&objects.hpas, &options.hpas, Kind::Hpa)?;
     invalid.note(check_names(&hpas, Kind::Hpa))?;
     let others = &objects.others;
-    let hpas = invalid.valid(hpas, Hpa::read, "scaleTargetRef", others);
+    let hpas = invalid.valid(hpas, Kind::Hpa, Hpa::read, others);
     let vpas = select(&objects.vpas, &options.vpas, Kind::Vpa)?;
     invalid.note(check_names(&vpas, Kind::Vpa))?;
-    let vpas = invalid.valid(vpas, read_vpa, "targetRef", others);
+    let vpas = invalid.valid(vpas, Kind::Vpa, read_vpa, others);
     let options = &find_autoscalers(&hpas, &vpas, objects, options)?;
     let groups = by_target(hpas);
     for group in &groups {
@@ -237,9 +246,7 @@ fn draft_objects(
         let Some(found) = invalid.note(found)? else { continue };
         used_objects.extend(found);
         let target = found.map(|index| &objects.others[index]);
-        let mut draft = invalid.note(of_group(group, target, options, read))?;
-        draft.iter_mut().for_each(|draft| name_similar(draft, &objects.others));
-        list.extend(draft);
+        list.extend(invalid.note(of_group(group, target, options, read))?);
     }
     if let (Some(_), true) = (options.startup, groups.is_empty() && !vpas.is_empty()) {
         let what = "--startup is for HPAs: the VPA recommender ignores startup times".to_owned();
@@ -252,17 +259,10 @@ fn draft_objects(
         let target = find_target(&objects.others, namespace, |object| vpa.targets(object));
         let Some(target) = invalid.note(target)? else { continue };
         used_objects.extend(target);
-        let found = target.map(|index| &objects.others[index]);
-        let draft = invalid.note(recommender::of_vpa(vpa, found, &all_hpas, options, read))?;
-        list.extend(draft.map(|mut draft| {
-            let target = &vpa.vpa.target;
-            let wanted = Wanted { kind: &target.kind, name: &target.name, namespace };
-            if found.is_none() {
-                wanted.find(&mut draft, &objects.others);
-            }
-            draft
-        }));
+        let target = target.map(|index| &objects.others[index]);
+        list.extend(invalid.note(recommender::of_vpa(vpa, target, &all_hpas, options, read))?);
     }
+    list.iter_mut().for_each(|draft| draft.suggest_target(&objects.others));
     check_containers_of_all(&list, options)?;
     let others = objects.others.iter().enumerate();
     let others = others.filter(|(index, _)| !used_objects.contains(index)).map(|(_, it)| it);
@@ -293,13 +293,13 @@ impl Invalid {
         }
     }
 
-    /// The valid ones of several autoscalers. The target of an invalid one, to which `reference`
-    /// refers, may be invalid as well.
+    /// The valid ones of several autoscalers of a kind. The target of an invalid one may be invalid
+    /// as well.
     fn valid<T>(
         &mut self,
         autoscalers: Vec<&Object>,
+        kind: Kind,
         read: impl Fn(&Object) -> Result<T, Error>,
-        reference: &str,
         others: &[Object],
     ) -> Vec<T> {
         let mut valid = Vec::new();
@@ -308,9 +308,10 @@ impl Invalid {
                 Ok(it) => valid.push(it),
                 Err(error) => {
                     self.add(error);
-                    let is_target = |object: &&Object| autoscaler.refers_to(reference, object);
+                    let is_target = |object: &&Object| autoscaler.refers_to(kind, object);
                     let targets = others.iter().filter(is_target);
-                    targets.filter_map(|it| check_target(it).err()).for_each(|it| self.add(it));
+                    let errors = targets.filter_map(|target| read_target(target, kind).err());
+                    errors.for_each(|error| self.add(error));
                 }
             }
         }
@@ -341,40 +342,24 @@ impl Invalid {
     }
 }
 
-/// Adds the object that is probably meant to the message that the target of a draft is missing.
-fn name_similar(draft: &mut Draft, others: &[Object]) {
-    let Some(hpa) = draft.hpas.first().filter(|_| draft.target.object.is_none()) else { return };
-    let (target, namespace) = (hpa.hpa.target.clone(), hpa.name.namespace.clone());
-    let namespace = namespace.as_ref();
-    Wanted { kind: &target.kind, name: &target.name, namespace }.find(draft, others);
-}
-
-/// The target of an autoscaler, which is not among the objects.
-struct Wanted<'a> {
-    kind: &'a str,
-    name: &'a str,
-    /// The namespace of the autoscaler.
-    namespace: Option<&'a String>,
-}
-
-impl Wanted<'_> {
-    /// Adds the object that is probably meant to the message that the target of a draft is missing.
-    fn find(&self, draft: &mut Draft, others: &[Object]) {
-        let Draft { kind: of, missing, .. } = draft;
+impl Draft {
+    /// If the target is missing, adds to the message which of these objects is probably meant.
+    fn suggest_target(&mut self, others: &[Object]) {
+        let Draft { kind: of, missing, target, .. } = self;
         let is_target = |missing: &&mut Missing| missing.flag.starts_with("--filename");
-        let Some(missing) = missing.iter_mut().find(is_target) else { return };
-        let same_kind = || others.iter().filter(|object| object.kind() == self.kind);
-        let same_name = same_kind().find(|object| object.name() == self.name);
-        if let Some((object, namespace)) = same_name.zip(self.namespace) {
-            let (Wanted { kind, name, .. }, place) = (self, object.place());
-            let other = object.namespace().unwrap_or_default();
+        let missing = missing.iter_mut().find(is_target).filter(|_| target.object.is_none());
+        let Some(missing) = missing else { return };
+        let same_kind = || others.iter().filter(|object| object.kind() == target.kind);
+        let same_name = same_kind().find(|object| object.name() == target.name);
+        if let Some((object, namespace)) = same_name.zip(target.namespace.as_ref()) {
+            let (other, place) = (object.namespace().unwrap_or_default(), object.place());
             missing.what = format!(
-                "{kind} {name} is in namespace {other} ({place}), but the {of} is in {namespace}"
+                "{target} is in namespace {other} ({place}), but the {of} is in {namespace}"
             );
             return;
         }
         let names: Vec<String> = same_kind().map(Object::name).collect();
-        let hint = suggest(self.name, names.iter().map(String::as_str));
+        let hint = suggest(&target.name, names.iter().map(String::as_str));
         if let Some(hint) = hint.filter(|hint| hint.starts_with("did you mean")) {
             missing.what.push_str(&format!(": {hint}"));
         }
@@ -700,11 +685,17 @@ fn metric_name(metric: &MetricSpec) -> Option<&str> {
     resource.or(container).or(pods).or(object).or(external)
 }
 
-/// Checks the manifest of a target.
-fn check_target(target: &Object) -> Result<(), Error> {
+/// Reads the pods of the target of an autoscaler of this kind. Those of kinds that are not built in
+/// are unknown if they can't be read.
+fn read_target(target: &Object, of: Kind) -> Result<Pods, Error> {
     validation::check(target)?;
-    let is_built_in = BUILT_IN.iter().any(|known| known.kind == target.kind());
-    if is_built_in { Pods::read(target).map(drop) } else { Ok(()) }
+    let (kind, is_vpa) = (target.kind(), of == Kind::Vpa);
+    let is_known = BUILT_IN.iter().any(|known| known.kind == kind) || is_vpa && kind == "CronJob";
+    let pods = match of {
+        Kind::Hpa => Pods::read(target),
+        Kind::Vpa => Pods::read(&recommender::pods_owner(target)),
+    };
+    if is_known { pods } else { Ok(pods.unwrap_or_default()) }
 }
 
 /// Drafts the scenario of HPAs that scale the same target.
@@ -716,13 +707,8 @@ fn of_group(
 ) -> Result<Draft, DraftError> {
     let first = &group[0];
     let (kind, name) = (&first.hpa.target.kind, &*first.hpa.target.name);
-    let built_in = BUILT_IN.iter().any(|known| known.kind == *kind);
-    target.map_or(Ok(()), validation::check)?;
-    let mut pods = match target.map(Pods::read) {
-        Some(Err(error)) if built_in => return Err(error.into()),
-        Some(Ok(pods)) => pods,
-        Some(Err(_)) | None => Pods::default(),
-    };
+    let pods = target.map(|target| read_target(target, Kind::Hpa));
+    let mut pods = pods.unwrap_or_else(|| Ok(Pods::default()))?;
     let (mut missing, mut of_target) = (Vec::new(), Vec::new());
     let names: Vec<HpaName> = group.iter().map(|hpa| hpa.name.clone()).collect();
     let most = group.iter().map(|hpa| hpa.hpa.max_replicas).max().unwrap_or(1);
@@ -773,7 +759,13 @@ fn of_group(
         until,
         used_loads,
         hpas: group.to_vec(),
-        target: DraftTarget { name: format!("{kind} {name}"), containers, object: target.cloned() },
+        target: DraftTarget {
+            kind: kind.clone(),
+            name: name.to_owned(),
+            namespace: first.name.namespace.clone(),
+            containers,
+            object: target.cloned(),
+        },
     })
 }
 
@@ -925,7 +917,7 @@ fn check_containers_of_all(drafts: &[Draft], options: &DraftOptions) -> Result<(
     };
     let Some(unknown) = named.find(|container| !exists(container)) else { return Ok(()) };
     if let [only] = drafts {
-        return Err(no_container(unknown, &only.target.name, &only.target.containers));
+        return Err(no_container(unknown, &only.target.to_string(), &only.target.containers));
     }
     let known: BTreeSet<&str> =
         drafts.iter().flat_map(|draft| &draft.target.containers).map(String::as_str).collect();

@@ -1,5 +1,6 @@
 //! The objects in manifests: the HPAs, the VPAs, and all others, among which are their targets.
 
+use super::Kind as AutoscalerKind;
 use crate::scenario::error::{Error, Problem};
 use crate::scenario::node::{Key, Kind, Node};
 use crate::scenario::resolved::ManifestNote;
@@ -70,8 +71,12 @@ impl Object {
         Some(self.text(&["metadata", "namespace"])).filter(|namespace| !namespace.is_empty())
     }
 
-    /// Returns true if a field of the spec, `scaleTargetRef` or `targetRef`, refers to an object.
-    pub(super) fn refers_to(&self, reference: &str, object: &Object) -> bool {
+    /// Returns true if the object is the target of this autoscaler, which may be invalid.
+    pub(super) fn refers_to(&self, kind: AutoscalerKind, object: &Object) -> bool {
+        let reference = match kind {
+            AutoscalerKind::Hpa => "scaleTargetRef",
+            AutoscalerKind::Vpa => "targetRef",
+        };
         let text = |name: &str| self.text(&["spec", reference, name]);
         let version = text("apiVersion");
         same_namespace(self.namespace().as_ref(), object.namespace().as_ref())
@@ -114,11 +119,11 @@ impl Object {
 
 impl Objects {
     /// The kind of an autoscaler with this name: `NAME` or `NAMESPACE/NAME`. None: there is none.
-    pub(super) fn kind_of_autoscaler(&self, name: &str) -> Option<super::Kind> {
+    pub(super) fn kind_of_autoscaler(&self, name: &str) -> Option<AutoscalerKind> {
         let is_in = |objects: &[Object]| {
             objects.iter().any(|object| object.name() == name || object.full_name() == name)
         };
-        let kinds = [(super::Kind::Hpa, &self.hpas), (super::Kind::Vpa, &self.vpas)];
+        let kinds = [(AutoscalerKind::Hpa, &self.hpas), (AutoscalerKind::Vpa, &self.vpas)];
         kinds.into_iter().find(|(_, objects)| is_in(objects)).map(|(kind, _)| kind)
     }
 

@@ -10,12 +10,12 @@ use super::objects::{Object, same_namespace};
 use super::pods::{PodContainer, Pods};
 use super::units::Loaded;
 use super::{Draft, DraftError, DraftOptions, DraftTarget, Hpa, Kind, Missing};
-use super::{apply_requests, check_containers, metric_name, validation};
+use super::{apply_requests, check_containers, metric_name, read_target};
 use crate::model::api::Requests;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::Span;
 use crate::model::vpa::ScalingMode;
-use crate::scenario::kinds::{API_VERSION, BUILT_IN};
+use crate::scenario::kinds::API_VERSION;
 use crate::scenario::node::Node;
 use crate::scenario::resolve::{Reader, SingleVpa, usual_pod};
 
@@ -94,13 +94,8 @@ pub(super) fn of_vpa(
     read: Reader<'_>,
 ) -> Result<Draft, DraftError> {
     let (kind, name) = (&*vpa.vpa.target.kind, &*vpa.vpa.target.name);
-    let built_in = kind == "CronJob" || BUILT_IN.iter().any(|known| known.kind == kind);
-    target.map_or(Ok(()), validation::check)?;
-    let mut pods = match target.map(|target| Pods::read(&pods_owner(target))) {
-        Some(Err(error)) if built_in => return Err(error.into()),
-        Some(Ok(pods)) => pods,
-        Some(Err(_)) | None => Pods::default(),
-    };
+    let pods = target.map(|target| read_target(target, Kind::Vpa));
+    let mut pods = pods.unwrap_or_else(|| Ok(Pods::default()))?;
     let names = [vpa.full_name()];
     let containers = check_containers(&pods, &format!("{kind} {name}"), &names, options)?;
     if pods.containers.is_empty() {
@@ -148,7 +143,13 @@ pub(super) fn of_vpa(
         until,
         used_loads,
         hpas: Vec::new(),
-        target: DraftTarget { name: format!("{kind} {name}"), containers, object: target.cloned() },
+        target: DraftTarget {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            namespace: vpa.namespace.clone(),
+            containers,
+            object: target.cloned(),
+        },
     })
 }
 
@@ -165,7 +166,7 @@ fn gate_notes(vpa: &Vpa) -> impl Iterator<Item = String> {
 }
 
 /// The object with the template of the pods: of a CronJob, the template of its Jobs.
-fn pods_owner(target: &Object) -> Object {
+pub(super) fn pods_owner(target: &Object) -> Object {
     let spec = target.node.entry("spec").map(|(_, spec)| spec);
     let template: Option<&Node> =
         spec.and_then(|spec| spec.entry("jobTemplate")).map(|(_, template)| template);

@@ -7,9 +7,7 @@ use serde_json::{Value, json};
 
 use super::load::{HpaName, Subject};
 use super::objects::Object;
-use super::{
-    Draft, DraftError, Drafts, Hpa, Kind, among, metric_name, name_similar, of_group, subject_of,
-};
+use super::{Draft, DraftError, Drafts, Hpa, Kind, among, metric_name, of_group, subject_of};
 use crate::model::api::MetricSpec;
 use crate::model::time::Span;
 use crate::scenario::yaml;
@@ -60,7 +58,7 @@ impl Drafts {
         });
         let hpas: Vec<Hpa> = hpas.collect::<Result<_, _>>()?;
         let mut again = of_group(&hpas, draft.target.object.as_ref(), &self.options, read)?;
-        name_similar(&mut again, &self.others);
+        again.suggest_target(&self.others);
         Ok(again)
     }
 

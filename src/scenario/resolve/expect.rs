@@ -289,22 +289,20 @@ fn check_types(metric: &ExpectedMetric, named: &[&Asked], at: At<'_>, problems: 
     let Some(first) = named.first() else { return };
     let is_any =
         |types: &[MetricSourceType]| named.iter().any(|known| types.contains(&known.source_type()));
-    let name = &metric.name;
-    if metric.value.is_some() && !is_any(&[Object, External]) {
-        let what = format!("`{name}` has no `value`: its type is {:?}", first.source_type());
-        let hint = match first.source_type() {
-            Resource | ContainerResource => "expect `utilization` or `averageValue`",
-            _ => "expect `averageValue`",
-        };
-        problems.hint(at.key("value"), what, hint);
-    }
-    if metric.utilization.is_some() && !is_any(&[Resource, ContainerResource]) {
-        let what = format!("`{name}` has no `utilization`: its type is {:?}", first.source_type());
-        let hint = match first.source_type() {
-            Object | External => "expect `value` or `averageValue`",
-            _ => "expect `averageValue`",
-        };
-        problems.hint(at.key("utilization"), what, hint);
+    let values = match first.source_type() {
+        Resource | ContainerResource => "`utilization` or `averageValue`",
+        Object | External => "`value` or `averageValue`",
+        _ => "`averageValue`",
+    };
+    for (field, is_expected, types) in [
+        ("value", metric.value.is_some(), [Object, External]),
+        ("utilization", metric.utilization.is_some(), [Resource, ContainerResource]),
+    ] {
+        if is_expected && !is_any(&types) {
+            let (name, of) = (&metric.name, first.source_type());
+            let what = format!("`{name}` has no `{field}`: its type is {of:?}");
+            problems.hint(at.key(field), what, format!("expect {values}"));
+        }
     }
 }
 

@@ -85,10 +85,11 @@ fn scenario(
     let other_pods = other_pods::resolve(file, at.key("otherPods"), target, problems);
     let other_namespaces = other_namespaces::resolve(file, at, hpas.as_ref(), problems);
     hpas.iter_mut().for_each(|hpas| hpas.find_targets(&others, problems));
-    let (none, mut recordings) = (Hpas::default(), Recordings::new(read, file.until));
+    let none = Hpas::default();
     let known = hpas.as_ref().unwrap_or(&none);
     let reach = Reach::of(file, known.max_replicas(), flags.sync_period);
     let before = problems.len();
+    let mut recordings = Recordings::new(read, file.until);
     let metrics = metrics::resolve(file, at.key("metrics"), reach, &mut recordings, problems);
     let metrics_are_sound = problems.len() == before;
     let of_units = units::check(&metrics, workload.as_ref(), known, at, problems);
@@ -106,10 +107,10 @@ fn scenario(
     if let Some(hpas) = hpas.as_mut().filter(|_| metrics_are_sound) {
         notes.extend(served::check(hpas.asked(), &metrics, &file.workload, &expect, problems));
     }
-    let (hpas, id) = (hpas?, path.to_owned());
+    let hpas = hpas?;
     Some(Scenario {
-        path: id.clone(),
-        id,
+        id: path.to_owned(),
+        path: path.to_owned(),
         requirement: file.requirement.trim().to_owned(),
         upstream: file.upstream.clone().unwrap_or_default(),
         covers: file.covers.clone(),
