@@ -9,6 +9,10 @@ use super::section::{FAILURES, PREDICTED, Section, VERDICTS};
 use super::share::leave_out_largest;
 use crate::report::{counted, thousands};
 
+/// What [`page`] replaces in its style, whose strings contain none of it, to save space.
+const SPACES: [(&str, &str); 7] =
+    [(" {", "{"), ("{ ", "{"), ("{\n", "{"), (";\n", ";"), ("; ", ";"), (": ", ":"), (", ", ",")];
+
 /// With at most this many scenarios, all of them are open.
 const MOST_OPEN: usize = 20;
 
@@ -62,7 +66,9 @@ fn draw(contents: &Contents<'_>) -> String {
         }
         script.data type="application/base64" { (PreEscaped(compressed(&data(contents)))) }
     };
-    let style = compact(concat!("/*<![CDATA[*/\n", include_str!("page.css"), "/*]]>*/"));
+    let style = compact(include_str!("page.css"));
+    let style = SPACES.iter().fold(style, |style, (spaced, tight)| style.replace(spaced, tight));
+    let style = format!("/*<![CDATA[*/{style}/*]]>*/");
     let script = concat!(include_str!("figure.js"), include_str!("page.js"));
     let script = format!("//<![CDATA[\n{}//]]>\n", compact(script));
     let title = format!("{}: {}", contents.title, subject(contents));
