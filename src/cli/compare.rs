@@ -20,6 +20,7 @@ use crate::model::time::Time;
 use crate::report::comparison::{
     ComparisonRow, Figures, Reference, columns_help, comparison, not_compared,
 };
+use crate::report::first_difference::FirstDifference;
 use crate::report::html::{Compared, Comparison};
 use crate::report::json;
 use crate::report::outcome::{note_line, note_text};
@@ -224,14 +225,19 @@ impl Predictions {
     ) -> anyhow::Result<()> {
         let releases = args.release.clone().unwrap_or_else(|| Releases::only(Release::NEWEST));
         let mut beginnings = Vec::new();
+        // The prediction on the release before.
+        let mut before: Option<FreeRun> = None;
         for release in releases.iter() {
             for number in 0..args.runs {
                 let scenario = of_run(scenario, setting, number)?;
                 let row = ComparisonRow {
                     setting: setting.to_owned(),
+                    namespace: scenario.namespace.to_string(),
+                    hpa: scenario.hpas.first().map(|hpa| hpa.name.to_string()).unwrap_or_default(),
                     release: release.to_string(),
                     run: (args.runs > 1).then_some(number + 1),
                     figures: None,
+                    first_difference: None,
                     not_compared: scenario.unsupported_on(release),
                 };
                 if row.not_compared.is_some() {
@@ -259,7 +265,14 @@ impl Predictions {
                 let figures = Figures::of(&scenario, &run, reference);
                 let lacking = reference.lacks(&run);
                 note_on_metrics(setting, &lacking).iter().for_each(|note| self.add_note(note));
-                self.rows.push(ComparisonRow { figures: Some(figures), ..row });
+                let first_difference = before
+                    .as_ref()
+                    .filter(|_| number == 0)
+                    .and_then(|before| FirstDifference::between(&scenario, before, &run));
+                if number == 0 {
+                    before = Some(run);
+                }
+                self.rows.push(ComparisonRow { figures: Some(figures), first_difference, ..row });
             }
         }
         note_on_beginnings(&beginnings).iter().for_each(|note| self.add_note(note));

@@ -185,7 +185,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             for (scenario, changed) in &found {
                 text.push_str(&change::text(&scenario.id, between, changed, columns()));
             }
-            text.push_str(&change::ending(between, found.len(), unexplained, same, &skipped));
+            text.push_str(&change::ending(between, &found, same, &skipped, columns()));
             show(&text)?;
         }
         Format::Markdown => show(&change::markdown(between, &found, same, &skipped))?,

@@ -56,8 +56,9 @@ pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
         }
     }
     let unexplained = found.iter().filter(|(_, changed)| changed.rows.is_empty()).count();
+    let between = Between { from, to };
     if let Some(file) = &mut page {
-        let text = html::recommender_changes(Between { from, to }, &found, same, &skipped);
+        let text = html::recommender_changes(between, &found, same, &skipped);
         file.write_all(text.as_bytes())?;
     }
     let releases = (from.to_string(), to.to_string());
@@ -78,7 +79,6 @@ pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
             unless_closed(json::line(&mut io::stdout(), &summary))?;
         }
         Format::Markdown => {
-            let between = Between { from, to };
             show(&change::recommender_markdown(between, &found, same, &skipped))?;
         }
         Format::Text => {
@@ -87,8 +87,7 @@ pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
                 change::recommender(&scenario.id, from, to, changed, columns())
             });
             let mut text: String = texts.collect();
-            let ending = change::ending_of(from, to, found.len(), unexplained, same, &skipped);
-            text.push_str(&ending);
+            text.push_str(&change::recommender_ending(between, &found, same, &skipped, columns()));
             show(&text)?;
         }
     }

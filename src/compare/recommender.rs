@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use crate::model::vpa::{
     CheckpointStatus, ContainerRecommendation, HistogramCheckpoint, LogLine, ObjectName,
     ResourceList, Run, VpaStatus, Write,
@@ -131,6 +133,17 @@ impl Differences {
         }
     }
 
+    /// Compares values of the API, and shows them as JSON.
+    fn api_value<T: PartialEq + Serialize>(&mut self, field: &str, model: &T, observed: &T) {
+        let text = |value: &T| match serde_json::to_string(value).unwrap_or_default() {
+            text if text == "null" => "none".to_owned(),
+            text => text,
+        };
+        if model != observed {
+            self.add(field, &text(model), &text(observed));
+        }
+    }
+
     fn writes(&mut self, model: &Write, observed: &Write) {
         match (model, observed) {
             (Write::Status { vpa, status: ours }, Write::Status { status: theirs, .. }) => {
@@ -159,14 +172,14 @@ impl Differences {
             list.as_ref().map(names)
         };
         let (our_names, their_names) = (names(&our_list), names(&their_list));
-        self.value(&format!("{vpa} containers"), &our_names, &their_names);
+        self.api_value(&format!("{vpa} containers"), &our_names, &their_names);
         if our_names == their_names {
             let pairs = our_list.iter().flatten().zip(their_list.iter().flatten());
             pairs.for_each(|(ours, theirs)| self.container(vpa, ours, theirs));
         }
-        self.value(&format!("{vpa} conditions"), &ours.conditions, &theirs.conditions);
+        self.api_value(&format!("{vpa} conditions"), &ours.conditions, &theirs.conditions);
         let generation = format!("{vpa} observedGeneration");
-        self.value(&generation, &ours.observed_generation, &theirs.observed_generation);
+        self.api_value(&generation, &ours.observed_generation, &theirs.observed_generation);
     }
 
     fn container(

@@ -132,42 +132,80 @@ fn narrowed(old: &str, new: &str) -> (String, String) {
     (cut(&old), cut(&new))
 }
 
-/// The figures of a comparison.
+/// The end of a text: how many scenarios each row of the model explains, why scenarios could not be
+/// compared, and the figures.
 #[must_use]
 pub fn ending(
     between: Between,
-    changed: usize,
-    unexplained: usize,
+    found: &[(Arc<Scenario>, Changed)],
     same: usize,
     skipped: &[(String, String)],
+    columns: usize,
 ) -> String {
-    let (from, to) = (between.from.to_string(), between.to.to_string());
-    ending_of(&from, &to, changed, unexplained, same, skipped)
+    ending_of(between, &listed(found), same, skipped, columns)
 }
 
-/// The same for releases of any kind.
+/// The same for scenarios of VPAs.
 #[must_use]
-pub fn ending_of(
-    from: &str,
-    to: &str,
-    changed: usize,
-    unexplained: usize,
+pub fn recommender_ending(
+    between: Between<VpaRelease>,
+    found: &[(Arc<VpaScenario>, RecommenderChanged)],
     same: usize,
     skipped: &[(String, String)],
+    columns: usize,
+) -> String {
+    ending_of(between, &recommender_listed(found), same, skipped, columns)
+}
+
+fn ending_of<R: Copy + Ord + fmt::Display>(
+    between: Between<R>,
+    found: &[Listed<'_, R>],
+    same: usize,
+    skipped: &[(String, String)],
+    columns: usize,
 ) -> String {
     let mut out = String::new();
-    for (id, why) in skipped {
-        let _ = writeln!(out, "{}  {id}: {why}", paint(DIM, "not compared"));
+    if found.len() > 1 {
+        for row in rows(found) {
+            let ids: Vec<&str> = explained_by(row, found).map(|it| it.id).collect();
+            let text = format!("{}: {}", row.what, examples(&ids));
+            out.push_str(&hanging(&format!("{}  ", row.since), &text, 0, columns));
+        }
+        out.push('\n');
     }
+    let mut reasons: Vec<&str> = skipped.iter().map(|(_, why)| &**why).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    for reason in reasons {
+        let ids: Vec<&str> =
+            skipped.iter().filter(|(_, why)| why == reason).map(|(id, _)| &**id).collect();
+        let text = match *ids {
+            [only] => format!("{only}: {reason}"),
+            _ => format!("{reason}: {}", examples(&ids)),
+        };
+        out.push_str(&hanging("not compared  ", &text, 0, columns));
+    }
+    let unexplained = found.iter().filter(|changed| changed.rows.is_empty()).count();
     let style = if unexplained > 0 { BAD } else { GOOD };
     let _ = writeln!(
         out,
-        "{from} -> {to}: {} changed, {}; {same} unchanged, {} not compared",
-        counted(changed, "scenario"),
+        "{} -> {}: {} changed, {}; {same} unchanged, {} not compared",
+        between.from,
+        between.to,
+        counted(found.len(), "scenario"),
         paint(style, &format!("{unexplained} unexplained")),
         skipped.len()
     );
     out
+}
+
+/// `3 scenarios, for example a/b`.
+fn examples(ids: &[&str]) -> String {
+    match ids {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [first, ..] => format!("{}, for example {first}", counted(ids.len(), "scenario")),
+    }
 }
 
 /// All changed scenarios, grouped by the rows that explain them.
@@ -178,15 +216,7 @@ pub fn markdown(
     same: usize,
     skipped: &[(String, String)],
 ) -> String {
-    let listed = found.iter().map(|(scenario, changed)| {
-        let rows = changed.rows.iter().map(|row| Row {
-            since: row.since,
-            what: row.what,
-            links: row.links().collect(),
-        });
-        Listed { id: &scenario.id, first: &changed.first, rows: rows.collect() }
-    });
-    list(between, &listed.collect::<Vec<_>>(), same, skipped)
+    list(between, &listed(found), same, skipped)
 }
 
 /// All changed scenarios of the VPA's recommender, as [`markdown`].
@@ -197,15 +227,7 @@ pub fn recommender_markdown(
     same: usize,
     skipped: &[(String, String)],
 ) -> String {
-    let listed = found.iter().map(|(scenario, changed)| {
-        let rows = changed.rows.iter().map(|row| Row {
-            since: row.since,
-            what: row.what,
-            links: vec![row.source],
-        });
-        Listed { id: &scenario.id, first: &changed.first, rows: rows.collect() }
-    });
-    list(between, &listed.collect::<Vec<_>>(), same, skipped)
+    list(between, &recommender_listed(found), same, skipped)
 }
 
 /// A changed scenario.
@@ -223,6 +245,52 @@ struct Row<R> {
     links: Vec<&'static str>,
 }
 
+fn listed(found: &[(Arc<Scenario>, Changed)]) -> Vec<Listed<'_, Release>> {
+    let listed = found.iter().map(|(scenario, changed)| {
+        let rows = changed.rows.iter().map(|row| Row {
+            since: row.since,
+            what: row.what,
+            links: row.links().collect(),
+        });
+        Listed { id: &scenario.id, first: &changed.first, rows: rows.collect() }
+    });
+    listed.collect()
+}
+
+fn recommender_listed(
+    found: &[(Arc<VpaScenario>, RecommenderChanged)],
+) -> Vec<Listed<'_, VpaRelease>> {
+    let listed = found.iter().map(|(scenario, changed)| {
+        let rows = changed.rows.iter().map(|row| Row {
+            since: row.since,
+            what: row.what,
+            links: vec![row.source],
+        });
+        Listed { id: &scenario.id, first: &changed.first, rows: rows.collect() }
+    });
+    listed.collect()
+}
+
+/// The rows that explain changes, in the order of releases, each once.
+fn rows<'a, R: Copy + Ord>(found: &'a [Listed<'_, R>]) -> Vec<&'a Row<R>> {
+    let mut rows: Vec<&Row<R>> = Vec::new();
+    for row in found.iter().flat_map(|changed| &changed.rows) {
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    rows.sort_by_key(|row| row.since);
+    rows
+}
+
+/// The scenarios whose changes a row explains.
+fn explained_by<'a, R: PartialEq>(
+    row: &'a Row<R>,
+    found: &'a [Listed<'a, R>],
+) -> impl Iterator<Item = &'a Listed<'a, R>> {
+    found.iter().filter(move |changed| changed.rows.contains(row))
+}
+
 fn list<R: Copy + Ord + fmt::Display>(
     between: Between<R>,
     found: &[Listed<'_, R>],
@@ -237,17 +305,10 @@ fn list<R: Copy + Ord + fmt::Display>(
         counted(found.len(), "scenario"),
         skipped.len()
     );
-    let mut rows: Vec<&Row<R>> = Vec::new();
-    for row in found.iter().flat_map(|changed| &changed.rows) {
-        if !rows.contains(&row) {
-            rows.push(row);
-        }
-    }
-    rows.sort_by_key(|row| row.since);
-    for row in rows {
+    for row in rows(found) {
         let links: Vec<String> = row.links.iter().map(|link| format!("<{link}>")).collect();
         let _ = writeln!(out, "## {}: {}\n\n{}\n", row.since, row.what, links.join(", "));
-        for changed in found.iter().filter(|changed| changed.rows.contains(row)) {
+        for changed in explained_by(row, found) {
             let _ = writeln!(out, "- `{}`{}", changed.id, first(changed.first));
         }
         out.push('\n');

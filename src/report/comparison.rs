@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anstyle::Style;
 use serde::Serialize;
 
+use super::first_difference::{FirstDifference, first_differences};
 use super::layout::{Align, Columns, hanging};
 use super::style::DIM;
 use super::table;
@@ -53,6 +54,10 @@ pub fn columns_help(columns: usize) -> String {
 pub struct ComparisonRow {
     /// The name of the setting.
     pub setting: String,
+    /// The namespace of the HPA.
+    pub namespace: String,
+    /// The name of the HPA, of the first one if the scenario has several.
+    pub hpa: String,
     /// The release of Kubernetes.
     pub release: String,
     /// The number of the run, from 1, if there are several with different noise.
@@ -61,6 +66,9 @@ pub struct ComparisonRow {
     /// The figures; absent if the release can't run the setting.
     #[serde(flatten)]
     pub figures: Option<Figures>,
+    /// The first difference from the previous row, if that has the same setting on another release.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_difference: Option<FirstDifference>,
     /// Why there are no figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_compared: Option<String>,
@@ -161,7 +169,7 @@ fn factor(target: Target, other: Target) -> Option<f64> {
 }
 
 /// The ticks of the HPAs of the first target.
-fn ticks(run: &FreeRun) -> impl Iterator<Item = &FreeTick> {
+pub(super) fn ticks(run: &FreeRun) -> impl Iterator<Item = &FreeTick> {
     run.ticks.iter().filter(|tick| tick.target == 0)
 }
 
@@ -350,6 +358,7 @@ pub fn comparison(rows: &[ComparisonRow], columns: usize) -> String {
         table.row(line.cells, if line.is_detail { DIM } else { Style::new() });
     }
     let mut out = table.render(0, columns);
+    out.push_str(&first_differences(rows, columns));
     for text in not_compared(rows) {
         out.push_str(&hanging("", &text, 0, columns));
     }

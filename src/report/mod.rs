@@ -10,6 +10,7 @@ pub mod comparison;
 pub mod csv;
 mod difference;
 pub mod explain;
+pub mod first_difference;
 #[cfg(feature = "engines")]
 pub mod fuzz;
 #[cfg(feature = "engines")]

@@ -1,18 +1,26 @@
-//! The charts of a prediction in a terminal: the replicas, and the metrics that decide about them.
+//! The charts of a prediction in a terminal: the replicas, the metrics that decide about them, and
+//! the recommendations of VPAs.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use super::chart::{self, Picture};
+use super::recommender::amount;
 use super::scale::ValueAxis;
 use super::style::{DIM, paint};
-use super::table::{amount, is_memory, points};
+use super::table::{bytes, decimal, is_memory, points};
 use crate::model::derivation::{MetricDerivation, Target};
 use crate::model::time::Time;
+use crate::model::vpa::{Resource, Snapshot};
 use crate::run::FreeRun;
 use crate::scenario::Scenario;
 
 /// The maximum number of metrics with a chart.
 const METRICS: usize = 2;
+
+/// The maximum number of charts of the recommendation of a VPA.
+const RECOMMENDATIONS: usize = 4;
 
 /// The number of rows of a metric, about.
 const ROWS: usize = 4;
@@ -88,10 +96,11 @@ impl Metric<'_> {
         }
     }
 
-    fn text(&self, value: f64) -> String {
+    fn unit(&self) -> Unit {
         match self.like.target {
-            Target::Utilization(_) => format!("{value:.0}%"),
-            _ => amount(self.like, value.round() as i64),
+            Target::Utilization(_) => Unit::Percent,
+            _ if is_memory(self.like) => Unit::Bytes,
+            _ => Unit::Decimal,
         }
     }
 
@@ -99,27 +108,94 @@ impl Metric<'_> {
     fn title(&self) -> String {
         let mut title = self.like.title();
         if let Some(target) = self.target() {
-            let _ = write!(title, "; the dotted line is the target, {}", self.text(target));
+            let target = self.unit().text(target);
+            let _ = write!(title, "; the dotted line is the target, {target}");
         }
         title
     }
 
     fn picture(&self, end: Time, columns: usize) -> String {
-        let values = self.values.iter().filter_map(|(_, value)| *value);
-        let largest = values.chain(self.target()).fold(0.0, f64::max);
-        if largest <= 0.0 {
-            return String::new();
-        }
-        let is_percent = matches!(self.like.target, Target::Utilization(_));
-        let axis = if is_memory(self.like) && !is_percent {
-            // Thousandths of a byte, with labels at round numbers of binary units.
-            let size = 1000.0 * 1024_f64.powf((largest / 1000.0).log2().max(0.0).div_euclid(10.0));
-            ValueAxis::up_to(largest / size, 1.0, LABELS, false).times(size)
-        } else {
-            ValueAxis::up_to(largest, 1.0, LABELS, is_percent)
-        };
-        let (values, target) = (&self.values, self.target());
-        let label = |value: f64| self.text(value);
-        Picture { values, target, end, axis, label: &label, rows: ROWS, columns }.draw()
+        picture(&self.values, self.target(), self.unit(), end, columns)
     }
+}
+
+/// The unit of the values of a chart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Unit {
+    Percent,
+    /// Thousandths of a byte.
+    Bytes,
+    /// Thousandths of anything else.
+    Decimal,
+}
+
+impl Unit {
+    fn text(self, value: f64) -> String {
+        match self {
+            Unit::Percent => format!("{value:.0}%"),
+            Unit::Bytes => bytes(value.round() as i64),
+            Unit::Decimal => decimal(value.round() as i64),
+        }
+    }
+
+    fn axis(self, largest: f64) -> ValueAxis {
+        match self {
+            Unit::Percent | Unit::Decimal => {
+                ValueAxis::up_to(largest, 1.0, LABELS, self == Unit::Percent)
+            }
+            // Labels are at round numbers of binary units.
+            Unit::Bytes => {
+                let power = (largest / 1000.0).log2().max(0.0).div_euclid(10.0);
+                let size = 1000.0 * 1024_f64.powf(power);
+                ValueAxis::up_to(largest / size, 1.0, LABELS, false).times(size)
+            }
+        }
+    }
+}
+
+/// A chart of values, and of a target if they have one. Empty if the values never change.
+fn picture(
+    values: &[(Time, Option<f64>)],
+    target: Option<f64>,
+    unit: Unit,
+    end: Time,
+    columns: usize,
+) -> String {
+    let largest = values.iter().filter_map(|(_, value)| *value).chain(target).fold(0.0, f64::max);
+    if largest <= 0.0 {
+        return String::new();
+    }
+    let label = |value: f64| unit.text(value);
+    Picture { values, target, end, axis: unit.axis(largest), label: &label, rows: ROWS, columns }
+        .draw()
+}
+
+/// The targets that a VPA recommends, each after an empty line. Targets that never change have no
+/// chart.
+pub(super) fn recommendations(
+    snapshots: &[Snapshot],
+    vpa: &str,
+    end: Time,
+    columns: usize,
+) -> String {
+    let mut series: BTreeMap<(Arc<str>, Resource), Vec<(Time, Option<f64>)>> = BTreeMap::new();
+    for snapshot in snapshots {
+        let status = snapshot.status(vpa).and_then(|status| status.recommendation.as_ref());
+        for container in status.iter().flat_map(|it| &it.container_recommendations) {
+            for resource in [Resource::Cpu, Resource::Memory] {
+                let target = amount(&container.target, resource).map(|it| it.approx_f64() * 1000.0);
+                let of = (container.container_name.clone(), resource);
+                series.entry(of).or_default().push((snapshot.at, target));
+            }
+        }
+    }
+    let charts = series.iter().take(RECOMMENDATIONS).map(|((container, resource), values)| {
+        let (name, unit) = match resource {
+            Resource::Cpu => ("cpu", Unit::Decimal),
+            Resource::Memory => ("memory", Unit::Bytes),
+        };
+        let title = format!("target of {name} of container {container}");
+        titled(&title, &picture(values, None, unit, end, columns))
+    });
+    charts.collect()
 }

@@ -13,10 +13,11 @@ use super::layout::{Align, Columns, hanging};
 use super::style::{DIM, STRONG, paint};
 use super::table::Rows;
 use super::unmet::UnmetOf;
-use super::{counted, outcome};
+use super::{counted, outcome, plot};
 use crate::expect::Unmet;
 use crate::model::quantity::Quantity;
 use crate::model::rules::VpaRelease;
+use crate::model::time::Time;
 use crate::model::vpa::{
     Bound, BucketShare, ContainerRecommendation, Estimation, ObjectName, Resource, ResourceList,
     Samples, Snapshot, VpaStatus,
@@ -48,7 +49,8 @@ pub fn free_run(
         if scenario.vpas.len() > 1 {
             let _ = writeln!(out, "{}", paint(STRONG, &format!("VPA {}", name.name)));
         }
-        out.push_str(&table(&run.snapshots, &name.name, rows, columns));
+        let end = scenario.until;
+        out.push_str(&charts_and_table(&run.snapshots, &name.name, end, rows, columns));
     }
     let runs = counted(run.snapshots.len(), "tick");
     let legend = "lower, target and upper: lowerBound, target and upperBound of the recommendation";
@@ -69,7 +71,9 @@ pub(super) fn beside_hpa(run: &VpaRun, columns: usize) -> String {
         let title = format!("VPA {}", name.name);
         let about = format!("model of {}", run.release);
         let _ = writeln!(out, "\n{}  {}", paint(STRONG, &title), paint(DIM, &about));
-        out.push_str(&table(run.snapshots(), &name.name, Rows::All, columns));
+        let end = run.scenario.until;
+        let (snapshots, rows) = (run.snapshots(), Rows::All);
+        out.push_str(&charts_and_table(snapshots, &name.name, end, rows, columns));
     }
     out.push('\n');
     out.push_str(&pod_changes(&run.pod_changes, columns));
@@ -250,6 +254,21 @@ pub(super) fn problems(status: &VpaStatus) -> String {
         kind => kind.to_owned(),
     });
     texts.collect::<Vec<_>>().join(", ")
+}
+
+/// Charts of the targets, and all recommendations as a table.
+fn charts_and_table(
+    snapshots: &[Snapshot],
+    vpa: &str,
+    end: Time,
+    rows: Rows,
+    columns: usize,
+) -> String {
+    let table = table(snapshots, vpa, rows, columns);
+    match plot::recommendations(snapshots, vpa, end, columns).strip_prefix('\n') {
+        Some(charts) => format!("{charts}\n{table}"),
+        None => table,
+    }
 }
 
 fn table(snapshots: &[Snapshot], vpa: &str, shown: Rows, columns: usize) -> String {

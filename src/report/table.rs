@@ -369,10 +369,20 @@ pub(super) fn metric(metric: &MetricDerivation) -> String {
 
 /// Formats an amount in thousandths: CPU in cores, memory in binary units.
 pub(super) fn amount(metric: &MetricDerivation, milli: i64) -> String {
-    const UNITS: [(&str, i64); 4] = [("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10), ("", 1)];
-    if !is_memory(metric) {
-        return Quantity::from_milli(milli, Format::DecimalSI).to_string();
+    match is_memory(metric) {
+        true => bytes(milli),
+        false => decimal(milli),
     }
+}
+
+/// Formats thousandths as a decimal quantity.
+pub(super) fn decimal(milli: i64) -> String {
+    Quantity::from_milli(milli, Format::DecimalSI).to_string()
+}
+
+/// Formats thousandths of a byte in binary units.
+pub(super) fn bytes(milli: i64) -> String {
+    const UNITS: [(&str, i64); 4] = [("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10), ("", 1)];
     let bytes = milli as f64 / 1000.0;
     let (unit, size) =
         UNITS.into_iter().find(|(_, size)| bytes.abs() >= *size as f64).unwrap_or(("", 1));

@@ -34,8 +34,15 @@ fn settings_are_compared_on_the_same_load() {
 fn releases_and_scenarios_are_compared() {
     let releases = ["--release", "1.22,1.37"];
     let shown = stdout(&kube_lockstep(&EXAMPLE).args(releases).assert().code(0));
-    assert_eq!(shown.lines().count(), 3, "{shown}");
-    assert!(shown.contains("current  1.22 "), "{shown}");
+    let rows: Vec<&str> = shown.lines().collect();
+    assert!(
+        rows[1].starts_with("current  1.22 ") && rows[2].starts_with("current  1.37 "),
+        "{shown}"
+    );
+    assert!(rows[3].starts_with("current: 1.22 and 1.37 first differ at "), "{shown}");
+    assert!(rows[4].starts_with("  1.22: 4 replicas.  That is outside the tolerance"), "{shown}");
+    assert!(rows[6].starts_with("  1.37: 3 replicas.  That is within the tolerance"), "{shown}");
+    assert_eq!(rows.len(), 7, "{shown}");
     let (folder, file) = super::folder("");
     let other = folder.path().join("other.yaml");
     std::fs::copy(&file, &other).expect("a file can be copied");

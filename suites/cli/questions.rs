@@ -158,6 +158,32 @@ fn releases_that_begin_at_another_time_are_noted() {
     assert!(!compare("1.30,1.36").contains("the first reconcile"), "the same beginning");
 }
 
+/// Since 1.33, a ratio of 1.1 is within the tolerance.
+#[test]
+fn the_first_difference_between_releases_is_explained() {
+    let load = "cpu=total:prometheus(examples/shop/tuesday.json,container=search)";
+    let options = ["compare", "-f", SHOP, "--hpa", "search", "--load", load];
+    let releases = ["--release", "1.30,1.36,1.37"];
+    let shown = stdout(&kube_lockstep(&options).args(releases).assert().code(0));
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = "current: 1.30 and 1.36 first differ at 6h52m (2025-05-06T06:52:00Z). 1.30: 5 \
+                    replicas. That is outside the tolerance, 0.1 on either side of 1";
+    assert!(words.contains(expected), "{shown}");
+    assert!(
+        words.contains("1.36: 4 replicas. That is within the tolerance, 0.9 to 1.1"),
+        "{shown}"
+    );
+    assert!(!shown.contains("1.36 and 1.37 first differ"), "{shown}");
+    let json_format = ["--format", "json"];
+    let rows = json(&kube_lockstep(&options).args(releases).args(json_format).assert().code(0));
+    assert_eq!((&rows[0]["hpa"], &rows[0]["namespace"]), (&"search".into(), &"shop".into()));
+    let difference = |row: usize| &rows[row]["firstDifference"];
+    assert!(difference(0).is_null() && difference(2).is_null(), "{rows:#?}");
+    assert_eq!(difference(1)["at"], "6h52m");
+    assert_eq!(difference(1)["before"]["release"], "1.30");
+    assert_eq!(difference(1)["here"]["replicas"], 4);
+}
+
 #[test]
 fn a_file_that_is_named_twice_is_read_once() {
     let file = format!("./{SHOP}/hpas.yaml");
