@@ -614,7 +614,8 @@ fn release_notes() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Without root, the check uses a user namespace, or sudo where these are not permitted.
+/// Without root, the check uses a user namespace, or sudo where these are not permitted. On other
+/// systems than Linux, the program runs in a folder.
 fn release_check() -> Result<(), Failed> {
     let check = |user: &str, unshare: &str| -> Result<String, Failed> {
         let machine = Machine::new()?;
@@ -623,7 +624,8 @@ fn release_check() -> Result<(), Failed> {
         for program in ["chroot", "sudo"] {
             machine.program(&format!("path/{program}"), &format!("echo {program} \"$@\""))?;
         }
-        let archive = pack(&machine, "any", "kube-lockstep")?.with_extension("");
+        let target = "x86_64-unknown-linux-musl";
+        let archive = pack(&machine, target, "kube-lockstep")?.with_extension("");
         let script = support::repository().join("ci/release/check");
         let script = format!("{} {}", script.display(), archive.display());
         let output = machine.run(BASH, &script, &Variables::new())?;
@@ -637,6 +639,15 @@ fn release_check() -> Result<(), Failed> {
     assert!(check("0", forbidden)?.starts_with("chroot /"));
     assert!(check("1000", permitted)?.starts_with("unshare --map-root-user chroot /"));
     assert!(check("1000", forbidden)?.starts_with("sudo chroot --userspec=1000:1000 /"));
+    let machine = Machine::new()?;
+    machine.program("path/kube-lockstep", "ls scenario.yaml && echo \"$@\"")?;
+    let archive = pack(&machine, "aarch64-apple-darwin", "kube-lockstep")?.with_extension("");
+    let script = support::repository().join("ci/release/check");
+    let script = format!("{} {}", script.display(), archive.display());
+    let output = machine.run(BASH, &script, &Variables::new())?;
+    assert!(output.status.success(), "{}", text_of(&output.stderr));
+    let expected = "scenario.yaml\npredict scenario.yaml\nrun --engine recorded tolerance\n";
+    assert_eq!(text_of(&output.stdout), expected);
     Ok(())
 }
 

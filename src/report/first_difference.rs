@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::comparison::{ComparisonRow, ticks};
 use super::counted;
 use super::layout::hanging;
+use crate::model::as_text;
 use crate::model::time::Time;
 use crate::run::{FreeRun, FreeTick};
 use crate::scenario::Scenario;
@@ -14,6 +15,7 @@ use crate::scenario::Scenario;
 #[serde(rename_all = "camelCase")]
 pub struct FirstDifference {
     /// The virtual time.
+    #[serde(with = "as_text")]
     pub at: Time,
     /// The time in UTC, if the load is a recording with dates.
     #[serde(skip_serializing_if = "Option::is_none")]
