@@ -2,7 +2,7 @@
 //! that predict.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read, Write as _};
 use std::path::{Component, Path, PathBuf};
@@ -18,6 +18,7 @@ use crate::scenario::draft::{
     Draft, DraftError, DraftOptions, Drafts, Kind, Load, ManifestFile, Missing, RequestOption,
     Selected, days_as_hours, draft, draft_with_settings,
 };
+use crate::scenario::resolved::ReadingNote;
 use crate::scenario::vpa::VpaScenario;
 use crate::scenario::{self, AnyScenario, Problem, Scenario, on_a_command_line};
 
@@ -371,30 +372,23 @@ pub(super) fn parse(draft: &Draft) -> Result<AnyFixture, Failure> {
     let parsed = scenario::parse_any(&draft.file, &draft.to_yaml(), &read);
     let scenario = parsed.map_err(|error| invalid(draft, error, &loads.borrow()))?;
     let (id, line) = (draft.name.clone(), draft.line);
-    let notes = |of_scenario: &[String]| {
-        let of_scenario = of_scenario.iter().map(|note| on_a_command_line(note));
-        draft.notes.iter().cloned().chain(of_scenario).collect()
+    // A draft has no lines that its author knows.
+    let notes = |of_scenario: &[ReadingNote]| {
+        let of_scenario = of_scenario.iter().map(|note| on_a_command_line(&note.what));
+        draft.notes.iter().cloned().chain(of_scenario).map(ReadingNote::from).collect()
     };
     Ok(match scenario {
         AnyScenario::Hpa(scenario) => {
             let notes = notes(&scenario.notes);
             let manifest_notes = draft.manifest_notes.clone();
-            let (is_of_manifests, lines_of_notes) = (true, BTreeMap::new());
-            let scenario = Scenario {
-                id,
-                line,
-                notes,
-                lines_of_notes,
-                manifest_notes,
-                is_of_manifests,
-                ..*scenario
-            };
+            let is_of_manifests = true;
+            let scenario =
+                Scenario { id, line, notes, manifest_notes, is_of_manifests, ..*scenario };
             AnyFixture::Hpa(Arc::new(scenario))
         }
         AnyScenario::Vpa(scenario) => {
             let notes = notes(&scenario.notes);
-            let lines_of_notes = BTreeMap::new();
-            AnyFixture::Vpa(Arc::new(VpaScenario { id, line, notes, lines_of_notes, ..*scenario }))
+            AnyFixture::Vpa(Arc::new(VpaScenario { id, line, notes, ..*scenario }))
         }
     })
 }

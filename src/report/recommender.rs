@@ -55,9 +55,7 @@ pub fn free_run(
     let runs = counted(run.snapshots.len(), "tick");
     let legend = "lower, target and upper: lowerBound, target and upperBound of the recommendation";
     let _ = writeln!(out, "\n{runs}; {legend}");
-    for note in &scenario.notes {
-        let line = scenario.line_of_note(note);
-        let note = Note { file: None, line, what: note.clone(), is_about_reading: true };
+    for note in Note::on_reading(&scenario.notes, scenario.line) {
         out.push_str(&outcome::note_line(&scenario.path, &note, columns));
     }
     out
@@ -440,13 +438,7 @@ pub fn free_run_json(
     if several {
         summary["scenario"] = json!(scenario.id);
     }
-    let note = |what: &String| Note {
-        file: None,
-        line: scenario.line_of_note(what),
-        what: what.clone(),
-        is_about_reading: true,
-    };
-    let notes: Vec<Note> = scenario.notes.iter().map(note).collect();
+    let notes = Note::on_reading(&scenario.notes, scenario.line);
     if !notes.is_empty() {
         summary["notes"] = json!(notes);
     }

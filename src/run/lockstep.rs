@@ -25,7 +25,7 @@ use crate::model::observation::{ApiOutcome, Observation};
 use crate::model::rules::{AmbiguousHpas, Release, Rules};
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
-use crate::scenario::resolved::{Action, TimelineEvent};
+use crate::scenario::resolved::{Action, ReadingNote, TimelineEvent};
 use crate::trace::{ApiAnswer, Stepped, Trace};
 use crate::world::{Change, World};
 
@@ -378,18 +378,18 @@ impl<'a> Lockstep<'a> {
             what: format!("the action at t={} has no effect: none of its pods exists", event.at),
             is_about_reading: false,
         };
-        let is_about_reading =
-            |line: usize, what: String| Note { file: None, line, what, is_about_reading: true };
-        let notes = self.scenario.notes.iter().cloned().chain(self.unchecked(release));
         let of_manifests = self.scenario.manifest_notes.iter().map(|note| Note {
             file: Some(note.file.clone()),
-            ..is_about_reading(note.line, note.what.clone())
+            line: note.line,
+            what: note.what.clone(),
+            is_about_reading: true,
         });
         // In a scenario file, the author sets the limit.
         let is_cut = self.scenario.is_of_manifests && self.world.has_cut_loads();
-        let notes = notes.chain(is_cut.then(|| CUT_LOAD.to_owned()));
-        let notes = notes.map(|what| is_about_reading(self.scenario.line_of_note(&what), what));
-        let notes = of_manifests.chain(notes);
+        let mut notes = self.scenario.notes.clone();
+        notes.extend(self.unchecked(release).map(ReadingNote::from));
+        notes.extend(is_cut.then(|| CUT_LOAD.to_owned().into()));
+        let notes = of_manifests.chain(Note::on_reading(&notes, self.scenario.line));
         let never = self.pending.iter().map(|index| during::never(self.event(*index)));
         notes.chain(self.world.unmatched_actions().map(without_effect)).chain(never).collect()
     }

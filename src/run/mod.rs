@@ -65,6 +65,7 @@ use crate::expect::Unmet;
 use crate::model::derivation::Derivation;
 use crate::model::rules::AnyRelease;
 use crate::scenario::Scenario;
+use crate::scenario::resolved::ReadingNote;
 use crate::trace::Trace;
 
 /// The verdict on one scenario that ran on one engine.
@@ -133,6 +134,17 @@ pub struct Note {
 }
 
 impl Note {
+    /// Notes on how the file of a scenario was read. `line`: that of its HPA or VPA.
+    pub(crate) fn on_reading(notes: &[ReadingNote], line: usize) -> Vec<Note> {
+        let note = |note: &ReadingNote| Note {
+            file: None,
+            line: note.line.unwrap_or(line),
+            what: note.what.clone(),
+            is_about_reading: true,
+        };
+        notes.iter().map(note).collect()
+    }
+
     /// The file and the line, `FILE:LINE`. `path` is the file of the scenario.
     #[must_use]
     pub fn place(&self, path: &str) -> String {

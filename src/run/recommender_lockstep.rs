@@ -188,13 +188,7 @@ impl<'k> Lockstep<'k> {
             Some(divergence) => snapshots.len().saturating_sub(divergence.tick),
             None => 0,
         };
-        let about = |what: &String| Note {
-            file: None,
-            line: scenario.line_of_note(what),
-            what: what.clone(),
-            is_about_reading: true,
-        };
-        outcome.notes = scenario.notes.iter().map(about).collect();
+        outcome.notes = Note::on_reading(&scenario.notes, scenario.line);
         findings.why = why;
         conclude_known(outcome, findings);
         outcome.recommender = Some(Box::new(RecommenderRun {

@@ -64,6 +64,7 @@ pub use self::error::{Error, Problem};
 pub use self::podset::PodSetError;
 pub use self::recording::{AnswerOverview, RecordingError, check_answer, on_a_command_line};
 pub use self::releases::RangeError;
+use self::resolved::ReadingNote;
 pub use self::resolved::Scenario;
 pub use self::schema::schema;
 use self::vpa::VpaScenario;
@@ -120,7 +121,7 @@ pub fn parse(
     };
     let scenario = all_problems(scenario, problems);
     let mut scenario = scenario.map_err(|problems| failed(beside(path, problems)))?;
-    scenario.notes.extend(notes);
+    scenario.notes.extend(notes.into_iter().map(ReadingNote::from));
     scenario.hash = hash::of(&scenario);
     Ok(scenario)
 }
@@ -141,7 +142,6 @@ fn with_vpa(
             if problems.is_empty() {
                 resolve::with_vpa::complete(&mut with, &scenario);
                 scenario.notes.extend(with.recommender.notes.iter().cloned());
-                scenario.lines_of_notes.extend(with.recommender.lines_of_notes.clone());
                 scenario.vpa = Some(Arc::new(with));
                 return Ok(scenario);
             }

@@ -71,10 +71,8 @@ pub struct Scenario {
     pub namespace: Arc<str>,
     /// The HPAs, in the order in which they are created at t=0. At least one.
     pub hpas: Vec<Autoscaler>,
-    /// Notes for the reader about the interpretation of the file.
-    pub notes: Vec<String>,
-    /// The lines of the notes that are about one signal, by their texts.
-    pub lines_of_notes: BTreeMap<String, usize>,
+    /// Notes on how the file was read.
+    pub notes: Vec<ReadingNote>,
     /// Notes about manifests that the scenario was drafted from.
     pub manifest_notes: Vec<ManifestNote>,
     /// Whether the scenario was drafted from manifests, not written as a file.
@@ -108,13 +106,22 @@ pub struct Scenario {
     pub line: usize,
 }
 
-impl Scenario {
-    /// The line that a note is about: that of a signal, otherwise of the HPA.
-    #[must_use]
-    pub fn line_of_note(&self, note: &str) -> usize {
-        self.lines_of_notes.get(note).copied().unwrap_or(self.line)
-    }
+/// A note on how the file of a scenario was read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReadingNote {
+    /// The line of the signal that it is about. `None`: it is about the HPA or the VPA.
+    pub line: Option<usize>,
+    /// The text.
+    pub what: String,
+}
 
+impl From<String> for ReadingNote {
+    fn from(what: String) -> ReadingNote {
+        ReadingNote { line: None, what }
+    }
+}
+
+impl Scenario {
     /// The scale targets: the workload, then the targets without pods.
     pub fn targets(&self) -> impl Iterator<Item = Target<'_>> {
         let workload = &self.workload;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::resolved::{
-    Action, Expectation, PodSet, ScaleDownOrder, Signal, Startup, UsageSource, When,
+    Action, Expectation, PodSet, ReadingNote, ScaleDownOrder, Signal, Startup, UsageSource, When,
 };
 use super::*;
 use crate::model::time::{Span, Time};
@@ -79,7 +79,8 @@ fn victims_is_read_as_scale_down_order_with_a_note() {
     assert_eq!(old.workload.scale_down_order, ScaleDownOrder::Newest);
     assert_eq!(old.hash, new.hash);
     assert_eq!(to_yaml(&old, None), to_yaml(&new, None));
-    let is_note = |note: &&String| note.ends_with("`victims` is deprecated; use `scaleDownOrder`");
+    let is_note =
+        |note: &&ReadingNote| note.what.ends_with("`victims` is deprecated; use `scaleDownOrder`");
     assert_eq!(old.notes.iter().filter(is_note).count(), 1, "{:?}", old.notes);
     assert_eq!(new.notes.iter().filter(is_note).count(), 0, "{:?}", new.notes);
 }
@@ -316,6 +317,5 @@ fn notes_on_recordings_have_the_line_of_the_signal() {
     let scenario = parse("x.yaml", &text, &read).expect("a scenario");
     let [note] = scenario.notes.as_slice() else { panic!("one note: {:?}", scenario.notes) };
     let line = text.lines().position(|line| line.contains("csv")).map(|index| index + 1);
-    assert_eq!(Some(scenario.line_of_note(note)), line, "{note}");
-    assert_eq!(scenario.line_of_note("another"), scenario.line);
+    assert_eq!(note.line, line, "{note:?}");
 }

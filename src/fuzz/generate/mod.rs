@@ -94,7 +94,6 @@ fn of_hpa(dice: &mut Dice, area: Area, release: Release) -> Scenario {
         namespace: Arc::from("default"),
         hpas,
         notes: Vec::new(),
-        lines_of_notes: BTreeMap::new(),
         manifest_notes: Vec::new(),
         is_of_manifests: false,
         clock: None,

@@ -41,7 +41,7 @@ use super::expectation::Expectation;
 use super::kinds::API_VERSION;
 use super::node::Node;
 use super::raw::ScenarioFile;
-use super::resolved::Scenario;
+use super::resolved::{ReadingNote, Scenario};
 use super::vpa::is_vpa;
 use crate::model::time::Span;
 
@@ -103,9 +103,10 @@ fn scenario(
     };
     let timeline = timeline::resolve(&context, at.key("timeline"), problems);
     let expect = expectations(file, known, flags.sync_period, at, problems);
-    let mut notes = [known.notes(), recordings.notes(), of_units].concat();
+    let mut notes = [plain(known.notes()), recordings.notes(), plain(of_units)].concat();
     if let Some(hpas) = hpas.as_mut().filter(|_| metrics_are_sound) {
-        notes.extend(served::check(hpas.asked(), &metrics, &file.workload, &expect, problems));
+        let unserved = served::check(hpas.asked(), &metrics, &file.workload, &expect, problems);
+        notes.extend(plain(unserved));
     }
     let hpas = hpas?;
     Some(Scenario {
@@ -120,7 +121,6 @@ fn scenario(
         gate_overrides,
         namespace: hpas.namespace(),
         notes,
-        lines_of_notes: recordings.lines_of_notes(),
         manifest_notes: Vec::new(),
         is_of_manifests: false,
         clock: recordings.clock(),
@@ -138,6 +138,11 @@ fn scenario(
         hash: String::new(),
         line: at.key_position(if file.hpa.is_some() { "hpa" } else { "hpas" }).line,
     })
+}
+
+/// Notes that are not about one signal.
+fn plain(notes: Vec<String>) -> Vec<ReadingNote> {
+    notes.into_iter().map(ReadingNote::from).collect()
 }
 
 /// Resolves the expectations, after a check of the number of reconciles.

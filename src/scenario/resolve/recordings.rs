@@ -12,7 +12,7 @@ use crate::scenario::recording::{
     Clock, Recording, RecordingError, Signals, Timestamp, Used, without_pods,
 };
 use crate::scenario::resolved::{
-    Exception, Metrics, Noise, PodSet, ResourceUsage, Series, Signal, UsageSource,
+    Exception, Metrics, Noise, PodSet, ReadingNote, ResourceUsage, Series, Signal, UsageSource,
 };
 
 /// The difference between the seeds of two pods of a recording with noise.
@@ -28,9 +28,7 @@ pub(super) struct Recordings<'a> {
     until: Time,
     /// Whether the usage of a container may be recorded by pod.
     by_pod_in_containers: bool,
-    notes: Vec<String>,
-    /// The lines of the signals that the notes are about.
-    lines: BTreeMap<String, usize>,
+    notes: Vec<ReadingNote>,
 }
 
 /// A recording, or the reason why it can't be read.
@@ -68,7 +66,6 @@ impl<'a> Recordings<'a> {
             until,
             by_pod_in_containers: false,
             notes: Vec::new(),
-            lines: BTreeMap::new(),
         }
     }
 
@@ -83,27 +80,24 @@ impl<'a> Recordings<'a> {
     }
 
     /// Notes on the recordings.
-    pub(super) fn notes(&self) -> Vec<String> {
+    pub(super) fn notes(&self) -> Vec<ReadingNote> {
         self.notes.clone()
-    }
-
-    /// The lines of the notes that are about one signal.
-    pub(super) fn lines_of_notes(&self) -> BTreeMap<String, usize> {
-        self.lines.clone()
     }
 
     /// Adds notes on a signal in this line.
     fn note_at(&mut self, line: usize, notes: Vec<String>) {
-        for note in &notes {
-            self.lines.entry(note.clone()).or_insert(line);
-        }
-        self.note(notes);
+        self.add(notes.into_iter().map(|what| ReadingNote { line: Some(line), what }));
+    }
+
+    /// Adds notes on the file as a whole.
+    pub(super) fn note(&mut self, notes: Vec<String>) {
+        self.add(notes.into_iter().map(ReadingNote::from));
     }
 
     /// Adds notes, each text once.
-    pub(super) fn note(&mut self, notes: Vec<String>) {
+    fn add(&mut self, notes: impl Iterator<Item = ReadingNote>) {
         for note in notes {
-            if !self.notes.contains(&note) {
+            if self.notes.iter().all(|known| known.what != note.what) {
                 self.notes.push(note);
             }
         }

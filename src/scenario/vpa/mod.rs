@@ -23,7 +23,7 @@ pub use self::releases::VpaReleaseRange;
 pub(super) use self::timeline::VpaTimelineEvent;
 pub use self::timeline::{LateMetrics, OomKillOfPods, OomSeen, PodEviction, Relabel, VpaAction};
 use super::node::Node;
-use super::resolved::Metrics;
+use super::resolved::{Metrics, ReadingNote};
 use crate::model::rules::VpaRelease;
 use crate::model::time::{Span, Time};
 use crate::model::vpa::{
@@ -51,9 +51,7 @@ pub struct VpaScenario {
     /// The hash of everything that affects a run.
     pub hash: String,
     /// Notes on how the file was read.
-    pub notes: Vec<String>,
-    /// The lines of the notes that are about one signal, by their texts.
-    pub lines_of_notes: BTreeMap<String, usize>,
+    pub notes: Vec<ReadingNote>,
     /// The time of t=0.
     pub start: GoTime,
     /// The flags that are set, by their upstream names.
@@ -106,12 +104,6 @@ impl VpaEvent {
 }
 
 impl VpaScenario {
-    /// The line that a note is about: that of a signal, otherwise of the VPA.
-    #[must_use]
-    pub fn line_of_note(&self, note: &str) -> usize {
-        self.lines_of_notes.get(note).copied().unwrap_or(self.line)
-    }
-
     /// The names of the VPAs at the start.
     pub fn names(&self) -> impl Iterator<Item = &ObjectName> {
         self.vpas.iter().map(|vpa| &vpa.metadata.name)
@@ -183,7 +175,6 @@ impl VpaScenario {
             releases: VpaReleaseRange::default(),
             hash: String::new(),
             notes: Vec::new(),
-            lines_of_notes: BTreeMap::new(),
             start: *at,
             flags: script.flags.clone(),
             parsed_flags: flags.clone(),

@@ -61,7 +61,6 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
         other_pods: Vec::new(),
         other_namespaces: Vec::new(),
         notes: Vec::new(),
-        lines_of_notes: BTreeMap::new(),
         manifest_notes: Vec::new(),
         is_of_manifests: false,
         clock: None,

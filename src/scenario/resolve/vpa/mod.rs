@@ -98,7 +98,6 @@ fn scenario(
         releases: file.releases,
         hash: String::new(),
         notes: recordings.notes(),
-        lines_of_notes: recordings.lines_of_notes(),
         start,
         flags,
         parsed_flags,
