@@ -46,11 +46,14 @@ fn titled(title: &str, picture: &str) -> String {
     }
 }
 
+/// Values, in order: each holds until the next one. `None`: there is no value.
+type Values = Vec<(Time, Option<f64>)>;
+
 /// A metric of the first HPA over time.
 struct Metric<'a> {
     /// Name, unit and target, as seen first.
     like: &'a MetricDerivation,
-    values: Vec<(Time, Option<f64>)>,
+    values: Values,
 }
 
 /// The first metrics of the first HPA.
@@ -178,7 +181,7 @@ pub(super) fn recommendations(
     end: Time,
     columns: usize,
 ) -> String {
-    let mut series: BTreeMap<(Arc<str>, Resource), Vec<(Time, Option<f64>)>> = BTreeMap::new();
+    let mut series: BTreeMap<(Arc<str>, Resource), Values> = BTreeMap::new();
     for snapshot in snapshots {
         let status = snapshot.status(vpa).and_then(|status| status.recommendation.as_ref());
         for container in status.iter().flat_map(|it| &it.container_recommendations) {

@@ -147,6 +147,33 @@ pub struct Missing {
     pub what: String,
     /// The flag that gives the value.
     pub flag: String,
+    /// The value that is missing.
+    pub value: MissingValue,
+}
+
+/// Which value is missing.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum MissingValue {
+    /// The target, with its replicas.
+    Target,
+    /// The request of a container.
+    Request,
+    /// The load of a metric.
+    Load,
+}
+
+impl Missing {
+    fn target(what: String, flag: String) -> Missing {
+        Missing { what, flag, value: MissingValue::Target }
+    }
+
+    fn request(what: String, flag: String) -> Missing {
+        Missing { what, flag, value: MissingValue::Request }
+    }
+
+    fn load(what: String, flag: String) -> Missing {
+        Missing { what, flag, value: MissingValue::Load }
+    }
 }
 
 /// The drafts of all selected autoscalers.
@@ -346,7 +373,7 @@ impl Draft {
     /// If the target is missing, adds to the message which of these objects is probably meant.
     fn suggest_target(&mut self, others: &[Object]) {
         let Draft { kind: of, missing, target, .. } = self;
-        let is_target = |missing: &&mut Missing| missing.flag.starts_with("--filename");
+        let is_target = |missing: &&mut Missing| missing.value == MissingValue::Target;
         let missing = missing.iter_mut().find(is_target).filter(|_| target.object.is_none());
         let Some(missing) = missing else { return };
         let same_kind = || others.iter().filter(|object| object.kind() == target.kind);
@@ -783,14 +810,14 @@ fn workload_of(pods: &Pods, kind: &str, name: &str, replicas: i32) -> Map<String
 
 /// A missing target, whose manifest would have the missing requests as well.
 fn missing_target(what: String, of_usage: &mut Vec<Missing>) -> Missing {
-    let is_request = |missing: &Missing| missing.flag.starts_with("--request");
+    let is_request = |missing: &Missing| missing.value == MissingValue::Request;
     let (requests, others) = of_usage.drain(..).partition(is_request);
     *of_usage = others;
     let requests: Vec<Missing> = requests;
     let requests: BTreeSet<&str> = requests.iter().map(|request| &*request.flag).collect();
     let requests = requests.iter().map(|flag| format!(" {flag}"));
     let flags = format!("--replicas 3 (at the start){}", requests.collect::<String>());
-    Missing { what, flag: format!("--filename with its manifest, or {flags}") }
+    Missing::target(what, format!("--filename with its manifest, or {flags}"))
 }
 
 /// A note on a target without a namespace, which is assumed to be in that of the HPA.

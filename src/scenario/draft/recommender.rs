@@ -9,7 +9,7 @@ use super::load::{AFTER_THE_LAST_CHANGE, HpaName, Load};
 use super::objects::{Object, same_namespace};
 use super::pods::{PodContainer, Pods};
 use super::units::Loaded;
-use super::{Draft, DraftError, DraftOptions, DraftTarget, Hpa, Kind, Missing};
+use super::{Draft, DraftError, DraftOptions, DraftTarget, Hpa, Kind, Missing, MissingValue};
 use super::{apply_requests, check_containers, metric_name, read_target};
 use crate::model::api::Requests;
 use crate::model::quantity::{Format, Quantity};
@@ -111,7 +111,7 @@ pub(super) fn of_vpa(
     if target.is_none() && options.replicas.is_none() {
         let what = format!("{kind} {name}, the target of the VPA, is not in the manifests");
         let flag = "--filename with its manifest, or --replicas 3".to_owned();
-        missing.push(Missing { what, flag });
+        missing.push(Missing::target(what, flag));
     } else if replicas.is_none() {
         notes.push(format!("{kind} {name} sets no replicas, so it has 1 pod; see --replicas"));
     }
@@ -266,7 +266,7 @@ impl Usage<'_> {
 
     /// Asks for no requests if the containers are unknown, because their manifest is missing.
     fn leave_out_requests(&mut self, are_unknown: bool) {
-        self.missing.retain(|it| !are_unknown || !it.flag.starts_with("--request"));
+        self.missing.retain(|it| !are_unknown || it.value != MissingValue::Request);
     }
 
     /// The usage of the only container of each pod.
@@ -279,7 +279,7 @@ impl Usage<'_> {
             let flag = format!(
                 "--load {resource}={value} (per pod) or --load {resource}=total:{total} (shared)"
             );
-            self.missing.push(Missing { what: format!("there is no load of {resource}"), flag });
+            self.missing.push(Missing::load(format!("there is no load of {resource}"), flag));
             return self.examples.then(|| json!({ "name": resource, "perPod": value }));
         };
         let load = &self.loads[*last];
@@ -332,7 +332,7 @@ impl Usage<'_> {
                 );
                 let flags = names.iter().map(|name| format!("--load {resource}/{name}={value}"));
                 let flag = flags.collect::<Vec<_>>().join(" ");
-                self.missing.push(Missing { what, flag });
+                self.missing.push(Missing::load(what, flag));
             }
         }
         found
@@ -348,7 +348,7 @@ impl Usage<'_> {
         for container in open {
             let what = format!("there is no load of {resource} of container {container}");
             let flag = format!("--load {resource}/{container}={value}");
-            self.missing.push(Missing { what, flag });
+            self.missing.push(Missing::load(what, flag));
             if self.examples {
                 found.insert(container.clone(), json!(value));
             }
@@ -363,7 +363,7 @@ impl Usage<'_> {
             let what =
                 format!("a total of {resource} is not supported for pods with several containers");
             let flag = format!("--load {resource}/{container}={value}, the usage of each pod");
-            self.missing.push(Missing { what, flag });
+            self.missing.push(Missing::load(what, flag));
         }
         !load.total
     }
@@ -376,7 +376,7 @@ impl Usage<'_> {
             );
             let value = if resource == "cpu" { "500m" } else { "512Mi" };
             let flag = format!("--request {resource}/{container}={value}");
-            self.missing.push(Missing { what, flag });
+            self.missing.push(Missing::request(what, flag));
         }
         load.signal_of_whole(request)
     }

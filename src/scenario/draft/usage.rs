@@ -233,7 +233,7 @@ impl<'a> Usage<'a> {
                     format!("a total of {resource} can't be combined with loads of containers"),
                     format!("--load {resource}/CONTAINER=300m for each container"),
                 );
-                self.missing.push(Missing { what, flag });
+                self.missing.push(Missing::load(what, flag));
                 continue;
             }
             if load.recorded().is_some_and(|recorded| recorded.by.is_some()) {
@@ -246,7 +246,7 @@ impl<'a> Usage<'a> {
                     "--load {resource}/CONTAINER=prometheus(FILE) for each container, without \
                      `by`: a recording of the average of the pods"
                 );
-                self.missing.push(Missing { what, flag });
+                self.missing.push(Missing::load(what, flag));
                 continue;
             }
             let first = asked.first().map(|source| &*source.container);
@@ -262,8 +262,8 @@ impl<'a> Usage<'a> {
         for source in asked.iter().filter(without) {
             let container = &source.container;
             let what = format!("there is no load of {resource} of container {container}");
-            self.missing
-                .push(Missing { what, flag: format!("--load {resource}/{container}=300m") });
+            let flag = format!("--load {resource}/{container}=300m");
+            self.missing.push(Missing::load(what, flag));
         }
         if !containers.is_empty() {
             self.resource.push(json!({ "name": resource, "containers": containers }));
@@ -300,7 +300,7 @@ impl<'a> Usage<'a> {
                 1 => format!("--request {resource}={value}"),
                 _ => format!("--request {resource}/{name}={value}"),
             };
-            self.missing.push(Missing { what, flag });
+            self.missing.push(Missing::request(what, flag));
         }
     }
 
@@ -311,7 +311,7 @@ impl<'a> Usage<'a> {
             let flag = format!("--request {resource}={value}");
             // The utilization may require the same request.
             if !self.missing.iter().any(|it| it.flag == flag) {
-                self.missing.push(Missing { what, flag });
+                self.missing.push(Missing::request(what, flag));
             }
         }
     }
@@ -330,7 +330,7 @@ impl<'a> Usage<'a> {
                 "--load {resource}={value} (per pod) or --load {resource}=total:{total} (shared)"
             ),
         };
-        self.missing.push(Missing { what, flag });
+        self.missing.push(Missing::load(what, flag));
         if !self.context.examples {
             return;
         }
@@ -366,7 +366,7 @@ impl<'a> Usage<'a> {
         }
         let name = &metric.name;
         let what = format!("there is no load of {name}");
-        self.missing.push(Missing { what, flag: form.replace("NAME", name) });
+        self.missing.push(Missing::load(what, form.replace("NAME", name)));
         let example = || Found { signal: at_target(target, None).into(), total: false };
         self.context.examples.then(example)
     }
