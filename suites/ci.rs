@@ -614,8 +614,8 @@ fn release_notes() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Without root, the check uses a user namespace, or sudo where these are not permitted. On other
-/// systems than Linux, the program runs in a folder.
+/// Without root, the check uses a user namespace, or sudo where these are not permitted. A
+/// program for another system than Linux runs in a temporary folder.
 fn release_check() -> Result<(), Failed> {
     let check = |user: &str, unshare: &str| -> Result<String, Failed> {
         let machine = Machine::new()?;
@@ -625,14 +625,9 @@ fn release_check() -> Result<(), Failed> {
             machine.program(&format!("path/{program}"), &format!("echo {program} \"$@\""))?;
         }
         let target = "x86_64-unknown-linux-musl";
-        let archive = pack(&machine, target, "kube-lockstep")?.with_extension("");
-        let script = support::repository().join("ci/release/check");
-        let script = format!("{} {}", script.display(), archive.display());
-        let output = machine.run(BASH, &script, &Variables::new())?;
-        assert!(output.status.success(), "{}", text_of(&output.stderr));
-        let shown = text_of(&output.stdout);
+        let shown = run_check(&machine, target)?;
         assert_eq!(shown.lines().count(), 2, "{shown}");
-        assert!(shown.contains(" /kube-lockstep predict /scenario.yaml\n"), "{shown}");
+        assert!(shown.contains(" /kube-lockstep predict scenario.yaml\n"), "{shown}");
         Ok(shown)
     };
     let (permitted, forbidden) = ("[ \"$2\" = true ] || echo unshare \"$@\"", "exit 1");
@@ -641,14 +636,21 @@ fn release_check() -> Result<(), Failed> {
     assert!(check("1000", forbidden)?.starts_with("sudo chroot --userspec=1000:1000 /"));
     let machine = Machine::new()?;
     machine.program("path/kube-lockstep", "ls scenario.yaml && echo \"$@\"")?;
-    let archive = pack(&machine, "aarch64-apple-darwin", "kube-lockstep")?.with_extension("");
+    let shown = run_check(&machine, "aarch64-apple-darwin")?;
+    // `ls` and the arguments, for each of the two runs.
+    let expected = "scenario.yaml\npredict scenario.yaml\nrun --engine recorded tolerance\n";
+    assert_eq!(shown, expected);
+    Ok(())
+}
+
+/// Checks the packed program for a target, and returns the output.
+fn run_check(machine: &Machine, target: &str) -> Result<String, Failed> {
+    let archive = pack(machine, target, "kube-lockstep")?.with_extension("");
     let script = support::repository().join("ci/release/check");
     let script = format!("{} {}", script.display(), archive.display());
     let output = machine.run(BASH, &script, &Variables::new())?;
     assert!(output.status.success(), "{}", text_of(&output.stderr));
-    let expected = "scenario.yaml\npredict scenario.yaml\nrun --engine recorded tolerance\n";
-    assert_eq!(text_of(&output.stdout), expected);
-    Ok(())
+    Ok(text_of(&output.stdout))
 }
 
 /// A program stands in for Docker that writes down its arguments and the files of the context.

@@ -306,12 +306,14 @@ fn diff_shows_the_first_tick_that_differs_and_the_row_that_explains_it() {
     let options = ["diff", "--from", "1.32", "--to", "1.33", "--format", "markdown"];
     let text = stdout(&kube_lockstep(&options).assert().code(0));
     assert!(text.starts_with("# From 1.32 to 1.33") && text.contains(tolerance), "{text}");
-    // The end of the text counts the scenarios of each row, and folds equal reasons.
+    // The end of the text counts the scenarios of each row, and shows each reason once.
     let text = stdout(&kube_lockstep(&options[..5]).assert().code(0));
     let mut parts = text.rsplit("\n\n");
     let (ending, rows) = (parts.next().expect("an end"), parts.next().expect("rows"));
-    assert!(rows.starts_with("1.33  ") && rows.contains(" scenarios, for example "), "{rows}");
-    assert_eq!(ending.matches("`tolerance` is not supported on 1.32: ").count(), 1, "{ending}");
+    let heading = "Changes, with the number of scenarios whose first difference they explain:\n";
+    assert!(rows.starts_with(&format!("{heading}  1.33  ")), "{rows}");
+    assert!(rows.contains(" scenarios, for example "), "{rows}");
+    assert_eq!(ending.matches("`tolerance` is not supported on 1.32 (").count(), 1, "{ending}");
     let of_vpas = ["diff", "--from", "vpa-1.7", "--to", "vpa-1.8", "--format", "markdown"];
     let text = stdout(&kube_lockstep(&of_vpas).assert().code(0));
     let row = "\n## vpa-1.8: OOM kills and samples of a pod that was deleted since the last run";

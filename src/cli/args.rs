@@ -58,6 +58,13 @@ pub(super) fn release(text: &str) -> Result<Release, String> {
 
 /// Parses several releases with [`release`].
 pub(super) fn releases(text: &str) -> Result<Releases, String> {
+    if text.starts_with("vpa-") {
+        return Err("expected releases of Kubernetes, not of the VPA".to_owned());
+    }
+    if text.contains("..") {
+        let range = text.replace("..=", "..").replace("..", "-");
+        return Err(format!("a range is written with a hyphen: {range}"));
+    }
     let releases = text.parse::<Releases>()?;
     let parts = text.split([',', '-']).map(str::trim);
     parts.filter(|part| *part != "all").try_for_each(|part| release(part).map(|_| ()))?;

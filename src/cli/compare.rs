@@ -16,7 +16,7 @@ use super::output::{columns, show, unless_closed};
 use super::reports::ReportFile;
 use super::setting::Setting;
 use crate::model::rules::{Release, Releases};
-use crate::model::time::Time;
+use crate::model::time::{Span, Time};
 use crate::report::comparison::{
     ComparisonRow, Figures, Reference, columns_help, comparison, not_compared,
 };
@@ -174,30 +174,87 @@ struct Predictions {
     is_undetermined: bool,
 }
 
-/// The time of the first reconcile on a release.
-#[derive(Clone, Copy, Debug)]
-struct Beginning {
+/// The first run of a setting on the previous release.
+struct Before {
     release: Release,
-    at: Time,
+    run: FreeRun,
 }
 
-/// A note on releases whose first reconciles are at different times.
-fn note_on_beginnings(beginnings: &[Beginning]) -> Option<String> {
-    let same: Vec<&[Beginning]> = beginnings.chunk_by(|one, other| one.at == other.at).collect();
+impl Before {
+    /// The first difference of a run, whose number counts from 0. Only the first run is kept in
+    /// memory: the others are predicted again.
+    fn difference(
+        &self,
+        scenario: &Arc<Scenario>,
+        number: u32,
+        run: &FreeRun,
+    ) -> Option<FirstDifference> {
+        match number {
+            0 => FirstDifference::between(scenario, &self.run, run),
+            _ => FirstDifference::between(scenario, &free_run(scenario, self.release), run),
+        }
+    }
+}
+
+/// The times of the reconciles on a release.
+#[derive(Clone, Copy, Debug)]
+struct Reconciles {
+    release: Release,
+    /// The first one.
+    first: Time,
+    /// The interval of the first two.
+    interval: Option<Span>,
+}
+
+impl Reconciles {
+    fn of(release: Release, run: &FreeRun) -> Option<Reconciles> {
+        let mut times = run.ticks.iter().map(|tick| tick.observation.at);
+        let first = times.next()?;
+        let interval = times.find(|at| *at > first).map(|next| next - first);
+        Some(Reconciles { release, first, interval })
+    }
+}
+
+/// A note on releases whose reconciles are at different times.
+fn note_on_reconciles(reconciles: &[Reconciles]) -> Option<String> {
+    let times = |it: &Reconciles| (it.first, it.interval);
+    let same: Vec<&[Reconciles]> =
+        reconciles.chunk_by(|one, other| times(one) == times(other)).collect();
     if same.len() < 2 {
         return None;
     }
-    let part = |same: &&[Beginning]| match same {
-        [only] => format!("{} on {}", only.at, only.release),
-        [first, .., last] => format!("{} on {} to {}", first.at, first.release, last.release),
+    let releases = |same: &[Reconciles]| match same {
+        [only] => only.release.to_string(),
+        [first, .., last] => format!("{} to {}", first.release, last.release),
         [] => String::new(),
     };
-    let parts: Vec<String> = same.iter().map(part).collect();
+    let interval = same[0][0].interval;
+    if same.iter().all(|it| it[0].interval == interval) {
+        let parts = same.iter().map(|it| format!("at {} on {}", it[0].first, releases(it)));
+        return Some(format!(
+            "the first reconcile is {}; all later ones follow at the same interval, so that \
+             figures differ a little between these releases even if nothing else does",
+            listed(parts.collect())
+        ));
+    }
+    let parts = same.iter().map(|it| {
+        let every = it[0].interval.map(|every| format!(" and then every {every}"));
+        format!("at {}{} on {}", it[0].first, every.unwrap_or_default(), releases(it))
+    });
     Some(format!(
-        "the first reconcile is at {}; all later ones follow at the same interval, so that figures \
-         differ a little between these releases even if nothing else does",
-        parts.join(", and at ")
+        "the controller reconciles {}, so that figures differ between these releases even if \
+         nothing else does; first differences are of reconciles at the same time",
+        listed(parts.collect())
     ))
+}
+
+/// `a, b and c`.
+fn listed(mut parts: Vec<String>) -> String {
+    let last = parts.pop().unwrap_or_default();
+    match parts.is_empty() {
+        true => last,
+        false => format!("{}, and {last}", parts.join(", ")),
+    }
 }
 
 /// A note on metrics of a setting that the first row has no target for.
@@ -224,10 +281,10 @@ impl Predictions {
         args: &Args,
     ) -> anyhow::Result<()> {
         let releases = args.release.clone().unwrap_or_else(|| Releases::only(Release::NEWEST));
-        let mut beginnings = Vec::new();
-        // The prediction on the release before.
-        let mut before: Option<FreeRun> = None;
+        let mut reconciles = Vec::new();
+        let mut before: Option<Before> = None;
         for release in releases.iter() {
+            let mut here = None;
             for number in 0..args.runs {
                 let scenario = of_run(scenario, setting, number)?;
                 let row = ComparisonRow {
@@ -257,25 +314,25 @@ impl Predictions {
                 if let Some(page) = self.page.as_mut().filter(|_| number == 0) {
                     page.add(Compared { setting, about, scenario: &scenario, run: &run });
                 }
-                if let Some(first) = run.ticks.first().filter(|_| number == 0) {
-                    beginnings.push(Beginning { release, at: first.observation.at });
+                if number == 0 {
+                    reconciles.extend(Reconciles::of(release, &run));
                 }
                 self.note(&scenario, &run);
                 let reference = self.reference(&scenario, &run);
                 let figures = Figures::of(&scenario, &run, reference);
                 let lacking = reference.lacks(&run);
                 note_on_metrics(setting, &lacking).iter().for_each(|note| self.add_note(note));
-                let first_difference = before
-                    .as_ref()
-                    .filter(|_| number == 0)
-                    .and_then(|before| FirstDifference::between(&scenario, before, &run));
+                let before = before.as_ref();
+                let first_difference =
+                    before.and_then(|before| before.difference(&scenario, number, &run));
                 if number == 0 {
-                    before = Some(run);
+                    here = Some(Before { release, run });
                 }
                 self.rows.push(ComparisonRow { figures: Some(figures), first_difference, ..row });
             }
+            before = here.or(before);
         }
-        note_on_beginnings(&beginnings).iter().for_each(|note| self.add_note(note));
+        note_on_reconciles(&reconciles).iter().for_each(|note| self.add_note(note));
         Ok(())
     }
 

@@ -372,7 +372,7 @@ pub(super) fn parse(draft: &Draft) -> Result<AnyFixture, Failure> {
     let parsed = scenario::parse_any(&draft.file, &draft.to_yaml(), &read);
     let scenario = parsed.map_err(|error| invalid(draft, error, &loads.borrow()))?;
     let (id, line) = (draft.name.clone(), draft.line);
-    // A draft has no lines that its author knows.
+    // The user never sees the text of a draft, so its line numbers are left out.
     let notes = |of_scenario: &[ReadingNote]| {
         let of_scenario = of_scenario.iter().map(|note| on_a_command_line(&note.what));
         draft.notes.iter().cloned().chain(of_scenario).map(ReadingNote::from).collect()

@@ -108,6 +108,12 @@ impl Field {
         if path.first().is_none_or(|first| first != "spec") || path.iter().any(String::is_empty) {
             return Err(format!("{part}: the path must begin with `spec.`"));
         }
+        if path.get(1).is_some_and(|field| field == "template") {
+            return Err(format!(
+                "{part}: a setting changes the HPA, not its target; for another request in all \
+                 settings, use --request, for example --request cpu=300m"
+            ));
+        }
         if path.get(1).is_some_and(|field| field == "scaleTargetRef") {
             return Err(format!(
                 "{part}: all settings have the same target, as they share its load"
@@ -142,6 +148,12 @@ impl Field {
                     &mut items[index]
                 }
                 (Value::Object(fields), _) => fields.entry(part.clone()).or_insert(Value::Null),
+                (Value::Array(_), None) => {
+                    return Err(format!(
+                        "{}: name the element by its index in place of `{part}`, for example 0",
+                        self.path.join(".")
+                    ));
+                }
                 _ => return Err(format!("{}: `{part}` can't be set there", self.path.join("."))),
             };
         }
@@ -171,7 +183,7 @@ impl Setting {
     /// Reads the argument of `--manifest`.
     pub(super) fn of_manifest(text: &str) -> Result<Setting, String> {
         let named = text.split_once(':').filter(|_| !Path::new(text).exists());
-        let (name, path) = named.unwrap_or((text, text));
+        let (name, path) = named.map_or((text, text), |(name, path)| (name, path.trim_start()));
         let manifest = manifests::read_load(path).map_err(|error| format!("{path}: {error}"))?;
         let file = ManifestFile { name: path.to_owned(), text: manifest, lenient: false };
         let hpas = HpaManifest::find(&file).map_err(|error| error.to_string())?;

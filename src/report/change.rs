@@ -132,8 +132,8 @@ fn narrowed(old: &str, new: &str) -> (String, String) {
     (cut(&old), cut(&new))
 }
 
-/// The end of a text: how many scenarios each row of the model explains, why scenarios could not be
-/// compared, and the figures.
+/// The end of the text: if several scenarios changed, how many of them each row of the model
+/// explains; then why scenarios were not compared, and the figures.
 #[must_use]
 pub fn ending(
     between: Between,
@@ -166,10 +166,14 @@ fn ending_of<R: Copy + Ord + fmt::Display>(
 ) -> String {
     let mut out = String::new();
     if found.len() > 1 {
+        let _ = writeln!(
+            out,
+            "Changes, with the number of scenarios whose first difference they explain:"
+        );
         for row in rows(found) {
             let ids: Vec<&str> = explained_by(row, found).map(|it| it.id).collect();
-            let text = format!("{}: {}", row.what, examples(&ids));
-            out.push_str(&hanging(&format!("{}  ", row.since), &text, 0, columns));
+            let text = format!("{} ({})", row.what, examples(&ids));
+            out.push_str(&hanging(&format!("{}  ", row.since), &text, 2, columns));
         }
         out.push('\n');
     }
@@ -181,7 +185,7 @@ fn ending_of<R: Copy + Ord + fmt::Display>(
             skipped.iter().filter(|(_, why)| why == reason).map(|(id, _)| &**id).collect();
         let text = match *ids {
             [only] => format!("{only}: {reason}"),
-            _ => format!("{reason}: {}", examples(&ids)),
+            _ => format!("{reason} ({})", examples(&ids)),
         };
         out.push_str(&hanging("not compared  ", &text, 0, columns));
     }

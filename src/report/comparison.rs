@@ -66,7 +66,8 @@ pub struct ComparisonRow {
     /// The figures; absent if the release can't run the setting.
     #[serde(flatten)]
     pub figures: Option<Figures>,
-    /// The first difference from the previous row, if that has the same setting on another release.
+    /// The first difference from the same run of the setting on the previous release that has
+    /// figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_difference: Option<FirstDifference>,
     /// Why there are no figures.
@@ -369,6 +370,7 @@ pub fn comparison(rows: &[ComparisonRow], columns: usize) -> String {
 pub fn not_compared(rows: &[ComparisonRow]) -> impl Iterator<Item = String> {
     rows.iter().filter_map(|ComparisonRow { setting, release, not_compared, .. }| {
         let why = not_compared.as_ref()?;
+        let why = why.strip_prefix(&format!("on {release}: ")).unwrap_or(why);
         Some(format!("not compared: {setting} on {release}: {why}"))
     })
 }

@@ -6,6 +6,7 @@ use super::comparison::{ComparisonRow, ticks};
 use super::counted;
 use super::layout::hanging;
 use crate::model::as_text;
+use crate::model::derivation::Derivation;
 use crate::model::time::Time;
 use crate::run::{FreeRun, FreeTick};
 use crate::scenario::Scenario;
@@ -20,9 +21,9 @@ pub struct FirstDifference {
     /// The time in UTC, if the load is a recording with dates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
-    /// The prediction on the release of the row before.
+    /// The prediction on the previous release.
     pub before: Predicted,
-    /// The prediction on the release of the row.
+    /// The prediction on the release of this row.
     pub here: Predicted,
 }
 
@@ -34,13 +35,14 @@ pub struct Predicted {
     pub release: String,
     /// `spec.replicas` of the target after the reconcile.
     pub replicas: i32,
-    /// The first step of the calculation that the other release does not have.
+    /// The first step of the calculation that differs from that on the other release, after the
+    /// step before it. Empty: no step differs.
     pub step: String,
 }
 
 impl FirstDifference {
     /// Compares the reconciles of the first target that are at the same time in both predictions.
-    /// Returns `None` if none of them differs.
+    /// Returns `None` if the replicas are the same after each of them.
     #[must_use]
     pub fn between(
         scenario: &Scenario,
@@ -58,13 +60,11 @@ impl FirstDifference {
         let (before_tick, tick) =
             pairs.find(|(other, tick)| other.replicas_after != tick.replicas_after)?;
         let at = tick.observation.at;
-        let steps = [before_tick, tick].map(|it| it.derivation.explain());
-        let different =
-            steps[0].iter().zip(&steps[1]).take_while(|(one, other)| one == other).count();
-        let predicted = |run: &FreeRun, tick: &FreeTick, steps: &[String]| Predicted {
+        let steps = steps(before_tick, tick);
+        let predicted = |run: &FreeRun, tick: &FreeTick, step: &str| Predicted {
             release: run.trace.release.clone(),
             replicas: tick.replicas_after,
-            step: steps.get(different).cloned().unwrap_or_default(),
+            step: step.to_owned(),
         };
         Some(FirstDifference {
             at,
@@ -73,34 +73,100 @@ impl FirstDifference {
             here: predicted(here, tick, &steps[1]),
         })
     }
+}
 
-    /// `web: 1.30 and 1.36 first differ at 6h52m (2025-05-06T06:52:00Z).`, and for each release a
-    /// label (`1.30: 5 replicas`) and the step.
-    pub(super) fn text(&self, setting: &str) -> (String, [(String, String); 2]) {
-        let FirstDifference { at, time, before, here } = self;
-        let time = time.as_ref().map(|time| format!(" ({time})")).unwrap_or_default();
-        let sentence = format!(
-            "{setting}: {} and {} first differ at {at}{time}.",
-            before.release, here.release,
-        );
-        let parts = [before, here].map(|it| {
-            let replicas = counted(it.replicas.max(0) as usize, "replica");
-            let label = format!("{}: {replicas}", it.release);
-            (label, it.step.clone())
-        });
-        (sentence, parts)
+impl Predicted {
+    /// `1.30: 5 replicas.`
+    pub(super) fn label(&self) -> String {
+        format!("{}: {}.", self.release, replicas(self.replicas))
     }
 }
 
-/// The first differences of the rows, for a terminal.
+fn replicas(count: i32) -> String {
+    counted(count.max(0) as usize, "replica")
+}
+
+/// The first steps that differ, each after the common step before it, which says what it is about.
+fn steps(before: &FreeTick, here: &FreeTick) -> [String; 2] {
+    if before.replicas_before != here.replicas_before {
+        return [before, here].map(|tick| {
+            let replicas = replicas(tick.replicas_before);
+            format!(
+                "Before this reconcile, the target has {replicas}: earlier reconciles are at \
+                 different times."
+            )
+        });
+    }
+    let alike = with_tolerances_as(&before.derivation, &here.derivation).explain();
+    let steps = [before, here].map(|tick| tick.derivation.explain());
+    let same = alike.iter().zip(&steps[1]).take_while(|(one, other)| one == other).count();
+    let both = [(before, &steps[0]), (here, &steps[1])];
+    both.map(|(tick, steps)| match steps.get(same) {
+        Some(different) => {
+            let common = same.checked_sub(1).and_then(|index| steps.get(index));
+            common.into_iter().chain([different]).cloned().collect::<Vec<_>>().join(" ")
+        }
+        None => tick.derivation.error.as_ref().map(ToString::to_string).unwrap_or_default(),
+    })
+}
+
+/// The derivation, with the condition of the tolerances written as in another one for metrics with
+/// the same outcome: 1.33 writes it differently, which explains no difference of replicas.
+fn with_tolerances_as(derivation: &Derivation, other: &Derivation) -> Derivation {
+    let mut derivation = derivation.clone();
+    for (metric, other) in derivation.metrics.iter_mut().zip(&other.metrics) {
+        if (&metric.path, metric.proposal) == (&other.path, other.proposal) {
+            metric.within = other.within;
+        }
+    }
+    derivation
+}
+
+/// The releases that differ, with the first difference of the first run that has one.
+pub(super) struct Differing<'a> {
+    /// `web: 1.30 and 1.36 first differ at 6h52m (2025-05-06T06:52:00Z).`
+    pub(super) sentence: String,
+    /// What is predicted on the two releases.
+    pub(super) predicted: [&'a Predicted; 2],
+}
+
+/// The releases that differ, in the order of the rows.
+pub(super) fn differing(rows: &[ComparisonRow]) -> Vec<Differing<'_>> {
+    let same = |one: &ComparisonRow, other: &ComparisonRow| {
+        (&one.setting, &one.release) == (&other.setting, &other.release)
+    };
+    let of_runs = rows.chunk_by(same).filter_map(|runs| {
+        let differing = || runs.iter().filter(|row| row.first_difference.is_some());
+        let row = differing().next()?;
+        let FirstDifference { at, time, before, here } = row.first_difference.as_ref()?;
+        let setting = &row.setting;
+        let releases = format!("{} and {}", before.release, here.release);
+        let time = time.as_ref().map(|time| format!(" ({time})")).unwrap_or_default();
+        let sentence = match row.run {
+            None => format!("{setting}: {releases} first differ at {at}{time}."),
+            Some(run) => format!(
+                "{setting}: {releases} differ in {} of {} runs; in run {run}, first at {at}{time}.",
+                differing().count(),
+                runs.len()
+            ),
+        };
+        Some(Differing { sentence, predicted: [before, here] })
+    });
+    of_runs.collect()
+}
+
+/// The releases that differ, for a terminal.
 pub(super) fn first_differences(rows: &[ComparisonRow], columns: usize) -> String {
     let mut out = String::new();
-    for row in rows {
-        let Some(difference) = &row.first_difference else { continue };
-        let (sentence, parts) = difference.text(&row.setting);
+    for Differing { sentence, predicted } in differing(rows) {
         out.push_str(&hanging("", &sentence, 0, columns));
-        for (label, step) in parts {
-            out.push_str(&hanging(&format!("{label}.  "), &step, 2, columns));
+        for predicted in predicted {
+            out.push_str(&hanging(
+                &format!("{}  ", predicted.label()),
+                &predicted.step,
+                2,
+                columns,
+            ));
         }
     }
     out

@@ -1,9 +1,8 @@
 //! The charts of a prediction in a terminal: the replicas, the metrics that decide about them, and
 //! the recommendations of VPAs.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use super::chart::{self, Picture};
 use super::recommender::amount;
@@ -12,7 +11,7 @@ use super::style::{DIM, paint};
 use super::table::{bytes, decimal, is_memory, points};
 use crate::model::derivation::{MetricDerivation, Target};
 use crate::model::time::Time;
-use crate::model::vpa::{Resource, Snapshot};
+use crate::model::vpa::{ContainerRecommendation, Resource, Snapshot};
 use crate::run::FreeRun;
 use crate::scenario::Scenario;
 
@@ -156,7 +155,8 @@ impl Unit {
     }
 }
 
-/// A chart of values, and of a target if they have one. Empty if the values never change.
+/// Draws values, and a dotted line for the target, if any. Empty if the values never change, or if
+/// none is above 0.
 fn picture(
     values: &[(Time, Option<f64>)],
     target: Option<f64>,
@@ -173,32 +173,35 @@ fn picture(
         .draw()
 }
 
-/// The targets that a VPA recommends, each after an empty line. Targets that never change have no
-/// chart.
+/// Charts of the targets that a VPA recommends, each after an empty line. Targets that never change
+/// have no chart.
 pub(super) fn recommendations(
     snapshots: &[Snapshot],
     vpa: &str,
     end: Time,
     columns: usize,
 ) -> String {
-    let mut series: BTreeMap<(Arc<str>, Resource), Values> = BTreeMap::new();
-    for snapshot in snapshots {
-        let status = snapshot.status(vpa).and_then(|status| status.recommendation.as_ref());
-        for container in status.iter().flat_map(|it| &it.container_recommendations) {
-            for resource in [Resource::Cpu, Resource::Memory] {
-                let target = amount(&container.target, resource).map(|it| it.approx_f64() * 1000.0);
-                let of = (container.container_name.clone(), resource);
-                series.entry(of).or_default().push((snapshot.at, target));
-            }
-        }
-    }
-    let charts = series.iter().take(RECOMMENDATIONS).map(|((container, resource), values)| {
-        let (name, unit) = match resource {
-            Resource::Cpu => ("cpu", Unit::Decimal),
-            Resource::Memory => ("memory", Unit::Bytes),
-        };
-        let title = format!("target of {name} of container {container}");
-        titled(&title, &picture(values, None, unit, end, columns))
+    let names = snapshots.iter().flat_map(|it| containers(it, vpa)).map(|it| &*it.container_name);
+    let names: BTreeSet<&str> = names.collect();
+    let charts = names.iter().flat_map(|name| {
+        [(Resource::Cpu, "cpu", Unit::Decimal), (Resource::Memory, "memory", Unit::Bytes)].map(
+            |(resource, text, unit)| {
+                let target = |snapshot: &Snapshot| {
+                    let container =
+                        containers(snapshot, vpa).iter().find(|it| *it.container_name == **name)?;
+                    Some(amount(&container.target, resource)?.approx_f64() * 1000.0)
+                };
+                let values: Values = snapshots.iter().map(|it| (it.at, target(it))).collect();
+                let title = format!("{text} target of container {name}");
+                titled(&title, &picture(&values, None, unit, end, columns))
+            },
+        )
     });
-    charts.collect()
+    charts.filter(|chart| !chart.is_empty()).take(RECOMMENDATIONS).collect()
+}
+
+/// The containers with a recommendation.
+fn containers<'a>(snapshot: &'a Snapshot, vpa: &str) -> &'a [ContainerRecommendation] {
+    let recommendation = snapshot.status(vpa).and_then(|status| status.recommendation.as_ref());
+    recommendation.map_or(&[], |it| &it.container_recommendations)
 }

@@ -369,10 +369,7 @@ pub(super) fn metric(metric: &MetricDerivation) -> String {
 
 /// Formats an amount in thousandths: CPU in cores, memory in binary units.
 pub(super) fn amount(metric: &MetricDerivation, milli: i64) -> String {
-    match is_memory(metric) {
-        true => bytes(milli),
-        false => decimal(milli),
-    }
+    if is_memory(metric) { bytes(milli) } else { decimal(milli) }
 }
 
 /// Formats thousandths as a decimal quantity.

@@ -134,7 +134,8 @@ pub struct Note {
 }
 
 impl Note {
-    /// Notes on how the file of a scenario was read. `line`: that of its HPA or VPA.
+    /// Notes on how the file of a scenario was read. `line`: that of its HPA or VPA, for notes that
+    /// have none.
     pub(crate) fn on_reading(notes: &[ReadingNote], line: usize) -> Vec<Note> {
         let note = |note: &ReadingNote| Note {
             file: None,

@@ -167,12 +167,12 @@ fn the_first_difference_between_releases_is_explained() {
     let shown = stdout(&kube_lockstep(&options).args(releases).assert().code(0));
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     let expected = "current: 1.30 and 1.36 first differ at 6h52m (2025-05-06T06:52:00Z). 1.30: 5 \
-                    replicas. That is outside the tolerance, 0.1 on either side of 1";
+                    replicas. They use 660m of the requested 1: 66%, rounded down; the target is \
+                    60%. The ratio is 1.1. That is outside the tolerance, 0.1 on either side of 1";
     assert!(words.contains(expected), "{shown}");
-    assert!(
-        words.contains("1.36: 4 replicas. That is within the tolerance, 0.9 to 1.1"),
-        "{shown}"
-    );
+    let newer = "1.36: 4 replicas. They use 660m of the requested 1: 66%, rounded down; the target \
+                 is 60%. The ratio is 1.1. That is within the tolerance, 0.9 to 1.1";
+    assert!(words.contains(newer), "{shown}");
     assert!(!shown.contains("1.36 and 1.37 first differ"), "{shown}");
     let json_format = ["--format", "json"];
     let rows = json(&kube_lockstep(&options).args(releases).args(json_format).assert().code(0));
@@ -182,6 +182,74 @@ fn the_first_difference_between_releases_is_explained() {
     assert_eq!(difference(1)["at"], "6h52m");
     assert_eq!(difference(1)["before"]["release"], "1.30");
     assert_eq!(difference(1)["here"]["replicas"], 4);
+}
+
+/// The output of `compare --release`, with single spaces.
+fn compared(arguments: &[&str], releases: &str) -> String {
+    let options = [&["compare"], arguments, &["--release", releases]].concat();
+    let shown = stdout(&kube_lockstep(&options).assert().code(0));
+    shown.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// 1.37 reconciles at 0s, so a later difference has no reason in its own steps.
+#[test]
+fn an_earlier_reconcile_is_the_reason_of_a_difference() {
+    let load = "cpu=total:ramp(0s:2,30m:3)";
+    let shown = compared(&["-f", "examples/php-apache", "--load", load], "1.36,1.37");
+    let expected = "1.36 and 1.37 first differ at 15s. 1.36: 4 replicas. Before this reconcile, the \
+                    target has 1 replica: earlier reconciles are at different times. 1.37: 5 \
+                    replicas. Before this reconcile, the target has 4 replicas";
+    assert!(shown.contains(expected), "{shown}");
+}
+
+/// Since 1.33, the condition of the tolerance is written differently, which is no reason if the
+/// outcome is the same.
+#[test]
+fn a_step_with_the_same_outcome_is_no_reason_of_a_difference() {
+    let id = "external-metric/minus-one-milli-unit-is-taken-for-an-overflow";
+    let shown = compared(&[id], "1.30,1.36");
+    let [older, newer] = ["1.30: ", "1.36: "].map(|release| {
+        let (_, rest) = shown.split_once(" first differ at ").expect("a difference");
+        rest.split_once(release).expect("a release").1.split(" 1.36: ").next().expect("a text")
+    });
+    assert!(older.contains("-1m") && newer.contains("9223372036854775807m"), "{shown}");
+}
+
+#[test]
+fn runs_with_a_difference_are_counted() {
+    let load = "cpu=total:noise(3%,seed=1,csv(examples/php-apache/load.csv,value=cores))";
+    let options = ["-f", "examples/php-apache", "--load", load, "--runs", "4"];
+    let shown = compared(&options, "1.30,1.36");
+    let (_, rest) = shown.split_once("current: 1.30 and 1.36 differ in ").expect("differences");
+    let (count, rest) = rest.split_once(" of 4 runs; in run ").expect("a count");
+    let (run, _) = rest.split_once(", first at ").expect("a run");
+    let options = [&["compare"], &options[..], &["--release", "1.30,1.36", "--format", "json"]];
+    let rows = json(&kube_lockstep(&options.concat()).assert().code(0));
+    let differing = || rows.iter().filter(|row| !row["firstDifference"].is_null());
+    assert_eq!(differing().count().to_string(), count, "{rows:#?}");
+    assert_eq!(differing().next().map(|row| row["run"].to_string()), Some(run.to_owned()));
+}
+
+/// Up to 1.11, the controller reconciles every 30 seconds.
+#[test]
+fn releases_with_another_sync_period_are_noted() {
+    let options = ["compare", "-f", SHOP, "--hpa", "search", "--load", "cpu=50%"];
+    let run = kube_lockstep(&options).args(["--release", "1.11,1.12"]).assert().code(0);
+    let notes = stderr(&run).split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = "the controller reconciles at 30s and then every 30s on 1.11, and at 15s and \
+                    then every 15s on 1.12, so that figures differ";
+    assert!(notes.contains(expected), "{notes}");
+}
+
+/// The recorded load of one HPA lasts a day, the constant load of the other one as long as needed.
+#[test]
+fn all_hpas_are_compared_for_the_same_time() {
+    let load = "checkout:cpu=total:prometheus(examples/shop/tuesday.json,container=checkout)";
+    let options = ["compare", "-f", SHOP, "--skip-missing", "--load", load, "--format", "json"];
+    let loads = ["--load", "mails_waiting=30"];
+    let rows = json(&kube_lockstep(&options).args(loads).assert().code(0));
+    let mail = rows.iter().find(|row| row["hpa"] == "mail").expect("a row");
+    assert!(mail["podHours"].as_f64().is_some_and(|hours| hours >= 24.0), "{mail}");
 }
 
 #[test]

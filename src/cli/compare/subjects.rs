@@ -10,6 +10,7 @@ use super::super::manifests::{
 use super::super::run::parse_each;
 use super::super::setting::Setting;
 use super::{Args, CURRENT};
+use crate::model::time::Span;
 use crate::scenario::draft::{Draft, DraftError, Drafts, HpaName};
 use crate::scenario::{self, Problem, Scenario};
 
@@ -78,8 +79,9 @@ impl Known {
         Failure::usage(what).hint(format!("the HPAs are {}", names.join(", ")))
     }
 
-    /// The settings that are for a scenario with these HPAs, each with what `change` makes of it.
-    fn with_each<'s, T>(
+    /// Applies `change` to each setting that is for a scenario with these HPAs. An error names the
+    /// setting.
+    fn changed_by_each<'s, T>(
         &self,
         settings: &[&'s Setting],
         hpas: &[HpaName],
@@ -114,7 +116,7 @@ fn of_files<'s>(found: &[Fixture], settings: &[&'s Setting]) -> Result<Subjects<
     let notes = known.check(settings, &hpas)?;
     let mut list = Vec::new();
     for ((fixture, scenario), hpas) in found.iter().zip(scenarios).zip(&hpas) {
-        let settings = known.with_each(settings, hpas, |setting| {
+        let settings = known.changed_by_each(settings, hpas, |setting| {
             with_setting(fixture, &scenario, setting, hpas, &known).map(Arc::new)
         });
         list.push(Subject { settings: settings?, scenario });
@@ -148,8 +150,8 @@ fn with_setting(
     Ok(Scenario { id: id.clone(), line: *line, ..changed })
 }
 
-/// The error of all problems, with their places in files. Places in the scenario are left out: its
-/// text was changed by the setting, so that no file has it.
+/// One error for all problems, with their places in files. A problem in the scenario has no place:
+/// the setting changed its text, so no file contains it.
 fn all_problems(problems: &[Problem]) -> Failure {
     let mut located: Vec<String> = problems.iter().map(located).collect();
     located.dedup();
@@ -173,6 +175,12 @@ struct Drafted<'s> {
     settings: Vec<(&'s Setting, Draft)>,
 }
 
+impl Drafted<'_> {
+    fn drafts(&self) -> impl Iterator<Item = &Draft> {
+        std::iter::once(&self.current).chain(self.settings.iter().map(|(_, draft)| draft))
+    }
+}
+
 /// The scenarios of manifests. A setting may scale on other metrics than the current HPA, and use
 /// other loads.
 fn of_manifests<'s>(
@@ -187,8 +195,9 @@ fn of_manifests<'s>(
     let notes = known.check(settings, &hpas)?;
     let mut list = Vec::new();
     for (draft, hpas) in drafts.list.iter().zip(&hpas) {
-        let settings = known
-            .with_each(settings, hpas, |setting| redraft(&drafts, draft, setting, hpas, &known));
+        let settings = known.changed_by_each(settings, hpas, |setting| {
+            redraft(&drafts, draft, setting, hpas, &known)
+        });
         list.push(Drafted { current: draft.clone(), settings: settings? });
     }
     let others: Vec<&Draft> =
@@ -200,7 +209,9 @@ fn of_manifests<'s>(
         left_out = leave_out_incomplete(&mut list);
     }
     require_all_values(&list)?;
-    let list = list.into_iter().map(|drafted| parse(drafted, &known));
+    let drafts = list.iter().flat_map(Drafted::drafts);
+    let until = drafts.map(Draft::until).max().unwrap_or_default();
+    let list = list.into_iter().map(|drafted| parse(drafted, until, &known));
     Ok(Subjects { list: list.collect::<Result<_, _>>()?, notes, left_out })
 }
 
@@ -265,12 +276,10 @@ fn require_all_values(list: &[Drafted<'_>]) -> Result<(), Failure> {
     }
 }
 
-/// Reads the drafts as scenarios. All settings are predicted until the same time: otherwise, their
-/// figures could not be compared.
-fn parse<'s>(drafted: Drafted<'s>, known: &Known) -> Result<Subject<'s>, Failure> {
+/// Reads the drafts as scenarios. All HPAs and settings are predicted until the same time:
+/// otherwise, their figures could not be compared.
+fn parse<'s>(drafted: Drafted<'s>, until: Span, known: &Known) -> Result<Subject<'s>, Failure> {
     let Drafted { mut current, mut settings } = drafted;
-    let all = settings.iter().map(|(_, draft)| draft.until());
-    let until = all.fold(current.until(), Ord::max);
     current.set_until(until);
     settings.iter_mut().for_each(|(_, draft)| draft.set_until(until));
     let hpas = current.hpa_names();

@@ -15,7 +15,7 @@ use crate::model::derivation::MetricDerivation;
 use crate::model::time::Time;
 use crate::report::comparison::{COLUMNS, ComparisonRow, head, lines, not_compared};
 use crate::report::counted;
-use crate::report::first_difference::FirstDifference;
+use crate::report::first_difference::{Differing, differing};
 use crate::report::scale::ValueAxis;
 use crate::run::FreeRun;
 use crate::scenario::Scenario;
@@ -429,8 +429,11 @@ fn figures(rows: &[ComparisonRow]) -> Markup {
                 }
             }
         } }
-        @for row in rows {
-            @if let Some(difference) = &row.first_difference { (first_difference(row, difference)) }
+        @for Differing { sentence, predicted } in differing(rows) {
+            p.note {
+                (sentence)
+                @for predicted in predicted { br; b { (predicted.label()) " " } (predicted.step) }
+            }
         }
         @for text in not_compared(rows) { p.note { (text) } }
         details.notes {
@@ -440,17 +443,6 @@ fn figures(rows: &[ComparisonRow]) -> Markup {
                     dt { (name) } dd { (meaning) }
                 }
             }
-        }
-    }
-}
-
-/// The first reconcile that differs from that of the previous row, with a step of both.
-fn first_difference(row: &ComparisonRow, difference: &FirstDifference) -> Markup {
-    let (sentence, parts) = difference.text(&row.setting);
-    html! {
-        p.note {
-            (sentence)
-            @for (label, step) in parts { br; b { (label) ". " } (step) }
         }
     }
 }

@@ -9,7 +9,7 @@ use super::section::{FAILURES, PREDICTED, Section, VERDICTS};
 use super::share::leave_out_largest;
 use crate::report::{counted, thousands};
 
-/// What [`page`] replaces in its style, whose strings contain none of it, to save space.
+/// Replacements that shorten the style sheet. No string in `page.css` contains one of these texts.
 const SPACES: [(&str, &str); 7] =
     [(" {", "{"), ("{ ", "{"), ("{\n", "{"), (";\n", ";"), ("; ", ";"), (": ", ":"), (", ", ",")];
 

@@ -4,10 +4,10 @@
 use super::detail::{DETAILS, Detail, FINEST_OF_MANY};
 use super::section::{FAILURES, Section};
 
-/// The size of a page of up to [`SECTIONS`] sections, in bytes.
+/// The maximum size of a page of up to [`SECTIONS`] sections, in bytes.
 const PAGE: usize = 300_000;
 
-/// The size of all sections of such a page, in bytes. The rest of it has up to 44 kB.
+/// The maximum size of all sections of such a page, in bytes. The rest of it has up to 44 kB.
 const MOST_OF_PAGE: usize = 256_000;
 
 /// The number of sections from which on each section has the same share.
@@ -73,6 +73,7 @@ pub(super) fn leave_out_largest(sections: &mut [Section], page: usize) -> bool {
     let shown = sections
         .iter_mut()
         .filter(|section| section.rank() >= FAILURES && !section.lacks_timelines());
-    let largest = shown.max_by_key(|section| section.size());
-    largest.map(Section::leave_out_timelines).is_some()
+    let Some(largest) = shown.max_by_key(|section| section.size()) else { return false };
+    largest.leave_out_timelines();
+    true
 }

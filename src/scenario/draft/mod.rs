@@ -370,12 +370,14 @@ impl Invalid {
 }
 
 impl Draft {
-    /// If the target is missing, adds to the message which of these objects is probably meant.
+    /// If the target is missing, the message names the object that is probably meant.
     fn suggest_target(&mut self, others: &[Object]) {
         let Draft { kind: of, missing, target, .. } = self;
         let is_target = |missing: &&mut Missing| missing.value == MissingValue::Target;
-        let missing = missing.iter_mut().find(is_target).filter(|_| target.object.is_none());
-        let Some(missing) = missing else { return };
+        if target.object.is_some() {
+            return;
+        }
+        let Some(missing) = missing.iter_mut().find(is_target) else { return };
         let same_kind = || others.iter().filter(|object| object.kind() == target.kind);
         let same_name = same_kind().find(|object| object.name() == target.name);
         if let Some((object, namespace)) = same_name.zip(target.namespace.as_ref()) {

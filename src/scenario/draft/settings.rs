@@ -112,7 +112,7 @@ fn unused(load: &Subject, hpas: &[&Hpa], has_vpa: bool, is_only_setting: bool) -
     }
     if hpas.is_empty() && has_vpa {
         let what = format!("a VPA does not use {name}, which has a load");
-        let hint = among(name, "there are loads for", ["cpu", "memory"]);
+        let hint = among(name, "it uses", ["cpu", "memory"]);
         return DraftError::Options { what, hint };
     }
     let names: BTreeSet<String> = hpas.iter().map(|hpa| hpa.name.to_string()).collect();
@@ -123,6 +123,6 @@ fn unused(load: &Subject, hpas: &[&Hpa], has_vpa: bool, is_only_setting: bool) -
     let what = if is_only_setting { what } else { format!("{what}, with any of the settings") };
     let mut names = subjects(metrics().collect());
     names.extend(has_vpa.then(|| ["cpu", "memory"].map(str::to_owned)).into_iter().flatten());
-    let hint = among(name, "there are loads for", names.iter().map(String::as_str));
+    let hint = among(name, "it scales on", names.iter().map(String::as_str));
     DraftError::Options { what, hint }
 }

@@ -382,7 +382,7 @@ fn loads_that_do_not_fit_have_a_message() {
         (
             HPA,
             &["memory=1Gi", "cpu=1"][..],
-            "HPA web does not scale on memory, which has a load; there are loads for cpu",
+            "HPA web does not scale on memory, which has a load; it scales on cpu",
         ),
         (HPA, &["cpus=1"], "HPA web does not scale on cpus, which has a load; did you mean `cpu`?"),
         (HPA, &["cpu=1", "cpu=2"], "--load cpu is given twice; each metric has one load: add the"),
