@@ -121,10 +121,10 @@ pub(super) struct Autoscalers {
 }
 
 /// The scenarios that a command predicts.
-pub(super) struct Selection {
+pub(super) struct FoundScenarios {
     pub(super) scenarios: Vec<AnyFixture>,
-    /// A note for each autoscaler that is left out, which was printed: `HPA shop/mail is left out:
-    /// …`.
+    /// A note for each autoscaler that is left out, which was already printed: `HPA shop/mail is
+    /// left out: …`.
     pub(super) left_out: Vec<String>,
 }
 
@@ -296,7 +296,7 @@ impl ManifestArgs {
     }
 
     /// The scenarios of the manifests.
-    pub(super) fn scenarios(&self, of: Autoscalers) -> Result<Selection, Failure> {
+    pub(super) fn scenarios(&self, of: Autoscalers) -> Result<FoundScenarios, Failure> {
         let (skip_missing, mut left_out) = (of.skip_missing, Vec::new());
         let mut drafts = self.drafts(of, false)?;
         if skip_missing && drafts.iter().any(|draft| draft.missing.is_empty()) {
@@ -307,7 +307,7 @@ impl ManifestArgs {
         }
         require_all_values(&drafts)?;
         let scenarios = drafts.iter().map(parse).collect::<Result<_, _>>()?;
-        Ok(Selection { scenarios, left_out })
+        Ok(FoundScenarios { scenarios, left_out })
     }
 
     /// Reads the manifests, each file once, by whatever path and folder it is named.
@@ -351,7 +351,7 @@ pub(super) fn any_scenarios(
     manifests: &ManifestArgs,
     autoscalers: Autoscalers,
     fixtures: Option<&Path>,
-) -> Result<Selection, Failure> {
+) -> Result<FoundScenarios, Failure> {
     if !manifests.filename.is_empty() {
         return manifests.scenarios(autoscalers);
     }
@@ -359,7 +359,7 @@ pub(super) fn any_scenarios(
     autoscalers.check_unused(names)?;
     let fixtures = Fixtures::find(fixtures)?;
     let scenarios = parse_each(&fixtures.in_order(names)?)?;
-    Ok(Selection { scenarios, left_out: Vec::new() })
+    Ok(FoundScenarios { scenarios, left_out: Vec::new() })
 }
 
 /// Reads a draft as a scenario.

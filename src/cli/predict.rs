@@ -8,7 +8,7 @@ use super::args::{Format, OneAnyRelease, Source, of_hpa, of_vpa};
 use super::exit;
 use super::failure::Failure;
 use super::fixtures::AnyFixture;
-use super::manifests::{self, AutoscalerArgs, ManifestArgs, Selection, SkipArgs};
+use super::manifests::{self, AutoscalerArgs, FoundScenarios, ManifestArgs, SkipArgs};
 use super::output::{columns, show, unless_closed};
 use super::reports::ReportFile;
 use crate::model::rules::{AnyRelease, Release, VpaRelease};
@@ -66,8 +66,8 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let fixtures = args.source.fixtures.as_deref();
     let selected = args.autoscalers.select().skipping(args.skip);
-    let selection = manifests::any_scenarios(&args.names, &args.manifests, selected, fixtures)?;
-    let Selection { scenarios, left_out } = selection;
+    let FoundScenarios { scenarios, left_out } =
+        manifests::any_scenarios(&args.names, &args.manifests, selected, fixtures)?;
     if args.csv.is_some() && scenarios.len() > 1 {
         let what = format!("--csv writes only one prediction, but there are {}", scenarios.len());
         let hint = "name one scenario, or select one autoscaler with --hpa or --vpa";

@@ -440,7 +440,7 @@ impl Form for AnyQuantity {
 /// followed by [`PERCENT_MARK`] and the number of the percentage.
 pub(super) struct UnitText;
 
-/// The separator between the quantity of a unit and its percentage. No file can contain it.
+/// The separator between the quantity of a unit and its percentage. No valid unit contains it.
 pub(super) const PERCENT_MARK: char = '\0';
 
 impl Form for UnitText {

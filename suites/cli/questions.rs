@@ -252,6 +252,28 @@ fn all_hpas_are_compared_for_the_same_time() {
     assert!(mail["podHours"].as_f64().is_some_and(|hours| hours >= 24.0), "{mail}");
 }
 
+/// A recorded total is easily given to each pod, or to each of several HPAs.
+#[test]
+fn loads_that_may_be_meant_for_others_are_noted() {
+    let notes = |load: &str| {
+        let options = ["compare", "-f", SHOP, "--skip-missing", "--load", load];
+        let run = kube_lockstep(&options).assert().code(0);
+        stderr(&run).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let of_each = "tuesday.json: each pod has the recorded usage, however many pods there are; if it \
+                   is the usage of all pods together, use --load cpu=total:…";
+    let twice = "--load cpu: Deployment checkout and Deployment search each have the total in full; \
+                 for the pods of one of them only, put the name of its HPA first: --load \
+                 NAME:cpu=total:…";
+    let recording = "prometheus(examples/shop/tuesday.json,container=checkout)";
+    let shown = notes(&format!("cpu={recording}"));
+    assert!(shown.contains(of_each) && !shown.contains("in full"), "{shown}");
+    let shown = notes(&format!("cpu=total:{recording}"));
+    assert!(shown.contains(twice) && !shown.contains("each pod has"), "{shown}");
+    let shown = notes(&format!("checkout:cpu=total:{recording}"));
+    assert!(!shown.contains("in full") && !shown.contains("each pod has"), "{shown}");
+}
+
 #[test]
 fn a_file_that_is_named_twice_is_read_once() {
     let file = format!("./{SHOP}/hpas.yaml");

@@ -136,7 +136,7 @@ function utc(at, zero) {
   return new Date(zero + seconds(at) * 1000).toISOString().slice(0, 19).replace("T", " ") + " UTC";
 }
 
-// Adds a time as a date, or else a long one in days.
+// Adds the date of a time. Without dates, adds a long time in days.
 function addDate(head, at, zero) {
   const text = utc(at, zero) || inDays(at);
   if (text) element(head, "span", text, "hint");

@@ -8,7 +8,7 @@ use crate::report::{counted, table};
 /// The maximum number of changes in a description.
 const CHANGES: usize = 12;
 
-/// A text, cut to a maximum number of characters.
+/// Cuts a text after this number of characters, and adds `…`.
 pub(super) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -120,7 +120,7 @@ pub struct Draft {
     target: DraftTarget,
 }
 
-/// The target of a draft, for messages about its containers.
+/// The target of a draft, for messages.
 #[derive(Clone, Debug)]
 struct DraftTarget {
     kind: String,
@@ -291,6 +291,7 @@ fn draft_objects(
     }
     list.iter_mut().for_each(|draft| draft.suggest_target(&objects.others));
     check_containers_of_all(&list, options)?;
+    note_on_repeated_totals(&mut list, &options.loads);
     let others = objects.others.iter().enumerate();
     let others = others.filter(|(index, _)| !used_objects.contains(index)).map(|(_, it)| it);
     let unsupported = objects.vpas.iter().filter(|_| options.vpas == Selected::Unsupported);
@@ -299,6 +300,35 @@ fn draft_objects(
     let ignored = ignored.map(|object| named(object).trim_end().to_owned()).collect();
     let (options, others) = (options.clone(), objects.others.clone());
     Ok(Drafts { list, ignored, options, others })
+}
+
+/// Notes that each of several targets has a total in full, because the load names no HPA.
+fn note_on_repeated_totals(list: &mut [Draft], loads: &[Load]) {
+    for (index, load) in loads.iter().enumerate() {
+        let uses = |draft: &&Draft| {
+            let subject = &load.subject;
+            load.total && subject.hpa.is_none() && draft.used_loads.contains(&index)
+        };
+        let targets: BTreeSet<(Option<&str>, &str, &str)> = list
+            .iter()
+            .filter(uses)
+            .map(|Draft { target, .. }| (target.namespace.as_deref(), &*target.kind, &*target.name))
+            .collect();
+        if targets.len() < 2 {
+            continue;
+        }
+        let names: Vec<String> =
+            targets.iter().map(|(_, kind, name)| format!("{kind} {name}")).collect();
+        let note = format!(
+            "--load {subject}: {} each have the total in full; for the pods of one of them only, \
+             put the name of its HPA first: --load NAME:{subject}=total:…",
+            names.join(" and "),
+            subject = load.subject,
+        );
+        if let Some(first) = list.iter_mut().find(|draft| uses(&&**draft)) {
+            first.notes.push(note);
+        }
+    }
 }
 
 /// The problems of all invalid manifests, in the order in which they are found.
@@ -320,8 +350,8 @@ impl Invalid {
         }
     }
 
-    /// The valid ones of several autoscalers of a kind. The target of an invalid one may be invalid
-    /// as well.
+    /// The valid autoscalers of a kind. The target of an invalid one is checked too, so that all
+    /// errors are reported at once.
     fn valid<T>(
         &mut self,
         autoscalers: Vec<&Object>,
@@ -714,8 +744,8 @@ fn metric_name(metric: &MetricSpec) -> Option<&str> {
     resource.or(container).or(pods).or(object).or(external)
 }
 
-/// Reads the pods of the target of an autoscaler of this kind. Those of kinds that are not built in
-/// are unknown if they can't be read.
+/// Reads the pods of the target of an autoscaler of this kind. If the kind of the target is not
+/// built in and its pods can't be read, the pods are unknown.
 fn read_target(target: &Object, of: Kind) -> Result<Pods, Error> {
     validation::check(target)?;
     let (kind, is_vpa) = (target.kind(), of == Kind::Vpa);

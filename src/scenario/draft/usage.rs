@@ -12,6 +12,7 @@ use crate::model::api::{
     ObjectMetricSource,
 };
 use crate::model::quantity::{Format, Quantity};
+use crate::scenario::recorded::Recorded;
 
 /// Builds the metrics of a scenario.
 pub(super) struct Usage<'a> {
@@ -108,7 +109,7 @@ impl<'a> Usage<'a> {
             return;
         }
         let loads = self.applicable(|load| load.subject.name == resource);
-        self.note_on_constant_loads(resource, &loads, &of_pod, &of_containers);
+        self.note_on_loads_of_pods(resource, &loads, &of_pod, &of_containers);
         if of_pod.iter().any(|target| target.average_utilization.is_some()) {
             self.check_requests(resource, None);
         }
@@ -141,9 +142,9 @@ impl<'a> Usage<'a> {
         self.add_containers(resource, &loads, &of_containers);
     }
 
-    /// Notes that a load per pod above the target drives an HPA to its maximum: more pods do not
-    /// lower it.
-    fn note_on_constant_loads(
+    /// Notes that more pods do not lower a load per pod: above the target, it drives an HPA to its
+    /// maximum, and a recording may be meant as a total.
+    fn note_on_loads_of_pods(
         &mut self,
         resource: &str,
         loads: &[usize],
@@ -163,8 +164,16 @@ impl<'a> Usage<'a> {
                 let request = self.pods.request(resource, container);
                 load.constant_of_each(request).is_some_and(|usage| is_above(usage, target, request))
             };
+            let total = Load::total_of(resource, container);
+            let is_average = |it: &&Recorded| it.by.is_none() && it.percent.is_none();
+            if let Some(recorded) = load.recorded().filter(|_| !load.total).filter(is_average) {
+                let path = recorded.source.path();
+                self.notes.push(format!(
+                    "{path}: each pod has the recorded usage, however many pods there are; if it \
+                     is the usage of all pods together, use --load {total}"
+                ));
+            }
             if let Some(shown) = load.constant().filter(|_| targets.any(exceeds)) {
-                let total = Load::total_of(resource, container);
                 self.notes.push(format!(
                     "each pod uses {shown} however many pods there are, so more \
                      pods don't lower the usage of each, and the HPA scales to its maximum; for \
