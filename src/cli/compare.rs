@@ -248,7 +248,7 @@ fn note_on_reconciles(reconciles: &[Reconciles]) -> Option<String> {
     ))
 }
 
-/// `a, b and c`.
+/// `a, b, and c`.
 fn listed(mut parts: Vec<String>) -> String {
     let last = parts.pop().unwrap_or_default();
     match parts.is_empty() {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tempfile::NamedTempFile;
 
-/// What happens to an existing file.
+/// Whether an existing file is kept or replaced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Existing {
     /// It is kept, and writing fails.

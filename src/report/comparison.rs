@@ -292,6 +292,11 @@ fn has_several_releases(rows: &[ComparisonRow]) -> bool {
     rows.iter().any(|row| row.release != rows[0].release)
 }
 
+/// The rows of the runs of each setting on each release.
+pub(super) fn by_runs(rows: &[ComparisonRow]) -> impl Iterator<Item = &[ComparisonRow]> {
+    rows.chunk_by(|one, other| (&one.setting, &one.release) == (&other.setting, &other.release))
+}
+
 /// The lines of the table.
 pub(super) fn lines(rows: &[ComparisonRow]) -> Vec<Line> {
     let several_releases = has_several_releases(rows);
@@ -301,11 +306,8 @@ pub(super) fn lines(rows: &[ComparisonRow]) -> Vec<Line> {
         cells.extend(cells_of(values, digits));
         cells
     };
-    let same = |one: &ComparisonRow, other: &ComparisonRow| {
-        (&one.setting, &one.release) == (&other.setting, &other.release)
-    };
     let mut lines = Vec::new();
-    for runs in rows.chunk_by(same) {
+    for runs in by_runs(rows) {
         let ComparisonRow { setting, release, run, .. } = &runs[0];
         let figures = runs.iter().filter_map(|row| row.figures.as_ref());
         let all: Vec<[f64; 9]> = figures.map(Figures::values).collect();

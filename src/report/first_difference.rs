@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::comparison::{ComparisonRow, ticks};
+use super::comparison::{ComparisonRow, by_runs, ticks};
 use super::counted;
 use super::layout::hanging;
 use crate::model::as_text;
@@ -27,7 +27,7 @@ pub struct FirstDifference {
     pub here: Predicted,
 }
 
-/// What is predicted on one of the two releases.
+/// The prediction on one of the two releases.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Predicted {
@@ -126,16 +126,13 @@ fn with_tolerances_as(derivation: &Derivation, other: &Derivation) -> Derivation
 pub(super) struct Differing<'a> {
     /// `web: 1.30 and 1.36 first differ at 6h52m (2025-05-06T06:52:00Z).`
     pub(super) sentence: String,
-    /// What is predicted on the two releases.
+    /// The predictions on the two releases.
     pub(super) predicted: [&'a Predicted; 2],
 }
 
 /// The releases that differ, in the order of the rows.
 pub(super) fn differing(rows: &[ComparisonRow]) -> Vec<Differing<'_>> {
-    let same = |one: &ComparisonRow, other: &ComparisonRow| {
-        (&one.setting, &one.release) == (&other.setting, &other.release)
-    };
-    let of_runs = rows.chunk_by(same).filter_map(|runs| {
+    let of_runs = by_runs(rows).filter_map(|runs| {
         let differing = || runs.iter().filter(|row| row.first_difference.is_some());
         let row = differing().next()?;
         let FirstDifference { at, time, before, here } = row.first_difference.as_ref()?;

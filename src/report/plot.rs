@@ -32,7 +32,8 @@ pub(super) fn all(scenario: &Scenario, run: &FreeRun, columns: usize) -> String 
     let replicas = chart::replicas(&points(scenario, run, 0), scenario.until, columns);
     let mut out = titled("replicas", &replicas);
     for metric in metrics(run) {
-        let picture = metric.picture(scenario.until, columns);
+        let (values, target) = (&metric.values, metric.target());
+        let picture = picture(values, target, metric.unit(), scenario.until, columns);
         out.push_str(&titled(&metric.title(), &picture));
     }
     out
@@ -114,10 +115,6 @@ impl Metric<'_> {
             let _ = write!(title, "; the dotted line is the target, {target}");
         }
         title
-    }
-
-    fn picture(&self, end: Time, columns: usize) -> String {
-        picture(&self.values, self.target(), self.unit(), end, columns)
     }
 }
 

@@ -766,8 +766,8 @@ fn of_group(
 ) -> Result<Draft, DraftError> {
     let first = &group[0];
     let (kind, name) = (&first.hpa.target.kind, &*first.hpa.target.name);
-    let pods = target.map(|target| read_target(target, Kind::Hpa));
-    let mut pods = pods.unwrap_or_else(|| Ok(Pods::default()))?;
+    let pods = target.map(|target| read_target(target, Kind::Hpa)).transpose()?;
+    let mut pods = pods.unwrap_or_default();
     let (mut missing, mut of_target) = (Vec::new(), Vec::new());
     let names: Vec<HpaName> = group.iter().map(|hpa| hpa.name.clone()).collect();
     let most = group.iter().map(|hpa| hpa.hpa.max_replicas).max().unwrap_or(1);

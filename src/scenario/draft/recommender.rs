@@ -94,8 +94,8 @@ pub(super) fn of_vpa(
     read: Reader<'_>,
 ) -> Result<Draft, DraftError> {
     let (kind, name) = (&*vpa.vpa.target.kind, &*vpa.vpa.target.name);
-    let pods = target.map(|target| read_target(target, Kind::Vpa));
-    let mut pods = pods.unwrap_or_else(|| Ok(Pods::default()))?;
+    let pods = target.map(|target| read_target(target, Kind::Vpa)).transpose()?;
+    let mut pods = pods.unwrap_or_default();
     let names = [vpa.full_name()];
     let containers = check_containers(&pods, &format!("{kind} {name}"), &names, options)?;
     if pods.containers.is_empty() {
