@@ -101,6 +101,14 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+// The examples of these pages are compiled and run as tests.
+#[cfg(all(doctest, feature = "engines"))]
+#[doc = include_str!("../docs/library.md")]
+mod page_on_the_library {}
+#[cfg(all(doctest, feature = "engines"))]
+#[doc = include_str!("../docs/vpa.md")]
+mod page_on_vpas {}
+
 #[cfg(all(feature = "clusters", not(unix)))]
 compile_error!("the feature `clusters` requires Linux or macOS");
 

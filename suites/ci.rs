@@ -73,6 +73,14 @@ fn record() -> Result<(), Failed> {
         ),
         (&["vpa/aggregation"], vec![format!("1 all {vpa} live vpa/aggregation/")]),
         (&["tolerance"], vec![format!("1 all {live} tolerance/")]),
+        (&["--release", "1.36-1.37"], vec!["1 1.36-1.37 test --locked --test live".to_owned()]),
+        (
+            &["--release", "1.37,vpa-1.8", "vpa/oom", "limits"],
+            vec![
+                format!("1 1.37,vpa-1.8 {vpa} live vpa/oom/"),
+                format!("1 1.37,vpa-1.8 {live} limits/"),
+            ],
+        ),
         (&["--release", "1.37", edge], vec![format!("1 1.37 {live} --exact {edge}")]),
         (
             &["fixtures/tolerance/upper-edge-is-inclusive.yaml", "--release=1.6-1.8", "limits/"],
@@ -88,6 +96,8 @@ fn record() -> Result<(), Failed> {
     for (arguments, error) in [
         (&["--release"][..], "--release requires a value, such as 1.37"),
         (&["--releases", "1.37"], "unknown option --releases"),
+        (&["--release", "1.37", "vpa/oom"], "vpa/oom requires releases of the VPA"),
+        (&["--release", "vpa-1.8", "limits"], "limits requires releases of Kubernetes"),
         (&["tolerance/no-such-fixture"], "no fixture tolerance/no-such-fixture"),
     ] {
         let output = record(arguments)?;

@@ -306,8 +306,19 @@ fn diff_shows_the_first_tick_that_differs_and_the_row_that_explains_it() {
     let options = ["diff", "--from", "1.32", "--to", "1.33", "--format", "markdown"];
     let text = stdout(&kube_lockstep(&options).assert().code(0));
     assert!(text.starts_with("# From 1.32 to 1.33") && text.contains(tolerance), "{text}");
-    // The end of the text counts the scenarios of each row, and shows each reason once.
+    // The text shows three scenarios for each explanation. Its end counts the scenarios of each row,
+    // and shows each reason once.
     let text = stdout(&kube_lockstep(&options[..5]).assert().code(0));
+    let headings =
+        |text: &str| text.lines().filter(|line| line.ends_with("  1.32 -> 1.33")).count();
+    let all = stdout(&kube_lockstep(&[&options[..5], &["--all"]].concat()).assert().code(0));
+    assert_eq!(headings(&all), changed.len(), "{all}");
+    let left_out = text.lines().filter_map(|line| line.strip_prefix("… ")).map(|line| {
+        assert!(line.ends_with(" with the same explanation; --all shows them"), "{line}");
+        let number = line.split(' ').next().expect("a number");
+        number.replace(',', "").parse::<usize>().expect("a number")
+    });
+    assert_eq!(headings(&text) + left_out.sum::<usize>(), changed.len(), "{text}");
     let mut parts = text.rsplit("\n\n");
     let (ending, rows) = (parts.next().expect("an end"), parts.next().expect("rows"));
     let heading = "Changes, with the number of scenarios whose first difference they explain:\n";

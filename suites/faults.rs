@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 /// A fault of a controller.
 #[derive(Clone, Copy)]
 struct Fault {
-    /// What the controller takes a change of the cluster for.
+    /// Alters a change of the cluster as the controller sees it.
     change: fn(&mut Change),
     /// Undoes the effect of `change` on the specs that the API server stores.
     stored: fn(&mut HpaSpec),

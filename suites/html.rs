@@ -714,7 +714,7 @@ fn comparison() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The areas of charts can be told from the card: WCAG asks for 3:1 for graphics.
+/// The areas of charts stand out from the card: WCAG requires a contrast of 3:1 for graphics.
 fn fills_have_enough_contrast() -> Result<(), Failed> {
     let style = fs::read_to_string(support::repository().join("src/report/html/page.css"))?;
     let (light, dark) = style.split_once("prefers-color-scheme: dark").ok_or("no dark mode")?;

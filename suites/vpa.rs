@@ -33,7 +33,7 @@ use kube_lockstep::trace::recommender::Entry;
 use kube_lockstep::world::recommender::script as recommender_script;
 use libtest_mimic::Failed;
 use support::recording::{self, Mode};
-use support::trials::Suite;
+use support::trials::{self, Suite};
 
 /// The number of runs per release in a test without settings.
 const RUNS: usize = 4_000;
@@ -88,17 +88,19 @@ fn main() -> ExitCode {
     suite.run()
 }
 
-/// The releases with tests on the real recommender: those in `KUBE_LOCKSTEP_RELEASES`, which can be
-/// `all`. By default the two newest and the oldest: to build a recommender takes minutes.
+/// The releases with tests on the real recommender: those of the VPA in `KUBE_LOCKSTEP_RELEASES`,
+/// in the form of `--release`. By default the two newest and the oldest: to build a recommender
+/// takes minutes.
 fn live_releases() -> Vec<VpaRelease> {
-    let named = std::env::var("KUBE_LOCKSTEP_RELEASES").ok();
-    let newest: Vec<VpaRelease> = VpaRelease::supported().rev().take(2).collect();
-    let is_tested = |release: &VpaRelease| match named.as_deref() {
-        None => *release == VpaRelease::OLDEST || newest.contains(release),
-        Some("all") => true,
-        Some(named) => named.split(',').any(|it| it.trim() == release.to_string()),
-    };
-    VpaRelease::supported().filter(is_tested).collect()
+    match trials::named_releases("KUBE_LOCKSTEP_RELEASES") {
+        Some(named) => named.vpa,
+        None => {
+            let newest = VpaRelease::supported().rev().take(2);
+            let mut releases: Vec<VpaRelease> = newest.chain([VpaRelease::OLDEST]).collect();
+            releases.sort_unstable();
+            releases
+        }
+    }
 }
 
 /// The tests of fixtures: against recorded traces, and against the real recommender. `ci/record`
@@ -226,9 +228,9 @@ struct Speed {
     total: Duration,
 }
 
-/// Plays a script with the model and another engine, up to the first difference. What the other
+/// Runs a script with the model and another engine, up to the first difference. What the other
 /// engine writes is the input of the model's next run.
-fn play(
+fn run_both(
     script: &Script,
     rules: VpaRules,
     other: &mut dyn Other,
@@ -349,7 +351,7 @@ fn finds(fault: &dyn Fn(&mut Script)) -> Result<(), Failed> {
     let rules = VpaRules::of(VpaRelease::NEWEST);
     let fails = |script: &Script| {
         let mut faulty = Faulty { fault, session: None, answers: VecDeque::new() };
-        let found = play(script, rules, &mut faulty, &mut Speed::default());
+        let found = run_both(script, rules, &mut faulty, &mut Speed::default());
         found.is_ok_and(|found| found.is_some())
     };
     // The recorded and live suites show that the model without the fault agrees with the fixtures.
@@ -390,11 +392,11 @@ fn agrees(program: &Path, release: VpaRelease) -> Result<(), Failed> {
     let mut host = Upstream(RecommenderHost::start(program, release)?);
     let mut speed = Speed::default();
     for script in scripts(release) {
-        let found = play(&script, rules, &mut host, &mut speed);
+        let found = run_both(&script, rules, &mut host, &mut speed);
         let found = found.map_err(|error| format!("{}: {:?}", script.name, error.message()))?;
         let Some((at, differences)) = found else { continue };
         let shrunk = shrink(script.clone(), |script| {
-            let found = play(script, rules, &mut host, &mut Speed::default());
+            let found = run_both(script, rules, &mut host, &mut Speed::default());
             found.is_ok_and(|found| found.is_some())
         });
         let mut lines: Vec<String> = differences.iter().map(ToString::to_string).collect();
@@ -407,7 +409,7 @@ fn agrees(program: &Path, release: VpaRelease) -> Result<(), Failed> {
         .into());
     }
     let per_second = |time: Duration| speed.runs as f64 / time.as_secs_f64();
-    support::trials::say(
+    trials::say(
         "vpa",
         &format!(
             "{release}: {} runs ({} scripts ended early), {:.0}/s in all, {:.0}/s of the model",
@@ -439,7 +441,7 @@ fn rejects_other_rules(program: &Path, release: VpaRelease) -> Result<(), Failed
         let mut found = false;
         for index in 0..60 {
             let script = script(1, index, 100, release);
-            if play(&script, rules, &mut host, &mut Speed::default())?.is_some() {
+            if run_both(&script, rules, &mut host, &mut Speed::default())?.is_some() {
                 found = true;
                 break;
             }

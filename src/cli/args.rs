@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use super::failure::Failure;
 use crate::engine::upstream::build;
 use crate::engine::upstream::checkout::{Checkout, CheckoutError};
-use crate::model::rules::{AnyRelease, Release, Releases, VpaRelease};
+use crate::model::rules::{AnyRelease, AnyReleases, Release, Releases, VpaRelease};
 use crate::model::time::Span;
 use crate::run::Shard;
 
@@ -58,13 +58,6 @@ pub(super) fn release(text: &str) -> Result<Release, String> {
 
 /// Parses several releases with [`release`].
 pub(super) fn releases(text: &str) -> Result<Releases, String> {
-    if text.starts_with("vpa-") {
-        return Err("expected releases of Kubernetes, not of the VPA".to_owned());
-    }
-    if text.contains("..") {
-        let range = text.replace("..=", "..").replace("..", "-");
-        return Err(format!("a range is written with a hyphen: {range}"));
-    }
     let releases = text.parse::<Releases>()?;
     let parts = text.split([',', '-']).map(str::trim);
     parts.filter(|part| *part != "all").try_for_each(|part| release(part).map(|_| ()))?;
@@ -151,34 +144,20 @@ impl ReleaseOrCheckoutArgs {
     }
 }
 
-/// Releases of Kubernetes and of the Vertical Pod Autoscaler.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct AnyReleases {
-    kubernetes: Option<Releases>,
-    vpa: Vec<VpaRelease>,
-}
-
-/// Parses releases of both kinds: `1.30,1.35-1.37,vpa-1.8`, or `all`.
+/// Parses releases of both kinds. A patch version must be the available one.
 fn any_releases(text: &str) -> Result<AnyReleases, String> {
-    if text == "all" {
-        let vpa = VpaRelease::supported().collect();
-        return Ok(AnyReleases { kubernetes: Some(releases(text)?), vpa });
-    }
-    let is_vpa = |part: &&str| part.trim_start().starts_with("vpa");
-    let (vpa, others): (Vec<&str>, Vec<&str>) = text.split(',').partition(is_vpa);
-    let mut vpa: Vec<VpaRelease> =
-        vpa.into_iter().map(|part| part.trim().parse()).collect::<Result<_, _>>()?;
-    vpa.sort_unstable();
-    vpa.dedup();
-    let kubernetes = if others.is_empty() { None } else { Some(releases(&others.join(","))?) };
-    Ok(AnyReleases { kubernetes, vpa })
+    let parsed: AnyReleases = text.parse()?;
+    let of_kubernetes = text.split(',').filter(|part| !part.trim_start().starts_with("vpa"));
+    of_kubernetes.filter(|_| text != "all").try_for_each(|part| releases(part).map(|_| ()))?;
+    Ok(parsed)
 }
 
 /// One or more releases.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct ReleaseArgs {
     /// The releases: of Kubernetes (`1.37`, `1.30,1.35-1.37`), of the Vertical Pod Autoscaler
-    /// (`vpa-1.8`), or `all` [default: the newest ones, or the release of --upstream-path]
+    /// (`vpa-1.8`, `vpa-1.6-1.8`), or `all` [default: the newest ones, or the release of
+    /// --upstream-path]
     #[arg(long = "release", value_name = "RELEASES", value_parser = any_releases)]
     releases: Option<AnyReleases>,
 }

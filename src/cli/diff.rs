@@ -16,8 +16,8 @@ use super::reports::ReportFile;
 use super::run::parse_all;
 use super::upstreams::{Behavior, Upstreams};
 use crate::model::rules::{AnyRelease, Change, Release};
-use crate::report::change::Between;
-use crate::report::{self, change, html};
+use crate::report::change::{Between, ChangedScenario, Changes, Shown};
+use crate::report::{self, html};
 use crate::run::change::{Changed, TraceOn, changed, left_to_chance};
 use crate::scenario::Scenario;
 
@@ -46,11 +46,21 @@ pub(super) struct Args {
     /// The output format
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
+    /// Show all scenarios that changed, in text [default: three for each explanation]
+    #[arg(long)]
+    pub(super) all: bool,
     /// Also write the changes as a page with the timelines of both releases
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
     #[command(flatten)]
     pub(super) source: Source,
+}
+
+impl Args {
+    /// The scenarios that the text shows.
+    pub(super) fn shown(&self) -> Shown {
+        if self.all { Shown::All } else { Shown::Examples }
+    }
 }
 
 /// The arguments of `bisect`.
@@ -162,7 +172,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             }
         }
     }
-    let unexplained = found.iter().filter(|(_, changed)| changed.rows.is_empty()).count();
+    let changed =
+        found.iter().map(|(scenario, changed)| ChangedScenario::of_hpa(&scenario.id, changed));
+    let changes = Changes { between, changed: changed.collect(), same, skipped: &skipped };
+    let unexplained = changes.unexplained();
     match args.format {
         Format::Json => {
             for (scenario, changed) in &found {
@@ -180,15 +193,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             }});
             unless_closed(report::json::line(&mut io::stdout(), &summary))?;
         }
-        Format::Text => {
-            let mut text = String::new();
-            for (scenario, changed) in &found {
-                text.push_str(&change::text(&scenario.id, between, changed, columns()));
-            }
-            text.push_str(&change::ending(between, &found, same, &skipped, columns()));
-            show(&text)?;
-        }
-        Format::Markdown => show(&change::markdown(between, &found, same, &skipped))?,
+        Format::Text => show(&changes.text(args.shown(), columns()))?,
+        Format::Markdown => show(&changes.markdown())?,
     }
     if let Some(mut page) = page {
         page.write_all(html::changes(between, &found, same, &skipped).as_bytes())?;
@@ -232,11 +238,13 @@ pub(super) fn bisect(args: &BisectArgs) -> anyhow::Result<u8> {
                 unless_closed(report::json::line(&mut io::stdout(), &line))?;
             }
             Format::Text => {
-                text.push_str(&change::text(&scenario.id, between, &changed, columns()));
+                let changed = ChangedScenario::of_hpa(&scenario.id, &changed);
+                text.push_str(&changed.text(between, columns()));
             }
             Format::Markdown => {
-                let found = [(scenario.clone(), changed)];
-                text.push_str(&change::markdown(between, &found, 0, &[]));
+                let changed = vec![ChangedScenario::of_hpa(&scenario.id, &changed)];
+                let changes = Changes { between, changed, same: 0, skipped: &[] };
+                text.push_str(&changes.markdown());
             }
         }
     }

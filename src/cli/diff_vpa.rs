@@ -15,8 +15,8 @@ use super::reports::ReportFile;
 use super::run::parse_all;
 use crate::engine::recommender::RecommenderSource;
 use crate::model::rules::VpaRelease;
-use crate::report::change::Between;
-use crate::report::{change, html, json};
+use crate::report::change::{Between, ChangedScenario, Changes};
+use crate::report::{html, json};
 use crate::run::Verdict;
 use crate::run::recommender_change::{RecommenderChanged, RunsOn, changed};
 use crate::run::recommender_lockstep::run_recommender;
@@ -55,21 +55,23 @@ pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
             }
         }
     }
-    let unexplained = found.iter().filter(|(_, changed)| changed.rows.is_empty()).count();
     let between = Between { from, to };
+    let changed =
+        found.iter().map(|(scenario, changed)| ChangedScenario::of_vpa(&scenario.id, changed));
+    let changes = Changes { between, changed: changed.collect(), same, skipped: &skipped };
+    let unexplained = changes.unexplained();
     if let Some(file) = &mut page {
         let text = html::recommender_changes(between, &found, same, &skipped);
         file.write_all(text.as_bytes())?;
     }
-    let releases = (from.to_string(), to.to_string());
     match args.format {
         Format::Json => {
             for (scenario, changed) in &found {
                 unless_closed(json::line(&mut io::stdout(), &line(scenario, from, to, changed)))?;
             }
             let summary = json!({"summary": {
-                "from": releases.0,
-                "to": releases.1,
+                "from": from.to_string(),
+                "to": to.to_string(),
                 "changed": found.len(),
                 "unexplained": unexplained,
                 "same": same,
@@ -78,18 +80,8 @@ pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
             }});
             unless_closed(json::line(&mut io::stdout(), &summary))?;
         }
-        Format::Markdown => {
-            show(&change::recommender_markdown(between, &found, same, &skipped))?;
-        }
-        Format::Text => {
-            let (from, to) = (&releases.0, &releases.1);
-            let texts = found.iter().map(|(scenario, changed)| {
-                change::recommender(&scenario.id, from, to, changed, columns())
-            });
-            let mut text: String = texts.collect();
-            text.push_str(&change::recommender_ending(between, &found, same, &skipped, columns()));
-            show(&text)?;
-        }
+        Format::Markdown => show(&changes.markdown())?,
+        Format::Text => show(&changes.text(args.shown(), columns()))?,
     }
     Ok(code(unexplained > 0, unknown, found.len() + same))
 }

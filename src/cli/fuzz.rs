@@ -21,7 +21,7 @@ use crate::engine::source::{EngineFactory, EngineLimits, EngineSource};
 use crate::engine::upstream::checkout::Checkout;
 use crate::fuzz::Area;
 use crate::model::rules::{AnyRelease, Release};
-use crate::report::fuzz::{self as report, FuzzSetting};
+use crate::report::fuzz::{self as report, FuzzSetting, Saved};
 use crate::run::fuzzing::{Finding, FuzzEvent, FuzzPlan, FuzzSummary, RunLimit, fuzz};
 use crate::run::{Setting, Shard};
 
@@ -223,12 +223,8 @@ fn run_and_report(
     setting: &FuzzSetting,
     engine: &(dyn Fn() -> Box<dyn Engine> + Sync),
 ) -> anyhow::Result<FuzzSummary> {
-    let json = args.format == Format::Json;
-    let print = |text: &str, value: &dyn Fn() -> serde_json::Value| match json {
-        true => unless_closed(report::json_line(&mut io::stdout(), &value())),
-        false => show(text),
-    };
-    print(&report::first_line(setting), &|| report::first_json(setting))?;
+    let results = Results { setting, folder: &args.save, format: args.format };
+    results.begin()?;
     // A panic of the model is reported as a finding.
     std::panic::set_hook(Box::new(|_| {}));
     let mut progress = Progress::new();
@@ -248,11 +244,8 @@ fn run_and_report(
             }
             FuzzEvent::Found(found) => {
                 progress.clear();
-                save(&args.save, &found, setting).and_then(|path| {
-                    let text = report::finding(&found, setting, &path, columns());
-                    print(&text, &|| report::finding_json(&found, setting, &path))
-                        .map_err(Into::into)
-                })
+                let name = format!("{}-{}.yaml", setting.seed, found.index);
+                results.finding(&found, &name, |path| Ok(report::fixture(&found, setting, path)))
             }
         };
         if broken.is_ok() {
@@ -262,21 +255,54 @@ fn run_and_report(
     drop(std::panic::take_hook());
     progress.clear();
     broken?;
-    print(&report::summary(&summary, plan.seed, columns()), &|| {
-        report::summary_json(&summary, setting)
-    })?;
+    results.end(&summary)?;
     Ok(summary)
 }
 
-/// Saves a finding as a fixture and returns its path.
-fn save(folder: &Path, found: &Finding, setting: &FuzzSetting) -> anyhow::Result<String> {
-    let failed = |error: io::Error| not_saved(folder, &error);
-    std::fs::create_dir_all(folder).map_err(failed)?;
-    let name = format!("{}-{}.yaml", setting.seed, found.index);
-    let path = folder.join(name);
-    let shown = path.to_string_lossy().replace('\\', "/");
-    std::fs::write(&path, report::fixture(found, setting, &shown)).map_err(failed)?;
-    Ok(shown)
+/// The output of a run of the fuzzer.
+pub(super) struct Results<'a> {
+    pub(super) setting: &'a FuzzSetting,
+    /// The folder for the fixtures of findings.
+    pub(super) folder: &'a Path,
+    pub(super) format: Format,
+}
+
+impl Results<'_> {
+    /// The first line.
+    pub(super) fn begin(&self) -> io::Result<()> {
+        self.print(&report::first_line(self.setting), &|| report::first_json(self.setting))
+    }
+
+    /// Saves a finding as a fixture, whose text depends on the path of its file, and prints it.
+    pub(super) fn finding<S>(
+        &self,
+        found: &Finding<S>,
+        file_name: &str,
+        fixture: impl FnOnce(&str) -> anyhow::Result<String>,
+    ) -> anyhow::Result<()> {
+        let failed = |error: io::Error| not_saved(self.folder, &error);
+        std::fs::create_dir_all(self.folder).map_err(failed)?;
+        let file = self.folder.join(file_name);
+        let path = file.to_string_lossy().replace('\\', "/");
+        let saved = Saved { text: fixture(&path)?, path };
+        std::fs::write(&file, &saved.text).map_err(failed)?;
+        let text = report::finding(found, self.setting, &saved, columns());
+        self.print(&text, &|| report::finding_json(found, self.setting, &saved.path))?;
+        Ok(())
+    }
+
+    /// The last lines.
+    pub(super) fn end(&self, summary: &FuzzSummary) -> io::Result<()> {
+        let text = report::summary(summary, self.setting.seed, columns());
+        self.print(&text, &|| report::summary_json(summary, self.setting))
+    }
+
+    fn print(&self, text: &str, value: &dyn Fn() -> serde_json::Value) -> io::Result<()> {
+        match self.format {
+            Format::Json => unless_closed(report::json_line(&mut io::stdout(), &value())),
+            Format::Text => show(text),
+        }
+    }
 }
 
 pub(super) fn not_saved(folder: &Path, error: &io::Error) -> Failure {

@@ -1,23 +1,18 @@
 //! `kube-lockstep fuzz --area vpa`.
 
-use std::io;
-
-use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::args::{Format, workers};
+use super::args::workers;
 use super::doctor::check_writable;
 use super::failure::Failure;
-use super::fuzz::{Args, INTERRUPTED, MOST_FINDINGS, Progress, not_saved, random_seed};
-use super::output::{PreparationLog, columns, show, unless_closed};
+use super::fuzz::{Args, INTERRUPTED, MOST_FINDINGS, Progress, Results, not_saved, random_seed};
+use super::output::PreparationLog;
 use super::{exit, interrupt};
 use crate::engine::recommender::RecommenderSource;
 use crate::engine::upstream::checkout::Checkout;
-use crate::report::{self, counted, json};
+use crate::report::fuzz::FuzzSetting;
 use crate::run::fuzzing::RunLimit;
-use crate::run::recommender_fuzzing::{
-    RecommenderFinding, RecommenderFuzzPlan, RecommenderFuzzSummary, fuzz_recommender,
-};
+use crate::run::recommender_fuzzing::{RecommenderFuzzPlan, fuzz_recommender};
 use crate::run::{Setting, Shard};
 use crate::scenario::vpa::script_to_yaml;
 
@@ -48,27 +43,39 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         max_findings: MOST_FINDINGS,
         stop,
     };
+    let setting = FuzzSetting {
+        setting: Setting {
+            engine: plan.source.name(),
+            release: release.to_string(),
+            checkout: checkout.map(|checkout| checkout.path),
+            shard: args.part.shard,
+            ..Setting::default()
+        },
+        seed: plan.seed,
+        version: env!("CARGO_PKG_VERSION"),
+        areas: vec!["vpa".to_owned()],
+        jobs: plan.jobs,
+    };
     check_writable(&args.save).map_err(|error| not_saved(&args.save, &error))?;
     let ending = interrupt::Ending::listen(&plan.stop, INTERRUPTED)?;
-    let is_json = args.format == Format::Json;
-    print_settings(&plan, is_json)?;
+    let results = Results { setting: &setting, folder: &args.save, format: args.format };
+    results.begin()?;
     let mut progress = Progress::new();
     let (summary, findings) = fuzz_recommender(&plan, &mut |summary| {
-        progress.update(summary.scripts, summary.ticks, summary.elapsed);
+        progress.update(summary.scenarios, summary.ticks, summary.elapsed);
     });
     progress.clear();
-    for finding in &findings {
-        let path = save(args, &plan, finding)?;
-        let seed = plan.seed;
-        match is_json {
-            true => line(&json!({"finding": {
-                "index": finding.index, "times": finding.times, "fixture": path,
-                "steps": finding.script.steps.len(), "verdict": finding.outcome.verdict.name(),
-            }}))?,
-            false => show(&text(finding, &path, seed, checkout.as_ref()))?,
-        }
+    for found in &findings {
+        let name = format!("vpa-{}-{}.yaml", plan.seed, found.index);
+        results.finding(found, &name, |_| {
+            let requirement = format!(
+                "Found by `kube-lockstep fuzz --area vpa --seed {}` on {release}, script {}.",
+                plan.seed, found.index
+            );
+            Ok(script_to_yaml(&found.scenario, &requirement, SCHEMA)?)
+        })?;
     }
-    print_summary(&summary, plan.seed, is_json)?;
+    results.end(&summary)?;
     ending.end_by_signal();
     Ok(match (summary.divergences, summary.inconclusive) {
         (0, 0) => exit::CONFORMS,
@@ -91,89 +98,4 @@ fn checkout(args: &Args) -> Result<Option<Checkout>, Failure> {
             Err(Failure::usage(what).hint("name a checkout of kubernetes/autoscaler"))
         }
     }
-}
-
-fn print_settings(plan: &RecommenderFuzzPlan, is_json: bool) -> io::Result<()> {
-    let RecommenderFuzzPlan { seed, release, .. } = plan;
-    let (engine, version) = (plan.source.name(), env!("CARGO_PKG_VERSION"));
-    match is_json {
-        true => line(&json!({"fuzz": {
-            "seed": seed, "release": release.to_string(), "engine": engine,
-            "version": version, "areas": ["vpa"],
-        }})),
-        false => show(&format!(
-            "fuzz: seed {seed}, release {release}, engine {engine}, kube-lockstep {version}, \
-             areas vpa\n"
-        )),
-    }
-}
-
-fn line(value: &serde_json::Value) -> io::Result<()> {
-    unless_closed(json::line(&mut io::stdout(), value))
-}
-
-fn text(
-    finding: &RecommenderFinding,
-    path: &str,
-    seed: u64,
-    checkout: Option<&Checkout>,
-) -> String {
-    let local = checkout.map(|checkout| format!(" --upstream-path {}", checkout.path.display()));
-    let local = local.unwrap_or_default();
-    let setting = Setting { replay_args: Vec::new(), ..Setting::default() };
-    let RecommenderFinding { index, times, script, outcome } = finding;
-    let changes: usize = script.steps.iter().map(|step| step.changes.len()).sum();
-    let text = report::outcome(outcome, &setting, columns()).unwrap_or_default();
-    // The replay command of the outcome names no file.
-    let lines = text.lines().filter(|line| {
-        !["  replay:", "  full derivation"].iter().any(|start| line.contains(start.trim()))
-    });
-    let text: Vec<&str> = lines.collect();
-    format!(
-        "{}\n  shrunk to {} with {}; {} of this kind, the first one with index {index} of seed \
-         {seed}\n  saved as {path}\n  replay: kube-lockstep run {path} --release {}{local}\n\n",
-        text.join("\n"),
-        counted(script.steps.len(), "step"),
-        counted(changes, "change"),
-        counted(*times, "script"),
-        outcome.release,
-    )
-}
-
-fn save(
-    args: &Args,
-    plan: &RecommenderFuzzPlan,
-    finding: &RecommenderFinding,
-) -> anyhow::Result<String> {
-    let failed = |error: io::Error| not_saved(&args.save, &error);
-    std::fs::create_dir_all(&args.save).map_err(failed)?;
-    let path = args.save.join(format!("vpa-{}-{}.yaml", plan.seed, finding.index));
-    let requirement = format!(
-        "Found by `kube-lockstep fuzz --area vpa --seed {}` on {}, script {}.",
-        plan.seed, plan.release, finding.index
-    );
-    let text = script_to_yaml(&finding.script, &requirement, SCHEMA)?;
-    std::fs::write(&path, text).map_err(failed)?;
-    Ok(path.to_string_lossy().replace('\\', "/"))
-}
-
-fn print_summary(summary: &RecommenderFuzzSummary, seed: u64, json: bool) -> io::Result<()> {
-    let RecommenderFuzzSummary { scripts, ticks, divergences, inconclusive, .. } = *summary;
-    let seconds = summary.elapsed.as_secs_f64();
-    if json {
-        return line(&json!({"summary": {
-            "seed": seed, "scenarios": scripts, "ticks": ticks, "divergences": divergences,
-            "inconclusive": inconclusive, "undetermined": summary.undetermined,
-            "seconds": seconds,
-        }}));
-    }
-    let rate = if seconds > 0.0 { ticks as f64 / seconds } else { 0.0 };
-    show(&format!(
-        "{}, {} compared in {seconds:.1} s ({rate:.0} ticks/s): {}, {inconclusive} inconclusive; \
-         {} until upstream's result is random; seed {seed}\n",
-        counted(scripts, "scenario"),
-        counted(ticks, "tick"),
-        counted(divergences, "divergence"),
-        counted(summary.undetermined, "scenario"),
-    ))
 }

@@ -1,7 +1,6 @@
 //! The changes between two releases, as text and as Markdown.
 
 use std::fmt::{self, Write as _};
-use std::sync::Arc;
 
 use super::counted;
 use super::layout::hanging;
@@ -10,8 +9,6 @@ use crate::compare::{Divergence, FieldDifference};
 use crate::model::rules::{Change, Release, VpaRelease};
 use crate::run::change::Changed;
 use crate::run::recommender_change::RecommenderChanged;
-use crate::scenario::Scenario;
-use crate::scenario::vpa::VpaScenario;
 
 /// The two releases of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,33 +25,260 @@ const FIELDS: usize = 4;
 /// The maximum number of rows with other changes that are shown.
 const ALSO: usize = 3;
 
-/// The change of one scenario.
-#[must_use]
-pub fn text(id: &str, between: Between, changed: &Changed, columns: usize) -> String {
-    let Between { from, to } = between;
-    let mut out = format!("{}  {from} -> {to}\n", paint(STRONG, id));
-    out.push_str(&difference(&changed.first, columns));
-    for row in &changed.rows {
-        out.push_str(&hanging(&format!("  {}  ", row.since), row.what, 0, columns));
-        for link in row.links() {
-            let _ = writeln!(out, "        {}", paint(DIM, link));
+/// The number of scenarios of each change that the text shows, unless all are requested.
+const SHOWN: usize = 3;
+
+/// The result of comparing scenarios on two releases.
+#[derive(Clone, Debug)]
+pub struct Changes<'a, R = Release> {
+    /// The releases.
+    pub between: Between<R>,
+    /// The scenarios that changed.
+    pub changed: Vec<ChangedScenario<'a, R>>,
+    /// The number of scenarios that did not change.
+    pub same: usize,
+    /// The ids of the scenarios that were not compared, with the reasons.
+    pub skipped: &'a [(String, String)],
+}
+
+/// A scenario that changed between two releases.
+#[derive(Clone, Debug)]
+pub struct ChangedScenario<'a, R = Release> {
+    id: &'a str,
+    first: &'a Divergence,
+    /// The rows that explain the first difference. Empty: it is unexplained.
+    rows: Vec<Row<R>>,
+    /// The rows that change something else.
+    also: Vec<Row<R>>,
+}
+
+/// A row of the model: one change of upstream's behavior.
+#[derive(Clone, PartialEq, Debug)]
+struct Row<R> {
+    since: R,
+    what: &'static str,
+    links: Vec<&'static str>,
+}
+
+impl<'a> ChangedScenario<'a> {
+    /// A scenario of an HPA.
+    #[must_use]
+    pub fn of_hpa(id: &'a str, changed: &'a Changed) -> ChangedScenario<'a> {
+        let rows = |rows: &[&'static Change]| {
+            let row = |row: &&'static Change| Row {
+                since: row.since,
+                what: row.what,
+                links: row.links().collect(),
+            };
+            rows.iter().map(row).collect()
+        };
+        let (also, rows) = (rows(&changed.also), rows(&changed.rows));
+        ChangedScenario { id, first: &changed.first, rows, also }
+    }
+}
+
+impl<'a> ChangedScenario<'a, VpaRelease> {
+    /// A scenario of the VPA's recommender.
+    #[must_use]
+    pub fn of_vpa(id: &'a str, changed: &'a RecommenderChanged) -> ChangedScenario<'a, VpaRelease> {
+        let rows = changed.rows.iter();
+        let rows =
+            rows.map(|row| Row { since: row.since, what: row.what, links: vec![row.source] });
+        ChangedScenario { id, first: &changed.first, rows: rows.collect(), also: Vec::new() }
+    }
+}
+
+impl<R: Copy + Ord + fmt::Display> ChangedScenario<'_, R> {
+    /// The first difference and the rows that explain it, as text.
+    #[must_use]
+    pub fn text(&self, between: Between<R>, columns: usize) -> String {
+        let Between { from, to } = between;
+        let mut out = format!("{}  {from} -> {to}\n", paint(STRONG, self.id));
+        out.push_str(&difference(self.first, columns));
+        for row in &self.rows {
+            out.push_str(&hanging(&format!("  {}  ", row.since), row.what, 0, columns));
+            for link in &row.links {
+                let _ = writeln!(out, "        {}", paint(DIM, link));
+            }
         }
+        for Row { since, what, .. } in self.also.iter().take(ALSO) {
+            out.push_str(&hanging(&format!("  also {since}  "), what, 0, columns));
+        }
+        if self.also.len() > ALSO {
+            let _ = writeln!(out, "  and {}", counted(self.also.len() - ALSO, "more row"));
+        }
+        if self.rows.is_empty() {
+            let text = "unexplained: no row of the model explains this change";
+            let _ = writeln!(out, "  {}", paint(BAD, text));
+        }
+        out.push('\n');
+        out
     }
-    for Change { since, what, .. } in changed.also.iter().take(ALSO) {
-        out.push_str(&hanging(&format!("  also {since}  "), what, 0, columns));
+}
+
+/// The scenarios of a text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shown {
+    /// Three of each change, with different first differences if there are any.
+    Examples,
+    /// All that changed.
+    All,
+}
+
+impl<R: Copy + Ord + fmt::Display> Changes<'_, R> {
+    /// The number of changes that no row of the model explains.
+    #[must_use]
+    pub fn unexplained(&self) -> usize {
+        self.changed.iter().filter(|changed| changed.rows.is_empty()).count()
     }
-    if changed.also.len() > ALSO {
-        let _ = writeln!(out, "  and {}", counted(changed.also.len() - ALSO, "more row"));
+
+    /// The changed scenarios, how many of them each row of the model explains, why scenarios were
+    /// not compared, and the figures.
+    #[must_use]
+    pub fn text(&self, shown: Shown, columns: usize) -> String {
+        let mut out = String::new();
+        for group in self.groups() {
+            // Nothing hides a change without an explanation.
+            let examples = match shown {
+                Shown::Examples if !group[0].rows.is_empty() => examples(&group),
+                Shown::Examples | Shown::All => group.clone(),
+            };
+            for changed in &examples {
+                out.push_str(&changed.text(self.between, columns));
+            }
+            if examples.len() < group.len() {
+                let more = counted(group.len() - examples.len(), "more scenario");
+                let text = format!("{more} with the same explanation; --all shows them");
+                let _ = writeln!(out, "{}\n", paint(DIM, &format!("… {text}")));
+            }
+        }
+        out.push_str(&self.ending(columns));
+        out
     }
-    if changed.rows.is_empty() {
+
+    /// The changed scenarios, grouped by the rows that explain them.
+    fn groups(&self) -> Vec<Vec<&ChangedScenario<'_, R>>> {
+        let mut groups: Vec<Vec<&ChangedScenario<'_, R>>> = Vec::new();
+        for changed in &self.changed {
+            match groups.iter_mut().find(|group| group[0].rows == changed.rows) {
+                Some(group) => group.push(changed),
+                None => groups.push(vec![changed]),
+            }
+        }
+        groups
+    }
+
+    fn ending(&self, columns: usize) -> String {
+        let mut out = String::new();
+        if self.changed.len() > 1 {
+            let _ = writeln!(
+                out,
+                "Changes, with the number of scenarios whose first difference they explain:"
+            );
+            for row in self.rows() {
+                let ids: Vec<&str> = self.explained_by(row).map(|it| it.id).collect();
+                let text = format!("{} ({})", row.what, for_example(&ids));
+                out.push_str(&hanging(&format!("{}  ", row.since), &text, 2, columns));
+            }
+            out.push('\n');
+        }
+        let mut reasons: Vec<&str> = self.skipped.iter().map(|(_, why)| &**why).collect();
+        reasons.sort_unstable();
+        reasons.dedup();
+        for reason in reasons {
+            let skipped = self.skipped.iter().filter(|(_, why)| why == reason);
+            let ids: Vec<&str> = skipped.map(|(id, _)| &**id).collect();
+            let text = match *ids {
+                [only] => format!("{only}: {reason}"),
+                _ => format!("{reason} ({})", for_example(&ids)),
+            };
+            out.push_str(&hanging("not compared  ", &text, 0, columns));
+        }
+        let unexplained = self.unexplained();
+        let style = if unexplained > 0 { BAD } else { GOOD };
         let _ = writeln!(
             out,
-            "  {}",
-            paint(BAD, "unexplained: no row of the model explains this change")
+            "{} -> {}: {} changed, {}; {} unchanged, {} not compared",
+            self.between.from,
+            self.between.to,
+            counted(self.changed.len(), "scenario"),
+            paint(style, &format!("{unexplained} unexplained")),
+            self.same,
+            self.skipped.len()
         );
+        out
     }
-    out.push('\n');
-    out
+
+    /// All changed scenarios as Markdown, grouped by the rows that explain them.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let Between { from, to } = self.between;
+        let mut out = format!("# From {from} to {to}\n\n");
+        let _ = writeln!(
+            out,
+            "{} changed, {} unchanged, {} could not be compared.\n",
+            counted(self.changed.len(), "scenario"),
+            self.same,
+            self.skipped.len()
+        );
+        for row in self.rows() {
+            let links: Vec<String> = row.links.iter().map(|link| format!("<{link}>")).collect();
+            let _ = writeln!(out, "## {}: {}\n\n{}\n", row.since, row.what, links.join(", "));
+            for changed in self.explained_by(row) {
+                let _ = writeln!(out, "- `{}`{}", changed.id, first(changed.first));
+            }
+            out.push('\n');
+        }
+        if self.unexplained() > 0 {
+            out.push_str("## Unexplained\n\n");
+            for changed in self.changed.iter().filter(|changed| changed.rows.is_empty()) {
+                let _ = writeln!(out, "- `{}`{}", changed.id, first(changed.first));
+            }
+        }
+        out
+    }
+
+    /// The rows that explain changes, in the order of releases, each once.
+    fn rows(&self) -> Vec<&Row<R>> {
+        let mut rows: Vec<&Row<R>> = Vec::new();
+        for row in self.changed.iter().flat_map(|changed| &changed.rows) {
+            if !rows.contains(&row) {
+                rows.push(row);
+            }
+        }
+        rows.sort_by_key(|row| row.since);
+        rows
+    }
+
+    /// The scenarios whose changes a row explains.
+    fn explained_by(&self, row: &Row<R>) -> impl Iterator<Item = &ChangedScenario<'_, R>> {
+        self.changed.iter().filter(move |changed| changed.rows.contains(row))
+    }
+}
+
+/// Up to [`SHOWN`] scenarios of a group: first those whose first differences are not the same.
+fn examples<'a, R>(group: &[&'a ChangedScenario<'a, R>]) -> Vec<&'a ChangedScenario<'a, R>> {
+    let mut shown: Vec<&ChangedScenario<'_, R>> = Vec::new();
+    for &changed in group {
+        if !shown.iter().any(|it| it.first == changed.first) && shown.len() < SHOWN {
+            shown.push(changed);
+        }
+    }
+    for &changed in group {
+        if !shown.iter().any(|it| it.id == changed.id) && shown.len() < SHOWN {
+            shown.push(changed);
+        }
+    }
+    shown
+}
+
+/// `3 scenarios, for example a/b`.
+fn for_example(ids: &[&str]) -> String {
+    match ids {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [first, ..] => format!("{}, for example {first}", counted(ids.len(), "scenario")),
+    }
 }
 
 /// The tick of the first difference. The answers of the API server can differ before any tick.
@@ -79,29 +303,6 @@ fn difference(first: &Divergence, columns: usize) -> String {
     if more > 0 {
         let _ = writeln!(out, "    and {}", counted(more, "more field"));
     }
-    out
-}
-
-/// The change of one scenario of a VPA.
-#[must_use]
-pub fn recommender(
-    id: &str,
-    from: &str,
-    to: &str,
-    changed: &RecommenderChanged,
-    columns: usize,
-) -> String {
-    let mut out = format!("{}  {from} -> {to}\n", paint(STRONG, id));
-    out.push_str(&difference(&changed.first, columns));
-    for row in &changed.rows {
-        out.push_str(&hanging(&format!("  {}  ", row.since), row.what, 0, columns));
-        let _ = writeln!(out, "        {}", paint(DIM, row.source));
-    }
-    if changed.rows.is_empty() {
-        let text = "unexplained: no row of the model explains this change";
-        let _ = writeln!(out, "  {}", paint(BAD, text));
-    }
-    out.push('\n');
     out
 }
 
@@ -130,201 +331,6 @@ fn narrowed(old: &str, new: &str) -> (String, String) {
         format!("{before}{middle}{}", if to < text.len() { "…" } else { "" })
     };
     (cut(&old), cut(&new))
-}
-
-/// The end of the text: if several scenarios changed, how many of them each row of the model
-/// explains; then why scenarios were not compared, and the figures.
-#[must_use]
-pub fn ending(
-    between: Between,
-    found: &[(Arc<Scenario>, Changed)],
-    same: usize,
-    skipped: &[(String, String)],
-    columns: usize,
-) -> String {
-    ending_of(between, &listed(found), same, skipped, columns)
-}
-
-/// The same for scenarios of VPAs.
-#[must_use]
-pub fn recommender_ending(
-    between: Between<VpaRelease>,
-    found: &[(Arc<VpaScenario>, RecommenderChanged)],
-    same: usize,
-    skipped: &[(String, String)],
-    columns: usize,
-) -> String {
-    ending_of(between, &recommender_listed(found), same, skipped, columns)
-}
-
-fn ending_of<R: Copy + Ord + fmt::Display>(
-    between: Between<R>,
-    found: &[Listed<'_, R>],
-    same: usize,
-    skipped: &[(String, String)],
-    columns: usize,
-) -> String {
-    let mut out = String::new();
-    if found.len() > 1 {
-        let _ = writeln!(
-            out,
-            "Changes, with the number of scenarios whose first difference they explain:"
-        );
-        for row in rows(found) {
-            let ids: Vec<&str> = explained_by(row, found).map(|it| it.id).collect();
-            let text = format!("{} ({})", row.what, examples(&ids));
-            out.push_str(&hanging(&format!("{}  ", row.since), &text, 2, columns));
-        }
-        out.push('\n');
-    }
-    let mut reasons: Vec<&str> = skipped.iter().map(|(_, why)| &**why).collect();
-    reasons.sort_unstable();
-    reasons.dedup();
-    for reason in reasons {
-        let ids: Vec<&str> =
-            skipped.iter().filter(|(_, why)| why == reason).map(|(id, _)| &**id).collect();
-        let text = match *ids {
-            [only] => format!("{only}: {reason}"),
-            _ => format!("{reason} ({})", examples(&ids)),
-        };
-        out.push_str(&hanging("not compared  ", &text, 0, columns));
-    }
-    let unexplained = found.iter().filter(|changed| changed.rows.is_empty()).count();
-    let style = if unexplained > 0 { BAD } else { GOOD };
-    let _ = writeln!(
-        out,
-        "{} -> {}: {} changed, {}; {same} unchanged, {} not compared",
-        between.from,
-        between.to,
-        counted(found.len(), "scenario"),
-        paint(style, &format!("{unexplained} unexplained")),
-        skipped.len()
-    );
-    out
-}
-
-/// `3 scenarios, for example a/b`.
-fn examples(ids: &[&str]) -> String {
-    match ids {
-        [] => String::new(),
-        [only] => (*only).to_owned(),
-        [first, ..] => format!("{}, for example {first}", counted(ids.len(), "scenario")),
-    }
-}
-
-/// All changed scenarios, grouped by the rows that explain them.
-#[must_use]
-pub fn markdown(
-    between: Between,
-    found: &[(Arc<Scenario>, Changed)],
-    same: usize,
-    skipped: &[(String, String)],
-) -> String {
-    list(between, &listed(found), same, skipped)
-}
-
-/// All changed scenarios of the VPA's recommender, as [`markdown`].
-#[must_use]
-pub fn recommender_markdown(
-    between: Between<VpaRelease>,
-    found: &[(Arc<VpaScenario>, RecommenderChanged)],
-    same: usize,
-    skipped: &[(String, String)],
-) -> String {
-    list(between, &recommender_listed(found), same, skipped)
-}
-
-/// A changed scenario.
-struct Listed<'a, R> {
-    id: &'a str,
-    first: &'a Divergence,
-    rows: Vec<Row<R>>,
-}
-
-/// A row of the model that explains a change.
-#[derive(Clone, PartialEq)]
-struct Row<R> {
-    since: R,
-    what: &'static str,
-    links: Vec<&'static str>,
-}
-
-fn listed(found: &[(Arc<Scenario>, Changed)]) -> Vec<Listed<'_, Release>> {
-    let listed = found.iter().map(|(scenario, changed)| {
-        let rows = changed.rows.iter().map(|row| Row {
-            since: row.since,
-            what: row.what,
-            links: row.links().collect(),
-        });
-        Listed { id: &scenario.id, first: &changed.first, rows: rows.collect() }
-    });
-    listed.collect()
-}
-
-fn recommender_listed(
-    found: &[(Arc<VpaScenario>, RecommenderChanged)],
-) -> Vec<Listed<'_, VpaRelease>> {
-    let listed = found.iter().map(|(scenario, changed)| {
-        let rows = changed.rows.iter().map(|row| Row {
-            since: row.since,
-            what: row.what,
-            links: vec![row.source],
-        });
-        Listed { id: &scenario.id, first: &changed.first, rows: rows.collect() }
-    });
-    listed.collect()
-}
-
-/// The rows that explain changes, in the order of releases, each once.
-fn rows<'a, R: Copy + Ord>(found: &'a [Listed<'_, R>]) -> Vec<&'a Row<R>> {
-    let mut rows: Vec<&Row<R>> = Vec::new();
-    for row in found.iter().flat_map(|changed| &changed.rows) {
-        if !rows.contains(&row) {
-            rows.push(row);
-        }
-    }
-    rows.sort_by_key(|row| row.since);
-    rows
-}
-
-/// The scenarios whose changes a row explains.
-fn explained_by<'a, R: PartialEq>(
-    row: &'a Row<R>,
-    found: &'a [Listed<'a, R>],
-) -> impl Iterator<Item = &'a Listed<'a, R>> {
-    found.iter().filter(move |changed| changed.rows.contains(row))
-}
-
-fn list<R: Copy + Ord + fmt::Display>(
-    between: Between<R>,
-    found: &[Listed<'_, R>],
-    same: usize,
-    skipped: &[(String, String)],
-) -> String {
-    let Between { from, to } = between;
-    let mut out = format!("# From {from} to {to}\n\n");
-    let _ = writeln!(
-        out,
-        "{} changed, {same} unchanged, {} could not be compared.\n",
-        counted(found.len(), "scenario"),
-        skipped.len()
-    );
-    for row in rows(found) {
-        let links: Vec<String> = row.links.iter().map(|link| format!("<{link}>")).collect();
-        let _ = writeln!(out, "## {}: {}\n\n{}\n", row.since, row.what, links.join(", "));
-        for changed in explained_by(row, found) {
-            let _ = writeln!(out, "- `{}`{}", changed.id, first(changed.first));
-        }
-        out.push('\n');
-    }
-    let mut unexplained = found.iter().filter(|changed| changed.rows.is_empty()).peekable();
-    if unexplained.peek().is_some() {
-        out.push_str("## Unexplained\n\n");
-        for changed in unexplained {
-            let _ = writeln!(out, "- `{}`{}", changed.id, first(changed.first));
-        }
-    }
-    out
 }
 
 /// The first field of the first tick that differs.

@@ -100,17 +100,32 @@ pub fn failed(index: u64, kind: &str) -> String {
     format!("{}  scenario {index}: {kind}\n", paint(BAD, "failed"))
 }
 
+/// The fixture of a finding.
+#[derive(Clone, Debug)]
+pub struct Saved {
+    /// The file.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+}
+
 /// A finding: the difference, and the file where it is saved.
 #[must_use]
-pub fn finding(found: &Finding, setting: &FuzzSetting, path: &str, columns: usize) -> String {
+pub fn finding<S>(
+    found: &Finding<S>,
+    setting: &FuzzSetting,
+    saved: &Saved,
+    columns: usize,
+) -> String {
+    let Saved { path, text } = saved;
     let mut out = String::from("\n");
     match &found.failure {
         Failure::Outcome(failed) => {
             let mut shown = (**failed).clone();
             // The finding is replayed from its file.
-            shown.id = path.to_owned();
-            shown.path = path.to_owned();
-            shown.line = hpa_line(&fixture(found, setting, path));
+            shown.id.clone_from(path);
+            shown.path.clone_from(path);
+            shown.line = hpa_line(text);
             out.push_str(
                 &outcome::text(&shown, Some(&setting.setting), columns).unwrap_or_default(),
             );
@@ -157,7 +172,7 @@ pub(super) struct FindingFigures {
 
 /// A finding for programs.
 #[must_use]
-pub fn finding_json(found: &Finding, setting: &FuzzSetting, path: &str) -> Value {
+pub fn finding_json<S>(found: &Finding<S>, setting: &FuzzSetting, path: &str) -> Value {
     let failure = match &found.failure {
         Failure::Panic(message) => json!({ "panic": message }),
         Failure::Outcome(failed) => match &failed.verdict {
@@ -186,7 +201,7 @@ pub fn finding_json(found: &Finding, setting: &FuzzSetting, path: &str) -> Value
     json!(FindingLine { found })
 }
 
-fn ticks(found: &Finding) -> Option<usize> {
+fn ticks<S>(found: &Finding<S>) -> Option<usize> {
     match &found.failure {
         Failure::Outcome(outcome) => Some(outcome.ticks),
         Failure::Panic(_) => None,

@@ -94,7 +94,7 @@ pub enum FuzzEvent {
 
 /// A shrunk failure.
 #[derive(Clone, Debug)]
-pub struct Finding {
+pub struct Finding<S = Arc<Scenario>> {
     /// The index of the first scenario that showed it.
     pub index: u64,
     /// The number of scenarios with this kind of failure.
@@ -102,7 +102,7 @@ pub struct Finding {
     /// The kind: the fields that differ, or an error message.
     pub kind: String,
     /// The smallest scenario with this failure.
-    pub scenario: Arc<Scenario>,
+    pub scenario: S,
     /// The failure.
     pub failure: Failure,
     /// The number of scenarios that were tried while shrinking; 0: the scenario is as generated.

@@ -234,7 +234,7 @@ impl Outcome {
         }
     }
 
-    /// Adds something that has to be said of it.
+    /// Adds a note for the reader of the report.
     #[cfg(feature = "clusters")]
     fn note(&mut self, what: String) {
         self.notes.push(Note { file: None, line: self.line, what, is_about_reading: false });

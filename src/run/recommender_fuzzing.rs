@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-use super::fuzzing::RunLimit;
+use super::fuzzing::{Failure, Finding, FuzzSummary, RunLimit};
 use super::in_order::in_order;
 use super::recommender_lockstep::run_recommender;
 use super::{Outcome, Shard, Verdict};
@@ -41,44 +41,14 @@ pub struct RecommenderFuzzPlan {
     pub stop: CancellationToken,
 }
 
-/// A failure, shrunk.
-#[derive(Clone, Debug)]
-pub struct RecommenderFinding {
-    /// The index of the first script that showed it.
-    pub index: u64,
-    /// The number of scripts with this kind of failure.
-    pub times: usize,
-    /// The smallest script with this failure.
-    pub script: Script,
-    /// The failure.
-    pub outcome: Outcome,
-}
-
-/// The figures of a run.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct RecommenderFuzzSummary {
-    /// Scripts that were run.
-    pub scripts: usize,
-    /// Runs of the recommender that were compared.
-    pub ticks: usize,
-    /// Scripts that diverged.
-    pub divergences: usize,
-    /// Scripts without a verdict.
-    pub inconclusive: usize,
-    /// Scripts that were compared only until upstream's result is random.
-    pub undetermined: usize,
-    /// The duration.
-    pub elapsed: Duration,
-}
-
 /// Runs scripts until the limit, and shrinks one failure of each kind. `progress` gets the figures
 /// so far.
 pub fn fuzz_recommender(
     plan: &RecommenderFuzzPlan,
-    progress: &mut dyn FnMut(&RecommenderFuzzSummary),
-) -> (RecommenderFuzzSummary, Vec<RecommenderFinding>) {
+    progress: &mut dyn FnMut(&FuzzSummary),
+) -> (FuzzSummary, Vec<Finding<Script>>) {
     let begin = Instant::now();
-    let mut summary = RecommenderFuzzSummary::default();
+    let mut summary = FuzzSummary::default();
     let mut failures: BTreeMap<String, (u64, usize, Outcome)> = BTreeMap::new();
     let work = |engine: &mut Box<dyn RecommenderEngine>, number: usize| {
         let is_late = matches!(plan.limit, RunLimit::Time(limit) if begin.elapsed() >= limit);
@@ -86,7 +56,7 @@ pub fn fuzz_recommender(
             return None;
         }
         let index = plan.shard.nth(number) as u64;
-        let outcome = play(plan, engine, script(plan.seed, index, RUNS, plan.release));
+        let outcome = run_script(plan, engine, script(plan.seed, index, RUNS, plan.release));
         Some((index, outcome))
     };
     let wanted = match plan.limit {
@@ -94,7 +64,7 @@ pub fn fuzz_recommender(
         RunLimit::Time(_) => usize::MAX,
     };
     in_order(plan.jobs.max(1), &|| plan.source.make(), &work, &mut |_, (index, outcome)| {
-        summary.scripts += 1;
+        summary.scenarios += 1;
         summary.ticks += outcome.ticks;
         summary.elapsed = begin.elapsed();
         progress(&summary);
@@ -110,16 +80,17 @@ pub fn fuzz_recommender(
         }
         summary.ticks < wanted && failures.len() < plan.max_findings && summary.inconclusive < 50
     });
-    let findings = failures.into_iter().map(|(kind, (index, times, outcome))| {
-        let (script, outcome) = shrunk(plan, index, &kind, outcome);
-        RecommenderFinding { index, times, script, outcome }
+    summary.elapsed = begin.elapsed();
+    let findings = failures.into_iter();
+    let findings = findings.map(|(kind, (index, times, outcome))| {
+        shrunk(plan, Finding { times, ..as_generated(plan, index, kind, outcome) })
     });
     let findings = findings.collect();
-    summary.elapsed = begin.elapsed();
+    summary.interrupted = plan.stop.is_cancelled();
     (summary, findings)
 }
 
-fn play(
+fn run_script(
     plan: &RecommenderFuzzPlan,
     engine: &mut Box<dyn RecommenderEngine>,
     script: Script,
@@ -147,22 +118,40 @@ fn kind(outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// Shrinks a divergence. Other failures stay as they are.
-fn shrunk(
+/// A failure of a script that is not shrunk.
+fn as_generated(
     plan: &RecommenderFuzzPlan,
     index: u64,
-    kind_of_failure: &str,
+    kind: String,
     outcome: Outcome,
-) -> (Script, Outcome) {
-    let first = script(plan.seed, index, RUNS, plan.release);
-    if !matches!(outcome.verdict, Verdict::Diverges(_)) || plan.stop.is_cancelled() {
-        return (first, outcome);
+) -> Finding<Script> {
+    let scenario = script(plan.seed, index, RUNS, plan.release);
+    let failure = Failure::Outcome(Box::new(outcome));
+    Finding { index, times: 1, kind, scenario, failure, tried: 0, cut_short: true }
+}
+
+/// Shrinks a divergence. Other failures stay as they are.
+fn shrunk(plan: &RecommenderFuzzPlan, found: Finding<Script>) -> Finding<Script> {
+    let is_divergence = match &found.failure {
+        Failure::Outcome(outcome) => matches!(outcome.verdict, Verdict::Diverges(_)),
+        Failure::Panic(_) => false,
+    };
+    if !is_divergence || plan.stop.is_cancelled() {
+        return found;
     }
     let mut engine = plan.source.make();
-    let smallest = shrink(first, |script| {
+    let mut tried = 0;
+    let smallest = shrink(found.scenario, |script| {
+        tried += 1;
         !plan.stop.is_cancelled()
-            && kind(&play(plan, &mut engine, script.clone())).as_deref() == Some(kind_of_failure)
+            && kind(&run_script(plan, &mut engine, script.clone())).as_ref() == Some(&found.kind)
     });
-    let outcome = play(plan, &mut engine, smallest.clone());
-    (smallest, outcome)
+    let outcome = run_script(plan, &mut engine, smallest.clone());
+    Finding {
+        scenario: smallest,
+        failure: Failure::Outcome(Box::new(outcome)),
+        tried,
+        cut_short: plan.stop.is_cancelled(),
+        ..found
+    }
 }

@@ -63,7 +63,7 @@ pub fn run_recommender(
     let trace =
         Trace { release: release.to_string(), scenario: scenario.id.clone(), ..Trace::default() };
     let mut lockstep = Lockstep::new(Findings::new(trace, known));
-    match lockstep.play(scenario, engine, release) {
+    match lockstep.run_script(scenario, engine, release) {
         Ok(()) => lockstep.conclude(&mut outcome, scenario, release, true),
         Err(error) => outcome.verdict = inconclusive(error),
     }
@@ -90,7 +90,7 @@ impl<'k> Lockstep<'k> {
         self.entries.push(Entry::Start(observed));
     }
 
-    fn play(
+    fn run_script(
         &mut self,
         scenario: &VpaScenario,
         engine: &mut dyn RecommenderEngine,

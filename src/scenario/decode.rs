@@ -13,7 +13,7 @@ use serde::de::{
     Unexpected, Visitor,
 };
 
-use super::error::{Problem, elsewhere, meant, suggest};
+use super::error::{Problem, elsewhere, hint_for_another_map, suggest};
 use super::forms::FormCheck;
 use super::node::{Key, Kind, Node, Scalar, shorten};
 
@@ -131,7 +131,7 @@ impl serde::de::Error for Fault {
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Fault {
-        let hint = meant(field, expected)
+        let hint = hint_for_another_map(field, expected)
             .map(str::to_owned)
             .or_else(|| elsewhere(field, expected).map(|at| format!("`{field}` belongs {at}")))
             .or_else(|| suggest(field, expected.iter().copied()));

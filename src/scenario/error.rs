@@ -140,7 +140,7 @@ const PLACES: [(&str, &[&str]); 13] = [
 
 /// The meaning of fields that are similar to those of another kind of map: the fields, a field of
 /// the map in which they are, and the hint.
-const MEANT: [(&[&str], &str, &str); 6] = [
+const FIELDS_OF_OTHER_MAPS: [(&[&str], &str, &str); 6] = [
     (&["tolerance"], "toleranceTicks", "did you mean `toleranceTicks`?"),
     (
         &["tolerance", "toleranceTicks"],
@@ -167,8 +167,10 @@ const MEANT: [(&[&str], &str, &str); 6] = [
 ];
 
 /// The hint for a field that belongs to another kind of map.
-pub(super) fn meant(field: &str, here: &[&str]) -> Option<&'static str> {
-    let found = MEANT.iter().find(|(fields, of, _)| fields.contains(&field) && here.contains(of));
+pub(super) fn hint_for_another_map(field: &str, here: &[&str]) -> Option<&'static str> {
+    let found = FIELDS_OF_OTHER_MAPS
+        .iter()
+        .find(|(fields, of, _)| fields.contains(&field) && here.contains(of));
     found.map(|(_, _, hint)| *hint)
 }
 

@@ -1,7 +1,7 @@
 //! The world of a scenario of the VPA's recommender: pods and their usage over time.
 //!
 //! Recommendations do not change the pods, so the whole scenario is known in advance: it is a
-//! [`Script`] that the model and the real recommender play.
+//! [`Script`] that the model and the real recommender run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -177,3 +177,25 @@ fn fuzzing_shards_run_different_scenarios_of_the_same_seed() {
     let errors = stderr(&merge(&[&found, "README.md"]).assert().code(2));
     assert!(errors.contains("README.md is not a result of `fuzz`"), "{errors}");
 }
+
+#[test]
+fn fuzzing_shards_of_the_recommender_are_merged() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let save = folder.path().join("found");
+    let part = |name: &str, shard: &str| {
+        let options = ["fuzz", "--area", "vpa", "--engine", "model", "--seed", "7"];
+        let rest = ["--ticks", "800", "--shard", shard, "--save", text(&save)];
+        let (file, run) = saved(folder.path(), name, &[&options[..], &rest].concat());
+        (file, json(&run.code(0)))
+    };
+    let ((one, first), (two, second)) = (part("1.json", "1/2"), part("2.json", "2/2"));
+    assert_eq!(first[0]["fuzz"]["areas"][0], "vpa");
+    assert_eq!(first[0]["fuzz"]["shard"], "1/2");
+    let ticks = |lines: &[serde_json::Value]| {
+        lines.last().expect("a summary")["summary"]["ticks"].as_u64().expect("a number")
+    };
+    let merged = json(&merge(&[&two, &one, "--format", "json"]).assert().code(0));
+    assert_eq!(ticks(&merged), ticks(&first) + ticks(&second));
+    let shown = stdout(&merge(&[&one]).assert().code(3));
+    assert!(shown.contains("missing  shard 2/2 of seed 7 on model vpa-1.8\n"), "{shown}");
+}

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 #[cfg(feature = "clusters")]
 use kube_lockstep::engine::embedded;
 use kube_lockstep::engine::{CancellationToken, EngineError, upstream::build};
-use kube_lockstep::model::rules::{Release, Releases};
+use kube_lockstep::model::rules::{AnyReleases, Release, Releases};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 /// A suite that collects its tests, and then runs them.
@@ -213,10 +213,14 @@ impl Suite {
 /// The releases that an environment variable names, in the form of `--release`; without it, the
 /// newest release.
 pub fn releases(variable: &str) -> Releases {
-    match std::env::var(variable) {
-        Ok(text) => text.parse().unwrap_or_else(|error| panic!("{variable}: {error}")),
-        Err(_) => Releases::only(Release::NEWEST),
-    }
+    let named = named_releases(variable).and_then(|named| named.kubernetes);
+    named.unwrap_or_else(|| Releases::only(Release::NEWEST))
+}
+
+/// The releases of Kubernetes and of the VPA that an environment variable names, if it is set.
+pub fn named_releases(variable: &str) -> Option<AnyReleases> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|error| panic!("{variable}: {error}")))
 }
 
 /// Writes a line to standard error.

@@ -61,6 +61,9 @@ tolerances! {
     RECOMMENDER_CLOCK: SignedDuration = SignedDuration::from_secs(1);
     /// Intervals of the recommender, as 1 / n, for which each of its runs is given time to write.
     RECOMMENDER_RUN_DIVISOR: u32 = 2;
+    /// Quarters of the recommender's interval for which a run is given time to write if it has
+    /// written less than predicted.
+    RECOMMENDER_LATE_WRITE_QUARTERS: u32 = 3;
     /// Intervals of the recommender after which a run that has not begun is missing.
     RECOMMENDER_MISSING_INTERVALS: u32 = 4;
     /// Scenarios whose recommender would run more often are skipped: its runs would overlap with

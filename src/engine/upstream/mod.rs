@@ -42,11 +42,11 @@ pub struct Upstream {
     name: Arc<str>,
     program: PathBuf,
     release: Release,
-    /// Whether the program can report any release.
+    /// True if the program may report any release.
     any_release: bool,
     limit: Duration,
     process: Option<Process>,
-    /// The version of the protocol that the program speaks, once it has said so.
+    /// The version of the protocol that the program speaks, once it has reported it.
     protocol: Option<u32>,
 }
 

@@ -20,7 +20,7 @@ mod texts;
 mod vpa;
 
 pub use admission::{AdmissionRules, InvalidQuantities, MaxReplicasError};
-pub use any_release::AnyRelease;
+pub use any_release::{AnyRelease, AnyReleases};
 pub use changes::{CHANGES, Change};
 pub use controller_metrics::ControllerMetricRules;
 pub use events::{EventLimit, EventRules};

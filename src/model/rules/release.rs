@@ -127,6 +127,13 @@ impl FromStr for Releases {
         if text == "all" {
             return Ok(Releases(Release::supported().collect()));
         }
+        if text.starts_with("vpa-") {
+            return Err("expected releases of Kubernetes, not of the VPA".to_owned());
+        }
+        if text.contains("..") {
+            let range = text.replace("..=", "..").replace("..", "-");
+            return Err(format!("a range is written with a hyphen: {range}"));
+        }
         let mut releases = Vec::new();
         for part in text.split(',') {
             let (from, to) = part.split_once('-').unwrap_or((part, part));

@@ -61,7 +61,7 @@ pub struct VpaRules {
     pub oldest_oom: OldestOom,
     /// The point of a run at which pods that no longer exist are forgotten.
     pub removed_pods: RemovedPods,
-    /// The updates of pods that show an OOM kill.
+    /// The updates of a pod in which the recommender detects an OOM kill.
     pub oom_updates: OomUpdates,
     /// Whether the memory request in the status of a container precedes that of the specification.
     pub reads_requests_of_status: bool,
@@ -106,9 +106,9 @@ pub enum RemovedPods {
 /// The updates of pods that show an OOM kill.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OomUpdates {
-    /// Those with another restart whose previous instance was killed.
+    /// Updates that increase the restart count, if the last termination was an OOM kill.
     Restarts,
-    /// Those that end a container, and those that skip its end.
+    /// Updates in which a container terminates, and updates that show it already restarted.
     Ends,
 }
 

@@ -487,8 +487,8 @@ pub(super) fn new_requirement(
             errors.push(format!("values[{index}][{key}]: Invalid value: {value:?}: {wrong}"));
         }
     }
-    let mut said = BTreeSet::new();
-    errors.retain(|error| said.insert(error.clone()));
+    let mut seen = BTreeSet::new();
+    errors.retain(|error| seen.insert(error.clone()));
     match errors.as_slice() {
         [] => {
             values.sort();

@@ -21,7 +21,8 @@ use crate::run::FreeRun;
 use crate::scenario::Scenario;
 use crate::scenario::resolved::Timestamp;
 
-/// The maximum number of times of which the page has values, and the sum of them over the settings.
+/// The maximum number of points in time for which the page has values: for each setting, and in
+/// total.
 const MOST_TIMES: usize = 500;
 const MOST_VALUES: usize = 2500;
 

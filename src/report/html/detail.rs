@@ -45,8 +45,8 @@ impl Detail {
         self.columns < COLUMNS
     }
 
-    /// Of so many ticks, every n-th has at least its values; `None` if only those with derivations
-    /// are kept.
+    /// Returns n if the page has the values of every n-th tick of `ticks`; `None` if it has only
+    /// those of ticks with derivations.
     pub(super) fn every_value(self, ticks: usize) -> Option<usize> {
         (self.values > 0).then(|| ticks.div_ceil(self.values).max(1))
     }

@@ -6,8 +6,8 @@ use super::lane::ChartAxis;
 use super::timeline::{Metric, Value};
 use crate::model::time::Time;
 
-/// A peak is cut off if it is more than so many times as high as the usual values: then these would
-/// be a flat line at the bottom.
+/// The ratio of a peak to the usual values above which the peak is cut off. Otherwise, the usual
+/// values would be a flat line at the bottom of the chart.
 const CUT: f64 = 10.0;
 
 /// The maximum number of arrows. Peaks closer than this, in percent of the width, share one.

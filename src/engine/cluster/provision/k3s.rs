@@ -180,7 +180,7 @@ mod tests {
         let flags = Flags { sync_period: Span::from_secs(1), ..Flags::default() };
         let settings = Settings {
             gates: BTreeMap::from([("HPAConfigurableTolerance".to_owned(), true)]),
-            observed: vec!["somebody".to_owned()],
+            observed: vec!["someone-else".to_owned()],
             ..Settings::of(flags)
         };
         insta::assert_snapshot!(args(&settings, true).join("\n"));

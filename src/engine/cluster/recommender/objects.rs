@@ -10,6 +10,7 @@ use crate::model::vpa::{
     Checkpoint, ClusterChange, ObjectName, ObservedOom, Pod, Script, Target, TargetRef,
     VerticalPodAutoscaler,
 };
+use crate::scenario::resolved::{BUILT_IN, ScalableKind};
 
 /// The API of VPAs and checkpoints.
 const API: &str = "autoscaling.k8s.io/v1";
@@ -69,12 +70,11 @@ fn unsupported_target(target: &Target) -> Option<String> {
 
 /// The resource of a kind whose selector the recommender reads from the object itself.
 fn plural(target: &TargetRef) -> Option<&'static str> {
-    match (&*target.api_version, &*target.kind) {
-        ("apps/v1", "Deployment") => Some("deployments"),
-        ("apps/v1", "ReplicaSet") => Some("replicasets"),
-        ("apps/v1", "StatefulSet") => Some("statefulsets"),
-        _ => None,
-    }
+    let (group, version) = target.api_version.split_once('/')?;
+    let is_kind = |known: &&ScalableKind<'static>| {
+        known.group == group && known.version == version && known.kind == target.kind
+    };
+    BUILT_IN.iter().find(is_kind).map(|known| known.resource)
 }
 
 /// The labels that a selector requires.

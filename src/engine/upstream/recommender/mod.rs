@@ -39,7 +39,7 @@ pub fn ensure(
     build::ensure(Artifact::Recommender, release, stop, progress)
 }
 
-/// The recommender of one release: a process that plays one scenario after another.
+/// The recommender of one release: a process that runs one scenario after another.
 #[derive(Debug)]
 pub struct RecommenderHost {
     process: Process,

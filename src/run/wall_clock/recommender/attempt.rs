@@ -11,7 +11,8 @@ use super::schedule::steps;
 use crate::compare::KnownDisagreement;
 use crate::engine::EngineError;
 use crate::engine::cluster::tolerances::{
-    RECOMMENDER_CACHE_LAG, RECOMMENDER_MISSING_INTERVALS, RECOMMENDER_RUN_DIVISOR,
+    RECOMMENDER_CACHE_LAG, RECOMMENDER_LATE_WRITE_QUARTERS, RECOMMENDER_MISSING_INTERVALS,
+    RECOMMENDER_RUN_DIVISOR,
 };
 use crate::engine::cluster::{RecommenderCluster, RecommenderSession, StartedRun};
 use crate::model::rules::{VpaRelease, VpaRules};
@@ -64,14 +65,14 @@ pub(super) async fn attempt<'k>(
     cluster.check()?;
     let PreparedScript { script, interval, .. } = prepared;
     let mut session = RecommenderSession::open(cluster, &script.flags, *interval).await?;
-    let played = play(prepared, &mut session, release, known).await;
+    let compared = run_and_compare(prepared, &mut session, release, known).await;
     session.close().await;
     // The last output of a failed control plane is more informative than a missing answer.
     cluster.check()?;
-    played
+    compared
 }
 
-async fn play<'k>(
+async fn run_and_compare<'k>(
     prepared: &PreparedScript,
     session: &mut RecommenderSession<'_>,
     release: VpaRelease,
@@ -171,7 +172,7 @@ impl Attempt<'_, '_, '_> {
     /// predicted; or longer, if there are fewer.
     async fn wait_for_writes(&mut self, begin: Instant, count: usize) -> Result<(), EngineError> {
         let over = begin + self.interval / RECOMMENDER_RUN_DIVISOR;
-        let latest = begin + self.interval * 3 / 4;
+        let latest = begin + self.interval * RECOMMENDER_LATE_WRITE_QUARTERS / 4;
         while Instant::now() < over || (self.session.observed() < count && Instant::now() < latest)
         {
             sleep(POLL_INTERVAL).await;
