@@ -1,5 +1,6 @@
 //! The comparison of several predictions: one row of figures for each.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anstyle::Style;
@@ -37,7 +38,7 @@ pub(super) const COLUMNS: [(&str, &str); 9] = [
          example while a stabilization window holds them",
     ),
     ("peak", "the largest number of replicas"),
-    ("failed", "the time during which a metric fails"),
+    ("failed", "the time after reconciles that fail, or in which a metric fails"),
 ];
 
 /// The explanation of the columns, for a terminal.
@@ -79,33 +80,56 @@ pub struct ComparisonRow {
 /// Otherwise, a setting with a higher target would seem to miss less.
 #[derive(Clone, Debug, Default)]
 pub struct Reference {
-    /// The metrics from a time on, in the order of time.
-    metrics: Vec<(Time, Vec<MetricDerivation>)>,
+    /// The targets of each HPA, by its name.
+    by_hpa: BTreeMap<Arc<str>, Vec<TargetsFrom>>,
+}
+
+/// The targets of an HPA from a time on.
+#[derive(Clone, Debug)]
+struct TargetsFrom {
+    from: Time,
+    metrics: Vec<MetricDerivation>,
+}
+
+impl TargetsFrom {
+    /// The metric of the same name and source, as of a time.
+    fn metric<'t>(
+        targets: &'t [TargetsFrom],
+        at: Time,
+        like: &MetricDerivation,
+    ) -> Option<&'t MetricDerivation> {
+        let index = targets.partition_point(|it| it.from <= at).saturating_sub(1);
+        let mut metrics = targets.get(index)?.metrics.iter();
+        metrics.find(|it| (&it.name, &it.source) == (&like.name, &like.source))
+    }
 }
 
 impl Reference {
     /// The targets of a prediction, of its first target.
     #[must_use]
     pub fn of(run: &FreeRun) -> Reference {
-        let mut metrics: Vec<(Time, Vec<MetricDerivation>)> = Vec::new();
-        for tick in ticks(run) {
-            let seen = &tick.derivation.metrics;
-            let same = metrics.last().is_some_and(|(_, last)| {
+        let mut by_hpa: BTreeMap<Arc<str>, Vec<TargetsFrom>> = BTreeMap::new();
+        for tick in ticks(run).filter(|tick| !tick.derivation.metrics.is_empty()) {
+            let metrics = &tick.derivation.metrics;
+            let targets = by_hpa.entry(tick.observation.hpa.clone()).or_default();
+            let same = targets.last().is_some_and(|last| {
                 let key = |it: &MetricDerivation| (it.name.clone(), it.source.clone(), it.target);
-                last.iter().map(key).eq(seen.iter().map(key))
+                last.metrics.iter().map(key).eq(metrics.iter().map(key))
             });
-            if !same && !seen.is_empty() {
-                metrics.push((tick.observation.at, seen.clone()));
+            if !same {
+                let metrics = metrics.clone();
+                targets.push(TargetsFrom { from: tick.observation.at, metrics });
             }
         }
-        Reference { metrics }
+        Reference { by_hpa }
     }
 
-    /// The same metric with the same kind of target.
-    fn metric(&self, at: Time, like: &MetricDerivation) -> Option<&MetricDerivation> {
-        let index = self.metrics.partition_point(|(from, _)| *from <= at).saturating_sub(1);
-        let (_, metrics) = self.metrics.get(index)?;
-        metrics.iter().find(|it| (&it.name, &it.source) == (&like.name, &like.source))
+    /// The same metric with the same kind of target: of the HPA with the same name, or of another
+    /// one.
+    fn metric(&self, tick: &FreeTick, like: &MetricDerivation) -> Option<&MetricDerivation> {
+        let find = |targets| TargetsFrom::metric(targets, tick.observation.at, like);
+        let of_hpa = self.by_hpa.get(&tick.observation.hpa);
+        of_hpa.and_then(|it| find(it)).or_else(|| self.by_hpa.values().find_map(|it| find(it)))
     }
 
     /// The names of those metrics of a prediction that have no counterpart, and are measured
@@ -115,9 +139,9 @@ impl Reference {
         let mut names = Vec::new();
         for tick in ticks(run) {
             for metric in &tick.derivation.metrics {
-                let other = self.metric(tick.observation.at, metric);
+                let other = self.metric(tick, metric);
                 let is_comparable =
-                    other.is_some_and(|other| factor(metric.target, other.target).is_some());
+                    other.is_some_and(|other| Rescale::of(metric.target, other.target).is_some());
                 if !is_comparable && !names.contains(&metric.name) {
                     names.push(metric.name.clone());
                 }
@@ -129,23 +153,49 @@ impl Reference {
     /// The state of a metric. A metric without a counterpart is measured against its own target.
     fn measure(&self, tick: &FreeTick, metric: &MetricDerivation) -> Option<Measured> {
         let usage = metric.usage.filter(|_| metric.error.is_none())?;
-        let other = self.metric(tick.observation.at, metric).unwrap_or(metric);
-        let factor = factor(metric.target, other.target);
-        let ratio = usage.ratio * factor.unwrap_or(1.0);
+        let other = self.metric(tick, metric).unwrap_or(metric);
+        let rescale = Rescale::of(metric.target, other.target);
+        let ratio = rescale.map_or(usage.ratio, |rescale| rescale.ratio(usage.ratio));
         let (downwards, upwards) = other.tolerances;
-        let required = match factor {
-            None | Some(1.0) => metric.proposal?,
+        let required = match rescale.filter(|it| it.target != it.other) {
+            None => metric.proposal?,
             Some(_) if (1.0 - downwards..=1.0 + upwards).contains(&ratio) => tick.replicas_before,
-            Some(factor) => {
-                let (ratio, pods) = match (usage.second, usage.status_replicas) {
-                    (Some(second), _) => (second.ratio, f64::from(second.pods)),
-                    (None, Some(replicas)) => (usage.ratio, f64::from(replicas)),
-                    (None, None) => (usage.ratio, f64::from(metric.pods.ready)),
-                };
-                (ratio * factor * pods).ceil() as i32
-            }
+            Some(rescale) => match (usage.second, usage.status_replicas) {
+                (Some(second), _) => ceil(rescale.ratio(second.ratio) * f64::from(second.pods)),
+                (None, Some(replicas)) => ceil(ratio * f64::from(replicas)),
+                (None, None) => ceil(ratio * f64::from(metric.pods.ready)),
+            },
         };
         Some(Measured { is_above: ratio > 1.0 + upwards, required })
+    }
+}
+
+fn ceil(replicas: f64) -> i32 {
+    replicas.ceil() as i32
+}
+
+/// The result of the last reconcile of an HPA.
+#[derive(Clone, Copy, Debug)]
+struct HpaState {
+    /// The most replicas that a metric requires; absent if no metric has a value.
+    required: Option<i32>,
+    /// A metric is above its target.
+    is_above: bool,
+    /// A metric, or the reconcile as a whole, failed.
+    has_failed: bool,
+}
+
+impl HpaState {
+    fn after(tick: &FreeTick, reference: &Reference) -> HpaState {
+        let metrics = &tick.derivation.metrics;
+        let measured = metrics.iter().filter_map(|metric| reference.measure(tick, metric));
+        let measured: Vec<Measured> = measured.collect();
+        HpaState {
+            required: measured.iter().map(|it| it.required).max(),
+            is_above: measured.iter().any(|it| it.is_above),
+            has_failed: tick.derivation.error.is_some()
+                || metrics.iter().any(|metric| metric.error.is_some()),
+        }
     }
 }
 
@@ -158,15 +208,31 @@ struct Measured {
     required: i32,
 }
 
-/// The factor by which a target is larger than another one; absent if they have different units.
-fn factor(target: Target, other: Target) -> Option<f64> {
-    let (target, other) = match (target, other) {
-        (Target::Utilization(target), Target::Utilization(other)) => (target.into(), other.into()),
-        (Target::AverageValue(target), Target::AverageValue(other))
-        | (Target::Value(target), Target::Value(other)) => (target, other),
-        _ => return None,
-    };
-    (other != 0).then_some(target as f64 / other as f64)
+/// Two targets of the same unit.
+#[derive(Clone, Copy, Debug)]
+struct Rescale {
+    target: f64,
+    other: f64,
+}
+
+impl Rescale {
+    fn of(target: Target, other: Target) -> Option<Rescale> {
+        let (target, other): (i64, i64) = match (target, other) {
+            (Target::Utilization(target), Target::Utilization(other)) => {
+                (target.into(), other.into())
+            }
+            (Target::AverageValue(target), Target::AverageValue(other))
+            | (Target::Value(target), Target::Value(other)) => (target, other),
+            _ => return None,
+        };
+        (other != 0).then_some(Rescale { target: target as f64, other: other as f64 })
+    }
+
+    /// The ratio of a usage to the other target, from its ratio to the target. The usage is a whole
+    /// number: without rounding, `(90 / 60) * (60 / 75)` would be above `90 / 75`.
+    fn ratio(self, ratio: f64) -> f64 {
+        (ratio * self.target).round() / self.other
+    }
 }
 
 /// The ticks of the HPAs of the first target.
@@ -194,7 +260,7 @@ pub struct Figures {
     pub excess_replicas: i32,
     /// The largest number of replicas.
     pub peak_replicas: i32,
-    /// The time with a failing metric, in seconds.
+    /// The time after reconciles that failed, or in which a metric failed, in seconds.
     pub failed_seconds: f64,
 }
 
@@ -229,27 +295,32 @@ impl Figures {
         ]
     }
 
-    /// Each reconcile stands for the time until the next one.
+    /// Each reconcile stands for the time until the next one of the same HPA. If several HPAs have
+    /// the target, the one that requires the most replicas counts.
     fn add_ticks(&mut self, scenario: &Scenario, run: &FreeRun, reference: &Reference) {
         let ticks: Vec<_> = ticks(run).collect();
+        let instants: Vec<_> =
+            ticks.chunk_by(|one, next| one.observation.at == next.observation.at).collect();
+        let mut hpas: BTreeMap<&str, HpaState> = BTreeMap::new();
         let mut above_since: Option<Time> = None;
-        for (index, tick) in ticks.iter().enumerate() {
-            let at = tick.observation.at;
-            let end = ticks.get(index + 1).map_or(scenario.until, |next| next.observation.at);
+        for (index, instant) in instants.iter().enumerate() {
+            for tick in *instant {
+                hpas.insert(&tick.observation.hpa, HpaState::after(tick, reference));
+            }
+            let Some(last) = instant.last() else { continue };
+            let (at, replicas) = (last.observation.at, last.replicas_after);
+            let end = instants.get(index + 1).map_or(scenario.until, |next| next[0].observation.at);
             let lasts = end - at;
-            let metrics = &tick.derivation.metrics;
-            let measured = metrics.iter().filter_map(|metric| reference.measure(tick, metric));
-            let measured: Vec<Measured> = measured.collect();
-            if let Some(required) = measured.iter().map(|it| it.required).max() {
-                let missing = required.saturating_sub(tick.replicas_after).max(0);
+            if let Some(required) = hpas.values().filter_map(|hpa| hpa.required).max() {
+                let missing = required.saturating_sub(replicas).max(0);
                 self.missing_pod_hours += f64::from(missing) * hours(lasts);
-                let excess = tick.replicas_after.saturating_sub(required);
+                let excess = replicas.saturating_sub(required);
                 self.excess_replicas = self.excess_replicas.max(excess);
             }
-            if metrics.iter().any(|metric| metric.error.is_some()) {
+            if hpas.values().any(|hpa| hpa.has_failed) {
                 self.failed_seconds += lasts.as_secs_f64();
             }
-            if measured.iter().any(|it| it.is_above) {
+            if hpas.values().any(|hpa| hpa.is_above) {
                 self.above_target_seconds += lasts.as_secs_f64();
                 let since = *above_since.get_or_insert(at);
                 self.longest_above_target_seconds =
@@ -419,5 +490,63 @@ mod tests {
         assert!((figures.above_target_seconds - 120.0).abs() < 1e-9, "{figures:?}");
         // Two pods stay, and 1.8 times as many, rounded up, would reach the first target.
         assert!((figures.missing_pod_hours - 2.0 * 120.0 / 3600.0).abs() < 1e-9, "{figures:?}");
+    }
+
+    #[test]
+    fn the_required_replicas_are_exact() {
+        // 900m per pod against 750m: 1.2 × 5 = 6 pods, although 900 / 600 × (600 / 750) > 1.2.
+        let text =
+            WEB.replace("perPod: 500m", "perPod: 900m").replace("replicas: 2", "replicas: 5");
+        let text = text.replace("maxReplicas: 10", "minReplicas: 5\n    maxReplicas: 5");
+        let with_target = |target: &str| scenario(&text.replace("averageValue: 500m", target));
+        let first = with_target("averageValue: 750m");
+        let reference = Reference::of(&free_run(&first, Release::NEWEST));
+        for target in ["750m", "600m", "500m", "450m"] {
+            let scenario = with_target(&format!("averageValue: {target}"));
+            let run = free_run(&scenario, Release::NEWEST);
+            let figures = Figures::of(&scenario, &run, &reference);
+            assert!((figures.missing_pod_hours - 120.0 / 3600.0).abs() < 1e-9, "{figures:?}");
+        }
+    }
+
+    #[test]
+    fn reconciles_without_a_scale_have_failed() {
+        let text = format!(
+            "{WEB}timeline:\n- {{at: 30s, for: 60s, getScaleError: {{code: 500, message: slow}}}}\n"
+        );
+        let scenario = scenario(&text);
+        let run = free_run(&scenario, Release::NEWEST);
+        let figures = Figures::of(&scenario, &run, &Reference::of(&run));
+        assert!((figures.failed_seconds - 60.0).abs() < 1e-9, "{figures:?}");
+    }
+
+    #[test]
+    fn all_hpas_of_a_target_count() {
+        // Before 1.26, both HPAs reconcile. Only the first one is above its target.
+        let (hpa, rest) = WEB.split_once("workload:").expect("a workload");
+        let (head, hpa) = hpa.split_once("hpa:\n").expect("an HPA");
+        let list = |hpa: &str| hpa.replacen("  ", "- ", 1);
+        let other = hpa
+            .replace("name: web}", "name: other}")
+            .replace("averageValue: 500m", "averageValue: 1");
+        let other = other.replace("name: other}\n    maxReplicas", "name: web}\n    maxReplicas");
+        let text = format!("{head}hpas:\n{}{}workload:{rest}", list(hpa), list(&other));
+        let text = text
+            .replace("perPod: 500m", "perPod: 900m")
+            .replace("maxReplicas: 10", "maxReplicas: 2");
+        let scenario = scenario(&text);
+        let figures = |release: &str| {
+            let run = free_run(&scenario, release.parse().expect("a release"));
+            let reference = Reference::of(&run);
+            assert_eq!(reference.lacks(&run), Vec::<Arc<str>>::new(), "{release}");
+            Figures::of(&scenario, &run, &reference)
+        };
+        let old = figures("1.24");
+        assert!(old.above_target_seconds > 90.0 && old.missing_pod_hours > 0.04, "{old:?}");
+        assert!(
+            figures("1.37").failed_seconds > 90.0,
+            "ambiguous selectors: {:?}",
+            figures("1.37")
+        );
     }
 }

@@ -317,11 +317,16 @@ fn note_on_repeated_totals(list: &mut [Draft], loads: &[Load]) {
         if targets.len() < 2 {
             continue;
         }
-        let names: Vec<String> =
-            targets.iter().map(|(_, kind, name)| format!("{kind} {name}")).collect();
+        let namespaces: BTreeSet<Option<&str>> = targets.iter().map(|(it, ..)| *it).collect();
+        let named = |(namespace, kind, name): &(Option<&str>, &str, &str)| match namespace {
+            Some(namespace) if namespaces.len() > 1 => format!("{kind} {namespace}/{name}"),
+            _ => format!("{kind} {name}"),
+        };
+        let names: Vec<String> = targets.iter().map(named).collect();
+        let hpa = if namespaces.len() > 1 { "NAMESPACE/NAME" } else { "NAME" };
         let note = format!(
             "--load {subject}: {} each have the total in full; for the pods of one of them only, \
-             put the name of its HPA first: --load NAME:{subject}=total:…",
+             put the name of its HPA first: --load {hpa}:{subject}=total:…",
             names.join(" and "),
             subject = load.subject,
         );
@@ -415,6 +420,15 @@ impl Draft {
             missing.what = format!(
                 "{target} is in namespace {other} ({place}), but the {of} is in {namespace}"
             );
+            return;
+        }
+        let is_scalable = |kind: &str| BUILT_IN.iter().any(|known| known.kind == kind);
+        let of_other_kind = others
+            .iter()
+            .find(|object| object.name() == target.name && is_scalable(&object.kind()));
+        if let Some(other) = of_other_kind {
+            let (kind, place) = (other.kind(), other.place());
+            missing.what.push_str(&format!(": did you mean {kind} {} ({place})?", target.name));
             return;
         }
         let names: Vec<String> = same_kind().map(Object::name).collect();
@@ -903,7 +917,11 @@ fn startup(pods: &Pods, options: &DraftOptions, notes: &mut Vec<String>) -> Opti
     if options.startup.is_some() {
         return options.startup;
     }
-    let (delay, source) = pods.delay.as_ref()?;
+    let Some((delay, source)) = &pods.delay else {
+        let why = "no probe has initialDelaySeconds";
+        notes.push(format!("new pods are ready at once ({why}); see --startup"));
+        return None;
+    };
     notes.push(format!("new pods are ready after {delay} ({source}); see --startup"));
     Some(*delay)
 }
@@ -1023,6 +1041,9 @@ fn fill_requests(workload: &mut Map<String, Value>, metrics: &[MetricSpec]) {
     let of_pod = of_pod.map(|it| (&it.name, &it.target));
     let of_containers = metrics.iter().filter_map(|it| it.container_resource.as_ref());
     let all = of_pod.chain(of_containers.map(|it| (&it.name, &it.target)));
+    let of_pod = workload.get("resources").map(|resources| resources["requests"].clone());
+    let has_pod = |resource: &str| of_pod.as_ref().is_some_and(|it| !it[resource].is_null());
+    let all = all.filter(|(resource, _)| !has_pod(resource));
     let Some(Value::Array(containers)) = workload.get_mut("containers") else { return };
     for (resource, _) in all.filter(|(_, target)| target.average_utilization.is_some()) {
         let example = if &**resource == "cpu" { "1" } else { "1Gi" };

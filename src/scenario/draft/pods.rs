@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::load::Subject;
 use super::objects::Object;
 use crate::model::api::{LabelSelector, Requests};
+use crate::model::quantity::Quantity;
 use crate::model::selector::Selector;
 use crate::model::time::Span;
 use crate::scenario::decode::{Nulls, decode};
@@ -75,6 +76,13 @@ struct ContainerFields {
     restart_policy: Option<String>,
 }
 
+impl ContainerFields {
+    /// Returns true if an init container runs as long as the pod.
+    fn is_sidecar(&self) -> bool {
+        self.restart_policy.as_deref() == Some("Always")
+    }
+}
+
 #[derive(Deserialize, Default)]
 #[serde(default, expecting = "resources (a map)")]
 struct ResourceFields {
@@ -101,6 +109,8 @@ pub(super) struct Pods {
     pub(super) init_containers: Vec<PodContainer>,
     /// Requests of the pod as a whole.
     pub(super) requests: Requests,
+    /// Limits of the pod as a whole.
+    pub(super) limits: Requests,
     pub(super) overhead: Requests,
     /// The earliest time after its start at which the probes can let a pod become ready, and the
     /// field and the container that set it.
@@ -144,12 +154,18 @@ impl Pods {
         };
         let resources = pod.resources.unwrap_or_default();
         pods.requests = with_limits(resources.requests, &resources.limits);
+        pods.limits = cpu_and_memory(resources.limits);
         for fields in pod.containers.unwrap_or_default() {
             pods.add_delays(&fields);
             pods.containers.push(container(fields));
         }
-        pods.init_containers =
-            pod.init_containers.unwrap_or_default().into_iter().map(container).collect();
+        for fields in pod.init_containers.unwrap_or_default() {
+            // The others have ended before the probes of a pod begin.
+            if fields.is_sidecar() {
+                pods.add_delays(&fields);
+            }
+            pods.init_containers.push(container(fields));
+        }
         Ok(pods)
     }
 
@@ -184,8 +200,14 @@ impl Pods {
     }
 
     /// The most that a container or the pod can use, in milli-units. None: it has no limit. A pod
-    /// has one if all its containers have one.
+    /// has one if its manifest names one for the whole pod, or if all its containers have one.
     pub(super) fn limit(&self, resource: &str, container: Option<&str>) -> Option<i64> {
+        let of_pod = self.limits.get(resource).map(Quantity::milli);
+        let of_containers = self.limit_of_containers(resource, container);
+        of_pod.into_iter().chain(of_containers).min()
+    }
+
+    fn limit_of_containers(&self, resource: &str, container: Option<&str>) -> Option<i64> {
         let wanted = self.running().filter(|it| container.is_none_or(|name| *it.name == *name));
         let limits: Option<Vec<i64>> =
             wanted.map(|it| Some(it.limits.get(resource)?.milli())).collect();
@@ -239,12 +261,13 @@ fn texts(requests: &Requests) -> Value {
 }
 
 fn container(fields: ContainerFields) -> PodContainer {
+    let sidecar = fields.is_sidecar();
     let ResourceFields { requests, limits } = fields.resources.unwrap_or_default();
     PodContainer {
         name: fields.name,
         requests: with_limits(requests, &limits),
         limits: cpu_and_memory(limits),
-        sidecar: fields.restart_policy.as_deref() == Some("Always"),
+        sidecar,
     }
 }
 

@@ -339,6 +339,11 @@ fn usage(drafts: &Drafts) -> Vec<String> {
     drafts.list.iter().map(|draft| draft.fields["metrics"]["resource"][0].to_string()).collect()
 }
 
+/// The notes on the manifest of the first target.
+fn notes_of(drafts: &Drafts) -> String {
+    drafts.list[0].manifest_notes.iter().map(|note| format!("{}\n", note.what)).collect()
+}
+
 #[test]
 fn a_load_can_be_of_one_hpa() {
     let (api_hpa, api) = api();
@@ -356,6 +361,80 @@ fn a_load_can_be_of_one_hpa() {
     assert_eq!(usage(&drafts(&manifests, &of_api)), expected);
     let unknown = error(&manifests, &options(&["wep:cpu=4"]));
     assert_eq!(unknown, "--load wep:cpu: there is no HPA wep; did you mean `web`?");
+}
+
+/// A load of one HPA replaces one of all HPAs, unless they are of different containers.
+#[test]
+fn loads_of_other_containers_are_kept() {
+    let two = DEPLOYMENT.replace(
+        "      - name: app\n",
+        "      - {name: log, image: log, resources: {requests: {cpu: 500m}}}\n      - name: app\n",
+    );
+    let loads = ["web:cpu/app=200m", "cpu/log=100m"];
+    let found = drafts(&[HPA, &two], &options(&loads));
+    let both = r#"{"name":"cpu","containers":{"app":"200m","log":"100m"}}"#;
+    assert_eq!(usage(&found), [both]);
+    let whole = drafts(&[HPA, &two], &options(&["web:cpu=200m", "cpu/log=100m"]));
+    assert_eq!(usage(&whole), [r#"{"name":"cpu","perPod":"200m"}"#]);
+    let one = drafts(&[HPA, &two], &options(&["cpu/app=200m"]));
+    let notes = notes_of(&one);
+    assert!(
+        notes.contains("container log uses no cpu: add --load cpu/log=300m if it does"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn hpas_of_one_target_share_their_usage() {
+    let other = HPA.replacen("name: web", "name: other", 1);
+    let found = drafts(&[HPA, &other, DEPLOYMENT], &options(&["web:cpu=1", "other:cpu=2"]));
+    let missing: Vec<String> =
+        found.list[0].missing.iter().map(|it| format!("{}; {}", it.what, it.flag)).collect();
+    let expected = "the loads web:cpu and other:cpu exclude each other: both HPAs scale the same \
+                    pods; --load cpu=… for both HPAs";
+    assert_eq!(missing, [expected]);
+}
+
+#[test]
+fn resources_of_the_whole_pod_are_known() {
+    let own = "resources: {requests: {cpu: 500m}, limits: {cpu: '1', memory: 1Gi}}";
+    let whole = "      resources: {requests: {cpu: 300m}, limits: {cpu: '2'}}\n";
+    let containers = "      containers:\n";
+    let of_pod = DEPLOYMENT
+        .replace(own, "resources: {}")
+        .replace(containers, &format!("{whole}{containers}"));
+    let found = drafts(&[HPA, &of_pod], &options(&["cpu=total:8"]));
+    assert_eq!(usage(&found), [r#"{"name":"cpu","load":"8","limit":"2"}"#]);
+    let example = DraftOptions { examples: true, ..options(&["cpu=total:8"]) };
+    let text = drafts(&[HPA, &of_pod], &example).list[0].to_yaml();
+    assert_eq!(text.matches("requests:").count(), 1, "{text}");
+}
+
+#[test]
+fn the_start_of_pods_is_that_of_their_probes() {
+    let notes = |deployment: &str| {
+        let found = drafts(&[HPA, deployment], &options(&["cpu=50%"]));
+        notes_of(&found)
+    };
+    let without = DEPLOYMENT.replace(", initialDelaySeconds: 20", "");
+    let expected = "new pods are ready at once (no probe has initialDelaySeconds); see --startup";
+    assert!(notes(&without).contains(expected), "{}", notes(&without));
+    let init = "      initContainers:\n      - name: proxy\n        image: proxy\n        \
+                restartPolicy: Always\n        \
+                startupProbe: {httpGet: {path: /, port: 80}, initialDelaySeconds: 25}\n";
+    let containers = "      containers:\n";
+    let sidecar = DEPLOYMENT.replace(containers, &format!("{init}{containers}"));
+    let expected =
+        "new pods are ready after 25s (startupProbe.initialDelaySeconds of container proxy)";
+    assert!(notes(&sidecar).contains(expected), "{}", notes(&sidecar));
+}
+
+#[test]
+fn a_target_of_another_kind_is_suggested() {
+    let set = DEPLOYMENT.replace("kind: Deployment", "kind: StatefulSet");
+    let found = drafts(&[HPA, &set], &options(&["cpu=50%"]));
+    let what = &found.list[0].missing[0].what;
+    assert!(what.contains("did you mean StatefulSet web (web.yaml:2)?"), "{what}");
 }
 
 #[test]

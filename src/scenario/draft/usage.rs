@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::Missing;
-use super::load::{HpaName, Load};
+use super::load::{HpaName, Load, Subject};
 use super::pods::Pods;
 use crate::model::api::{
     ContainerResourceMetricSource, LabelSelector, MetricIdentifier, MetricSpec, MetricTarget,
@@ -183,7 +183,8 @@ impl<'a> Usage<'a> {
         }
     }
 
-    /// The loads that apply to these HPAs. The loads of one HPA take precedence over the others.
+    /// The loads that apply to these HPAs. A load of one HPA takes precedence over one of all HPAs,
+    /// unless they are of different containers.
     fn applicable(&mut self, matches: impl Fn(&Load) -> bool) -> Vec<usize> {
         let all: Vec<usize> = (0..self.loads.len())
             .filter(|index| {
@@ -194,11 +195,32 @@ impl<'a> Usage<'a> {
             })
             .collect();
         self.used.extend(&all);
-        let of_one = |index: &usize| self.loads[*index].subject.hpa.is_some();
-        match all.iter().any(of_one) {
-            true => all.into_iter().filter(of_one).collect(),
-            false => all,
+        let subject = |index: &usize| &self.loads[*index].subject;
+        let of_one: Vec<&Subject> =
+            all.iter().map(subject).filter(|subject| subject.hpa.is_some()).collect();
+        let is_overridden = |subject: &Subject| {
+            subject.hpa.is_none()
+                && of_one.iter().any(|other| {
+                    [&subject.container, &other.container].contains(&&None)
+                        || subject.container == other.container
+                })
+        };
+        let conflict = of_one.iter().find_map(|one| {
+            let is_other = |other: &&&Subject| {
+                one.hpa != other.hpa
+                    && (&one.name, &one.container, &one.labels)
+                        == (&other.name, &other.container, &other.labels)
+            };
+            Some((*one, *of_one.iter().find(is_other)?))
+        });
+        if let Some((one, other)) = conflict {
+            let shared = Subject { hpa: None, ..one.clone() };
+            let what = format!(
+                "the loads {one} and {other} exclude each other: both HPAs scale the same pods"
+            );
+            self.missing.push(Missing::load(what, format!("--load {shared}=… for both HPAs")));
         }
+        all.iter().filter(|index| !is_overridden(subject(index))).copied().collect()
     }
 
     /// Usage in the first container: that of the load or of the HPA's metric, if they name one.
@@ -268,6 +290,18 @@ impl<'a> Usage<'a> {
         let without = |it: &&&ContainerResourceMetricSource| {
             !refused && !containers.contains_key(&*it.container)
         };
+        let unknown: Vec<String> = match asked.is_empty() && !refused {
+            true => {
+                let running = self.pods.running().map(|container| container.name.to_string());
+                running.filter(|name| !containers.contains_key(name)).collect()
+            }
+            false => Vec::new(),
+        };
+        for name in unknown {
+            self.of_target.push(format!(
+                "container {name} uses no {resource}: add --load {resource}/{name}=300m if it does"
+            ));
+        }
         for source in asked.iter().filter(without) {
             let container = &source.container;
             let what = format!("there is no load of {resource} of container {container}");

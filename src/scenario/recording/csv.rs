@@ -163,7 +163,7 @@ impl<'t> File<'t> {
         let columns = &self.columns.values;
         let mut series: Vec<Series> = columns
             .iter()
-            .map(|column| Series { labels: column.labels.clone(), samples: Vec::new() })
+            .map(|column| Series { labels: column.labels.clone(), ..Series::default() })
             .collect();
         self.each_row(|row, at| {
             for (column, series) in columns.iter().zip(&mut series) {

@@ -159,6 +159,8 @@ pub fn check_answer(
 #[derive(Clone, Debug, Default)]
 struct Series {
     labels: BTreeMap<String, String>,
+    /// The file declares a counter of this name.
+    is_counter: bool,
     /// Sorted by time.
     samples: Vec<Raw>,
 }
@@ -183,6 +185,51 @@ pub(super) struct Recording {
     by_pod: Option<usize>,
     /// How long a value holds if no other follows.
     hold: Span,
+    /// The first gap in one of several series.
+    partial_gap: Option<PartialGap>,
+}
+
+/// Some of several series have no samples for a while, and others have.
+#[derive(Clone, Copy, Debug)]
+struct PartialGap {
+    /// The number of series with gaps between their first and last sample.
+    with_gaps: usize,
+    /// The number of all series.
+    series: usize,
+    /// The beginning of the first gap.
+    from: Timestamp,
+    to: Timestamp,
+}
+
+impl PartialGap {
+    fn find(all: &[Series], hold: Span) -> Option<PartialGap> {
+        if all.len() < 2 {
+            return None;
+        }
+        let gaps = all.iter().filter_map(|series| {
+            let values = series.samples.iter().filter(|raw| raw.value.is_finite());
+            let times: Vec<Timestamp> = values.map(|raw| raw.at).collect();
+            let gap = times.windows(2).find(|pair| pair[1].since(pair[0]) > hold.0)?;
+            Some((gap[0], gap[1]))
+        });
+        let gaps: Vec<(Timestamp, Timestamp)> = gaps.collect();
+        let (from, to) = gaps.iter().copied().min()?;
+        Some(PartialGap { with_gaps: gaps.len(), series: all.len(), from, to })
+    }
+
+    /// `load.json: 1 of 3 series has no sample between 10m and 30m: the sum is lower then`.
+    fn note(self, path: &str, is_sum: bool, start: Timestamp) -> String {
+        let PartialGap { with_gaps, series, from, to } = self;
+        let [from, to] = [from, to].map(|at| Time(at.since(start)));
+        let gap = match with_gaps {
+            1 => format!("1 of {series} series has no sample between {from} and {to}"),
+            _ => format!(
+                "{with_gaps} of {series} series have gaps, the first one between {from} and {to}"
+            ),
+        };
+        let effect = if is_sum { "the sum is lower then" } else { "its pod has no usage then" };
+        format!("{path}: {gap}: {effect}")
+    }
 }
 
 /// The signals of a recording.
@@ -229,13 +276,14 @@ impl Recording {
         }
         let found = select(recorded, all).map_err(within)?;
         let hold = recorded.hold.or_else(|| usual_hold(&found));
+        let partial_gap = PartialGap::find(&found, hold.unwrap_or(HOLD_OF_A_SINGLE_SAMPLE));
         let mut series = divide(recorded, found, hold).map_err(within)?;
         let hold = hold.or_else(|| usual_hold(&series)).unwrap_or(HOLD_OF_A_SINGLE_SAMPLE);
         let by_pod = recorded.by.as_ref().map(|_| series.len());
         if by_pod.is_some() {
             series = slots::assign(series);
         }
-        Ok(Recording { series, first, last, path, by_pod, hold })
+        Ok(Recording { series, first, last, path, by_pod, hold, partial_gap })
     }
 
     /// The time from t=0 to the last sample.
@@ -254,6 +302,8 @@ impl Recording {
         let start = clock.start(used)?;
         let mut notes = Vec::from_iter(clock.note(used, start));
         notes.extend(self.note_on_pods());
+        let is_sum = recorded.by.is_none();
+        notes.extend(self.partial_gap.map(|gap| gap.note(&self.path, is_sum, start)));
         self.require_values()?;
         let window = Window {
             start,
@@ -462,8 +512,10 @@ fn divide(
 
 /// Refuses counters, whose values only increase: an HPA scales on their rate.
 fn refuse_counters(series: &[Series]) -> Result<(), RecordingError> {
-    let names = series.iter().filter_map(|series| series.labels.get("__name__"));
-    match names.into_iter().find(|name| name.ends_with("_total")) {
+    let names = series.iter().filter_map(|series| Some((series.labels.get("__name__")?, series)));
+    let is_counter =
+        |(name, series): &(&String, &Series)| series.is_counter || name.ends_with("_total");
+    match names.into_iter().find(is_counter).map(|(name, _)| name) {
         None => Ok(()),
         Some(name) => {
             let what = format!(": {name} is a counter, whose values only increase");
@@ -599,7 +651,7 @@ fn combine(series: &[Series], hold: Span, value: impl Fn(f64, u32) -> f64) -> Se
         let Values { sum, count } = values;
         Raw { at, value: if count == 0 { f64::NAN } else { value(sum, count) } }
     });
-    Series { labels: BTreeMap::new(), samples: combined.collect() }
+    Series { samples: combined.collect(), ..Series::default() }
 }
 
 /// A sample of one of several series.

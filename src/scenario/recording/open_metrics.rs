@@ -6,7 +6,7 @@
 //! `prometheus-parse` 0.2 ignores lines that it can't read, has no positions in errors, and knows
 //! neither quoted names, colons in names, nor timestamps with fractions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::timestamp::Timestamp;
 use super::{Raw, RecordingError, Series};
@@ -17,6 +17,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Series>, RecordingError> {
     let mut known: BTreeMap<&str, usize> = BTreeMap::new();
     let mut indices: BTreeMap<BTreeMap<String, String>, usize> = BTreeMap::new();
     let mut all: Vec<Series> = Vec::new();
+    let counters: BTreeSet<&str> = text.lines().filter_map(declared_counter).collect();
     for (number, sample) in samples(text) {
         let at_line = |what: &str| RecordingError::new(format!(":{number}: {what}"));
         let sample = sample.map_err(|what| match what {
@@ -32,7 +33,9 @@ pub(super) fn read(text: &str) -> Result<Vec<Series>, RecordingError> {
                 let labels = labels(sample.series).map_err(at_line)?;
                 let index = *indices.entry(labels.clone()).or_insert(all.len());
                 if index == all.len() {
-                    all.push(Series { labels, samples: Vec::new() });
+                    let name = labels.get("__name__").map_or("", String::as_str);
+                    let is_counter = counters.contains(name);
+                    all.push(Series { labels, is_counter, ..Series::default() });
                 }
                 known.insert(sample.series, index);
                 index
@@ -44,6 +47,14 @@ pub(super) fn read(text: &str) -> Result<Vec<Series>, RecordingError> {
         unique_times(series, text)?;
     }
     Ok(all)
+}
+
+/// The name in a line such as `# TYPE requests counter`.
+fn declared_counter(line: &str) -> Option<&str> {
+    let mut words = line.split_whitespace();
+    let is_type = words.next() == Some("#") && words.next() == Some("TYPE");
+    let name = words.next().filter(|_| is_type)?;
+    (words.next() == Some("counter")).then_some(name)
 }
 
 /// The samples, each with the number of its line.

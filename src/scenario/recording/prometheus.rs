@@ -123,5 +123,5 @@ fn series(result: Result_<'_>) -> Result<Series, RecordingError> {
         found.map(|(at, value)| Raw { at, value }).ok_or_else(malformed)
     };
     let samples = values.into_iter().map(raw).collect::<Result<_, _>>()?;
-    Ok(Series { labels: metric, samples })
+    Ok(Series { labels: metric, samples, ..Series::default() })
 }

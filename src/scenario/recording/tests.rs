@@ -107,7 +107,7 @@ fn rows_are_selected_and_divided_by_columns() {
     assert_eq!(shown_samples(&mean), "0s:3000 15s:3333 37.5s:-");
     let sum = Recorded { sum: true, ..zone.clone() };
     assert_eq!(common(&sum, text), "0s:6000 15s:10000 37.5s:-");
-    assert!(error(&zone, text).contains(":3: two rows of 1970-01-01T00:00:00Z: see line 2; if"));
+    assert!(error(&zone, text).contains(":3: two rows of 0s: see line 2; if"));
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn invalid_csv_has_a_message() {
             "load.csv:3: column value: expected a number or a quantity, ",
         ),
         ("time,value\n0,1,2\n", "load.csv:2: expected 2 fields as in the header, found 3; "),
-        ("time,value\n0,\n15,NaN\n", "load.csv contains only gaps: no sample from 1970-01-01T00:0"),
+        ("time,value\n0,\n15,NaN\n", "load.csv contains only gaps: no sample from 0s to 15s is"),
     ] {
         let shown = error(&csv(text), text);
         assert!(shown.starts_with(expected), "{text}: {shown}");
@@ -220,6 +220,31 @@ fn open_metrics_text_is_read() {
     assert_eq!(common(&sum, text), "0s:10000 1m:5000 2m30s:-");
     // Prometheus' text format has milliseconds.
     assert_eq!(common(&open_metrics(), "up 1 1746522000000\n"), "0s:1000 5m:-");
+}
+
+#[test]
+fn declared_counters_are_refused() {
+    let text = "# TYPE requests counter\nrequests 1 1746522000\nrequests 9 1746522060\n";
+    let expected = "load.txt: requests is a counter, whose values only increase; query its rate";
+    assert!(error(&open_metrics(), text).starts_with(expected), "{}", error(&open_metrics(), text));
+}
+
+#[test]
+fn gaps_in_one_of_several_series_are_noted() {
+    let sample = |pod: &str, minute: i64| {
+        format!("use{{pod=\"{pod}\"}} 1 {}\n", 1_746_522_000 + minute * 60)
+    };
+    let steady = (0..10).map(|minute| sample("a", minute));
+    let with_gap = (0..10).filter(|minute| !(3..7).contains(minute)).map(|it| sample("b", it));
+    let text: String = steady.chain(with_gap).collect();
+    let notes = |recorded: &Recorded| signals(recorded, &text).notes.join("\n");
+    let sum = notes(&Recorded { sum: true, ..open_metrics() });
+    let expected = "1 of 2 series has no sample between 2m and 7m: the sum is lower then";
+    assert!(sum.contains(expected), "{sum}");
+    let by_pod = notes(&Recorded { by: Some("pod".to_owned()), ..open_metrics() });
+    assert!(by_pod.contains("2m and 7m: its pod has no usage then"), "{by_pod}");
+    let one = notes(&Recorded { series: labels(&[("pod", "a")]), ..open_metrics() });
+    assert!(!one.contains("no sample between 2m"), "{one}");
 }
 
 #[test]
@@ -335,7 +360,7 @@ fn recordings_share_their_start() {
     );
     // Numbers that are no dates keep their own t=0.
     let numbers = "time,value\n60,1\n120,1\n";
-    let own = Ok("1970-01-01T00:01:00Z ".to_owned());
+    let own = Ok("1m ".to_owned());
     assert_eq!(starts(&[(&cpu, numbers), (&requests, early)]), [own, Ok(zero.to_owned())]);
     let start = Some("2025-05-06T00:45:00Z".to_owned());
     let explicit = Recorded { start, ..cpu.clone() };

@@ -107,8 +107,12 @@ impl Timestamp {
     }
 }
 
+/// `2025-05-06T09:00:15Z`; without a date, the time since the start of the recording: `15s`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.is_date() {
+            return Span(self.0).fmt(f);
+        }
         match jiff::Timestamp::from_nanosecond(i128::from(self.0)) {
             Ok(timestamp) => timestamp.fmt(f),
             Err(_) => write!(f, "{}ns", self.0),

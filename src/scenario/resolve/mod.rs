@@ -190,15 +190,13 @@ fn check_kind(root: &Node) -> Result<(), Problem> {
             let what = format!("expected {field} `{wanted}`, found {}", value.describe());
             let hint = match found.as_str() {
                 Some("HorizontalPodAutoscaler" | "autoscaling/v2") => {
-                    let hint = "a manifest belongs under `hpa:`; `kube-lockstep predict -f FILE` \
-                                and `compare -f FILE` read manifests";
-                    Some(hint.to_owned())
+                    Some(format!("a manifest belongs under `hpa:`; {READS_MANIFESTS}"))
                 }
                 Some(found) => {
                     let newer = "upgrade kube-lockstep if the file is for a newer version of it";
                     let newer = found.starts_with("kube-lockstep.dev/").then(|| newer.to_owned());
-                    let similar = suggest(found, [wanted]);
-                    similar.filter(|hint| hint.starts_with("did")).or(newer)
+                    let similar = suggest(found, [wanted]).filter(|hint| hint.starts_with("did"));
+                    similar.or(newer).or(Some(READS_MANIFESTS.to_owned()))
                 }
                 None => None,
             };
@@ -221,6 +219,10 @@ fn head(requirement: &str, upstream: Option<&str>, at: At<'_>, problems: &mut Pr
         problems.hint(at.key("upstream"), what, hint);
     }
 }
+
+/// The commands for files that are no scenarios.
+const READS_MANIFESTS: &str =
+    "`kube-lockstep predict -f FILE` and `compare -f FILE` read manifests";
 
 /// A month of reconciles every 15 s. A longer scenario is probably a mistake.
 const MOST_TICKS: usize = 200_000;

@@ -131,7 +131,7 @@ impl Shared<'_> {
             let Some(usage) = found else { return };
             let Some(Finding { usage: shown, hint }) = usage.finding() else { return };
             let Usage { recorded, whose, usual, .. } = &usage;
-            let (path, usual) = (recorded.source.path(), quantity(*usual));
+            let (path, usual) = (recorded.source.path(), usage.amount(*usual));
             let what = format!("{path} may have another unit: {shown}, but {whose} {usual}");
             problems.hint(at, what, hint);
         };
@@ -208,6 +208,12 @@ impl Shared<'_> {
 }
 
 impl Usage<'_> {
+    /// An amount of the resource for a message: `500m`, `128Mi`.
+    fn amount(&self, milli: i64) -> Quantity {
+        let format = if self.resource == "memory" { Format::BinarySI } else { Format::DecimalSI };
+        Quantity::from_milli(milli, format)
+    }
+
     fn finding(&self) -> Option<Finding> {
         let pods = self.shared.unwrap_or(1);
         let values = || self.recorded.samples.iter().filter_map(|sample| sample.milli);
