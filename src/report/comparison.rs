@@ -38,7 +38,7 @@ pub(super) const COLUMNS: [(&str, &str); 9] = [
          example while a stabilization window holds them",
     ),
     ("peak", "the largest number of replicas"),
-    ("failed", "the time after reconciles that fail, or in which a metric fails"),
+    ("failed", "the time after a reconcile that failed, or in which a metric failed"),
 ];
 
 /// The explanation of the columns, for a terminal.

@@ -398,7 +398,7 @@ fn hints_for_loads_have_the_syntax_of_the_command_line() {
         ),
         (format!("cpu=csv({pods})"), "one of pod, cores; if each column is a series, `value=*`\n"),
         (format!("cpu=total:csv({pods},value=cores,by=pod)"), "leave out `total:`"),
-        (format!("cpu=csv({gaps})"), "gaps.csv contains only gaps: no sample from 1970-01-01T"),
+        (format!("cpu=csv({gaps})"), "gaps.csv contains only gaps: no sample from 0s to 1m"),
         (format!("cpu=csv({negative})"), "negative.csv: the usage at 1m is negative: -100m\n"),
     ] {
         let [_, errors] = predict_with(&[&load], 2);
