@@ -46,7 +46,7 @@ fn tick(number: i64, current: i32, desired: i32) -> Observation {
     let mut tick = Observation::new(at, hpa.clone(), []);
     if current != desired || number == 0 {
         let write = StatusWrite { name: hpa.clone(), status, ..StatusWrite::default() };
-        tick.push(ControllerAction::UpdateStatus(write));
+        tick.push(ControllerAction::UpdateStatus(Box::new(write)));
     }
     if current != desired {
         tick.push(ControllerAction::UpdateScale(ScaleWrite {

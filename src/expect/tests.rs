@@ -205,7 +205,10 @@ fn with_status() -> Vec<Observation> {
         ],
         ..HpaStatus::default()
     };
-    run[0].push(ControllerAction::UpdateStatus(StatusWrite { status, ..StatusWrite::default() }));
+    run[0].push(ControllerAction::UpdateStatus(Box::new(StatusWrite {
+        status,
+        ..StatusWrite::default()
+    })));
     run[1].push(ControllerAction::Event(Event {
         hpa: "".into(),
         type_: EventType::Warning,
@@ -227,7 +230,7 @@ fn a_status_holds_until_the_next_write() {
     let mut write = run[0].status_write().cloned().expect("it is written");
     write.status.desired_replicas = 1;
     write.error = Some("conflict".into());
-    run[1].push(ControllerAction::UpdateStatus(write));
+    run[1].push(ControllerAction::UpdateStatus(Box::new(write)));
     assert_eq!(unmet(When::Tick(2), desired.clone(), &run), None);
     run[0].retain(|action| !action.is_write());
     assert_eq!(
@@ -413,7 +416,10 @@ fn percentages(percent: &[i32]) -> Vec<Observation> {
             current_metrics: vec![MetricStatus::Resource { resource }],
             ..HpaStatus::default()
         };
-        tick.push(ControllerAction::UpdateStatus(StatusWrite { status, ..StatusWrite::default() }));
+        tick.push(ControllerAction::UpdateStatus(Box::new(StatusWrite {
+            status,
+            ..StatusWrite::default()
+        })));
     }
     run
 }

@@ -135,7 +135,7 @@ pub enum ControllerAction {
     /// An attempt to write the scale subresource.
     UpdateScale(ScaleWrite),
     /// An attempt to write the HPA's status.
-    UpdateStatus(StatusWrite),
+    UpdateStatus(Box<StatusWrite>),
     /// An event on the HPA, as the controller recorded it.
     Event(Event),
     /// The request that sends an event to the API, after client-go has combined and limited events.
@@ -670,7 +670,7 @@ impl Observation {
     /// Attempts to write the status, in order. Empty if the status did not change.
     pub fn status_writes(&self) -> impl DoubleEndedIterator<Item = &StatusWrite> + Clone {
         self.actions().filter_map(|action| match action {
-            ControllerAction::UpdateStatus(write) => Some(write),
+            ControllerAction::UpdateStatus(write) => Some(&**write),
             _ => None,
         })
     }
@@ -678,7 +678,7 @@ impl Observation {
     /// [`Observation::status_writes`], to be changed.
     pub fn status_writes_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut StatusWrite> {
         self.actions_mut().filter_map(|action| match action {
-            ControllerAction::UpdateStatus(write) => Some(write),
+            ControllerAction::UpdateStatus(write) => Some(&mut **write),
             _ => None,
         })
     }
@@ -827,7 +827,8 @@ impl fmt::Display for ControllerAction {
             }) => {
                 write!(f, "scale of {resource}/{name} to {replicas}{}", Refusal(error.as_deref()))
             }
-            ControllerAction::UpdateStatus(StatusWrite { status, error, .. }) => {
+            ControllerAction::UpdateStatus(write) => {
+                let StatusWrite { status, error, .. } = &**write;
                 write!(f, "status: {status}{}", Refusal(error.as_deref()))
             }
             ControllerAction::Event(event) => event.fmt(f),

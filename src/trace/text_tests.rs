@@ -103,7 +103,10 @@ fn everything() -> Trace {
         },
     ];
     let status = HpaStatus { current_metrics, ..HpaStatus::default() };
-    actions.push(ControllerAction::UpdateStatus(StatusWrite { status, ..Default::default() }));
+    actions.push(ControllerAction::UpdateStatus(Box::new(StatusWrite {
+        status,
+        ..Default::default()
+    })));
     let tick = Observation::new(Time::ZERO, "".into(), actions);
     Trace { ticks: vec![tick], ..Trace::default() }
 }
@@ -204,7 +207,7 @@ fn with_conditions(seconds: i64, conditions: &[(ConditionType, &'static str)]) -
     Observation::new(
         Time::from_secs(seconds),
         "web".into(),
-        [ControllerAction::UpdateStatus(write)],
+        [ControllerAction::UpdateStatus(Box::new(write))],
     )
 }
 

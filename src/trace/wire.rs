@@ -9,9 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ApiAnswer, ApiOutcome, Stepped};
-use crate::model::observation::{
-    ControllerAction, Event, Observation, Request, SentEvent, StatusWrite,
-};
+use crate::model::observation::{ControllerAction, Event, Observation, Request, SentEvent};
 use crate::model::time::{Time, rfc3339};
 
 /// The version of the protocol that this program speaks.
@@ -227,11 +225,13 @@ impl Log {
             },
         };
         tick.took = tick.took.max(at - tick.at);
-        if let ControllerAction::UpdateStatus(StatusWrite { name: hpa, .. })
-        | ControllerAction::Event(Event { hpa, .. })
-        | ControllerAction::SendEvent(SentEvent { event: Event { hpa, .. }, .. }) = &action
-        {
-            tick.hpa = hpa.clone();
+        match &action {
+            ControllerAction::UpdateStatus(write) => tick.hpa = write.name.clone(),
+            ControllerAction::Event(Event { hpa, .. })
+            | ControllerAction::SendEvent(SentEvent { event: Event { hpa, .. }, .. }) => {
+                tick.hpa = hpa.clone();
+            }
+            _ => {}
         }
         match elsewhere {
             Some(namespace) => tick.push_in(namespace, action),

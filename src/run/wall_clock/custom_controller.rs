@@ -82,7 +82,7 @@ pub(super) fn predict_stored_status(
     {
         let (name, status) = (seen.hpa.clone(), hpa.status.clone());
         let write = StatusWrite { name, status, ..StatusWrite::default() };
-        model.push(ControllerAction::UpdateStatus(write));
+        model.push(ControllerAction::UpdateStatus(Box::new(write)));
     }
 }
 

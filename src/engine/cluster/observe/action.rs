@@ -44,7 +44,7 @@ impl ObservedAction {
         let read = status.map_or(Ok(HpaStatus::default()), HpaStatus::deserialize);
         let unreadable = read.as_ref().err().map(ToString::to_string);
         write.status = read.unwrap_or_default();
-        let action = ControllerAction::UpdateStatus(write);
+        let action = ControllerAction::UpdateStatus(Box::new(write));
         ObservedAction { unreadable, ..ObservedAction::new(received, answered, action) }
     }
 

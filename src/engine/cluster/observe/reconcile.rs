@@ -377,7 +377,6 @@ impl ObservedReconcile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::observation::StatusWrite;
 
     const CONFLICT: &str = "the object has been modified; please apply your changes";
 
@@ -394,7 +393,7 @@ mod tests {
     }
 
     fn status() -> ControllerAction {
-        ControllerAction::UpdateStatus(StatusWrite::default())
+        ControllerAction::UpdateStatus(Box::default())
     }
 
     /// Actions that are a second apart.

@@ -184,7 +184,7 @@ impl Reconcile<'_> {
         let api_version = Some(version.into());
         let write = StatusWrite { name: self.hpa.name.clone(), api_version, status, error };
         let error = write.error.clone();
-        self.record(ControllerAction::UpdateStatus(write));
+        self.record(ControllerAction::UpdateStatus(Box::new(write)));
         let Some(error) = error else { return Ok(()) };
         let text = format!("failed to update status for {}: {error}", self.hpa.name);
         self.event(EventType::Warning, "FailedUpdateStatus", Text::Shared(error));

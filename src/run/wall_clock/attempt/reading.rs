@@ -157,7 +157,8 @@ impl Names<'_> {
             }
             ControllerAction::ExternalMetric { answer, .. } => self.error(answer),
             ControllerAction::UpdateScale(ScaleWrite { error, .. }) => self.shared(error),
-            ControllerAction::UpdateStatus(StatusWrite { status, error, .. }) => {
+            ControllerAction::UpdateStatus(write) => {
+                let StatusWrite { status, error, .. } = &mut **write;
                 self.shared(error);
                 let conditions = status.conditions.iter_mut();
                 conditions.for_each(|condition| self.text(&mut condition.message));
