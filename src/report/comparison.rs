@@ -7,7 +7,7 @@ use anstyle::Style;
 use serde::Serialize;
 
 use super::first_difference::{FirstDifference, first_differences};
-use super::layout::{Align, Columns, hanging};
+use super::layout::{Align, Columns, hanging, width};
 use super::style::DIM;
 use super::table;
 use crate::model::derivation::{MetricDerivation, Target};
@@ -426,17 +426,65 @@ pub fn comparison(rows: &[ComparisonRow], columns: usize) -> String {
     align.extend(has_several_releases(rows).then_some(Align::Left));
     align.extend([Align::Right; 8]);
     align.push(Align::Left);
-    let mut table = Columns::new(&align);
-    table.row(head(rows).into_iter().map(str::to_owned).collect(), DIM);
+    let mut table = Table { keys: align.len() - COLUMNS.len(), align, rows: Vec::new() };
+    table.rows.push((head(rows).into_iter().map(str::to_owned).collect(), DIM));
     for line in lines(rows) {
-        table.row(line.cells, if line.is_detail { DIM } else { Style::new() });
+        table.rows.push((line.cells, if line.is_detail { DIM } else { Style::new() }));
     }
-    let mut out = table.render(0, columns);
+    let mut out = table.folded(columns);
     out.push_str(&first_differences(rows, columns));
     for text in not_compared(rows) {
         out.push_str(&hanging("", &text, 0, columns));
     }
     out
+}
+
+/// A table that is divided into parts if it is wider than the terminal.
+struct Table {
+    align: Vec<Align>,
+    /// The number of first columns, which each part repeats.
+    keys: usize,
+    rows: Vec<(Vec<String>, Style)>,
+}
+
+impl Table {
+    fn folded(&self, columns: usize) -> String {
+        let widths: Vec<usize> = (0..self.align.len())
+            .map(|index| {
+                let cells = self.rows.iter().filter_map(|(cells, _)| cells.get(index));
+                cells.map(|cell| width(cell) + 2).max().unwrap_or(0)
+            })
+            .collect();
+        let keys: usize = widths[..self.keys].iter().sum();
+        let mut parts: Vec<Vec<usize>> = Vec::new();
+        let mut room = 0;
+        for (index, width) in widths.iter().enumerate().skip(self.keys) {
+            match parts.last_mut().filter(|_| *width <= room) {
+                Some(part) => part.push(index),
+                None => {
+                    parts.push(vec![index]);
+                    // The last column of a part is not followed by spaces.
+                    room = (columns + 2).saturating_sub(keys);
+                }
+            }
+            room = room.saturating_sub(*width);
+        }
+        let parts: Vec<String> = parts.iter().map(|part| self.part(part, columns)).collect();
+        parts.join("\n")
+    }
+
+    fn part(&self, figures: &[usize], columns: usize) -> String {
+        let indices: Vec<usize> = (0..self.keys).chain(figures.iter().copied()).collect();
+        let mut align: Vec<Align> = indices.iter().map(|index| self.align[*index]).collect();
+        // The last column is not aligned to the right: it would be text.
+        align.push(Align::Left);
+        let mut table = Columns::new(&align);
+        for (cells, style) in &self.rows {
+            let cells = indices.iter().map(|index| cells[*index].clone());
+            table.row(cells.chain([String::new()]).collect(), *style);
+        }
+        table.render(0, columns)
+    }
 }
 
 /// The rows without figures, each with the reason.
@@ -548,5 +596,30 @@ mod tests {
             "ambiguous selectors: {:?}",
             figures("1.37")
         );
+    }
+
+    #[test]
+    fn wide_tables_are_divided() {
+        let scenario = scenario(WEB);
+        let run = free_run(&scenario, Release::NEWEST);
+        let figures = Figures::of(&scenario, &run, &Reference::of(&run));
+        let row = ComparisonRow {
+            setting: "a setting with a long name".to_owned(),
+            namespace: "default".to_owned(),
+            hpa: "web".to_owned(),
+            release: "1.37".to_owned(),
+            run: None,
+            figures: Some(figures),
+            first_difference: None,
+            not_compared: None,
+        };
+        let rows = [row];
+        assert_eq!(comparison(&rows, 200).lines().count(), 2);
+        let folded = comparison(&rows, 80);
+        assert!(folded.lines().all(|line| line.chars().count() <= 80), "{folded}");
+        for (name, _) in COLUMNS {
+            assert_eq!(folded.matches(name).count(), 1, "{name}: {folded}");
+        }
+        assert_eq!(folded.matches("a setting with a long name").count(), 2, "{folded}");
     }
 }

@@ -315,7 +315,7 @@ pub(super) struct SummaryFigures {
     ticks: usize,
     divergences: usize,
     inconclusive: usize,
-    #[serde(rename = "unplayable")]
+    #[serde(alias = "unplayable")]
     undetermined: usize,
     interrupted: bool,
     release: String,

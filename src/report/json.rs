@@ -150,7 +150,7 @@ pub fn free_run(out: &mut dyn Write, run: &FreeRun, about: &FreeRunSummary<'_>) 
         summary["refused"] = json!(why);
     }
     if let Some(why) = &run.undetermined {
-        summary["unplayable"] = json!(why);
+        summary["undetermined"] = json!(why);
     }
     if !run.notes.is_empty() {
         summary["notes"] = json!(run.notes);
@@ -276,10 +276,10 @@ pub(super) struct ScenarioLine {
     pub(super) known: Vec<KnownHit>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) notes: Vec<Note>,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub(super) boundaries: usize,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub(super) replays: usize,
+    #[serde(default, alias = "boundaries", skip_serializing_if = "is_zero")]
+    pub(super) ambiguous_ticks: usize,
+    #[serde(default, alias = "replays", skip_serializing_if = "is_zero")]
+    pub(super) retries: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) why: Option<String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -336,8 +336,8 @@ impl ScenarioLine {
             unmet: UnmetOf::outcome(outcome).lines(&outcome.unmet),
             known: outcome.known.clone(),
             notes: outcome.notes.clone(),
-            boundaries: outcome.ambiguous_ticks,
-            replays: outcome.retries,
+            ambiguous_ticks: outcome.ambiguous_ticks,
+            retries: outcome.retries,
             why: why.cloned(),
             output: output.to_owned(),
             elapsed_ms: (outcome.elapsed.as_secs_f64() * 1e6).round() / 1e3,
@@ -386,10 +386,10 @@ pub(super) struct SummaryFigures {
     pub(super) plan: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) releases: Vec<ReleaseFigures>,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub(super) boundaries: usize,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub(super) replayed: usize,
+    #[serde(default, alias = "boundaries", skip_serializing_if = "is_zero")]
+    pub(super) ambiguous_ticks: usize,
+    #[serde(default, alias = "replayed", skip_serializing_if = "is_zero")]
+    pub(super) retried: usize,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) stale_known: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -452,8 +452,8 @@ impl SummaryFigures {
             shard: setting.shard.as_ref().map(Shard::to_string),
             plan: setting.plan,
             releases: releases.collect(),
-            boundaries: summary.ambiguous_ticks,
-            replayed: summary.retried,
+            ambiguous_ticks: summary.ambiguous_ticks,
+            retried: summary.retried,
             stale_known: summary.stale_known.clone(),
             missing: summary.missing.clone(),
         }

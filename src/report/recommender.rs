@@ -443,7 +443,7 @@ pub fn free_run_json(
         summary["notes"] = json!(notes);
     }
     if let Some(why) = &run.undetermined {
-        summary["unplayable"] = json!(why);
+        summary["undetermined"] = json!(why);
     }
     line(out, &json!({ "summary": summary }))
 }

@@ -152,8 +152,8 @@ fn outcome(line: ScenarioLine) -> Result<Outcome, String> {
         scenario: None,
         unmet: line.unmet.into_iter().map(|line| line.unmet).collect(),
         notes: line.notes,
-        ambiguous_ticks: line.boundaries,
-        retries: line.replays,
+        ambiguous_ticks: line.ambiguous_ticks,
+        retries: line.retries,
         elapsed: Duration::try_from_secs_f64(line.elapsed_ms / 1e3).unwrap_or_default(),
         recommender: None,
     })

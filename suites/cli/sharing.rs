@@ -151,7 +151,7 @@ fn fuzzing_shards_run_different_scenarios_of_the_same_seed() {
     let figure = |lines: &[serde_json::Value], key: &str| {
         lines.last().expect("a summary")["summary"][key].as_u64().expect("a number")
     };
-    for key in ["ticks", "scenarios", "unplayable", "jobs"] {
+    for key in ["ticks", "scenarios", "undetermined", "jobs"] {
         assert_eq!(figure(&merged, key), figure(&lines, key) + figure(&other, key), "{key}");
     }
     let reached = |lines: &[serde_json::Value]| {
