@@ -10,13 +10,13 @@ use kube_lockstep::model::observation::{
     ControllerAction, Event as Recorded, EventType, Observation, ScaleWrite, StatusWrite,
 };
 use kube_lockstep::model::time::Time;
-use kube_lockstep::report::Report;
 use kube_lockstep::report::github::{Folders, Github};
 use kube_lockstep::report::html::Html;
 use kube_lockstep::report::json::{FORMAT_VERSION, Json};
 use kube_lockstep::report::junit::Junit;
 use kube_lockstep::report::markdown::Markdown;
 use kube_lockstep::report::terminal::{Layout, Terminal};
+use kube_lockstep::report::{CutOff, Report};
 use kube_lockstep::run::{Event, KnownHit, Outcome, Setting, Summary, Verdict};
 
 const LAYOUT: Layout = Layout { columns: 100, verbose: false, progress: false };
@@ -520,8 +520,9 @@ fn reports_of_a_run_that_did_not_finish_say_so() {
     let mut events = all();
     events.pop();
     let why = "interrupted: 8 of 9 scenarios were done";
-    let cut_off =
-        |report: &mut dyn Report| report.cut_off(why).expect("a vector can be written to");
+    let cut_off = |report: &mut dyn Report| {
+        report.cut_off(CutOff::because(why)).expect("a vector can be written to")
+    };
     let mut junit = reported(Junit::new(Vec::new()), &events);
     cut_off(&mut junit);
     let junit = utf8(junit.into_inner());

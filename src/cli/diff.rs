@@ -46,6 +46,9 @@ pub(super) struct Args {
     /// The output format
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
+    /// Compare recorded traces only; scenarios without one are not compared
+    #[arg(long)]
+    pub(super) recorded: bool,
     /// Show all scenarios that changed, in text [default: three for each explanation]
     #[arg(long)]
     pub(super) all: bool,
@@ -158,7 +161,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let scenarios = parse_all(&fixtures.select(&args.names)?)?.hpa;
     let page = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
-    let mut upstreams = Upstreams::new(fixtures.traces());
+    let mut upstreams = match args.recorded {
+        true => Upstreams::recorded_only(fixtures.traces()),
+        false => Upstreams::new(fixtures.traces()),
+    };
     let mut found: Vec<(Arc<Scenario>, Changed)> = Vec::new();
     let mut skipped: Vec<(String, String)> = Vec::new();
     let (mut same, mut unknown) = (0, false);

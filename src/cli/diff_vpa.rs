@@ -13,6 +13,7 @@ use super::fixtures::Fixtures;
 use super::output::{PreparationLog, columns, show, unless_closed};
 use super::reports::ReportFile;
 use super::run::parse_all;
+use super::upstreams::not_recorded;
 use crate::engine::recommender::RecommenderSource;
 use crate::model::rules::VpaRelease;
 use crate::report::change::{Between, ChangedScenario, Changes};
@@ -36,8 +37,8 @@ pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
     let (mut found, mut skipped) = (Vec::new(), Vec::new());
     let (mut same, mut unknown) = (0, false);
     for scenario in &scenarios {
-        let pair = behavior(&fixtures, scenario, from)
-            .and_then(|before| Ok((before, behavior(&fixtures, scenario, to)?)));
+        let pair = behavior(args, &fixtures, scenario, from)
+            .and_then(|before| Ok((before, behavior(args, &fixtures, scenario, to)?)));
         match pair {
             Ok((before, after)) => {
                 let (before, after) = (
@@ -95,6 +96,7 @@ struct NotCompared {
 
 /// What the real recommender does: recorded, or live without a recorded trace.
 fn behavior(
+    args: &Args,
     fixtures: &Fixtures,
     scenario: &Arc<VpaScenario>,
     release: VpaRelease,
@@ -106,6 +108,9 @@ fn behavior(
     let recorded = fixtures.traces().find(&scenario.id, release).map_err(unknown)?;
     if let Some(recording) = recorded.filter(|it| it.header.hash == scenario.hash) {
         return recording.recommender_trace().map_err(unknown);
+    }
+    if args.recorded {
+        return Err(NotCompared { why: not_recorded(release), is_unknown: false });
     }
     let mut preparing = PreparationLog::default();
     let mut progress = |what: &str, done| preparing.log(what, done);

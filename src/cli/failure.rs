@@ -5,6 +5,7 @@ use std::fmt;
 use super::exit;
 use crate::engine::EngineError;
 use crate::engine::registry::{CLUSTERS, feature_hint};
+use crate::scenario;
 
 /// An error that the user can fix. All other errors are [`anyhow::Error`].
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -15,12 +16,14 @@ pub(super) struct Failure {
     pub(super) what: String,
     /// The way to resolve it.
     pub(super) hint: Option<String>,
+    /// The errors in scenario files, if they are the problem.
+    pub(super) invalid: Vec<scenario::Error>,
 }
 
 impl Failure {
     /// A wrong command line or file.
     pub(super) fn usage(what: impl Into<String>) -> Failure {
-        Failure { code: exit::USAGE, what: what.into(), hint: None }
+        Failure { code: exit::USAGE, what: what.into(), hint: None, invalid: Vec::new() }
     }
 
     /// Nothing to run.
@@ -61,6 +64,6 @@ impl From<EngineError> for Failure {
             EngineError::Broken { output, .. } if output.is_empty() => (what, None),
             EngineError::Broken { output, .. } => (format!("{what}\n{}", output.trim_end()), None),
         };
-        Failure { code: exit::ENGINE, what, hint }
+        Failure { hint, ..Failure::engine(what) }
     }
 }

@@ -15,7 +15,7 @@ use super::failure::Failure;
 use super::files;
 use crate::compare::KnownDisagreement;
 use crate::engine::recorded::{self, Traces};
-use crate::facade::text_file::{self, TextFileError, is_scenario};
+use crate::facade::text_file::{self, TextFileError, is_scenario, resembles_scenario};
 use crate::scenario::vpa::VpaScenario;
 use crate::scenario::{self, AnyScenario, Scenario};
 
@@ -419,13 +419,17 @@ fn files_below(root: &Path) -> std::io::Result<Vec<Fixture>> {
             let path = entry?.path();
             let Ok(below) = path.strip_prefix(root) else { continue };
             if path.is_dir() {
-                if below != Path::new(INVALID) {
+                let is_hidden =
+                    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+                if below != Path::new(INVALID) && !is_hidden {
                     folders.push(path);
                 }
             } else if is_yaml(&path) && below != Path::new(KNOWN) {
-                // A manifest that a scenario names is not a scenario. A file that can't be read
-                // gives an error when it is parsed.
-                if text_file::read(&path).is_ok_and(|text| !is_scenario(&text)) {
+                // A manifest that a scenario names is not a scenario, and neither are files such
+                // as workflows and values of Helm. A file that can't be read gives an error when
+                // it is parsed.
+                let is_other = |text: &String| !is_scenario(text) || !resembles_scenario(text);
+                if text_file::read(&path).is_ok_and(|text| is_other(&text)) {
                     continue;
                 }
                 let id = id_of(below);

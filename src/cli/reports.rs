@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use super::args::Format;
 use super::failure::Failure;
 use super::files;
-use crate::report::Report;
 use crate::report::github::{Folders, Github};
 use crate::report::html::Html;
 use crate::report::junit::Junit;
 use crate::report::markdown::Markdown;
+use crate::report::{CutOff, Report};
 use crate::run::Event;
 
 /// A report, as named on the command line.
@@ -193,7 +193,7 @@ impl ReportFiles {
     }
 
     /// Completes the reports of a run that did not reach its end.
-    pub(super) fn cut_off(&self, why: &str) -> io::Result<()> {
+    pub(super) fn cut_off(&self, cause: CutOff<'_>) -> io::Result<()> {
         let begin = Instant::now();
         let mut inner = loop {
             match self.0.try_lock() {
@@ -206,7 +206,7 @@ impl ReportFiles {
         };
         match std::mem::replace(&mut inner.is_complete, true) {
             true => Ok(()),
-            false => inner.each(|report| report.cut_off(why)),
+            false => inner.each(|report| report.cut_off(cause)),
         }
     }
 }

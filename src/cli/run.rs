@@ -27,9 +27,9 @@ use crate::engine::options::ExistingCluster;
 use crate::engine::registry::{ENGINES, EngineChoice};
 use crate::engine::upstream::checkout::Checkout;
 use crate::model::time::Span;
-use crate::report::Report;
 use crate::report::json::Json;
 use crate::report::terminal::{Layout, Terminal};
+use crate::report::{CutOff, Report};
 use crate::run::{Compared, CustomController, Event, Plan, RecommenderPlan, Summary, run_all};
 use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
@@ -205,7 +205,15 @@ impl ValueEnum for EngineChoice {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
-    let plan = plan(args)?;
+    let plan = match plan(args) {
+        Ok(plan) => plan,
+        Err(failure) => {
+            // Without a run, standard output has no report.
+            let mut reports = Reports::open(Box::new(NoReport), &args.reports, args.format)?;
+            report_failure(&mut reports, &failure)?;
+            return Err(failure.into());
+        }
+    };
     let out = anstream::stdout();
     let console: Box<dyn Report + Send> = match args.format {
         Format::Json => Box::new(Json::new(io::stdout())),
@@ -222,6 +230,21 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         exit::NOTHING if plan.shard.is_some() => exit::CONFORMS,
         code => code,
     })
+}
+
+/// No report on standard output.
+struct NoReport;
+
+impl Report for NoReport {
+    fn event(&mut self, _event: &Event) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes that there was no run to the reports in files.
+fn report_failure(reports: &mut Reports, failure: &Failure) -> io::Result<()> {
+    let cause = CutOff { why: &failure.what, invalid: &failure.invalid };
+    reports.files.cut_off(cause)
 }
 
 fn plan(args: &Args) -> Result<Plan, Failure> {
@@ -378,7 +401,10 @@ pub(super) fn parse_each(fixtures: &[Fixture]) -> Result<Vec<AnyFixture>, Failur
     if !invalid.is_empty() {
         unreadable.push(folded(&invalid));
     }
-    if unreadable.is_empty() { Ok(scenarios) } else { Err(Failure::usage(unreadable.join("\n"))) }
+    if unreadable.is_empty() {
+        return Ok(scenarios);
+    }
+    Err(Failure { invalid, ..Failure::usage(unreadable.join("\n")) })
 }
 
 /// The message for the first Ctrl-C while objects on an existing cluster remain to be removed.
@@ -402,7 +428,7 @@ fn run_and_report(plan: &Plan, reports: &mut Reports) -> anyhow::Result<Summary>
         None => {
             let files = reports.files.clone();
             interrupt::listen(plan.runs(), move |why| {
-                if let Err(error) = files.cut_off(why) {
+                if let Err(error) = files.cut_off(CutOff::because(why)) {
                     interrupt::print_line(&error.to_string());
                 }
             })?
@@ -411,7 +437,7 @@ fn run_and_report(plan: &Plan, reports: &mut Reports) -> anyhow::Result<Summary>
     let summary = run_all_and_report(plan, reports, &done);
     let written = match &summary {
         Ok(_) => Ok(()),
-        Err(error) => reports.files.cut_off(&error.to_string()),
+        Err(error) => reports.files.cut_off(CutOff::because(&error.to_string())),
     };
     if let Some(ending) = ending {
         ending.end_by_signal();

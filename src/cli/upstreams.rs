@@ -1,6 +1,7 @@
 //! Upstream's behavior for `diff` and `bisect`, from recorded traces or live.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::Write as _;
 use std::sync::Arc;
 
@@ -24,9 +25,16 @@ pub(super) enum Behavior {
     Unknown(String),
 }
 
+/// Why a scenario without a recorded trace is not compared.
+pub(super) fn not_recorded(release: impl fmt::Display) -> String {
+    format!("not recorded on {release}")
+}
+
 /// The upstream engines, started on demand.
 pub(super) struct Upstreams {
     traces: Traces,
+    /// Whether scenarios without a recorded trace are run.
+    runs_live: bool,
     engines: BTreeMap<Release, Result<Box<dyn Engine>, String>>,
     preparing: PreparationLog,
     /// The last scenario that was announced to run live.
@@ -36,7 +44,13 @@ pub(super) struct Upstreams {
 impl Upstreams {
     pub(super) fn new(traces: Traces) -> Upstreams {
         let preparing = PreparationLog::default();
-        Upstreams { traces, engines: BTreeMap::new(), preparing, announced: String::new() }
+        let (engines, announced) = (BTreeMap::new(), String::new());
+        Upstreams { traces, runs_live: true, engines, preparing, announced }
+    }
+
+    /// Upstream's behavior from recorded traces only.
+    pub(super) fn recorded_only(traces: Traces) -> Upstreams {
+        Upstreams { runs_live: false, ..Upstreams::new(traces) }
     }
 
     /// Returns upstream's behavior in a scenario on a release.
@@ -50,6 +64,7 @@ impl Upstreams {
         }
         match self.recorded(scenario, release)? {
             Some(trace) => Ok(Behavior::Trace(trace)),
+            None if !self.runs_live => Ok(Behavior::Unsupported(not_recorded(release))),
             None => Ok(self.live(scenario, release)),
         }
     }

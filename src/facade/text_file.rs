@@ -122,6 +122,29 @@ pub(crate) fn is_scenario(text: &str) -> bool {
     ours || !object
 }
 
+/// Returns true if a text names the kind or the API of scenarios, or has at least two of their
+/// fields, so that a scenario without a valid `kind` gives an error instead of being ignored.
+#[cfg(feature = "cli")]
+pub(crate) fn resembles_scenario(text: &str) -> bool {
+    const FIELDS: [&str; 10] = [
+        "requirement",
+        "hpa",
+        "hpas",
+        "vpa",
+        "vpas",
+        "workload",
+        "metrics",
+        "timeline",
+        "expect",
+        "until",
+    ];
+    let keys = text.lines().filter_map(|line| line.split_once(':')).map(|(key, _)| key);
+    let is_ours = text.lines().any(|line| {
+        line.starts_with("apiVersion: kube-lockstep") || line.starts_with("kind: Scenario")
+    });
+    is_ours || keys.filter(|key| FIELDS.contains(key)).count() >= 2
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

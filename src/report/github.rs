@@ -5,8 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::markdown::Markdown;
-use super::{Report, counted, headline};
+use super::{CutOff, Report, counted, headline};
 use crate::run::{Event, Outcome, Verdict};
+use crate::scenario::Problem;
 
 /// The report for GitHub Actions.
 #[derive(Debug)]
@@ -69,6 +70,18 @@ impl<W: Write, S: Write> Github<W, S> {
         Ok(())
     }
 
+    /// An annotation at an error of a scenario file.
+    fn invalid(&mut self, file: &str, problem: &Problem) -> io::Result<()> {
+        let file = property(&self.folders.relative(file));
+        let Problem { line, column, what, hint, .. } = problem;
+        let hint = hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+        let message = data(&format!("{what}{hint}"));
+        writeln!(
+            self.out,
+            "::error file={file},line={line},col={column},title=invalid scenario::{message}"
+        )
+    }
+
     fn general(&mut self, message: &str) -> io::Result<()> {
         writeln!(self.out, "::error title=kube-lockstep::{}", data(message))
     }
@@ -94,10 +107,17 @@ impl<W: Write, S: Write> Report for Github<W, S> {
         self.summary.as_mut().map_or(Ok(()), |summary| summary.event(event))
     }
 
-    fn cut_off(&mut self, why: &str) -> io::Result<()> {
-        self.general(&format!("the run did not finish: {why}"))?;
+    fn cut_off(&mut self, cause: CutOff<'_>) -> io::Result<()> {
+        for error in cause.invalid {
+            for problem in &error.problems {
+                self.invalid(problem.file.as_ref().unwrap_or(&error.path), problem)?;
+            }
+        }
+        if cause.invalid.is_empty() {
+            self.general(&format!("the run did not finish: {}", cause.why))?;
+        }
         self.out.flush()?;
-        self.summary.as_mut().map_or(Ok(()), |summary| summary.cut_off(why))
+        self.summary.as_mut().map_or(Ok(()), |summary| summary.cut_off(cause))
     }
 }
 

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
-use super::{Report, plain};
+use super::{CutOff, Report, plain};
 use crate::run::{Event, Outcome, Setting, Summary, Verdict};
 
 /// The report as JUnit's XML. It is written at the end of the run.
@@ -99,8 +99,8 @@ impl<W: Write> Report for Junit<W> {
         }
     }
 
-    fn cut_off(&mut self, why: &str) -> io::Result<()> {
-        self.add_to_run(NonSuccessKind::Error, "incomplete", why);
+    fn cut_off(&mut self, cause: CutOff<'_>) -> io::Result<()> {
+        self.add_to_run(NonSuccessKind::Error, "incomplete", cause.why);
         self.write(None)
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::{Report, counted, headline, plain, thousands};
+use super::{CutOff, Report, counted, headline, plain, thousands};
 use crate::run::{Event, Outcome, Setting, Summary, Verdict};
 
 /// The report as Markdown. It is written at the end of the run.
@@ -42,6 +42,7 @@ impl<W: Write> Markdown<W> {
         self.summary.add(outcome);
         let release = &outcome.release;
         if let Verdict::Skipped { why } = &outcome.verdict {
+            let why = why.strip_prefix(&format!("on {release}: ")).unwrap_or(why);
             self.skipped.push(format!("- `{}` on {release}: {}\n", outcome.id, inline(why)));
             return;
         }
@@ -117,9 +118,9 @@ impl<W: Write> Report for Markdown<W> {
         }
     }
 
-    fn cut_off(&mut self, why: &str) -> io::Result<()> {
+    fn cut_off(&mut self, cause: CutOff<'_>) -> io::Result<()> {
         let summary = self.summary.clone();
-        self.write(&summary, Some(why))
+        self.write(&summary, Some(cause.why))
     }
 }
 
@@ -170,11 +171,18 @@ fn fence(text: &str) -> String {
     "`".repeat(longest.max(2) + 1)
 }
 
-/// A text within a paragraph: without markup of its own.
+/// A text within a paragraph: without markup of its own, except for code in backticks.
 fn inline(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.replace(['\n', '\r'], " ").chars() {
-        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '~' | '&') {
+    let text = text.replace(['\n', '\r'], " ");
+    let has_code = text.matches('`').count() % 2 == 0;
+    let mut in_code = false;
+    for c in text.chars() {
+        if c == '`' && has_code {
+            in_code = !in_code;
+        } else if !in_code
+            && matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '~' | '&')
+        {
             out.push('\\');
         }
         out.push(c);
@@ -193,6 +201,8 @@ mod tests {
     #[test]
     fn texts_contain_no_markup() {
         assert_eq!(inline("a_b <i> | c\nd"), "a\\_b \\<i\\> \\| c d");
+        assert_eq!(inline("`a_b` is_ new"), "`a_b` is\\_ new");
+        assert_eq!(inline("a ` b"), "a \\` b");
         assert_eq!(html("<i>&\n"), "&lt;i&gt;&amp; ");
     }
 

@@ -44,9 +44,10 @@ pub(crate) use crate::model::counted::counted;
 #[cfg(any(feature = "engines", feature = "pages"))]
 pub(crate) use crate::model::counted::thousands;
 use crate::model::time::Span;
-#[cfg(feature = "cli")]
 use crate::run::Verdict;
 use crate::run::{Event, Outcome, Setting, shell_word};
+#[cfg(feature = "cli")]
+use crate::scenario;
 
 /// A report on a run in progress.
 pub trait Report {
@@ -61,8 +62,25 @@ pub trait Report {
     ///
     /// # Errors
     /// If writing fails.
-    fn cut_off(&mut self, _why: &str) -> io::Result<()> {
+    fn cut_off(&mut self, _cause: CutOff<'_>) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// The reason why a run did not reach its end, or did not begin.
+#[derive(Clone, Copy, Debug)]
+pub struct CutOff<'a> {
+    /// The reason, as text.
+    pub why: &'a str,
+    /// The errors in scenario files, if they are the reason.
+    pub invalid: &'a [scenario::Error],
+}
+
+impl<'a> CutOff<'a> {
+    /// A reason without places in files.
+    #[must_use]
+    pub fn because(why: &'a str) -> CutOff<'a> {
+        CutOff { why, invalid: &[] }
     }
 }
 

@@ -173,32 +173,42 @@ pub(super) fn time(axis: ChartAxis, labels: &[Label]) -> Markup {
                 @let style = format!("left:{:.2}%", label.percent);
                 span.(edge).(every) style=(style) {
                     (label.text)
-                    @if let Some(date) = dates.get(index) { (PreEscaped("<br/>")) (date) }
+                    @if let Some(date) = dates.get(index) {
+                        (PreEscaped("<br/>")) (date.time)
+                        @if let Some(day) = &date.day { (PreEscaped("<br/>")) (day) }
+                    }
                 }
             }
         }
     }
 }
 
-/// The times of labels in UTC: `05-06 09:00`, `10:00`. The day is that of the label before it,
-/// also on a narrow screen, which shows every second label. Empty without a date of t=0.
-fn dates(axis: ChartAxis, labels: &[Label]) -> Vec<String> {
+/// The time of a label in UTC.
+struct Date {
+    /// `09:00`.
+    time: String,
+    /// `05-06`, below the time, so that it does not overlap with the next label. Absent if it is the
+    /// day of the label before.
+    day: Option<String>,
+}
+
+/// The times of labels in UTC. The day is that of the label before it, also on a narrow screen,
+/// which shows every second label. Empty without a date of t=0.
+fn dates(axis: ChartAxis, labels: &[Label]) -> Vec<Date> {
     let Some(zero) = axis.zero else { return Vec::new() };
     let texts = labels.iter().map(|label| zero.plus(label.at.since_start()).of_day());
     let texts: Vec<String> = texts.collect();
     let is_whole = texts.iter().all(|text| text.ends_with(":00"));
     let day = |text: &str| text.split(' ').next().map(str::to_owned);
-    let short = |(index, text): (usize, &String)| {
+    let date = |(index, text): (usize, &String)| {
         let shown = text.strip_suffix(":00").filter(|_| is_whole).unwrap_or(text);
         let is_same = index
             .checked_sub(2 - index % 2)
             .is_some_and(|before| texts[before..index].iter().all(|other| day(other) == day(text)));
-        match shown.split_once(' ') {
-            Some((_, time)) if is_same => time.to_owned(),
-            _ => shown.to_owned(),
-        }
+        let (day, time) = shown.split_once(' ').unwrap_or(("", shown));
+        Date { time: time.to_owned(), day: (!is_same).then(|| day.to_owned()) }
     };
-    texts.iter().enumerate().map(short).collect()
+    texts.iter().enumerate().map(date).collect()
 }
 
 /// The place of a mark, in percent, and its kind: `diverges` or `changed`.

@@ -37,7 +37,7 @@ use share::Share;
 
 pub use self::vpa::{Decision, decisions};
 use super::change::Between;
-use super::{Report, counted};
+use super::{CutOff, Report, counted};
 use crate::expect::Unmet;
 use crate::model::rules::VpaRelease;
 use crate::run::change::Changed;
@@ -120,8 +120,8 @@ impl<W: Write> Report for Html<W> {
         }
     }
 
-    fn cut_off(&mut self, why: &str) -> io::Result<()> {
-        self.notes.push(format!("the run did not finish: {why}"));
+    fn cut_off(&mut self, cause: CutOff<'_>) -> io::Result<()> {
+        self.notes.push(format!("the run did not finish: {}", cause.why));
         self.write(None)
     }
 }

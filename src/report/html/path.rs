@@ -161,8 +161,9 @@ fn in_columns(bars: Vec<Bar>, columns: usize) -> Vec<Bar> {
 /// An area of bars, in at most about `columns`. Neighbors with the same edges are joined.
 pub(super) fn area(bars: impl IntoIterator<Item = Bar>, columns: usize) -> String {
     let mut joined: Vec<Bar> = Vec::new();
-    let bars = in_columns(bars.into_iter().collect(), columns);
-    for bar in bars.into_iter().filter(|bar| bar.bottom - bar.top > 0.01) {
+    // Bars without a height would give a column two heights.
+    let is_visible = |bar: &Bar| bar.bottom - bar.top > 0.01;
+    for bar in in_columns(bars.into_iter().filter(is_visible).collect(), columns) {
         match joined.last_mut() {
             Some(last)
                 if last.to == bar.from && (last.top, last.bottom) == (bar.top, bar.bottom) =>
@@ -299,5 +300,14 @@ mod tests {
         let gap = [bar(0.0, 2.0, 3.0, 9.0), bar(5.0, 6.0, 3.0, 9.0)];
         assert_eq!(ribbon(&gap), "M0 3H2V9H0ZM5 3H6V9H5Z");
         assert_eq!(ribbon(&[]), "");
+    }
+
+    #[test]
+    fn bars_without_a_height_are_not_drawn() {
+        let bar = |index: i32| {
+            let (from, height) = (f64::from(index), f64::from(100 - index / 10));
+            Bar { from, to: from + 1.0, top: height, bottom: height }
+        };
+        assert_eq!(area((0..1000).map(bar), 100), "");
     }
 }
