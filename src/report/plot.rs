@@ -21,11 +21,22 @@ const METRICS: usize = 2;
 /// The maximum number of charts of the recommendation of a VPA.
 const RECOMMENDATIONS: usize = 4;
 
-/// The number of rows of a metric, about.
-const ROWS: usize = 4;
+/// The number of rows of a chart, about, and of its labels above 0.
+#[derive(Clone, Copy, Debug)]
+struct Height {
+    rows: usize,
+    labels: usize,
+}
 
-/// The number of labels of a metric above 0, about.
-const LABELS: usize = 2;
+impl Height {
+    /// A chart with a target needs more rows: otherwise, values near the target cover it.
+    fn of(target: Option<f64>) -> Height {
+        match target {
+            Some(_) => Height { rows: 8, labels: 4 },
+            None => Height { rows: 4, labels: 2 },
+        }
+    }
+}
 
 /// The charts, each after an empty line. Values that never change have no chart.
 pub(super) fn all(scenario: &Scenario, run: &FreeRun, columns: usize) -> String {
@@ -137,16 +148,16 @@ impl Unit {
         }
     }
 
-    fn axis(self, largest: f64) -> ValueAxis {
+    fn axis(self, largest: f64, labels: usize) -> ValueAxis {
         match self {
             Unit::Percent | Unit::Decimal => {
-                ValueAxis::up_to(largest, 1.0, LABELS, self == Unit::Percent)
+                ValueAxis::up_to(largest, 1.0, labels, self == Unit::Percent)
             }
             // Labels are at round numbers of binary units.
             Unit::Bytes => {
                 let power = (largest / 1000.0).log2().max(0.0).div_euclid(10.0);
                 let size = 1000.0 * 1024_f64.powf(power);
-                ValueAxis::up_to(largest / size, 1.0, LABELS, false).times(size)
+                ValueAxis::up_to(largest / size, 1.0, labels, false).times(size)
             }
         }
     }
@@ -166,8 +177,9 @@ fn picture(
         return String::new();
     }
     let label = |value: f64| unit.text(value);
-    Picture { values, target, end, axis: unit.axis(largest), label: &label, rows: ROWS, columns }
-        .draw()
+    let Height { rows, labels } = Height::of(target);
+    let axis = unit.axis(largest, labels);
+    Picture { values, target, end, axis, label: &label, rows, columns }.draw()
 }
 
 /// Charts of the targets that a VPA recommends, each after an empty line. Targets that never change

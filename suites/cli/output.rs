@@ -252,3 +252,54 @@ fn a_change_of_behavior_is_shown_before_one_of_the_controllers_metrics() {
         (&2.into(), &"status.conditions".into())
     );
 }
+
+/// Invalid scenarios end a run before its first event, but not without reports.
+#[test]
+fn invalid_scenarios_have_annotations_and_reports() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let head = "apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenario\n";
+    fs::write(folder.path().join("bad.yaml"), format!("{head}hpaa: 1\n")).expect("it is written");
+    let mut run = kube_lockstep(&["run", ".", "--report", "github", "--report", "junit=out.xml"]);
+    run.current_dir(folder.path()).env_remove("GITHUB_WORKSPACE").env_remove("GITHUB_STEP_SUMMARY");
+    let run = run.assert().code(2);
+    let annotation = "::error file=./bad.yaml,line=3,col=1,title=invalid scenario::unknown field";
+    assert!(stdout(&run).contains(annotation), "{}", stdout(&run));
+    assert!(stderr(&run).contains("bad.yaml:3:1: unknown field"), "{}", stderr(&run));
+    let junit = fs::read_to_string(folder.path().join("out.xml")).expect("there is a report");
+    assert!(junit.contains("bad.yaml:3:1"), "{junit}");
+}
+
+/// A repository has workflows, values of Helm and manifests as well.
+#[test]
+fn folders_can_contain_other_yaml_files() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder can be made");
+        fs::write(path, text).expect("a file can be written");
+    };
+    let fixture = "fixtures/tolerance/upper-edge-is-inclusive.yaml";
+    write("hpa/edge.yaml", &fs::read_to_string(fixture).expect("a fixture"));
+    write(".github/workflows/ci.yaml", "name: CI\non: push\njobs: {}\n");
+    write("chart/values.yaml", "hpa:\n  enabled: true\nimage: web\n");
+    write("compose.yaml", "services: {}\n");
+    let run = |folder: &std::path::Path| {
+        let mut run = kube_lockstep(&["run", "--engine", "model", "."]);
+        run.current_dir(folder);
+        run
+    };
+    let all = run(folder.path()).assert().code(0);
+    assert!(stdout(&all).contains("1 scenario on model 1.37: 1 conform"), "{}", stdout(&all));
+    // A scenario with a misspelt kind is an error, not another file.
+    write("hpa/other.yaml", "kind: Scenrio\nhpa: {}\nworkload: {replicas: 2}\n");
+    let errors = stderr(&run(folder.path()).assert().code(2));
+    assert!(errors.contains("other.yaml:1:7: expected kind `Scenario`"), "{errors}");
+}
+
+#[test]
+fn diff_of_recorded_traces_runs_no_engine() {
+    let (_folder, file) = folder("");
+    let options = ["diff", text(&file), "--from", "1.36", "--recorded"];
+    let diff = kube_lockstep(&options).assert().code(4);
+    assert!(stdout(&diff).contains("not recorded on 1.36"), "{}", stdout(&diff));
+}
