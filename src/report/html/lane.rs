@@ -187,8 +187,8 @@ pub(super) fn time(axis: ChartAxis, labels: &[Label]) -> Markup {
 struct Date {
     /// `09:00`.
     time: String,
-    /// `05-06`, below the time, so that it does not overlap with the next label. Absent if it is the
-    /// day of the label before.
+    /// `05-06`, below the time, so that it does not overlap with the next label. Absent if it is
+    /// the day of the label before.
     day: Option<String>,
 }
 

@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use super::VpaTimeline;
 use super::events::{self, Marks};
 use super::series::Series;
+use crate::compare::FieldDifference;
 use crate::model::time::Time;
 use crate::model::vpa::Resource;
 use crate::report::html::actions;
@@ -66,13 +67,27 @@ fn flags(timeline: &VpaTimeline<'_>, series: &[Series]) -> BTreeMap<usize, Strin
         };
         let found = mark.first.fields.iter().find_map(|it| Some((value(&it.field)?, it)));
         if let Some((value, it)) = found {
-            flags.insert(index, format!("{value}: {}", mark.values(it)));
+            let it = with_units(it, series.resource);
+            flags.insert(index, format!("{value}: {}", mark.values(&it)));
         }
     }
     if flags.is_empty() {
         flags.insert(0, mark.word().to_owned());
     }
     flags
+}
+
+/// The difference with amounts of memory as on the axis, unless they look the same then.
+fn with_units(difference: &FieldDifference, resource: Resource) -> FieldDifference {
+    let bytes = |text: &str| {
+        let bytes = text.parse::<f64>().ok().filter(|_| resource == Resource::Memory);
+        bytes.map_or_else(|| text.to_owned(), |bytes| words::bytes(bytes * 1000.0))
+    };
+    let (model, upstream) = (bytes(&difference.model), bytes(&difference.upstream));
+    match model == upstream {
+        true => difference.clone(),
+        false => FieldDifference { model, upstream, ..difference.clone() },
+    }
 }
 
 /// What one chart shows.
@@ -105,7 +120,10 @@ fn amounts(drawn: &Drawn<'_>, grid: &str) -> Markup {
         path.l.value d=(draw(&series.highest)) {}
         @if !series.uncapped.is_empty() { path.l.uncapped d=(draw(&series.uncapped)) {} }
         path.l.target d=(draw(&series.target)) {}
-        @if !series.model.is_empty() { path.l.model d=(draw(&series.model)) {} }
+        @if !series.model.is_empty() {
+            path.l.model d=(draw(&series.model)) {}
+            path.dot.model d=(end(&series.model, axis, &scale)) {}
+        }
         @if !kills.is_empty() { path.dot.bad d=(dots) {} }
     };
     let label: fn(f64) -> String = if is_memory { words::bytes } else { words::short_cores };
@@ -158,6 +176,13 @@ fn caption(
         @if has_kills { span.k.bad { "OOM kill" } }
         @if !marks.changes.is_empty() { span.k.mark { "restart or edit" } }
     }
+}
+
+/// A dot at the last value: the model's runs end at the first difference.
+fn end(values: &[Value], axis: ChartAxis, scale: &ValueAxis) -> String {
+    let known = values.iter().rev().find_map(|(at, value)| Some((*at, (*value)?)));
+    let dot = known.map(|(at, value)| (axis.x(at), scale.y(value)));
+    path::dots(dot, axis.columns)
 }
 
 /// Returns true if there are different values.
