@@ -17,6 +17,7 @@ use super::exit;
 use super::failure::Failure;
 use super::fixtures::Fixtures;
 use super::output::unless_closed;
+use super::reports::report_names;
 use crate::model::rules::{Release, VpaRelease};
 
 /// The arguments.
@@ -64,6 +65,8 @@ pub(super) fn with_values(command: clap::Command) -> clap::Command {
             arg.value_parser(values(releases().chain(vpa())))
         } else if has(&["RELEASES"]) {
             arg.value_parser(values(releases().chain(vpa()).chain(["all".to_owned()])))
+        } else if arg.get_id() == "reports" {
+            arg.value_parser(values(report_names()))
         } else {
             arg
         }

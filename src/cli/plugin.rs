@@ -59,13 +59,13 @@ pub(super) fn complete(command: clap::Command) -> ExitCode {
         current.as_deref(),
     );
     let mut text = String::new();
-    let mut in_folder = false;
+    let mut continues = false;
     for candidate in candidates.unwrap_or_default() {
         if candidate.is_hide_set() {
             continue;
         }
         let value = candidate.get_value().to_string_lossy();
-        in_folder |= value.ends_with('/');
+        continues |= value.ends_with(['/', '=']);
         text.push_str(&value);
         if let Some(help) = candidate.get_help() {
             text.push('\t');
@@ -74,8 +74,8 @@ pub(super) fn complete(command: clap::Command) -> ExitCode {
         text.push('\n');
     }
     // Cobra's flags: 4 disables the shell's own completion of files, because paths are among the
-    // candidates; 2 adds no space after a folder.
-    text.push_str(if in_folder { ":6\n" } else { ":4\n" });
+    // candidates; 2 adds no space after a folder or `=`.
+    text.push_str(if continues { ":6\n" } else { ":4\n" });
     // kubectl ignores completions that fail.
     let _ = io::stdout().write_all(text.as_bytes());
     ExitCode::from(exit::CONFORMS)

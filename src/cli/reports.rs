@@ -43,6 +43,12 @@ const KINDS: [(&str, Kind); 3] =
 /// The name of the report for GitHub Actions.
 const GITHUB: &str = "github";
 
+/// The beginnings of the values of `--report`: `html=`, `github`.
+pub(super) fn report_names() -> impl Iterator<Item = String> {
+    let files = KINDS.into_iter().map(|(name, _)| format!("{name}="));
+    files.chain([GITHUB.to_owned()])
+}
+
 impl FromStr for ReportArg {
     type Err = String;
 

@@ -50,6 +50,8 @@ fn kubectl_completes_commands_options_values_and_files() {
     assert!(options[0].starts_with("--release\t"), "{options:?}");
     let values = completions(&["run", "--format", ""]);
     assert!(values.iter().any(|value| value.starts_with("json\t")), "{values:?}");
+    let reports = completions(&["run", "--report", ""]);
+    assert_eq!(reports, ["html=", "junit=", "markdown=", "github", ":6"]);
     let releases = completions(&["predict", "--release", ""]);
     assert_eq!(releases[..2], ["1.37", "1.36"]);
     assert!(releases.iter().any(|release| release == "vpa-1.8"), "{releases:?}");
