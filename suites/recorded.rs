@@ -194,7 +194,7 @@ fn a_release_on_which_a_scenario_is_not_recorded_is_skipped() {
     assert_eq!(run("1.36"), Verdict::Skipped { why: "not recorded on 1.36".to_owned() });
 }
 
-/// A trace is compared to its end: what comes after it is not ignored.
+/// A trace is read to its end: entries after the end of the scenario are not ignored.
 #[test]
 fn a_trace_that_goes_on_after_the_scenario_is_damaged() {
     let scenario = support::load(&support::fixtures().swap_remove(0));

@@ -89,8 +89,8 @@ fn main() -> ExitCode {
 }
 
 /// The releases with tests on the real recommender: those of the VPA in `KUBE_LOCKSTEP_RELEASES`,
-/// in the form of `--release`. By default the two newest and the oldest: to build a recommender
-/// takes minutes.
+/// in the form of `--release`; none if it names only releases of Kubernetes. If it is not set: the
+/// two newest releases and the oldest, because building a recommender takes minutes.
 fn live_releases() -> Vec<VpaRelease> {
     match trials::named_releases("KUBE_LOCKSTEP_RELEASES") {
         Some(named) => named.vpa,

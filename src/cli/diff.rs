@@ -28,6 +28,16 @@ Exit codes:
   2    an invalid command line, or an invalid scenario
   3    upstream could not run a scenario, and nothing is unexplained; or an output can't be
        written
+  4    nothing to compare: no scenarios, or none that both releases support or, with
+       --recorded, that are recorded on both";
+
+const HELP_OF_BISECT: &str = "\
+Exit codes:
+  0    nothing changed, or each change is explained
+  1    a change is unexplained
+  2    an invalid command line, or an invalid scenario
+  3    upstream could not run a scenario, and nothing is unexplained; or an output can't be
+       written
   4    nothing to compare: no scenarios, or none that both releases support";
 
 /// The arguments of `diff`.
@@ -46,10 +56,10 @@ pub(super) struct Args {
     /// The output format
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
-    /// Compare recorded traces only; scenarios without one are not compared
+    /// Compare only recorded traces; skip scenarios that are not recorded on both releases
     #[arg(long)]
     pub(super) recorded: bool,
-    /// Show all scenarios that changed, in text [default: three for each explanation]
+    /// In text, show all scenarios that changed [default: at most three for each explanation]
     #[arg(long)]
     pub(super) all: bool,
     /// Also write the changes as a page with the timelines of both releases
@@ -68,7 +78,7 @@ impl Args {
 
 /// The arguments of `bisect`.
 #[derive(clap::Args, Debug)]
-#[command(after_help = HELP)]
+#[command(after_help = HELP_OF_BISECT)]
 pub(super) struct BisectArgs {
     /// The scenario: an id or a file
     #[arg(value_name = "SCENARIO")]

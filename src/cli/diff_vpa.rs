@@ -94,7 +94,8 @@ struct NotCompared {
     is_unknown: bool,
 }
 
-/// What the real recommender does: recorded, or live without a recorded trace.
+/// What the real recommender does: from a recorded trace or, if there is none, live. With
+/// `--recorded`, a scenario without a recorded trace is not compared.
 fn behavior(
     args: &Args,
     fixtures: &Fixtures,

@@ -113,7 +113,9 @@ impl Length {
     fn at(self, text: &str) -> Result<Time, Failure> {
         let Length { zero, until } = self;
         let Some(zero) = zero else {
-            let what = format!("--at {text}: the scenario has no recorded load with dates");
+            let what = format!(
+                "--at {text}: a date requires an HPA scenario that has a recorded load with dates"
+            );
             return Err(Failure::usage(what).hint("use the time since the start, such as 4m30s"));
         };
         let since = |found: Timestamp| Time::ZERO + Span(found.since(zero));

@@ -426,8 +426,8 @@ fn files_below(root: &Path) -> std::io::Result<Vec<Fixture>> {
                 }
             } else if is_yaml(&path) && below != Path::new(KNOWN) {
                 // A manifest that a scenario names is not a scenario, and neither are files such
-                // as workflows and values of Helm. A file that can't be read gives an error when
-                // it is parsed.
+                // as workflows and Helm values files. A file that can't be read gives an error
+                // when it is parsed.
                 let is_other = |text: &String| !is_scenario(text) || !resembles_scenario(text);
                 if text_file::read(&path).is_ok_and(|text| is_other(&text)) {
                     continue;

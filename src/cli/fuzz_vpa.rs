@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         let name = format!("vpa-{}-{}.yaml", plan.seed, found.index);
         results.finding(found, &name, |_| {
             let requirement = format!(
-                "Found by `kube-lockstep fuzz --area vpa --seed {}` on {release}, script {}.",
+                "Found by `kube-lockstep fuzz --area vpa --seed {}` on {release}: scenario {}.",
                 plan.seed, found.index
             );
             Ok(script_to_yaml(&found.scenario, &requirement, SCHEMA)?)

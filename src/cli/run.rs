@@ -208,7 +208,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let plan = match plan(args) {
         Ok(plan) => plan,
         Err(failure) => {
-            // Without a run, standard output has no report.
+            // There was no run: only the reports of `--report` are written.
             let mut reports = Reports::open(Box::new(NoReport), &args.reports, args.format)?;
             report_failure(&mut reports, &failure)?;
             return Err(failure.into());
@@ -241,7 +241,7 @@ impl Report for NoReport {
     }
 }
 
-/// Writes that there was no run to the reports in files.
+/// Writes to the reports of `--report` that there was no run.
 fn report_failure(reports: &mut Reports, failure: &Failure) -> io::Result<()> {
     let cause = CutOff { why: &failure.what, invalid: &failure.invalid };
     reports.files.cut_off(cause)

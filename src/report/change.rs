@@ -25,7 +25,8 @@ const FIELDS: usize = 4;
 /// The maximum number of rows with other changes that are shown.
 const ALSO: usize = 3;
 
-/// The number of scenarios of each change that the text shows, unless all are requested.
+/// The maximum number of scenarios that the text shows for each explanation, unless all are
+/// requested.
 const SHOWN: usize = 3;
 
 /// The result of comparing scenarios on two releases.
@@ -119,7 +120,8 @@ impl<R: Copy + Ord + fmt::Display> ChangedScenario<'_, R> {
 /// The scenarios of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shown {
-    /// Three of each change, with different first differences if there are any.
+    /// At most three for each explanation, preferably with different first differences; all that
+    /// are unexplained.
     Examples,
     /// All that changed.
     All,

@@ -38,7 +38,11 @@ pub(super) const COLUMNS: [(&str, &str); 9] = [
          example while a stabilization window holds them",
     ),
     ("peak", "the largest number of replicas"),
-    ("failed", "the time after a reconcile that failed, or in which a metric failed"),
+    (
+        "failed",
+        "the total time from each reconcile that failed, or in which a metric failed, to the next \
+         reconcile",
+    ),
 ];
 
 /// The explanation of the columns, for a terminal.
@@ -124,8 +128,8 @@ impl Reference {
         Reference { by_hpa }
     }
 
-    /// The same metric with the same kind of target: of the HPA with the same name, or of another
-    /// one.
+    /// The metric of the same name and source in the reference: of the HPA with the same name or,
+    /// if that has none, of another HPA.
     fn metric(&self, tick: &FreeTick, like: &MetricDerivation) -> Option<&MetricDerivation> {
         let find = |targets| TargetsFrom::metric(targets, tick.observation.at, like);
         let of_hpa = self.by_hpa.get(&tick.observation.hpa);
@@ -157,11 +161,19 @@ impl Reference {
         let rescale = Rescale::of(metric.target, other.target);
         let ratio = rescale.map_or(usage.ratio, |rescale| rescale.ratio(usage.ratio));
         let (downwards, upwards) = other.tolerances;
+        let is_within = |ratio: f64| (1.0 - downwards..=1.0 + upwards).contains(&ratio);
         let required = match rescale.filter(|it| it.target != it.other) {
             None => metric.proposal?,
-            Some(_) if (1.0 - downwards..=1.0 + upwards).contains(&ratio) => tick.replicas_before,
+            Some(_) if is_within(ratio) => tick.replicas_before,
             Some(rescale) => match (usage.second, usage.status_replicas) {
-                (Some(second), _) => ceil(rescale.ratio(second.ratio) * f64::from(second.pods)),
+                (Some(second), _) => {
+                    let second_ratio = rescale.ratio(second.ratio);
+                    let pods = ceil(second_ratio * f64::from(second.pods));
+                    // As the controller: missing and unready pods don't change the direction.
+                    let turns = (ratio > 1.0) != (second_ratio > 1.0)
+                        || (pods > tick.replicas_before) != (second_ratio > 1.0);
+                    if is_within(second_ratio) || turns { tick.replicas_before } else { pods }
+                }
                 (None, Some(replicas)) => ceil(ratio * f64::from(replicas)),
                 (None, None) => ceil(ratio * f64::from(metric.pods.ready)),
             },
@@ -260,7 +272,8 @@ pub struct Figures {
     pub excess_replicas: i32,
     /// The largest number of replicas.
     pub peak_replicas: i32,
-    /// The time after reconciles that failed, or in which a metric failed, in seconds.
+    /// The total time from each reconcile that failed, or in which a metric failed, to the next one,
+    /// in seconds.
     pub failed_seconds: f64,
 }
 
@@ -295,8 +308,9 @@ impl Figures {
         ]
     }
 
-    /// Each reconcile stands for the time until the next one of the same HPA. If several HPAs have
-    /// the target, the one that requires the most replicas counts.
+    /// Each reconcile stands for the time until the next one of the same HPA. If several HPAs scale
+    /// the target, missing and excess replicas are those of the HPA that requires the most, and it is
+    /// enough that one HPA is above a target or has failed.
     fn add_ticks(&mut self, scenario: &Scenario, run: &FreeRun, reference: &Reference) {
         let ticks: Vec<_> = ticks(run).collect();
         let instants: Vec<_> =
@@ -476,7 +490,8 @@ impl Table {
     fn part(&self, figures: &[usize], columns: usize) -> String {
         let indices: Vec<usize> = (0..self.keys).chain(figures.iter().copied()).collect();
         let mut align: Vec<Align> = indices.iter().map(|index| self.align[*index]).collect();
-        // The last column is not aligned to the right: it would be text.
+        // `Columns` renders the last column as text, aligned to the left. An empty one follows the
+        // figures.
         align.push(Align::Left);
         let mut table = Columns::new(&align);
         for (cells, style) in &self.rows {
@@ -621,5 +636,27 @@ mod tests {
             assert_eq!(folded.matches(name).count(), 1, "{name}: {folded}");
         }
         assert_eq!(folded.matches("a setting with a long name").count(), 2, "{folded}");
+    }
+
+    /// Two settings with the same replicas miss the same capacity, also while pods are unready.
+    #[test]
+    fn unready_pods_count_the_same_for_all_settings() {
+        let text = WEB
+            .replace("perPod: 500m", "load: {steps: [{at: 0s, value: 1}, {at: 1m, value: 5900m}]}")
+            .replace("replicas: 2", "replicas: 2\n  startup: {ready: 10m}")
+            .replace("maxReplicas: 10", "maxReplicas: 30")
+            .replace("until: 2m", "until: 9m");
+        let first = scenario(&text);
+        let reference = Reference::of(&free_run(&first, Release::NEWEST));
+        let figures = |target: &str| {
+            let scenario = scenario(&text.replace("averageValue: 500m", target));
+            let run = free_run(&scenario, Release::NEWEST);
+            let replicas: Vec<i32> = run.ticks.iter().map(|tick| tick.replicas_after).collect();
+            (Figures::of(&scenario, &run, &reference), replicas)
+        };
+        let (one, other) = (figures("averageValue: 500m"), figures("averageValue: 495m"));
+        assert_eq!(one.1, other.1, "the settings have the same replicas");
+        assert!(one.1.iter().any(|replicas| *replicas > 2), "{:?}", one.1);
+        assert_eq!(one.0.missing_pod_hours, other.0.missing_pod_hours);
     }
 }

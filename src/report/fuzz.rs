@@ -100,10 +100,10 @@ pub fn failed(index: u64, kind: &str) -> String {
     format!("{}  scenario {index}: {kind}\n", paint(BAD, "failed"))
 }
 
-/// The fixture of a finding.
+/// The fixture file of a finding.
 #[derive(Clone, Debug)]
 pub struct Saved {
-    /// The file.
+    /// Its path.
     pub path: String,
     /// Its text.
     pub text: String,
@@ -137,7 +137,7 @@ pub fn finding<S>(
         }
     }
     let how = match (found.tried, found.cut_short) {
-        (0, true) => "not shrunk: interrupted".to_owned(),
+        (0, true) => "not shrunk".to_owned(),
         (0, false) => "as generated: the saved file does not fail".to_owned(),
         (tried, true) => format!("shrunk in {}, then interrupted", counted(tried, "run")),
         (tried, false) => format!("shrunk in {}", counted(tried, "run")),

@@ -53,8 +53,10 @@ impl<W: Write> Markdown<W> {
     }
 
     fn write(&mut self, summary: &Summary, cut_off: Option<&str>) -> io::Result<()> {
-        let setting = self.setting.clone().unwrap_or_default();
-        let mut text = format!("# Conformance run on {} {}\n\n", setting.engine, setting.release);
+        let mut text = match &self.setting {
+            Some(it) => format!("# Conformance run on {} {}\n\n", it.engine, it.release),
+            None => "# Conformance run\n\n".to_owned(),
+        };
         for note in self.note.iter().map(String::as_str) {
             let _ = writeln!(text, "{}\n", inline(note));
         }

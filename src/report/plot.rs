@@ -21,7 +21,7 @@ const METRICS: usize = 2;
 /// The maximum number of charts of the recommendation of a VPA.
 const RECOMMENDATIONS: usize = 4;
 
-/// The number of rows of a chart, about, and of its labels above 0.
+/// The approximate number of rows of a chart, and of its labels above 0.
 #[derive(Clone, Copy, Debug)]
 struct Height {
     rows: usize,

@@ -54,7 +54,8 @@ pub fn free_run(
     }
     let runs = counted(run.snapshots.len(), "tick");
     let legend = "lower, target and upper: lowerBound, target and upperBound of the recommendation";
-    let _ = writeln!(out, "\n{runs}; {legend}");
+    out.push('\n');
+    out.push_str(&hanging("", &format!("{runs}; {legend}"), 0, columns));
     for note in Note::on_reading(&scenario.notes, scenario.line) {
         out.push_str(&outcome::note_line(&scenario.path, &note, columns));
     }

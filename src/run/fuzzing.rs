@@ -107,8 +107,9 @@ pub struct Finding<S = Arc<Scenario>> {
     pub failure: Failure,
     /// The number of scenarios that were tried while shrinking; 0: the scenario is as generated.
     pub tried: usize,
-    /// Whether the run was stopped before the shrinking was complete. If not, a scenario that is as
-    /// generated could not be shrunk because its file does not reproduce the failure.
+    /// Whether shrinking is incomplete: the run was stopped, or the failure is one without a verdict
+    /// on the recommender, which is not shrunk. If not, a scenario that is as generated could not be
+    /// shrunk because its file does not reproduce the failure.
     pub cut_short: bool,
 }
 
@@ -132,7 +133,7 @@ pub struct FuzzSummary {
     pub divergences: usize,
     /// Scenarios without a verdict.
     pub inconclusive: usize,
-    /// Scenarios that were compared only until some of their events coincide in a random order.
+    /// Scenarios that were compared only up to a result that upstream leaves to chance.
     pub undetermined: usize,
     /// Whether the run was stopped from outside.
     pub interrupted: bool,

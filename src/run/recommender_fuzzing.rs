@@ -118,7 +118,7 @@ fn kind(outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// A failure of a script that is not shrunk.
+/// The finding of a failure, before it is shrunk.
 fn as_generated(
     plan: &RecommenderFuzzPlan,
     index: u64,

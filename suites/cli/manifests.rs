@@ -593,7 +593,7 @@ fn a_tick_is_explained_at_the_clock_time_that_a_prediction_shows() {
     assert!(errors.contains("as `predict` prints it: \"05-06 09:00:00\""), "{errors}");
     let options = ["explain", "-f", PHP_APACHE, LOAD[0], LOAD[1], "--at", "2025-05-06 09:00"];
     let errors = stderr(&kube_lockstep(&options).assert().code(2));
-    assert!(errors.contains("the scenario has no recorded load with dates"), "{errors}");
+    assert!(errors.contains("the scenario has a date requires an HPA scenario"), "{errors}");
 }
 
 #[test]

@@ -269,7 +269,7 @@ fn invalid_scenarios_have_annotations_and_reports() {
     assert!(junit.contains("bad.yaml:3:1"), "{junit}");
 }
 
-/// A repository has workflows, values of Helm and manifests as well.
+/// A repository also contains workflows, Helm values files and manifests.
 #[test]
 fn folders_can_contain_other_yaml_files() {
     let folder = tempfile::tempdir().expect("a folder can be made");

@@ -210,8 +210,8 @@ impl Suite {
     }
 }
 
-/// The releases that an environment variable names, in the form of `--release`; without it, the
-/// newest release.
+/// The releases of Kubernetes that an environment variable names, in the form of `--release`. If it
+/// is not set, or names only releases of the VPA: the newest release.
 pub fn releases(variable: &str) -> Releases {
     let named = named_releases(variable).and_then(|named| named.kubernetes);
     named.unwrap_or_else(|| Releases::only(Release::NEWEST))

@@ -42,7 +42,7 @@ pub struct Upstream {
     name: Arc<str>,
     program: PathBuf,
     release: Release,
-    /// True if the program may report any release.
+    /// Whether the program may report any release.
     any_release: bool,
     limit: Duration,
     process: Option<Process>,

@@ -77,6 +77,10 @@ impl FromStr for AnyReleases {
 
 /// Parses `vpa-1.8` or `vpa-1.6-1.8`.
 fn vpa_range(text: &str) -> Result<impl Iterator<Item = VpaRelease>, String> {
+    if text.contains("..") {
+        let range = text.replace("..=", "..").replace("..", "-");
+        return Err(format!("a range is written with a hyphen: {range}"));
+    }
     let (from, to) = match text.get("vpa-".len()..).and_then(|range| range.split_once('-')) {
         Some((from, to)) => {
             (format!("vpa-{from}"), format!("vpa-{}", to.trim_start_matches("vpa-")))

@@ -108,7 +108,8 @@ pub enum RemovedPods {
 pub enum OomUpdates {
     /// Updates that increase the restart count, if the last termination was an OOM kill.
     Restarts,
-    /// Updates in which a container terminates, and updates that show it already restarted.
+    /// Updates in which an OOM kill terminates a container, and updates that show it running again
+    /// after one.
     Ends,
 }
 

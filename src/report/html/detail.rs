@@ -45,8 +45,8 @@ impl Detail {
         self.columns < COLUMNS
     }
 
-    /// Returns n if the page has the values of every n-th tick of `ticks`; `None` if it has only
-    /// those of ticks with derivations.
+    /// For a run with `ticks` ticks, the n for which the page has the values of every n-th tick;
+    /// `None` if only ticks with derivations have values.
     pub(super) fn every_value(self, ticks: usize) -> Option<usize> {
         (self.values > 0).then(|| ticks.div_ceil(self.values).max(1))
     }

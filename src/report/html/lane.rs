@@ -187,13 +187,14 @@ pub(super) fn time(axis: ChartAxis, labels: &[Label]) -> Markup {
 struct Date {
     /// `09:00`.
     time: String,
-    /// `05-06`, below the time, so that it does not overlap with the next label. Absent if it is
-    /// the day of the label before.
+    /// `05-06`, below the time, so that it does not overlap the next label. Absent if the label
+    /// before it has the same day.
     day: Option<String>,
 }
 
-/// The times of labels in UTC. The day is that of the label before it, also on a narrow screen,
-/// which shows every second label. Empty without a date of t=0.
+/// The times of labels in UTC. A label repeats no day that it has in common with the label before
+/// it. A narrow screen shows only every second label: those compare with the two labels before.
+/// Empty without a date of t=0.
 fn dates(axis: ChartAxis, labels: &[Label]) -> Vec<Date> {
     let Some(zero) = axis.zero else { return Vec::new() };
     let texts = labels.iter().map(|label| zero.plus(label.at.since_start()).of_day());

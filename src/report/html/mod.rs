@@ -84,10 +84,12 @@ impl<W: Write> Html<W> {
         let missing = missing.iter().map(|part| format!("missing: {part}"));
         self.notes.extend(stale.chain(missing));
         self.notes.extend(self.sections.note());
-        let setting = self.setting.clone().unwrap_or_default();
+        let subject = self.setting.as_ref().map(|setting| {
+            format!("on {} {}", setting.engine, setting.release.replace(" - ", "–"))
+        });
         let text = page::page(page::Contents {
             title: "Conformance run",
-            subject: &format!("on {} {}", setting.engine, setting.release.replace(" - ", "–")),
+            subject: &subject.unwrap_or_default(),
             notes: &self.notes,
             overview: None,
             noun: "scenario",

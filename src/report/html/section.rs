@@ -129,7 +129,7 @@ impl Section {
         let is_drawn = run.is_some() || vpa.is_some();
         let timelines = html! {
             @if is_drawn && matches!(outcome.verdict, Verdict::Diverges(_)) {
-                h2 { "Timeline of the controller (" (outcome.engine) ")" }
+                h2 { "Timeline of the engine (" (outcome.engine) ")" }
             }
             (figures(run.as_ref(), detail, &mut panels))
             @if let Some(run) = &vpa { (run.html(&mut panels)) }

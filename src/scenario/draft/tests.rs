@@ -379,7 +379,7 @@ fn loads_of_other_containers_are_kept() {
     let one = drafts(&[HPA, &two], &options(&["cpu/app=200m"]));
     let notes = notes_of(&one);
     assert!(
-        notes.contains("container log uses no cpu: add --load cpu/log=300m if it does"),
+        notes.contains("container log has no load of cpu, so its usage is 0; to set it, add --load cpu/log=300m"),
         "{notes}"
     );
 }
@@ -390,7 +390,7 @@ fn hpas_of_one_target_share_their_usage() {
     let found = drafts(&[HPA, &other, DEPLOYMENT], &options(&["web:cpu=1", "other:cpu=2"]));
     let missing: Vec<String> =
         found.list[0].missing.iter().map(|it| format!("{}; {}", it.what, it.flag)).collect();
-    let expected = "the loads web:cpu and other:cpu exclude each other: both HPAs scale the same \
+    let expected = "the loads web:cpu and other:cpu can't be combined: both HPAs scale the same \
                     pods; --load cpu=… for both HPAs";
     assert_eq!(missing, [expected]);
 }

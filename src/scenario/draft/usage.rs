@@ -205,9 +205,12 @@ impl<'a> Usage<'a> {
                         || subject.container == other.container
                 })
         };
+        let hpas = |subject: &Subject| -> Vec<bool> {
+            self.context.hpas.iter().map(|it| subject.is_of(std::slice::from_ref(it))).collect()
+        };
         let conflict = of_one.iter().find_map(|one| {
             let is_other = |other: &&&Subject| {
-                one.hpa != other.hpa
+                hpas(one) != hpas(other)
                     && (&one.name, &one.container, &one.labels)
                         == (&other.name, &other.container, &other.labels)
             };
@@ -216,7 +219,7 @@ impl<'a> Usage<'a> {
         if let Some((one, other)) = conflict {
             let shared = Subject { hpa: None, ..one.clone() };
             let what = format!(
-                "the loads {one} and {other} exclude each other: both HPAs scale the same pods"
+                "the loads {one} and {other} can't be combined: both HPAs scale the same pods"
             );
             self.missing.push(Missing::load(what, format!("--load {shared}=… for both HPAs")));
         }
@@ -256,13 +259,14 @@ impl<'a> Usage<'a> {
     ) {
         let mut containers = Map::new();
         let mut refused = false;
+        let example = if resource == "cpu" { "300m" } else { "200Mi" };
         for index in loads {
             let load = &self.loads[*index];
             if load.total {
                 refused = true;
                 let (what, flag) = (
                     format!("a total of {resource} can't be combined with loads of containers"),
-                    format!("--load {resource}/CONTAINER=300m for each container"),
+                    format!("--load {resource}/CONTAINER={example} for each container"),
                 );
                 self.missing.push(Missing::load(what, flag));
                 continue;
@@ -299,13 +303,14 @@ impl<'a> Usage<'a> {
         };
         for name in unknown {
             self.of_target.push(format!(
-                "container {name} uses no {resource}: add --load {resource}/{name}=300m if it does"
+                "container {name} has no load of {resource}, so its usage is 0; to set it, add \
+                 --load {resource}/{name}={example}"
             ));
         }
         for source in asked.iter().filter(without) {
             let container = &source.container;
             let what = format!("there is no load of {resource} of container {container}");
-            let flag = format!("--load {resource}/{container}=300m");
+            let flag = format!("--load {resource}/{container}={example}");
             self.missing.push(Missing::load(what, flag));
         }
         if !containers.is_empty() {

@@ -197,8 +197,10 @@ impl<'t> File<'t> {
                 let several = super::hint_on_several("COLUMN", "COLUMN");
                 let hint = format!("if the file has several series: {several}");
                 let what = match self.lines_of(recorded, &series, at)?[..] {
-                    [first, second, ..] => format!(":{second}: two rows of {at}: see line {first}"),
-                    _ => format!(" has two rows of {at}"),
+                    [first, second, ..] => {
+                        format!(":{second}: two rows with the time {at}: see line {first}")
+                    }
+                    _ => format!(" has two rows with the time {at}"),
                 };
                 Err(RecordingError::new(what).hint(hint))
             }

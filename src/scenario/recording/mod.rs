@@ -185,11 +185,13 @@ pub(super) struct Recording {
     by_pod: Option<usize>,
     /// How long a value holds if no other follows.
     hold: Span,
-    /// The first gap in one of several series.
+    /// Whether series with and without the label `container` are added up.
+    mixes_containers: bool,
+    /// The gaps within the series, if there are several series.
     partial_gap: Option<PartialGap>,
 }
 
-/// Some of several series have no samples for a while, and others have.
+/// Gaps of individual series: a series has no sample for longer than a value is valid.
 #[derive(Clone, Copy, Debug)]
 struct PartialGap {
     /// The number of series with gaps between their first and last sample.
@@ -217,18 +219,22 @@ impl PartialGap {
         Some(PartialGap { with_gaps: gaps.len(), series: all.len(), from, to })
     }
 
-    /// `load.json: 1 of 3 series has no sample between 10m and 30m: the sum is lower then`.
+    /// `load.json: 1 of 3 series has a gap from 10m to 30m; during a gap, the sum does not include
+    /// the series`.
     fn note(self, path: &str, is_sum: bool, start: Timestamp) -> String {
         let PartialGap { with_gaps, series, from, to } = self;
         let [from, to] = [from, to].map(|at| Time(at.since(start)));
         let gap = match with_gaps {
-            1 => format!("1 of {series} series has no sample between {from} and {to}"),
+            1 => format!("1 of {series} series has a gap from {from} to {to}"),
             _ => format!(
-                "{with_gaps} of {series} series have gaps, the first one between {from} and {to}"
+                "{with_gaps} of {series} series have gaps, the first one from {from} to {to}"
             ),
         };
-        let effect = if is_sum { "the sum is lower then" } else { "its pod has no usage then" };
-        format!("{path}: {gap}: {effect}")
+        let effect = match is_sum {
+            true => "during a gap, the sum does not include the series",
+            false => "during the gap of its series, a pod has no sample",
+        };
+        format!("{path}: {gap}; {effect}")
     }
 }
 
@@ -276,6 +282,7 @@ impl Recording {
         }
         let found = select(recorded, all).map_err(within)?;
         let hold = recorded.hold.or_else(|| usual_hold(&found));
+        let mixes_containers = recorded.sum && Recording::mixes_containers(&found);
         let partial_gap = PartialGap::find(&found, hold.unwrap_or(HOLD_OF_A_SINGLE_SAMPLE));
         let mut series = divide(recorded, found, hold).map_err(within)?;
         let hold = hold.or_else(|| usual_hold(&series)).unwrap_or(HOLD_OF_A_SINGLE_SAMPLE);
@@ -283,7 +290,7 @@ impl Recording {
         if by_pod.is_some() {
             series = slots::assign(series);
         }
-        Ok(Recording { series, first, last, path, by_pod, hold, partial_gap })
+        Ok(Recording { series, first, last, path, by_pod, hold, mixes_containers, partial_gap })
     }
 
     /// The time from t=0 to the last sample.
@@ -302,7 +309,15 @@ impl Recording {
         let start = clock.start(used)?;
         let mut notes = Vec::from_iter(clock.note(used, start));
         notes.extend(self.note_on_pods());
-        let is_sum = recorded.by.is_none();
+        notes.extend(self.note_on_short_series());
+        notes.extend(self.mixes_containers.then(|| {
+            format!(
+                "{}: the sum adds series with and without the label container; if those without \
+                 are the usage of whole pods, it counts twice: add container!=\"\" to the query",
+                self.path
+            )
+        }));
+        let is_sum = recorded.by.is_none() || recorded.sum;
         notes.extend(self.partial_gap.map(|gap| gap.note(&self.path, is_sum, start)));
         self.require_values()?;
         let window = Window {
@@ -328,10 +343,12 @@ impl Recording {
             );
             let hint = match recorded.start {
                 Some(_) => format!(
-                    "t=0s is {start}, as `start` says: change `start` to a time before the last \
+                    "t=0s is the time {start}, as `start` says: change `start` to a time before the last \
                      sample, or remove it"
                 ),
-                None => format!("t=0s is {start}: set `start` to the time that t=0s stands for"),
+                None => format!(
+                    "t=0s is the time {start}: set `start` to the time that t=0s stands for"
+                ),
             };
             return Err(RecordingError::new(what).hint(hint));
         }
@@ -370,6 +387,36 @@ impl Recording {
             )
         };
         Some(format!("{assigned}; further pods, from ordinal {pods} on, have the mean"))
+    }
+
+    /// A note on pods that begin late or end early, as in a recording of an HPA that scaled them:
+    /// in a prediction, the pods exist all the time.
+    fn note_on_short_series(&self) -> Option<String> {
+        self.by_pod?;
+        let is_short = |series: &&Series| {
+            let values = || series.samples.iter().filter(|raw| raw.value.is_finite());
+            let (first, last) = (values().next(), values().next_back());
+            first.zip(last).is_some_and(|(first, last)| {
+                first.at.since(self.first) > self.hold.0 || self.last.since(last.at) > self.hold.0
+            })
+        };
+        let short = self.series.iter().filter(is_short).count();
+        let (path, pods) = (&self.path, self.series.len());
+        (short > 0).then(|| {
+            format!(
+                "{path}: {short} of {pods} pods have samples for a part of the time only; at other \
+                 times, they are without metrics. If the pods share their load, use its total: the \
+                 sum of the series in place of `by`"
+            )
+        })
+    }
+
+    /// Returns true if some series are of containers and others are not, as in a query of cAdvisor
+    /// that also returns whole pods: their sum counts the usage twice.
+    fn mixes_containers(all: &[Series]) -> bool {
+        let has_container =
+            |series: &Series| series.labels.get("container").is_some_and(|name| !name.is_empty());
+        all.iter().any(has_container) && !all.iter().all(has_container)
     }
 }
 

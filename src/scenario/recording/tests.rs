@@ -107,7 +107,7 @@ fn rows_are_selected_and_divided_by_columns() {
     assert_eq!(shown_samples(&mean), "0s:3000 15s:3333 37.5s:-");
     let sum = Recorded { sum: true, ..zone.clone() };
     assert_eq!(common(&sum, text), "0s:6000 15s:10000 37.5s:-");
-    assert!(error(&zone, text).contains(":3: two rows of 0s: see line 2; if"));
+    assert!(error(&zone, text).contains(":3: two rows with the time 0s: see line 2; if"));
 }
 
 #[test]
@@ -239,12 +239,32 @@ fn gaps_in_one_of_several_series_are_noted() {
     let text: String = steady.chain(with_gap).collect();
     let notes = |recorded: &Recorded| signals(recorded, &text).notes.join("\n");
     let sum = notes(&Recorded { sum: true, ..open_metrics() });
-    let expected = "1 of 2 series has no sample between 2m and 7m: the sum is lower then";
+    let expected = "1 of 2 series has a gap from 2m to 7m; during a gap, the sum does not";
     assert!(sum.contains(expected), "{sum}");
     let by_pod = notes(&Recorded { by: Some("pod".to_owned()), ..open_metrics() });
-    assert!(by_pod.contains("2m and 7m: its pod has no usage then"), "{by_pod}");
+    assert!(
+        by_pod.contains("2m to 7m; during the gap of its series, a pod has no sample"),
+        "{by_pod}"
+    );
     let one = notes(&Recorded { series: labels(&[("pod", "a")]), ..open_metrics() });
-    assert!(!one.contains("no sample between 2m"), "{one}");
+    assert!(!one.contains("a gap from"), "{one}");
+}
+
+#[test]
+fn series_that_do_not_fit_together_are_noted() {
+    let sample =
+        |labels: &str, minute: i64| format!("use{{{labels}}} 1 {}\n", 1_746_522_000 + minute * 60);
+    let steady = (0..30).map(|minute| sample("pod=\"a\"", minute));
+    let late = (20..30).map(|minute| sample("pod=\"b\"", minute));
+    let text: String = steady.chain(late).collect();
+    let by_pod = Recorded { by: Some("pod".to_owned()), ..open_metrics() };
+    let notes = signals(&by_pod, &text).notes.join("\n");
+    assert!(notes.contains("1 of 2 pods have samples for a part of the time only"), "{notes}");
+    let of_pod = (0..5).map(|minute| sample("pod=\"a\"", minute));
+    let of_container = (0..5).map(|it| sample("pod=\"a\",container=\"app\"", it));
+    let text: String = of_pod.chain(of_container).collect();
+    let notes = signals(&Recorded { sum: true, ..open_metrics() }, &text).notes.join("\n");
+    assert!(notes.contains("adds series with and without the label container"), "{notes}");
 }
 
 #[test]

@@ -107,7 +107,7 @@ impl Timestamp {
     }
 }
 
-/// `2025-05-06T09:00:15Z`; without a date, the time since the start of the recording: `15s`.
+/// `2025-05-06T09:00:15Z`; a number that is not a date, as a duration: `15s` for 15.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.is_date() {

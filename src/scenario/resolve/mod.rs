@@ -220,7 +220,7 @@ fn head(requirement: &str, upstream: Option<&str>, at: At<'_>, problems: &mut Pr
     }
 }
 
-/// The commands for files that are no scenarios.
+/// The hint for a file that may be a manifest instead of a scenario.
 const READS_MANIFESTS: &str =
     "`kube-lockstep predict -f FILE` and `compare -f FILE` read manifests";
 

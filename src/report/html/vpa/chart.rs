@@ -77,7 +77,8 @@ fn flags(timeline: &VpaTimeline<'_>, series: &[Series]) -> BTreeMap<usize, Strin
     flags
 }
 
-/// The difference with amounts of memory as on the axis, unless they look the same then.
+/// The difference, with amounts of memory in the units of the axis; unchanged if both values would
+/// then look the same.
 fn with_units(difference: &FieldDifference, resource: Resource) -> FieldDifference {
     let bytes = |text: &str| {
         let bytes = text.parse::<f64>().ok().filter(|_| resource == Resource::Memory);
