@@ -272,8 +272,8 @@ pub struct Figures {
     pub excess_replicas: i32,
     /// The largest number of replicas.
     pub peak_replicas: i32,
-    /// The total time from each reconcile that failed, or in which a metric failed, to the next one,
-    /// in seconds.
+    /// The total time from each reconcile that failed, or in which a metric failed, to the next
+    /// one, in seconds.
     pub failed_seconds: f64,
 }
 
@@ -309,8 +309,8 @@ impl Figures {
     }
 
     /// Each reconcile stands for the time until the next one of the same HPA. If several HPAs scale
-    /// the target, missing and excess replicas are those of the HPA that requires the most, and it is
-    /// enough that one HPA is above a target or has failed.
+    /// the target, missing and excess replicas are those of the HPA that requires the most, and it
+    /// is enough that one HPA is above a target or has failed.
     fn add_ticks(&mut self, scenario: &Scenario, run: &FreeRun, reference: &Reference) {
         let ticks: Vec<_> = ticks(run).collect();
         let instants: Vec<_> =

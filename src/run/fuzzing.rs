@@ -107,9 +107,9 @@ pub struct Finding<S = Arc<Scenario>> {
     pub failure: Failure,
     /// The number of scenarios that were tried while shrinking; 0: the scenario is as generated.
     pub tried: usize,
-    /// Whether shrinking is incomplete: the run was stopped, or the failure is one without a verdict
-    /// on the recommender, which is not shrunk. If not, a scenario that is as generated could not be
-    /// shrunk because its file does not reproduce the failure.
+    /// Whether shrinking is incomplete: the run was stopped, or the failure is one without a
+    /// verdict on the recommender, which is not shrunk. If not, a scenario that is as generated
+    /// could not be shrunk because its file does not reproduce the failure.
     pub cut_short: bool,
 }
 
