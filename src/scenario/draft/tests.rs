@@ -378,10 +378,9 @@ fn loads_of_other_containers_are_kept() {
     assert_eq!(usage(&whole), [r#"{"name":"cpu","perPod":"200m"}"#]);
     let one = drafts(&[HPA, &two], &options(&["cpu/app=200m"]));
     let notes = notes_of(&one);
-    assert!(
-        notes.contains("container log has no load of cpu, so its usage is 0; to set it, add --load cpu/log=300m"),
-        "{notes}"
-    );
+    let expected = "container log has no load of cpu, so its usage is 0; to set it, add --load \
+                    cpu/log=300m";
+    assert!(notes.contains(expected), "{notes}");
 }
 
 #[test]
