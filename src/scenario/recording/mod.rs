@@ -343,8 +343,8 @@ impl Recording {
             );
             let hint = match recorded.start {
                 Some(_) => format!(
-                    "t=0s is the time {start}, as `start` says: change `start` to a time before the \
-                     last sample, or remove it"
+                    "t=0s is the time {start}, as `start` says: change `start` to a time before \
+                     the last sample, or remove it"
                 ),
                 None => format!(
                     "t=0s is the time {start}: set `start` to the time that t=0s stands for"
