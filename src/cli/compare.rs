@@ -12,7 +12,7 @@ use super::args::{self, Format, Source};
 use super::exit;
 use super::failure::Failure;
 use super::manifests::{self, ManifestArgs, SkipArgs};
-use super::output::{columns, show, unless_closed};
+use super::output::{columns, most_columns, show, unless_closed};
 use super::reports::ReportFile;
 use super::setting::Setting;
 use crate::model::rules::{Release, Releases};
@@ -134,7 +134,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         file.write_all(page.page(&rows).as_bytes())?;
     }
     match args.format {
-        Format::Text => show(&comparison(&rows, columns()))?,
+        Format::Text => show(&comparison(&rows, columns(), most_columns()))?,
         Format::Json => {
             let mut out = io::stdout();
             for row in &rows {

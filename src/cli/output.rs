@@ -1,7 +1,7 @@
 //! Output that several commands share.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::time::{Duration, Instant};
 
 /// Logs the build of each engine and its progress, because it takes minutes.
@@ -63,6 +63,12 @@ pub(super) fn columns() -> usize {
     }
     let width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0);
     width.map_or(100, |width| usize::from(width).clamp(40, 140))
+}
+
+/// The width up to which tables are not divided. In files and pipes, there is almost no limit.
+pub(super) fn most_columns() -> usize {
+    let is_limited = io::stdout().is_terminal() || std::env::var_os("COLUMNS").is_some();
+    if is_limited { columns() } else { 10_000 }
 }
 
 #[cfg(test)]

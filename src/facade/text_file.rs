@@ -142,7 +142,9 @@ pub(crate) fn resembles_scenario(text: &str) -> bool {
     let is_ours = text.lines().any(|line| {
         line.starts_with("apiVersion: kube-lockstep") || line.starts_with("kind: Scenario")
     });
-    is_ours || keys.filter(|key| FIELDS.contains(key)).count() >= 2
+    // Text without any field is damaged.
+    let is_damaged = !text.trim().is_empty() && !text.contains(':');
+    is_ours || is_damaged || keys.filter(|key| FIELDS.contains(key)).count() >= 2
 }
 
 #[cfg(test)]

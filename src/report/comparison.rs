@@ -433,9 +433,9 @@ fn cells_of(values: [f64; 9], digits: usize) -> [String; 9] {
     ]
 }
 
-/// The rows as a table.
+/// The rows as a table. If it is wider than `most_columns`, it is divided into parts.
 #[must_use]
-pub fn comparison(rows: &[ComparisonRow], columns: usize) -> String {
+pub fn comparison(rows: &[ComparisonRow], columns: usize, most_columns: usize) -> String {
     let mut align = vec![Align::Left];
     align.extend(has_several_releases(rows).then_some(Align::Left));
     align.extend([Align::Right; 8]);
@@ -445,7 +445,7 @@ pub fn comparison(rows: &[ComparisonRow], columns: usize) -> String {
     for line in lines(rows) {
         table.rows.push((line.cells, if line.is_detail { DIM } else { Style::new() }));
     }
-    let mut out = table.folded(columns);
+    let mut out = table.folded(most_columns);
     out.push_str(&first_differences(rows, columns));
     for text in not_compared(rows) {
         out.push_str(&hanging("", &text, 0, columns));
@@ -629,8 +629,8 @@ mod tests {
             not_compared: None,
         };
         let rows = [row];
-        assert_eq!(comparison(&rows, 200).lines().count(), 2);
-        let folded = comparison(&rows, 80);
+        assert_eq!(comparison(&rows, 100, 200).lines().count(), 2);
+        let folded = comparison(&rows, 80, 80);
         assert!(folded.lines().all(|line| line.chars().count() <= 80), "{folded}");
         for (name, _) in COLUMNS {
             assert_eq!(folded.matches(name).count(), 1, "{name}: {folded}");

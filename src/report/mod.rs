@@ -44,9 +44,9 @@ pub(crate) use crate::model::counted::counted;
 #[cfg(any(feature = "engines", feature = "pages"))]
 pub(crate) use crate::model::counted::thousands;
 use crate::model::time::Span;
+#[cfg(feature = "cli")]
 use crate::run::Verdict;
 use crate::run::{Event, Outcome, Setting, shell_word};
-#[cfg(feature = "cli")]
 use crate::scenario;
 
 /// A report on a run in progress.

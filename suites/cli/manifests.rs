@@ -438,7 +438,7 @@ fn errors_of_recorded_loads_say_what_mends_them() {
         (format!("prometheus({broken})"), "expected [TIME, \"VALUE\"]"),
         (
             "csv(examples/php-apache/load.csv,value=cores,start=2025-07-01T00:00:00Z)".to_owned(),
-            "t=0s is 2025-07-01T00:00:00Z, as `start=TIME` says: change `start` to a time",
+            "t=0s is the time 2025-07-01T00:00:00Z, as `start=TIME` says: change `start` to a time",
         ),
     ] {
         let [_, errors] = predict_with(&[&format!("cpu=total:{load}")], 2);
@@ -593,7 +593,7 @@ fn a_tick_is_explained_at_the_clock_time_that_a_prediction_shows() {
     assert!(errors.contains("as `predict` prints it: \"05-06 09:00:00\""), "{errors}");
     let options = ["explain", "-f", PHP_APACHE, LOAD[0], LOAD[1], "--at", "2025-05-06 09:00"];
     let errors = stderr(&kube_lockstep(&options).assert().code(2));
-    assert!(errors.contains("the scenario has a date requires an HPA scenario"), "{errors}");
+    assert!(errors.contains("a date requires an HPA scenario"), "{errors}");
 }
 
 #[test]
