@@ -177,7 +177,7 @@ fn fence(text: &str) -> String {
 fn inline(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let text = text.replace(['\n', '\r'], " ");
-    let has_code = text.matches('`').count() % 2 == 0;
+    let has_code = text.matches('`').count().is_multiple_of(2);
     let mut in_code = false;
     for c in text.chars() {
         if c == '`' && has_code {
