@@ -21,24 +21,25 @@ use crate::report::{self, html};
 use crate::run::change::{Changed, TraceOn, changed, left_to_chance};
 use crate::scenario::Scenario;
 
-const HELP: &str = "\
+/// The exit codes of `diff` and `bisect`, which differ only in the end.
+macro_rules! exit_codes {
+    ($more:literal) => {
+        concat!(
+            "\
 Exit codes:
   0    nothing changed, or each change is explained
   1    a change is unexplained
   2    an invalid command line, or an invalid scenario
   3    upstream could not run a scenario, and nothing is unexplained; or an output can't be
        written
-  4    nothing to compare: no scenarios, or none that both releases support or, with
-       --recorded, that are recorded on both";
+  4    nothing to compare: no scenarios, or none that both releases support",
+            $more
+        )
+    };
+}
 
-const HELP_OF_BISECT: &str = "\
-Exit codes:
-  0    nothing changed, or each change is explained
-  1    a change is unexplained
-  2    an invalid command line, or an invalid scenario
-  3    upstream could not run a scenario, and nothing is unexplained; or an output can't be
-       written
-  4    nothing to compare: no scenarios, or none that both releases support";
+const HELP: &str = exit_codes!(" or, with\n       --recorded, that are recorded on both");
+const HELP_OF_BISECT: &str = exit_codes!("");
 
 /// The arguments of `diff`.
 #[derive(clap::Args, Debug)]

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::release::check_hyphens;
 use super::{Release, Releases, VpaRelease};
 
 /// A release of Kubernetes, or of the Vertical Pod Autoscaler.
@@ -77,10 +78,7 @@ impl FromStr for AnyReleases {
 
 /// Parses `vpa-1.8` or `vpa-1.6-1.8`.
 fn vpa_range(text: &str) -> Result<impl Iterator<Item = VpaRelease>, String> {
-    if text.contains("..") {
-        let range = text.replace("..=", "..").replace("..", "-");
-        return Err(format!("a range is written with a hyphen: {range}"));
-    }
+    check_hyphens(text)?;
     let (from, to) = match text.get("vpa-".len()..).and_then(|range| range.split_once('-')) {
         Some((from, to)) => {
             (format!("vpa-{from}"), format!("vpa-{}", to.trim_start_matches("vpa-")))

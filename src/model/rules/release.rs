@@ -130,10 +130,7 @@ impl FromStr for Releases {
         if text.starts_with("vpa-") {
             return Err("expected releases of Kubernetes, not of the VPA".to_owned());
         }
-        if text.contains("..") {
-            let range = text.replace("..=", "..").replace("..", "-");
-            return Err(format!("a range is written with a hyphen: {range}"));
-        }
+        check_hyphens(text)?;
         let mut releases = Vec::new();
         for part in text.split(',') {
             let (from, to) = part.split_once('-').unwrap_or((part, part));
@@ -147,6 +144,15 @@ impl FromStr for Releases {
         }
         Ok(releases.into_iter().collect())
     }
+}
+
+/// Fails if a range is written with dots, as in Rust.
+pub(super) fn check_hyphens(text: &str) -> Result<(), String> {
+    if !text.contains("..") {
+        return Ok(());
+    }
+    let range = text.replace("..=", "..").replace("..", "-");
+    Err(format!("a range is written with a hyphen: {range}"))
 }
 
 impl FromIterator<Release> for Releases {
