@@ -323,7 +323,7 @@ struct Function {
     place: String,
 }
 
-/// The functions of the product, its benchmarks, examples and suites; unit tests are left out.
+/// The functions of the product, its tests, benchmarks, examples and suites.
 fn functions() -> Vec<Function> {
     let mut found = Vec::new();
     for folder in ["src", "benches", "examples", "suites", "playground/src"] {
@@ -366,7 +366,8 @@ fn functions_have_at_most_70_lines() {
 #[test]
 fn functions_have_no_tuple_parameters() {
     let functions = functions();
-    let tuples = functions.iter().filter(|function| function.outline.tuple_parameters > 0);
+    let of_product = functions.iter().filter(|function| !function.outline.is_test);
+    let tuples = of_product.filter(|function| function.outline.tuple_parameters > 0);
     assert_only_known(&tuples.collect::<Vec<_>>(), "has a tuple parameter", KNOWN_TUPLE_PARAMETERS);
 }
 
@@ -400,14 +401,18 @@ fn last() {}
 ";
     let outline = Outline::read(text);
     let read = outline.functions.iter();
-    let read: Vec<_> = read.map(|it| (&*it.name, it.line, it.lines, it.tuple_parameters)).collect();
+    let read = read.map(|it| (&*it.name, it.line, it.lines, it.tuple_parameters, it.is_test));
+    let read: Vec<_> = read.collect();
     let expected = [
-        ("first", 1, 3, 2),
-        ("inner", 2, 1, 1),
-        ("body", 6, 3, 0),
-        ("no_body", 15, 1, 1),
-        ("product", 18, 1, 0),
-        ("last", 24, 1, 0),
+        ("first", 1, 3, 2, false),
+        ("inner", 2, 1, 1, false),
+        ("body", 6, 3, 0, false),
+        ("helper", 11, 1, 0, true),
+        ("of_tests", 14, 1, 0, true),
+        ("no_body", 15, 1, 1, false),
+        ("product", 18, 1, 0, false),
+        ("a_test", 22, 1, 0, true),
+        ("last", 24, 1, 0, false),
     ];
     assert_eq!(read, expected);
     let tests: Vec<_> = (1..=24).filter(|line| outline.is_test(*line)).collect();

@@ -9,10 +9,12 @@ use crate::imports::is_for_tests;
 
 /// The functions of a source and the lines of its tests.
 pub(crate) struct Outline {
-    /// The functions that have a body and are not compiled for tests only.
+    /// The functions that have a body.
     pub(crate) functions: Vec<Function>,
     /// The lines of items that are compiled for tests only.
     pub(crate) tests: Vec<RangeInclusive<usize>>,
+    /// Whether the visited item is compiled for tests only.
+    in_tests: bool,
 }
 
 /// A function with a body.
@@ -24,6 +26,8 @@ pub(crate) struct Function {
     pub(crate) lines: usize,
     /// The number of its parameters that are tuples or take a tuple apart.
     pub(crate) tuple_parameters: usize,
+    /// Whether it is compiled for tests only.
+    pub(crate) is_test: bool,
 }
 
 impl Outline {
@@ -34,7 +38,7 @@ impl Outline {
     /// If the text is not Rust.
     pub(crate) fn read(text: &str) -> Outline {
         let file = syn::parse_file(text).unwrap_or_else(|error| panic!("not Rust: {error}"));
-        let mut outline = Outline { functions: Vec::new(), tests: Vec::new() };
+        let mut outline = Outline { functions: Vec::new(), tests: Vec::new(), in_tests: false };
         outline.visit_file(&file);
         outline
     }
@@ -43,13 +47,20 @@ impl Outline {
         self.tests.iter().any(|lines| lines.contains(&line))
     }
 
-    /// Remembers the lines of an item for tests. Returns true if it is one.
-    fn skip(&mut self, item: &impl syn::spanned::Spanned, attributes: &[syn::Attribute]) -> bool {
-        let is_test = is_for_tests(attributes);
-        if is_test {
+    /// Visits an item, and remembers its lines if it is for tests.
+    fn item(
+        &mut self,
+        item: &impl syn::spanned::Spanned,
+        attributes: &[syn::Attribute],
+        visit: impl FnOnce(&mut Outline),
+    ) {
+        let outer = self.in_tests;
+        if is_for_tests(attributes) {
             self.tests.push(item.span().start().line..=item.span().end().line);
+            self.in_tests = true;
         }
-        is_test
+        visit(self);
+        self.in_tests = outer;
     }
 
     fn add(&mut self, signature: &syn::Signature, body: &syn::Block) {
@@ -60,6 +71,7 @@ impl Outline {
             line,
             lines: body.span().end().line - line + 1,
             tuple_parameters,
+            is_test: self.in_tests,
         });
     }
 }
@@ -79,43 +91,37 @@ fn is_tuple(input: &syn::FnArg) -> bool {
 
 impl<'ast> Visit<'ast> for Outline {
     fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
-        if !self.skip(item, &item.attrs) {
-            visit::visit_item_mod(self, item);
-        }
+        self.item(item, &item.attrs, |outline| visit::visit_item_mod(outline, item));
     }
 
     fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
-        if !self.skip(item, &item.attrs) {
-            visit::visit_item_impl(self, item);
-        }
+        self.item(item, &item.attrs, |outline| visit::visit_item_impl(outline, item));
     }
 
     fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
-        self.skip(item, &item.attrs);
+        self.item(item, &item.attrs, |_| ());
     }
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        self.skip(item, &item.attrs);
+        self.item(item, &item.attrs, |_| ());
     }
 
     fn visit_item_const(&mut self, item: &'ast syn::ItemConst) {
-        if !self.skip(item, &item.attrs) {
-            visit::visit_item_const(self, item);
-        }
+        self.item(item, &item.attrs, |outline| visit::visit_item_const(outline, item));
     }
 
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
-        if !self.skip(item, &item.attrs) {
-            self.add(&item.sig, &item.block);
-            visit::visit_item_fn(self, item);
-        }
+        self.item(item, &item.attrs, |outline| {
+            outline.add(&item.sig, &item.block);
+            visit::visit_item_fn(outline, item);
+        });
     }
 
     fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
-        if !self.skip(item, &item.attrs) {
-            self.add(&item.sig, &item.block);
-            visit::visit_impl_item_fn(self, item);
-        }
+        self.item(item, &item.attrs, |outline| {
+            outline.add(&item.sig, &item.block);
+            visit::visit_impl_item_fn(outline, item);
+        });
     }
 
     fn visit_trait_item_fn(&mut self, item: &'ast syn::TraitItemFn) {

@@ -228,78 +228,94 @@ fn series_have_labels_that_the_selector_of_the_hpa_matches() {
     assert_eq!(wrong, expected);
 }
 
+/// Asserts the error of manifests: each row has the HPA, the Deployment and a part of the error.
+fn assert_errors(rows: &[[&str; 3]]) {
+    for [hpa, deployment, expected] in rows {
+        let shown = error(&[hpa, deployment], &options(&["cpu=1"]));
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+}
+
 #[test]
 fn errors_have_positions_in_the_manifests() {
-    let none = options(&["cpu=1"]);
-    for (hpa, deployment, expected) in [
-        (
-            HPA.replace("maxReplicas", "maxReplica"),
-            DEPLOYMENT.to_owned(),
+    let deployment = |from: &str, to: &str| DEPLOYMENT.replace(from, to);
+    let (requests, labels) = ("requests: {cpu: 500m}", "matchLabels: {app: web}");
+    assert_errors(&[
+        [
+            &HPA.replace("maxReplicas", "maxReplica"),
+            DEPLOYMENT,
             "web.yaml:8:3: the API server rejects this HPA: strict decoding error: unknown field \
              \"spec.maxReplica\"\n  hint: did you mean `maxReplicas`?",
-        ),
-        (HPA.replace("minReplicas: 2", "minReplicas: 20"), String::new(), "web.yaml:8:"),
-        (
-            HPA.to_owned(),
-            DEPLOYMENT.replace("500m", "5 GB"),
+        ],
+        [&HPA.replace("minReplicas: 2", "minReplicas: 20"), "", "web.yaml:8:"],
+        [
+            HPA,
+            &deployment("500m", "5 GB"),
             "web.yaml:14:37: the API server rejects this Deployment: quantities must match",
-        ),
-        (HPA.to_owned(), DEPLOYMENT.replace("replicas: 3", "replicas: x"), "web.yaml:6:13: "),
-        (
-            HPA.to_owned(),
-            DEPLOYMENT.replace("requests: {cpu: 500m}", "requests: {cpu: '2'}"),
+        ],
+        [HPA, &deployment("replicas: 3", "replicas: x"), "web.yaml:6:13: "],
+        [
+            HPA,
+            &deployment(requests, "requests: {cpu: '2'}"),
             "web.yaml:14:37: the API server rejects this Deployment: \
              spec.template.spec.containers[0].resources.requests: Invalid value: \"2\": must be \
              less than or equal to cpu limit of 1",
-        ),
-        (
-            HPA.to_owned(),
-            DEPLOYMENT.replace("matchLabels: {app: web}", "matchLabels: {app: api}"),
+        ],
+        [
+            HPA,
+            &deployment(labels, "matchLabels: {app: api}"),
             "web.yaml:9:24: the API server rejects this Deployment: spec.template.metadata.labels: \
              Invalid value: {\"app\":\"web\",\"tier\":\"front\"}: `selector` does not match",
-        ),
-        (
-            HPA.to_owned(),
-            DEPLOYMENT.replace("  selector: {matchLabels: {app: web}}\n", ""),
+        ],
+        [
+            HPA,
+            &deployment("  selector: {matchLabels: {app: web}}\n", ""),
             "web.yaml:6:3: the API server rejects this Deployment: spec.selector: Required value",
-        ),
-        (
-            HPA.to_owned(),
-            DEPLOYMENT.replace("replicas: 3", "replicas: -3"),
+        ],
+        [
+            HPA,
+            &deployment("replicas: 3", "replicas: -3"),
             "web.yaml:6:13: the API server rejects this Deployment: spec.replicas: Invalid value",
-        ),
-        (
-            HPA.to_owned(),
-            DEPLOYMENT.replace("image: example.org/web", "imag: example.org/web"),
+        ],
+        [
+            HPA,
+            &deployment("image: example.org/web", "imag: example.org/web"),
             "containers[0].imag\"\n  hint: did you mean `image`?",
-        ),
-        (
-            HPA.to_owned(),
-            DEPLOYMENT.replace("        image: example.org/web\n", ""),
+        ],
+        [
+            HPA,
+            &deployment("        image: example.org/web\n", ""),
             "containers[0].image: Required value",
-        ),
-        (
-            HPA.replace("HorizontalPodAutoscaler", "HorizontalPodAutoScaler"),
-            DEPLOYMENT.to_owned(),
+        ],
+    ]);
+}
+
+#[test]
+fn files_without_an_hpa_are_errors() {
+    assert_errors(&[
+        [
+            &HPA.replace("HorizontalPodAutoscaler", "HorizontalPodAutoScaler"),
+            DEPLOYMENT,
             "the kind HorizontalPodAutoScaler is unknown: did you mean `HorizontalPodAutoscaler`?",
-        ),
-        ("a: {{ .Values.a }}\n".to_owned(), String::new(), "helm template"),
-        ("name: web\n".to_owned(), String::new(), "expected an object of the Kubernetes API"),
-        (
-            String::new(),
-            DEPLOYMENT.to_owned(),
+        ],
+        ["a: {{ .Values.a }}\n", "", "helm template"],
+        ["name: web\n", "", "expected an object of the Kubernetes API"],
+        [
+            "",
+            DEPLOYMENT,
             "there is no HorizontalPodAutoscaler and no VerticalPodAutoscaler in web.yaml, \
              web.yaml; the kinds are Deployment",
-        ),
-        (
-            "apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenario\n".to_owned(),
-            String::new(),
+        ],
+        [
+            "apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenario\n",
+            "",
             "a scenario is not a manifest",
-        ),
-    ] {
-        let shown = error(&[&hpa, &deployment], &none);
-        assert!(shown.contains(expected), "{expected}: {shown}");
-    }
+        ],
+    ]);
+}
+
+#[test]
+fn a_load_without_a_metric_or_a_container_is_an_error() {
     let unknown = error(&[HPA, DEPLOYMENT], &options(&["cpu/ap=1"]));
     assert_eq!(unknown, "Deployment web has no container ap; did you mean `app`?");
     let unused = error(&[HPA, DEPLOYMENT], &options(&["cpus=1"]));
