@@ -58,10 +58,7 @@ pub(super) fn release(text: &str) -> Result<Release, String> {
 
 /// Parses several releases with [`release`].
 pub(super) fn releases(text: &str) -> Result<Releases, String> {
-    let releases = text.parse::<Releases>()?;
-    let parts = text.split([',', '-']).map(str::trim);
-    parts.filter(|part| *part != "all").try_for_each(|part| release(part).map(|_| ()))?;
-    Ok(releases)
+    Releases::parse(text, release)
 }
 
 /// One release.
@@ -78,11 +75,15 @@ pub(super) fn any_release(text: &str) -> Result<AnyRelease, String> {
     if text.starts_with("vpa") {
         return text.parse();
     }
-    if releases(text).is_ok_and(|several| several.iter().count() > 1) {
-        let instead = format!("`kube-lockstep compare --release {text}` compares several");
-        return Err(format!("expected one release; {instead}"));
+    let releases = releases(text)?;
+    let mut all = releases.iter();
+    match (all.next(), all.next()) {
+        (Some(only), None) => Ok(AnyRelease::Kubernetes(only)),
+        _ => {
+            let instead = format!("`kube-lockstep compare --release {text}` compares several");
+            Err(format!("expected one release; {instead}"))
+        }
     }
-    release(text).map(AnyRelease::Kubernetes)
 }
 
 /// One release of Kubernetes or of the Vertical Pod Autoscaler.
@@ -146,10 +147,7 @@ impl ReleaseOrCheckoutArgs {
 
 /// Parses releases of both kinds. A patch version must be the available one.
 fn any_releases(text: &str) -> Result<AnyReleases, String> {
-    let parsed: AnyReleases = text.parse()?;
-    let of_kubernetes = text.split(',').filter(|part| !part.trim_start().starts_with("vpa"));
-    of_kubernetes.filter(|_| text != "all").try_for_each(|part| releases(part).map(|_| ()))?;
-    Ok(parsed)
+    AnyReleases::parse(text, release)
 }
 
 /// One or more releases.

@@ -220,7 +220,8 @@ pub fn releases(variable: &str) -> Releases {
 /// The releases of Kubernetes and of the VPA that an environment variable names, if it is set.
 pub fn named_releases(variable: &str) -> Option<AnyReleases> {
     let text = std::env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|error| panic!("{variable}: {error}")))
+    let parsed = AnyReleases::parse(&text, Release::known);
+    Some(parsed.unwrap_or_else(|error| panic!("{variable}: {error}")))
 }
 
 /// Writes a line to standard error.

@@ -55,13 +55,19 @@ pub struct AnyReleases {
     pub vpa: Vec<VpaRelease>,
 }
 
-/// Parses `all`, or releases and ranges of both kinds: `1.30,1.35-1.37,vpa-1.0,vpa-1.6-1.8`.
-impl FromStr for AnyReleases {
-    type Err = String;
-    fn from_str(text: &str) -> Result<AnyReleases, String> {
+impl AnyReleases {
+    /// Parses `all`, or releases and ranges of both kinds: `1.30,1.35-1.37,vpa-1.0,vpa-1.6-1.8`.
+    /// `known` parses each release of Kubernetes.
+    ///
+    /// # Errors
+    /// If the text has another form, or the error of `known`.
+    pub fn parse(
+        text: &str,
+        known: impl Fn(&str) -> Result<Release, String>,
+    ) -> Result<AnyReleases, String> {
         if text == "all" {
             let vpa = VpaRelease::supported().collect();
-            return Ok(AnyReleases { kubernetes: Some(text.parse()?), vpa });
+            return Ok(AnyReleases { kubernetes: Some(Releases::parse(text, known)?), vpa });
         }
         let is_vpa = |part: &&str| part.trim_start().starts_with("vpa");
         let (of_vpa, others): (Vec<&str>, Vec<&str>) = text.split(',').partition(is_vpa);
@@ -71,7 +77,8 @@ impl FromStr for AnyReleases {
         }
         vpa.sort_unstable();
         vpa.dedup();
-        let kubernetes = (!others.is_empty()).then(|| others.join(",").parse()).transpose()?;
+        let others = (!others.is_empty()).then(|| others.join(","));
+        let kubernetes = others.map(|others| Releases::parse(&others, known)).transpose()?;
         Ok(AnyReleases { kubernetes, vpa })
     }
 }
@@ -108,7 +115,7 @@ mod tests {
 
     #[test]
     fn releases_and_ranges_of_both_kinds_are_parsed() {
-        let parsed = |text: &str| text.parse::<AnyReleases>();
+        let parsed = |text: &str| AnyReleases::parse(text, Release::known);
         let vpa = |text: &str| parsed(text).map(|releases| releases.vpa);
         let one = |text: &str| text.parse::<VpaRelease>().expect("a release");
         let two = vec![one("vpa-1.7"), one("vpa-1.8")];

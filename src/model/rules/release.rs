@@ -120,10 +120,15 @@ impl fmt::Display for Releases {
     }
 }
 
-/// Parses `all`, one release, or several: `1.30,1.35-1.37`.
-impl FromStr for Releases {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Releases, String> {
+impl Releases {
+    /// Parses `all`, one release, or several: `1.30,1.35-1.37`. `known` parses each release.
+    ///
+    /// # Errors
+    /// If the text has another form, or the error of `known`.
+    pub fn parse(
+        text: &str,
+        known: impl Fn(&str) -> Result<Release, String>,
+    ) -> Result<Releases, String> {
         if text == "all" {
             return Ok(Releases(Release::supported().collect()));
         }
@@ -134,7 +139,7 @@ impl FromStr for Releases {
         let mut releases = Vec::new();
         for part in text.split(',') {
             let (from, to) = part.split_once('-').unwrap_or((part, part));
-            let (from, to) = (Release::known(from.trim())?, Release::known(to.trim())?);
+            let (from, to) = (known(from.trim())?, known(to.trim())?);
             if from > to {
                 return Err(format!(
                     "{part:?} is not a valid range: the older release comes first"
@@ -143,6 +148,14 @@ impl FromStr for Releases {
             releases.extend(Release::supported().filter(|it| (from..=to).contains(it)));
         }
         Ok(releases.into_iter().collect())
+    }
+}
+
+/// Parses releases with [`Releases::parse`], with any patch version.
+impl FromStr for Releases {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Releases, String> {
+        Releases::parse(text, Release::known)
     }
 }
 
