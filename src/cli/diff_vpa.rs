@@ -13,8 +13,8 @@ use super::fixtures::Fixtures;
 use super::output::{PreparationLog, columns, show, unless_closed};
 use super::reports::ReportFile;
 use super::run::parse_all;
-use super::upstreams::not_recorded;
 use crate::engine::recommender::RecommenderSource;
+use crate::engine::recorded::not_recorded_on;
 use crate::model::rules::VpaRelease;
 use crate::report::change::{Between, ChangedScenario, Changes};
 use crate::report::{html, json};
@@ -111,7 +111,7 @@ fn behavior(
         return recording.recommender_trace().map_err(unknown);
     }
     if args.recorded {
-        return Err(NotCompared { why: not_recorded(release), is_unknown: false });
+        return Err(NotCompared { why: not_recorded_on(release), is_unknown: false });
     }
     let mut preparing = PreparationLog::default();
     let mut progress = |what: &str, done| preparing.log(what, done);

@@ -1,13 +1,12 @@
 //! Upstream's behavior for `diff` and `bisect`, from recorded traces or live.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::Write as _;
 use std::sync::Arc;
 
 use super::failure::Failure;
 use super::output::PreparationLog;
-use crate::engine::recorded::Traces;
+use crate::engine::recorded::{Traces, not_recorded_on};
 use crate::engine::source::{EngineLimits, EngineSource};
 use crate::engine::{Engine, EngineError, upstream};
 use crate::model::rules::Release;
@@ -23,11 +22,6 @@ pub(super) enum Behavior {
     Unsupported(String),
     /// Upstream could not run the scenario, for this reason.
     Unknown(String),
-}
-
-/// Why a scenario without a recorded trace is not compared.
-pub(super) fn not_recorded(release: impl fmt::Display) -> String {
-    format!("not recorded on {release}")
 }
 
 /// The upstream engines, started on demand.
@@ -64,7 +58,7 @@ impl Upstreams {
         }
         match self.recorded(scenario, release)? {
             Some(trace) => Ok(Behavior::Trace(trace)),
-            None if !self.runs_live => Ok(Behavior::Unsupported(not_recorded(release))),
+            None if !self.runs_live => Ok(Behavior::Unsupported(not_recorded_on(release))),
             None => Ok(self.live(scenario, release)),
         }
     }

@@ -8,6 +8,7 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -36,6 +37,11 @@ pub const FOLDER: &str = "suites/recorded";
 const EXTENSION: &str = "trace";
 
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/suites/recorded");
+
+/// Why a scenario without a recorded trace on a release is not run there.
+pub(crate) fn not_recorded_on(release: impl fmt::Display) -> String {
+    format!("not recorded on {release}")
+}
 
 /// The location of recorded traces.
 #[derive(Clone, Debug)]
@@ -147,6 +153,15 @@ impl Traces {
         Ok(recording)
     }
 
+    /// Returns true if a scenario with this hash is recorded, but not on a release. False for
+    /// traces that can't be read, which `open` reports.
+    fn are_only_elsewhere(&self, id: &str, hash: &str, release: MinorVersion) -> bool {
+        let recordings = self.read(id).unwrap_or_default();
+        let mut headers = recordings.iter().map(|recording| &recording.header);
+        headers.clone().any(|header| header.hash == hash)
+            && !headers.any(|header| header.build_of(release).is_some())
+    }
+
     /// All recorded traces of a scenario, oldest release first.
     ///
     /// # Errors
@@ -227,12 +242,9 @@ impl Engine for Recorded {
 
     /// Reports a scenario that is recorded, but not on this release.
     fn unsupported_reason(&mut self, scenario: &Scenario) -> Option<String> {
-        // `open` reports traces that can't be read.
-        let recordings = self.traces.read(&scenario.id).ok()?;
-        let mut headers = recordings.iter().map(|recording| &recording.header);
-        let is_recorded = headers.clone().any(|header| header.hash == scenario.hash);
-        let is_recorded_here = headers.any(|header| header.build_of(self.release).is_some());
-        (is_recorded && !is_recorded_here).then(|| format!("not recorded on {}", self.release))
+        let is_elsewhere =
+            self.traces.are_only_elsewhere(&scenario.id, &scenario.hash, self.release.into());
+        is_elsewhere.then(|| not_recorded_on(self.release))
     }
 
     fn recommender(
@@ -373,12 +385,8 @@ impl RecordedRecommender {
 
 impl RecommenderEngine for RecordedRecommender {
     fn unsupported_reason(&self, scenario: &VpaScenario) -> Option<String> {
-        // `open` reports traces that can't be read.
-        let recordings = self.traces.read(&scenario.id).ok()?;
-        let mut headers = recordings.iter().map(|recording| &recording.header);
-        let is_recorded = headers.clone().any(|header| header.hash == scenario.hash);
-        let is_recorded_here = headers.any(|header| header.build_of(self.key()).is_some());
-        (is_recorded && !is_recorded_here).then(|| format!("not recorded on {}", self.release))
+        let is_elsewhere = self.traces.are_only_elsewhere(&scenario.id, &scenario.hash, self.key());
+        is_elsewhere.then(|| not_recorded_on(self.release))
     }
 
     fn open(&mut self, scenario: &VpaScenario, _: &Script) -> Result<Vec<LogLine>, EngineError> {
