@@ -15,7 +15,7 @@ use super::failure::Failure;
 use super::files;
 use crate::compare::KnownDisagreement;
 use crate::engine::recorded::{self, Traces};
-use crate::facade::text_file::{self, TextFileError, is_scenario, resembles_scenario};
+use crate::facade::text_file::{self, Content, TextFileError};
 use crate::scenario::vpa::VpaScenario;
 use crate::scenario::{self, AnyScenario, Scenario};
 
@@ -425,10 +425,8 @@ fn files_below(root: &Path) -> std::io::Result<Vec<Fixture>> {
                     folders.push(path);
                 }
             } else if is_yaml(&path) && below != Path::new(KNOWN) {
-                // A manifest that a scenario names is not a scenario, and neither are files such
-                // as workflows and Helm values files. A file that can't be read gives an error
-                // when it is parsed.
-                let is_other = |text: &String| !is_scenario(text) || !resembles_scenario(text);
+                // A file that can't be read gives an error when it is parsed.
+                let is_other = |text: &str| Content::of(text) != Content::Scenario;
                 if text_file::read(&path).is_ok_and(|text| is_other(&text)) {
                     continue;
                 }
@@ -442,13 +440,16 @@ fn files_below(root: &Path) -> std::io::Result<Vec<Fixture>> {
     Ok(found)
 }
 
-/// Returns true if a name is that of manifests: of a YAML file that is no scenario, or of a folder
-/// without scenarios.
+/// Returns true if a name is that of manifests: of a YAML file with objects of the Kubernetes API,
+/// or of a folder without scenarios.
 pub(super) fn are_manifests(name: &str) -> bool {
     let path = Path::new(name);
     match path.is_dir() {
         true => files_below(path).is_ok_and(|found| found.is_empty()),
-        false => is_yaml(path) && text_file::read(path).is_ok_and(|text| !is_scenario(&text)),
+        false => {
+            let is_manifest = |text: String| Content::of(&text) == Content::Manifest;
+            is_yaml(path) && text_file::read(path).is_ok_and(is_manifest)
+        }
     }
 }
 
@@ -472,7 +473,8 @@ fn embedded() -> Vec<Fixture> {
         for file in folder.files() {
             let path = file.path();
             let Some(text) = file.contents_utf8() else { continue };
-            if is_yaml(path) && path != Path::new(KNOWN) && is_scenario(text) {
+            let is_scenario = Content::of(text) == Content::Scenario;
+            if is_yaml(path) && path != Path::new(KNOWN) && is_scenario {
                 let shown = format!("{FOLDER}/{}", path.display());
                 found.push(Fixture { id: id_of(path), path: shown, text: Text::Embedded(text) });
             }

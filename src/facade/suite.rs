@@ -8,7 +8,7 @@ use std::sync::Arc;
 use fast_glob::glob_match;
 
 use super::lockstep::read_any;
-use super::text_file::{self, is_scenario};
+use super::text_file::{self, Content};
 use super::{Engine, Error, Report};
 use crate::model::rules::{Release, VpaRelease};
 use crate::report::counted;
@@ -67,7 +67,7 @@ impl Suite {
     /// Runs all scenarios, in the order of their paths.
     ///
     /// # Errors
-    /// If the glob matches no file, a file is not a valid scenario, or the engine is not available.
+    /// If the glob matches no scenario, a scenario is not valid, or the engine is not available.
     pub fn run(&self) -> Result<Vec<Report>, Error> {
         let engine = match std::env::var(ENGINE) {
             Ok(name) => name.parse().map_err(Error::EngineName)?,
@@ -140,12 +140,13 @@ impl Suite {
         files(&self.folder(), &mut paths)?;
         let below = |path: &Path| path.strip_prefix(&self.root).unwrap_or(path).to_owned();
         paths.retain(|path| glob_match(&self.glob, &*slashes(below(path))));
-        // A manifest that a scenario names is not a scenario. A file that can't be read gives an
-        // error when it is parsed.
-        paths.retain(|path| !text_file::read(path).is_ok_and(|text| !is_scenario(&text)));
+        // A file that can't be read gives an error when it is parsed.
+        paths.retain(|path| {
+            text_file::read(path).map_or(true, |text| Content::of(&text) == Content::Scenario)
+        });
         paths.sort();
         if paths.is_empty() {
-            let why = format!("no file below {} matches", self.root.display());
+            let why = format!("no scenario below {} matches", self.root.display());
             return Err(Error::Glob { glob: self.glob.clone(), why });
         }
         let read = |path: &PathBuf| {
@@ -203,7 +204,8 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {
 /// ```
 ///
 /// The test is called `scenarios_conform`. It fails with the report of each scenario that does not
-/// conform, and if the glob matches no file. Options are the methods of [`Suite`]:
+/// conform, and if the glob matches no scenario. Other YAML files, such as manifests, are skipped.
+/// Options are the methods of [`Suite`]:
 ///
 /// ```no_run
 /// use kube_lockstep::{Engine, Release};
@@ -262,11 +264,34 @@ mod tests {
     }
 
     #[test]
+    fn files_of_other_tools_are_skipped_and_misspelt_scenarios_are_errors() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let write = |name: &str, text: &str| {
+            fs::write(folder.path().join(name), text).expect("a file can be written");
+        };
+        let fixture = "fixtures/tolerance/upper-edge-is-inclusive.yaml";
+        let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join(fixture);
+        let text = fs::read_to_string(fixture).expect("the fixture can be read");
+        write("scenario.yaml", &text);
+        write("workflow.yaml", "on: push\njobs: {}\n");
+        write("service.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n");
+        let suite = Suite::new(folder.path(), "*.yaml").engine(Engine::Model);
+        let reports = suite.run().expect("the other files are skipped");
+        assert_eq!(reports.iter().map(|it| &*it.outcome.id).collect::<Vec<_>>(), ["scenario.yaml"]);
+        write("misspelt.yaml", &text.replace("kind: Scenario", "kind: Scenaro"));
+        let error = suite.run().map(|reports| reports.len()).expect_err("a misspelt scenario");
+        assert!(error.to_string().contains("misspelt.yaml"), "{error}");
+    }
+
+    #[test]
     fn a_glob_without_files_is_an_error() {
         for glob in ["fixtures/*.yaml.none", "nowhere/**/*.yaml"] {
             let error =
                 suite(glob).run().map(|reports| reports.len()).expect_err("no file matches");
-            assert!(error.to_string().starts_with(&format!("{glob}: no file below ")), "{error}");
+            assert!(
+                error.to_string().starts_with(&format!("{glob}: no scenario below ")),
+                "{error}"
+            );
         }
     }
 

@@ -108,43 +108,56 @@ fn utf_16(bytes: &[u8]) -> Option<String> {
     String::from_utf16(&units).ok()
 }
 
-/// Returns false only for objects of the Kubernetes API, so that misspelt scenarios give an error
-/// instead of being ignored.
-pub(crate) fn is_scenario(text: &str) -> bool {
-    let value = |key: &str| {
-        let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
-        value.map(|value| value.trim().trim_matches(['"', '\'']))
-    };
-    let ours = value("kind") == Some("Scenario")
-        || value("apiVersion").is_some_and(|version| version.starts_with("kube-lockstep"));
-    let object = ["kind", "apiVersion"].into_iter().all(|key| value(key).is_some())
-        && ["metadata", "items"].into_iter().any(|key| value(key).is_some());
-    ours || !object
+/// What a YAML file is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Content {
+    /// A scenario, or a text that resembles one: a misspelt scenario gives an error instead of
+    /// being ignored.
+    Scenario,
+    /// An object of the Kubernetes API.
+    Manifest,
+    /// Something else, such as a workflow or the values of a Helm chart.
+    Other,
 }
 
-/// Returns true if a text names the kind or the API of scenarios, or has at least two of their
-/// fields, so that a scenario without a valid `kind` gives an error instead of being ignored.
-#[cfg(feature = "cli")]
-pub(crate) fn resembles_scenario(text: &str) -> bool {
-    const FIELDS: [&str; 10] = [
-        "requirement",
-        "hpa",
-        "hpas",
-        "vpa",
-        "vpas",
-        "workload",
-        "metrics",
-        "timeline",
-        "expect",
-        "until",
-    ];
-    let keys = text.lines().filter_map(|line| line.split_once(':')).map(|(key, _)| key);
-    let is_ours = text.lines().any(|line| {
-        line.starts_with("apiVersion: kube-lockstep") || line.starts_with("kind: Scenario")
-    });
-    // Text without any field is damaged.
-    let is_damaged = !text.trim().is_empty() && !text.contains(':');
-    is_ours || is_damaged || keys.filter(|key| FIELDS.contains(key)).count() >= 2
+impl Content {
+    /// The content of a text, which need not be valid YAML.
+    pub(crate) fn of(text: &str) -> Content {
+        const FIELDS: [&str; 10] = [
+            "requirement",
+            "hpa",
+            "hpas",
+            "vpa",
+            "vpas",
+            "workload",
+            "metrics",
+            "timeline",
+            "expect",
+            "until",
+        ];
+        let entries = || text.lines().filter_map(|line| line.split_once(':'));
+        let value = |name: &str| {
+            let value =
+                entries().find_map(|(key, value)| (key.trim_end() == name).then_some(value));
+            value.map(|value| value.trim().trim_matches(['"', '\'']))
+        };
+        let (kind, version) = (value("kind"), value("apiVersion"));
+        if kind == Some("Scenario") || version.is_some_and(|it| it.starts_with("kube-lockstep")) {
+            return Content::Scenario;
+        }
+        let is_object = value("metadata").or_else(|| value("items")).is_some();
+        if kind.is_some() && version.is_some() && is_object {
+            return Content::Manifest;
+        }
+        // Text without any field is damaged.
+        let is_damaged = !text.trim().is_empty() && !text.contains(':');
+        let fields = entries().filter(|(key, _)| FIELDS.contains(key)).count();
+        let is_misspelt = kind.is_some_and(|kind| kind.starts_with("Scenario"));
+        match is_misspelt || is_damaged || fields >= 2 {
+            true => Content::Scenario,
+            false => Content::Other,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -191,11 +204,20 @@ mod tests {
     }
 
     #[test]
-    fn only_scenario_files_are_scenarios() {
-        assert!(is_scenario("apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenario\n"));
+    fn objects_of_the_api_and_files_of_other_tools_are_not_scenarios() {
+        let scenario = "apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenario\n";
+        assert_eq!(Content::of(scenario), Content::Scenario);
         let manifest = "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n";
-        assert!(!is_scenario(&format!("{manifest}  kind: Scenario\n")));
-        assert!(!is_scenario("---\nkind: List\napiVersion: v1\nitems: []\n"));
+        let manifests = [
+            &format!("{manifest}  kind: Scenario\n"),
+            "---\nkind: List\napiVersion: v1\nitems: []\n",
+        ];
+        for text in manifests {
+            assert_eq!(Content::of(text), Content::Manifest, "{text}");
+        }
+        for text in ["on: push\njobs: {}\n", "replicas: 3\nmetrics: {enabled: true}\n", ""] {
+            assert_eq!(Content::of(text), Content::Other, "{text}");
+        }
     }
 
     #[test]
@@ -204,11 +226,13 @@ mod tests {
             "apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenaro\nmetadata: {name: web}\n",
             "apiVersion: kube-locksteps.dev/v1\nkind: Scenaro\nrequirement: it scales\n",
             "kind: Scenario\nmetadata: {}\n",
-            "requirement: it scales\n",
+            "kind: 'Scenario'\n",
             "kind : Scenario\n",
-            "",
+            "kind: Scenarios\n",
+            "requirement: it scales\nuntil: 5m\n",
+            "a text without fields",
         ] {
-            assert!(is_scenario(text), "{text}");
+            assert_eq!(Content::of(text), Content::Scenario, "{text}");
         }
     }
 }
