@@ -50,7 +50,7 @@ pub const ENGINE: &str = "recommender";
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 enum Line {
-    Start(Vec<LogText>),
+    Start(Vec<LogLine>),
     Run(RunText),
 }
 
@@ -62,7 +62,7 @@ struct RunText {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     writes: Vec<WriteText>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    log: Vec<LogText>,
+    log: Vec<LogLine>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -78,24 +78,11 @@ enum WriteText {
     Delete(ObjectName),
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LogText {
-    message: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    error: String,
-}
-
-fn log_texts(lines: &[LogLine]) -> Vec<LogText> {
-    let mut lines = lines.to_vec();
-    lines.sort();
-    let text = |line: LogLine| LogText { message: line.message.into_owned(), error: line.error };
-    lines.into_iter().map(text).collect()
-}
-
-fn log_lines(texts: Vec<LogText>) -> Vec<LogLine> {
-    let line = |text: LogText| LogLine { message: text.message.into(), error: text.error };
-    texts.into_iter().map(line).collect()
+/// The lines of a log in the order of their texts: upstream's order of samples is random.
+fn sorted_log(log: &[LogLine]) -> Vec<LogLine> {
+    let mut log = log.to_vec();
+    log.sort();
+    log
 }
 
 /// The last contents of the objects, by kind and name.
@@ -150,7 +137,7 @@ pub fn write(trace: &RecommenderTrace, builds: &[Build]) -> Result<String, serde
     let mut contents = Contents::default();
     for entry in &trace.entries {
         let line = match entry {
-            Entry::Start(log) => Line::Start(log_texts(log)),
+            Entry::Start(log) => Line::Start(sorted_log(log)),
             Entry::Run(run) => Line::Run(run_text(run, &mut contents)?),
         };
         text.push_str(&serde_json::to_string(&line)?);
@@ -200,7 +187,7 @@ fn run_text(run: &RunAt, contents: &mut Contents) -> Result<RunText, serde_json:
             Write::DeleteCheckpoint(name) => WriteText::Delete(name.clone()),
         });
     }
-    Ok(RunText { at: run.at, writes, log: log_texts(&run.run.log) })
+    Ok(RunText { at: run.at, writes, log: sorted_log(&run.run.log) })
 }
 
 /// Reads a trace from its recorded form.
@@ -217,7 +204,7 @@ pub fn read(text: &str) -> Result<RecommenderTrace, TextError> {
     for (index, line) in text.lines().enumerate().skip(1) {
         let read = serde_json::from_str::<Line>(line).map_err(|error| error.to_string());
         let entry = read.and_then(|line| match line {
-            Line::Start(log) => Ok(Entry::Start(log_lines(log))),
+            Line::Start(log) => Ok(Entry::Start(log)),
             Line::Run(run) => run_of(run, &mut contents).map(Entry::Run),
         });
         entries.push(entry.map_err(|what| TextError { line: index + 1, what })?);
@@ -238,7 +225,7 @@ fn run_of(run: RunText, contents: &mut Contents) -> Result<RunAt, String> {
             WriteText::Delete(name) => Write::DeleteCheckpoint(name),
         });
     }
-    let run_result = Run { writes, log: log_lines(run.log), is_undetermined: false };
+    let run_result = Run { writes, log: run.log, is_undetermined: false };
     Ok(RunAt { at: run.at, run: run_result })
 }
 

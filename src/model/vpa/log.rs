@@ -2,16 +2,20 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+
 use super::api::ObjectName;
 use super::pod::ObservedOom;
 use crate::model::rules::VpaTexts;
 
 /// A message that the recommender logs, with the error.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LogLine {
     /// The message.
     pub message: Cow<'static, str>,
-    /// The error.
+    /// The error; empty if the message contains it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub error: String,
 }
 

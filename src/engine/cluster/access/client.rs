@@ -4,6 +4,7 @@ use axum::http::{Method, Request};
 use kube::api::DeleteParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, Error};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -54,7 +55,7 @@ pub(crate) async fn send(
     client: &Client,
     method: Method,
     path: &str,
-    body: &Value,
+    body: &(impl Serialize + Sync),
 ) -> Result<Value, Error> {
     let content = match method {
         Method::PATCH => "application/merge-patch+json",

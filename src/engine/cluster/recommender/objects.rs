@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::process::NAMESPACE_FLAG;
-use crate::engine::upstream::recommender;
+use crate::engine::upstream::recommender::{EvictionEvent, PodObject, PodStatus};
 use crate::model::vpa::{
-    Checkpoint, ClusterChange, ObjectName, ObservedOom, Pod, Script, Target, TargetRef,
-    VerticalPodAutoscaler,
+    Checkpoint, ClusterChange, ObservedOom, Pod, Script, Target, TargetRef, VerticalPodAutoscaler,
 };
 use crate::scenario::resolved::{BUILT_IN, ScalableKind};
 
@@ -149,24 +148,19 @@ pub(super) fn checkpoint(checkpoint: &Checkpoint) -> Value {
 }
 
 /// The pod without its status, which is written to a subresource.
-pub(super) fn pod(pod: &Pod) -> Value {
-    let mut value = recommender::pod(pod);
-    if let Some(fields) = value.as_object_mut() {
-        fields.remove("status");
+pub(super) fn pod(pod: &Pod) -> PodObject<'_> {
+    let mut object = PodObject { status: None, ..pod.into() };
+    let spec = &mut object.spec;
+    spec.scheduler_name = Some(SCHEDULER);
+    for container in spec.containers.iter_mut().chain(&mut spec.init_containers) {
+        container.image = Some("none");
     }
-    let spec = &mut value["spec"];
-    spec["schedulerName"] = SCHEDULER.into();
-    for list in ["containers", "initContainers"] {
-        for container in spec[list].as_array_mut().into_iter().flatten() {
-            container["image"] = "none".into();
-        }
-    }
-    value
+    object
 }
 
 /// A merge patch of a pod's status.
 pub(super) fn pod_status(pod: &Pod) -> Value {
-    json!({ "status": recommender::pod(pod)["status"] })
+    json!({ "status": PodStatus::from(pod) })
 }
 
 /// A merge patch that replaces the labels of a pod.
@@ -178,15 +172,11 @@ pub(super) fn relabel(from: &Pod, to: &Pod) -> Value {
 }
 
 /// The event of an eviction, whose time the API server sets.
-pub(super) fn eviction(oom: &ObservedOom) -> Value {
-    let ObjectName { namespace, name } = &oom.pod;
-    let mut value = recommender::eviction(oom);
-    value["metadata"]["generateName"] = format!("{name}.").into();
-    value["metadata"]["namespace"] = json!(namespace);
-    if let Some(metadata) = value["metadata"].as_object_mut() {
-        metadata.remove("creationTimestamp");
-    }
-    value
+pub(super) fn eviction(oom: &ObservedOom) -> EvictionEvent<'_> {
+    let mut event = EvictionEvent::from(oom);
+    event.metadata.generate_name = Some(format!("{}.", oom.pod.name));
+    event.metadata.creation_timestamp = None;
+    event
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::http::Method;
 use jiff::Timestamp;
 use kube::Error;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
@@ -112,7 +112,12 @@ impl<'c> RecommenderSession<'c> {
         broken(&self.cluster.name, why, &log)
     }
 
-    async fn send(&self, method: Method, path: &str, object: &Value) -> Result<Value, EngineError> {
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        object: &(impl Serialize + Sync),
+    ) -> Result<Value, EngineError> {
         let sent = client::send(&self.cluster.client, method.clone(), path, object).await;
         sent.map_err(|error| self.rejected(&method, path, &error))
     }

@@ -5,6 +5,7 @@
 
 #[cfg(feature = "clusters")]
 pub mod deploy;
+mod objects;
 mod wire;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -13,9 +14,9 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use self::wire::Answer;
 #[cfg(feature = "clusters")]
-pub(crate) use self::wire::{eviction, pod};
+pub(crate) use self::objects::{EvictionEvent, PodObject, PodStatus};
+use self::wire::{Answer, Open, Request, Step};
 use super::artifact::{Artifact, Progress};
 use super::build;
 use super::process::{Process, TIME_LIMIT};
@@ -115,7 +116,7 @@ impl RecommenderHost {
     ) -> Result<Vec<LogLine>, EngineError> {
         self.checkpoints.clear();
         self.remember(&start.objects);
-        self.process.send(&wire::open(scenario, start, flags))?;
+        self.process.send(&Request::Open(Open::of(scenario, start, flags)))?;
         match self.answer()? {
             Answer::Opened { log } => Ok(wire::log_lines(log)),
             answer => Err(self.unexpected(&answer, "open")),
@@ -138,7 +139,7 @@ impl RecommenderHost {
     pub fn send(&mut self, changes: &[ClusterChange], until: Time) -> Result<(), EngineError> {
         self.remember(changes);
         self.sent.push_back(until);
-        self.process.send(&wire::step(changes, until))
+        self.process.send(&Request::Step(Step::of(changes, until)))
     }
 
     /// Waits for the answer to the oldest step that is not answered.
@@ -161,7 +162,7 @@ impl RecommenderHost {
     /// # Errors
     /// If the host fails.
     pub fn close(&mut self) -> Result<(), EngineError> {
-        self.process.send(&wire::Request::Close {})?;
+        self.process.send(&Request::Close {})?;
         match self.answer()? {
             Answer::Closed {} => Ok(()),
             answer => Err(self.unexpected(&answer, "close")),

@@ -1,17 +1,18 @@
 //! The protocol of the recommender's host (`docs/vpa.md`): the JSON forms of the cluster and of the
 //! recommender's requests.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
+use super::objects::{EvictionEvent, PodObject};
 use crate::model::time::Time;
 use crate::model::vpa::{
-    Checkpoint, CheckpointSpec, CheckpointStatus, ClusterChange, ContainerState, ContainerStatus,
-    LogLine, ObjectName, ObservedOom, Pod, PodHistory, PodMetrics, Run, RunAt, Start, Stepped,
-    Target, Terminated, VpaStatus, Write,
+    Checkpoint, CheckpointSpec, CheckpointStatus, ClusterChange, HistorySample, LogLine,
+    ObjectName, PodHistory, PodMetrics, Run, RunAt, Start, Stepped, Target, TargetRef,
+    VerticalPodAutoscaler, VpaStatus, Write,
 };
 
 /// The version of the protocol that this program speaks.
@@ -20,9 +21,9 @@ pub(super) const PROTOCOL: u32 = 1;
 /// A line that this program writes.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Request {
-    Open(Value),
-    Step(Value),
+pub(super) enum Request<'a> {
+    Open(Open<'a>),
+    Step(Step<'a>),
     Close {},
 }
 
@@ -31,37 +32,30 @@ pub(super) enum Request {
 #[serde(rename_all = "camelCase")]
 pub(super) enum Answer {
     Hello { protocol: u32, release: String },
-    Opened { log: Vec<LogJson> },
+    Opened { log: Vec<LogLine> },
     Stepped(SteppedJson),
     Closed {},
     Failed { why: String },
 }
 
 #[derive(Deserialize, Debug)]
-pub(super) struct LogJson {
-    message: String,
-    #[serde(default)]
-    error: String,
-}
-
-#[derive(Deserialize, Debug)]
 pub(super) struct SteppedJson {
     pub(super) now: Time,
     runs: Vec<RunJson>,
-    log: Vec<LogJson>,
+    log: Vec<LogLine>,
 }
 
 #[derive(Deserialize, Debug)]
 struct RunJson {
     at: Time,
     writes: Vec<WriteJson>,
-    log: Vec<LogJson>,
+    log: Vec<LogLine>,
 }
 
 #[derive(Deserialize, Debug)]
 struct WriteJson {
-    namespace: String,
-    name: String,
+    #[serde(flatten)]
+    name: ObjectName,
     #[serde(default)]
     status: Option<VpaStatus>,
     #[serde(default)]
@@ -76,10 +70,10 @@ struct WriteJson {
 /// warning like those about errors; later, it has no error and is not recorded.
 const NO_COMPARISON: &str = "Cannot compare as old recommendation";
 
-/// The lines of a log, in the order of their texts: the order of samples is random upstream.
-pub(super) fn log_lines(lines: Vec<LogJson>) -> Vec<LogLine> {
-    let lines = lines.into_iter().filter(|line| !line.message.starts_with(NO_COMPARISON));
-    lines.map(|line| LogLine { message: line.message.into(), error: line.error }).collect()
+/// The lines of a log that are recorded.
+pub(super) fn log_lines(mut lines: Vec<LogLine>) -> Vec<LogLine> {
+    lines.retain(|line| !line.message.starts_with(NO_COMPARISON));
+    lines
 }
 
 impl SteppedJson {
@@ -107,7 +101,7 @@ impl WriteJson {
         self,
         spec_of: &mut BTreeMap<ObjectName, CheckpointSpec>,
     ) -> Result<Write, String> {
-        let name = ObjectName::new(self.namespace, self.name);
+        let name = self.name;
         match (self.status, self.checkpoint) {
             (Some(mut status), None) => {
                 // In old releases, the order is random.
@@ -133,159 +127,198 @@ impl WriteJson {
     }
 }
 
-/// The request that opens a scenario.
-pub(super) fn open(scenario: &str, start: &Start, flags: &BTreeMap<String, String>) -> Request {
-    Request::Open(json!({
-        "scenario": scenario,
-        "start": start.at.unix(),
-        "flags": flags,
-        "apply": start.objects.iter().map(change).collect::<Vec<_>>(),
-        "history": start.history.iter().map(history).collect::<Vec<_>>(),
-    }))
+/// The start of a scenario.
+#[derive(Serialize)]
+pub(super) struct Open<'a> {
+    scenario: &'a str,
+    /// In seconds of Unix time.
+    start: i64,
+    flags: &'a BTreeMap<String, String>,
+    apply: Vec<Change<'a>>,
+    history: Vec<History<'a>>,
 }
 
-/// The request for a step.
-pub(super) fn step(changes: &[ClusterChange], until: Time) -> Request {
-    let apply: Vec<Value> = changes.iter().map(change).collect();
-    Request::Step(json!({ "apply": apply, "until": until }))
-}
-
-fn change(change: &ClusterChange) -> Value {
-    match change {
-        ClusterChange::SetVpa(vpa) => json!({ "setVpa": vpa }),
-        ClusterChange::DeleteVpa(name) => json!({ "deleteVpa": name }),
-        ClusterChange::SetPod(it) => json!({ "setPod": pod(it) }),
-        ClusterChange::DeletePod(name) => json!({ "deletePod": name }),
-        ClusterChange::SetCheckpoint(checkpoint) => json!({ "setCheckpoint": checkpoint }),
-        ClusterChange::DeleteCheckpoint(name) => json!({ "deleteCheckpoint": name }),
-        ClusterChange::SetTarget(it) => json!({ "setTarget": target(it) }),
-        ClusterChange::DeleteTarget(it) => json!({ "deleteTarget": target_key(it) }),
-        ClusterChange::Evict(oom) => json!({ "event": eviction(oom) }),
-        ClusterChange::SetMetrics(Ok(items)) => {
-            let items: Vec<Value> = items.iter().map(metrics).collect();
-            json!({ "setMetrics": { "items": items } })
-        }
-        ClusterChange::SetMetrics(Err(error)) => json!({ "setMetrics": { "error": error } }),
-        ClusterChange::Restart => json!({ "restart": {} }),
-    }
-}
-
-fn target_key(target: &Target) -> Value {
-    let reference = &target.reference;
-    json!({
-        "namespace": target.namespace, "apiVersion": reference.api_version,
-        "kind": reference.kind, "name": reference.name,
-    })
-}
-
-fn target(target: &Target) -> Value {
-    let mut value = target_key(target);
-    value["selector"] = target.selector.to_string().into();
-    if let Some(error) = &target.error {
-        value["error"] = error.as_str().into();
-    }
-    if target.has_parent {
-        value["parent"] = target_key(target);
-        value["parent"]["name"] = "parent".into();
-    }
-    value
-}
-
-fn metrics(item: &PodMetrics) -> Value {
-    let containers = item.containers.iter().map(|usage| {
-        json!({
-            "name": usage.container,
-            "cpu": usage.cpu.map_or_else(String::new, |millicores| format!("{millicores}m")),
-            "memory": usage.memory.map_or_else(String::new, |bytes| bytes.to_string()),
-        })
-    });
-    json!({
-        "namespace": item.pod.namespace, "name": item.pod.name,
-        "timestamp": item.timestamp.unix(), "containers": containers.collect::<Vec<_>>(),
-    })
-}
-
-fn history(pod: &PodHistory) -> Value {
-    let mut containers = BTreeMap::<&str, Vec<Value>>::new();
-    for sample in &pod.samples {
-        let samples = containers.entry(&sample.usage.container).or_default();
-        let usage = [("cpu", sample.usage.cpu), ("memory", sample.usage.memory)];
-        for (resource, usage) in usage {
-            let Some(usage) = usage else { continue };
-            let at = sample.at.unix();
-            samples.push(json!({ "at": at, "resource": resource, "usage": usage }));
+impl<'a> Open<'a> {
+    /// `flags`: those of the recommender, by their upstream names.
+    pub(super) fn of(
+        scenario: &'a str,
+        start: &'a Start,
+        flags: &'a BTreeMap<String, String>,
+    ) -> Open<'a> {
+        Open {
+            scenario,
+            start: start.at.unix(),
+            flags,
+            apply: start.objects.iter().map(Change::from).collect(),
+            history: start.history.iter().map(History::from).collect(),
         }
     }
-    let (name, labels) = (&pod.pod, pod.labels.map());
-    json!({
-        "namespace": name.namespace, "name": name.name,
-        "labels": labels, "containers": containers,
-    })
 }
 
-/// The event by which the kubelet reports an eviction.
-pub(crate) fn eviction(oom: &ObservedOom) -> Value {
-    let ObjectName { namespace, name } = &oom.pod;
-    json!({
-        "reason": "Evicted",
-        "metadata": {
-            "namespace": namespace,
-            "creationTimestamp": oom.kill.at.to_string(),
-            "annotations": {
-                "offending_containers": oom.container,
-                "offending_containers_usage": oom.kill.requested.to_string(),
-                "starved_resource": "memory",
-            },
-        },
-        "involvedObject": { "kind": "Pod", "namespace": namespace, "name": name },
-    })
+/// Changes, then the time until the end of the step.
+#[derive(Serialize)]
+pub(super) struct Step<'a> {
+    apply: Vec<Change<'a>>,
+    until: Time,
 }
 
-/// The pod as the API has it.
-pub(crate) fn pod(pod: &Pod) -> Value {
-    let container = |name: &str| json!({ "name": name });
-    let containers = pod.containers.iter().map(|it| {
-        let mut value = container(&it.name);
-        if it.memory_request != 0 {
-            let memory = it.memory_request.to_string();
-            value["resources"] = json!({ "requests": { "memory": memory } });
+impl<'a> Step<'a> {
+    pub(super) fn of(changes: &'a [ClusterChange], until: Time) -> Step<'a> {
+        Step { apply: changes.iter().map(Change::from).collect(), until }
+    }
+}
+
+/// A change of the cluster: objects of the API, and the responses of other servers.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Change<'a> {
+    SetVpa(&'a VerticalPodAutoscaler),
+    DeleteVpa(&'a ObjectName),
+    SetPod(PodObject<'a>),
+    DeletePod(&'a ObjectName),
+    SetCheckpoint(&'a Checkpoint),
+    DeleteCheckpoint(&'a ObjectName),
+    SetTarget(TargetObject<'a>),
+    DeleteTarget(TargetKey<'a>),
+    Event(EvictionEvent<'a>),
+    SetMetrics(MetricsResponse<'a>),
+    Restart {},
+}
+
+impl<'a> From<&'a ClusterChange> for Change<'a> {
+    fn from(change: &'a ClusterChange) -> Change<'a> {
+        match change {
+            ClusterChange::SetVpa(vpa) => Change::SetVpa(vpa),
+            ClusterChange::DeleteVpa(name) => Change::DeleteVpa(name),
+            ClusterChange::SetPod(pod) => Change::SetPod(pod.into()),
+            ClusterChange::DeletePod(name) => Change::DeletePod(name),
+            ClusterChange::SetCheckpoint(checkpoint) => Change::SetCheckpoint(checkpoint),
+            ClusterChange::DeleteCheckpoint(name) => Change::DeleteCheckpoint(name),
+            ClusterChange::SetTarget(target) => Change::SetTarget(target.into()),
+            ClusterChange::DeleteTarget(target) => Change::DeleteTarget(target.into()),
+            ClusterChange::Evict(oom) => Change::Event(oom.into()),
+            ClusterChange::SetMetrics(Ok(items)) => {
+                let items = items.iter().map(MetricsItem::from);
+                Change::SetMetrics(MetricsResponse::Items(items.collect()))
+            }
+            ClusterChange::SetMetrics(Err(error)) => {
+                Change::SetMetrics(MetricsResponse::Error(error))
+            }
+            ClusterChange::Restart => Change::Restart {},
         }
-        value
-    });
-    json!({
-        "metadata": {
-            "namespace": pod.name.namespace, "name": pod.name.name, "labels": pod.labels.map(),
-        },
-        "spec": {
-            "containers": containers.collect::<Vec<_>>(),
-            "initContainers":
-                pod.init_containers.iter().map(|name| container(name)).collect::<Vec<_>>(),
-        },
-        "status": {
-            "phase": pod.phase.name(),
-            "containerStatuses": pod.statuses.iter().map(status).collect::<Vec<_>>(),
-        },
-    })
+    }
 }
 
-fn status(status: &ContainerStatus) -> Value {
-    let terminated = |it: &Terminated| {
-        let finished_at = it.finished_at.to_string();
-        json!({ "terminated": { "reason": it.reason, "finishedAt": finished_at } })
-    };
-    let state = match &status.state {
-        ContainerState::Waiting => json!({ "waiting": {} }),
-        ContainerState::Running => json!({ "running": {} }),
-        ContainerState::Terminated(it) => terminated(it),
-    };
-    let mut value = json!({
-        "name": status.name, "restartCount": status.restart_count, "state": state,
-    });
-    if let Some(last) = &status.last_terminated {
-        value["lastState"] = terminated(last);
+/// Namespace, version, kind and name of a target.
+#[derive(Serialize)]
+struct TargetKey<'a> {
+    namespace: &'a str,
+    #[serde(flatten)]
+    reference: Cow<'a, TargetRef>,
+}
+
+impl<'a> From<&'a Target> for TargetKey<'a> {
+    fn from(target: &'a Target) -> TargetKey<'a> {
+        TargetKey { namespace: &target.namespace, reference: Cow::Borrowed(&target.reference) }
     }
-    if let Some(memory) = status.memory_request {
-        value["resources"] = json!({ "requests": { "memory": memory.to_string() } });
+}
+
+/// A target of VPAs.
+#[derive(Serialize)]
+struct TargetObject<'a> {
+    #[serde(flatten)]
+    key: TargetKey<'a>,
+    selector: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<TargetKey<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+}
+
+impl<'a> From<&'a Target> for TargetObject<'a> {
+    fn from(target: &'a Target) -> TargetObject<'a> {
+        let parent = target.has_parent.then(|| {
+            let reference = TargetRef { name: "parent".to_owned(), ..target.reference.clone() };
+            TargetKey { namespace: &target.namespace, reference: Cow::Owned(reference) }
+        });
+        TargetObject {
+            key: target.into(),
+            selector: target.selector.to_string(),
+            parent,
+            error: target.error.as_deref(),
+        }
     }
-    value
+}
+
+/// A response of the resource metrics API.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum MetricsResponse<'a> {
+    Items(Vec<MetricsItem<'a>>),
+    Error(&'a str),
+}
+
+/// The usage of a pod.
+#[derive(Serialize)]
+struct MetricsItem<'a> {
+    #[serde(flatten)]
+    pod: &'a ObjectName,
+    /// In seconds of Unix time.
+    timestamp: i64,
+    containers: Vec<ContainerItem<'a>>,
+}
+
+/// The usage of a container, in quantities; empty without usage.
+#[derive(Serialize)]
+struct ContainerItem<'a> {
+    name: &'a str,
+    cpu: String,
+    memory: String,
+}
+
+impl<'a> From<&'a PodMetrics> for MetricsItem<'a> {
+    fn from(item: &'a PodMetrics) -> MetricsItem<'a> {
+        let containers = item.containers.iter().map(|usage| ContainerItem {
+            name: &usage.container,
+            cpu: usage.cpu.map_or_else(String::new, |millicores| format!("{millicores}m")),
+            memory: usage.memory.map_or_else(String::new, |bytes| bytes.to_string()),
+        });
+        MetricsItem {
+            pod: &item.pod,
+            timestamp: item.timestamp.unix(),
+            containers: containers.collect(),
+        }
+    }
+}
+
+/// The samples of a pod before the start, by container.
+#[derive(Serialize)]
+struct History<'a> {
+    #[serde(flatten)]
+    pod: &'a ObjectName,
+    labels: &'a BTreeMap<String, String>,
+    containers: BTreeMap<&'a str, Vec<Sample>>,
+}
+
+/// A sample of one resource.
+#[derive(Serialize)]
+struct Sample {
+    /// In seconds of Unix time.
+    at: i64,
+    resource: &'static str,
+    /// In millicores or bytes.
+    usage: i64,
+}
+
+impl<'a> From<&'a PodHistory> for History<'a> {
+    fn from(history: &'a PodHistory) -> History<'a> {
+        let mut containers = BTreeMap::<&str, Vec<Sample>>::new();
+        for HistorySample { at, usage } in &history.samples {
+            let at = at.unix();
+            let samples = containers.entry(&usage.container).or_default();
+            samples.extend(usage.cpu.map(|usage| Sample { at, resource: "cpu", usage }));
+            samples.extend(usage.memory.map(|usage| Sample { at, resource: "memory", usage }));
+        }
+        History { pod: &history.pod, labels: history.labels.map(), containers }
+    }
 }
