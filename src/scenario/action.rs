@@ -4,19 +4,16 @@
 //! A new action is a variant of [`Action`] with an arm in [`Action::scope`] and
 //! [`Action::can_end`]. Apart from this file, only the world and the engines handle it.
 
-use std::borrow::{Borrow, Cow};
-use std::cell::Cell;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::value::{MapAccessDeserializer, StrDeserializer};
-use serde::de::{
-    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Unexpected, Visitor,
-};
+use schemars::{JsonSchema, Schema, json_schema};
+use serde::de::{Deserializer, MapAccess};
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::entries::read_object;
+use super::event::{self, EventForm};
 use super::manifest::Patch;
 use super::metrics::is_default;
 use super::podset::PodSet;
@@ -165,8 +162,7 @@ impl Action {
     /// The name of the action's field in a scenario file.
     #[must_use]
     pub fn name(&self) -> String {
-        let fields = serde_json::to_value(self).unwrap_or_default();
-        fields.as_object().and_then(|fields| fields.keys().next().cloned()).unwrap_or_default()
+        event::variant(self)
     }
 
     /// The object of the action.
@@ -331,165 +327,50 @@ impl From<Action> for TimelineEvent {
     }
 }
 
-/// The fields of an event apart from its action.
-pub(super) const EVENT_FIELDS: [&str; 6] = ["at", "during", "for", "hpa", "target", "newPods"];
+impl EventForm for TimelineEvent {
+    type Action = Action;
+    const EXPECTED: &'static str = "an event, for example {at: 60s, scale: 7}";
 
-/// All fields of an event: [`EVENT_FIELDS`], and the names of the actions.
-static FIELDS: LazyLock<Vec<&str>> = LazyLock::new(|| {
-    /// A deserializer that records the names of the variants and then fails.
-    struct Names<'a>(&'a Cell<&'static [&'static str]>);
-    impl<'de> Deserializer<'de> for Names<'_> {
-        type Error = serde::de::value::Error;
-        fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-            Err(Self::Error::invalid_type(Unexpected::Unit, &visitor))
-        }
-        fn deserialize_enum<V: Visitor<'de>>(
-            self,
-            _name: &'static str,
-            variants: &'static [&'static str],
-            visitor: V,
-        ) -> Result<V::Value, Self::Error> {
-            self.0.set(variants);
-            self.deserialize_any(visitor)
-        }
-        serde::forward_to_deserialize_any! {
-            bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf option unit
-            unit_struct newtype_struct seq tuple tuple_struct map struct identifier ignored_any
-        }
+    fn fields() -> &'static [&'static str] {
+        static FIELDS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+            let own = ["at", "during", "for", "hpa", "target", "newPods"];
+            own.iter().chain(event::variants::<Action>()).copied().collect()
+        });
+        &FIELDS
     }
-    let names = Cell::new([].as_slice());
-    let _ = Action::deserialize(Names(&names));
-    EVENT_FIELDS.iter().chain(names.get()).copied().collect()
-});
 
-/// The name of a field of an event.
-struct FieldName(String);
-
-impl<'de> Deserialize<'de> for FieldName {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FieldName, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        if FIELDS.contains(&name.as_str()) {
-            Ok(FieldName(name))
-        } else {
-            Err(D::Error::unknown_field(&name, &FIELDS))
-        }
+    fn placeholder() -> TimelineEvent {
+        TimelineEvent::new(Time::ZERO, Action::RestartController(Empty {}))
     }
-}
 
-/// The rest of a map, starting with a key that has already been read.
-struct Rest<'a, A> {
-    key: Option<&'a str>,
-    map: &'a mut A,
-}
+    fn action(&mut self) -> &mut Action {
+        &mut self.action
+    }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Rest<'_, A> {
-    type Error = A::Error;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(
+    fn read_field<'de, A: MapAccess<'de>>(
         &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, A::Error> {
-        self.key.take().map(|key| seed.deserialize(StrDeserializer::new(key))).transpose()
+        name: &str,
+        map: &mut A,
+    ) -> Result<(), A::Error> {
+        match name {
+            "at" => self.at = event::at(map)?,
+            "for" => self.lasts = event::lasts(map)?,
+            "during" => self.during = Some(map.next_value()?),
+            "hpa" => self.hpa = map.next_value()?,
+            "target" => self.target = map.next_value()?,
+            _ => self.new_pods = map.next_value()?,
+        }
+        Ok(())
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
-        self.map.next_value_seed(seed)
+    fn add_action() -> String {
+        "for example {at: 60s, for: 2m, podsUnready: \"0-2\"}".to_owned()
     }
 }
 
-/// Not derived: the derived implementation would buffer the fields, and lose their positions.
 impl<'de> Deserialize<'de> for TimelineEvent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TimelineEvent, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
-            type Value = TimelineEvent;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an event, for example {at: 60s, scale: 7}")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TimelineEvent, A::Error> {
-                event(map)
-            }
-        }
-        deserializer.deserialize_map(Fields)
-    }
-}
-
-/// The problem of an event without an action.
-pub(super) const NO_ACTION: &str = "the event has no action";
-
-/// The solution for an event with several actions.
-pub(super) const SEVERAL_ACTIONS: &str = "write a separate event for each action";
-
-/// The problem of an event with several actions.
-pub(super) fn several_actions(actions: &[impl Borrow<str>]) -> String {
-    format!("expected one action, found {}: {}", actions.len(), actions.join(", "))
-}
-
-fn event<'de, A: MapAccess<'de>>(mut map: A) -> Result<TimelineEvent, A::Error> {
-    #[derive(Deserialize)]
-    #[serde(transparent)]
-    struct At(#[serde(with = "As::<Instant>")] Time);
-    #[derive(Deserialize)]
-    #[serde(transparent)]
-    struct For(#[serde(with = "As::<Option<PositiveDuration>>")] Option<Span>);
-
-    let mut at = None;
-    let mut event = TimelineEvent::new(Time::ZERO, Action::RestartController(Empty {}));
-    let mut actions: Vec<String> = Vec::new();
-    while let Some(FieldName(name)) = map.next_key()? {
-        match name.as_str() {
-            "at" => at = Some(map.next_value::<At>()?.0),
-            "for" => event.lasts = map.next_value::<For>()?.0,
-            "during" => event.during = Some(map.next_value()?),
-            "hpa" => event.hpa = map.next_value()?,
-            "target" => event.target = map.next_value()?,
-            "newPods" => event.new_pods = map.next_value()?,
-            _ => {
-                if actions.is_empty() {
-                    let rest = Rest { key: Some(&name), map: &mut map };
-                    event.action = Action::deserialize(MapAccessDeserializer::new(rest))?;
-                } else {
-                    map.next_value::<IgnoredAny>()?;
-                }
-                actions.push(name);
-            }
-        }
-    }
-    event.at = at.ok_or_else(|| A::Error::missing_field("at"))?;
-    let wrong = match actions.as_slice() {
-        [_] => return Ok(event),
-        [] => format!("{NO_ACTION}\nfor example {{at: 60s, for: 2m, podsUnready: \"0-2\"}}"),
-        several => format!("{}\n{SEVERAL_ACTIONS}", several_actions(several)),
-    };
-    Err(A::Error::custom(wrong))
-}
-
-/// The JSON Schema of [`TimelineEvent`]: each action is a field with its own description.
-pub(super) struct AnyTimelineEvent;
-
-impl JsonSchema for AnyTimelineEvent {
-    fn schema_name() -> Cow<'static, str> {
-        "TimelineEvent".into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let mut event = TimelineEvent::json_schema(generator);
-        let actions = Action::json_schema(generator);
-        let mut choices = Vec::new();
-        for action in actions.get("oneOf").and_then(Value::as_array).into_iter().flatten() {
-            let Some(Value::String(name)) = action.pointer("/required/0") else { continue };
-            let mut field = action["properties"][name].clone();
-            field["description"] = action["description"].clone();
-            let mut choice = json!({ "required": [name] });
-            if action.get("for").is_some() {
-                choice["properties"] = json!({ "for": false });
-            }
-            choices.push(choice);
-            if let Some(fields) = event.get_mut("properties").and_then(Value::as_object_mut) {
-                fields.insert(name.clone(), field);
-            }
-        }
-        event.insert("oneOf".to_owned(), choices.into());
-        event
+        event::read(deserializer)
     }
 }
 
@@ -617,9 +498,7 @@ pub(super) fn usual_reason(code: u16) -> Option<&'static str> {
 }
 
 fn edit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
-    let expected = "a patch of the HPA, for example {spec: {maxReplicas: 20}}";
-    super::entries::Entries::<Value>::read(deserializer, expected)
-        .map(|fields| fields.0.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
+    read_object(deserializer, "a patch of the HPA, for example {spec: {maxReplicas: 20}}")
 }
 
 /// A rolling update: all pods are replaced, a few at a time.

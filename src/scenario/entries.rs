@@ -8,6 +8,7 @@ use std::sync::Arc;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
 
 /// A map in the order of the file.
 #[derive(Clone, PartialEq, Debug)]
@@ -55,6 +56,15 @@ impl<'de, V: Deserialize<'de>> Entries<V> {
         }
         deserializer.deserialize_map(Map(expected, PhantomData))
     }
+}
+
+/// Reads a map as JSON. `expected` describes it in messages.
+pub(super) fn read_object<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    expected: &'static str,
+) -> Result<Value, D::Error> {
+    let entries = Entries::<Value>::read(deserializer, expected)?;
+    Ok(entries.0.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
 }
 
 impl<V: Serialize> Serialize for Entries<V> {

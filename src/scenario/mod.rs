@@ -20,6 +20,7 @@ mod deprecated;
 pub mod draft;
 mod entries;
 mod error;
+mod event;
 mod expectation;
 mod expected_metric;
 mod forms;

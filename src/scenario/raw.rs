@@ -11,9 +11,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use super::action::{AnyTimelineEvent, TimelineEvent};
+use super::action::TimelineEvent;
 use super::decode::MANIFEST;
 use super::entries::Entries;
+use super::event::EventSchema;
 use super::expectation::Expectation;
 use super::kinds::API_VERSION;
 use super::manifest::AnyVersion;
@@ -85,7 +86,7 @@ pub(super) struct ScenarioFile {
     pub(super) metrics: Metrics,
     /// Events during the scenario.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<AnyTimelineEvent>")]
+    #[schemars(with = "Vec<EventSchema<TimelineEvent>>")]
     pub(super) timeline: Vec<TimelineEvent>,
     /// The end of the scenario: reconciles up to and including this time count.
     #[serde(with = "As::<End>")]

@@ -1,21 +1,13 @@
 //! Divides the file of a scenario with an HPA and a VPA into the parts of both.
 
+use super::action::Action;
+use super::event::variants;
 use super::node::{Key, Kind, Node};
+use super::vpa::VpaAction;
 
 /// The fields of a file that belong to the VPA.
 pub(super) const FIELDS: [&str; 6] =
     ["vpa", "vpas", "vpaRelease", "recommender", "updater", "checkpoints"];
-/// The actions that belong to the VPA.
-pub(super) const ACTIONS: [&str; 8] = [
-    "oomKill",
-    "evict",
-    "editVpa",
-    "deleteVpa",
-    "createVpa",
-    "setCheckpoint",
-    "deleteCheckpoint",
-    "restartRecommender",
-];
 /// The fields of expectations that belong to the VPA.
 pub(super) const EXPECTED: [&str; 12] = [
     "vpa",
@@ -31,6 +23,9 @@ pub(super) const EXPECTED: [&str; 12] = [
     "samples",
     "log",
 ];
+/// The actions of the recommender's timeline that are not possible beside an HPA, whose timeline
+/// determines pods and metrics.
+const WITHOUT_HPA: [&str; 2] = ["relabel", "metricsLate"];
 /// The fields of the workload that the recommender reads.
 const WORKLOAD: [&str; 2] = ["containers", "labels"];
 /// The fields that both parts have.
@@ -56,10 +51,17 @@ pub(super) fn take_vpa(root: &mut Node) -> Node {
     }
     if let Kind::Map(entries) = &mut root.kind {
         part.extend(entries.extract_if(.., |(key, _)| FIELDS.contains(&key.text.as_str())));
-        part.extend(take_items(entries, "timeline", &ACTIONS));
+        part.extend(take_items(entries, "timeline", &actions()));
         part.extend(take_items(entries, "expect", &EXPECTED));
     }
     Node { kind: Kind::Map(part), ..root.clone() }
+}
+
+/// The actions that belong to the VPA: those that the HPA's timeline does not have.
+pub(super) fn actions() -> Vec<&'static str> {
+    let of_hpa = variants::<Action>();
+    let is_own = |name: &&str| !of_hpa.contains(name) && !WITHOUT_HPA.contains(name);
+    variants::<VpaAction>().iter().copied().filter(is_own).collect()
 }
 
 /// Removes the elements of a list that have one of some fields.

@@ -16,7 +16,7 @@ use crate::model::vpa::{
     ScriptStep, Start, Target, Terminated,
 };
 use crate::scenario::resolved::{Exception, PodSet, ResourceUsage, Signal, UsageSource};
-use crate::scenario::vpa::{OomSeen, VpaAction, VpaEvent, VpaScenario};
+use crate::scenario::vpa::{OomSeen, VpaAction, VpaScenario, VpaTimelineEvent};
 
 /// The changes of the cluster in a scenario. All changes at or before a run of the recommender are
 /// visible in it; a restart follows a run of the same time.
@@ -66,7 +66,7 @@ pub fn script(scenario: &VpaScenario) -> Script {
 #[derive(Clone, Copy)]
 struct Change<'s> {
     at: Time,
-    event: &'s VpaEvent,
+    event: &'s VpaTimelineEvent,
     ends: bool,
 }
 
@@ -83,7 +83,7 @@ impl<'s> Changes<'s> {
         let mut changes = Vec::new();
         let mut restarts = Vec::new();
         for event in &scenario.timeline {
-            if event.action == VpaAction::RestartRecommender {
+            if matches!(event.action, VpaAction::RestartRecommender(_)) {
                 restarts.push(event.at);
                 continue;
             }
@@ -222,11 +222,14 @@ impl<'s> World<'s> {
 
     fn apply(&mut self, change: Change<'_>, out: &mut Vec<ClusterChange>) {
         let at = change.at;
+        if !change.ends {
+            out.extend(change.event.change.clone());
+        }
         match &change.event.action {
-            VpaAction::TargetDeleted if change.ends => {
+            VpaAction::TargetDeleted(_) if change.ends => {
                 out.push(ClusterChange::SetTarget(self.target()));
             }
-            VpaAction::TargetDeleted => out.push(ClusterChange::DeleteTarget(self.target())),
+            VpaAction::TargetDeleted(_) => out.push(ClusterChange::DeleteTarget(self.target())),
             _ if change.ends => {}
             VpaAction::Scale(replicas) => self.scale(*replicas, at, out),
             VpaAction::PodsDeleted(set) => {
@@ -243,14 +246,6 @@ impl<'s> World<'s> {
             VpaAction::Relabel(relabel) => {
                 let labels = Labels::new(relabel.labels.clone());
                 self.change(&relabel.pods, out, |pod| pod.labels = labels.clone());
-            }
-            VpaAction::SetVpa(vpa) => out.push(ClusterChange::SetVpa((**vpa).clone())),
-            VpaAction::DeleteVpa(name) => out.push(ClusterChange::DeleteVpa(name.clone())),
-            VpaAction::SetCheckpoint(checkpoint) => {
-                out.push(ClusterChange::SetCheckpoint((**checkpoint).clone()));
-            }
-            VpaAction::DeleteCheckpoint(name) => {
-                out.push(ClusterChange::DeleteCheckpoint(name.clone()));
             }
             action => self.apply_oom(action, at, out),
         }
@@ -335,7 +330,7 @@ impl<'s> World<'s> {
     }
 
     /// The events in effect at a time.
-    fn active(&self, at: Time) -> impl Iterator<Item = &'s VpaEvent> {
+    fn active(&self, at: Time) -> impl Iterator<Item = &'s VpaTimelineEvent> {
         self.scenario.timeline.iter().filter(move |event| event.is_active(at))
     }
 

@@ -230,29 +230,19 @@ impl RecommenderView {
         let mut restarts = false;
         while let Some(event) = scenario.timeline.get(self.next_event).filter(|it| it.at <= at) {
             self.next_event += 1;
+            if let Some(applied) = &mut simulation.vpa {
+                match &event.change {
+                    Some(ClusterChange::SetVpa(vpa)) => applied.set(vpa.clone()),
+                    Some(ClusterChange::DeleteVpa(_)) => applied.vpa = None,
+                    _ => {}
+                }
+            }
+            self.pending.extend(event.change.clone());
             match &event.action {
-                VpaAction::RestartRecommender => restarts = true,
-                VpaAction::SetVpa(vpa) => {
-                    if let Some(applied) = &mut simulation.vpa {
-                        applied.set((**vpa).clone());
-                    }
-                    self.pending.push(ClusterChange::SetVpa((**vpa).clone()));
-                }
-                VpaAction::DeleteVpa(name) => {
-                    if let Some(applied) = &mut simulation.vpa {
-                        applied.vpa = None;
-                    }
-                    self.pending.push(ClusterChange::DeleteVpa(name.clone()));
-                }
-                VpaAction::SetCheckpoint(checkpoint) => {
-                    self.pending.push(ClusterChange::SetCheckpoint((**checkpoint).clone()));
-                }
-                VpaAction::DeleteCheckpoint(name) => {
-                    self.pending.push(ClusterChange::DeleteCheckpoint(name.clone()));
-                }
+                VpaAction::RestartRecommender(_) => restarts = true,
                 VpaAction::OomKill(kill) => self.oom_kill(kill, event.at, simulation),
                 VpaAction::Evict(eviction) => self.evict(eviction, event.at, simulation),
-                // The other actions are those of the HPA's world.
+                // The other actions are changes of objects, or those of the HPA's world.
                 _ => {}
             }
         }

@@ -18,14 +18,15 @@ pub(super) use self::expectation::ExpectedAmount;
 pub use self::expectation::{
     AmountRange, ExpectedAmounts, ExpectedVpaCondition, VpaExpectation, VpaValue,
 };
-pub use self::raw::{History, VpaWorkload};
+pub use self::raw::{CheckpointManifest, History, VpaWorkload};
 pub use self::releases::VpaReleaseRange;
-pub(super) use self::timeline::VpaTimelineEvent;
-pub use self::timeline::{LateMetrics, OomKillOfPods, OomSeen, PodEviction, Relabel, VpaAction};
+pub use self::timeline::{
+    LateMetrics, OomKillOfPods, OomSeen, PodEviction, Relabel, VpaAction, VpaTimelineEvent,
+};
 use super::node::Node;
 use super::resolved::{Metrics, ReadingNote};
 use crate::model::rules::VpaRelease;
-use crate::model::time::{Span, Time};
+use crate::model::time::Time;
 use crate::model::vpa::{
     Checkpoint, ClusterChange, GoTime, ObjectName, RecommenderFlags, Script, Start, TargetRef,
     VerticalPodAutoscaler,
@@ -73,34 +74,13 @@ pub struct VpaScenario {
     /// The samples before the start.
     pub history: Option<History>,
     /// The events, sorted by time.
-    pub timeline: Vec<VpaEvent>,
+    pub timeline: Vec<VpaTimelineEvent>,
     /// The end.
     pub until: Time,
     /// The expectations.
     pub expect: Vec<VpaExpectation>,
     /// The changes of the cluster, in place of workload, metrics and timeline.
     pub script: Option<Script>,
-}
-
-/// An event of the timeline.
-#[derive(Clone, PartialEq, Debug)]
-pub struct VpaEvent {
-    /// The time since the start.
-    pub at: Time,
-    /// The duration; `None` means until the end of the scenario.
-    pub lasts: Option<Span>,
-    /// The action.
-    pub action: VpaAction,
-    /// Line in the file, from 1.
-    pub line: usize,
-}
-
-impl VpaEvent {
-    /// Returns true if an action with a duration is in effect.
-    #[must_use]
-    pub fn is_active(&self, at: Time) -> bool {
-        self.at <= at && self.lasts.is_none_or(|lasts| at < self.at + lasts)
-    }
 }
 
 impl VpaScenario {

@@ -15,7 +15,8 @@ use super::releases::VpaReleaseRange;
 use super::timeline::VpaTimelineEvent;
 use crate::model::time::{Span, Time};
 use crate::model::vpa::{ClusterChange, PodHistory, ScriptStep};
-use crate::scenario::entries::Entries;
+use crate::scenario::entries::read_object;
+use crate::scenario::event::EventSchema;
 use crate::scenario::kinds::API_VERSION;
 use crate::scenario::metrics::{ResourceUsage, Sampling, is_default};
 use crate::scenario::text::{As, End, PositiveDuration};
@@ -71,7 +72,7 @@ pub(in crate::scenario) struct VpaScenarioFile {
     /// VerticalPodAutoscalerCheckpoints that exist at the start: manifests, or `file`, the path of
     /// one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(in crate::scenario) checkpoints: Vec<AnyObject>,
+    pub(in crate::scenario) checkpoints: Vec<CheckpointManifest>,
     /// The target of the VPA, and its pods.
     #[serde(default)]
     pub(in crate::scenario) workload: VpaWorkload,
@@ -83,6 +84,7 @@ pub(in crate::scenario) struct VpaScenarioFile {
     pub(in crate::scenario) history: Option<History>,
     /// Events during the scenario.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<EventSchema<VpaTimelineEvent>>")]
     pub(in crate::scenario) timeline: Vec<VpaTimelineEvent>,
     /// The end of the scenario: runs of the recommender up to and including this time count.
     #[serde(with = "As::<End>")]
@@ -142,7 +144,7 @@ pub(in crate::scenario) struct AnyVpa(pub(in crate::scenario) Value);
 impl<'de> Deserialize<'de> for AnyVpa {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AnyVpa, D::Error> {
         let expected = "a VerticalPodAutoscaler, or {file: …} with the path of one";
-        object(deserializer, expected).map(AnyVpa)
+        read_object(deserializer, expected).map(AnyVpa)
     }
 }
 
@@ -161,22 +163,13 @@ impl JsonSchema for AnyVpa {
 /// A VerticalPodAutoscalerCheckpoint manifest, or `{file: …}` with the path of one.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "VpaCheckpoint", extend("type" = "object"))]
-pub(in crate::scenario) struct AnyObject(pub(in crate::scenario) Value);
+pub struct CheckpointManifest(pub Value);
 
-impl<'de> Deserialize<'de> for AnyObject {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AnyObject, D::Error> {
+impl<'de> Deserialize<'de> for CheckpointManifest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<CheckpointManifest, D::Error> {
         let expected = "a VerticalPodAutoscalerCheckpoint, or {file: …} with the path of one";
-        object(deserializer, expected).map(AnyObject)
+        read_object(deserializer, expected).map(CheckpointManifest)
     }
-}
-
-fn object<'de, D: Deserializer<'de>>(
-    deserializer: D,
-    expected: &'static str,
-) -> Result<Value, D::Error> {
-    let entries = Entries::<Value>::read(deserializer, expected)?;
-    let fields = entries.0.into_iter().map(|(name, value)| (name.to_string(), value));
-    Ok(Value::Object(fields.collect()))
 }
 
 /// The target of the first VPA, and its pods.

@@ -1,28 +1,35 @@
-//! The events of a scenario of the recommender.
+//! The events of a scenario of the recommender and their actions: types, form in scenario files,
+//! and static properties.
+//!
+//! A new action is a variant of [`VpaAction`], with an arm in [`VpaAction::can_end`] if it lasts.
+//! Apart from this file, only the world and the timeline of reports handle it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::de::{Deserializer, MapAccess};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::raw::AnyObject;
+use super::raw::CheckpointManifest;
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
-use crate::model::vpa::{Checkpoint, ObjectName, VerticalPodAutoscaler};
+use crate::model::vpa::ClusterChange;
 use crate::scenario::action::{ContainerOfPods, Empty, ResourceOfPods};
-use crate::scenario::entries::Entries;
+use crate::scenario::entries::read_object;
+use crate::scenario::event::{self, EventForm};
 use crate::scenario::podset::PodSet;
 use crate::scenario::text::{Amount, As, Duration, Instant, PositiveDuration};
 
 /// An event: `at`, optionally `for`, and exactly one action.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "an event (a map)")]
-pub(in crate::scenario) struct VpaTimelineEvent {
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
+pub struct VpaTimelineEvent {
     /// The time since the start.
     #[serde(with = "As::<Instant>")]
-    pub(in crate::scenario) at: Time,
+    pub at: Time,
     /// The duration of a problem with metrics or the target. Default: until the end of the
     /// scenario.
     #[serde(
@@ -31,104 +38,179 @@ pub(in crate::scenario) struct VpaTimelineEvent {
         with = "As::<Option<PositiveDuration>>",
         skip_serializing_if = "Option::is_none"
     )]
-    pub(in crate::scenario) lasts: Option<Span>,
+    pub lasts: Option<Span>,
     /// The name of the VPA that is edited, deleted or created. Required if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::scenario) vpa: Option<Arc<str>>,
-    /// A container of pods is killed, because it uses more memory than its limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::scenario) oom_kill: Option<OomKillOfPods>,
-    /// The kubelet evicts pods because the node has no memory left. The pods stay; `podsDeleted`
-    /// removes them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::scenario) evict: Option<PodEviction>,
-    /// The workload is scaled: new pods are created, or the newest pods are deleted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::scenario) scale: Option<u32>,
-    /// Pods are deleted and replaced.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::scenario) pods_deleted: Option<PodSet>,
-    /// Pods change to phase Succeeded and have no more usage. They are not replaced.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::scenario) pods_succeeded: Option<PodSet>,
-    /// Pods change to phase Failed and have no more usage. They are not replaced.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::scenario) pods_failed: Option<PodSet>,
-    /// The labels of pods change.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::scenario) relabel: Option<Relabel>,
-    /// Pods have no entry in metrics.k8s.io.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::scenario) metrics_missing: Option<PodSet>,
-    /// The samples of pods keep their values and timestamps.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::scenario) metrics_stale: Option<PodSet>,
-    /// The samples of pods are older than usual.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::scenario) metrics_late: Option<LateMetrics>,
-    /// Queries of metrics.k8s.io fail with this error.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::scenario) metrics_error: Option<String>,
-    /// One container of pods has no usage.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::scenario) container_metrics_missing: Option<ContainerOfPods>,
-    /// One resource of pods has no usage.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::scenario) resource_missing: Option<ResourceOfPods>,
-    /// The workload itself is deleted; its pods stay.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::scenario) target_deleted: Option<Empty>,
-    /// The VPA is edited by a JSON merge patch, for example `{spec: {recommenders: [{name: a}]}}`.
-    #[serde(default, deserialize_with = "patch", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<BTreeMap<String, Value>>")]
-    pub(in crate::scenario) edit_vpa: Option<Value>,
-    /// The VPA is deleted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::scenario) delete_vpa: Option<Empty>,
-    /// The VPA is created from the scenario's manifest: again, or for the first time if it is
-    /// deleted at the start.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::scenario) create_vpa: Option<Empty>,
-    /// A checkpoint is created or replaced.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::scenario) set_checkpoint: Option<AnyObject>,
-    /// The checkpoint with this name is deleted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::scenario) delete_checkpoint: Option<Arc<str>>,
-    /// The recommender is restarted: it reads its checkpoints, or the history.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::scenario) restart_recommender: Option<Empty>,
+    pub vpa: Option<Arc<str>>,
+    /// The action.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub action: VpaAction,
+    /// The change of an object that the action makes: of a VPA or a checkpoint. `None` for other
+    /// actions, and before the event is resolved.
+    #[serde(skip)]
+    pub change: Option<ClusterChange>,
+    /// Line in the file, from 1.
+    #[serde(skip)]
+    pub line: usize,
 }
 
-/// The names of the actions.
-pub(in crate::scenario) const ACTIONS: [&str; 20] = [
-    "oomKill",
-    "evict",
-    "scale",
-    "podsDeleted",
-    "podsSucceeded",
-    "podsFailed",
-    "relabel",
-    "metricsMissing",
-    "metricsStale",
-    "metricsLate",
-    "metricsError",
-    "containerMetricsMissing",
-    "resourceMissing",
-    "targetDeleted",
-    "editVpa",
-    "deleteVpa",
-    "createVpa",
-    "setCheckpoint",
-    "deleteCheckpoint",
-    "restartRecommender",
-];
+/// The action of an event in the timeline.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum VpaAction {
+    /// A container of pods is killed, because it uses more memory than its limit.
+    #[schemars(extend("for" = false))]
+    OomKill(OomKillOfPods),
+    /// The kubelet evicts pods because the node has no memory left. The pods stay; `podsDeleted`
+    /// removes them.
+    #[schemars(extend("for" = false))]
+    Evict(PodEviction),
+    /// The workload is scaled: new pods are created, or the newest pods are deleted.
+    #[schemars(extend("for" = false))]
+    Scale(u32),
+    /// Pods are deleted and replaced.
+    #[schemars(extend("for" = false))]
+    PodsDeleted(PodSet),
+    /// Pods change to phase Succeeded and have no more usage. They are not replaced.
+    #[schemars(extend("for" = false))]
+    PodsSucceeded(PodSet),
+    /// Pods change to phase Failed and have no more usage. They are not replaced.
+    #[schemars(extend("for" = false))]
+    PodsFailed(PodSet),
+    /// The labels of pods change.
+    #[schemars(extend("for" = false))]
+    Relabel(Relabel),
+    /// Pods have no entry in metrics.k8s.io.
+    MetricsMissing(PodSet),
+    /// The samples of pods keep their values and timestamps.
+    MetricsStale(PodSet),
+    /// The samples of pods are older than usual.
+    MetricsLate(LateMetrics),
+    /// Queries of metrics.k8s.io fail with this error.
+    MetricsError(String),
+    /// One container of pods has no usage.
+    ContainerMetricsMissing(ContainerOfPods),
+    /// One resource of pods has no usage.
+    ResourceMissing(ResourceOfPods),
+    /// The workload itself is deleted; its pods stay.
+    TargetDeleted(Empty),
+    /// The VPA is edited by a JSON merge patch, for example `{spec: {recommenders: [{name: a}]}}`.
+    #[schemars(extend("for" = false))]
+    EditVpa(
+        #[serde(deserialize_with = "patch")]
+        #[schemars(with = "BTreeMap<String, Value>")]
+        Value,
+    ),
+    /// The VPA is deleted.
+    #[schemars(extend("for" = false))]
+    DeleteVpa(Empty),
+    /// The VPA is created from the scenario's manifest: again, or for the first time if it is
+    /// deleted at the start.
+    #[schemars(extend("for" = false))]
+    CreateVpa(Empty),
+    /// A checkpoint is created or replaced.
+    #[schemars(extend("for" = false))]
+    SetCheckpoint(CheckpointManifest),
+    /// The checkpoint with this name is deleted.
+    #[schemars(extend("for" = false))]
+    DeleteCheckpoint(Arc<str>),
+    /// The recommender is restarted: it reads its checkpoints, or the history.
+    #[schemars(extend("for" = false))]
+    RestartRecommender(Empty),
+}
 
-fn patch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+impl VpaAction {
+    /// The name of the action's field in a scenario file.
+    #[must_use]
+    pub fn name(&self) -> String {
+        event::variant(self)
+    }
+
+    /// Returns true if the action lasts for some time, false if it is instantaneous.
+    #[must_use]
+    pub fn can_end(&self) -> bool {
+        matches!(
+            self,
+            VpaAction::MetricsMissing(_)
+                | VpaAction::MetricsStale(_)
+                | VpaAction::MetricsLate(_)
+                | VpaAction::MetricsError(_)
+                | VpaAction::ContainerMetricsMissing(_)
+                | VpaAction::ResourceMissing(_)
+                | VpaAction::TargetDeleted(_)
+        )
+    }
+
+    /// Returns true if the action applies to one VPA.
+    #[must_use]
+    pub fn is_of_vpa(&self) -> bool {
+        matches!(self, VpaAction::EditVpa(_) | VpaAction::DeleteVpa(_) | VpaAction::CreateVpa(_))
+    }
+}
+
+impl VpaTimelineEvent {
+    /// Returns true if an action with a duration is in effect.
+    #[must_use]
+    pub fn is_active(&self, at: Time) -> bool {
+        self.at <= at && self.lasts.is_none_or(|lasts| at < self.at + lasts)
+    }
+}
+
+impl EventForm for VpaTimelineEvent {
+    type Action = VpaAction;
+    const EXPECTED: &'static str = "an event (a map)";
+
+    fn fields() -> &'static [&'static str] {
+        static FIELDS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+            ["at", "for", "vpa"].iter().chain(event::variants::<VpaAction>()).copied().collect()
+        });
+        &FIELDS
+    }
+
+    fn placeholder() -> VpaTimelineEvent {
+        VpaTimelineEvent {
+            at: Time::ZERO,
+            lasts: None,
+            vpa: None,
+            action: VpaAction::RestartRecommender(Empty {}),
+            change: None,
+            line: 0,
+        }
+    }
+
+    fn action(&mut self) -> &mut VpaAction {
+        &mut self.action
+    }
+
+    fn read_field<'de, A: MapAccess<'de>>(
+        &mut self,
+        name: &str,
+        map: &mut A,
+    ) -> Result<(), A::Error> {
+        match name {
+            "at" => self.at = event::at(map)?,
+            "for" => self.lasts = event::lasts(map)?,
+            _ => self.vpa = map.next_value()?,
+        }
+        Ok(())
+    }
+
+    fn add_action() -> String {
+        format!("add one of {}", event::variants::<VpaAction>().join(", "))
+    }
+}
+
+impl<'de> Deserialize<'de> for VpaTimelineEvent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<VpaTimelineEvent, D::Error> {
+        event::read(deserializer)
+    }
+}
+
+fn patch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     let expected = "a patch of the VPA, for example {metadata: {annotations: {a: b}}}";
-    let fields = Entries::<Value>::read(deserializer, expected)?;
-    let fields = fields.0.into_iter().map(|(name, value)| (name.to_string(), value));
-    Ok(Some(Value::Object(fields.collect())))
+    read_object(deserializer, expected)
 }
 
 /// An OOM kill of a container.
@@ -204,64 +286,4 @@ pub struct LateMetrics {
     /// The additional age of the newest sample: of its timestamp and its usage.
     #[serde(with = "As::<PositiveDuration>")]
     pub by: Span,
-}
-
-/// An action, after its parameters are checked.
-#[derive(Clone, PartialEq, Debug)]
-pub enum VpaAction {
-    /// A container is killed.
-    OomKill(OomKillOfPods),
-    /// Pods are evicted.
-    Evict(PodEviction),
-    /// The workload is scaled.
-    Scale(u32),
-    /// Pods are deleted and replaced.
-    PodsDeleted(PodSet),
-    /// Pods succeed.
-    PodsSucceeded(PodSet),
-    /// Pods fail.
-    PodsFailed(PodSet),
-    /// Labels change.
-    Relabel(Relabel),
-    /// Pods have no samples.
-    MetricsMissing(PodSet),
-    /// Samples do not change.
-    MetricsStale(PodSet),
-    /// Samples are old.
-    MetricsLate(LateMetrics),
-    /// The metrics API fails.
-    MetricsError(String),
-    /// A container has no samples.
-    ContainerMetricsMissing(ContainerOfPods),
-    /// A resource has no samples.
-    ResourceMissing(ResourceOfPods),
-    /// The target does not exist.
-    TargetDeleted,
-    /// A VPA is created, or replaced except for its status.
-    SetVpa(Box<VerticalPodAutoscaler>),
-    /// A VPA is deleted.
-    DeleteVpa(ObjectName),
-    /// A checkpoint is created or replaced.
-    SetCheckpoint(Box<Checkpoint>),
-    /// A checkpoint is deleted.
-    DeleteCheckpoint(ObjectName),
-    /// The recommender is restarted.
-    RestartRecommender,
-}
-
-impl VpaAction {
-    /// Returns true if the action ends after `for`.
-    #[must_use]
-    pub fn can_end(&self) -> bool {
-        matches!(
-            self,
-            VpaAction::MetricsMissing(_)
-                | VpaAction::MetricsStale(_)
-                | VpaAction::MetricsLate(_)
-                | VpaAction::MetricsError(_)
-                | VpaAction::ContainerMetricsMissing(_)
-                | VpaAction::ResourceMissing(_)
-                | VpaAction::TargetDeleted
-        )
-    }
 }

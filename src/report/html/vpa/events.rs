@@ -1,7 +1,6 @@
 //! The events of a scenario of the recommender on the axis of time: OOM kills, restarts, edits,
 //! problems with metrics.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{VpaTimeline, container_of};
@@ -14,7 +13,7 @@ use crate::report::html::lane::Marked;
 use crate::report::html::plain;
 use crate::run::PodChange;
 use crate::scenario::resolved::PodSet;
-use crate::scenario::vpa::{VpaAction, VpaEvent, VpaScenario};
+use crate::scenario::vpa::{VpaAction, VpaScenario, VpaTimelineEvent};
 
 /// The times to mark in each chart.
 pub(super) struct Marks {
@@ -58,7 +57,7 @@ pub(super) fn marks(timeline: &VpaTimeline<'_>) -> Marks {
     Marks { changes, kills, first_difference }
 }
 
-fn kill(event: &VpaEvent, scenario: &VpaScenario) -> Option<Kill> {
+fn kill(event: &VpaTimelineEvent, scenario: &VpaScenario) -> Option<Kill> {
     let container = match &event.action {
         VpaAction::OomKill(kill) => kill.container.as_ref(),
         VpaAction::Evict(eviction) => eviction.container.as_ref(),
@@ -102,9 +101,8 @@ const EDIT: &str = "edit";
 pub(super) fn of(timeline: &VpaTimeline<'_>) -> Vec<Entry> {
     let scenario = timeline.run.scenario;
     let Some(script) = &scenario.script else {
-        let mut existing: BTreeSet<&ObjectName> = scenario.names().collect();
         let entries = scenario.timeline.iter().filter_map(|event| {
-            let text = text(event, timeline.vpa, &mut existing)?;
+            let text = text(event, timeline.vpa)?;
             let lasts = match (event.action.can_end(), event.lasts) {
                 (false, _) => Lasts::Instant,
                 (true, Some(span)) => Lasts::Until(event.at + span),
@@ -118,7 +116,7 @@ pub(super) fn of(timeline: &VpaTimeline<'_>) -> Vec<Entry> {
         return entries;
     };
     let entries = script_changes(script).filter_map(|(at, change)| {
-        let (text, class) = script_text(change, timeline.vpa)?;
+        let (text, class) = change_text(change, timeline.vpa)?;
         Some(Entry { at, lasts: Lasts::Instant, text, class })
     });
     let kills = script_kills(script, &timeline.run.rules).into_iter().map(|kill| {
@@ -154,21 +152,26 @@ fn class(action: &VpaAction) -> &'static str {
         | VpaAction::PodsSucceeded(_)
         | VpaAction::PodsFailed(_)
         | VpaAction::Relabel(_) => PODS,
-        VpaAction::SetVpa(_)
+        VpaAction::EditVpa(_)
         | VpaAction::DeleteVpa(_)
+        | VpaAction::CreateVpa(_)
         | VpaAction::SetCheckpoint(_)
         | VpaAction::DeleteCheckpoint(_)
-        | VpaAction::RestartRecommender => EDIT,
+        | VpaAction::RestartRecommender(_) => EDIT,
         _ => FAULT,
     }
 }
 
 /// The action in plain words, in one line; `None` if it concerns another VPA.
-fn text<'e>(
-    event: &'e VpaEvent,
-    vpa: &ObjectName,
-    existing: &mut BTreeSet<&'e ObjectName>,
-) -> Option<String> {
+fn text(event: &VpaTimelineEvent, vpa: &ObjectName) -> Option<String> {
+    let is_own = match &event.change {
+        Some(ClusterChange::SetVpa(set)) => set.metadata.name == *vpa,
+        Some(ClusterChange::SetCheckpoint(it)) => it.spec.vpa_object_name == vpa.name,
+        _ => true,
+    };
+    if !is_own {
+        return None;
+    }
     let of = |set: &PodSet, one: &str, several: &str| {
         format!("{} {}", plain::pods(set), plain::verb(set, one, several))
     };
@@ -201,21 +204,14 @@ fn text<'e>(
         VpaAction::ResourceMissing(it) => {
             format!("{} no {} usage", of(&it.pods, "has", "have"), it.resource)
         }
-        VpaAction::TargetDeleted => "the target is deleted".to_owned(),
-        VpaAction::SetVpa(set) => {
-            let name = &set.metadata.name;
-            let is_edit = !existing.insert(name);
-            let text = if is_edit { "the VPA is edited" } else { "the VPA is created" };
-            (name == vpa).then(|| text.to_owned())?
+        VpaAction::TargetDeleted(_) => "the target is deleted".to_owned(),
+        VpaAction::EditVpa(_) => "the VPA is edited".to_owned(),
+        VpaAction::CreateVpa(_) => "the VPA is created".to_owned(),
+        VpaAction::DeleteVpa(_) | VpaAction::SetCheckpoint(_) | VpaAction::DeleteCheckpoint(_) => {
+            let (text, _) = change_text(event.change.as_ref()?, vpa)?;
+            text
         }
-        VpaAction::DeleteVpa(name) => {
-            existing.remove(name);
-            (name == vpa).then(|| "the VPA is deleted".to_owned())?
-        }
-        VpaAction::SetCheckpoint(checkpoint) => (checkpoint.spec.vpa_object_name == vpa.name)
-            .then(|| format!("checkpoint {} is written", checkpoint.metadata.name))?,
-        VpaAction::DeleteCheckpoint(name) => format!("checkpoint {} is deleted", name.name),
-        VpaAction::RestartRecommender => "the recommender restarts".to_owned(),
+        VpaAction::RestartRecommender(_) => "the recommender restarts".to_owned(),
     })
 }
 
@@ -224,8 +220,9 @@ fn container_in(container: Option<&Arc<str>>) -> String {
     container.map(|container| format!("{container} in ")).unwrap_or_default()
 }
 
-/// A change of a script in one line, and its class. Pods and samples have no row.
-fn script_text(change: &ClusterChange, vpa: &ObjectName) -> Option<(String, &'static str)> {
+/// A change of the cluster in one line, and its class. `None` for pods and samples, and for
+/// another VPA.
+fn change_text(change: &ClusterChange, vpa: &ObjectName) -> Option<(String, &'static str)> {
     let is_own = |name: &ObjectName| name == vpa;
     let edit = |text: String| Some((text, EDIT));
     match change {

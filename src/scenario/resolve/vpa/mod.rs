@@ -18,7 +18,7 @@ use super::workload::check_resources;
 use super::{Reader, check_kind, head, metrics, units};
 use crate::model::selector::{is_dns1123_label, is_label_key, is_label_value};
 use crate::model::time::{Span, Time};
-use crate::model::vpa::{GoTime, RecommenderFlags, Script, Start};
+use crate::model::vpa::{ClusterChange, GoTime, RecommenderFlags, Script, Start};
 use crate::scenario::decode::{self, Decoded};
 use crate::scenario::error::{Problem, suggest};
 use crate::scenario::hash;
@@ -26,7 +26,7 @@ use crate::scenario::node::Node;
 use crate::scenario::raw::Workload;
 use crate::scenario::resolved::{Container, Metrics, ResourceUsage, UsageSource};
 use crate::scenario::vpa::raw::{RecommenderSettings, ScriptFields, VpaScenarioFile};
-use crate::scenario::vpa::{History, VpaScenario, VpaWorkload};
+use crate::scenario::vpa::{History, VpaAction, VpaScenario, VpaWorkload};
 
 /// The largest number of runs of the recommender: 100 days of one per minute.
 const MOST_RUNS: i64 = 144_000;
@@ -187,8 +187,8 @@ fn hash_of(scenario: &VpaScenario, file: &VpaScenarioFile) -> String {
     let json = |value: serde_json::Result<Value>| value.unwrap_or_default();
     let mut timeline: Vec<_> = file.timeline.iter().collect();
     timeline.sort_by_key(|event| event.at);
-    let set = scenario.timeline.iter().filter_map(|event| match &event.action {
-        crate::scenario::vpa::VpaAction::SetCheckpoint(checkpoint) => Some(checkpoint),
+    let set = scenario.timeline.iter().filter_map(|event| match &event.change {
+        Some(ClusterChange::SetCheckpoint(checkpoint)) => Some(checkpoint),
         _ => None,
     });
     let value = json!({
@@ -410,6 +410,8 @@ fn check_runs(
             format!("the scenario ends before the first run of the recommender, at {interval}");
         problems.hint(at.key("until"), what, LATER_END);
     }
-    let restarts = file.timeline.iter().filter(|event| event.restart_recommender.is_some());
+    let restarts = file.timeline.iter();
+    let restarts =
+        restarts.filter(|event| matches!(event.action, VpaAction::RestartRecommender(_)));
     runs + i64::try_from(restarts.count()).unwrap_or(i64::MAX)
 }

@@ -8,12 +8,10 @@ use super::super::cursor::{At, Problems};
 use super::super::values::{not_after_end, resource};
 use super::manifest::{Gates, Vpa, checkpoint, edited};
 use crate::model::time::Time;
-use crate::model::vpa::ObjectName;
-use crate::scenario::action::{NO_ACTION, SEVERAL_ACTIONS, several_actions};
+use crate::model::vpa::{ClusterChange, ObjectName};
 use crate::scenario::error::suggest;
 use crate::scenario::vpa::raw::VpaScenarioFile;
-use crate::scenario::vpa::timeline::ACTIONS;
-use crate::scenario::vpa::{VpaAction, VpaEvent, VpaTimelineEvent, VpaWorkload};
+use crate::scenario::vpa::{OomKillOfPods, PodEviction, VpaAction, VpaTimelineEvent, VpaWorkload};
 
 /// The parts of the scenario to which an event may refer.
 pub(super) struct Context<'s> {
@@ -30,35 +28,30 @@ pub(super) fn resolve(
     read: Reader<'_>,
     gates: Gates,
     problems: &mut Problems,
-) -> Vec<VpaEvent> {
-    let mut order: Vec<usize> = (0..file.timeline.len()).collect();
-    order.sort_by_key(|index| file.timeline[*index].at);
+) -> Vec<VpaTimelineEvent> {
+    let mut events: Vec<VpaTimelineEvent> = file.timeline.clone();
+    let mut order: Vec<usize> = (0..events.len()).collect();
+    order.sort_by_key(|index| events[*index].at);
     let existing = context.vpas.iter().map(|vpa| (vpa.name().clone(), Some(vpa.clone())));
-    let mut events = Events { context, read, gates, existing: existing.collect() };
-    let resolved = order.into_iter().filter_map(|index| {
-        let (event, at) = (&file.timeline[index], at.index(index));
+    let mut resolver = Events { context, read, gates, existing: existing.collect() };
+    for index in order {
+        let (event, at) = (&mut events[index], at.index(index));
+        event.line = at.line;
         not_after_end(event.at, context.until, at.key("at"), problems);
-        let &[name] = at.given(&ACTIONS).as_slice() else {
-            match at.given(&ACTIONS).as_slice() {
-                [] => {
-                    let hint = format!("add one of {}", ACTIONS.join(", "));
-                    problems.hint(at, NO_ACTION, hint);
-                }
-                several => {
-                    let what = several_actions(several);
-                    problems.hint(at, what, SEVERAL_ACTIONS);
-                }
-            }
-            return None;
-        };
-        let action = events.action(event, name, at, problems)?;
-        if event.lasts.is_some() && !action.can_end() {
+        let name = event.action.name();
+        if event.vpa.is_some() && !event.action.is_of_vpa() {
+            let what = format!("`vpa` does not apply to `{name}`");
+            problems.hint(at.key_position("vpa"), what, "remove `vpa`");
+        }
+        if event.lasts.is_some() && !event.action.can_end() {
             let what = format!("`for` does not apply to `{name}`");
             problems.hint(at.key_position("for"), what, "remove `for`: the action happens once");
         }
-        Some(VpaEvent { at: event.at, lasts: event.lasts, action, line: at.line })
-    });
-    resolved.collect()
+        resolver.check(&mut event.action, at.key(&name), problems);
+        event.change = resolver.change(event, at, problems);
+    }
+    events.sort_by_key(|event| event.at);
+    events
 }
 
 struct Events<'s> {
@@ -70,116 +63,80 @@ struct Events<'s> {
 }
 
 impl Events<'_> {
-    fn action(
+    /// Checks the parameters of an action, and sets the default container.
+    fn check(&self, action: &mut VpaAction, at: At<'_>, problems: &mut Problems) {
+        let workload = self.context.workload;
+        match action {
+            VpaAction::OomKill(OomKillOfPods { container: name, .. })
+            | VpaAction::Evict(PodEviction { container: name, .. }) => {
+                *name = container(name.take(), workload, at, problems);
+            }
+            VpaAction::ContainerMetricsMissing(of) => {
+                container(Some(of.container.clone()), workload, at, problems);
+            }
+            VpaAction::ResourceMissing(of) => {
+                resource(&of.resource, at.key("resource"), problems);
+            }
+            _ => {}
+        }
+    }
+
+    /// The change of a VPA or a checkpoint.
+    fn change(
         &mut self,
         event: &VpaTimelineEvent,
-        name: &str,
         at: At<'_>,
         problems: &mut Problems,
-    ) -> Option<VpaAction> {
-        let of_vpa = matches!(name, "editVpa" | "deleteVpa" | "createVpa");
-        if event.vpa.is_some() && !of_vpa {
-            let what = format!("`vpa` does not apply to `{name}`");
-            problems.hint(at.key_position("vpa"), what, "remove `vpa`");
-        }
-        if of_vpa {
-            return self.of_vpa(event, name, at, problems);
-        }
-        let here = at.key(name);
-        Some(match name {
-            "oomKill" => {
-                let mut kill = event.oom_kill.clone()?;
-                kill.container = Some(self.container(kill.container, here, problems)?);
-                VpaAction::OomKill(kill)
+    ) -> Option<ClusterChange> {
+        match &event.action {
+            VpaAction::SetCheckpoint(_) => {
+                let checkpoint = checkpoint(at.key(&event.action.name()), self.read, problems)?;
+                Some(ClusterChange::SetCheckpoint(checkpoint))
             }
-            "evict" => {
-                let mut eviction = event.evict.clone()?;
-                eviction.container = Some(self.container(eviction.container, here, problems)?);
-                VpaAction::Evict(eviction)
-            }
-            "scale" => VpaAction::Scale(event.scale?),
-            "podsDeleted" => VpaAction::PodsDeleted(event.pods_deleted.clone()?),
-            "podsSucceeded" => VpaAction::PodsSucceeded(event.pods_succeeded.clone()?),
-            "podsFailed" => VpaAction::PodsFailed(event.pods_failed.clone()?),
-            "relabel" => VpaAction::Relabel(event.relabel.clone()?),
-            "metricsMissing" => VpaAction::MetricsMissing(event.metrics_missing.clone()?),
-            "metricsStale" => VpaAction::MetricsStale(event.metrics_stale.clone()?),
-            "metricsLate" => VpaAction::MetricsLate(event.metrics_late.clone()?),
-            "metricsError" => VpaAction::MetricsError(event.metrics_error.clone()?),
-            "containerMetricsMissing" => {
-                let of = event.container_metrics_missing.clone()?;
-                self.container(Some(of.container.clone()), here, problems)?;
-                VpaAction::ContainerMetricsMissing(of)
-            }
-            "resourceMissing" => {
-                let of = event.resource_missing.clone()?;
-                resource(&of.resource, here.key("resource"), problems);
-                VpaAction::ResourceMissing(of)
-            }
-            "targetDeleted" => VpaAction::TargetDeleted,
-            "setCheckpoint" => {
-                let checkpoint = checkpoint(here, self.read, problems)?;
-                VpaAction::SetCheckpoint(Box::new(checkpoint))
-            }
-            "deleteCheckpoint" => {
+            VpaAction::DeleteCheckpoint(name) => {
                 let namespace = self.context.vpas.first()?.object.metadata.name.namespace.clone();
-                let name = event.delete_checkpoint.clone()?;
-                VpaAction::DeleteCheckpoint(ObjectName { namespace, name })
+                let name = name.clone();
+                Some(ClusterChange::DeleteCheckpoint(ObjectName { namespace, name }))
             }
-            _ => VpaAction::RestartRecommender,
-        })
+            action if action.is_of_vpa() => self.change_of_vpa(event, at, problems),
+            _ => None,
+        }
     }
 
-    /// The named container, or the only one of the workload.
-    fn container(
-        &self,
-        name: Option<Arc<str>>,
-        at: At<'_>,
-        problems: &mut Problems,
-    ) -> Option<Arc<str>> {
-        container(name, self.context.workload, at, problems)
-    }
-
-    fn of_vpa(
+    fn change_of_vpa(
         &mut self,
         event: &VpaTimelineEvent,
-        action: &str,
         at: At<'_>,
         problems: &mut Problems,
-    ) -> Option<VpaAction> {
-        let vpa = named(event.vpa.as_ref(), self.context.vpas, at, problems)?;
-        let name = vpa.name().clone();
-        let object = vpa.object.metadata.name.clone();
-        let original = vpa.clone();
-        let state = self.existing.get_mut(&name)?;
-        match (action, &state) {
-            ("createVpa", Some(_)) => {
+    ) -> Option<ClusterChange> {
+        let original = named(event.vpa.as_ref(), self.context.vpas, at, problems)?;
+        let name = original.name();
+        let state = self.existing.get_mut(name)?;
+        let field = event.action.name();
+        let new = match (&event.action, state.as_ref()) {
+            (VpaAction::CreateVpa(_), Some(_)) => {
                 let what = format!("the VPA `{name}` already exists at {}", event.at);
-                problems.hint(at.key_position(action), what, "delete it first, with `deleteVpa`");
-                None
+                problems.hint(at.key_position(&field), what, "delete it first, with `deleteVpa`");
+                return None;
             }
-            ("createVpa", None) => {
-                *state = Some(original.clone());
-                Some(VpaAction::SetVpa(Box::new(original.object)))
-            }
+            (VpaAction::CreateVpa(_), None) => Some(original.clone()),
             (_, None) => {
                 let what = format!("the VPA `{name}` does not exist at {}", event.at);
                 let hint = "create it first, with `createVpa`, or remove the event";
-                problems.hint(at.key_position(action), what, hint);
-                None
+                problems.hint(at.key_position(&field), what, hint);
+                return None;
             }
-            ("deleteVpa", Some(_)) => {
-                *state = None;
-                Some(VpaAction::DeleteVpa(object))
+            (VpaAction::EditVpa(patch), Some(vpa)) => {
+                Some(edited(vpa, patch, at.key(&field), self.gates, problems)?)
             }
-            (_, Some(vpa)) => {
-                let patch = event.edit_vpa.as_ref()?;
-                let edited = edited(vpa, patch, at.key(action), self.gates, problems)?;
-                let object = edited.object.clone();
-                *state = Some(edited);
-                Some(VpaAction::SetVpa(Box::new(object)))
-            }
-        }
+            (_, Some(_)) => None,
+        };
+        let change = match &new {
+            Some(vpa) => ClusterChange::SetVpa(vpa.object.clone()),
+            None => ClusterChange::DeleteVpa(original.object.metadata.name.clone()),
+        };
+        *state = new;
+        Some(change)
     }
 }
 
