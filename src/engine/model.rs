@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use caches::{Caches, HpaState};
 pub use interrupted::{Happening, Reconciled};
-use view::{ScaleLocation, Served, Target, View};
+use view::{Hpas, ScaleLocation, Served, Target, View};
 
 use super::model_recommender::ModelRecommender;
 use super::sent_events::SentEvents;
@@ -309,10 +309,12 @@ impl Simulation {
         self.receive(now);
         let resumes = self.concurrent && self.resumes(now);
         let index = if resumes { self.resuming() } else { self.peek(now) };
-        self.map_target(index);
-        let Some(served) = self.hpas.get(index) else { return false };
-        let hpa = seen_by_controller(self.caches.as_ref(), &self.cluster, &served.name);
-        let view = View::of(&self.cluster, served, hpa, &self.targets[0], &self.rules);
+        let Some(served) = self.hpas.get_mut(index) else { return false };
+        let stored = self.cluster.hpa(&served.name);
+        let hpa = seen_by_controller(self.caches.as_ref(), stored);
+        served.map_target(hpa, &self.kinds, &self.rules);
+        let hpas = Hpas { reconciled: hpa, stored };
+        let view = View::of(&self.cluster, served, hpas, &self.targets[0], &self.rules);
         let view = view.with_caches(self.caches.as_ref());
         let input = view.input(now);
         if !self.concurrent {
@@ -326,26 +328,6 @@ impl Simulation {
         let decided = reconciled.is_some();
         *decision = reconciled.unwrap_or_default();
         decided
-    }
-
-    /// Maps the target of an HPA to its resource, unless its spec has not changed since the last
-    /// mapping.
-    fn map_target(&mut self, index: usize) {
-        let Some(served) = self.hpas.get_mut(index) else { return };
-        let hpa = seen_by_controller(self.caches.as_ref(), &self.cluster, &served.name);
-        if let Some(hpa) = hpa
-            && !served.mapped.as_ref().is_some_and(|(spec, _)| Arc::ptr_eq(spec, &hpa.spec))
-        {
-            let reference = &hpa.spec.scale_target_ref;
-            let location = match self.rules.scale.in_extensions {
-                true => Ok(of_extensions(&self.kinds, &reference.kind)),
-                false => {
-                    let quoted = self.rules.texts.unknown_kind_is_quoted;
-                    map_to_resource(&self.kinds, reference, quoted)
-                }
-            };
-            served.mapped = Some((hpa.spec.clone(), location));
-        }
     }
 
     /// Returns true if a blocked reconcile can resume; it does so before a new one begins.
@@ -383,6 +365,9 @@ impl Simulation {
         end: Time,
         committed: usize,
     ) -> Option<(usize, i32)> {
+        if !tick.actions().any(ControllerAction::is_write) {
+            return None;
+        }
         let target = match committed {
             0 if self.caches.is_none() => self.target_of(&tick.hpa),
             // The HPA may have changed in the meantime.
@@ -488,15 +473,25 @@ impl Simulation {
     }
 }
 
-/// The HPA in the controller's cache, if it has one, or else in the cluster.
-fn seen_by_controller<'a>(
-    caches: Option<&'a Caches>,
-    cluster: &'a Cluster,
-    name: &str,
-) -> Option<&'a Hpa> {
-    match caches {
-        Some(caches) => caches.hpa().hpa.as_ref(),
-        None => cluster.hpa(name),
+/// The HPA in the controller's cache, if it has one, or else the stored HPA.
+fn seen_by_controller<'a>(caches: Option<&'a Caches>, stored: Option<&'a Hpa>) -> Option<&'a Hpa> {
+    caches.map_or(stored, |caches| caches.hpa().hpa.as_ref())
+}
+
+impl Served {
+    /// Maps the target of the HPA to its resource, unless its spec has not changed since the last
+    /// mapping.
+    fn map_target(&mut self, hpa: Option<&Hpa>, kinds: &[Kind], rules: &Rules) {
+        if let Some(hpa) = hpa
+            && !self.mapped.as_ref().is_some_and(|(spec, _)| Arc::ptr_eq(spec, &hpa.spec))
+        {
+            let reference = &hpa.spec.scale_target_ref;
+            let location = match rules.scale.in_extensions {
+                true => Ok(of_extensions(kinds, &reference.kind)),
+                false => map_to_resource(kinds, reference, rules.texts.unknown_kind_is_quoted),
+            };
+            self.mapped = Some((hpa.spec.clone(), location));
+        }
     }
 }
 

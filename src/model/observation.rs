@@ -601,8 +601,20 @@ impl Observation {
     fn add(&mut self, namespace: Option<Arc<str>>, action: ControllerAction) {
         let place = action.place();
         let precedes = |entry: &Entry| entry.action.place() <= place;
-        let before = self.actions.iter().rposition(precedes).map_or(0, |last| last + 1);
-        self.actions.insert(before, Entry { namespace, action });
+        let is_in_place = self.actions.last().is_none_or(precedes);
+        self.actions.push(Entry { namespace, action });
+        if !is_in_place {
+            self.move_last_to_its_place();
+        }
+    }
+
+    /// Moves the last action to its place, behind the others of the same place.
+    #[cold]
+    fn move_last_to_its_place(&mut self) {
+        let Some((last, others)) = self.actions.split_last() else { return };
+        let precedes = |entry: &Entry| entry.action.place() <= last.action.place();
+        let before = others.iter().rposition(precedes).map_or(0, |last| last + 1);
+        self.actions[before..].rotate_right(1);
     }
 
     /// The observation with other events.

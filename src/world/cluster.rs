@@ -121,28 +121,11 @@ impl Cluster {
         &self.custom_metrics
     }
 
-    /// The response to a GET of the scale. The resource has its group: `deployments.apps`.
-    /// `missing` is the name of an absent scale in the API server's error.
-    ///
-    /// # Errors
-    /// The fault, if one is in effect; otherwise NotFound if the object does not exist.
-    pub fn scale(
-        &self,
-        resource: &str,
-        missing: impl FnOnce() -> String,
-        name: &str,
-    ) -> Result<&Scale, ApiError> {
-        if let Some(error) = &self.faults.get_scale {
-            return Err(error.clone());
-        }
-        let scale = self.scales.get(resource).and_then(|names| names.get(name));
-        scale.ok_or_else(|| not_found(&missing(), name))
-    }
-
-    /// Returns true if the object exists.
+    /// The scale of an object, which may not exist. The resource has its group: `deployments.apps`.
     #[must_use]
-    pub fn has_scale(&self, resource: &str, name: &str) -> bool {
-        self.scales.get(resource).is_some_and(|names| names.contains_key(name))
+    pub fn scale<'a>(&'a self, resource: &str, name: &'a str) -> ServedScale<'a> {
+        let stored = self.scales.get(resource).and_then(|names| names.get(name));
+        ServedScale { name, stored, faults: &self.faults }
     }
 
     /// The response to a GET of the scale of a kind without scales: the fault, or the API server's
@@ -159,19 +142,6 @@ impl Cluster {
         self.faults.get_scale.clone().unwrap_or_else(unknown)
     }
 
-    /// The error of a PUT of the scale: the fault, or NotFound if the object does not exist.
-    #[must_use]
-    pub fn scale_update_error(
-        &self,
-        resource: &str,
-        missing: impl FnOnce() -> String,
-        name: &str,
-    ) -> Option<ApiError> {
-        let exists = self.has_scale(resource, name);
-        let not_found = || (!exists).then(|| not_found(&missing(), name));
-        self.faults.update_scale.clone().or_else(not_found)
-    }
-
     /// Stores successfully written replicas. Returns false if the object does not exist.
     pub fn write_scale(&mut self, resource: &str, name: &str, replicas: i32) -> bool {
         let scale = self.scales.get_mut(resource).and_then(|names| names.get_mut(name));
@@ -181,12 +151,6 @@ impl Cluster {
             (scale.replicas, scale.resource_version) = (replicas, self.scale_version);
         }
         true
-    }
-
-    /// The resource version of a target, if it exists.
-    #[must_use]
-    pub fn scale_version(&self, resource: &str, name: &str) -> Option<u64> {
-        Some(self.scales.get(resource)?.get(name)?.resource_version)
     }
 
     /// The requests that fail now.
@@ -344,6 +308,47 @@ impl Cluster {
 }
 
 /// The API server's response to a request for an object that does not exist.
+/// The scale of an object as the API server serves it. `missing` is the name of an absent scale in
+/// the API server's error.
+#[derive(Clone, Copy, Debug)]
+pub struct ServedScale<'a> {
+    name: &'a str,
+    stored: Option<&'a Scale>,
+    faults: &'a Faults,
+}
+
+impl<'a> ServedScale<'a> {
+    /// Returns true if the object exists.
+    #[must_use]
+    pub fn exists(self) -> bool {
+        self.stored.is_some()
+    }
+
+    /// The resource version of the object, if it exists.
+    #[must_use]
+    pub fn version(self) -> Option<u64> {
+        self.stored.map(|scale| scale.resource_version)
+    }
+
+    /// The response to a GET of the scale.
+    ///
+    /// # Errors
+    /// The fault, if one is in effect; otherwise NotFound if the object does not exist.
+    pub fn get(self, missing: impl FnOnce() -> String) -> Result<&'a Scale, ApiError> {
+        if let Some(error) = &self.faults.get_scale {
+            return Err(error.clone());
+        }
+        self.stored.ok_or_else(|| not_found(&missing(), self.name))
+    }
+
+    /// The error of a PUT of the scale: the fault, or NotFound if the object does not exist.
+    #[must_use]
+    pub fn update_error(self, missing: impl FnOnce() -> String) -> Option<ApiError> {
+        let not_found = || (!self.exists()).then(|| not_found(&missing(), self.name));
+        self.faults.update_scale.clone().or_else(not_found)
+    }
+}
+
 fn not_found(resource: &str, name: &str) -> ApiError {
     ApiError {
         code: 404,
@@ -508,11 +513,14 @@ mod tests {
             })
         };
         let replicas = |cluster: &Cluster| {
-            let scale = cluster.scale("deployments.apps", || "deployments.apps".to_owned(), "web");
-            scale.map(|scale| (scale.replicas, scale.status_replicas))
+            let scale = cluster.scale("deployments.apps", "web");
+            scale
+                .get(|| "deployments.apps".to_owned())
+                .map(|scale| (scale.replicas, scale.status_replicas))
         };
         let error = cluster
-            .scale("deployments.apps", || "deployments.apps".to_owned(), "web")
+            .scale("deployments.apps", "web")
+            .get(|| "deployments.apps".to_owned())
             .expect_err("no scale yet");
         assert_eq!((error.code, &*error.reason), (404, "NotFound"));
         assert_eq!(&*error.message, "deployments.apps \"web\" not found");

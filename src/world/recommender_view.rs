@@ -132,7 +132,7 @@ impl RecommenderView {
 
     /// Adds the differences between the cluster and what the recommender last saw.
     fn see_cluster(&mut self) {
-        let target = self.cluster.has_scale(&self.resource, &self.scenario.target.name);
+        let target = self.cluster.scale(&self.resource, &self.scenario.target.name).exists();
         if target != self.has_target {
             self.has_target = target;
             let object = self.target();

@@ -4,8 +4,8 @@
 //! wrote before. So a reconcile is executed from its beginning for each thing that happens, on a
 //! copy of the state, with the inputs that are known so far.
 
-use super::view::View;
-use super::{Simulation, Written};
+use super::view::{Hpas, View};
+use super::{Simulation, Written, seen_by_controller};
 use crate::engine::During;
 use crate::model::hpa::{Decision, HpaChange, Interruption, RETRY_WAIT};
 use crate::model::observation::{ControllerAction, Observation, Request};
@@ -81,7 +81,10 @@ impl Simulation {
         next: &mut dyn FnMut(&Decision, usize) -> Option<Happening>,
     ) -> Reconciled {
         let index = self.peek(now);
-        self.map_target(index);
+        if let Some(served) = self.hpas.get_mut(index) {
+            let hpa = seen_by_controller(self.caches.as_ref(), self.cluster.hpa(&served.name));
+            served.map_target(hpa, &self.kinds, &self.rules);
+        }
         let before = self.clone();
         // Its cluster is the one in which the controller writes.
         let mut present = self.clone();
@@ -120,7 +123,10 @@ impl Simulation {
         let (first, rules) = (&self.targets[0], &self.rules);
         let views: Vec<View<'_>> = moments
             .iter()
-            .map(|moment| View::of(&moment.cluster, served, reconciled, first, rules))
+            .map(|Moment { cluster, .. }| {
+                let stored = cluster.hpa(&served.name);
+                View::of(cluster, served, Hpas { reconciled, stored }, first, rules)
+            })
             .collect();
         let interruptions: Vec<Interruption<'_>> = moments
             .iter()
@@ -131,7 +137,8 @@ impl Simulation {
                 hpa: hpa.clone(),
             })
             .collect();
-        let view = View::of(&self.cluster, served, reconciled, first, rules);
+        let hpas = Hpas { reconciled, stored: reconciled };
+        let view = View::of(&self.cluster, served, hpas, first, rules);
         let mut decision = Decision::default();
         self.controller
             .sync_interrupted(&view.input(now), &interruptions, &mut decision)

@@ -44,6 +44,15 @@ pub(super) struct Target {
     pub(super) name: Arc<str>,
 }
 
+/// An HPA during its reconcile.
+#[derive(Clone, Copy)]
+pub(super) struct Hpas<'a> {
+    /// As it was in the controller's cache at the beginning, if it existed.
+    pub(super) reconciled: Option<&'a Hpa>,
+    /// As it is stored now, if it exists.
+    pub(super) stored: Option<&'a Hpa>,
+}
+
 /// The responses of a cluster to the requests of a reconcile.
 pub(super) struct View<'a> {
     cluster: &'a Cluster,
@@ -60,15 +69,17 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The view of the controller while it reconciles `reconciled`, the HPA as it was at the
-    /// beginning. `first` is the target if the HPA does not exist.
+    /// The view of the controller while it reconciles an HPA. `first` is the target if the HPA does
+    /// not exist.
     pub(super) fn of(
         cluster: &'a Cluster,
         served: &'a Served,
-        reconciled: Option<&'a Hpa>,
+        hpas: Hpas<'a>,
         first: &'a Target,
         rules: &Rules,
     ) -> View<'a> {
+        let Hpas { reconciled, stored } = hpas;
+        let hpa_version = stored.map(|hpa| hpa.resource_version);
         let mapped = served.mapped.as_ref().map(|(_, place)| place.as_ref());
         let (place, mapping_error) = match mapped {
             Some(Ok(place)) => (Some(place), None),
@@ -81,25 +92,24 @@ impl<'a> View<'a> {
         let resource = match found {
             [only] => only,
             several => {
-                let there = |resource: &&Arc<str>| cluster.has_scale(resource, name);
+                let there = |resource: &&Arc<str>| cluster.scale(resource, name).exists();
                 several.iter().find(there).unwrap_or(asked)
             }
         };
+        let served = cluster.scale(resource, name);
         let scale = match place {
             Some(_) if found.is_empty() => Err(cluster.no_scale()),
-            _ => {
-                cluster.scale(resource, || missing_scale(rules.scale.missing_on_read, asked), name)
-            }
+            _ => served.get(|| missing_scale(rules.scale.missing_on_read, asked)),
         };
-        let missing = || missing_scale(rules.scale.missing_on_write, asked);
         View {
             cluster,
             hpa: reconciled,
-            hpa_version: cluster.hpa(&served.name).map(|hpa| hpa.resource_version),
+            hpa_version,
             caches: None,
             scale,
-            scale_version: cluster.scale_version(resource, name),
-            update_error: cluster.scale_update_error(resource, missing, name),
+            scale_version: served.version(),
+            update_error: served
+                .update_error(|| missing_scale(rules.scale.missing_on_write, asked)),
             asked,
             mapping_error,
             pods_are_cached: rules.pods.are_cached,

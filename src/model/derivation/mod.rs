@@ -67,6 +67,39 @@ pub struct Derivation {
     pub random_part: Option<&'static str>,
 }
 
+impl Derivation {
+    /// Empties the derivation, but keeps its memory. To replace it by a new one takes longer: it is
+    /// large.
+    pub(in crate::model) fn clear(&mut self) {
+        let Derivation {
+            at,
+            current_replicas,
+            min_replicas,
+            max_replicas,
+            branch,
+            metrics,
+            winner,
+            proposal,
+            forbidden,
+            stabilization,
+            limits,
+            desired_replicas,
+            rescaled,
+            error,
+            happenings,
+            random_part,
+        } = self;
+        *at = Time::default();
+        (*current_replicas, *min_replicas, *max_replicas) = (None, 0, 0);
+        (*branch, *winner, *proposal) = (Branch::default(), None, None);
+        (*forbidden, *stabilization, *limits) = (None, None, None);
+        (*desired_replicas, *rescaled) = (0, false);
+        (*error, *random_part) = (None, None);
+        metrics.clear();
+        happenings.clear();
+    }
+}
+
 /// Something that happened in the middle of a reconcile.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Happening {

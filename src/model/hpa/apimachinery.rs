@@ -6,12 +6,13 @@ use crate::model::api::ApiError;
 ///
 /// Upstream: apimachinery, pkg/runtime/schema, ParseGroupVersion
 pub(crate) fn parse_group_version(text: &str) -> Result<(&str, &str), String> {
-    match text.split_once('/') {
-        None => Ok(("", text)),
-        Some((_, version)) if version.contains('/') => {
-            Err(format!("unexpected GroupVersion string: {text}"))
-        }
-        Some(parts) => Ok(parts),
+    // Over bytes: it is parsed in each reconcile, and a search for a `char` takes longer.
+    let is_slash = |byte: u8| byte == b'/';
+    let Some(slash) = text.bytes().position(is_slash) else { return Ok(("", text)) };
+    let (group, version) = (&text[..slash], &text[slash + 1..]);
+    match version.bytes().any(is_slash) {
+        true => Err(format!("unexpected GroupVersion string: {text}")),
+        false => Ok((group, version)),
     }
 }
 

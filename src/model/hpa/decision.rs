@@ -28,9 +28,7 @@ impl Decision {
         self.observation.clear();
         self.event_times.clear();
         self.committed = 0;
-        let mut metrics = std::mem::take(&mut self.derivation.metrics);
-        metrics.clear();
-        self.derivation = Derivation { metrics, ..Derivation::default() };
+        self.derivation.clear();
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::selector_store::ParsedSelector;
+use crate::model::api::{HpaSpec, Text};
 use crate::model::derivation::HeldBy;
 use crate::model::time::Time;
 
@@ -16,6 +17,17 @@ pub(crate) struct Memory {
     pub(crate) down_events: Vec<TimestampedScaleEvent>,
     /// The selector that was parsed last. Upstream parses it each time.
     pub(crate) selector: Option<Arc<ParsedSelector>>,
+    /// The last message of the condition ValidMetricFound. Upstream formats it each time.
+    pub(crate) valid_metric: Option<ValidMetric>,
+}
+
+/// A message of the condition ValidMetricFound, with everything that it depends on.
+#[derive(Clone, Debug)]
+pub(crate) struct ValidMetric {
+    pub(crate) spec: Arc<HpaSpec>,
+    /// The index of the winning metric.
+    pub(crate) metric: Option<usize>,
+    pub(crate) message: Text,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -73,16 +73,15 @@ fn a_recreated_target_has_its_initial_state() {
         let deleted =
             Change::DeleteScale { resource: resource.as_str().into(), name: name.clone() };
         assert!(changes.contains(&deleted), "{changes:?}");
-        let error = run.cluster.scale(&resource, || resource.clone(), "web").expect_err("deleted");
+        let scale = run.cluster.scale(&resource, "web");
+        let error = scale.get(|| resource.clone()).expect_err("deleted");
         assert_eq!(&*error.message, format!("{resource} \"web\" not found"));
-        assert_eq!(
-            run.cluster.scale_update_error(&resource, || resource.clone(), "web"),
-            Some(error)
-        );
+        assert_eq!(scale.update_error(|| resource.clone()), Some(error));
         assert_eq!(run.pods(29).len(), leaving);
         assert!(!run.at(29).contains(&deleted), "the deletion is sent once");
         assert_eq!(run.replicas(30), (2, 2), "{kind}");
-        assert_eq!(run.cluster.scale_update_error(&resource, || resource.clone(), "web"), None);
+        let scale = run.cluster.scale(&resource, "web");
+        assert_eq!(scale.update_error(|| resource.clone()), None);
         let ready = run.pods(50);
         assert_eq!(ready, ["web-2 Running 30s ready 30s", "web-3 Running 30s ready 30s"]);
     }

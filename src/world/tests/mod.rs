@@ -166,7 +166,8 @@ impl Run {
         self.at(second);
         let target = self.world.simulation.scenario.targets().next().expect("the workload");
         let resource: Arc<str> = target.group_resource().into();
-        let scale = self.cluster.scale(&resource, || resource.to_string(), "web").expect("a scale");
+        let scale = self.cluster.scale(&resource, "web");
+        let scale = scale.get(|| resource.to_string()).expect("a scale");
         let Scale { replicas, status_replicas, .. } = scale;
         (*replicas, *status_replicas)
     }

