@@ -14,11 +14,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kube_lockstep::compare::recommender::{RunDifference, logs, runs};
-use kube_lockstep::engine::CancellationToken;
-use kube_lockstep::engine::recommender::RecommenderSource;
-use kube_lockstep::engine::recorded::{FOLDER, Traces};
+use kube_lockstep::engine::recorded::{FOLDER, RecordedRecommender, Traces};
 use kube_lockstep::engine::upstream::build::{self, Artifact};
-use kube_lockstep::engine::upstream::recommender::{self, RecommenderHost};
+use kube_lockstep::engine::upstream::recommender::{self, RecommenderHost, UpstreamRecommender};
+use kube_lockstep::engine::{CancellationToken, Engine, Vpa};
 use kube_lockstep::fuzz::recommender::{script, shrink};
 use kube_lockstep::model::rules::{OldestOom, VpaRelease, VpaRules};
 use kube_lockstep::model::time::Time;
@@ -145,19 +144,14 @@ fn as_recorded(path: &Path) -> Result<(), Failed> {
     let scenario = support::load_vpa(path);
     let traces = Traces::Folder(support::repository().join(FOLDER));
     for release in VpaRelease::supported() {
-        let source = RecommenderSource::Recorded(traces.clone(), release);
-        conforms(&scenario, &source, release)?;
+        conforms(&scenario, &mut RecordedRecommender::new(traces.clone(), release))?;
     }
     Ok(())
 }
 
-fn conforms(
-    scenario: &Arc<VpaScenario>,
-    source: &RecommenderSource,
-    release: VpaRelease,
-) -> Result<Outcome, Failed> {
-    let known = support::known();
-    let outcome = run_recommender(scenario, &mut *source.make(), &source.name(), release, &known);
+fn conforms(scenario: &Arc<VpaScenario>, engine: &mut dyn Engine<Vpa>) -> Result<Outcome, Failed> {
+    let (known, release) = (support::known(), engine.release());
+    let outcome = run_recommender(scenario, engine, &known);
     support::still_disagrees(&outcome, &known)?;
     match &outcome.verdict {
         Verdict::Conforms if outcome.ticks > 0 => Ok(outcome),
@@ -169,9 +163,9 @@ fn conforms(
 /// The real recommender is as predicted and as recorded, or is recorded.
 fn live(path: &Path, program: PathBuf, release: VpaRelease) -> Result<(), Failed> {
     let scenario = support::load_vpa(path);
-    let source = RecommenderSource::Upstream(program, release);
+    let mut engine = UpstreamRecommender::new(program, release);
     let known = support::known();
-    let outcome = run_recommender(&scenario, &mut *source.make(), &source.name(), release, &known);
+    let outcome = run_recommender(&scenario, &mut engine, &known);
     if !matches!(outcome.verdict, Verdict::Inconclusive { .. }) {
         let version = build::version(Artifact::Recommender, release).ok_or("no such release")?;
         let build = Build {
@@ -185,11 +179,11 @@ fn live(path: &Path, program: PathBuf, release: VpaRelease) -> Result<(), Failed
         let trace = trace
             .filter(|_| Mode::get() == Mode::Record || !entries.iter().any(is_random_in_its_bits));
         if trace.is_none() && outcome.recommender.is_some() {
-            return conforms(&scenario, &source, release).map(drop);
+            return conforms(&scenario, &mut engine).map(drop);
         }
         recording::compare_recommender(&folder, &scenario, &build, trace, Mode::get())?;
     }
-    conforms(&scenario, &source, release).map(drop)
+    conforms(&scenario, &mut engine).map(drop)
 }
 
 fn is_random_in_its_bits(entry: &Entry) -> bool {

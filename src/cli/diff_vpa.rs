@@ -4,7 +4,6 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 use super::args::{WithMarkdown as Format, of_vpa};
 use super::diff::{Args, code};
@@ -13,8 +12,9 @@ use super::fixtures::Fixtures;
 use super::output::{PreparationLog, columns, show, unless_closed};
 use super::reports::ReportFile;
 use super::run::parse_all;
-use crate::engine::recommender::RecommenderSource;
+use crate::engine::Vpa;
 use crate::engine::recorded::not_recorded_on;
+use crate::engine::source::{EngineFactory, EngineLimits, EngineSource};
 use crate::model::rules::VpaRelease;
 use crate::report::change::{Between, ChangedScenario, Changes};
 use crate::report::{html, json};
@@ -115,10 +115,11 @@ fn behavior(
     }
     let mut preparing = PreparationLog::default();
     let mut progress = |what: &str, done| preparing.log(what, done);
-    let source = RecommenderSource::upstream(release, &CancellationToken::new(), &mut progress);
-    let source = source.map_err(|error| unknown(error.to_string()))?;
-    let mut engine = source.make();
-    let outcome = run_recommender(scenario, &mut *engine, &source.name(), release, &[]);
+    let limits = EngineLimits::default();
+    let engine: EngineFactory<Vpa> = EngineSource::Upstream
+        .prepare(release, &limits, &mut progress)
+        .map_err(|error| unknown(error.to_string()))?;
+    let outcome = run_recommender(scenario, &mut *engine.make(), &[]);
     match (outcome.verdict, outcome.recommender) {
         (Verdict::Inconclusive { why, .. } | Verdict::Skipped { why }, _) => Err(unknown(why)),
         (_, Some(run)) => Ok(run.trace),

@@ -10,7 +10,8 @@ use super::failure::Failure;
 use super::fixtures::{AnyFixture, Fixtures};
 use super::manifests::{self, Autoscalers, ManifestArgs};
 use super::output::{PreparationLog, columns, show};
-use crate::engine::recommender::RecommenderSource;
+use crate::engine::Vpa;
+use crate::engine::source::{EngineFactory, EngineLimits, EngineSource};
 use crate::engine::upstream::Upstream;
 use crate::engine::upstream::checkout::Checkout;
 use crate::model::rules::{Release, VpaRelease};
@@ -217,11 +218,11 @@ fn compare_recommender(
     release: VpaRelease,
     run: usize,
 ) -> Result<String, Failure> {
-    let (mut preparing, stop) = (PreparationLog::default(), CancellationToken::new());
+    let (mut preparing, limits) = (PreparationLog::default(), EngineLimits::default());
     let mut progress = |what: &str, done| preparing.log(what, done);
-    let source = RecommenderSource::checkout(checkout, release, &stop, &mut progress)?;
-    let (name, scenario) = (source.name(), Arc::new(scenario.clone()));
-    let outcome = run_recommender(&scenario, &mut *source.make(), &name, release, &[]);
+    let source = EngineSource::Checkout(checkout.clone());
+    let engine: EngineFactory<Vpa> = source.prepare(release, &limits, &mut progress)?;
+    let outcome = run_recommender(&Arc::new(scenario.clone()), &mut *engine.make(), &[]);
     Ok(up_to(&outcome, checkout, run))
 }
 

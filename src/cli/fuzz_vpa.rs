@@ -8,7 +8,8 @@ use super::failure::Failure;
 use super::fuzz::{Args, INTERRUPTED, MOST_FINDINGS, Progress, Results, not_saved, random_seed};
 use super::output::PreparationLog;
 use super::{exit, interrupt};
-use crate::engine::recommender::RecommenderSource;
+use crate::engine::Vpa;
+use crate::engine::source::{EngineFactory, EngineLimits, EngineSource};
 use crate::engine::upstream::checkout::Checkout;
 use crate::report::fuzz::FuzzSetting;
 use crate::run::fuzzing::RunLimit;
@@ -24,28 +25,29 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let checkout = checkout(args)?;
     let release = args.release.vpa_release(checkout.as_ref())?;
     let stop = CancellationToken::new();
-    let mut preparing = PreparationLog::default();
-    let mut progress = |what: &str, done| preparing.log(what, done);
     let source = match &checkout {
-        _ if args.is_on_model() => Ok(RecommenderSource::Model(release)),
-        None => RecommenderSource::upstream(release, &stop, &mut progress),
-        Some(checkout) => RecommenderSource::checkout(checkout, release, &stop, &mut progress),
+        _ if args.is_on_model() => EngineSource::Model,
+        None => EngineSource::Upstream,
+        Some(checkout) => EngineSource::Checkout(checkout.clone()),
     };
-    let source = source.map_err(Failure::from)?;
+    let mut preparing = PreparationLog::default();
+    let limits = EngineLimits { stop: stop.clone(), ..EngineLimits::default() };
+    let mut progress = |what: &str, done| preparing.log(what, done);
+    let engine: EngineFactory<Vpa> =
+        source.prepare(release, &limits, &mut progress).map_err(Failure::from)?;
     let ticks = args.ticks.unwrap_or(100_000) as usize;
     let plan = RecommenderFuzzPlan {
         seed: args.seed.unwrap_or_else(random_seed),
         limit: args.time.map_or(RunLimit::Ticks(ticks), RunLimit::Time),
         shard: args.part.shard.unwrap_or(Shard::WHOLE),
         release,
-        source,
         jobs: workers(args.jobs),
         max_findings: MOST_FINDINGS,
         stop,
     };
     let setting = FuzzSetting {
         setting: Setting {
-            engine: plan.source.name(),
+            engine: engine.name().clone(),
             release: release.to_string(),
             checkout: checkout.map(|checkout| checkout.path),
             shard: args.part.shard,
@@ -61,7 +63,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let results = Results { setting: &setting, folder: &args.save, format: args.format };
     results.begin()?;
     let mut progress = Progress::new();
-    let (summary, findings) = fuzz_recommender(&plan, &mut |summary| {
+    let (summary, findings) = fuzz_recommender(&plan, &|| engine.make(), &mut |summary| {
         progress.update(summary.scenarios, summary.ticks, summary.elapsed);
     });
     progress.clear();

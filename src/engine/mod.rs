@@ -3,6 +3,8 @@
 //! An [`Engine`] opens scenarios one after another; a [`Session`] is an open scenario. Both traits
 //! are deliberately small: any program that can receive changes and let time pass can be an engine.
 //! Engines do not know the comparison, and the runner does not know particular engines.
+//!
+//! The controllers that engines run are of two [`Kind`]s: [`Hpa`], the default, and [`Vpa`].
 
 #[cfg(feature = "clusters")]
 pub(crate) mod cluster;
@@ -25,8 +27,6 @@ pub mod options;
 #[cfg(feature = "engines")]
 pub(crate) mod process_group;
 #[cfg(feature = "engines")]
-pub mod recommender;
-#[cfg(feature = "engines")]
 pub mod recorded;
 #[cfg(feature = "engines")]
 pub mod registry;
@@ -39,6 +39,7 @@ pub mod source;
 #[cfg(feature = "engines")]
 pub mod upstream;
 
+use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -48,7 +49,7 @@ pub use tokio_util::sync::CancellationToken;
 
 use crate::compare::Scope;
 use crate::model::observation::Request;
-use crate::model::rules::{Release, VpaRelease};
+use crate::model::rules::{AnyRelease, MinorVersion, Release, VpaRelease};
 use crate::model::time::Time;
 use crate::model::vpa;
 use crate::scenario::Scenario;
@@ -92,33 +93,90 @@ impl Step {
     }
 }
 
+/// A kind of controller: the types of its scenarios, and of what an engine sends and answers.
+pub trait Kind: Sized + 'static {
+    /// A scenario, as it was read.
+    type Scenario: Send + Sync;
+    /// What an engine needs in order to open a scenario.
+    type Opening;
+    /// A release of the controller.
+    type Release: Copy
+        + PartialEq
+        + fmt::Debug
+        + fmt::Display
+        + Into<AnyRelease>
+        + Into<MinorVersion>
+        + Send
+        + Sync;
+    /// Changes to the cluster, and the time to wait for their effects.
+    type Step;
+    /// What the controller did in a step.
+    type Stepped;
+    /// What the controller logs while it starts.
+    type StartLog: Default;
+}
+
+/// The HPA controller of Kubernetes.
+#[derive(Clone, Copy, Debug)]
+pub enum Hpa {}
+
+impl Kind for Hpa {
+    type Scenario = Scenario;
+    type Opening = Scenario;
+    type Release = Release;
+    type Step = Step;
+    type Stepped = Stepped;
+    /// Its log is not compared.
+    type StartLog = ();
+}
+
+/// The recommender of the Vertical Pod Autoscaler.
+#[derive(Clone, Copy, Debug)]
+pub enum Vpa {}
+
+impl Kind for Vpa {
+    type Scenario = VpaScenario;
+    type Opening = ScriptedScenario;
+    type Release = VpaRelease;
+    type Step = vpa::ScriptStep;
+    type Stepped = vpa::Stepped;
+    type StartLog = Vec<vpa::LogLine>;
+}
+
+/// A scenario of the recommender, and what the recommender sees.
+#[derive(Clone, Debug)]
+pub struct ScriptedScenario {
+    /// The scenario.
+    pub scenario: Arc<VpaScenario>,
+    /// Its objects and flags at the start. Beside an HPA controller, the steps are not known in
+    /// advance.
+    pub script: vpa::Script,
+}
+
 /// A controller that scenarios can be run on.
-pub trait Engine {
+pub trait Engine<K: Kind = Hpa> {
     /// The name on the command line, or the name of the program.
     fn name(&self) -> &str;
 
     /// The release whose behavior it has.
-    fn release(&self) -> Release;
+    fn release(&self) -> K::Release;
 
-    /// The observable fields.
+    /// The observable fields of an HPA controller. Those of a recommender are always the same.
     fn scope(&self) -> Scope {
         Scope::ALL
     }
 
     /// The reason why this engine can't run a scenario that its release supports, if any. The
     /// scenario is then skipped.
-    fn unsupported_reason(&mut self, _scenario: &Scenario) -> Option<String> {
+    fn unsupported_reason(&mut self, _scenario: &K::Scenario) -> Option<String> {
         None
     }
 
-    /// The recommender that runs beside the controller in scenarios with a VPA.
+    /// The recommender that runs beside an HPA controller in scenarios with a VPA.
     ///
     /// # Errors
     /// If the engine has none, or it can't run.
-    fn recommender(
-        &mut self,
-        _release: VpaRelease,
-    ) -> Result<Box<dyn RecommenderEngine>, EngineError> {
+    fn recommender(&mut self, _release: VpaRelease) -> Result<Box<dyn Engine<Vpa>>, EngineError> {
         Err(EngineError::Unavailable {
             engine: self.name().into(),
             why: "it has no recommender".to_owned(),
@@ -130,28 +188,36 @@ pub trait Engine {
     ///
     /// # Errors
     /// If the engine can't run; never because of decisions of the controller.
-    fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError>;
+    fn open<'a>(
+        &'a mut self,
+        scenario: &K::Opening,
+    ) -> Result<Box<dyn Session<K> + 'a>, EngineError>;
 }
 
 /// A scenario that is open on an engine.
-pub trait Session {
+pub trait Session<K: Kind = Hpa> {
+    /// What the controller logged while it started.
+    fn start_log(&self) -> K::StartLog {
+        K::StartLog::default()
+    }
+
     /// Sends a step. Several steps may be sent before their answers are received.
     ///
     /// # Errors
     /// If the engine is broken. Earlier answers stay valid.
-    fn send(&mut self, step: &Step) -> Result<(), EngineError>;
+    fn send(&mut self, step: &K::Step) -> Result<(), EngineError>;
 
     /// Waits for the answer to the oldest step without an answer.
     ///
     /// # Errors
     /// If the engine is broken, or has not answered within its time limit.
-    fn receive(&mut self) -> Result<Stepped, EngineError>;
+    fn receive(&mut self) -> Result<K::Stepped, EngineError>;
 
     /// Sends a step, and waits for its answer.
     ///
     /// # Errors
     /// As [`Session::send`] and [`Session::receive`].
-    fn step(&mut self, step: &Step) -> Result<Stepped, EngineError> {
+    fn step(&mut self, step: &K::Step) -> Result<K::Stepped, EngineError> {
         self.send(step)?;
         self.receive()
     }
@@ -164,44 +230,8 @@ pub trait Session {
     /// Ends the scenario and removes all its objects.
     ///
     /// # Errors
-    /// If the engine is broken. Earlier answers stay valid.
+    /// If the engine is broken, or a recorded trace goes on. Earlier answers stay valid.
     fn close(self: Box<Self>) -> Result<(), EngineError>;
-}
-
-/// A recommender on which scenarios can be run.
-pub trait RecommenderEngine {
-    /// The reason why the engine can't run a scenario that its release supports, if any.
-    fn unsupported_reason(&self, _scenario: &VpaScenario) -> Option<String> {
-        None
-    }
-
-    /// Starts a recommender. Returns the errors that it logs.
-    ///
-    /// # Errors
-    /// If the engine can't run.
-    fn open(
-        &mut self,
-        scenario: &VpaScenario,
-        script: &vpa::Script,
-    ) -> Result<Vec<vpa::LogLine>, EngineError>;
-
-    /// Sends a step. Several steps may be sent before their answers are received.
-    ///
-    /// # Errors
-    /// If the engine is broken.
-    fn send(&mut self, step: &vpa::ScriptStep) -> Result<(), EngineError>;
-
-    /// Waits for the answer to the oldest step without an answer.
-    ///
-    /// # Errors
-    /// If the engine is broken.
-    fn receive(&mut self) -> Result<vpa::Stepped, EngineError>;
-
-    /// Ends the scenario.
-    ///
-    /// # Errors
-    /// If the engine is broken, or a recorded trace goes on.
-    fn close(&mut self) -> Result<(), EngineError>;
 }
 
 /// The failure of an engine. It is never a verdict on a controller.

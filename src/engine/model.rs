@@ -17,7 +17,7 @@ use view::{Hpas, ScaleLocation, Served, Target, View};
 
 use super::model_recommender::ModelRecommender;
 use super::sent_events::SentEvents;
-use super::{During, Engine, EngineError, RecommenderEngine, Session, Step};
+use super::{During, Engine, EngineError, Session, Step, Vpa};
 use crate::model::api::{CrossVersionObjectReference, Hpa, HpaSpec};
 use crate::model::flags::{FeatureGates, Gate};
 use crate::model::hpa::{self, ApiServer, ApiVersion, Controller, Decision, HpaChange};
@@ -560,10 +560,7 @@ impl Engine for Model {
         self.release
     }
 
-    fn recommender(
-        &mut self,
-        release: VpaRelease,
-    ) -> Result<Box<dyn RecommenderEngine>, EngineError> {
+    fn recommender(&mut self, release: VpaRelease) -> Result<Box<dyn Engine<Vpa>>, EngineError> {
         Ok(Box::new(ModelRecommender::new(NAME, release)))
     }
 

@@ -2,45 +2,58 @@
 
 use std::collections::VecDeque;
 
-use super::{EngineError, RecommenderEngine};
+use super::{Engine, EngineError, ScriptedScenario, Session, Vpa};
 use crate::model::rules::{VpaRelease, VpaRules};
-use crate::model::vpa::{LogLine, Script, ScriptStep, Session, Stepped};
-use crate::scenario::vpa::VpaScenario;
+use crate::model::vpa::{self, LogLine, ScriptStep, Stepped};
 
-/// The model as an engine, which checks only the expectations.
-#[derive(Debug)]
+/// The model of one release as an engine, which checks only the expectations.
+#[derive(Clone, Debug)]
 pub struct ModelRecommender {
     name: &'static str,
-    rules: VpaRules,
-    session: Option<Session>,
-    answers: VecDeque<Stepped>,
+    release: VpaRelease,
 }
 
 impl ModelRecommender {
     /// The model of a release, with the engine's name.
     #[must_use]
     pub fn new(name: &'static str, release: VpaRelease) -> ModelRecommender {
-        ModelRecommender {
-            name,
-            rules: VpaRules::of(release),
-            session: None,
-            answers: VecDeque::new(),
-        }
+        ModelRecommender { name, release }
     }
 }
 
-impl RecommenderEngine for ModelRecommender {
-    fn open(&mut self, _: &VpaScenario, script: &Script) -> Result<Vec<LogLine>, EngineError> {
-        let (session, log) = Session::open(&script.start, self.rules);
-        self.session = Some(session);
-        self.answers.clear();
-        Ok(log)
+impl Engine<Vpa> for ModelRecommender {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn release(&self) -> VpaRelease {
+        self.release
+    }
+
+    fn open<'a>(
+        &'a mut self,
+        scenario: &ScriptedScenario,
+    ) -> Result<Box<dyn Session<Vpa> + 'a>, EngineError> {
+        let rules = VpaRules::of(self.release);
+        let (model, log) = vpa::Session::open(&scenario.script.start, rules);
+        Ok(Box::new(ModelSession { name: self.name, model, log, answers: VecDeque::new() }))
+    }
+}
+
+struct ModelSession {
+    name: &'static str,
+    model: vpa::Session,
+    log: Vec<LogLine>,
+    answers: VecDeque<Stepped>,
+}
+
+impl Session<Vpa> for ModelSession {
+    fn start_log(&self) -> Vec<LogLine> {
+        self.log.clone()
     }
 
     fn send(&mut self, step: &ScriptStep) -> Result<(), EngineError> {
-        if let Some(session) = &mut self.session {
-            self.answers.push_back(session.step(&step.changes, step.until));
-        }
+        self.answers.push_back(self.model.step(&step.changes, step.until));
         Ok(())
     }
 
@@ -52,8 +65,7 @@ impl RecommenderEngine for ModelRecommender {
         })
     }
 
-    fn close(&mut self) -> Result<(), EngineError> {
-        self.session = None;
+    fn close(self: Box<Self>) -> Result<(), EngineError> {
         Ok(())
     }
 }

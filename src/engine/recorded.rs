@@ -14,12 +14,10 @@ use std::path::{Path, PathBuf};
 
 use include_dir::{Dir, include_dir};
 
-use super::{Engine, EngineError, RecommenderEngine, Session, Step};
+use super::{Engine, EngineError, ScriptedScenario, Session, Step, Vpa};
 use crate::model::rules::{MinorVersion, Release, VpaRelease};
 use crate::model::time::Time;
-use crate::model::vpa::{
-    ClusterChange, LogLine, Script, ScriptStep, Stepped as RecommenderStepped,
-};
+use crate::model::vpa::{ClusterChange, LogLine, ScriptStep, Stepped as RecommenderStepped};
 use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
 use crate::trace::header::Header;
@@ -153,13 +151,21 @@ impl Traces {
         Ok(recording)
     }
 
-    /// Returns true if a scenario with this hash is recorded, but not on a release. False for
-    /// traces that can't be read, which `open` reports.
-    fn are_only_elsewhere(&self, id: &str, hash: &str, release: MinorVersion) -> bool {
-        let recordings = self.read(id).unwrap_or_default();
+    /// The reason why a scenario with this hash can't be replayed, if it is recorded, but not on
+    /// this release. `name` is the release for messages.
+    fn unsupported_reason(
+        &self,
+        id: &str,
+        hash: &str,
+        release: MinorVersion,
+        name: impl fmt::Display,
+    ) -> Option<String> {
+        // `of_scenario` reports traces that can't be read.
+        let recordings = self.read(id).ok()?;
         let mut headers = recordings.iter().map(|recording| &recording.header);
-        headers.clone().any(|header| header.hash == hash)
-            && !headers.any(|header| header.build_of(release).is_some())
+        let is_recorded = headers.clone().any(|header| header.hash == hash);
+        let is_recorded_here = headers.any(|header| header.build_of(release).is_some());
+        (is_recorded && !is_recorded_here).then(|| not_recorded_on(name))
     }
 
     /// All recorded traces of a scenario, oldest release first.
@@ -240,17 +246,12 @@ impl Engine for Recorded {
         self.release
     }
 
-    /// Reports a scenario that is recorded, but not on this release.
     fn unsupported_reason(&mut self, scenario: &Scenario) -> Option<String> {
-        let is_elsewhere =
-            self.traces.are_only_elsewhere(&scenario.id, &scenario.hash, self.release.into());
-        is_elsewhere.then(|| not_recorded_on(self.release))
+        let release = self.release.into();
+        self.traces.unsupported_reason(&scenario.id, &scenario.hash, release, self.release)
     }
 
-    fn recommender(
-        &mut self,
-        release: VpaRelease,
-    ) -> Result<Box<dyn RecommenderEngine>, EngineError> {
+    fn recommender(&mut self, release: VpaRelease) -> Result<Box<dyn Engine<Vpa>>, EngineError> {
         let traces = RecordedRecommender::new(self.traces.clone(), release);
         Ok(Box::new(traces.beside_hpa(self.release)))
     }
@@ -335,32 +336,20 @@ impl Session for RecordedSession {
     }
 }
 
-/// The recorded runs of the real recommender.
-#[derive(Debug)]
+/// The recorded runs of the real recommender of one release.
+#[derive(Clone, Debug)]
 pub struct RecordedRecommender {
     traces: Traces,
     release: VpaRelease,
     /// The release of the HPA controller beside it, if there is one.
     hpa: Option<Release>,
-    entries: VecDeque<Entry>,
-    answers: VecDeque<RecommenderStepped>,
-    end: Time,
-    played_until: Time,
 }
 
 impl RecordedRecommender {
     /// Creates the engine of a release.
     #[must_use]
     pub fn new(traces: Traces, release: VpaRelease) -> RecordedRecommender {
-        RecordedRecommender {
-            traces,
-            release,
-            hpa: None,
-            entries: VecDeque::new(),
-            answers: VecDeque::new(),
-            end: Time::ZERO,
-            played_until: Time::ZERO,
-        }
+        RecordedRecommender { traces, release, hpa: None }
     }
 
     /// Reads the traces of a recommender beside an HPA controller of a release.
@@ -373,41 +362,69 @@ impl RecordedRecommender {
     fn key(&self) -> MinorVersion {
         self.hpa.map_or_else(|| self.release.into(), MinorVersion::from)
     }
+}
 
-    /// The errors of the next start of the recommender.
-    fn start(&mut self) -> Result<Vec<LogLine>, EngineError> {
-        match self.entries.pop_front() {
-            Some(Entry::Start(log)) => Ok(log),
-            _ => Err(broken("the recorded trace has no start of the recommender here".to_owned())),
-        }
+impl Engine<Vpa> for RecordedRecommender {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn release(&self) -> VpaRelease {
+        self.release
+    }
+
+    fn unsupported_reason(&mut self, scenario: &VpaScenario) -> Option<String> {
+        self.traces.unsupported_reason(&scenario.id, &scenario.hash, self.key(), self.release)
+    }
+
+    fn open<'a>(
+        &'a mut self,
+        scenario: &ScriptedScenario,
+    ) -> Result<Box<dyn Session<Vpa> + 'a>, EngineError> {
+        let VpaScenario { id, hash, until, .. } = &*scenario.scenario;
+        let name = self.hpa.map_or_else(|| self.release.to_string(), |hpa| hpa.to_string());
+        let recording = self.traces.of_scenario(id, hash, self.key(), &name)?;
+        let trace = recording.recommender_trace().map_err(broken)?;
+        let mut entries = VecDeque::from(trace.entries);
+        let log = start(&mut entries)?;
+        Ok(Box::new(RecordedRecommenderSession {
+            entries,
+            log,
+            answers: VecDeque::new(),
+            end: *until,
+            played_until: Time::ZERO,
+        }))
     }
 }
 
-impl RecommenderEngine for RecordedRecommender {
-    fn unsupported_reason(&self, scenario: &VpaScenario) -> Option<String> {
-        let is_elsewhere = self.traces.are_only_elsewhere(&scenario.id, &scenario.hash, self.key());
-        is_elsewhere.then(|| not_recorded_on(self.release))
+/// Takes the errors of the next start of the recommender.
+fn start(entries: &mut VecDeque<Entry>) -> Result<Vec<LogLine>, EngineError> {
+    match entries.pop_front() {
+        Some(Entry::Start(log)) => Ok(log),
+        _ => Err(broken("the recorded trace has no start of the recommender here".to_owned())),
     }
+}
 
-    fn open(&mut self, scenario: &VpaScenario, _: &Script) -> Result<Vec<LogLine>, EngineError> {
-        let recording = self.traces.of_scenario(
-            &scenario.id,
-            &scenario.hash,
-            self.key(),
-            &self.hpa.map_or_else(|| self.release.to_string(), |hpa| hpa.to_string()),
-        )?;
-        let trace = recording.recommender_trace().map_err(broken)?;
-        self.entries = trace.entries.into();
-        self.answers.clear();
-        self.end = scenario.until;
-        self.start()
+struct RecordedRecommenderSession {
+    /// The entries that are not played yet.
+    entries: VecDeque<Entry>,
+    log: Vec<LogLine>,
+    answers: VecDeque<RecommenderStepped>,
+    /// The end of the scenario, and of the steps so far.
+    end: Time,
+    played_until: Time,
+}
+
+impl Session<Vpa> for RecordedRecommenderSession {
+    fn start_log(&self) -> Vec<LogLine> {
+        self.log.clone()
     }
 
     fn send(&mut self, step: &ScriptStep) -> Result<(), EngineError> {
         let mut stepped = RecommenderStepped::default();
         for change in &step.changes {
             if *change == ClusterChange::Restart {
-                stepped.log.extend(self.start()?);
+                stepped.log.extend(start(&mut self.entries)?);
             }
         }
         while let Some(Entry::Run(run)) = self.entries.front()
@@ -426,7 +443,7 @@ impl RecommenderEngine for RecordedRecommender {
         self.answers.pop_front().ok_or_else(|| broken("no step was sent".to_owned()))
     }
 
-    fn close(&mut self) -> Result<(), EngineError> {
+    fn close(self: Box<Self>) -> Result<(), EngineError> {
         let left = self.entries.len();
         if left == 0 || self.played_until < self.end {
             return Ok(());

@@ -7,14 +7,15 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::model::Model;
-use super::recorded::{Recorded, Traces};
+use super::model_recommender::ModelRecommender;
+use super::recorded::{Recorded, RecordedRecommender, Traces};
 use super::registry::ENGINES;
-use super::upstream::build::{self, Progress};
+use super::upstream::build::{self, Artifact, Progress};
 use super::upstream::checkout::Checkout;
+use super::upstream::recommender::UpstreamRecommender;
 use super::upstream::{TIME_LIMIT, Upstream};
-use super::{Engine, EngineError, Session};
-use crate::model::rules::Release;
-use crate::scenario::Scenario;
+use super::{Engine, EngineError, Hpa, Kind, Session, Vpa};
+use crate::model::rules::{Release, VpaRelease};
 
 /// The controller that an engine in virtual time runs.
 #[derive(Clone, Debug)]
@@ -47,13 +48,110 @@ impl Default for EngineLimits {
     }
 }
 
-type Make = dyn Fn() -> Box<dyn Engine> + Send + Sync;
+/// A kind of controller whose engines in virtual time this program has.
+pub trait VirtualTimeKind: Kind {
+    /// The program that hosts upstream's controller.
+    const ARTIFACT: Artifact;
+
+    /// Whether a program that implements the engine protocol can take the place of upstream's
+    /// controller.
+    const TAKES_PROGRAMS: bool;
+
+    /// The release whose rules the model follows for a checkout by default, and the reason.
+    fn rules(checkout: &Checkout) -> (Self::Release, String);
+
+    /// The checkout to build in order to compare it with the rules of a release.
+    fn checkout(checkout: &Checkout, rules: Self::Release) -> Checkout;
+
+    /// The controller that a program runs.
+    fn hosted(host: &Host, release: Self::Release) -> Box<dyn Engine<Self>>;
+
+    /// The reference model.
+    fn model(release: Self::Release) -> Box<dyn Engine<Self>>;
+
+    /// The recorded traces of upstream's controller.
+    fn recorded(release: Self::Release, traces: Traces) -> Box<dyn Engine<Self>>;
+}
+
+/// A program that runs a controller in virtual time.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// The program.
+    pub program: PathBuf,
+    /// The engine's name in reports.
+    pub name: Arc<str>,
+    /// Whether it is built from a checkout, and may report any release.
+    pub is_checkout: bool,
+    /// The timeout for each answer.
+    pub limit: Duration,
+}
+
+impl VirtualTimeKind for Hpa {
+    const ARTIFACT: Artifact = Artifact::Host;
+    const TAKES_PROGRAMS: bool = true;
+
+    fn rules(checkout: &Checkout) -> (Release, String) {
+        checkout.rules()
+    }
+
+    fn checkout(checkout: &Checkout, _: Release) -> Checkout {
+        checkout.clone()
+    }
+
+    fn hosted(host: &Host, release: Release) -> Box<dyn Engine> {
+        let Host { program, name, is_checkout, limit } = host.clone();
+        let engine = match is_checkout {
+            true => Upstream::of_checkout(program, name, release),
+            false => Upstream::new(program, release).called(name),
+        };
+        Box::new(engine.with_time_limit(limit))
+    }
+
+    fn model(release: Release) -> Box<dyn Engine> {
+        Box::new(Model::new(release))
+    }
+
+    fn recorded(release: Release, traces: Traces) -> Box<dyn Engine> {
+        Box::new(Recorded::new(release, traces))
+    }
+}
+
+impl VirtualTimeKind for Vpa {
+    const ARTIFACT: Artifact = Artifact::Recommender;
+    const TAKES_PROGRAMS: bool = false;
+
+    fn rules(checkout: &Checkout) -> (VpaRelease, String) {
+        checkout.vpa_rules()
+    }
+
+    fn checkout(checkout: &Checkout, rules: VpaRelease) -> Checkout {
+        checkout.clone().with_release(rules)
+    }
+
+    fn hosted(host: &Host, release: VpaRelease) -> Box<dyn Engine<Vpa>> {
+        let Host { program, name, is_checkout, limit } = host.clone();
+        let engine = match is_checkout {
+            true => UpstreamRecommender::of_checkout(program, name, release),
+            false => UpstreamRecommender::new(program, release),
+        };
+        Box::new(engine.with_time_limit(limit))
+    }
+
+    fn model(release: VpaRelease) -> Box<dyn Engine<Vpa>> {
+        Box::new(ModelRecommender::new(super::model::NAME, release))
+    }
+
+    fn recorded(release: VpaRelease, traces: Traces) -> Box<dyn Engine<Vpa>> {
+        Box::new(RecordedRecommender::new(traces, release))
+    }
+}
+
+type Make<K> = dyn Fn() -> Box<dyn Engine<K>> + Send + Sync;
 
 /// An engine of one release that is ready. Each worker of a run makes its own instance.
-#[derive(Clone)]
-pub struct EngineFactory {
+pub struct EngineFactory<K: Kind = Hpa> {
     name: Arc<str>,
-    make: Arc<Make>,
+    make: Arc<Make<K>>,
 }
 
 impl EngineSource {
@@ -61,62 +159,63 @@ impl EngineSource {
     ///
     /// # Errors
     /// If it can't be had on this machine, or its build fails.
-    pub fn prepare(
+    pub fn prepare<K: VirtualTimeKind>(
         &self,
-        release: Release,
+        release: K::Release,
         limits: &EngineLimits,
         progress: Progress<'_>,
-    ) -> Result<EngineFactory, EngineError> {
-        let limit = limits.answer;
+    ) -> Result<EngineFactory<K>, EngineError> {
+        let hosted = |program: PathBuf, name: Arc<str>, is_checkout: bool| {
+            let host = Host { program, name: name.clone(), is_checkout, limit: limits.answer };
+            EngineFactory::new(name, move || K::hosted(&host, release))
+        };
         Ok(match self {
             EngineSource::Upstream => {
-                let host = build::Artifact::Host;
-                let program = build::ensure(host, release, &limits.stop, progress)?;
-                EngineFactory::new(super::upstream::NAME, move || {
-                    Upstream::new(program.clone(), release).with_time_limit(limit)
-                })
+                let program = build::ensure(K::ARTIFACT, release, &limits.stop, progress)?;
+                hosted(program, super::upstream::NAME.into(), false)
             }
             EngineSource::Checkout(checkout) => {
-                let program = checkout.build(&limits.stop, progress)?;
-                let name: Arc<str> = checkout.name().into();
-                EngineFactory::new(name.clone(), move || {
-                    let engine = Upstream::of_checkout(program.clone(), name.clone(), release);
-                    engine.with_time_limit(limit)
-                })
+                let program = K::checkout(checkout, release).build(&limits.stop, progress)?;
+                hosted(program, checkout.name().into(), true)
+            }
+            EngineSource::Program(program) if K::TAKES_PROGRAMS => {
+                hosted(program.clone(), name_of_program(program), false)
             }
             EngineSource::Program(program) => {
-                let (program, name) = (program.clone(), name_of_program(program));
-                EngineFactory::new(name.clone(), move || {
-                    let engine = Upstream::new(program.clone(), release).called(name.clone());
-                    engine.with_time_limit(limit)
-                })
+                return Err(EngineError::Unavailable {
+                    engine: program.display().to_string().into(),
+                    why: "a program does not run VPA scenarios".to_owned(),
+                    hint: "use another engine for them".to_owned(),
+                });
             }
             EngineSource::Model => {
-                EngineFactory::new(super::model::NAME, move || Model::new(release))
+                EngineFactory::new(super::model::NAME.into(), move || K::model(release))
             }
             EngineSource::Recorded(traces) => {
                 let traces = traces.clone();
-                EngineFactory::new(super::recorded::NAME, move || {
-                    Recorded::new(release, traces.clone())
+                EngineFactory::new(super::recorded::NAME.into(), move || {
+                    K::recorded(release, traces.clone())
                 })
             }
         })
     }
 }
 
-impl EngineFactory {
-    fn new<E: Engine + 'static>(
-        name: impl Into<Arc<str>>,
-        make: impl Fn() -> E + Send + Sync + 'static,
-    ) -> EngineFactory {
-        EngineFactory { name: name.into(), make: Arc::new(move || Box::new(make())) }
+impl<K: Kind> EngineFactory<K> {
+    fn new(
+        name: Arc<str>,
+        make: impl Fn() -> Box<dyn Engine<K>> + Send + Sync + 'static,
+    ) -> EngineFactory<K> {
+        EngineFactory { name, make: Arc::new(make) }
     }
 
     /// An engine that could not be prepared: no scenario has a verdict.
     #[must_use]
-    pub fn broken(release: Release, why: &EngineError) -> EngineFactory {
+    pub fn broken(release: K::Release, why: &EngineError) -> EngineFactory<K> {
         let why = why.clone();
-        EngineFactory::new(why.engine().clone(), move || NoEngine { release, why: why.clone() })
+        EngineFactory::new(why.engine().clone(), move || {
+            Box::new(NoEngine::<K> { release, why: why.clone() })
+        })
     }
 
     /// The engine's name in reports.
@@ -127,8 +226,15 @@ impl EngineFactory {
 
     /// Makes an instance.
     #[must_use]
-    pub fn make(&self) -> Box<dyn Engine> {
+    pub fn make(&self) -> Box<dyn Engine<K>> {
         (self.make)()
+    }
+}
+
+/// Instances are made by the same function.
+impl<K: Kind> Clone for EngineFactory<K> {
+    fn clone(&self) -> EngineFactory<K> {
+        EngineFactory { name: self.name.clone(), make: self.make.clone() }
     }
 }
 
@@ -141,21 +247,21 @@ pub(crate) fn name_of_program(program: &Path) -> Arc<str> {
     }
 }
 
-struct NoEngine {
-    release: Release,
+struct NoEngine<K: Kind> {
+    release: K::Release,
     why: EngineError,
 }
 
-impl Engine for NoEngine {
+impl<K: Kind> Engine<K> for NoEngine<K> {
     fn name(&self) -> &str {
         self.why.engine()
     }
 
-    fn release(&self) -> Release {
+    fn release(&self) -> K::Release {
         self.release
     }
 
-    fn open<'a>(&'a mut self, _: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {
+    fn open<'a>(&'a mut self, _: &K::Opening) -> Result<Box<dyn Session<K> + 'a>, EngineError> {
         Err(self.why.clone())
     }
 }

@@ -6,10 +6,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::{COLUMNS, text_file};
-use crate::engine::recommender::RecommenderSource;
-use crate::engine::source::{EngineLimits, EngineSource};
-use crate::engine::{CancellationToken, Engine as AnyEngine, EngineError};
-use crate::model::rules::{Release, VpaRelease};
+use crate::engine::source::{EngineLimits, EngineSource, VirtualTimeKind};
+use crate::engine::{Engine as AnyEngine, EngineError, Hpa, Kind, Vpa};
+use crate::model::rules::Release;
 use crate::report;
 use crate::run::recommender_lockstep::run_recommender;
 use crate::run::{Outcome, Setting, Verdict, run_one};
@@ -109,21 +108,17 @@ impl FromStr for Engine {
     }
 }
 
-/// A recommender that is ready, and a note if it is not the preferred one.
-pub(super) struct ReadyRecommender {
-    source: RecommenderSource,
-    release: VpaRelease,
-    note: Option<String>,
-}
-
 /// An engine that is ready, and a note if it is not the preferred one.
-pub(super) struct Ready {
-    engine: Box<dyn AnyEngine>,
+pub(super) struct Ready<K: Kind = Hpa> {
+    engine: Box<dyn AnyEngine<K>>,
     note: Option<String>,
 }
 
 impl Engine {
-    pub(super) fn prepare(&self, release: Release) -> Result<Ready, EngineError> {
+    pub(super) fn prepare<K: VirtualTimeKind>(
+        &self,
+        release: K::Release,
+    ) -> Result<Ready<K>, EngineError> {
         let prepare = |source: EngineSource| {
             let factory = source.prepare(release, &EngineLimits::default(), &mut |_, _| {})?;
             Ok(Ready { engine: factory.make(), note: None })
@@ -141,32 +136,6 @@ impl Engine {
             }),
         }
     }
-
-    pub(super) fn prepare_recommender(
-        &self,
-        release: VpaRelease,
-    ) -> Result<ReadyRecommender, EngineError> {
-        let ready = |source, note| ReadyRecommender { source, release, note };
-        let model = RecommenderSource::Model(release);
-        let stop = CancellationToken::new();
-        let upstream = || RecommenderSource::upstream(release, &stop, &mut |_, _| {});
-        match self {
-            Engine::Upstream => Ok(ready(upstream()?, None)),
-            Engine::Program(program) => Err(EngineError::Unavailable {
-                engine: program.display().to_string().into(),
-                why: "a program does not run VPA scenarios".to_owned(),
-                hint: "use another engine for them".to_owned(),
-            }),
-            Engine::Model => Ok(ready(model, None)),
-            Engine::Best => match upstream() {
-                Ok(source) => Ok(ready(source, None)),
-                Err(EngineError::Unavailable { why, .. }) => {
-                    Ok(ready(model, Some(on_the_model(&why))))
-                }
-                Err(broken) => Err(broken),
-            },
-        }
-    }
 }
 
 /// The note that upstream is not available.
@@ -174,15 +143,6 @@ fn on_the_model(why: &str) -> String {
     format!(
         "on the model alone, which checks expectations only, since upstream can't run here: {why}"
     )
-}
-
-impl ReadyRecommender {
-    pub(super) fn run(&mut self, scenario: &Arc<VpaScenario>) -> Report {
-        let ReadyRecommender { source, release, note } = self;
-        let (mut engine, name) = (source.make(), source.name());
-        let outcome = run_recommender(scenario, &mut *engine, &name, *release, &[]);
-        Report { outcome, note: note.clone() }
-    }
 }
 
 /// Runs a scenario on an engine in lockstep with the model.
@@ -249,13 +209,21 @@ impl Lockstep {
     /// # Errors
     /// If the engine is not available. An engine that fails later gives a report without a verdict.
     pub fn run(&self) -> Result<Report, EngineError> {
-        Ok(self.engine.prepare(self.release)?.run(&self.scenario))
+        let mut ready: Ready = self.engine.prepare(self.release)?;
+        Ok(ready.run(&self.scenario))
     }
 }
 
 impl Ready {
     pub(super) fn run(&mut self, scenario: &Arc<Scenario>) -> Report {
         Report { outcome: run_one(scenario, &mut *self.engine, &[]), note: self.note.clone() }
+    }
+}
+
+impl Ready<Vpa> {
+    pub(super) fn run(&mut self, scenario: &Arc<VpaScenario>) -> Report {
+        let outcome = run_recommender(scenario, &mut *self.engine, &[]);
+        Report { outcome, note: self.note.clone() }
     }
 }
 

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use fast_glob::glob_match;
 
-use super::lockstep::read_any;
+use super::lockstep::{Ready, read_any};
 use super::text_file::{self, Content};
 use super::{Engine, Error, Report};
+use crate::engine::Vpa;
 use crate::model::rules::{Release, VpaRelease};
 use crate::report::counted;
 use crate::run::Verdict;
@@ -75,7 +76,7 @@ impl Suite {
         };
         let scenarios = self.scenarios()?;
         // Each engine is prepared only if there are scenarios for it.
-        let (mut hpa, mut vpa) = (None, None);
+        let (mut hpa, mut vpa): (Option<Ready>, Option<Ready<Vpa>>) = (None, None);
         let mut reports = Vec::new();
         for scenario in &scenarios {
             reports.push(match scenario {
@@ -89,7 +90,7 @@ impl Suite {
                 Selected::Vpa(scenario) => {
                     let ready = match &mut vpa {
                         Some(ready) => ready,
-                        none => none.insert(engine.prepare_recommender(self.vpa_release)?),
+                        none => none.insert(engine.prepare(self.vpa_release)?),
                     };
                     ready.run(scenario)
                 }

@@ -15,7 +15,7 @@ use super::in_order::in_order;
 use super::panic::message;
 use super::{Outcome, Shard, Verdict, run_watched};
 use crate::compare::KnownDisagreement;
-use crate::engine::Engine;
+use crate::engine::{Engine, Hpa};
 use crate::fuzz::{self, Area, Coverage, CoverageGroup, FailurePoint};
 use crate::model::derivation::{Derivation, RateLimit};
 use crate::model::hpa::Decision;
@@ -174,7 +174,7 @@ impl FuzzSummary {
 }
 
 /// Creates an engine for a worker.
-pub type NewEngine<'a> = &'a (dyn Fn() -> Box<dyn Engine> + Sync);
+pub type NewEngine<'a, K = Hpa> = &'a (dyn Fn() -> Box<dyn Engine<K>> + Sync);
 
 /// The result of one generated scenario.
 struct Ran {

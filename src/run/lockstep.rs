@@ -742,7 +742,12 @@ fn step_by_step<'k>(
 ) -> Result<Findings<'k>, EngineError> {
     let (release, scope) = (engine.release(), scope(engine, scenario));
     let mut run = Lockstep::new(scenario, Rules::of(release));
-    let mut vpa = OneClock::comparing(scenario, &mut run.world, engine, &findings)?;
+    let recommender = scenario.vpa.as_ref().map(|vpa| engine.recommender(vpa.release));
+    let mut recommender = recommender.transpose()?;
+    let mut vpa = match &mut recommender {
+        Some(engine) => OneClock::comparing(scenario, &mut run.world, &mut **engine, &findings)?,
+        None => None,
+    };
     let mut session: Box<dyn Session + '_> = engine.open(scenario)?;
     loop {
         if let Some(vpa) = &mut vpa {

@@ -10,7 +10,7 @@ use super::observed_vpa::ObservedVpa;
 use super::recommender::{ChartedRun, FreeRecommenderRun, explained, pod_usage, undetermined};
 use super::recommender_lockstep::Lockstep;
 use crate::compare::{Divergence, FieldDifference};
-use crate::engine::{Engine, EngineError, RecommenderEngine};
+use crate::engine::{self, Engine, EngineError, ScriptedScenario, Vpa};
 use crate::expect::Unmet;
 use crate::expect::recommender::evaluate_beside_hpa;
 use crate::model::rules::{VpaRelease, VpaRules};
@@ -70,15 +70,14 @@ pub(super) struct Predicting<'e> {
 }
 
 /// The runs of an engine, compared with the model.
-pub(super) struct Comparing<'k> {
-    engine: Box<dyn RecommenderEngine>,
+pub(super) struct Comparing<'e, 'k> {
+    engine: Box<dyn engine::Session<Vpa> + 'e>,
     lockstep: Lockstep<'k>,
 }
 
 /// A recommender that has just started.
 struct Started {
-    scenario: Arc<VpaScenario>,
-    script: Script,
+    scripted: ScriptedScenario,
     session: Session,
     log: Vec<LogLine>,
 }
@@ -100,7 +99,8 @@ fn start(scenario: &Scenario, world: &mut World) -> Option<Started> {
         start,
         steps: Vec::new(),
     };
-    Some(Started { scenario: Arc::new(of_recommender), script, session, log })
+    let scripted = ScriptedScenario { scenario: Arc::new(of_recommender), script };
+    Some(Started { scripted, session, log })
 }
 
 /// Why the scenario can't continue at a stop, if it can't.
@@ -133,7 +133,8 @@ impl<'e> OneClock<Predicting<'e>> {
         is_explained: &'e dyn Fn(usize) -> bool,
     ) -> Option<Self> {
         let release = scenario.vpa.as_ref()?.release;
-        let Started { scenario, session, .. } = start(scenario, world)?;
+        let Started { scripted: ScriptedScenario { scenario, .. }, session, .. } =
+            start(scenario, world)?;
         let charted = ChartedRun { run: FreeRecommenderRun::default(), usage: Vec::new() };
         let runs = Predicting { charted, is_explained };
         Some(OneClock { scenario, release, session, runs })
@@ -183,28 +184,27 @@ impl Predicting<'_> {
     }
 }
 
-impl<'k> OneClock<Comparing<'k>> {
+impl<'e, 'k> OneClock<Comparing<'e, 'k>> {
     /// A recommender of an engine. None: there is no VPA.
     ///
     /// # Errors
-    /// If the engine has no recommender, or it can't run.
+    /// If the engine can't run.
     pub(super) fn comparing(
         scenario: &Scenario,
         world: &mut World,
-        engine: &mut dyn Engine,
+        engine: &'e mut dyn Engine<Vpa>,
         findings: &Findings<'k>,
     ) -> Result<Option<Self>, EngineError> {
-        let Some(vpa) = &scenario.vpa else { return Ok(None) };
-        let Some(Started { scenario, script, session, log }) = start(scenario, world) else {
+        let Some(Started { scripted, session, log }) = start(scenario, world) else {
             return Ok(None);
         };
-        let release = vpa.release;
-        let mut engine = engine.recommender(release)?;
+        let release = engine.release();
+        let engine = engine.open(&scripted)?;
         let mut own = Findings::new(Trace::default(), &[]);
         own.known.clone_from(&findings.known);
         let mut lockstep = Lockstep::new(own);
-        lockstep.started(&log, engine.open(&scenario, &script)?);
-        let runs = Comparing { engine, lockstep };
+        lockstep.started(&log, engine.start_log());
+        let (scenario, runs) = (scripted.scenario, Comparing { engine, lockstep });
         Ok(Some(OneClock { scenario, release, session, runs }))
     }
 
@@ -226,8 +226,7 @@ impl<'k> OneClock<Comparing<'k>> {
             }
             let mut written = Vec::new();
             if let Some(step) = world.begin_vpa_stop(stop) {
-                engine.send(&step)?;
-                let observed = engine.receive()?;
+                let observed = engine.step(&step)?;
                 written = writes(&observed);
                 lockstep.step(&mut self.session, &step, observed);
                 add(lockstep, findings);
@@ -249,7 +248,7 @@ impl<'k> OneClock<Comparing<'k>> {
         world: &World,
         findings: &mut Findings<'k>,
     ) -> Result<(), EngineError> {
-        let OneClock { scenario, release, runs: Comparing { mut engine, lockstep }, .. } = self;
+        let OneClock { scenario, release, runs: Comparing { engine, lockstep }, .. } = self;
         engine.close()?;
         let Lockstep { snapshots, entries, .. } = lockstep;
         let is_complete = world.next_vpa_stop().is_none();

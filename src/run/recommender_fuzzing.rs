@@ -6,12 +6,11 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-use super::fuzzing::{Failure, Finding, FuzzSummary, RunLimit};
+use super::fuzzing::{Failure, Finding, FuzzSummary, NewEngine, RunLimit};
 use super::in_order::in_order;
 use super::recommender_lockstep::run_recommender;
 use super::{Outcome, Shard, Verdict};
-use crate::engine::RecommenderEngine;
-use crate::engine::recommender::RecommenderSource;
+use crate::engine::{Engine, Vpa};
 use crate::fuzz::recommender::{script, shrink};
 use crate::model::rules::VpaRelease;
 use crate::model::vpa::Script;
@@ -20,7 +19,7 @@ use crate::scenario::vpa::VpaScenario;
 /// The number of runs of the recommender in a script.
 const RUNS: usize = 400;
 
-/// The length of a run of the fuzzer, and its engine.
+/// The length of a run of the fuzzer.
 #[derive(Clone, Debug)]
 pub struct RecommenderFuzzPlan {
     /// The seed of the random number generator.
@@ -31,8 +30,6 @@ pub struct RecommenderFuzzPlan {
     pub shard: Shard,
     /// The release.
     pub release: VpaRelease,
-    /// The engine.
-    pub source: RecommenderSource,
     /// The number of workers, at least 1.
     pub jobs: usize,
     /// The run ends when it has found this many kinds of failures.
@@ -45,25 +42,26 @@ pub struct RecommenderFuzzPlan {
 /// so far.
 pub fn fuzz_recommender(
     plan: &RecommenderFuzzPlan,
+    engine: NewEngine<'_, Vpa>,
     progress: &mut dyn FnMut(&FuzzSummary),
 ) -> (FuzzSummary, Vec<Finding<Script>>) {
     let begin = Instant::now();
     let mut summary = FuzzSummary::default();
     let mut failures: BTreeMap<String, (u64, usize, Outcome)> = BTreeMap::new();
-    let work = |engine: &mut Box<dyn RecommenderEngine>, number: usize| {
+    let work = |engine: &mut Box<dyn Engine<Vpa>>, number: usize| {
         let is_late = matches!(plan.limit, RunLimit::Time(limit) if begin.elapsed() >= limit);
         if is_late || plan.stop.is_cancelled() {
             return None;
         }
         let index = plan.shard.nth(number) as u64;
-        let outcome = run_script(plan, engine, script(plan.seed, index, RUNS, plan.release));
+        let outcome = run_script(&mut **engine, script(plan.seed, index, RUNS, plan.release));
         Some((index, outcome))
     };
     let wanted = match plan.limit {
         RunLimit::Ticks(ticks) => plan.shard.share(ticks),
         RunLimit::Time(_) => usize::MAX,
     };
-    in_order(plan.jobs.max(1), &|| plan.source.make(), &work, &mut |_, (index, outcome)| {
+    in_order(plan.jobs.max(1), &engine, &work, &mut |_, (index, outcome)| {
         summary.scenarios += 1;
         summary.ticks += outcome.ticks;
         summary.elapsed = begin.elapsed();
@@ -83,26 +81,15 @@ pub fn fuzz_recommender(
     summary.elapsed = begin.elapsed();
     let findings = failures.into_iter();
     let findings = findings.map(|(kind, (index, times, outcome))| {
-        shrunk(plan, Finding { times, ..as_generated(plan, index, kind, outcome) })
+        shrunk(plan, engine, Finding { times, ..as_generated(plan, index, kind, outcome) })
     });
     let findings = findings.collect();
     summary.interrupted = plan.stop.is_cancelled();
     (summary, findings)
 }
 
-fn run_script(
-    plan: &RecommenderFuzzPlan,
-    engine: &mut Box<dyn RecommenderEngine>,
-    script: Script,
-) -> Outcome {
-    let scenario = Arc::new(VpaScenario::of_script(script));
-    let name = plan.source.name();
-    let outcome = run_recommender(&scenario, &mut **engine, &name, plan.release, &[]);
-    if matches!(outcome.verdict, Verdict::Inconclusive { .. }) && !outcome.undetermined {
-        // A process that has failed does not answer any more.
-        *engine = plan.source.make();
-    }
-    outcome
+fn run_script(engine: &mut dyn Engine<Vpa>, script: Script) -> Outcome {
+    run_recommender(&Arc::new(VpaScenario::of_script(script)), engine, &[])
 }
 
 /// The kind of a failure: the first field that differs, without names of objects, or the error.
@@ -131,7 +118,11 @@ fn as_generated(
 }
 
 /// Shrinks a divergence. Other failures stay as they are.
-fn shrunk(plan: &RecommenderFuzzPlan, found: Finding<Script>) -> Finding<Script> {
+fn shrunk(
+    plan: &RecommenderFuzzPlan,
+    engine: NewEngine<'_, Vpa>,
+    found: Finding<Script>,
+) -> Finding<Script> {
     let is_divergence = match &found.failure {
         Failure::Outcome(outcome) => matches!(outcome.verdict, Verdict::Diverges(_)),
         Failure::Panic(_) => false,
@@ -139,14 +130,14 @@ fn shrunk(plan: &RecommenderFuzzPlan, found: Finding<Script>) -> Finding<Script>
     if !is_divergence || plan.stop.is_cancelled() {
         return found;
     }
-    let mut engine = plan.source.make();
+    let mut engine = engine();
     let mut tried = 0;
     let smallest = shrink(found.scenario, |script| {
         tried += 1;
         !plan.stop.is_cancelled()
-            && kind(&run_script(plan, &mut engine, script.clone())).as_ref() == Some(&found.kind)
+            && kind(&run_script(&mut *engine, script.clone())).as_ref() == Some(&found.kind)
     });
-    let outcome = run_script(plan, &mut engine, smallest.clone());
+    let outcome = run_script(&mut *engine, smallest.clone());
     Finding {
         scenario: smallest,
         failure: Failure::Outcome(Box::new(outcome)),

@@ -13,8 +13,7 @@ use super::recommender::{RecommenderRun, names, undetermined};
 use super::{Note, Outcome, Verdict};
 use crate::compare::recommender::{RunDifference, logs, runs};
 use crate::compare::{FieldDifference, KnownDisagreement};
-use crate::engine::EngineError;
-use crate::engine::RecommenderEngine;
+use crate::engine::{Engine, EngineError, ScriptedScenario, Vpa};
 use crate::expect::recommender::evaluate;
 use crate::model::rules::{VpaRelease, VpaRules};
 use crate::model::time::Time;
@@ -48,13 +47,12 @@ pub(super) fn unfinished(
 /// Runs a scenario on an engine, and compares each run with the model.
 pub fn run_recommender(
     scenario: &Arc<VpaScenario>,
-    engine: &mut dyn RecommenderEngine,
-    name: &Arc<str>,
-    release: VpaRelease,
+    engine: &mut dyn Engine<Vpa>,
     known: &[KnownDisagreement],
 ) -> Outcome {
     let begin = Instant::now();
-    let mut outcome = unfinished(scenario, name, release);
+    let (name, release) = (Arc::<str>::from(engine.name()), engine.release());
+    let mut outcome = unfinished(scenario, &name, release);
     let unsupported = scenario.unsupported_on(release);
     if let Some(why) = unsupported.or_else(|| engine.unsupported_reason(scenario)) {
         outcome.verdict = Verdict::Skipped { why };
@@ -63,7 +61,7 @@ pub fn run_recommender(
     let trace =
         Trace { release: release.to_string(), scenario: scenario.id.clone(), ..Trace::default() };
     let mut lockstep = Lockstep::new(Findings::new(trace, known));
-    match lockstep.run_script(scenario, engine, release) {
+    match lockstep.run_script(scenario, engine) {
         Ok(()) => lockstep.conclude(&mut outcome, scenario, release, true),
         Err(error) => outcome.verdict = inconclusive(error),
     }
@@ -92,30 +90,32 @@ impl<'k> Lockstep<'k> {
 
     fn run_script(
         &mut self,
-        scenario: &VpaScenario,
-        engine: &mut dyn RecommenderEngine,
-        release: VpaRelease,
+        scenario: &Arc<VpaScenario>,
+        engine: &mut dyn Engine<Vpa>,
     ) -> Result<(), EngineError> {
-        let script = script(scenario);
-        let (mut session, log) = Session::open(&script.start, VpaRules::of(release));
-        let started = engine.open(scenario, &script)?;
-        self.started(&log, started);
+        let rules = VpaRules::of(engine.release());
+        let scripted = ScriptedScenario { scenario: scenario.clone(), script: script(scenario) };
+        let script = &scripted.script;
+        let (mut model, log) = Session::open(&script.start, rules);
+        let mut session = engine.open(&scripted)?;
+        self.started(&log, session.start_log());
+        let ahead = if session.takes_steps_ahead() { AHEAD } else { 1 };
         let mut steps = script.steps.iter();
         let mut under_way: VecDeque<&ScriptStep> = VecDeque::new();
         loop {
-            while under_way.len() < AHEAD
+            while under_way.len() < ahead
                 && let Some(step) = steps.next()
             {
-                engine.send(step)?;
+                session.send(step)?;
                 under_way.push_back(step);
             }
             let Some(step) = under_way.pop_front() else { break };
-            let observed = engine.receive()?;
+            let observed = session.receive()?;
             if self.findings.undetermined.is_none() {
-                self.step(&mut session, step, observed);
+                self.step(&mut model, step, observed);
             }
         }
-        engine.close()
+        session.close()
     }
 
     /// Compares a step.

@@ -9,10 +9,9 @@ use super::recommender_lockstep::{run_recommender, unfinished};
 use super::record::Record;
 use super::{Outcome, Verdict};
 use crate::compare::KnownDisagreement;
-use crate::engine::EngineError;
-use crate::engine::RecommenderEngine;
-use crate::engine::recommender::RecommenderSource;
 use crate::engine::registry::EngineChoice;
+use crate::engine::source::{EngineFactory, EngineLimits, EngineSource};
+use crate::engine::{Engine, EngineError, Vpa};
 
 /// Runs the scenarios of the recommender.
 ///
@@ -30,16 +29,16 @@ pub(super) fn run(plan: &Plan, record: &mut Record<'_>) -> Result<(), EngineErro
             record.end_release(part.release, begin.elapsed());
             continue;
         }
-        let (source, note) = match choose(plan, &part, record) {
+        let (factory, note) = match choose(plan, &part, record) {
             Ok(choice) => choice,
             Err(error) if plan.used_releases().len() > 1 => {
-                (RecommenderSource::Broken(error), None)
+                (EngineFactory::broken(part.release, &error), None)
             }
             Err(error) => return Err(error),
         };
-        record.start(source.name(), note);
+        record.start(factory.name().clone(), note);
         let begin = Instant::now();
-        run_part(plan, &part, &source, record);
+        run_part(plan, &part, &factory, record);
         record.end_release(part.release, begin.elapsed());
     }
     Ok(())
@@ -50,10 +49,12 @@ fn choose(
     plan: &Plan,
     part: &RecommenderPart,
     record: &mut Record<'_>,
-) -> Result<(RecommenderSource, Option<String>), EngineError> {
+) -> Result<(EngineFactory<Vpa>, Option<String>), EngineError> {
     let release = part.release;
-    let recorded = || RecommenderSource::Recorded(plan.traces.clone(), release);
+    let limits = EngineLimits { answer: plan.time_limit, stop: plan.stop.clone() };
     let mut progress = |what: &str, fraction| record.preparing(what.to_owned(), fraction);
+    let mut prepare = |source: EngineSource| source.prepare(release, &limits, &mut progress);
+    let recorded = || EngineSource::Recorded(plan.traces.clone());
     if let Some(checkout) = &plan.checkout {
         let (rules, why) = checkout.vpa_rules();
         let note = match rules == release {
@@ -62,20 +63,19 @@ fn choose(
                 format!("the model follows the rules of {release}, as requested, not of {rules}")
             }
         };
-        let source = RecommenderSource::checkout(checkout, release, &plan.stop, &mut progress)?;
-        return Ok((source, Some(note)));
+        return Ok((prepare(EngineSource::Checkout(checkout.clone()))?, Some(note)));
     }
     let upstream = match plan.engine {
-        EngineChoice::Model => return Ok((RecommenderSource::Model(release), None)),
-        EngineChoice::Recorded => return Ok((recorded(), None)),
-        _ => RecommenderSource::upstream(release, &plan.stop, &mut progress),
+        EngineChoice::Model => return Ok((prepare(EngineSource::Model)?, None)),
+        EngineChoice::Recorded => return Ok((prepare(recorded())?, None)),
+        _ => prepare(EngineSource::Upstream),
     };
     match (plan.engine, upstream) {
         // A missing engine is replaced by recorded traces. A broken one is reported.
         (EngineChoice::Best, Err(EngineError::Unavailable { why, hint, .. })) => {
             let note =
                 format!("using recorded traces, because upstream can't run here: {why}; {hint}");
-            Ok((recorded(), Some(note)))
+            Ok((prepare(recorded())?, Some(note)))
         }
         (_, upstream) => Ok((upstream?, None)),
     }
@@ -84,15 +84,15 @@ fn choose(
 fn run_part(
     plan: &Plan,
     part: &RecommenderPart,
-    source: &RecommenderSource,
+    factory: &EngineFactory<Vpa>,
     record: &mut Record<'_>,
 ) {
     let release = part.release;
-    let name: Arc<str> = source.name();
+    let name: Arc<str> = factory.name().clone();
     // Known disagreements of upstream do not apply to the model, which agrees with itself.
     let known: &[KnownDisagreement] =
         if plan.engine == EngineChoice::Model { &[] } else { &plan.known };
-    let work = |engine: &mut Box<dyn RecommenderEngine>, index: usize| {
+    let work = |engine: &mut Box<dyn Engine<Vpa>>, index: usize| {
         let scenario = part.scenarios.get(index)?;
         if plan.stop.is_cancelled() {
             return None;
@@ -109,15 +109,10 @@ fn run_part(
             let skipped = unfinished(scenario, &name, release);
             return Some(Outcome { verdict: Verdict::Skipped { why }, ..skipped });
         }
-        let outcome = run_recommender(scenario, &mut **engine, &name, release, known);
-        if matches!(outcome.verdict, Verdict::Inconclusive { .. }) && !outcome.undetermined {
-            // A process that has failed does not answer any more.
-            *engine = source.make();
-        }
-        Some(outcome)
+        Some(run_recommender(scenario, &mut **engine, known))
     };
     let workers = plan.jobs.clamp(1, part.scenarios.len().max(1));
-    in_order(workers, &|| source.make(), &work, &mut |_, outcome| {
+    in_order(workers, &|| factory.make(), &work, &mut |_, outcome| {
         record.finished_with_known(known, outcome);
         true
     });

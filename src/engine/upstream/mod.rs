@@ -26,9 +26,9 @@ use tokio_util::sync::CancellationToken;
 pub use self::artifact::NAME;
 use self::process::Process;
 pub use self::process::TIME_LIMIT;
-use self::recommender::RecommenderHost;
+use self::recommender::UpstreamRecommender;
 use self::wire::{Open, Request, needs_version_3, takes_turns};
-use super::{During, Engine, EngineError, RecommenderEngine, Session, Step};
+use super::{During, Engine, EngineError, Session, Step, Vpa};
 use crate::model::rules::{Release, Rules, VpaRelease};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
@@ -131,12 +131,9 @@ impl Engine for Upstream {
     }
 
     /// The real recommender, in a process of its own. It is built if necessary.
-    fn recommender(
-        &mut self,
-        release: VpaRelease,
-    ) -> Result<Box<dyn RecommenderEngine>, EngineError> {
+    fn recommender(&mut self, release: VpaRelease) -> Result<Box<dyn Engine<Vpa>>, EngineError> {
         let program = recommender::ensure(release, &CancellationToken::new(), &mut |_, _| {})?;
-        Ok(Box::new(RecommenderHost::start(&program, release)?))
+        Ok(Box::new(UpstreamRecommender::new(program, release).with_time_limit(self.limit)))
     }
 
     /// Reports scenarios that the program's version of the protocol cannot express.

@@ -5,28 +5,28 @@
 
 #[cfg(feature = "clusters")]
 pub mod deploy;
+mod engine;
 mod objects;
 mod wire;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+pub use self::engine::UpstreamRecommender;
 #[cfg(feature = "clusters")]
 pub(crate) use self::objects::{EvictionEvent, PodObject, PodStatus};
 use self::wire::{Answer, Open, Request, Step};
 use super::artifact::{Artifact, Progress};
 use super::build;
 use super::process::{Process, TIME_LIMIT};
-use crate::engine::{EngineError, RecommenderEngine};
+use crate::engine::EngineError;
 use crate::model::rules::{MinorVersion, VpaRelease};
 use crate::model::time::Time;
-use crate::model::vpa::{
-    CheckpointSpec, ClusterChange, LogLine, ObjectName, Script, ScriptStep, Start, Stepped,
-};
-use crate::scenario::vpa::VpaScenario;
+use crate::model::vpa::{CheckpointSpec, ClusterChange, LogLine, ObjectName, Start, Stepped};
 
 /// Builds the host of a release if necessary. Returns the program. `stop` stops the build.
 ///
@@ -51,36 +51,30 @@ pub struct RecommenderHost {
     checkpoints: BTreeMap<ObjectName, CheckpointSpec>,
 }
 
+/// The beginning of the version that the host of a release reports.
+fn version_prefix(release: VpaRelease) -> String {
+    format!("v{}.", MinorVersion::from(release))
+}
+
 impl RecommenderHost {
     /// Starts a program of [`ensure`].
     ///
     /// # Errors
     /// If the program can't be started or does not host the release.
     pub fn start(program: &std::path::Path, release: VpaRelease) -> Result<Self, EngineError> {
-        let prefix = format!("v{}.", MinorVersion::from(release));
-        Self::start_as(program, Artifact::Recommender.name().into(), release, &prefix)
+        let prefix = version_prefix(release);
+        Self::start_as(program, &Artifact::Recommender.name().into(), release, &prefix, TIME_LIMIT)
     }
 
-    /// Starts the program of a checkout, which is compared with the rules of a release.
-    ///
-    /// # Errors
-    /// If the program can't be started.
-    pub fn of_checkout(
-        program: &std::path::Path,
-        name: Arc<str>,
-        rules: VpaRelease,
-    ) -> Result<Self, EngineError> {
-        Self::start_as(program, name, rules, "")
-    }
-
-    /// Starts a program whose version begins with a prefix.
+    /// Starts a program whose version begins with a prefix. `limit`: the timeout of each answer.
     fn start_as(
         program: &std::path::Path,
-        name: Arc<str>,
+        name: &Arc<str>,
         release: VpaRelease,
         prefix: &str,
+        limit: Duration,
     ) -> Result<Self, EngineError> {
-        let process = Process::start(&name, program, TIME_LIMIT)?;
+        let process = Process::start(name, program, limit)?;
         let mut host = RecommenderHost {
             process,
             release,
@@ -188,23 +182,5 @@ impl RecommenderHost {
             Answer::Failed { why } => self.process.broken(why),
             answer => self.process.broken(&format!("it answered {answer:?} to `{request}`")),
         }
-    }
-}
-
-impl RecommenderEngine for RecommenderHost {
-    fn open(&mut self, _: &VpaScenario, script: &Script) -> Result<Vec<LogLine>, EngineError> {
-        RecommenderHost::open(self, &script.name, &script.start, &script.flags)
-    }
-
-    fn send(&mut self, step: &ScriptStep) -> Result<(), EngineError> {
-        RecommenderHost::send(self, &step.changes, step.until)
-    }
-
-    fn receive(&mut self) -> Result<Stepped, EngineError> {
-        RecommenderHost::receive(self)
-    }
-
-    fn close(&mut self) -> Result<(), EngineError> {
-        RecommenderHost::close(self)
     }
 }
