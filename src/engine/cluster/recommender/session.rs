@@ -10,7 +10,7 @@ use kube::Error;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::cluster::RecommenderCluster;
 use super::process::{Process, command};
@@ -295,6 +295,15 @@ impl<'c> RecommenderSession<'c> {
     /// Returns true if the recommender has read the samples again.
     pub(crate) fn has_next_run(&self) -> bool {
         !self.queries.is_empty()
+    }
+
+    /// Waits until this many writes were observed and not taken, but not longer than `latest`.
+    pub(crate) async fn wait_for_writes(&mut self, count: usize, latest: Instant) {
+        while self.observed() < count
+            && let Ok(Some(write)) = timeout_at(latest, self.writes.recv()).await
+        {
+            self.pending.push_back(write);
+        }
     }
 
     /// The number of writes that were observed and not taken.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep_until};
 
 use super::observed::{self, Window};
 use super::place::Place;
@@ -26,9 +26,6 @@ use crate::trace::Trace;
 /// The time until the recommender runs for the first time, in addition to its interval: it starts,
 /// and lists its objects.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Between two looks at the observed writes.
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A scenario as it runs on a cluster.
 #[derive(Clone, Debug)]
@@ -173,10 +170,8 @@ impl Attempt<'_, '_, '_> {
     async fn wait_for_writes(&mut self, begin: Instant, count: usize) -> Result<(), EngineError> {
         let over = begin + self.interval / RECOMMENDER_RUN_DIVISOR;
         let latest = begin + self.interval * RECOMMENDER_LATE_WRITE_QUARTERS / 4;
-        while Instant::now() < over || (self.session.observed() < count && Instant::now() < latest)
-        {
-            sleep(POLL_INTERVAL).await;
-        }
+        sleep_until(over).await;
+        self.session.wait_for_writes(count, latest).await;
         if self.session.has_next_run() {
             return Err(self.session.broken("a run began before the previous one was over"));
         }
