@@ -52,6 +52,9 @@ pub struct EngineInfo {
     pub about: &'static str,
     /// The clock that it uses.
     pub clock: Clock,
+    /// The clock of scenarios of the recommender, which run in virtual time unless the engine is a
+    /// cluster that can run the recommender's program.
+    pub recommender_clock: Clock,
     /// The cargo feature that it requires in addition to `engines`.
     pub feature: Option<&'static str>,
 }
@@ -63,6 +66,7 @@ pub const ENGINES: [EngineInfo; 8] = [
         name: upstream::NAME,
         about: "The upstream controller in virtual time",
         clock: Clock::Virtual,
+        recommender_clock: Clock::Virtual,
         feature: None,
     },
     EngineInfo {
@@ -70,6 +74,7 @@ pub const ENGINES: [EngineInfo; 8] = [
         name: model::NAME,
         about: "The reference model: checks only the expectations",
         clock: Clock::Virtual,
+        recommender_clock: Clock::Virtual,
         feature: None,
     },
     EngineInfo {
@@ -77,6 +82,7 @@ pub const ENGINES: [EngineInfo; 8] = [
         name: recorded::NAME,
         about: "Recorded traces of the upstream controller",
         clock: Clock::Virtual,
+        recommender_clock: Clock::Virtual,
         feature: None,
     },
     EngineInfo {
@@ -85,6 +91,7 @@ pub const ENGINES: [EngineInfo; 8] = [
         about: "A real control plane on this machine: etcd, kube-apiserver, \
                 kube-controller-manager",
         clock: Clock::Wall,
+        recommender_clock: Clock::Wall,
         feature: Some(CLUSTERS),
     },
     EngineInfo {
@@ -92,6 +99,7 @@ pub const ENGINES: [EngineInfo; 8] = [
         name: IMAGE,
         about: "The embedded control plane in a container (requires Docker)",
         clock: Clock::Wall,
+        recommender_clock: Clock::Virtual,
         feature: Some(CLUSTERS),
     },
     EngineInfo {
@@ -99,6 +107,7 @@ pub const ENGINES: [EngineInfo; 8] = [
         name: K3S,
         about: "k3s in a container (requires Docker and the k3s image)",
         clock: Clock::Wall,
+        recommender_clock: Clock::Virtual,
         feature: Some(CLUSTERS),
     },
     EngineInfo {
@@ -106,6 +115,7 @@ pub const ENGINES: [EngineInfo; 8] = [
         name: KIND,
         about: "A new kind cluster (requires kind and Docker); with --context, an existing one",
         clock: Clock::Wall,
+        recommender_clock: Clock::Virtual,
         feature: Some(CLUSTERS),
     },
     EngineInfo {
@@ -113,6 +123,7 @@ pub const ENGINES: [EngineInfo; 8] = [
         name: KUBECONFIG,
         about: "An existing cluster, named by --context, with its own sync period",
         clock: Clock::Wall,
+        recommender_clock: Clock::Virtual,
         feature: Some(CLUSTERS),
     },
 ];

@@ -6,13 +6,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::{COLUMNS, text_file};
-use crate::engine::source::{EngineLimits, EngineSource, VirtualTimeKind};
-use crate::engine::{Engine as AnyEngine, EngineError, Hpa, Kind, Vpa};
+use crate::engine::source::{EngineLimits, EngineSource};
+use crate::engine::{Engine as AnyEngine, EngineError, Hpa, Kind};
 use crate::model::rules::Release;
 use crate::report;
-use crate::run::recommender_lockstep::run_recommender;
-use crate::run::{Outcome, Setting, Verdict, run_one};
-use crate::scenario::vpa::VpaScenario;
+use crate::run::{Outcome, RunKind, Setting, Verdict};
 use crate::scenario::{self, AnyScenario, Scenario};
 
 /// The error of a scenario or a folder of scenarios that could not be run.
@@ -115,10 +113,7 @@ pub(super) struct Ready<K: Kind = Hpa> {
 }
 
 impl Engine {
-    pub(super) fn prepare<K: VirtualTimeKind>(
-        &self,
-        release: K::Release,
-    ) -> Result<Ready<K>, EngineError> {
+    pub(super) fn prepare<K: RunKind>(&self, release: K::Release) -> Result<Ready<K>, EngineError> {
         let prepare = |source: EngineSource| {
             let factory = source.prepare(release, &EngineLimits::default(), &mut |_, _| {})?;
             Ok(Ready { engine: factory.make(), note: None })
@@ -214,16 +209,9 @@ impl Lockstep {
     }
 }
 
-impl Ready {
-    pub(super) fn run(&mut self, scenario: &Arc<Scenario>) -> Report {
-        Report { outcome: run_one(scenario, &mut *self.engine, &[]), note: self.note.clone() }
-    }
-}
-
-impl Ready<Vpa> {
-    pub(super) fn run(&mut self, scenario: &Arc<VpaScenario>) -> Report {
-        let outcome = run_recommender(scenario, &mut *self.engine, &[]);
-        Report { outcome, note: self.note.clone() }
+impl<K: RunKind> Ready<K> {
+    pub(super) fn run(&mut self, scenario: &Arc<K::Scenario>) -> Report {
+        Report { outcome: K::run(scenario, &mut *self.engine, &[]), note: self.note.clone() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::plan::ReleasePlan;
+use super::plan::Part;
 use super::record::Record;
 use crate::engine::EngineError;
 
@@ -12,14 +12,14 @@ pub(super) trait Executor {
     ///
     /// # Errors
     /// If the engine can't be prepared, and the run can't continue without it.
-    fn prepare(
-        &mut self,
-        part: &ReleasePlan,
+    fn prepare<'a>(
+        &'a mut self,
+        part: &'a Part,
         record: &mut Record<'_>,
-    ) -> Result<Option<Box<dyn ReadyEngine + '_>>, EngineError>;
+    ) -> Result<Option<Box<dyn ReadyEngine + 'a>>, EngineError>;
 }
 
-/// An engine of one release that is ready to run scenarios.
+/// An engine of one release that is ready to run the scenarios of a part.
 pub(super) trait ReadyEngine {
     /// Its name in reports.
     fn name(&self) -> Arc<str>;
@@ -27,10 +27,9 @@ pub(super) trait ReadyEngine {
     /// A note about the engine for readers of the report.
     fn note(&self) -> Option<String>;
 
-    /// Runs the scenarios of a part, in parallel as the plan specifies, and records each outcome.
+    /// Runs the scenarios of the part, in parallel as the plan specifies, and records each outcome.
     ///
     /// # Errors
     /// If the engine can't run any scenario, or can't clean up.
-    fn run(self: Box<Self>, part: &ReleasePlan, record: &mut Record<'_>)
-    -> Result<(), EngineError>;
+    fn run(self: Box<Self>, record: &mut Record<'_>) -> Result<(), EngineError>;
 }

@@ -11,6 +11,8 @@ mod findings;
 pub mod fuzzing;
 #[cfg(feature = "engines")]
 mod in_order;
+#[cfg(feature = "engines")]
+mod kind;
 mod lockstep;
 pub mod merge;
 mod observed_vpa;
@@ -25,8 +27,6 @@ pub mod recommender_change;
 #[cfg(feature = "engines")]
 pub mod recommender_fuzzing;
 pub mod recommender_lockstep;
-#[cfg(feature = "engines")]
-mod recommender_parts;
 #[cfg(feature = "engines")]
 mod record;
 #[cfg(feature = "engines")]
@@ -44,6 +44,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use crate::world::{PodChange, PodChangeKind};
+#[cfg(feature = "engines")]
+pub(crate) use kind::RunKind;
 pub use lockstep::{
     FreeRun, FreeTick, explained_free_run, free_run, free_run_by, run_one, run_watched,
 };

@@ -8,16 +8,18 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
-use super::{Event, Setting, Shard};
+use super::kind::RunKind;
+use super::{Event, Outcome, Setting, Shard, Verdict};
 use crate::compare::KnownDisagreement;
 use crate::engine::custom::Controller;
 use crate::engine::options::ExistingCluster;
 use crate::engine::recorded::Traces;
-use crate::engine::registry::EngineChoice;
+use crate::engine::registry::{Clock, EngineChoice, EngineInfo};
 use crate::engine::source::name_of_program;
 use crate::engine::upstream::TIME_LIMIT;
 use crate::engine::upstream::checkout::Checkout;
-use crate::model::rules::{AnyRelease, Release, Releases, VpaRelease};
+use crate::engine::{Hpa, Kind, Vpa};
+use crate::model::rules::{AnyRelease, Releases, VpaRelease};
 use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
 
@@ -57,7 +59,7 @@ pub struct Plan {
     pub cluster: ClusterOptions,
     /// The arguments that repeat this plan, if the engine's name is not sufficient.
     pub replay_args: Vec<String>,
-    /// The scenarios of the VPA's recommender. They run in virtual time, after all others.
+    /// The scenarios of the VPA's recommender. They run after all others.
     pub recommender: RecommenderPlan,
     /// Cancelled from outside to end the run early: running scenarios are ended, and the others are
     /// not run.
@@ -71,12 +73,6 @@ pub struct RecommenderPlan {
     pub scenarios: Vec<Arc<VpaScenario>>,
     /// The releases: every scenario runs on each of them, from the oldest to the newest.
     pub releases: Vec<VpaRelease>,
-}
-
-/// The scenarios of the recommender to run on one release.
-pub(super) struct RecommenderPart {
-    pub(super) release: VpaRelease,
-    pub(super) scenarios: Vec<Arc<VpaScenario>>,
 }
 
 /// Settings of wall-clock engines.
@@ -135,17 +131,70 @@ pub enum Compared {
 }
 
 /// The scenarios to run on one release.
-pub(super) struct ReleasePlan {
-    pub(super) release: Release,
-    pub(super) scenarios: Vec<Arc<Scenario>>,
+pub(super) struct ReleasePlan<K: Kind = Hpa> {
+    pub(super) release: K::Release,
+    pub(super) scenarios: Vec<Arc<K::Scenario>>,
     /// The scenarios that are skipped: see [`Plan::releases_are_default`].
-    pub(super) for_other_releases: Vec<Arc<Scenario>>,
+    for_other_releases: Vec<Arc<K::Scenario>>,
 }
 
-impl ReleasePlan {
+impl<K: RunKind> ReleasePlan<K> {
     /// The number of runs, including the skipped ones.
     fn runs(&self) -> usize {
         self.scenarios.len() + self.for_other_releases.len()
+    }
+
+    /// The outcomes of the scenarios that are skipped. `engine`: the engine's name.
+    fn skipped(&self, engine: &Arc<str>) -> Vec<Outcome> {
+        let release = self.release;
+        let skipped = |scenario| {
+            let why = format!(
+                "all its expectations are for releases other than {release}: name one of them \
+                 with --release"
+            );
+            let verdict = Verdict::Skipped { why };
+            Outcome { verdict, ..K::unfinished(scenario, engine, release) }
+        };
+        self.for_other_releases.iter().map(skipped).collect()
+    }
+}
+
+/// The scenarios to run on one release of either kind of controller.
+pub(super) enum Part {
+    Hpa(ReleasePlan),
+    Vpa(ReleasePlan<Vpa>),
+}
+
+impl Part {
+    pub(super) fn release(&self) -> AnyRelease {
+        match self {
+            Part::Hpa(part) => part.release.into(),
+            Part::Vpa(part) => part.release.into(),
+        }
+    }
+
+    /// The clock of its scenarios on an engine.
+    pub(super) fn clock(&self, engine: &EngineInfo) -> Clock {
+        match self {
+            Part::Hpa(_) => Hpa::clock(engine),
+            Part::Vpa(_) => Vpa::clock(engine),
+        }
+    }
+
+    /// The number of runs, including the skipped ones.
+    fn runs(&self) -> usize {
+        match self {
+            Part::Hpa(part) => part.runs(),
+            Part::Vpa(part) => part.runs(),
+        }
+    }
+
+    /// The outcomes of the scenarios that are skipped. `engine`: the engine's name.
+    pub(super) fn skipped(&self, engine: &Arc<str>) -> Vec<Outcome> {
+        match self {
+            Part::Hpa(part) => part.skipped(engine),
+            Part::Vpa(part) => part.skipped(engine),
+        }
     }
 }
 
@@ -173,34 +222,36 @@ impl Plan {
         }
     }
 
-    /// The scenarios to run on each release. Releases on which a shard runs nothing are left out:
-    /// their engines are not needed.
-    pub(super) fn parts(&self) -> Vec<ReleasePlan> {
-        let releases: Vec<Release> = self.releases.iter().collect();
+    /// The scenarios to run on each release: first those of HPAs, then those of the recommender.
+    /// Releases on which a shard runs nothing are left out: their engines are not needed.
+    pub(super) fn parts(&self) -> Vec<Part> {
+        let hpa = self.parts_of::<Hpa>(self.releases.iter(), &self.scenarios);
+        let RecommenderPlan { scenarios, releases } = &self.recommender;
+        let vpa = self.parts_of::<Vpa>(releases.iter().copied(), scenarios);
+        // A plan without scenarios prepares its engines, and so reports whether they can run.
+        let keeps_empty = self.shard.is_none() && scenarios.is_empty();
+        let hpa = hpa.into_iter().filter(|part| keeps_empty || part.runs() > 0).map(Part::Hpa);
+        let vpa = vpa.into_iter().filter(|part| part.runs() > 0).map(Part::Vpa);
+        hpa.chain(vpa).collect()
+    }
+
+    /// The scenarios of one kind to run on each release.
+    fn parts_of<K: RunKind>(
+        &self,
+        releases: impl Iterator<Item = K::Release>,
+        scenarios: &[Arc<K::Scenario>],
+    ) -> Vec<ReleasePlan<K>> {
+        let releases: Vec<K::Release> = releases.collect();
         let shard = self.shard.unwrap_or(Shard::WHOLE);
-        let parts = shard.split_runs(releases.len(), self.scenarios.len());
-        let part = |(release, indices): (Release, Vec<usize>)| {
-            let scenarios = indices.into_iter().filter_map(|index| self.scenarios.get(index));
+        let indices = shard.split_runs(releases.len(), scenarios.len());
+        let part = |(release, indices): (K::Release, Vec<usize>)| {
+            let scenarios = indices.into_iter().filter_map(|index| scenarios.get(index));
             let (for_other_releases, scenarios) = scenarios.cloned().partition(|scenario| {
-                self.releases_are_default && scenario.all_expectations_are_for_others(release)
+                self.releases_are_default && K::all_expectations_are_for_others(scenario, release)
             });
             ReleasePlan { release, scenarios, for_other_releases }
         };
-        let parts = releases.into_iter().zip(parts).map(part);
-        let only_hpa = self.shard.is_none() && self.recommender.scenarios.is_empty();
-        parts.filter(|part| only_hpa || part.runs() > 0).collect()
-    }
-
-    /// The scenarios of the recommender to run on each release.
-    pub(super) fn recommender_parts(&self) -> Vec<RecommenderPart> {
-        let RecommenderPlan { scenarios, releases } = &self.recommender;
-        let shard = self.shard.unwrap_or(Shard::WHOLE);
-        let parts = shard.split_runs(releases.len(), scenarios.len());
-        let parts = releases.iter().zip(parts).map(|(release, indices)| RecommenderPart {
-            release: *release,
-            scenarios: indices.into_iter().map(|index| scenarios[index].clone()).collect(),
-        });
-        parts.filter(|part| !part.scenarios.is_empty()).collect()
+        releases.into_iter().zip(indices).map(part).collect()
     }
 
     /// The releases on which scenarios run, of both kinds.
@@ -228,8 +279,7 @@ impl Plan {
     /// The number of scenarios to run, on all releases together.
     #[must_use]
     pub fn runs(&self) -> usize {
-        let recommender = self.recommender_parts().into_iter().map(|part| part.scenarios.len());
-        self.parts().iter().map(ReleasePlan::runs).chain(recommender).sum()
+        self.parts().iter().map(Part::runs).sum()
     }
 
     /// An identifier that all shards of a plan share, and other plans do not: a hash of the

@@ -52,12 +52,12 @@ impl<'a> Record<'a> {
     }
 
     /// Closes the figures of a release.
-    pub(super) fn end_release(&mut self, release: impl Into<AnyRelease>, elapsed: Duration) {
+    pub(super) fn end_release(&mut self, release: AnyRelease, elapsed: Duration) {
         let figures = Summary { elapsed, ..std::mem::take(&mut self.release) };
         self.summary.join(&figures);
         self.summary.elapsed += elapsed;
         if self.plan.used_releases().len() > 1 {
-            self.summary.releases.push((release.into(), figures));
+            self.summary.releases.push((release, figures));
         }
     }
 

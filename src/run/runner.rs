@@ -3,11 +3,12 @@
 use std::time::Instant;
 
 use super::executor::Executor;
-use super::lockstep::unfinished;
-use super::plan::{Plan, ReleasePlan};
+use super::plan::{Part, Plan};
 use super::record::Record;
-use super::{Event, Summary, Verdict, recommender_parts, virtual_time};
+use super::{Event, Summary, virtual_time};
 use crate::engine::EngineError;
+#[cfg(feature = "clusters")]
+use crate::engine::registry::Clock;
 
 /// Runs all scenarios of a plan and reports events to `sink`.
 ///
@@ -16,47 +17,142 @@ use crate::engine::EngineError;
 /// release without an engine have no verdict. If an engine fails later, its scenario is
 /// inconclusive.
 pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, EngineError> {
-    plan.engine.info().require()?;
+    let engine = plan.engine.info();
+    engine.require()?;
     let parts = plan.parts();
     let mut record = Record::new(plan, sink);
-    let hpa = |executor: &mut dyn Executor, record: &mut Record<'_>| {
-        for part in &parts {
-            let Some(engine) = executor.prepare(part, record)? else { break };
-            let name = engine.name();
-            record.start(name.clone(), engine.note());
-            for scenario in &part.for_other_releases {
-                let mut outcome = unfinished(scenario, &name, part.release);
-                let why = format!(
-                    "all its expectations are for releases other than {}: name one of them with \
-                     --release",
-                    part.release
-                );
-                outcome.verdict = Verdict::Skipped { why };
-                record.finished(outcome);
-            }
-            // The first preparation of an engine is not part of the run.
-            let begin = Instant::now();
-            engine.run(part, record)?;
-            record.end_release(part.release, begin.elapsed());
-        }
-        Ok(())
-    };
-    if !parts.is_empty() {
-        with_executor(plan, &parts, |executor| hpa(executor, &mut record))?;
+    // The engines of virtual time are built when no cluster runs: a build would delay it.
+    for parts in parts.chunk_by(|one, next| one.clock(engine) == next.clock(engine)) {
+        with_executor(plan, parts, |executor| run(plan, parts, executor, &mut record))?;
     }
-    recommender_parts::run(plan, &mut record)?;
     Ok(record.end())
 }
 
-/// Calls `run` with the executor of a plan's engine.
+/// Runs parts, one after the other.
+fn run(
+    plan: &Plan,
+    parts: &[Part],
+    executor: &mut dyn Executor,
+    record: &mut Record<'_>,
+) -> Result<(), EngineError> {
+    for part in parts {
+        if plan.stop.is_cancelled() {
+            break;
+        }
+        let Some(engine) = executor.prepare(part, record)? else { break };
+        let name = engine.name();
+        record.start(name.clone(), engine.note());
+        part.skipped(&name).into_iter().for_each(|outcome| record.finished(outcome));
+        // The first preparation of an engine is not part of the run.
+        let begin = Instant::now();
+        engine.run(record)?;
+        record.end_release(part.release(), begin.elapsed());
+    }
+    Ok(())
+}
+
+/// Calls `run` with the executor for parts with the same clock.
 fn with_executor(
     plan: &Plan,
-    parts: &[ReleasePlan],
+    parts: &[Part],
     run: impl FnOnce(&mut dyn Executor) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
     #[cfg(feature = "clusters")]
-    if plan.engine.is_wall_clock() {
-        return run(&mut *super::wall_clock::executor(plan, parts)?);
+    if parts.iter().any(|part| part.clock(plan.engine.info()) == Clock::Wall) {
+        return run(&mut super::wall_clock::executor(plan, parts)?);
     }
     virtual_time::with_engines(plan, parts, run)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::engine::registry::EngineChoice;
+    use crate::model::rules::{Release, Releases, VpaRelease};
+    use crate::run::RecommenderPlan;
+    use crate::scenario::testing::{WEB, scenario};
+    use crate::scenario::vpa::VpaScenario;
+    use crate::scenario::{AnyScenario, parse_any};
+
+    const VPA: &str = "
+apiVersion: kube-lockstep.dev/v1alpha1
+kind: Scenario
+requirement: Something holds.
+vpa:
+  apiVersion: autoscaling.k8s.io/v1
+  kind: VerticalPodAutoscaler
+  metadata: {name: web}
+  spec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}
+workload: {replicas: 1, containers: [{name: app}]}
+metrics: {resource: [{name: cpu, perPod: 500m}]}
+until: 3m
+";
+
+    fn of_vpa(name: &str, text: &str) -> Arc<VpaScenario> {
+        let none = |_: &str| Err("there is no other file".to_owned());
+        match parse_any(&format!("{name}.yaml"), text, &none).expect("a valid scenario") {
+            AnyScenario::Vpa(scenario) => Arc::new(*scenario),
+            AnyScenario::Hpa(_) => panic!("a scenario of an HPA"),
+        }
+    }
+
+    /// A scenario with an HPA, and two of the recommender. The expectation of the first of them is
+    /// for the oldest release.
+    fn plan() -> Plan {
+        let oldest = VpaRelease::OLDEST;
+        let expect = format!("expect: [{{at: 2m, releases: \"<={oldest}\", containers: [app]}}]\n");
+        let mut plan =
+            Plan::new(vec![scenario(WEB)], EngineChoice::Model, Releases::only(Release::NEWEST));
+        plan.releases_are_default = true;
+        plan.recommender = RecommenderPlan {
+            scenarios: vec![of_vpa("old", &format!("{VPA}{expect}")), of_vpa("any", VPA)],
+            releases: vec![oldest, VpaRelease::NEWEST],
+        };
+        plan
+    }
+
+    /// The outcomes, `SCENARIO on RELEASE: VERDICT`, and the figures.
+    fn outcomes(plan: &Plan) -> (Vec<String>, Summary) {
+        let mut outcomes = Vec::new();
+        let summary = run_all(plan, &mut |event| {
+            if let Event::Finished(it) = event {
+                outcomes.push(format!("{} on {}: {}", it.id, it.release, it.verdict.name()));
+            }
+        });
+        (outcomes, summary.expect("the model can run"))
+    }
+
+    #[test]
+    fn both_kinds_run_on_each_of_their_releases() {
+        let (outcomes, summary) = outcomes(&plan());
+        let [hpa, oldest, newest] = [
+            Release::NEWEST.to_string(),
+            VpaRelease::OLDEST.to_string(),
+            VpaRelease::NEWEST.to_string(),
+        ];
+        assert_eq!(
+            outcomes,
+            [
+                format!("x.yaml on {hpa}: conforms"),
+                format!("old.yaml on {oldest}: conforms"),
+                format!("any.yaml on {oldest}: conforms"),
+                format!("old.yaml on {newest}: skipped"),
+                format!("any.yaml on {newest}: conforms"),
+            ]
+        );
+        let releases = summary.releases.iter().map(|(release, _)| release.to_string());
+        assert_eq!(releases.collect::<Vec<_>>(), [hpa, oldest, newest]);
+        assert_eq!((summary.conforms, summary.skipped), (4, 1));
+    }
+
+    #[test]
+    fn a_stopped_run_starts_no_release() {
+        let plan = plan();
+        plan.stop.cancel();
+        let (outcomes, summary) = outcomes(&plan);
+        assert!(outcomes.is_empty(), "{outcomes:?}");
+        assert!(summary.releases.is_empty(), "{summary:?}");
+    }
 }

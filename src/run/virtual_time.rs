@@ -14,31 +14,31 @@ use tokio_util::sync::CancellationToken;
 
 use super::executor::{Executor, ReadyEngine};
 use super::in_order::in_order;
-use super::plan::{Plan, ReleasePlan};
+use super::kind::RunKind;
+use super::plan::{Part, Plan, ReleasePlan};
 use super::record::Record;
-use super::run_one;
 use crate::compare::KnownDisagreement;
 use crate::engine::recorded;
 use crate::engine::registry::EngineChoice;
 use crate::engine::source::{EngineFactory, EngineLimits, EngineSource};
 use crate::engine::upstream::build::{self, Progress};
 use crate::engine::upstream::recommender;
-use crate::engine::{Engine, EngineError};
-use crate::model::rules::{Release, VpaRelease};
+use crate::engine::{Engine, EngineError, Kind};
+use crate::model::rules::VpaRelease;
 
 /// An engine, and a note about the choice for the report.
-type Choice = Result<(EngineFactory, Option<String>), EngineError>;
+type Choice<K> = Result<(EngineFactory<K>, Option<String>), EngineError>;
 
-fn choose(
+fn choose<K: RunKind>(
     plan: &Plan,
-    release: Release,
+    release: K::Release,
     stop: &CancellationToken,
     progress: Progress<'_>,
-) -> Choice {
+) -> Choice<K> {
     let limits = EngineLimits { answer: plan.time_limit, stop: stop.clone() };
     let mut prepare = |source: EngineSource| source.prepare(release, &limits, progress);
     if let Some(checkout) = &plan.checkout {
-        let (rules, why) = checkout.rules();
+        let (rules, why) = K::rules(checkout);
         let note = if rules == release {
             format!("the model follows the rules of {rules}, {why}")
         } else {
@@ -46,16 +46,15 @@ fn choose(
         };
         return Ok((prepare(EngineSource::Checkout(checkout.clone()))?, Some(note)));
     }
-    let upstream = match &plan.program {
+    let upstream = match plan.program.as_ref().filter(|_| K::TAKES_PROGRAMS) {
         Some(program) => EngineSource::Program(program.clone()),
         None => EngineSource::Upstream,
     };
     let recorded = || EngineSource::Recorded(plan.traces.clone());
     let source = match plan.engine {
-        EngineChoice::Upstream => upstream,
         EngineChoice::Model => EngineSource::Model,
         EngineChoice::Recorded => recorded(),
-        _ => match prepare(upstream) {
+        EngineChoice::Best => match prepare(upstream) {
             // A missing engine is replaced by recorded traces. A broken one is reported.
             Err(EngineError::Unavailable { why, hint, .. }) => {
                 let note = format!(
@@ -65,31 +64,35 @@ fn choose(
             }
             prepared => return Ok((prepared?, None)),
         },
+        // On clusters without a recommender, it runs in virtual time.
+        _ => upstream,
     };
     Ok((prepare(source)?, None))
 }
 
+/// An engine with the scenarios to run, or why it can't be prepared.
+type Prepared<'p> = Result<Box<dyn ReadyEngine + Send + 'p>, EngineError>;
+
 /// A message of a thread that prepares engines.
-enum Prepared {
+enum Message<'p> {
     Progress(String, Option<f64>),
     /// The engine of the part with this number.
-    Done(usize, Choice),
+    Done(usize, Prepared<'p>),
 }
 
 /// The engines of a run, which are built in parallel with the runs of scenarios.
-struct Builds<'a> {
-    plan: &'a Plan,
+struct Builds<'p> {
     /// The number of the next part to run.
     next: usize,
-    messages: Receiver<Prepared>,
-    ready: BTreeMap<usize, Choice>,
+    messages: Receiver<Message<'p>>,
+    ready: BTreeMap<usize, Prepared<'p>>,
 }
 
 /// Builds the engines of a plan while `run` uses them: the oldest first, as many at a time as the
 /// machine can handle.
 pub(super) fn with_engines(
     plan: &Plan,
-    parts: &[ReleasePlan],
+    parts: &[Part],
     run: impl FnOnce(&mut dyn Executor) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
     let (next, (sender, messages)) = (AtomicUsize::new(0), mpsc::channel());
@@ -98,53 +101,76 @@ pub(super) fn with_engines(
     std::thread::scope(|threads| {
         for _ in 0..build::builds_at_a_time().min(parts.len()) {
             let (next, stop, sender) = (&next, &stop, sender.clone());
-            threads.spawn(move || prepare(plan, parts, next, stop, &sender));
+            threads.spawn(move || prepare_all(plan, parts, next, stop, &sender));
         }
         drop(sender);
         // Stops builds whose results are no longer needed.
         let _stops = stop.clone().drop_guard();
-        run(&mut Builds { plan, next: 0, messages, ready: BTreeMap::new() })
+        run(&mut Builds { next: 0, messages, ready: BTreeMap::new() })
     })
 }
 
 /// Prepares engines until each part has one.
-fn prepare(
-    plan: &Plan,
-    parts: &[ReleasePlan],
+fn prepare_all<'p>(
+    plan: &'p Plan,
+    parts: &'p [Part],
     next: &AtomicUsize,
     stop: &CancellationToken,
-    sender: &Sender<Prepared>,
+    sender: &Sender<Message<'p>>,
 ) {
     while !stop.is_cancelled() {
         let number = next.fetch_add(1, Ordering::Relaxed);
         let Some(part) = parts.get(number) else { return };
         let mut progress = |what: &str, fraction| {
-            drop(sender.send(Prepared::Progress(what.to_owned(), fraction)));
+            drop(sender.send(Message::Progress(what.to_owned(), fraction)));
         };
-        let choice = choose(plan, part.release, stop, &mut progress);
-        let choice =
-            choice.map(|(engine, note)| (engine, note.or_else(|| beside_program(plan, part))));
-        if uses_upstream(plan, &choice) {
-            prepare_recommenders(part, stop, &mut progress);
-        }
+        let prepared = match part {
+            Part::Hpa(part) => prepare(plan, part, stop, &mut progress),
+            Part::Vpa(part) => prepare(plan, part, stop, &mut progress),
+        };
         // Without a receiver, the run is over.
-        if sender.send(Prepared::Done(number, choice)).is_err() {
+        if sender.send(Message::Done(number, prepared)).is_err() {
             return;
         }
     }
 }
 
+/// Prepares the engine of a part.
+fn prepare<'p, K: RunKind>(
+    plan: &'p Plan,
+    part: &'p ReleasePlan<K>,
+    stop: &CancellationToken,
+    progress: Progress<'_>,
+) -> Prepared<'p> {
+    let (factory, note) = match choose(plan, part.release, stop, progress) {
+        Ok((factory, note)) => {
+            if uses_upstream(plan, &factory) {
+                prepare_recommenders(part, stop, progress);
+            }
+            (factory, note.or_else(|| beside_program(plan, part)))
+        }
+        Err(error) if plan.used_releases().len() > 1 => {
+            (EngineFactory::broken(part.release, &error), None)
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(Box::new(Workers { plan, part, factory, note }))
+}
+
 /// Returns true if scenarios with a VPA run with the real recommender.
-fn uses_upstream(plan: &Plan, choice: &Choice) -> bool {
-    let is_recorded = |factory: &EngineFactory| &**factory.name() == recorded::NAME;
-    plan.engine != EngineChoice::Model
-        && choice.as_ref().is_ok_and(|(factory, _)| !is_recorded(factory))
+fn uses_upstream<K: Kind>(plan: &Plan, factory: &EngineFactory<K>) -> bool {
+    plan.engine != EngineChoice::Model && &**factory.name() != recorded::NAME
+}
+
+/// The releases of the recommenders that run beside the controller, one for each scenario with an
+/// HPA and a VPA.
+fn recommenders<K: RunKind>(part: &ReleasePlan<K>) -> impl Iterator<Item = VpaRelease> {
+    part.scenarios.iter().filter_map(|scenario| K::recommender(scenario))
 }
 
 /// A program takes the place of the HPA controller only.
-fn beside_program(plan: &Plan, part: &ReleasePlan) -> Option<String> {
-    let scenarios = part.scenarios.iter().filter(|scenario| scenario.vpa.is_some()).count();
-    let scenarios = match (&plan.program, scenarios) {
+fn beside_program<K: RunKind>(plan: &Plan, part: &ReleasePlan<K>) -> Option<String> {
+    let scenarios = match (&plan.program, recommenders(part).count()) {
         (None, _) | (_, 0) => return None,
         (Some(_), 1) => "1 scenario with an HPA and a VPA runs".to_owned(),
         (Some(_), many) => format!("{many} scenarios with an HPA and a VPA run"),
@@ -154,26 +180,28 @@ fn beside_program(plan: &Plan, part: &ReleasePlan) -> Option<String> {
 
 /// Builds the recommenders that run beside the HPA controller. A failure is reported by each
 /// scenario that needs one.
-fn prepare_recommenders(part: &ReleasePlan, stop: &CancellationToken, progress: Progress<'_>) {
-    let vpas = part.scenarios.iter().filter_map(|scenario| scenario.vpa.as_ref());
-    let releases: BTreeSet<VpaRelease> = vpas.map(|vpa| vpa.release).collect();
-    for release in releases {
+fn prepare_recommenders<K: RunKind>(
+    part: &ReleasePlan<K>,
+    stop: &CancellationToken,
+    progress: Progress<'_>,
+) {
+    for release in recommenders(part).collect::<BTreeSet<VpaRelease>>() {
         drop(recommender::ensure(release, stop, progress));
     }
 }
 
-impl Builds<'_> {
+impl<'p> Builds<'p> {
     /// Waits for the next engine. Returns `None` if the run is stopped.
-    fn wait(&mut self, record: &mut Record<'_>) -> Option<Choice> {
+    fn wait(&mut self, record: &mut Record<'_>) -> Option<Prepared<'p>> {
         loop {
-            if let Some(choice) = self.ready.remove(&self.next) {
+            if let Some(prepared) = self.ready.remove(&self.next) {
                 self.next += 1;
-                return Some(choice);
+                return Some(prepared);
             }
             match self.messages.recv().ok()? {
-                Prepared::Progress(what, fraction) => record.preparing(what, fraction),
-                Prepared::Done(number, choice) => {
-                    self.ready.insert(number, choice);
+                Message::Progress(what, fraction) => record.preparing(what, fraction),
+                Message::Done(number, prepared) => {
+                    self.ready.insert(number, prepared);
                 }
             }
         }
@@ -181,31 +209,27 @@ impl Builds<'_> {
 }
 
 impl Executor for Builds<'_> {
-    fn prepare(
-        &mut self,
-        plan: &ReleasePlan,
+    fn prepare<'a>(
+        &'a mut self,
+        _: &'a Part,
         record: &mut Record<'_>,
-    ) -> Result<Option<Box<dyn ReadyEngine + '_>>, EngineError> {
-        let Some(choice) = self.wait(record) else { return Ok(None) };
-        let (factory, note) = match choice {
-            Ok(choice) => choice,
-            Err(error) if self.plan.used_releases().len() > 1 => {
-                (EngineFactory::broken(plan.release, &error), None)
-            }
-            Err(error) => return Err(error),
-        };
-        Ok(Some(Box::new(Workers { plan: self.plan, factory, note })))
+    ) -> Result<Option<Box<dyn ReadyEngine + 'a>>, EngineError> {
+        match self.wait(record).transpose()? {
+            Some(engine) => Ok(Some(engine)),
+            None => Ok(None),
+        }
     }
 }
 
 /// Workers with engines of one release.
-struct Workers<'a> {
-    plan: &'a Plan,
-    factory: EngineFactory,
+struct Workers<'p, K: Kind> {
+    plan: &'p Plan,
+    part: &'p ReleasePlan<K>,
+    factory: EngineFactory<K>,
     note: Option<String>,
 }
 
-impl ReadyEngine for Workers<'_> {
+impl<K: RunKind> ReadyEngine for Workers<'_, K> {
     fn name(&self) -> Arc<str> {
         self.factory.name().clone()
     }
@@ -214,18 +238,14 @@ impl ReadyEngine for Workers<'_> {
         self.note.clone()
     }
 
-    fn run(
-        self: Box<Self>,
-        part: &ReleasePlan,
-        record: &mut Record<'_>,
-    ) -> Result<(), EngineError> {
-        let Workers { plan, factory, .. } = *self;
+    fn run(self: Box<Self>, record: &mut Record<'_>) -> Result<(), EngineError> {
+        let Workers { plan, part, factory, .. } = *self;
         // Known disagreements of upstream do not apply to the model, which agrees with itself.
         let known: &[KnownDisagreement] =
             if plan.engine == EngineChoice::Model { &[] } else { &plan.known };
-        let work = |engine: &mut Box<dyn Engine>, index: usize| {
+        let work = |engine: &mut Box<dyn Engine<K>>, index: usize| {
             let scenario = part.scenarios.get(index)?;
-            (!plan.stop.is_cancelled()).then(|| run_one(scenario, &mut **engine, &plan.known))
+            (!plan.stop.is_cancelled()).then(|| K::run(scenario, &mut **engine, known))
         };
         let workers = plan.jobs.clamp(1, part.scenarios.len().max(1));
         in_order(workers, &|| factory.make(), &work, &mut |_, outcome| {

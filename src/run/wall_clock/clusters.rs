@@ -3,57 +3,35 @@
 
 use std::sync::Arc;
 
-use tokio::runtime::Runtime;
-
+use super::context::Context;
 use super::group::ReleaseRun;
 use super::preparation::{for_new_cluster, prepare_all};
 use super::requirements::groups;
 use super::schedule::Schedule;
 use super::template::ClusterTemplate;
 use crate::engine::EngineError;
-use crate::engine::runtime::{self, Threads};
-use crate::run::executor::{Executor, ReadyEngine};
-use crate::run::plan::{Plan, ReleasePlan};
+use crate::run::executor::ReadyEngine;
+use crate::run::plan::ReleasePlan;
 use crate::run::record::Record;
 use crate::scenario::Scenario;
 
-/// New clusters for each release of a plan.
-pub(super) struct NewClusters {
-    plan: Arc<Plan>,
-    name: Arc<str>,
-    runtime: Runtime,
+/// New clusters for the scenarios of a release.
+pub(super) struct NewClusters<'a> {
+    pub(super) context: &'a Context,
+    pub(super) part: &'a ReleasePlan,
 }
 
-impl NewClusters {
-    pub(super) fn new(plan: &Plan) -> Result<NewClusters, EngineError> {
-        let name = plan.engine_name();
-        let runtime = runtime::of_engine(&name, Threads::AllCores)?;
-        Ok(NewClusters { plan: Arc::new(plan.clone()), name, runtime })
-    }
-}
-
-impl Executor for NewClusters {
-    fn prepare(
-        &mut self,
-        _: &ReleasePlan,
-        _: &mut Record<'_>,
-    ) -> Result<Option<Box<dyn ReadyEngine + '_>>, EngineError> {
-        // Clusters are built when the settings that the scenarios require are known.
-        Ok(Some(Box::new(&*self)))
-    }
-}
-
-impl ReadyEngine for &NewClusters {
+impl ReadyEngine for NewClusters<'_> {
     fn name(&self) -> Arc<str> {
-        self.name.clone()
+        self.context.name.clone()
     }
 
     fn note(&self) -> Option<String> {
-        let cluster = &self.plan.cluster;
+        let cluster = &self.context.plan.cluster;
         let own = cluster.controller.as_ref();
         let own = own.map(|own| format!("; {}", own.note())).unwrap_or_default();
         let have_expectations =
-            self.plan.scenarios.iter().any(|scenario| !scenario.expect.is_empty());
+            self.context.plan.scenarios.iter().any(|scenario| !scenario.expect.is_empty());
         let unchecked = match have_expectations && cluster.pace.speed.get() > 1 {
             true => ", so `expect` is not checked",
             false => "",
@@ -61,12 +39,8 @@ impl ReadyEngine for &NewClusters {
         Some(format!("{} times as fast as in the file{unchecked}{own}", cluster.pace.speed))
     }
 
-    fn run(
-        self: Box<Self>,
-        part: &ReleasePlan,
-        record: &mut Record<'_>,
-    ) -> Result<(), EngineError> {
-        let NewClusters { plan, name, runtime } = *self;
+    fn run(self: Box<Self>, record: &mut Record<'_>) -> Result<(), EngineError> {
+        let NewClusters { context: Context { plan, name, runtime }, part } = *self;
         let prepare = |it: &Scenario| for_new_cluster(it, part.release, plan.cluster.pace);
         let prepared = prepare_all(part, name, record, prepare);
         if prepared.is_empty() {

@@ -3,6 +3,7 @@
 //!
 //! | file | subject |
 //! |---|---|
+//! | `context` | what the clusters of all parts of a plan share |
 //! | `preparation` | a scenario as it runs on a cluster, or why it can't |
 //! | `clusters`, `existing_cluster` | the clusters of a run: new ones for each release, or a given one |
 //! | `requirements` | groups of scenarios that can share a cluster |
@@ -16,6 +17,7 @@
 mod attempt;
 mod checker;
 mod clusters;
+mod context;
 mod custom_controller;
 mod event_recorder;
 mod existing_cluster;
@@ -23,7 +25,7 @@ mod group;
 mod hypotheses;
 mod in_flight;
 mod preparation;
-pub(super) mod recommender;
+mod recommender;
 mod requirements;
 mod schedule;
 mod template;
@@ -31,22 +33,56 @@ mod uncertainty;
 mod window;
 
 use self::clusters::NewClusters;
-use self::existing_cluster::Existing;
-use super::executor::Executor;
-use super::plan::{Plan, ReleasePlan};
-use crate::engine::EngineError;
+use self::context::Context;
+use self::existing_cluster::OpenCluster;
+use self::recommender::Recommenders;
+use super::executor::{Executor, ReadyEngine};
+use super::plan::{Part, Plan};
+use super::record::Record;
+use crate::engine::options::ExistingCluster;
 use crate::engine::registry::EngineChoice;
+use crate::engine::{EngineError, kubeconfig};
+
+/// The clusters of a plan.
+struct Clusters {
+    context: Context,
+    /// The cluster that the plan names, instead of new ones.
+    existing: Option<ExistingCluster>,
+}
 
 /// The executor of a plan for clusters.
 ///
 /// # Errors
 /// If the plan does not fit the cluster that it names.
-pub(super) fn executor(
-    plan: &Plan,
-    parts: &[ReleasePlan],
-) -> Result<Box<dyn Executor>, EngineError> {
-    Ok(match plan.engine {
-        EngineChoice::Kubeconfig => Box::new(Existing::new(plan, parts)?),
-        _ => Box::new(NewClusters::new(plan)?),
-    })
+pub(super) fn executor(plan: &Plan, parts: &[Part]) -> Result<impl Executor, EngineError> {
+    let existing = match (plan.engine, &plan.cluster.existing, parts) {
+        (EngineChoice::Kubeconfig, Some(cluster), [_]) => Some(cluster.clone()),
+        (EngineChoice::Kubeconfig, ..) => {
+            return Err(EngineError::Unavailable {
+                engine: kubeconfig::NAME.into(),
+                why: "an existing cluster requires one release and a kubeconfig context".to_owned(),
+                hint: "select one release and name the context".to_owned(),
+            });
+        }
+        _ => None,
+    };
+    Ok(Clusters { context: Context::new(plan)?, existing })
+}
+
+impl Executor for Clusters {
+    fn prepare<'a>(
+        &'a mut self,
+        part: &'a Part,
+        record: &mut Record<'_>,
+    ) -> Result<Option<Box<dyn ReadyEngine + 'a>>, EngineError> {
+        let Clusters { context, existing } = &*self;
+        Ok(Some(match (part, existing) {
+            (Part::Hpa(part), Some(cluster)) => {
+                Box::new(OpenCluster::connect(context, cluster, part, record)?)
+            }
+            // Clusters are built when the settings that the scenarios require are known.
+            (Part::Hpa(part), None) => Box::new(NewClusters { context, part }),
+            (Part::Vpa(part), _) => Box::new(Recommenders::prepare(context, part, record)?),
+        }))
+    }
 }

@@ -101,6 +101,12 @@ impl VpaScenario {
         Some(format!("the recommender has the flag {flag} since {since}"))
     }
 
+    /// Returns true if the scenario has expectations, and none of them applies to a release.
+    #[must_use]
+    pub fn all_expectations_are_for_others(&self, release: VpaRelease) -> bool {
+        !self.expect.is_empty() && self.expectations_on(release).next().is_none()
+    }
+
     /// The expectations that apply to a release.
     pub fn expectations_on(&self, release: VpaRelease) -> impl Iterator<Item = &VpaExpectation> {
         self.expect.iter().filter(move |expected| expected.releases.contains(release))

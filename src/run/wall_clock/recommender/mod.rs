@@ -16,17 +16,18 @@ use futures::StreamExt as _;
 use futures::stream::iter;
 
 use self::attempt::{PreparedScript, attempt};
+use super::context::Context;
 use crate::engine::cluster::tolerances::{
     MAX_ATTEMPTS, RECOMMENDER_DIVERGENCES, SHORTEST_RECOMMENDER_INTERVAL,
 };
 use crate::engine::cluster::{RecommenderCluster, recommender_unsupported_reason};
-use crate::engine::runtime::{self, Threads};
 use crate::engine::upstream::recommender::deploy::Deployment;
-use crate::engine::{EngineError, embedded};
+use crate::engine::{EngineError, Vpa, embedded};
 use crate::model::rules::{Release, VpaRelease};
 use crate::model::time::Span;
+use crate::run::executor::ReadyEngine;
 use crate::run::lockstep::inconclusive;
-use crate::run::plan::{Pace, Plan, RecommenderPart};
+use crate::run::plan::{Pace, Plan, ReleasePlan};
 use crate::run::recommender_lockstep::unfinished;
 use crate::run::record::Record;
 use crate::run::{Outcome, Verdict};
@@ -40,69 +41,107 @@ const CONCURRENT_SCENARIOS: usize = 12;
 /// only the program requires.
 const OLDEST_PROGRAM: VpaRelease = VpaRelease { major: 1, minor: 7 };
 
-/// Runs the scenarios of a release on a control plane.
-///
-/// # Errors
-/// If the control plane or the recommender can't be built or started.
-pub(in crate::run) fn run(
-    plan: &Plan,
-    part: &RecommenderPart,
-    record: &mut Record<'_>,
-) -> Result<(), EngineError> {
-    let (name, release) = (plan.engine_name(), part.release);
-    let mut prepared = Vec::new();
-    let mut skipped = Vec::new();
-    for scenario in &part.scenarios {
-        match prepare(scenario, release, plan.cluster.pace) {
-            Ok(script) => prepared.push((scenario.clone(), script)),
-            Err(why) => {
-                let verdict = Verdict::Skipped { why };
-                skipped.push(Outcome { verdict, ..unfinished(scenario, &name, release) });
+/// The recommenders of a release on a control plane.
+pub(super) struct Recommenders<'a> {
+    context: &'a Context,
+    part: &'a ReleasePlan<Vpa>,
+    prepared: Vec<PreparedScenario<'a>>,
+    /// The outcomes of the scenarios that can't run on a cluster.
+    skipped: Vec<Outcome>,
+    /// None: no scenario can run.
+    cluster: Option<RecommenderCluster>,
+}
+
+/// A scenario of the plan, and how it runs on a cluster.
+struct PreparedScenario<'a> {
+    written: &'a Arc<VpaScenario>,
+    script: PreparedScript,
+}
+
+impl<'a> Recommenders<'a> {
+    /// Prepares the scenarios of a release, and starts a control plane if any of them can run.
+    ///
+    /// # Errors
+    /// If the control plane or the recommender can't be built or started.
+    pub(super) fn prepare(
+        context: &'a Context,
+        part: &'a ReleasePlan<Vpa>,
+        record: &mut Record<'_>,
+    ) -> Result<Recommenders<'a>, EngineError> {
+        let Context { plan, name, .. } = context;
+        let (mut prepared, mut skipped) = (Vec::new(), Vec::new());
+        for written in &part.scenarios {
+            match prepare(written, part.release, plan.cluster.pace) {
+                Ok(script) => prepared.push(PreparedScenario { written, script }),
+                Err(why) => {
+                    let verdict = Verdict::Skipped { why };
+                    skipped.push(Outcome { verdict, ..unfinished(written, name, part.release) });
+                }
             }
         }
+        let cluster = match prepared.is_empty() {
+            true => None,
+            false => Some(start(context, part.release, record)?),
+        };
+        Ok(Recommenders { context, part, prepared, skipped, cluster })
     }
-    if prepared.is_empty() {
-        record.start(name, None);
-        skipped.into_iter().for_each(|outcome| record.finished(outcome));
-        return Ok(());
-    }
-    let runtime = runtime::of_engine(&name, Threads::AllCores)?;
+}
+
+/// Builds and starts a control plane for recommenders.
+fn start(
+    context: &Context,
+    release: VpaRelease,
+    record: &mut Record<'_>,
+) -> Result<RecommenderCluster, EngineError> {
+    let Context { plan, name, runtime } = context;
     let mut progress = |what: &str, fraction| record.preparing(what.to_owned(), fraction);
     let kubernetes = control_plane_release(plan);
     let program = embedded::ensure(kubernetes, &plan.stop, &mut progress)?;
     let deployment = Deployment::prepare(release, &plan.stop, &mut progress)?;
     record.preparing(format!("starting a control plane of {kubernetes}"), None);
-    runtime.block_on(async {
-        let started = RecommenderCluster::start(&name, &program, kubernetes, &deployment).await;
-        let cluster = started?;
-        record.start(name.clone(), Some(note(plan, kubernetes)));
+    runtime.block_on(RecommenderCluster::start(name, &program, kubernetes, &deployment))
+}
+
+impl ReadyEngine for Recommenders<'_> {
+    fn name(&self) -> Arc<str> {
+        self.context.name.clone()
+    }
+
+    fn note(&self) -> Option<String> {
+        self.cluster.as_ref()?;
+        let plan = &self.context.plan;
+        let (kubernetes, speed) = (control_plane_release(plan), plan.cluster.pace.speed);
+        let unchecked = if speed.get() > 1 { ", so `expect` is not checked" } else { "" };
+        Some(format!(
+            "recommenders on a control plane of {kubernetes}, {speed} times as fast as in the \
+             file{unchecked}"
+        ))
+    }
+
+    fn run(self: Box<Self>, record: &mut Record<'_>) -> Result<(), EngineError> {
+        let Recommenders { context, part, prepared, skipped, cluster } = *self;
+        let Context { plan, runtime, .. } = context;
         skipped.into_iter().for_each(|outcome| record.finished(outcome));
-        let group = Group { plan, cluster: &cluster, name: &name, release };
-        let at_once = plan.jobs.clamp(1, CONCURRENT_SCENARIOS);
-        let runs = prepared.iter().map(|(scenario, script)| group.outcome(scenario, script));
-        let mut runs = iter(runs).buffer_unordered(at_once);
-        while let Some(outcome) = runs.next().await {
-            outcome.into_iter().for_each(|it| record.finished_with_known(&plan.known, it));
-        }
-        drop(runs);
-        cluster.stop().await;
+        let Some(cluster) = cluster else { return Ok(()) };
+        runtime.block_on(async {
+            let group = Group { context, cluster: &cluster, release: part.release };
+            let at_once = plan.jobs.clamp(1, CONCURRENT_SCENARIOS);
+            let mut runs = iter(prepared.iter().map(|scenario| group.outcome(scenario)))
+                .buffer_unordered(at_once);
+            while let Some(outcome) = runs.next().await {
+                outcome.into_iter().for_each(|it| record.finished_with_known(&plan.known, it));
+            }
+            drop(runs);
+            cluster.stop().await;
+        });
         Ok(())
-    })
+    }
 }
 
 /// The release of the control plane: the newest one of the plan that has one.
 fn control_plane_release(plan: &Plan) -> Release {
     let has_control_plane = |release: &Release| embedded::supported().any(|it| it == *release);
     plan.releases.iter().rfind(has_control_plane).unwrap_or(Release::NEWEST)
-}
-
-fn note(plan: &Plan, kubernetes: Release) -> String {
-    let speed = plan.cluster.pace.speed;
-    let unchecked = if speed.get() > 1 { ", so `expect` is not checked" } else { "" };
-    format!(
-        "recommenders on a control plane of {kubernetes}, {speed} times as fast as in the \
-         file{unchecked}"
-    )
 }
 
 /// A scenario as it runs on a cluster, or the reason why it can't.
@@ -140,32 +179,32 @@ fn prepare(
 
 /// The scenarios of a control plane.
 struct Group<'a> {
-    plan: &'a Plan,
+    context: &'a Context,
     cluster: &'a RecommenderCluster,
-    name: &'a Arc<str>,
     release: VpaRelease,
 }
 
 impl Group<'_> {
     /// Runs a scenario, and retries it if there is no verdict. Returns `None` if the run was
     /// stopped before.
-    async fn outcome(
-        &self,
-        scenario: &Arc<VpaScenario>,
-        script: &PreparedScript,
-    ) -> Option<Outcome> {
+    ///
+    /// A retry follows at once. In `group`, retries wait for each other, because all scenarios
+    /// share a controller; here, each scenario has its own recommender.
+    async fn outcome(&self, scenario: &PreparedScenario<'_>) -> Option<Outcome> {
+        let PreparedScenario { written: scenario, script } = scenario;
+        let Context { plan, name, .. } = self.context;
         let begin = Instant::now();
-        let mut outcome = unfinished(scenario, self.name, self.release);
+        let mut outcome = unfinished(scenario, name, self.release);
         let (mut divergences, mut before) = (0, None);
         for retries in 0..MAX_ATTEMPTS {
-            if self.plan.stop.is_cancelled() {
+            if plan.stop.is_cancelled() {
                 return None;
             }
-            outcome = unfinished(scenario, self.name, self.release);
-            let attempted = attempt(script, self.cluster, self.release, &self.plan.known);
+            outcome = unfinished(scenario, name, self.release);
+            let attempted = attempt(script, self.cluster, self.release, &plan.known);
             let attempted = tokio::select! {
                 attempted = attempted => attempted,
-                () = self.plan.stop.cancelled() => return None,
+                () = plan.stop.cancelled() => return None,
             };
             match attempted {
                 Ok(lockstep) => {

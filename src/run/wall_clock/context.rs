@@ -1,0 +1,27 @@
+//! What the clusters of all parts of a plan share.
+
+use std::sync::Arc;
+
+use tokio::runtime::Runtime;
+
+use crate::engine::EngineError;
+use crate::engine::runtime::{self, Threads};
+use crate::run::plan::Plan;
+
+/// The plan, and what its clusters share.
+pub(super) struct Context {
+    pub(super) plan: Arc<Plan>,
+    /// The engine's name.
+    pub(super) name: Arc<str>,
+    pub(super) runtime: Runtime,
+}
+
+impl Context {
+    /// # Errors
+    /// If no thread can be started.
+    pub(super) fn new(plan: &Plan) -> Result<Context, EngineError> {
+        let name = plan.engine_name();
+        let runtime = runtime::of_engine(&name, Threads::AllCores)?;
+        Ok(Context { plan: Arc::new(plan.clone()), name, runtime })
+    }
+}
