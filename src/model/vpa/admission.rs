@@ -13,7 +13,6 @@ use std::sync::Arc;
 use super::api::{ContainerRecommendation, ControlledValues, ResourceList, VerticalPodAutoscaler};
 use super::recommendation::limit;
 use crate::model::api::{PodSpec, Requests};
-use crate::model::quantity::Quantity;
 
 /// The limits of containers, by their names.
 pub type Limits = BTreeMap<Arc<str>, Requests>;
@@ -109,9 +108,8 @@ fn capped(
         let ResourceList { cpu, memory } = list;
         for (value, name) in [(cpu, "cpu"), (memory, "memory")] {
             let Some(value) = value else { continue };
-            let bound = |list: Option<&BTreeMap<String, Quantity>>| list?.get(name).cloned();
-            limit(value, bound(least), Ordering::Less);
-            limit(value, bound(most), Ordering::Greater);
+            limit(value, least.and_then(|list| list.get(name)), Ordering::Less);
+            limit(value, most.and_then(|list| list.get(name)), Ordering::Greater);
             // Upstream compares milli-units here, and a limit of zero applies.
             if let Some(most) = of_container.and_then(|limits| limits.get(name))
                 && value.milli() > most.milli()
@@ -127,6 +125,7 @@ fn capped(
 mod tests {
     use super::*;
     use crate::model::api::Container;
+    use crate::model::quantity::Quantity;
     use serde_json::json;
 
     fn vpa(mode: &str, policy: &serde_json::Value) -> VerticalPodAutoscaler {

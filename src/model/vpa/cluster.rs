@@ -14,7 +14,6 @@ use super::context::Context;
 use super::float::Amount;
 use super::histogram::Histogram;
 use super::pod::{Labels, ObservedOom, Phase, Pod};
-use super::recommendation::Containers;
 use super::time::GoTime;
 use crate::model::rules::InitContainers;
 use crate::model::selector::Selector;
@@ -57,6 +56,20 @@ struct ContainerOfPod {
     /// The key of its aggregate by the present labels of the pod.
     key: AggregateKey,
     aggregate: Link,
+}
+
+impl ContainerOfPod {
+    /// The aggregate by the present labels of the pod, unless it was deleted.
+    fn present_aggregate(
+        &self,
+        keys: &BTreeMap<AggregateKey, AggregateId>,
+        changes: u64,
+    ) -> Option<AggregateId> {
+        match self.aggregate {
+            Link::ByKey { known: Some((id, at)) } if at == changes => Some(id),
+            _ => keys.get(&self.key).copied(),
+        }
+    }
 }
 
 /// The link of a container to its aggregate.
@@ -115,6 +128,8 @@ pub(super) struct VpaState {
     aggregates: BTreeMap<AggregateKey, AggregateId>,
     /// The samples of checkpoints, by the name of the container.
     pub(super) from_checkpoints: BTreeMap<Arc<str>, Box<Aggregate>>,
+    /// The result of the last merge, sorted by name. The next merge reuses its memory.
+    pub(super) containers: Vec<MergedContainer>,
     /// Sorted by type.
     pub(super) conditions: Vec<VpaCondition>,
     pub(super) pod_count: i64,
@@ -131,8 +146,6 @@ pub(super) struct ClusterState {
     /// How often `keys` or the labels of a pod have changed.
     changes: u64,
     aggregates: Vec<Aggregate>,
-    /// Aggregates of earlier merges, which are used again.
-    spare: Containers,
 }
 
 /// A pod or container that the recommender does not know; the text is upstream's.
@@ -146,18 +159,20 @@ impl ClusterState {
             keys: BTreeMap::new(),
             changes: 0,
             aggregates: Vec::new(),
-            spare: Vec::new(),
         }
-    }
-
-    /// Keeps the aggregates of a merge for the next one.
-    pub(super) fn recycle(&mut self, merged: Merged) {
-        self.spare.extend(merged.containers);
     }
 
     /// The names of the tracked pods.
     pub(super) fn pod_names(&self) -> impl Iterator<Item = &ObjectName> {
         self.pods.keys()
+    }
+
+    /// Returns true if the tracked pods are exactly these, and none has changed.
+    pub(super) fn has_loaded(&self, pods: &BTreeMap<ObjectName, Arc<Pod>>) -> bool {
+        let is_loaded = |(state, pod): (&PodState, &Arc<Pod>)| {
+            state.object.as_ref().is_some_and(|loaded| Arc::ptr_eq(loaded, pod))
+        };
+        self.pods.len() == pods.len() && self.pods.values().zip(pods.values()).all(is_loaded)
     }
 
     /// Loads a pod. Upstream: AddOrUpdatePod, AddOrUpdateContainer and SetInitContainers
@@ -393,22 +408,18 @@ impl ClusterState {
         vpa: &VerticalPodAutoscaler,
         selector: &Selector,
         context: Context<'_>,
-    ) {
+    ) -> Option<&mut VpaState> {
         let name = &vpa.metadata.name;
-        let existing = self.vpas.get(name);
         // Upstream compares texts: the text of a selector that matches nothing is empty, like that
         // of a selector that matches everything.
-        let is_other = |existing: &VpaState| {
-            existing.selector != *selector && existing.selector.to_string() != selector.to_string()
+        let is_same = |existing: &VpaState| {
+            existing.selector == *selector || existing.selector.to_string() == selector.to_string()
         };
-        if existing.is_some_and(is_other) {
-            self.vpas.remove(name);
-        }
-        if !self.vpas.contains_key(name) {
+        if !self.vpas.get(name).is_some_and(is_same) {
             let state = self.new_vpa(vpa, selector);
             self.vpas.insert(name.clone(), state);
         }
-        let Some(state) = self.vpas.get_mut(name) else { return };
+        let state = self.vpas.get_mut(name)?;
         if state.target_ref != vpa.spec.target_ref {
             state.target_ref = vpa.spec.target_ref.clone();
         }
@@ -426,6 +437,7 @@ impl ClusterState {
                 self.aggregates[*id].update_from_policy(policy, context);
             }
         }
+        Some(state)
     }
 
     fn new_vpa(&self, vpa: &VerticalPodAutoscaler, selector: &Selector) -> VpaState {
@@ -444,6 +456,7 @@ impl ClusterState {
             policy: None,
             target_ref: vpa.spec.target_ref.clone(),
             from_checkpoints: BTreeMap::new(),
+            containers: Vec::new(),
             conditions: Vec::new(),
             pod_count: pods as i64,
             missing_since: None,
@@ -451,70 +464,57 @@ impl ClusterState {
         }
     }
 
-    /// The samples of a VPA by the name of the container: those of all its aggregates, then those
-    /// of checkpoints. Merging can change the reference times of the merged histograms.
+    /// Merges the samples of a VPA by the name of the container: those of all its aggregates, then
+    /// those of checkpoints. Merging can change the reference times of the merged histograms.
     ///
     /// Upstream merges the aggregates in a random order; here they are sorted by labels.
     ///
     /// Upstream: vpa.go, AggregateStateByContainerName
-    pub(super) fn containers_of(&mut self, vpa: &ObjectName, context: Context<'_>) -> Merged {
-        let mut merged = Merged::default();
-        let Some(state) = self.vpas.get_mut(vpa) else { return merged };
-        let spare = &mut self.spare;
-        let mut empty = || match spare.pop() {
-            Some((_, mut aggregate)) => {
-                aggregate.clear();
-                aggregate
-            }
-            None => Box::new(Aggregate::new(context.flags, context.now)),
-        };
+    pub(super) fn merge(
+        &mut self,
+        vpa: &ObjectName,
+        context: Context<'_>,
+    ) -> Option<&mut VpaState> {
+        let state = self.vpas.get_mut(vpa)?;
+        let containers = &mut state.containers;
+        containers.iter_mut().for_each(MergedContainer::clear);
         for (key, id) in &state.aggregates {
             let aggregate = &mut self.aggregates[*id];
-            if merged.containers.last().is_none_or(|(name, _)| *name != key.container) {
-                merged.containers.push((key.container.clone(), empty()));
-                merged.order.push(MergeOrder::default());
-            }
-            let (into, order) = (merged.containers.last_mut(), merged.order.last_mut());
-            if let (Some((_, into)), Some(order)) = (into, order) {
-                order.merge(aggregate);
-                into.merge(aggregate);
-            }
+            let into = container_named(containers, vpa, &key.container, context);
+            into.order.merge(aggregate);
+            into.aggregate.merge(aggregate);
+            into.sources.push(*id);
         }
         for (name, aggregate) in &mut state.from_checkpoints {
-            let found = merged.containers.binary_search_by(|(other, _)| other.cmp(name));
-            let index = found.unwrap_or_else(|index| {
-                merged.containers.insert(index, (name.clone(), empty()));
-                merged.order.insert(index, MergeOrder::default());
-                index
-            });
-            merged.containers[index].1.merge(aggregate);
+            let into = container_named(containers, vpa, name, context);
+            into.aggregate.merge(aggregate);
+            into.has_checkpoint = true;
         }
-        merged
+        containers.retain(|it| it.has_checkpoint || !it.sources.is_empty());
+        containers.iter_mut().for_each(|it| it.sources.sort_unstable());
+        Some(state)
     }
 
-    /// Removes the memory peaks of intervals that have not ended.
+    /// Removes the memory peaks of intervals that have not ended from the merged samples.
     ///
     /// Upstream: checkpoint_writer.go, buildAggregateContainerStateMap
-    pub(super) fn subtract_present_peaks(
-        &self,
-        vpa: &ObjectName,
-        merged: &mut Merged,
-        now: GoTime,
-    ) {
-        let Some(state) = self.vpas.get(vpa) else { return };
+    pub(super) fn subtract_present_peaks(&mut self, vpa: &ObjectName, now: GoTime) {
+        let Some(VpaState { containers, .. }) = self.vpas.get_mut(vpa) else { return };
         let pods = self.pods.iter().filter(|(pod, _)| pod.namespace == vpa.namespace);
-        for (_, pod) in pods {
+        for (name, container) in pods.flat_map(|(_, pod)| &pod.containers) {
+            let end = container.state.window_end();
+            if now >= end {
+                continue;
+            }
+            let found = containers.binary_search_by(|it| it.name.cmp(name));
+            let Ok(index) = found else { continue };
+            let MergedContainer { aggregate, order, sources, .. } = &mut containers[index];
             // A VPA uses all aggregates that it selects, unless they were deleted.
-            for (name, container) in &pod.containers {
-                let end = container.state.window_end();
-                if now >= end || !state.aggregates.contains_key(&container.key) {
-                    continue;
-                }
-                let found = merged.containers.binary_search_by(|(other, _)| other.cmp(name));
-                let Ok(index) = found else { continue };
-                merged.order[index].subtract(&merged.containers[index].1, end);
+            let source = container.present_aggregate(&self.keys, self.changes);
+            if source.is_some_and(|source| sources.binary_search(&source).is_ok()) {
+                order.subtract(aggregate, end);
                 let peak = container.state.max_memory_peak();
-                merged.containers[index].1.memory.subtract(peak as f64, 1.0, end);
+                aggregate.memory.subtract(peak as f64, 1.0, end);
             }
         }
     }
@@ -584,11 +584,54 @@ pub struct ContainerUsage {
     pub memory: Option<Amount>,
 }
 
-/// The samples of a VPA by container, and how far upstream's random order can affect them.
-#[derive(Default, Debug)]
-pub(super) struct Merged {
-    pub(super) containers: Containers,
-    pub(super) order: Vec<MergeOrder>,
+/// The merged samples of a container of a VPA.
+#[derive(Debug)]
+pub(super) struct MergedContainer {
+    pub(super) name: Arc<str>,
+    /// The name of its checkpoint.
+    pub(super) checkpoint: ObjectName,
+    pub(super) aggregate: Box<Aggregate>,
+    /// How far upstream's random order can affect the samples.
+    pub(super) order: MergeOrder,
+    /// The merged aggregates, sorted, without the one of a checkpoint.
+    sources: Vec<AggregateId>,
+    /// Whether the samples of a checkpoint are merged.
+    has_checkpoint: bool,
+}
+
+impl MergedContainer {
+    fn clear(&mut self) {
+        self.aggregate.clear();
+        self.order = MergeOrder::default();
+        self.sources.clear();
+        self.has_checkpoint = false;
+    }
+}
+
+/// The merged container with a name, which is added if it does not exist.
+fn container_named<'c>(
+    containers: &'c mut Vec<MergedContainer>,
+    vpa: &ObjectName,
+    name: &Arc<str>,
+    context: Context<'_>,
+) -> &'c mut MergedContainer {
+    let found = containers.binary_search_by(|it| it.name.cmp(name));
+    let index = found.unwrap_or_else(|index| {
+        let container = MergedContainer {
+            name: name.clone(),
+            checkpoint: ObjectName {
+                namespace: vpa.namespace.clone(),
+                name: [&*vpa.name, "-", name].concat().into(),
+            },
+            aggregate: Box::new(Aggregate::new(context.flags, context.now)),
+            order: MergeOrder::default(),
+            sources: Vec::new(),
+            has_checkpoint: false,
+        };
+        containers.insert(index, container);
+        index
+    });
+    &mut containers[index]
 }
 
 /// How far upstream's random order of additions and subtractions can affect the weights of a

@@ -132,7 +132,11 @@ impl Objects {
                 }
             }
             Write::Checkpoint { checkpoint, .. } => {
-                self.checkpoints.insert(checkpoint.metadata.clone(), checkpoint.clone());
+                let name = &checkpoint.metadata;
+                match self.checkpoints.get_mut(name) {
+                    Some(existing) => existing.clone_from(checkpoint),
+                    None => drop(self.checkpoints.insert(name.clone(), checkpoint.clone())),
+                }
             }
             Write::DeleteCheckpoint(name) => drop(self.checkpoints.remove(name)),
         }

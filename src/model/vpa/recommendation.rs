@@ -5,40 +5,38 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use super::aggregate::Aggregate;
 use super::api::{
     ContainerPolicy, ContainerRecommendation, Recommendation, ResourceList, ResourcePolicy,
     ScalingMode, VerticalPodAutoscaler,
 };
+use super::cluster::MergedContainer;
 use super::context::Context;
 use super::estimator::{BOUNDS, Minimum, Resource, estimate};
 use super::flags::RecommenderFlags;
 use super::float::Amount;
 use crate::model::quantity::{Format, Quantity};
 
-/// The aggregated samples of the containers of a VPA, sorted by name.
-pub(super) type Containers = Vec<(Arc<str>, Box<Aggregate>)>;
-
 /// The recommendation for the containers of a VPA.
 ///
 /// Upstream: recommender.go, processVPAUpdate
 pub(super) fn recommend(
-    containers: &Containers,
+    containers: &[MergedContainer],
     vpa: &VerticalPodAutoscaler,
     context: Context<'_>,
 ) -> Recommendation {
     let Context { flags, rules, .. } = context;
     let policy = vpa.spec.resource_policy.as_ref();
-    let counts = |(name, aggregate): &&(Arc<str>, Box<Aggregate>)| {
+    let counts = |MergedContainer { name, aggregate, .. }: &&MergedContainer| {
         let policy = policy.and_then(|policy| policy.of_container(name));
         let is_on = policy.and_then(|policy| policy.mode) != Some(ScalingMode::Off);
         is_on && (rules.recommends_without_samples || aggregate.count > 0)
     };
     let count = containers.iter().filter(counts).count();
     let minimum = Minimum::of_pod(flags, count);
-    let recommended = containers.iter().filter(counts).map(|(name, aggregate)| {
+    let mut container_recommendations = Vec::with_capacity(count);
+    for MergedContainer { name, aggregate, .. } in containers.iter().filter(counts) {
         let [target, lower_bound, upper_bound] =
             resource_lists(aggregate, policy, name, context, minimum);
         let mut container = ContainerRecommendation {
@@ -52,9 +50,9 @@ pub(super) fn recommend(
             make_cpu_integer(&mut container);
         }
         cap(&mut container, policy, flags);
-        container
-    });
-    Recommendation { container_recommendations: recommended.collect() }
+        container_recommendations.push(container);
+    }
+    Recommendation { container_recommendations }
 }
 
 /// The values of a recommendation, in the order of [`BOUNDS`].
@@ -174,13 +172,11 @@ fn cap(
             (&mut list.memory, "memory", &flags.container_recommendation_max_allowed_memory);
         for (value, name, everywhere) in [cpu, memory] {
             let Some(value) = value else { continue };
-            let bound = |list: Option<&BTreeMap<String, Quantity>>| {
-                list.and_then(|list| list.get(name)).cloned()
-            };
+            let least = least.and_then(|list| list.get(name));
+            let most = most.and_then(|list| list.get(name));
+            limit(value, least, Ordering::Less);
             // A limit of zero in the policy disables the flag as well.
-            let most = bound(most).or_else(|| everywhere.clone());
-            limit(value, bound(least), Ordering::Less);
-            limit(value, most, Ordering::Greater);
+            limit(value, most.or(everywhere.as_ref()), Ordering::Greater);
         }
     }
 }
@@ -188,10 +184,10 @@ fn cap(
 /// Replaces a value that is on the given side of a bound. A bound of zero has no effect.
 ///
 /// Upstream: capping.go, maybeCapToMin and maybeCapToMax
-pub(super) fn limit(value: &mut Quantity, bound: Option<Quantity>, side: Ordering) {
+pub(super) fn limit(value: &mut Quantity, bound: Option<&Quantity>, side: Ordering) {
     if let Some(bound) = bound.filter(|bound| bound.sign() != 0)
-        && value.compare(&bound) == side
+        && value.compare(bound) == side
     {
-        *value = bound;
+        *value = bound.clone();
     }
 }

@@ -14,7 +14,7 @@ use super::api::{
     Checkpoint, CheckpointSpec, ObjectName, Recommendation, VerticalPodAutoscaler, VpaCondition,
     VpaStatus,
 };
-use super::cluster::{ClusterState, ContainerUsage, MergeOrder, Merged, VpaState};
+use super::cluster::{ClusterState, ContainerUsage, MergedContainer, VpaState};
 use super::context::Context;
 use super::estimator::{Estimation, Minimum, Resource, estimate};
 use super::flags::RecommenderFlags;
@@ -195,31 +195,25 @@ impl Recommender {
         if self.rules.removed_pods == RemovedPods::AfterOoms {
             removed.iter().for_each(|pod| self.state.delete_pod(pod));
         }
-        let mut merged = Vec::new();
+        let context = Context { flags: &self.flags, rules: &self.rules, now };
         for (name, vpa) in &objects.vpas {
-            if self.state.vpas.contains_key(name) {
-                let mut containers = self.containers_of(name, now);
-                run.is_undetermined |= containers.order.iter().any(MergeOrder::matters);
-                let write = self.update_vpa(vpa, &containers, now, &mut run.log);
-                // Another order of the containers is a change that is written.
-                run.is_undetermined |=
-                    write.is_none() && !self.rules.sorts_containers && has_several(&vpa.status);
-                run.writes.extend(write);
-                self.state.subtract_present_peaks(name, &mut containers, now);
-                merged.push((name, containers));
-            }
+            let Some(state) = self.state.merge(name, context) else { continue };
+            run.is_undetermined |= state.containers.iter().any(|it| it.order.matters());
+            let write = update_vpa(vpa, state, context, &mut run.log);
+            // Another order of the containers is a change that is written.
+            run.is_undetermined |=
+                write.is_none() && !self.rules.sorts_containers && has_several(&vpa.status);
+            run.writes.extend(write);
+            self.state.subtract_present_peaks(name, now);
         }
         if self.flags.uses_checkpoints() {
-            for (name, containers) in &merged {
-                self.store_checkpoints(name, containers, objects, now, &mut run.writes);
+            for (name, state) in &self.state.vpas {
+                store_checkpoints(name, state, objects, now, &mut run.writes);
             }
             if now.since(self.last_checkpoint_gc) > self.flags.checkpoints_gc_interval {
                 self.last_checkpoint_gc = now;
                 self.collect_checkpoints(objects, now, &mut run);
             }
-        }
-        for (_, containers) in merged {
-            self.state.recycle(containers);
         }
         if self.last_gc.is_none_or(|last| now.since(last) >= GC_INTERVAL) {
             self.last_gc = Some(now);
@@ -238,23 +232,26 @@ impl Recommender {
         vpa: &ObjectName,
         now: GoTime,
     ) -> BTreeMap<Arc<str>, Vec<Estimation>> {
-        let merged = self.containers_of(vpa, now);
-        let minimum = Minimum::of_pod(&self.flags, merged.containers.len());
-        let containers = merged.containers.iter().map(|(name, aggregate)| {
+        let flags = &self.flags;
+        let context = Context { flags, rules: &self.rules, now };
+        let merged = self.state.merge(vpa, context).map(|state| &*state.containers);
+        let containers = merged.unwrap_or_default();
+        let minimum = Minimum::of_pod(flags, containers.len());
+        let explained = containers.iter().map(|MergedContainer { name, aggregate, .. }| {
             let resources = [Resource::Cpu, Resource::Memory].into_iter();
             let estimations =
-                resources.flat_map(|resource| estimate(aggregate, &self.flags, minimum, resource));
+                resources.flat_map(|resource| estimate(aggregate, flags, minimum, resource));
             (name.clone(), estimations.collect())
         });
-        let explained = containers.collect();
-        self.state.recycle(merged);
-        explained
+        explained.collect()
     }
 
     /// The samples from which the present recommendation of a VPA follows, by container.
     pub fn samples(&mut self, vpa: &ObjectName, now: GoTime) -> BTreeMap<Arc<str>, Samples> {
-        let merged = self.containers_of(vpa, now);
-        let containers = merged.containers.iter().map(|(name, aggregate)| {
+        let context = Context { flags: &self.flags, rules: &self.rules, now };
+        let merged = self.state.merge(vpa, context).map(|state| &*state.containers);
+        let containers = merged.unwrap_or_default().iter();
+        let samples = containers.map(|MergedContainer { name, aggregate, .. }| {
             let samples = Samples {
                 count: aggregate.count,
                 first: aggregate.first_sample,
@@ -264,14 +261,7 @@ impl Recommender {
             };
             (name.clone(), samples)
         });
-        let samples = containers.collect();
-        self.state.recycle(merged);
-        samples
-    }
-
-    fn containers_of(&mut self, vpa: &ObjectName, now: GoTime) -> Merged {
-        let context = Context { flags: &self.flags, rules: &self.rules, now };
-        self.state.containers_of(vpa, context)
+        samples.collect()
     }
 
     /// Upstream: shouldIgnoreNamespace
@@ -291,15 +281,17 @@ impl Recommender {
 
     /// Upstream: LoadVPAs
     fn load_vpas(&mut self, objects: &Objects, now: GoTime, log: &mut Vec<LogLine>) {
+        let mut handled = 0;
         for vpa in objects.vpas.values() {
             if !self.handles(vpa) {
                 continue;
             }
+            handled += 1;
             let selector = selector_of(vpa, objects, &self.rules.texts, log);
             let context = Context { flags: &self.flags, rules: &self.rules, now };
             let nothing = Selector::nothing();
-            self.state.load_vpa(vpa, selector.as_ref().unwrap_or(&&nothing), context);
-            let Some(state) = self.state.vpas.get_mut(&vpa.metadata.name) else { continue };
+            let loaded = self.state.load_vpa(vpa, selector.as_ref().unwrap_or(&&nothing), context);
+            let Some(state) = loaded else { continue };
             match selector {
                 Ok(_) => remove_condition(state, UNSUPPORTED),
                 Err(message) => {
@@ -307,6 +299,9 @@ impl Recommender {
                 }
             }
             remove_condition(state, "ConfigDeprecated");
+        }
+        if self.state.vpas.len() == handled {
+            return;
         }
         let is_gone =
             |name: &ObjectName| objects.vpas.get(name).is_none_or(|vpa| !self.handles(vpa));
@@ -319,6 +314,9 @@ impl Recommender {
 
     /// Loads the pods. Returns those that no longer exist. Upstream: LoadPods
     fn load_pods(&mut self, objects: &Objects, now: GoTime) -> Vec<ObjectName> {
+        if self.state.has_loaded(&objects.pods) {
+            return Vec::new();
+        }
         let context = Context { flags: &self.flags, rules: &self.rules, now };
         let tracked = self.state.pod_names();
         let removed = tracked.filter(|name| !objects.pods.contains_key(name)).cloned().collect();
@@ -371,69 +369,6 @@ impl Recommender {
         }
     }
 
-    /// Calculates the status of a VPA. Returns a request if the status changes.
-    ///
-    /// Upstream: processVPAUpdate
-    fn update_vpa(
-        &mut self,
-        vpa: &VerticalPodAutoscaler,
-        merged: &Merged,
-        now: GoTime,
-        log: &mut Vec<LogLine>,
-    ) -> Option<Write> {
-        let context = Context { flags: &self.flags, rules: &self.rules, now };
-        let recommendation = recommend(&merged.containers, vpa, context);
-        let name = &vpa.metadata.name;
-        let state = self.state.vpas.get_mut(name)?;
-        update_conditions(state, &recommendation, now);
-        if report_missing(state, &recommendation, now) {
-            let why = format!("VPA {name} is missing recommendation for more than 30m0s");
-            log.push(Failure::NoRecommendation.line(why, &self.rules.texts));
-        }
-        let status = VpaStatus {
-            recommendation: Some(recommendation),
-            conditions: state.conditions.clone(),
-            observed_generation: self
-                .rules
-                .has_observed_generation
-                .then_some(vpa.metadata.generation),
-        };
-        (status != vpa.status).then(|| Write::Status { vpa: name.clone(), status })
-    }
-
-    /// Upstream: processCheckpointUpdateForVPA
-    fn store_checkpoints(
-        &self,
-        vpa: &ObjectName,
-        merged: &Merged,
-        objects: &Objects,
-        now: GoTime,
-        writes: &mut Vec<Write>,
-    ) {
-        let state = self.state.vpas.get(vpa);
-        let mut conditions = state.into_iter().flat_map(|state| &state.conditions);
-        if conditions.any(|it| it.kind == "FetchingHistory" && it.status == "True") {
-            return;
-        }
-        for ((container, aggregate), order) in merged.containers.iter().zip(&merged.order) {
-            let name: Arc<str> = [&*vpa.name, "-", container].concat().into();
-            let metadata = ObjectName { namespace: vpa.namespace.clone(), name };
-            let existing = objects.checkpoints.get(&metadata);
-            let spec = existing.map_or_else(
-                || CheckpointSpec {
-                    vpa_object_name: vpa.name.clone(),
-                    container_name: container.clone(),
-                },
-                |existing| existing.spec.clone(),
-            );
-            let is_new = existing.is_none();
-            let checkpoint = Checkpoint { metadata, spec, status: aggregate.save(now) };
-            let checkpoint = Arc::new(checkpoint);
-            let memory_tolerance = order.memory_tolerance();
-            writes.push(Write::Checkpoint { checkpoint, is_new, memory_tolerance });
-        }
-    }
-
     /// Deletes checkpoints without a VPA. Upstream: GarbageCollectCheckpoints
     fn collect_checkpoints(&mut self, objects: &Objects, now: GoTime, run: &mut Run) {
         let rules = self.rules.checkpoints;
@@ -453,6 +388,62 @@ impl Recommender {
                 run.writes.push(Write::DeleteCheckpoint(name.clone()));
             }
         }
+    }
+}
+
+/// Calculates the status of a VPA. Returns a request if the status changes.
+///
+/// Upstream: processVPAUpdate
+fn update_vpa(
+    vpa: &VerticalPodAutoscaler,
+    state: &mut VpaState,
+    context: Context<'_>,
+    log: &mut Vec<LogLine>,
+) -> Option<Write> {
+    let Context { rules, now, .. } = context;
+    let recommendation = recommend(&state.containers, vpa, context);
+    let name = &vpa.metadata.name;
+    update_conditions(state, &recommendation, now);
+    if report_missing(state, &recommendation, now) {
+        let why = format!("VPA {name} is missing recommendation for more than 30m0s");
+        log.push(Failure::NoRecommendation.line(why, &rules.texts));
+    }
+    let status = VpaStatus {
+        recommendation: Some(recommendation),
+        conditions: state.conditions.clone(),
+        observed_generation: rules.has_observed_generation.then_some(vpa.metadata.generation),
+    };
+    (status != vpa.status).then(|| Write::Status { vpa: name.clone(), status })
+}
+
+/// Upstream: processCheckpointUpdateForVPA
+fn store_checkpoints(
+    vpa: &ObjectName,
+    state: &VpaState,
+    objects: &Objects,
+    now: GoTime,
+    writes: &mut Vec<Write>,
+) {
+    let mut conditions = state.conditions.iter();
+    if conditions.any(|it| it.kind == "FetchingHistory" && it.status == "True") {
+        return;
+    }
+    for container in &state.containers {
+        let existing = objects.checkpoints.get(&container.checkpoint);
+        let spec = existing.map_or_else(
+            || CheckpointSpec {
+                vpa_object_name: vpa.name.clone(),
+                container_name: container.name.clone(),
+            },
+            |existing| existing.spec.clone(),
+        );
+        let metadata = container.checkpoint.clone();
+        let checkpoint = Checkpoint { metadata, spec, status: container.aggregate.save(now) };
+        writes.push(Write::Checkpoint {
+            checkpoint: Arc::new(checkpoint),
+            is_new: existing.is_none(),
+            memory_tolerance: container.order.memory_tolerance(),
+        });
     }
 }
 
