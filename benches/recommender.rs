@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kube_lockstep::engine::CancellationToken;
@@ -18,7 +19,7 @@ use kube_lockstep::model::time::{Span, Time};
 use kube_lockstep::model::vpa::{
     ClusterChange, ContainerUsage, GoTime, Labels, ObjectName, Phase, Pod, PodContainer,
     PodMetrics, RecommenderFlags, Session, Start, Target, TargetRef, VerticalPodAutoscaler,
-    VpaMetadata, VpaSpec, VpaStatus,
+    VpaMetadata, VpaSpec,
 };
 
 const RELEASE: VpaRelease = VpaRelease::NEWEST;
@@ -78,7 +79,7 @@ fn start() -> Start {
             resource_policy: None,
             recommenders: Vec::new(),
         },
-        status: VpaStatus::default(),
+        status: Arc::default(),
     };
     let target = Target {
         namespace: "ns".into(),

@@ -218,7 +218,7 @@ fn run_of(run: RunText, contents: &mut Contents) -> Result<RunAt, String> {
         writes.push(match write {
             WriteText::Status(vpa, patch) => {
                 let status = contents.patched::<VpaStatus>(true, &vpa, &patch)?;
-                Write::Status { vpa, status }
+                Write::Status { vpa, status: status.into() }
             }
             WriteText::Checkpoint(name, patch) => checkpoint(contents, &name, &patch, false)?,
             WriteText::Create(name, patch) => checkpoint(contents, &name, &patch, true)?,

@@ -9,7 +9,7 @@ use crate::model::selector::Selector;
 use crate::model::vpa::{
     ContainerPolicy, ContainerState, ContainerStatus, Labels, ObjectName, Phase, Pod, PodContainer,
     RecommenderSelector, ResourcePolicy, ScalingMode, Target, TargetRef, Terminated, UpdatePolicy,
-    VerticalPodAutoscaler, VpaMetadata, VpaSpec, VpaStatus,
+    VerticalPodAutoscaler, VpaMetadata, VpaSpec,
 };
 
 /// The namespace of all objects.
@@ -176,7 +176,7 @@ impl Workload {
                 .map(|name| RecommenderSelector { name: name.to_owned() })
                 .collect(),
         };
-        VerticalPodAutoscaler { metadata, spec, status: VpaStatus::default() }
+        VerticalPodAutoscaler { metadata, spec, status: Arc::default() }
     }
 
     fn policy(&self, dice: &mut Dice) -> ResourcePolicy {

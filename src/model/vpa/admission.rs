@@ -174,7 +174,7 @@ mod tests {
         }
         assert_eq!(requests(&vpa("Off", &any), &[]), None);
         let mut without = vpa("Recreate", &any);
-        without.status.recommendation = None;
+        Arc::make_mut(&mut without.status).recommendation = None;
         assert_eq!(requests(&without, &[]), None);
     }
 

@@ -46,7 +46,7 @@ pub struct VerticalPodAutoscaler {
     pub spec: VpaSpec,
     /// The status, which the recommender writes.
     #[serde(default)]
-    pub status: VpaStatus,
+    pub status: Arc<VpaStatus>,
 }
 
 /// The metadata of a VPA that the recommender reads.

@@ -109,6 +109,7 @@ pub(super) fn estimate(
     };
     let percentiles = BOUNDS.map(|bound| percentile(flags, resource, bound));
     let buckets = histogram.percentile_buckets(percentiles);
+    let confidence = confidence(aggregate, interval);
     array::from_fn(|index| {
         let bucket = buckets.map(|buckets| buckets[index]);
         let end = bucket.map_or(0.0, |bucket| histogram.end(bucket));
@@ -118,7 +119,6 @@ pub(super) fn estimate(
         };
         let with_margin = base + scale(base, flags.recommendation_margin_fraction);
         let multiplied = |multiplier: f64, exponent: i32| {
-            let confidence = confidence(aggregate, interval);
             let multiplier = pow(1.0 + multiplier / confidence, exponent);
             (scale(with_margin, multiplier), Some(Confidence { confidence, multiplier }))
         };

@@ -253,13 +253,23 @@ impl Histogram {
             return None;
         }
         let thresholds = percentiles.map(|percentile| percentile * self.total);
-        let mut buckets = [self.min; N];
+        let mut buckets = [self.max; N];
         let mut sum = 0.0;
+        let mut next = f64::NEG_INFINITY;
         for bucket in self.min..self.max {
             sum += self.weights[bucket];
-            for (found, threshold) in buckets.iter_mut().zip(&thresholds) {
-                let is_reached = sum >= *threshold;
-                *found += usize::from(*found == bucket && !is_reached);
+            // Most buckets reach no threshold, so only the lowest of those left is compared.
+            if sum < next {
+                continue;
+            }
+            next = f64::INFINITY;
+            let left = buckets.iter_mut().zip(thresholds).filter(|(found, _)| **found == self.max);
+            for (found, threshold) in left {
+                if sum >= threshold {
+                    *found = bucket;
+                } else {
+                    next = next.min(threshold);
+                }
             }
         }
         Some(buckets)
@@ -277,7 +287,8 @@ impl Histogram {
             let larger = |a: f64, b: f64| if b > a { b } else { a };
             let largest = range.iter().copied().fold(0.0, larger);
             let ratio = MAX_CHECKPOINT_WEIGHT / largest;
-            let scaled = range.iter().map(|weight| round(weight * ratio) as u32);
+            // No weight is negative, so truncation rounds like upstream.
+            let scaled = range.iter().map(|weight| (weight * ratio + 0.5) as u32);
             let scaled = (self.min..).zip(scaled).filter(|(_, weight)| *weight > 0);
             weights.extend(
                 scaled.map(|(bucket, weight)| BucketWeight { bucket: bucket as i64, weight }),

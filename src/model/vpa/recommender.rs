@@ -42,7 +42,7 @@ pub enum Write {
         /// The VPA.
         vpa: ObjectName,
         /// The new status.
-        status: VpaStatus,
+        status: Arc<VpaStatus>,
     },
     /// A checkpoint is created or its status replaced.
     Checkpoint {
@@ -413,7 +413,8 @@ fn update_vpa(
         conditions: state.conditions.clone(),
         observed_generation: rules.has_observed_generation.then_some(vpa.metadata.generation),
     };
-    (status != vpa.status).then(|| Write::Status { vpa: name.clone(), status })
+    let is_changed = status != *vpa.status;
+    is_changed.then(|| Write::Status { vpa: name.clone(), status: Arc::new(status) })
 }
 
 /// Upstream: processCheckpointUpdateForVPA

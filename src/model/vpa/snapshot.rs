@@ -27,7 +27,7 @@ impl Snapshot {
     #[must_use]
     pub fn of(objects: &Objects, run: &RunAt) -> Snapshot {
         let statuses = objects.vpas.iter();
-        let statuses = statuses.map(|(name, vpa)| (name.clone(), vpa.status.clone()));
+        let statuses = statuses.map(|(name, vpa)| (name.clone(), VpaStatus::clone(&vpa.status)));
         let checkpoints = objects
             .checkpoints
             .iter()

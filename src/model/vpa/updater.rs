@@ -399,7 +399,8 @@ mod tests {
                 resource_policy: None,
                 recommenders: Vec::new(),
             },
-            status: VpaStatus { recommendation: Some(recommendation), ..VpaStatus::default() },
+            status: VpaStatus { recommendation: Some(recommendation), ..VpaStatus::default() }
+                .into(),
         }
     }
 

@@ -106,7 +106,7 @@ fn status(vpa: ObjectName, object: &Value) -> Result<Write, String> {
         let containers = &mut recommendation.container_recommendations;
         containers.sort_by(|a, b| a.container_name.cmp(&b.container_name));
     }
-    Ok(Write::Status { vpa, status })
+    Ok(Write::Status { vpa, status: status.into() })
 }
 
 fn checkpoint(name: ObjectName, object: &Value, is_new: bool) -> Result<Write, String> {
@@ -153,7 +153,8 @@ mod tests {
         let write = event("patch", "verticalpodautoscalers", 200, status).expect("a write").write;
         let Ok(Write::Status { vpa, status }) = write else { panic!("{write:?}") };
         assert_eq!(vpa, ObjectName::new("shop", "web"));
-        let containers = status.recommendation.expect("it has one").container_recommendations;
+        let recommendation = status.recommendation.as_ref().expect("it has one");
+        let containers = &recommendation.container_recommendations;
         let names: Vec<&str> = containers.iter().map(|it| &*it.container_name).collect();
         assert_eq!(names, ["a", "b"]);
         let checkpoint = json!({

@@ -109,7 +109,7 @@ impl WriteJson {
                     let containers = &mut recommendation.container_recommendations;
                     containers.sort_by(|a, b| a.container_name.cmp(&b.container_name));
                 }
-                Ok(Write::Status { vpa: name, status })
+                Ok(Write::Status { vpa: name, status: status.into() })
             }
             (None, Some(status)) => {
                 let is_new = self.spec.is_some();

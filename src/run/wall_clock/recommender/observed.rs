@@ -57,7 +57,7 @@ fn adopt(ours: &mut Write, theirs: &Write, window: Window) {
         (Write::Status { vpa, status }, Write::Status { vpa: other, status: observed })
             if vpa == other =>
         {
-            for condition in &mut status.conditions {
+            for condition in &mut Arc::make_mut(status).conditions {
                 let is_it = |it: &&VpaCondition| it.kind == condition.kind;
                 if let Some(observed) = observed.conditions.iter().find(is_it) {
                     let time = &mut condition.last_transition_time;
@@ -92,7 +92,7 @@ mod tests {
         };
         let status = VpaStatus { conditions: vec![condition], ..VpaStatus::default() };
         let vpa = ObjectName::new("shop", "web");
-        let writes = vec![Write::Status { vpa, status }];
+        let writes = vec![Write::Status { vpa, status: status.into() }];
         RunAt { at: Time::ZERO, run: Run { writes, ..Run::default() } }
     }
 

@@ -67,7 +67,7 @@ impl Place {
     fn vpa(&self, vpa: &VerticalPodAutoscaler) -> VerticalPodAutoscaler {
         let mut vpa = vpa.clone();
         vpa.metadata.name = self.name(&vpa.metadata.name);
-        for condition in &mut vpa.status.conditions {
+        for condition in &mut Arc::make_mut(&mut vpa.status).conditions {
             condition.last_transition_time = self.at(condition.last_transition_time);
         }
         vpa
