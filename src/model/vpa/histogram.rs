@@ -283,16 +283,16 @@ impl Histogram {
         let mut weights = Vec::new();
         if self.min <= self.max {
             let range = &self.weights[self.min..=self.max];
-            weights.reserve_exact(range.len());
             let larger = |a: f64, b: f64| if b > a { b } else { a };
             let largest = range.iter().copied().fold(0.0, larger);
             let ratio = MAX_CHECKPOINT_WEIGHT / largest;
-            // No weight is negative, so truncation rounds like upstream.
-            let scaled = range.iter().map(|weight| (weight * ratio + 0.5) as u32);
-            let scaled = (self.min..).zip(scaled).filter(|(_, weight)| *weight > 0);
-            weights.extend(
-                scaled.map(|(bucket, weight)| BucketWeight { bucket: bucket as i64, weight }),
-            );
+            let scaled = (self.min..).zip(range).map(|(bucket, weight)| BucketWeight {
+                bucket: bucket as i64,
+                // No weight is negative, so truncation rounds like upstream.
+                weight: (weight * ratio + 0.5) as u32,
+            });
+            weights.extend(scaled);
+            weights.retain(|it: &BucketWeight| it.weight > 0);
         }
         HistogramCheckpoint {
             reference: self.reference.truncate_to_second(),
