@@ -307,7 +307,6 @@ impl Cluster {
     }
 }
 
-/// The API server's response to a request for an object that does not exist.
 /// The scale of an object as the API server serves it. `missing` is the name of an absent scale in
 /// the API server's error.
 #[derive(Clone, Copy, Debug)]
@@ -349,6 +348,7 @@ impl<'a> ServedScale<'a> {
     }
 }
 
+/// The API server's response to a request for an object that does not exist.
 fn not_found(resource: &str, name: &str) -> ApiError {
     ApiError {
         code: 404,
