@@ -114,8 +114,8 @@ impl Reconcile<'_> {
         self.set_condition(ConditionType::ScalingActive, true, "ValidMetricFound", message);
     }
 
-    /// The message that names the winning metric. It is formatted only if the spec or the metric has
-    /// changed: formatting it in each tick takes 0.71 of the ticks/s at 10 pods.
+    /// The message that names the winning metric. It is formatted only if the spec or the metric
+    /// has changed: formatting it in each tick takes 0.71 of the ticks/s at 10 pods.
     fn valid_metric_message(&mut self, metric: Option<usize>) -> Text {
         let spec = &self.hpa.spec;
         if let Some(last) = &self.memory.valid_metric
