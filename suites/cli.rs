@@ -411,6 +411,56 @@ fn actions_on_no_pod_are_noted_with_their_line() {
     assert_eq!(lines.last().expect("a summary")["summary"]["notes"][0]["line"], 19);
 }
 
+/// Both parts of a scenario with an HPA and a VPA, and a scenario of a VPA.
+#[test]
+fn events_of_a_vpa_on_no_pod_are_noted_with_their_line() {
+    let spec = "targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}";
+    let vpa = format!(
+        "vpa:\n  apiVersion: autoscaling.k8s.io/v1\n  kind: VerticalPodAutoscaler\n  \
+         metadata: {{name: web}}\n  spec:\n    {spec}\n"
+    );
+    let alone = "apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenario\nrequirement: No pod.\n";
+    let events = "timeline:\n\
+                  - {at: 3m, podsDeleted: all}\n\
+                  - {at: 4m, oomKill: {pods: \"0\"}}\n\
+                  - {at: 4m, evict: {pods: 5-6, usage: 1Gi}}\n\
+                  - {at: 5m, oomKill: {pods: all}}\n";
+    let relabel = "- {at: 5m, relabel: {pods: \"0\", labels: {app: other}}}\nuntil: 6m\n";
+    let (folder, both) = folder("");
+    let until_6m = SCENARIO.replace("until: 30s", "until: 6m");
+    fs::write(&both, format!("{until_6m}{vpa}{events}")).expect("it can be written");
+    let alone_file = folder.path().join("alone.yaml");
+    fs::write(&alone_file, format!("{alone}{vpa}{events}{relabel}")).expect("it can be written");
+    for (file, expected) in [(both, &[4, 4][..]), (alone_file, &[4, 4, 5])] {
+        let content = fs::read_to_string(&file).expect("the file can be read");
+        let first = content.lines().position(|line| line == "timeline:").expect("events") + 3;
+        let lines = [first, first + 1, first + 3];
+        let notes: Vec<String> = expected
+            .iter()
+            .zip(lines)
+            .map(|(minute, line)| {
+                format!(
+                    "{}:{line}: the action at t={minute}m has no effect: none of its pods exists",
+                    text(&file)
+                )
+            })
+            .collect();
+        let run = kube_lockstep(&["run", "--engine", "model", text(&file)]).assert();
+        let predict = kube_lockstep(&["predict", text(&file)]).assert().code(0);
+        for shown in [stdout(&run), stdout(&predict)] {
+            let joined = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(joined.matches("has no effect").count(), notes.len(), "{shown}");
+            for note in &notes {
+                assert!(joined.contains(&format!("note: {note}")), "{note}: {shown}");
+            }
+        }
+        let options = ["predict", "--format", "json", text(&file)];
+        let lines = json(&kube_lockstep(&options).assert().code(0));
+        let noted = lines.last().expect("a summary")["summary"]["notes"].clone();
+        assert_eq!(noted.as_array().map(Vec::len), Some(notes.len()), "{noted}");
+    }
+}
+
 #[test]
 fn predict_ignores_expectations_for_other_releases() {
     let more = "releases: \"<=1.30\"\nexpect:\n  - {tick: 1, replicas: 5}\n";

@@ -53,6 +53,7 @@ fn main() -> ExitCode {
     suite.test("a_vpa_has_bands_over_usage", recommender::bands);
     suite.test("changes_of_a_recommender_have_both_timelines", recommender::changes);
     suite.test("days_of_a_recommender_are_thinned", recommender::small);
+    suite.test("events_of_a_vpa_on_no_pod_have_no_mark", recommender::no_pod);
     suite.test("a_divergence_of_a_recommender_is_marked", recommender::divergence);
     suite.test("an_hpa_and_a_vpa_have_a_timeline_each", both::timelines);
     suite.test("a_divergence_of_a_recommender_beside_an_hpa_is_marked", both::divergence);

@@ -25,7 +25,7 @@ use crate::model::vpa::{
 use crate::run::recommender::{
     Derived, ExplainedRun, FreeRecommenderRun, MODEL, PodUsage, free_recommender_run,
 };
-use crate::run::{Note, PodChange, PodChangeKind, VpaRun};
+use crate::run::{PodChange, PodChangeKind, VpaRun};
 use crate::scenario::vpa::{VpaExpectation, VpaScenario, VpaValue};
 
 /// The relative change of a bound that is worth a row.
@@ -56,8 +56,8 @@ pub fn free_run(
     let legend = "lower, target and upper: lowerBound, target and upperBound of the recommendation";
     out.push('\n');
     out.push_str(&hanging("", &format!("{runs}; {legend}"), 0, columns));
-    for note in Note::on_reading(&scenario.notes, scenario.line) {
-        out.push_str(&outcome::note_line(&scenario.path, &note, columns));
+    for note in &run.notes {
+        out.push_str(&outcome::note_line(&scenario.path, note, columns));
     }
     out
 }
@@ -439,9 +439,8 @@ pub fn free_run_json(
     if several {
         summary["scenario"] = json!(scenario.id);
     }
-    let notes = Note::on_reading(&scenario.notes, scenario.line);
-    if !notes.is_empty() {
-        summary["notes"] = json!(notes);
+    if !run.notes.is_empty() {
+        summary["notes"] = json!(run.notes);
     }
     if let Some(why) = &run.undetermined {
         summary["undetermined"] = json!(why);

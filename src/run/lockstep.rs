@@ -372,12 +372,15 @@ impl<'a> Lockstep<'a> {
 
     /// Notes for the author of the scenario, which ran on `release`.
     fn notes(&self, release: &str) -> Vec<Note> {
-        let without_effect = |event: &TimelineEvent| Note {
-            file: None,
-            line: event.line,
-            what: format!("the action at t={} has no effect: none of its pods exists", event.at),
-            is_about_reading: false,
-        };
+        let mut without_effect: Vec<Note> = self
+            .world
+            .unmatched_actions()
+            .map(|event| Note::without_effect(event.at, event.line))
+            .collect();
+        if let Some(vpa) = &self.scenario.vpa {
+            let unmatched = self.world.unmatched_vpa_actions();
+            without_effect.extend(super::recommender::without_effect(&vpa.recommender, unmatched));
+        }
         let of_manifests = self.scenario.manifest_notes.iter().map(|note| Note {
             file: Some(note.file.clone()),
             line: note.line,
@@ -391,7 +394,7 @@ impl<'a> Lockstep<'a> {
         notes.extend(is_cut.then(|| CUT_LOAD.to_owned().into()));
         let notes = of_manifests.chain(Note::on_reading(&notes, self.scenario.line));
         let never = self.pending.iter().map(|index| during::never(self.event(*index)));
-        notes.chain(self.world.unmatched_actions().map(without_effect)).chain(never).collect()
+        notes.chain(without_effect).chain(never).collect()
     }
 
     /// The note for a scenario whose expectations are all for other releases.

@@ -65,7 +65,8 @@ pub use crate::engine::shell::shell_word;
 use crate::compare::{Divergence, KnownDisagreement};
 use crate::expect::Unmet;
 use crate::model::derivation::Derivation;
-use crate::model::rules::AnyRelease;
+use crate::model::rules::{AnyRelease, VpaRelease};
+use crate::model::time::Time;
 use crate::scenario::Scenario;
 use crate::scenario::resolved::ReadingNote;
 use crate::trace::Trace;
@@ -146,6 +147,12 @@ impl Note {
             is_about_reading: true,
         };
         notes.iter().map(note).collect()
+    }
+
+    /// The note on an action at a time in a line, none of whose pods exists.
+    fn without_effect(at: Time, line: usize) -> Note {
+        let what = format!("the action at t={at} has no effect: none of its pods exists");
+        Note { file: None, line, what, is_about_reading: false }
     }
 
     /// The file and the line, `FILE:LINE`. `path` is the file of the scenario.

@@ -172,6 +172,7 @@ impl<'e> OneClock<Predicting<'e>> {
 }
 
 impl Predicting<'_> {
+        charted.run.unmatched = world.unmatched_vpa_actions().to_vec();
     /// Adds the last run of a session.
     fn add(&mut self, session: &mut Session, last: &RunAt) {
         let Predicting { charted: ChartedRun { run, usage }, is_explained } = self;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::Note;
 use crate::expect::Unmet;
 use crate::expect::recommender::evaluate;
 use crate::model::rules::{VpaRelease, VpaRules};
@@ -13,7 +14,7 @@ use crate::model::vpa::{
 };
 use crate::scenario::vpa::VpaScenario;
 use crate::trace::recommender::{Entry, RecommenderTrace};
-use crate::world::recommender::script;
+use crate::world::recommender::{script, unmatched_actions};
 
 /// The name of the model in reports.
 pub const MODEL: &str = crate::engine::model::NAME;
@@ -60,6 +61,10 @@ pub struct FreeRecommenderRun {
     pub unmet: Vec<Unmet>,
     /// Why the scenario can't be run to its end, if it can't.
     pub undetermined: Option<String>,
+    /// Notes for the author of the scenario. Empty beside an HPA, whose run has them.
+    pub notes: Vec<Note>,
+    /// The events whose actions found no pod, by their indices.
+    pub unmatched: Vec<usize>,
 }
 
 /// The usage of one resource of a container in one run: of all pods of a VPA with a sample.
@@ -118,7 +123,8 @@ fn free_run(
 ) -> FreeRecommenderRun {
     let script = script(scenario);
     let (mut session, _) = Session::open(&script.start, VpaRules::of(release));
-    let mut free = FreeRecommenderRun::default();
+    let (notes, unmatched) = (notes(scenario), unmatched_actions(scenario));
+    let mut free = FreeRecommenderRun { notes, unmatched, ..FreeRecommenderRun::default() };
     for step in &script.steps {
         let stepped = session.step(&step.changes, step.until);
         for run in &stepped.runs {
@@ -141,6 +147,28 @@ fn free_run(
 /// The usage of the pods of each VPA.
 pub(super) fn pod_usage(objects: &Objects) -> Vec<PodUsage> {
     let Ok(metrics) = &objects.metrics else { return Vec::new() };
+/// The state after a run, as far as the scenario expects something of it.
+pub(super) fn snapshot(scenario: &VpaScenario, objects: &Objects, run: &RunAt) -> Snapshot {
+    let snapshot = Snapshot::of(objects, run);
+    if scenario.expects_contents() { snapshot.with_contents(objects) } else { snapshot }
+}
+
+/// Notes for the author of a scenario.
+pub(super) fn notes(scenario: &VpaScenario) -> Vec<Note> {
+    let mut notes = Note::on_reading(&scenario.notes, scenario.line);
+    notes.extend(without_effect(scenario, &unmatched_actions(scenario)));
+    notes
+}
+
+/// The notes on events, by their indices, whose actions found no pod.
+pub(super) fn without_effect<'s>(
+    scenario: &'s VpaScenario,
+    unmatched: &'s [usize],
+) -> impl Iterator<Item = Note> + 's {
+    let events = unmatched.iter().filter_map(|index| scenario.timeline.get(*index));
+    events.map(|event| Note::without_effect(event.at, event.line))
+}
+
     let mut all = Vec::new();
     for (vpa, object) in &objects.vpas {
         let Some(target) = objects.target(&vpa.namespace, &object.spec.target_ref) else {

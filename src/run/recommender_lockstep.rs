@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use super::findings::Findings;
 use super::lockstep::{conclude_known, inconclusive};
-use super::recommender::{RecommenderRun, names, undetermined};
-use super::{Note, Outcome, Verdict};
+use super::recommender::{RecommenderRun, names, notes, undetermined};
+use super::{Outcome, Verdict};
 use crate::compare::recommender::{RunDifference, logs, runs};
 use crate::compare::{FieldDifference, KnownDisagreement};
 use crate::engine::{Engine, EngineError, ScriptedScenario, Vpa};
@@ -188,7 +188,7 @@ impl<'k> Lockstep<'k> {
             Some(divergence) => snapshots.len().saturating_sub(divergence.tick),
             None => 0,
         };
-        outcome.notes = Note::on_reading(&scenario.notes, scenario.line);
+        outcome.notes = notes(scenario);
         findings.why = why;
         conclude_known(outcome, findings);
         outcome.recommender = Some(Box::new(RecommenderRun {

@@ -194,6 +194,12 @@ impl World {
     pub fn unmatched_actions(&self) -> impl Iterator<Item = &TimelineEvent> {
         self.simulation.unmatched_actions()
     }
+
+    /// The events of the VPA whose actions matched no existing pod, by their indices.
+    #[must_use]
+    pub fn unmatched_vpa_actions(&self) -> &[usize] {
+        self.view.as_ref().map_or(&[], RecommenderView::unmatched_actions)
+    }
 }
 
 fn api_change(scenario: &Scenario, event: &TimelineEvent) -> Option<Change> {

@@ -62,10 +62,27 @@ pub fn script(scenario: &VpaScenario) -> Script {
     Script { name: scenario.id.clone(), flags: scenario.flags.clone(), start, steps }
 }
 
+/// The indices of the events of a scenario that change pods, but no pod of their set exists.
+#[must_use]
+pub fn unmatched_actions(scenario: &VpaScenario) -> Vec<usize> {
+    let mut world = World::new(scenario);
+    let mut unmatched = Vec::new();
+    for change in Changes::of(scenario).changes {
+        let pods = change.event.action.changed_pods().filter(|_| !change.ends);
+        if pods.is_some_and(|set| world.select(set).is_empty()) {
+            unmatched.push(change.index);
+        }
+        world.apply(change, &mut Vec::new());
+    }
+    unmatched
+}
+
 /// A change of the state: the begin of an action, or its end.
 #[derive(Clone, Copy)]
 struct Change<'s> {
     at: Time,
+    /// The index of the event.
+    index: usize,
     event: &'s VpaTimelineEvent,
     ends: bool,
 }
@@ -82,14 +99,14 @@ impl<'s> Changes<'s> {
     fn of(scenario: &'s VpaScenario) -> Changes<'s> {
         let mut changes = Vec::new();
         let mut restarts = Vec::new();
-        for event in &scenario.timeline {
+        for (index, event) in scenario.timeline.iter().enumerate() {
             if matches!(event.action, VpaAction::RestartRecommender(_)) {
                 restarts.push(event.at);
                 continue;
             }
-            changes.push(Change { at: event.at, event, ends: false });
+            changes.push(Change { at: event.at, index, event, ends: false });
             let end = event.lasts.map(|lasts| event.at + lasts);
-            changes.extend(end.map(|at| Change { at, event, ends: true }));
+            changes.extend(end.map(|at| Change { at, index, event, ends: true }));
         }
         changes.sort_by_key(|change| change.at);
         restarts.dedup();

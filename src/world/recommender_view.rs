@@ -37,6 +37,8 @@ pub(super) struct RecommenderView {
     killed: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Killed>>,
     /// The index of the next event.
     next_event: usize,
+    /// The indices of the events whose actions found no pod.
+    unmatched: Vec<usize>,
     /// The time of the next run.
     due: Time,
     /// The end of the last step.
@@ -67,6 +69,7 @@ impl RecommenderView {
             has_target: true,
             killed: BTreeMap::new(),
             next_event: 0,
+            unmatched: Vec::new(),
             due: Time::ZERO + vpa.recommender.parsed_flags.recommender_interval,
             played_until: None,
             pending: Vec::new(),
@@ -224,11 +227,17 @@ impl RecommenderView {
         self.scenario.start.plus(at.since_start())
     }
 
+    /// The events so far whose actions found no pod, by their indices.
+    pub(super) fn unmatched_actions(&self) -> &[usize] {
+        &self.unmatched
+    }
+
     /// Applies the events up to a time. Returns true if the recommender restarts.
     fn events(&mut self, simulation: &mut WorldSimulation, at: Time) -> bool {
         let scenario = self.scenario.clone();
         let mut restarts = false;
         while let Some(event) = scenario.timeline.get(self.next_event).filter(|it| it.at <= at) {
+            let index = self.next_event;
             self.next_event += 1;
             if let Some(applied) = &mut simulation.vpa {
                 match &event.change {
@@ -238,6 +247,10 @@ impl RecommenderView {
                 }
             }
             self.pending.extend(event.change.clone());
+            let own = event.action.changed_pods();
+            if own.is_some_and(|set| self.select(set, simulation).is_empty()) {
+                self.unmatched.push(index);
+            }
             match &event.action {
                 VpaAction::RestartRecommender(_) => restarts = true,
                 VpaAction::OomKill(kill) => self.oom_kill(kill, event.at, simulation),

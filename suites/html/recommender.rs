@@ -108,6 +108,26 @@ pub(super) fn bands() -> Result<(), Failed> {
     Ok(())
 }
 
+/// An OOM kill of a pod that does not exist has no mark, only a note.
+pub(super) fn no_pod() -> Result<(), Failed> {
+    let kill = "oomKill: {pods: \"0\"";
+    let fixture = support::fixtures().join(format!("{OOM}.yaml"));
+    let content = std::fs::read_to_string(fixture)?;
+    for (pods, marks) in [("all", 1), ("7", 0)] {
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("kill.yaml");
+        std::fs::write(&file, content.replace(kill, &format!("oomKill: {{pods: {pods}")))?;
+        let page = page(&["predict", file.to_str().ok_or("no path")?], "--html", "")?;
+        let document = parse(&page.text)?;
+        let section = sections(&document)[0];
+        let is_kill = |node: &Node<'_, '_>| node.attribute("class") == Some("dot bad");
+        assert_eq!(section.descendants().filter(is_kill).count(), marks, "{pods}");
+        assert_eq!(text(section).contains("OOM kill of"), marks > 0, "{pods}");
+        assert_eq!(text(section).contains("has no effect"), marks == 0, "{pods}");
+    }
+    Ok(())
+}
+
 /// Days of one-minute ticks are thinned.
 pub(super) fn small() -> Result<(), Failed> {
     let page = page(&["predict", WEEK], "--html", "")?;

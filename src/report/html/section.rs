@@ -21,7 +21,7 @@ use crate::report::{counted, difference, outcome};
 use crate::run::change::Changed;
 use crate::run::recommender::{FreeRecommenderRun, free_recommender_run};
 use crate::run::recommender_change::RecommenderChanged;
-use crate::run::{FreeRun, Note, Outcome, Setting, Verdict, free_run};
+use crate::run::{FreeRun, Outcome, Setting, Verdict, free_run};
 use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
 
@@ -202,7 +202,7 @@ impl Section {
             @if let Some(why) = &free.undetermined {
                 p.note { b { "The run ends early: " } (why) }
             }
-            (notes(Note::on_reading(&scenario.notes, scenario.line).iter().map(|it| {
+            (notes(free.notes.iter().map(|it| {
                 format!("{}: {}", it.place(&scenario.path), it.what)
             })))
         };

@@ -128,6 +128,21 @@ impl VpaAction {
         event::variant(self)
     }
 
+    /// The pods that the action changes at its time. None for other actions, and for problems with
+    /// metrics, which concern later pods as well.
+    #[must_use]
+    pub fn changed_pods(&self) -> Option<&PodSet> {
+        match self {
+            VpaAction::OomKill(kill) => Some(&kill.pods),
+            VpaAction::Evict(eviction) => Some(&eviction.pods),
+            VpaAction::Relabel(relabel) => Some(&relabel.pods),
+            VpaAction::PodsDeleted(set)
+            | VpaAction::PodsSucceeded(set)
+            | VpaAction::PodsFailed(set) => Some(set),
+            _ => None,
+        }
+    }
+
     /// Returns true if the action lasts for some time, false if it is instantaneous.
     #[must_use]
     pub fn can_end(&self) -> bool {

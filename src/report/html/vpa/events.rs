@@ -51,7 +51,7 @@ pub(super) fn marks(timeline: &VpaTimeline<'_>) -> Marks {
     changes.truncate(MOST);
     let kills = match &scenario.script {
         Some(script) => script_kills(script, &timeline.run.rules),
-        None => scenario.timeline.iter().filter_map(|event| kill(event, scenario)).collect(),
+        None => timeline.run.events().filter_map(|event| kill(event, scenario)).collect(),
     };
     let first_difference = timeline.run.mark.as_ref().map(|mark| mark.on(timeline.axis()));
     Marks { changes, kills, first_difference }
@@ -101,7 +101,7 @@ const EDIT: &str = "edit";
 pub(super) fn of(timeline: &VpaTimeline<'_>) -> Vec<Entry> {
     let scenario = timeline.run.scenario;
     let Some(script) = &scenario.script else {
-        let entries = scenario.timeline.iter().filter_map(|event| {
+        let entries = timeline.run.events().filter_map(|event| {
             let text = text(event, timeline.vpa)?;
             let lasts = match (event.action.can_end(), event.lasts) {
                 (false, _) => Lasts::Instant,

@@ -33,7 +33,7 @@ use crate::run::{
 };
 use crate::scenario::Scenario;
 use crate::scenario::resolved::Timestamp;
-use crate::scenario::vpa::VpaScenario;
+use crate::scenario::vpa::{VpaScenario, VpaTimelineEvent};
 
 /// The amounts of a container of which each tick has a derivation: target and both bounds of cpu
 /// and memory.
@@ -106,6 +106,12 @@ impl<'a> VpaRun<'a> {
     ) -> Option<VpaRun<'a>> {
         let observed = Observed { scenario, snapshots: &run.snapshots, mark };
         observed.run(Model::Alone(release), detail)
+    }
+
+    /// The events that have an effect.
+    fn events(&self) -> impl Iterator<Item = &'a VpaTimelineEvent> {
+        let all = self.scenario.timeline.iter().enumerate();
+        all.filter(|(index, _)| !self.model.run.unmatched.contains(index)).map(|(_, event)| event)
     }
 
     /// The number of runs, for the facts of a scenario.
