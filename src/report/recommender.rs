@@ -15,7 +15,7 @@ use super::table::Rows;
 use super::unmet::UnmetOf;
 use super::{counted, outcome, plot};
 use crate::expect::Unmet;
-use crate::model::quantity::Quantity;
+use crate::model::quantity::{Format, Quantity};
 use crate::model::rules::VpaRelease;
 use crate::model::time::Time;
 use crate::model::vpa::{
@@ -162,18 +162,35 @@ struct Amounts {
     container: String,
     resource: Resource,
     texts: [String; 4],
+    amounts: [Option<Quantity>; 4],
     values: [f64; 4],
 }
 
 impl Amounts {
     /// A value with its unit: exact, as a recommendation may be one in thousandths of a byte.
     fn exact(&self, index: usize) -> String {
-        let factor = if self.resource == Resource::Cpu { 1000.0 } else { 1.0 };
-        let amount = self.values[index] * factor;
-        match amount.fract() == 0.0 {
-            true => self.resource.exact(amount as i64),
-            false => self.texts[index].clone(),
-        }
+        let whole = self.amounts[index].as_ref().and_then(|amount| {
+            let whole = match self.resource {
+                Resource::Cpu => amount.milli(),
+                Resource::Memory => amount.value(),
+            };
+            quantity(self.resource, whole).compare(amount).is_eq().then_some(whole)
+        });
+        whole.map_or_else(|| self.texts[index].clone(), |whole| self.resource.exact(whole))
+    }
+
+    /// Returns true if a value is the amount that was derived.
+    fn is_derived(&self, index: usize, estimation: &Estimation) -> bool {
+        let derived = quantity(estimation.resource, estimation.amount);
+        self.amounts[index].as_ref().is_some_and(|amount| amount.compare(&derived).is_eq())
+    }
+}
+
+/// An amount in millicores or bytes.
+fn quantity(resource: Resource, amount: i64) -> Quantity {
+    match resource {
+        Resource::Cpu => Quantity::from_milli(amount, Format::DecimalSI),
+        Resource::Memory => Quantity::from_units(amount, Format::BinarySI),
     }
 }
 
@@ -186,7 +203,8 @@ fn amounts(status: &VpaStatus) -> Vec<Amounts> {
             container: container.container_name.to_string(),
             resource,
             texts: values.each_ref().map(|it| it.as_ref().map_or_else(String::new, text)),
-            values: values.map(|it| it.map_or(0.0, |amount| amount.approx_f64())),
+            values: values.each_ref().map(|it| it.as_ref().map_or(0.0, Quantity::approx_f64)),
+            amounts: values,
         })
     };
     let resources = |container| [Resource::Cpu, Resource::Memory].map(|it| of(container, it));
@@ -698,7 +716,7 @@ fn derivation_of(estimation: &Estimation, result: Option<&Amounts>) -> Derivatio
     let resource = estimation.resource.name();
     let mut how = estimation.to_string();
     if let Some(result) = result
-        && result.values[index] != derived_value(estimation)
+        && !result.is_derived(index, estimation)
     {
         let _ = write!(how, "; with the policy and rounding: {}", result.exact(index));
     }
@@ -737,11 +755,4 @@ pub(super) fn derivations(status: &VpaStatus, derived: &Derived) -> Vec<String> 
         }
     }
     texts
-}
-
-fn derived_value(estimation: &Estimation) -> f64 {
-    match estimation.resource {
-        Resource::Cpu => estimation.amount as f64 / 1000.0,
-        Resource::Memory => estimation.amount as f64,
-    }
 }

@@ -13,7 +13,7 @@ impl Resource {
     #[must_use]
     pub fn text(self, amount: Amount) -> String {
         match self {
-            _ if amount >= MAX_AMOUNT => "the largest amount".to_owned(),
+            _ if amount == MAX_AMOUNT => "the largest amount".to_owned(),
             Resource::Cpu => match (amount / 1000, amount % 1000) {
                 (cores, 0) if cores > 0 => counted_amount(cores, "core"),
                 _ => format!("{amount}m"),
@@ -35,7 +35,7 @@ impl Resource {
         let short = self.text(amount);
         let is_rounded = binary_unit(amount).is_some_and(|(size, _)| amount * 10 % size != 0);
         match self {
-            Resource::Memory if is_rounded && amount < MAX_AMOUNT => {
+            Resource::Memory if is_rounded && amount != MAX_AMOUNT => {
                 format!("{short} ({})", counted_amount(amount, "byte"))
             }
             _ => short,
@@ -117,6 +117,8 @@ mod tests {
         assert_eq!([cpu(0), cpu(587), cpu(1000)], ["0m", "587m", "1 core"]);
         assert_eq!([cpu(1234), cpu(4000)], ["1234m", "4 cores"]);
         assert_eq!(cpu(MAX_AMOUNT), "the largest amount");
+        // The largest amount can be rounded up.
+        assert_eq!(memory(MAX_AMOUNT + 1), "90.9Ti (100,000,000,000,001 bytes)");
     }
 
     #[test]
