@@ -130,7 +130,7 @@ pub fn free_run(out: &mut dyn Write, run: &FreeRun, about: &FreeRunSummary<'_>) 
         line(out, &tick)?;
     }
     if let Some(vpa) = &run.vpa {
-        recommender::beside_hpa_json(out, vpa, id)?;
+        recommender::beside_hpa_json(out, vpa, about.rows, id)?;
     }
     let rescales = run.ticks.iter().filter(|tick| tick.replicas_before != tick.replicas_after);
     let mut summary = json!({

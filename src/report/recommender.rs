@@ -64,15 +64,14 @@ pub fn free_run(
 
 /// The part of a prediction about the VPA beside an HPA: recommendations, and changes of pods.
 #[must_use]
-pub(super) fn beside_hpa(run: &VpaRun, columns: usize) -> String {
+pub(super) fn beside_hpa(run: &VpaRun, rows: Rows, columns: usize) -> String {
     let mut out = String::new();
     for name in run.scenario.names() {
         let title = format!("VPA {}", name.name);
         let about = format!("model of {}", run.release);
         let _ = writeln!(out, "\n{}  {}", paint(STRONG, &title), paint(DIM, &about));
         let end = run.scenario.until;
-        let (snapshots, rows) = (run.snapshots(), Rows::All);
-        out.push_str(&charts_and_table(snapshots, &name.name, end, rows, columns));
+        out.push_str(&charts_and_table(run.snapshots(), &name.name, end, rows, columns));
     }
     out.push('\n');
     out.push_str(&pod_changes(&run.pod_changes, columns));
@@ -122,9 +121,11 @@ fn requests(change: &PodChange) -> String {
 pub(super) fn beside_hpa_json(
     out: &mut dyn Write,
     run: &VpaRun,
+    rows: Rows,
     scenario: Option<&str>,
 ) -> io::Result<()> {
-    let runs = run.snapshots().iter().enumerate();
+    let shown = shown_runs(rows, run.snapshots(), &names(&run.scenario));
+    let runs = run.snapshots().iter().enumerate().filter(|(index, _)| shown[*index]);
     let runs = runs.map(|(index, it)| ("recommender", snapshot_json(index + 1, it)));
     let changes = run.pod_changes.iter().map(|change| {
         let requests = change.requests.iter().map(|(container, requests)| {
@@ -323,7 +324,7 @@ fn table(snapshots: &[Snapshot], vpa: &str, shown: Rows, columns: usize) -> Stri
         fold(&mut table, folded.take());
         let changed = last.as_ref().is_none_or(|last| last.conditions != conditions);
         let mut notes = if changed { conditions } else { Vec::new() };
-        notes.extend(snapshot.log.iter().map(|log| format!("{}: {}", log.message, log.error)));
+        notes.extend(snapshot.log.iter().map(ToString::to_string));
         let head = vec![(index + 1).to_string(), snapshot.at.to_string()];
         rows(&mut table, head, &amounts, is_capped, &notes.join("; "));
         last = Some(now);

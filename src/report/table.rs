@@ -112,7 +112,7 @@ pub fn free_run_of(
     out.push('\n');
     out.push_str(&hanging("", &ending, 0, columns));
     if let Some(vpa) = &run.vpa {
-        out.push_str(&recommender::beside_hpa(vpa, columns));
+        out.push_str(&recommender::beside_hpa(vpa, rows, columns));
     }
     for note in &run.notes {
         out.push_str(&outcome::note_line(&scenario.path, note, columns));
