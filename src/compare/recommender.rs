@@ -251,7 +251,7 @@ impl Differences {
 
     fn logs(&mut self, ours: &[LogLine], theirs: &[LogLine]) {
         let sorted = |lines: &[LogLine]| {
-            let texts = lines.iter().map(|line| format!("{}: {}", line.message, line.error));
+            let texts = lines.iter().map(ToString::to_string);
             let mut texts: Vec<String> = texts.collect();
             texts.sort();
             texts

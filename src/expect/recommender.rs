@@ -168,8 +168,7 @@ fn wrong(run: &Snapshot, expected: &VpaExpectation) -> Option<String> {
         }
     }
     if let Some(text) = &expected.log {
-        let lines = run.log.iter().map(|line| format!("{}: {}", line.message, line.error));
-        let lines: Vec<String> = lines.collect();
+        let lines: Vec<String> = run.log.iter().map(ToString::to_string).collect();
         if !lines.iter().any(|line| line.contains(text)) {
             let found = if lines.is_empty() { "nothing".to_owned() } else { lines.join(", ") };
             wrong.push(format!("log: expected {text:?}, was {found}"));

@@ -76,7 +76,15 @@ const BELOW: usize = 6;
 /// Rows of cells in columns, separated by two spaces. The last column is wrapped.
 pub(super) struct Columns {
     align: Vec<Align>,
-    rows: Vec<(Vec<String>, Style)>,
+    rows: Vec<Row>,
+}
+
+/// A row of a table.
+struct Row {
+    cells: Vec<String>,
+    style: Style,
+    /// Whether the row continues the one before it: text below both of them follows it.
+    continues: bool,
 }
 
 impl Columns {
@@ -86,14 +94,19 @@ impl Columns {
 
     /// Adds a row; missing cells are empty.
     pub(super) fn row(&mut self, cells: Vec<String>, style: Style) {
-        self.rows.push((cells, style));
+        self.rows.push(Row { cells, style, continues: false });
+    }
+
+    /// Adds a further line of the last row.
+    pub(super) fn continued(&mut self, cells: Vec<String>, style: Style) {
+        self.rows.push(Row { cells, style, continues: true });
     }
 
     /// Renders the rows as indented lines. A row with a single cell spans all columns.
     pub(super) fn render(&self, indent: usize, columns: usize) -> String {
         let count = self.align.len();
         let mut widths = vec![0; count];
-        for (cells, _) in self.rows.iter().filter(|(cells, _)| cells.len() > 1) {
+        for Row { cells, .. } in self.rows.iter().filter(|row| row.cells.len() > 1) {
             for (cell, widest) in cells.iter().zip(&mut widths) {
                 *widest = (*widest).max(width(cell));
             }
@@ -101,7 +114,11 @@ impl Columns {
         let before: usize = widths.iter().take(count - 1).map(|width| width + 2).sum();
         let room = columns.saturating_sub(indent + before).max(20);
         let mut out = String::new();
-        for (cells, style) in &self.rows {
+        let mut below = String::new();
+        for Row { cells, style, continues } in &self.rows {
+            if !continues {
+                out.push_str(&std::mem::take(&mut below));
+            }
             if let [only] = cells.as_slice() {
                 let margin = only.len() - only.trim_start().len();
                 for line in wrap(only, columns.saturating_sub(indent + margin)) {
@@ -122,7 +139,7 @@ impl Columns {
             if width(last) > room && room < LEAST_LAST && columns >= indent + BELOW + 2 * room {
                 push(&mut out, indent, line.trim_end(), *style);
                 for part in wrap(last, columns - indent - BELOW) {
-                    push(&mut out, indent + BELOW, &part, *style);
+                    push(&mut below, indent + BELOW, &part, *style);
                 }
                 continue;
             }
@@ -134,6 +151,7 @@ impl Columns {
                 push(&mut out, indent, line.trim_end(), *style);
             }
         }
+        out.push_str(&below);
         out
     }
 }
@@ -166,6 +184,18 @@ mod tests {
         let why = "FailedGetResourceMetric: no metrics returned from resource metrics API";
         table.row(vec!["x".to_owned(), why.to_owned()], Style::new());
         assert_eq!(table.render(0, 78), format!("{long}  short\nx\n      {why}\n"));
+    }
+
+    #[test]
+    fn a_row_of_several_lines_is_not_split_by_the_text_below_it() {
+        let mut table = Columns::new(&[Align::Left, Align::Left]);
+        let long = "1234567890".repeat(5);
+        let status = "a status that is longer than the room beside the columns";
+        table.row(vec![long.clone(), status.to_owned()], Style::new());
+        table.continued(vec!["second".to_owned(), String::new()], Style::new());
+        table.row(vec!["third".to_owned(), String::new()], Style::new());
+        let expected = format!("{long}\nsecond\n      {status}\nthird\n");
+        assert_eq!(table.render(0, 78), expected);
     }
 
     #[test]

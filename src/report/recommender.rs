@@ -393,7 +393,10 @@ fn rows(
         cells.extend([lower, target, upper]);
         cells.extend(is_capped.then_some(uncapped));
         cells.push(if index == 0 { notes.to_owned() } else { String::new() });
-        table.row(cells, Style::new());
+        match index {
+            0 => table.row(cells, Style::new()),
+            _ => table.continued(cells, Style::new()),
+        }
     }
 }
 
@@ -474,7 +477,7 @@ fn snapshot_json(number: usize, snapshot: &Snapshot) -> Value {
         value["namespace"] = json!(vpa.namespace);
         value
     });
-    let log = snapshot.log.iter().map(|log| format!("{}: {}", log.message, log.error));
+    let log = snapshot.log.iter().map(ToString::to_string);
     json!({
         "tick": number,
         "at": snapshot.at.to_string(),
@@ -587,7 +590,7 @@ fn explanation(run: &FreeRecommenderRun, index: usize, columns: usize) -> String
     let Some(explained) = run.explained.get(&index) else { return out };
     out.push_str(&usage(explained));
     for log in &snapshot.log {
-        out.push_str(&hanging("log: ", &format!("{}: {}", log.message, log.error), 2, columns));
+        out.push_str(&hanging("log: ", &log.to_string(), 2, columns));
     }
     for (name, samples) in &snapshot.checkpoints {
         let samples = counted(usize::try_from(*samples).unwrap_or(0), "sample");

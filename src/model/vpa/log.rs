@@ -1,6 +1,7 @@
 //! The errors that the recommender logs.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,15 @@ pub struct LogLine {
     /// The error; empty if the message contains it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub error: String,
+}
+
+/// `message: error`, or only one of them if the other is empty.
+impl fmt::Display for LogLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LogLine { message, error } = self;
+        let separator = if message.is_empty() || error.is_empty() { "" } else { ": " };
+        write!(f, "{message}{separator}{error}")
+    }
 }
 
 /// The subject of a logged error.
@@ -84,5 +94,19 @@ impl Failure<'_> {
             }
             Failure::NoRecommendation => error.to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_without_a_message_or_an_error_has_no_colon() {
+        let line = |message: &'static str, error: &str| {
+            LogLine { message: message.into(), error: error.to_owned() }.to_string()
+        };
+        assert_eq!(line("Failed", "too old"), "Failed: too old");
+        assert_eq!([line("", "too old"), line("Failed", "")], ["too old", "Failed"]);
     }
 }

@@ -36,7 +36,7 @@ pub fn decisions(run: &FreeRecommenderRun) -> Vec<Decision> {
             let changed = conditions(status).into_iter().filter(|it| !known.contains(it));
             // Errors are those of the whole run.
             let log = snapshot.log.iter().filter(|_| position == 0);
-            let log = log.map(|log| format!("error: {}: {}", log.message, log.error));
+            let log = log.map(|log| format!("error: {log}"));
             let notes: Vec<String> = changed.chain(log).collect();
             let target = targets(status);
             if target != targets(last) || !notes.is_empty() {

@@ -142,6 +142,6 @@ fn writes(
     let known = conditions(before);
     let changed = conditions(now).into_iter().filter(|condition| !known.contains(condition));
     let logs = timeline.run.snapshots[index].log.iter();
-    let logs = logs.map(|log| format!("error: {}: {}", log.message, log.error));
+    let logs = logs.map(|log| format!("error: {log}"));
     changed.chain(logs).collect()
 }
