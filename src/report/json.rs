@@ -143,6 +143,9 @@ pub fn free_run(out: &mut dyn Write, run: &FreeRun, about: &FreeRunSummary<'_>) 
     if let Some(id) = id {
         summary["scenario"] = json!(id);
     }
+    if let Some(vpa) = &run.vpa {
+        summary["vpaRelease"] = json!(vpa.release.to_string());
+    }
     if let Some(why) = skipped {
         summary["skipped"] = json!(why);
     }
@@ -264,6 +267,9 @@ pub(super) struct ScenarioLine {
     pub(super) requirement: String,
     pub(super) engine: String,
     pub(super) release: String,
+    /// The release of the VPA beside an HPA.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) vpa_release: Option<String>,
     pub(super) verdict: VerdictName,
     pub(super) ticks: usize,
     #[serde(alias = "poisoned")]
@@ -326,6 +332,7 @@ impl ScenarioLine {
             requirement: if explained { outcome.requirement.clone() } else { String::new() },
             engine: outcome.engine.to_string(),
             release: outcome.release.clone(),
+            vpa_release: outcome.vpa_release.map(|release| release.to_string()),
             verdict,
             ticks: outcome.ticks,
             not_compared: outcome.not_compared,

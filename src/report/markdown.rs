@@ -54,7 +54,7 @@ impl<W: Write> Markdown<W> {
 
     fn write(&mut self, summary: &Summary, cut_off: Option<&str>) -> io::Result<()> {
         let mut text = match &self.setting {
-            Some(it) => format!("# Conformance run on {} {}\n\n", it.engine, it.release),
+            Some(it) => format!("# Conformance run on {} {}\n\n", it.engine, it.releases()),
             None => "# Conformance run\n\n".to_owned(),
         };
         for note in self.note.iter().map(String::as_str) {

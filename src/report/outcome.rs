@@ -12,7 +12,7 @@ use super::unmet::{UnmetOf, with_fixtures_folder};
 use super::{counted, replay};
 use crate::compare::Divergence;
 use crate::model::observation::{Observation, ScaleWrite};
-use crate::run::{Note, Outcome, Setting, Verdict, shell_word};
+use crate::run::{Note, Outcome, Setting, Verdict, shell_word, with_vpa};
 
 /// The number of ticks shown before a divergence.
 const BEFORE: usize = 3;
@@ -64,7 +64,7 @@ pub(super) fn is_block(outcome: &Outcome) -> bool {
 #[cfg(feature = "cli")]
 pub(super) fn short(outcome: &Outcome, several: bool, columns: usize) -> String {
     let ticks = counted(outcome.ticks, "tick");
-    let rest = if several { format!("{}, {ticks}", version(&outcome.release)) } else { ticks };
+    let rest = if several { format!("{}, {ticks}", version(outcome)) } else { ticks };
     line("conforms", super::style::GOOD, &outcome.id, &rest, columns)
 }
 
@@ -83,9 +83,11 @@ fn line(word: &str, style: Style, id: &str, rest: &str, columns: usize) -> Strin
     format!("{}{:pad$}  {id}{:fill$}  {rest}\n", paint(style, word), "", "")
 }
 
-/// `v1.37`, `vpa-1.8`.
-fn version(release: &str) -> String {
-    if release.starts_with("vpa") { release.to_owned() } else { format!("v{release}") }
+/// `v1.37`, `vpa-1.8`, `v1.37 with vpa-1.8`.
+fn version(outcome: &Outcome) -> String {
+    let release = &outcome.release;
+    let release = if release.starts_with("vpa") { release.clone() } else { format!("v{release}") };
+    with_vpa(&release, outcome.vpa_release.as_slice())
 }
 
 fn heading(word: &str, style: Style, outcome: &Outcome, rest: &str) -> String {
@@ -93,7 +95,7 @@ fn heading(word: &str, style: Style, outcome: &Outcome, rest: &str) -> String {
         "{}  {}   {}   {rest}\n",
         paint(style, word),
         paint(STRONG, &outcome.id),
-        version(&outcome.release)
+        version(outcome)
     )
 }
 

@@ -91,6 +91,7 @@ fn end(figures: SummaryFigures) -> Result<End, String> {
         setting: Setting {
             engine: figures.engine.unwrap_or_default().into(),
             release: figures.release.unwrap_or_default(),
+            vpa_releases: Vec::new(),
             program: figures.program,
             checkout: figures.upstream_path,
             time_limit: limit,
@@ -140,6 +141,7 @@ fn outcome(line: ScenarioLine) -> Result<Outcome, String> {
         requirement: line.requirement,
         engine: line.engine.into(),
         release: line.release,
+        vpa_release: line.vpa_release.and_then(|release| release.parse().ok()),
         verdict,
         undetermined: false,
         known: line.known,

@@ -133,13 +133,13 @@ impl<W: Write> Report for Terminal<W> {
                     bar.started(*scenarios);
                 }
                 self.only_one = *scenarios == 1;
-                let Setting { engine, release, shard, .. } = setting;
+                let (Setting { engine, shard, .. }, releases) = (setting, setting.releases());
                 self.run = Some(setting.clone());
                 let version = env!("CARGO_PKG_VERSION");
                 let scenarios = counted(*scenarios, "scenario");
                 let shard = shard.map(|shard| format!(", shard {shard}")).unwrap_or_default();
                 let mut text = format!(
-                    "{} {scenarios} on {} {release}{shard}\n",
+                    "{} {scenarios} on {} {releases}{shard}\n",
                     paint(DIM, &format!("kube-lockstep {version}:")),
                     paint(STRONG, engine)
                 );
@@ -179,7 +179,7 @@ fn ending(summary: &Summary, run: Option<&Setting>, columns: usize) -> String {
     }
     let on = run.map(|run| {
         let shard = run.shard.map(|shard| format!(", shard {shard}")).unwrap_or_default();
-        format!(" on {} {}{shard}", run.engine, run.release)
+        format!(" on {} {}{shard}", run.engine, run.releases())
     });
     let on = on.unwrap_or_default();
     let scenarios = counted(summary.scenarios, "scenario");

@@ -598,6 +598,7 @@ pub(super) fn unfinished(scenario: &Arc<Scenario>, name: &Arc<str>, release: Rel
         engine: name.clone(),
         release: release.to_string(),
         trace: trace_of(scenario, name, &release.to_string()),
+        vpa_release: scenario.vpa.as_ref().map(|vpa| vpa.release),
         scenario: Some(scenario.clone()),
         ..Outcome::new(&*scenario.id, Verdict::Conforms)
     }

@@ -178,6 +178,8 @@ pub struct Outcome {
     pub engine: Arc<str>,
     /// The release, for example `1.37`.
     pub release: String,
+    /// The release of the VPA beside an HPA.
+    pub vpa_release: Option<VpaRelease>,
     /// The verdict.
     pub verdict: Verdict,
     /// Whether there is no verdict because of the scenario: some of its events coincide, and their
@@ -225,6 +227,7 @@ impl Outcome {
             requirement: String::new(),
             engine: "".into(),
             release: String::new(),
+            vpa_release: None,
             verdict,
             undetermined: false,
             known: Vec::new(),
@@ -276,6 +279,8 @@ pub struct Setting {
     pub engine: Arc<str>,
     /// The release.
     pub release: String,
+    /// The releases of VPAs beside HPAs, in a run without scenarios of VPAs alone.
+    pub vpa_releases: Vec<VpaRelease>,
     /// The program that replaces the upstream engine.
     pub program: Option<PathBuf>,
     /// The local checkout that replaces a release's code.
@@ -288,6 +293,24 @@ pub struct Setting {
     pub shard: Option<Shard>,
     /// An identifier that all shards of a run share, and other runs do not.
     pub plan: String,
+}
+
+impl Setting {
+    /// The releases for people: `1.37`, `1.37 with vpa-1.8`.
+    #[must_use]
+    pub fn releases(&self) -> String {
+        with_vpa(&self.release, &self.vpa_releases)
+    }
+}
+
+/// A release with those of VPAs beside HPAs.
+pub(crate) fn with_vpa(release: &str, vpa: &[VpaRelease]) -> String {
+    let names: Vec<String> = vpa.iter().map(ToString::to_string).collect();
+    if names.is_empty() {
+        release.to_owned()
+    } else {
+        format!("{release} with {}", names.join(", "))
+    }
 }
 
 /// The progress of a run. Reports read events and nothing else.

@@ -1,5 +1,6 @@
 //! The plan of a run: plain data that the runner reads.
 
+use std::collections::BTreeSet;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -276,6 +277,15 @@ impl Plan {
         texts.join(", ")
     }
 
+    /// The releases of VPAs beside HPAs, oldest first. None if scenarios of VPAs alone run too.
+    fn vpa_releases(&self) -> Vec<VpaRelease> {
+        if !self.recommender.scenarios.is_empty() {
+            return Vec::new();
+        }
+        let vpas = self.scenarios.iter().filter_map(|scenario| scenario.vpa.as_ref());
+        vpas.map(|vpa| vpa.release).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
     /// The number of scenarios to run, on all releases together.
     #[must_use]
     pub fn runs(&self) -> usize {
@@ -302,6 +312,7 @@ impl Plan {
             setting: Setting {
                 engine,
                 release: self.releases_text(),
+                vpa_releases: self.vpa_releases(),
                 program: self.program.clone(),
                 checkout: self.checkout.as_ref().map(|checkout| checkout.path.clone()),
                 time_limit: Some(self.time_limit).filter(|limit| *limit != TIME_LIMIT),

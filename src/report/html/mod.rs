@@ -85,7 +85,7 @@ impl<W: Write> Html<W> {
         self.notes.extend(stale.chain(missing));
         self.notes.extend(self.sections.note());
         let subject = self.setting.as_ref().map(|setting| {
-            format!("on {} {}", setting.engine, setting.release.replace(" - ", "–"))
+            format!("on {} {}", setting.engine, setting.releases().replace(" - ", "–"))
         });
         let text = page::page(page::Contents {
             title: "Conformance run",

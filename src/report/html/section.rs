@@ -463,7 +463,10 @@ fn ranges(releases: &[String]) -> String {
 fn facts(outcome: &Outcome, figures: &str, setting: Option<&Setting>) -> Markup {
     let is_failure = !matches!(outcome.verdict, Verdict::Conforms | Verdict::Skipped { .. });
     html! {
-        p.facts { (outcome.path) ":" (outcome.line) (figures) }
+        p.facts {
+            (outcome.path) ":" (outcome.line) (figures)
+            @if let Some(release) = outcome.vpa_release { " · " (release) }
+        }
         @if is_failure {
             p.facts { "Replay: " (command(&outcome::replay_command(outcome, setting))) }
         }
