@@ -1,13 +1,13 @@
-//! `kube-lockstep diff` and `bisect`: the changes between releases, and the release of each change.
+//! `kube-lockstep diff`: the changes between two releases.
 
-use std::fmt::Write as _;
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::args::{Source, WithMarkdown as Format, any_release, of_hpa, release};
+use super::args::{Source, WithMarkdown as Format, any_release, of_hpa};
 use super::exit;
 use super::failure::Failure;
 use super::fixtures::Fixtures;
@@ -37,9 +37,9 @@ Exit codes:
         )
     };
 }
+pub(super) use exit_codes;
 
 const HELP: &str = exit_codes!(" or, with\n       --recorded, that are recorded on both");
-const HELP_OF_BISECT: &str = exit_codes!("");
 
 /// The arguments of `diff`.
 #[derive(clap::Args, Debug)]
@@ -77,43 +77,22 @@ impl Args {
     }
 }
 
-/// The arguments of `bisect`.
-#[derive(clap::Args, Debug)]
-#[command(after_help = HELP_OF_BISECT)]
-pub(super) struct BisectArgs {
-    /// The scenario: an id or a file
-    #[arg(value_name = "SCENARIO")]
-    name: String,
-    /// The oldest release
-    #[arg(long, value_name = "RELEASE", value_parser = release)]
-    #[arg(default_value_t = Release::OLDEST)]
-    from: Release,
-    /// The newest release
-    #[arg(long, value_name = "RELEASE", value_parser = release)]
-    #[arg(default_value_t = Release::NEWEST)]
-    to: Release,
-    /// The output format
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
-    #[command(flatten)]
-    source: Source,
-}
-
 /// The result of comparing a scenario on two releases.
-enum Compared {
+pub(super) enum Compared<C = Changed> {
     Same,
-    Changed(Changed),
+    Changed(C),
     Not(NotCompared),
 }
 
 /// The reason why a scenario was not compared.
-struct NotCompared {
-    why: String,
+#[derive(Clone, Debug)]
+pub(super) struct NotCompared {
+    pub(super) why: String,
     /// Whether both releases support the scenario, but upstream could not run it.
-    unknown: bool,
+    pub(super) is_unknown: bool,
 }
 
-fn compare(
+pub(super) fn compare(
     upstreams: &mut Upstreams,
     scenario: &Arc<Scenario>,
     between: Between,
@@ -121,20 +100,22 @@ fn compare(
     let Between { from, to } = between;
     // If one release does not support the scenario, it is not run on the other.
     if let Some(why) = scenario.unsupported_on(from).or_else(|| scenario.unsupported_on(to)) {
-        return Ok(Compared::Not(NotCompared { why, unknown: false }));
+        return Ok(Compared::Not(NotCompared { why, is_unknown: false }));
     }
     if let Some(random_part) = left_to_chance(scenario, [from, to]) {
         let why = format!("on both releases, {random_part}");
-        return Ok(Compared::Not(NotCompared { why, unknown: false }));
+        return Ok(Compared::Not(NotCompared { why, is_unknown: false }));
     }
     let mut seen = Vec::with_capacity(2);
     for release in [from, to] {
         match upstreams.behavior(scenario, release)? {
             Behavior::Trace(trace) => seen.push((release, trace)),
             Behavior::Unsupported(why) => {
-                return Ok(Compared::Not(NotCompared { why, unknown: false }));
+                return Ok(Compared::Not(NotCompared { why, is_unknown: false }));
             }
-            Behavior::Unknown(why) => return Ok(Compared::Not(NotCompared { why, unknown: true })),
+            Behavior::Unknown(why) => {
+                return Ok(Compared::Not(NotCompared { why, is_unknown: true }));
+            }
         }
     }
     let traces = seen.iter().map(|(release, trace)| TraceOn { release: *release, trace });
@@ -146,7 +127,7 @@ fn compare(
 }
 
 /// Checks that the first release is the older one.
-fn in_order(from: Release, to: Release) -> Result<(), Failure> {
+pub(super) fn in_order<R: Ord + Display>(from: R, to: R) -> Result<(), Failure> {
     if from < to {
         return Ok(());
     }
@@ -184,7 +165,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             Compared::Same => same += 1,
             Compared::Changed(changed) => found.push((scenario, changed)),
             Compared::Not(not) => {
-                unknown |= not.unknown;
+                unknown |= not.is_unknown;
                 skipped.push((scenario.id.clone(), not.why));
             }
         }
@@ -196,7 +177,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     match args.format {
         Format::Json => {
             for (scenario, changed) in &found {
-                let line = line(&scenario.id, from, to, changed);
+                let line = line(&scenario.id, between, changed);
                 unless_closed(report::json::line(&mut io::stdout(), &line))?;
             }
             let summary = json!({"summary": {
@@ -219,66 +200,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     Ok(code(unexplained > 0, unknown, found.len() + same))
 }
 
-pub(super) fn bisect(args: &BisectArgs) -> anyhow::Result<u8> {
-    in_order(args.from, args.to)?;
-    let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
-    let scenario = fixtures.one(&args.name)?.parse()?;
-    let mut upstreams = Upstreams::new(fixtures.traces());
-    let in_range = |release: &Release| (args.from..=args.to).contains(release);
-    let releases: Vec<Release> = Release::supported().filter(in_range).collect();
-    let mut text = String::new();
-    let (mut unexplained, mut compared) = (false, 0);
-    let mut not_compared: Option<NotCompared> = None;
-    for pair in releases.windows(2) {
-        let &[from, to] = pair else { continue };
-        let between = Between { from, to };
-        let changed = match compare(&mut upstreams, &scenario, between)? {
-            Compared::Same => {
-                compared += 1;
-                continue;
-            }
-            Compared::Not(not) => {
-                if args.format != Format::Json {
-                    let _ = writeln!(text, "{from} -> {to}: not compared: {}", not.why);
-                }
-                let worse = not_compared.as_ref().is_none_or(|it| !it.unknown && not.unknown);
-                not_compared = if worse { Some(not) } else { not_compared };
-                continue;
-            }
-            Compared::Changed(changed) => changed,
-        };
-        compared += 1;
-        unexplained |= changed.rows.is_empty();
-        match args.format {
-            Format::Json => {
-                let line = line(&scenario.id, from, to, &changed);
-                unless_closed(report::json::line(&mut io::stdout(), &line))?;
-            }
-            Format::Text => {
-                let changed = ChangedScenario::of_hpa(&scenario.id, &changed);
-                text.push_str(&changed.text(between, columns()));
-            }
-            Format::Markdown => {
-                let changed = vec![ChangedScenario::of_hpa(&scenario.id, &changed)];
-                let changes = Changes { between, changed, same: 0, skipped: &[] };
-                text.push_str(&changes.markdown());
-            }
-        }
-    }
-    let unknown = not_compared.as_ref().is_some_and(|not| not.unknown);
-    if let Some(NotCompared { why, .. }) = not_compared.filter(|_| compared == 0) {
-        let what = format!("{} can't be compared: {why}", scenario.id);
-        let failure = if unknown { Failure::engine(what) } else { Failure::nothing(what) };
-        return Err(failure.into());
-    }
-    if text.is_empty() && args.format != Format::Json {
-        let _ = writeln!(text, "{} is the same from {} to {}", scenario.id, args.from, args.to);
-    }
-    show(&text)?;
-    Ok(code(unexplained, unknown, compared))
-}
-
-fn line(id: &str, from: Release, to: Release, changed: &Changed) -> Value {
+pub(super) fn line(id: &str, between: Between, changed: &Changed) -> Value {
+    let Between { from, to } = between;
     let fields = changed
         .first
         .fields

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::args::{WithMarkdown as Format, of_vpa};
-use super::diff::{Args, code};
-use super::failure::Failure;
+use super::diff::{Args, Compared, NotCompared, code, in_order};
 use super::fixtures::Fixtures;
 use super::output::{PreparationLog, columns, show, unless_closed};
 use super::reports::ReportFile;
@@ -27,36 +26,23 @@ use crate::trace::recommender::RecommenderTrace;
 /// Compares the scenarios of VPAs on two releases.
 pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
     let to = of_vpa(args.to)?;
-    if from >= to {
-        let what = format!("--from {from} --to {to}: --from must be older than --to");
-        return Err(Failure::usage(what).into());
-    }
+    in_order(from, to)?;
+    let between = Between { from, to };
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let scenarios = parse_all(&fixtures.select(&args.names)?)?.vpa;
     let mut page = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
     let (mut found, mut skipped) = (Vec::new(), Vec::new());
     let (mut same, mut unknown) = (0, false);
     for scenario in &scenarios {
-        let pair = behavior(args, &fixtures, scenario, from)
-            .and_then(|before| Ok((before, behavior(args, &fixtures, scenario, to)?)));
-        match pair {
-            Ok((before, after)) => {
-                let (before, after) = (
-                    RunsOn { release: from, trace: &before },
-                    RunsOn { release: to, trace: &after },
-                );
-                match changed(scenario, before, after) {
-                    Some(changed) => found.push((scenario.clone(), changed)),
-                    None => same += 1,
-                }
-            }
-            Err(NotCompared { why, is_unknown }) => {
-                unknown |= is_unknown;
-                skipped.push((scenario.id.clone(), why));
+        match compare(&fixtures, args.recorded, scenario, between) {
+            Compared::Changed(changed) => found.push((scenario.clone(), changed)),
+            Compared::Same => same += 1,
+            Compared::Not(not) => {
+                unknown |= not.is_unknown;
+                skipped.push((scenario.id.clone(), not.why));
             }
         }
     }
-    let between = Between { from, to };
     let changed =
         found.iter().map(|(scenario, changed)| ChangedScenario::of_vpa(&scenario.id, changed));
     let changes = Changes { between, changed: changed.collect(), same, skipped: &skipped };
@@ -68,7 +54,7 @@ pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
     match args.format {
         Format::Json => {
             for (scenario, changed) in &found {
-                unless_closed(json::line(&mut io::stdout(), &line(scenario, from, to, changed)))?;
+                unless_closed(json::line(&mut io::stdout(), &line(scenario, between, changed)))?;
             }
             let summary = json!({"summary": {
                 "from": from.to_string(),
@@ -87,18 +73,33 @@ pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
     Ok(code(unexplained > 0, unknown, found.len() + same))
 }
 
-/// The reason why a scenario was not compared.
-struct NotCompared {
-    why: String,
-    /// Whether the release supports the scenario, but upstream could not run it.
-    is_unknown: bool,
+/// Compares a scenario on two releases. `recorded`: only by recorded traces.
+pub(super) fn compare(
+    fixtures: &Fixtures,
+    recorded: bool,
+    scenario: &Arc<VpaScenario>,
+    between: Between<VpaRelease>,
+) -> Compared<RecommenderChanged> {
+    let on = |release| {
+        let trace = behavior(fixtures, recorded, scenario, release)?;
+        Ok((release, trace))
+    };
+    let pair = on(between.from).and_then(|before| Ok((before, on(between.to)?)));
+    match pair {
+        Ok(((from, before), (to, after))) => {
+            let before = RunsOn { release: from, trace: &before };
+            let after = RunsOn { release: to, trace: &after };
+            changed(scenario, before, after).map_or(Compared::Same, Compared::Changed)
+        }
+        Err(not) => Compared::Not(not),
+    }
 }
 
 /// What the real recommender does: from a recorded trace or, if there is none, live. With
-/// `--recorded`, a scenario without a recorded trace is not compared.
+/// `recorded`, a scenario without a recorded trace is not compared.
 fn behavior(
-    args: &Args,
     fixtures: &Fixtures,
+    recorded: bool,
     scenario: &Arc<VpaScenario>,
     release: VpaRelease,
 ) -> Result<RecommenderTrace, NotCompared> {
@@ -106,11 +107,11 @@ fn behavior(
         return Err(NotCompared { why, is_unknown: false });
     }
     let unknown = |why: String| NotCompared { why, is_unknown: true };
-    let recorded = fixtures.traces().find(&scenario.id, release).map_err(unknown)?;
-    if let Some(recording) = recorded.filter(|it| it.header.hash == scenario.hash) {
+    let trace = fixtures.traces().find(&scenario.id, release).map_err(unknown)?;
+    if let Some(recording) = trace.filter(|it| it.header.hash == scenario.hash) {
         return recording.recommender_trace().map_err(unknown);
     }
-    if args.recorded {
+    if recorded {
         return Err(NotCompared { why: not_recorded_on(release), is_unknown: false });
     }
     let mut preparing = PreparationLog::default();
@@ -127,12 +128,12 @@ fn behavior(
     }
 }
 
-fn line(
+pub(super) fn line(
     scenario: &VpaScenario,
-    from: VpaRelease,
-    to: VpaRelease,
+    between: Between<VpaRelease>,
     changed: &RecommenderChanged,
 ) -> serde_json::Value {
+    let Between { from, to } = between;
     let fields = changed
         .first
         .fields

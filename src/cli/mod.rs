@@ -4,6 +4,7 @@
 //! output, and [`crate::run`] runs plans. `anyhow` is only used here.
 
 mod args;
+mod bisect;
 mod cluster;
 mod compare;
 mod completions;
@@ -120,7 +121,7 @@ enum Command {
     ///
     /// Compares upstream's recorded traces. A scenario without traces is run live on each release.
     /// Building an engine takes minutes per release; `--from` and `--to` select fewer releases.
-    Bisect(diff::BisectArgs),
+    Bisect(bisect::Args),
     /// Merge the JSON results of runs on several machines
     Report(report::Args),
     /// List the releases: live engines, recorded traces, and changes
@@ -194,7 +195,7 @@ pub fn main() -> ExitCode {
             AnyRelease::Vpa(from) => diff_vpa::run(&args, from),
             AnyRelease::Kubernetes(_) => diff::run(&args),
         },
-        Command::Bisect(args) => diff::bisect(&args),
+        Command::Bisect(args) => bisect::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Releases(args) => releases::run(&args),
         Command::List(args) => list::run(&args),

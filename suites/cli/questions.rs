@@ -618,3 +618,49 @@ expect: [{at: 5m, target: {cpu: 100m}}]
     assert!(shown.contains("why: target.cpu: "), "{shown}");
     assert!(!shown.contains("target.memory: "), "{shown}");
 }
+
+/// `--changes` selects the rows of the recommender beside an HPA as well.
+#[test]
+fn changes_select_the_runs_of_a_recommender_beside_an_hpa() {
+    let fixture = "hpa-and-vpa/both-on-cpu-feed-back";
+    let runs = |options: &[&str]| {
+        let arguments = [&["predict", fixture, "--format", "json"], options].concat();
+        let lines = json(&kube_lockstep(&arguments).assert().code(0));
+        let summary = lines.last().expect("a summary")["summary"].clone();
+        assert_eq!(summary["vpaRelease"], "vpa-1.8");
+        lines.iter().filter(|line| line.get("recommender").is_some()).count()
+    };
+    let (all, changed) = (runs(&[]), runs(&["--changes"]));
+    assert!(0 < changed && changed < all, "{changed} of {all}");
+    let text = stdout(&kube_lockstep(&["predict", fixture, "--changes"]).assert().code(0));
+    assert!(!text.contains("more tick"), "{text}");
+}
+
+/// Reports of a scenario with an HPA and a VPA name both releases.
+#[test]
+fn a_run_with_a_vpa_beside_an_hpa_names_both_releases() {
+    let fixture = "hpa-and-vpa/an-older-recommender-continues-from-a-checkpoint";
+    let options = ["run", "--engine", "model", "--release", "1.37", fixture];
+    let text = stdout(&kube_lockstep(&options).assert().code(0));
+    let release = "vpa-1.7";
+    assert!(text.contains(&format!("1 scenario on model 1.37 with {release}")), "{text}");
+    let lines = json(&kube_lockstep(&[&options[..], &["--format", "json"]].concat()).assert());
+    assert_eq!(lines[0]["vpaRelease"], release);
+}
+
+/// `bisect` finds the releases in which a scenario of a VPA changed.
+#[test]
+fn bisect_finds_the_changes_of_a_recommender() {
+    let fixture = "vpa/oom/of-a-deleted-pod";
+    let from = ["--from", "vpa-1.6"];
+    let bisect =
+        |more: &[&str]| kube_lockstep(&[&["bisect", fixture], &from[..], more].concat()).assert();
+    let text = stdout(&bisect(&[]).code(0));
+    assert!(text.contains("vpa-1.7 -> vpa-1.8"), "{text}");
+    let lines = json(&bisect(&["--format", "json"]).code(0));
+    let last = lines.last().expect("a change");
+    assert_eq!((&last["from"], &last["to"]), (&"vpa-1.7".into(), &"vpa-1.8".into()));
+    assert!(last["rows"][0]["what"].is_string(), "{last}");
+    let mixed = kube_lockstep(&["bisect", fixture, "--to", "1.37"]).assert().code(2);
+    assert!(stderr(&mixed).contains("VPAs have no release 1.37"), "{}", stderr(&mixed));
+}
