@@ -74,6 +74,8 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "external-metric-with-a-selector-without-an-entry",
     "external-metric-without-an-entry",
     "hpa-and-vpa-in-different-namespaces",
+    "hpa-and-vpa-in-place-with-an-older-release",
+    "hpa-and-vpa-in-place-without-the-feature-gate",
     "hpa-and-vpa-with-a-flag-that-the-vpa-release-lacks",
     "hpa-and-vpa-with-a-recording-of-several-series",
     "hpa-and-vpa-with-different-targets",

@@ -34,8 +34,8 @@ pub use scale::{AtZero, MissingScale, ScaleRules};
 pub use status::StatusRules;
 pub use texts::{AmbiguousHpas, MissingRequest, ObjectError, TextRules};
 pub use vpa::{
-    CheckpointRules, InitContainers, OldestOom, OomUpdates, PolicyMemory, RemovedPods, VPA_CHANGES,
-    VpaChange, VpaRelease, VpaRules, VpaTexts,
+    CheckpointRules, InPlaceMode, InitContainers, OldestOom, OomUpdates, PolicyMemory, RemovedPods,
+    VPA_CHANGES, VpaChange, VpaRelease, VpaRules, VpaTexts,
 };
 
 use super::flags::{FeatureGates, Flag, Flags, Gate, GateRule};

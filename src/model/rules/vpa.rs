@@ -35,6 +35,32 @@ impl VpaRelease {
     }
 }
 
+/// What a release does with the update mode `InPlaceOrRecreate`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InPlaceMode {
+    /// The API server rejects it.
+    Rejected,
+    /// The admission webhook requires a feature gate, which is off by default.
+    Gated,
+    /// It is accepted.
+    Accepted,
+}
+
+impl VpaRelease {
+    /// The first release that accepts the update mode `InPlaceOrRecreate` by default.
+    pub const ACCEPTS_IN_PLACE: VpaRelease = v1(5);
+
+    /// What the release does with the update mode `InPlaceOrRecreate`.
+    #[must_use]
+    pub fn in_place_mode(self) -> InPlaceMode {
+        match self {
+            _ if self >= VpaRelease::ACCEPTS_IN_PLACE => InPlaceMode::Accepted,
+            _ if self >= v1(4) => InPlaceMode::Gated,
+            _ => InPlaceMode::Rejected,
+        }
+    }
+}
+
 /// `vpa-1.8`.
 impl fmt::Display for VpaRelease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

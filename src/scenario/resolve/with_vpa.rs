@@ -8,12 +8,14 @@ use serde_json::{Map, Value};
 use super::Reader;
 use super::cursor::{At, Problems};
 use super::vpa::{flag_text, resolve as resolve_vpa};
-use crate::model::rules::VpaRelease;
+use crate::model::rules::{InPlaceMode, VpaRelease};
 use crate::model::selector::Selector;
+use crate::model::vpa::VerticalPodAutoscaler;
+use crate::model::vpa::admission::Mode;
 use crate::model::vpa::updater::UpdaterFlags;
 use crate::scenario::decode::{self, Decoded};
 use crate::scenario::error::{Problem, suggest};
-use crate::scenario::node::{Kind, Node};
+use crate::scenario::node::{Kind, Node, Scalar};
 use crate::scenario::resolved::{Scenario, Workload};
 use crate::scenario::split;
 use crate::scenario::vpa::VpaScenario;
@@ -43,6 +45,7 @@ pub(in crate::scenario) fn resolve(
     let recommender = resolve_vpa(path, &of_recommender, read);
     if let Ok(recommender) = &recommender {
         check_flags(recommender, release, at, &mut problems);
+        check_modes(recommender, release, at, &mut problems);
     }
     let own = problems.into_result();
     match (own, recommender) {
@@ -103,6 +106,44 @@ fn check_flags(
         let what = format!("the recommender of {release} does not have the flag `{flag}`");
         let hint = format!("remove the flag, or set `vpaRelease: {since}` or later");
         problems.hint(flags.key_position(flag), what, hint);
+    }
+}
+
+/// The release must accept the update mode of the VPA, at the start and in each edit.
+fn check_modes(
+    recommender: &VpaScenario,
+    release: VpaRelease,
+    at: At<'_>,
+    problems: &mut Problems,
+) {
+    const NAME: &str = "InPlaceOrRecreate";
+    let what = match release.in_place_mode() {
+        InPlaceMode::Accepted => return,
+        InPlaceMode::Gated => format!(
+            "the admission webhook of {release} rejects this VPA: `updateMode: {NAME}` requires \
+             the feature gate {NAME}"
+        ),
+        InPlaceMode::Rejected => format!(
+            "the API server of {release} rejects this VPA: spec.updatePolicy.updateMode: \
+             Unsupported value: {NAME:?}: supported values: \"Off\", \"Initial\", \"Recreate\", \
+             \"Auto\""
+        ),
+    };
+    let mode = "spec.updatePolicy.updateMode";
+    let is_in_place = |vpa: &VerticalPodAutoscaler| vpa.mode() == Mode::InPlaceOrRecreate;
+    let mut places = Vec::new();
+    places.extend(recommender.vpas.iter().any(is_in_place).then(|| at.key("vpa").follow(mode)));
+    if let Some(Kind::List(events)) = at.key("timeline").node().map(|node| &node.kind) {
+        let edits = (0..events.len())
+            .map(|index| at.key("timeline").index(index).key("editVpa").follow(mode));
+        let is_edit =
+            |edit: &At<'_>| matches!(edit.node().and_then(Node::scalar), Some(Scalar::Text(NAME)));
+        places.extend(edits.filter(is_edit));
+    }
+    for place in places {
+        let since = VpaRelease::ACCEPTS_IN_PLACE;
+        let hint = format!("choose another mode, or set `vpaRelease: {since}` or later");
+        problems.hint(place, what.clone(), hint);
     }
 }
 
