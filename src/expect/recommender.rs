@@ -167,6 +167,15 @@ fn wrong(run: &Snapshot, expected: &VpaExpectation) -> Option<String> {
             wrong.push(format!("samples of {name}: expected {samples}, were {found}"));
         }
     }
+    for (name, content) in &expected.checkpoint_status {
+        match run.contents.get(name) {
+            None => wrong.push(format!("checkpointStatus of {name}: there is no checkpoint")),
+            Some(found) => {
+                let different = content.differences(&found.status).into_iter();
+                wrong.extend(different.map(|it| format!("checkpointStatus of {name}: {it}")));
+            }
+        }
+    }
     if let Some(text) = &expected.log {
         let lines: Vec<String> = run.log.iter().map(ToString::to_string).collect();
         if !lines.iter().any(|line| line.contains(text)) {

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use super::findings::Findings;
 use super::observed_vpa::ObservedVpa;
-use super::recommender::{ChartedRun, FreeRecommenderRun, explained, pod_usage, undetermined};
+use super::recommender::{
+    ChartedRun, FreeRecommenderRun, explained, pod_usage, snapshot, undetermined,
+};
 use super::recommender_lockstep::Lockstep;
 use crate::compare::{Divergence, FieldDifference};
 use crate::engine::{self, Engine, EngineError, ScriptedScenario, Vpa};
@@ -148,12 +150,15 @@ impl<'e> OneClock<Predicting<'e>> {
             }
             let mut written = Vec::new();
             if let Some(step) = world.begin_vpa_stop(stop) {
+                let next = self.runs.charted.run.snapshots.len();
+                let keeps = (self.runs.is_explained)(next);
+                self.session.recommender().keep_account(keeps);
                 let stepped = self.session.step(&step.changes, step.until);
                 for run in &stepped.runs {
                     if run.run.is_undetermined {
                         return Some(undetermined(run.at));
                     }
-                    self.runs.add(&mut self.session, run);
+                    self.runs.add(&self.scenario, &mut self.session, run);
                 }
                 written = writes(&stepped);
             }
@@ -174,10 +179,10 @@ impl<'e> OneClock<Predicting<'e>> {
 impl Predicting<'_> {
         charted.run.unmatched = world.unmatched_vpa_actions().to_vec();
     /// Adds the last run of a session.
-    fn add(&mut self, session: &mut Session, last: &RunAt) {
+    fn add(&mut self, scenario: &VpaScenario, session: &mut Session, last: &RunAt) {
         let Predicting { charted: ChartedRun { run, usage }, is_explained } = self;
         let index = run.snapshots.len();
-        run.snapshots.push(Snapshot::of(session.objects(), last));
+        run.snapshots.push(snapshot(scenario, session.objects(), last));
         usage.push(pod_usage(session.objects()));
         if is_explained(index) {
             run.explained.insert(index, explained(session));
@@ -204,6 +209,7 @@ impl<'e, 'k> OneClock<Comparing<'e, 'k>> {
         let mut own = Findings::new(Trace::default(), &[]);
         own.known.clone_from(&findings.known);
         let mut lockstep = Lockstep::new(own);
+        lockstep.keeps_contents = scripted.scenario.expects_contents();
         lockstep.started(&log, engine.start_log());
         let (scenario, runs) = (scripted.scenario, Comparing { engine, lockstep });
         Ok(Some(OneClock { scenario, release, session, runs }))

@@ -9,8 +9,8 @@ use crate::expect::recommender::evaluate;
 use crate::model::rules::{VpaRelease, VpaRules};
 use crate::model::time::Time;
 use crate::model::vpa::{
-    ClusterChange, Estimation, ObjectName, Objects, PodMetrics, Resource, Samples, Session,
-    Snapshot,
+    ClusterChange, Estimation, ObjectName, Objects, Occurrence, PodMetrics, Resource, RunAt,
+    Samples, Session, Snapshot,
 };
 use crate::scenario::vpa::VpaScenario;
 use crate::trace::recommender::{Entry, RecommenderTrace};
@@ -133,7 +133,7 @@ fn free_run(
                 return free;
             }
             let index = free.snapshots.len();
-            free.snapshots.push(Snapshot::of(session.objects(), run));
+            free.snapshots.push(snapshot(scenario, session.objects(), run));
             watch(session.objects());
             if is_explained(index) {
                 free.explained.insert(index, explained(&mut session));

@@ -61,6 +61,7 @@ pub fn run_recommender(
     let trace =
         Trace { release: release.to_string(), scenario: scenario.id.clone(), ..Trace::default() };
     let mut lockstep = Lockstep::new(Findings::new(trace, known));
+    lockstep.keeps_contents = scenario.expects_contents();
     match lockstep.run_script(scenario, engine) {
         Ok(()) => lockstep.conclude(&mut outcome, scenario, release, true),
         Err(error) => outcome.verdict = inconclusive(error),
@@ -71,6 +72,8 @@ pub fn run_recommender(
 
 /// The recommender and the model, side by side.
 pub(super) struct Lockstep<'k> {
+    /// Whether snapshots contain the contents of checkpoints.
+    pub(super) keeps_contents: bool,
     pub(super) findings: Findings<'k>,
     pub(super) snapshots: Vec<Snapshot>,
     pub(super) entries: Vec<Entry>,
@@ -79,7 +82,13 @@ pub(super) struct Lockstep<'k> {
 
 impl<'k> Lockstep<'k> {
     pub(super) fn new(findings: Findings<'k>) -> Lockstep<'k> {
-        Lockstep { findings, snapshots: Vec::new(), entries: Vec::new(), why: Vec::new() }
+        Lockstep {
+            keeps_contents: false,
+            findings,
+            snapshots: Vec::new(),
+            entries: Vec::new(),
+            why: Vec::new(),
+        }
     }
 
     /// Compares the errors that both log when they start.
@@ -160,7 +169,11 @@ impl<'k> Lockstep<'k> {
             for write in &run.run.writes {
                 session.objects_mut().apply(write);
             }
-            self.snapshots.push(Snapshot::of(session.objects(), run));
+            let snapshot = Snapshot::of(session.objects(), run);
+            self.snapshots.push(match self.keeps_contents {
+                true => snapshot.with_contents(session.objects()),
+                false => snapshot,
+            });
             self.entries.push(Entry::Run(run.clone()));
         }
     }
@@ -177,7 +190,7 @@ impl<'k> Lockstep<'k> {
         release: VpaRelease,
         expects: bool,
     ) {
-        let Lockstep { mut findings, snapshots, entries, why } = self;
+        let Lockstep { mut findings, snapshots, entries, why, .. } = self;
         findings.trace = Trace::default();
         outcome.unmet = match findings.undetermined {
             Some(_) => Vec::new(),

@@ -8,7 +8,7 @@ use super::text::{
     PercentBoundsText, PercentText, PositiveDuration, QuantityBounds, QuantityText, SignalText,
     Status, UnitText,
 };
-use super::vpa::{ExpectedAmount, VpaReleaseRange};
+use super::vpa::{ApiTime, ExpectedAmount, VpaReleaseRange};
 
 /// The part of a form that the decoder uses.
 pub(super) struct FormCheck {
@@ -28,7 +28,7 @@ impl FormCheck {
 
     /// The form with this name.
     pub(super) fn named(name: &str) -> Option<&'static FormCheck> {
-        static ALL: [FormCheck; 20] = [
+        static ALL: [FormCheck; 21] = [
             FormCheck::of::<Duration>(),
             FormCheck::of::<PositiveDuration>(),
             FormCheck::of::<DurationOrNever>(),
@@ -49,6 +49,7 @@ impl FormCheck {
             FormCheck::of::<PercentBoundsText>(),
             FormCheck::of::<QuantityBounds>(),
             FormCheck::of::<UnitText>(),
+            FormCheck::of::<ApiTime>(),
         ];
         ALL.iter().find(|form| form.name == name)
     }

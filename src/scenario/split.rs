@@ -9,7 +9,7 @@ use super::vpa::VpaAction;
 pub(super) const FIELDS: [&str; 6] =
     ["vpa", "vpas", "vpaRelease", "recommender", "updater", "checkpoints"];
 /// The fields of expectations that belong to the VPA.
-pub(super) const EXPECTED: [&str; 12] = [
+pub(super) const EXPECTED: [&str; 13] = [
     "vpa",
     "container",
     "target",
@@ -21,6 +21,7 @@ pub(super) const EXPECTED: [&str; 12] = [
     "observedGeneration",
     "checkpoints",
     "samples",
+    "checkpointStatus",
     "log",
 ];
 /// The actions of the recommender's timeline that are not possible beside an HPA, whose timeline

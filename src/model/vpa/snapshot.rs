@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::api::{ObjectName, VpaStatus};
+use super::api::{Checkpoint, ObjectName, VpaStatus};
 use super::log::LogLine;
 use super::objects::Objects;
 use super::session::RunAt;
@@ -18,6 +18,8 @@ pub struct Snapshot {
     pub statuses: BTreeMap<ObjectName, VpaStatus>,
     /// The number of samples of each existing checkpoint.
     pub checkpoints: BTreeMap<Arc<str>, i64>,
+    /// The contents of the checkpoints, if [`Snapshot::with_contents`] adds them.
+    pub contents: BTreeMap<Arc<str>, Arc<Checkpoint>>,
     /// The errors that the run logged.
     pub log: Vec<LogLine>,
 }
@@ -36,8 +38,18 @@ impl Snapshot {
             at: run.at,
             statuses: statuses.collect(),
             checkpoints: checkpoints.collect(),
+            contents: BTreeMap::new(),
             log: run.run.log.clone(),
         }
+    }
+
+    /// The same with the contents of the checkpoints.
+    #[must_use]
+    pub fn with_contents(mut self, objects: &Objects) -> Snapshot {
+        let checkpoints = objects.checkpoints.iter();
+        let contents = checkpoints.map(|(name, it)| (name.name.clone(), it.clone()));
+        self.contents = contents.collect();
+        self
     }
 
     /// The status of a VPA, by its name without the namespace.

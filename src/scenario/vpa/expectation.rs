@@ -8,6 +8,7 @@ use std::sync::Arc;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::expected_checkpoint::ExpectedCheckpoint;
 use super::releases::VpaReleaseRange;
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
@@ -80,6 +81,9 @@ pub struct VpaExpectation {
     /// The total numbers of samples in checkpoints, by the names of the checkpoints.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub samples: BTreeMap<Arc<str>, i64>,
+    /// Fields of the status of checkpoints, by the names of the checkpoints.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub checkpoint_status: BTreeMap<Arc<str>, ExpectedCheckpoint>,
     /// A substring of an error that the run logs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,

@@ -4,6 +4,7 @@
 //! result.
 
 mod expectation;
+mod expected_checkpoint;
 pub(super) mod manifest;
 pub(super) mod raw;
 mod releases;
@@ -18,6 +19,8 @@ pub(super) use self::expectation::ExpectedAmount;
 pub use self::expectation::{
     AmountRange, ExpectedAmounts, ExpectedVpaCondition, VpaExpectation, VpaValue,
 };
+pub(super) use self::expected_checkpoint::ApiTime;
+pub use self::expected_checkpoint::{ExpectedCheckpoint, ExpectedHistogram};
 pub use self::raw::{CheckpointManifest, History, VpaWorkload};
 pub use self::releases::VpaReleaseRange;
 pub use self::timeline::{
@@ -105,6 +108,12 @@ impl VpaScenario {
     #[must_use]
     pub fn all_expectations_are_for_others(&self, release: VpaRelease) -> bool {
         !self.expect.is_empty() && self.expectations_on(release).next().is_none()
+    }
+
+    /// Returns true if an expectation names the content of a checkpoint.
+    #[must_use]
+    pub fn expects_contents(&self) -> bool {
+        self.expect.iter().any(|expected| !expected.checkpoint_status.is_empty())
     }
 
     /// The expectations that apply to a release.

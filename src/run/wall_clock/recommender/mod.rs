@@ -157,6 +157,10 @@ fn prepare(
     if release < OLDEST_PROGRAM {
         return Err(format!("the recommender runs on control planes since {OLDEST_PROGRAM}"));
     }
+    if scenario.expects_contents() {
+        let why = "the contents of checkpoints depend on the time of the start";
+        return Err(on_a_cluster(why.to_owned()));
+    }
     let script = script(scenario);
     if let Some(why) = recommender_unsupported_reason(&script) {
         return Err(on_a_cluster(why));

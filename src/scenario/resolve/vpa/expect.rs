@@ -6,17 +6,20 @@ use super::super::values::{LATER_END, not_after_end};
 use super::manifest::Vpa;
 use super::timeline::{container, named};
 use crate::model::time::Time;
+use crate::model::vpa::BUCKETS;
 use crate::scenario::error::suggest;
 use crate::scenario::resolved::When;
 use crate::scenario::vpa::raw::VpaScenarioFile;
-use crate::scenario::vpa::{AmountRange, VpaExpectation, VpaValue, VpaWorkload};
+use crate::scenario::vpa::{
+    AmountRange, ExpectedCheckpoint, ExpectedHistogram, VpaExpectation, VpaValue, VpaWorkload,
+};
 
 /// The conditions that the recommender sets.
 const CONDITIONS: [&str; 3] = ["RecommendationProvided", "NoPodsMatched", "ConfigUnsupported"];
 /// The fields for the time of an expectation.
 const WHENS: [&str; 5] = ["tick", "at", "always", "never", "within"];
 /// The fields for expected values.
-const WHATS: [&str; 11] = [
+const WHATS: [&str; 12] = [
     "target",
     "lowerBound",
     "upperBound",
@@ -27,8 +30,12 @@ const WHATS: [&str; 11] = [
     "observedGeneration",
     "checkpoints",
     "samples",
+    "checkpointStatus",
     "log",
 ];
+
+/// The expected values that are not those of one VPA.
+const OF_NO_VPA: [&str; 4] = ["checkpoints", "samples", "checkpointStatus", "log"];
 
 /// Checks the expectations, and fills in the VPA and the container.
 pub(super) fn resolve(
@@ -42,22 +49,7 @@ pub(super) fn resolve(
     let mut expectations = file.expect.clone();
     for (index, expectation) in expectations.iter_mut().enumerate() {
         let at = at.index(index);
-        expectation.line = at.line;
-        check_when(expectation, at, file.until, most_runs, problems);
-        for (name, samples) in &expectation.samples {
-            if *samples < 0 {
-                let what = format!("expected 0 or more samples, found {samples}");
-                problems.plain(at.key("samples").key(name), what);
-            }
-        }
-        let given = at.given(&WHATS);
-        if given.is_empty() {
-            let what =
-                format!("the expectation has no value: set at least one of {}", WHATS.join(", "));
-            problems.plain(at, what);
-        }
-        let of_vpa = given.iter().any(|name| !matches!(*name, "checkpoints" | "samples" | "log"));
-        if of_vpa || expectation.vpa.is_some() {
+        if check(expectation, file.until, most_runs, at, problems) || expectation.vpa.is_some() {
             let vpa = named(expectation.vpa.as_ref(), vpas, at, problems);
             expectation.vpa = vpa.map(|vpa| vpa.name().clone());
         }
@@ -67,14 +59,61 @@ pub(super) fn resolve(
                 Some(name) => Some(name),
                 None => container(None, workload, at, problems),
             };
-        } else if expectation.container.is_some() {
-            let what = "`container` requires an expected amount";
-            problems.plain(at.key_position("container"), what);
         }
-        check_amounts(expectation, at, problems);
-        check_conditions(expectation, at, problems);
     }
     expectations
+}
+
+/// Checks the expectations of a script, which have no default for the VPA and the container.
+pub(super) fn resolve_of_script(
+    file: &VpaScenarioFile,
+    most_runs: i64,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Vec<VpaExpectation> {
+    let mut expectations = file.expect.clone();
+    for (index, expectation) in expectations.iter_mut().enumerate() {
+        let at = at.index(index);
+        let missing = |name| format!("missing field `{name}`, which has no default with `script`");
+        if check(expectation, file.until, most_runs, at, problems) && expectation.vpa.is_none() {
+            problems.plain(at, missing("vpa"));
+        }
+        if expectation.amounts().next().is_some() && expectation.container.is_none() {
+            problems.plain(at, missing("container"));
+        }
+    }
+    expectations
+}
+
+/// Checks an expectation, and sets its line. Returns true if it expects something of one VPA.
+fn check(
+    expectation: &mut VpaExpectation,
+    until: Time,
+    most_runs: i64,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> bool {
+    expectation.line = at.line;
+    check_when(expectation, at, until, most_runs, problems);
+    for (name, samples) in &expectation.samples {
+        check_samples(*samples, at.key("samples").key(name), problems);
+    }
+    for (name, expected) in &expectation.checkpoint_status {
+        check_checkpoint(expected, at.key("checkpointStatus").key(name), problems);
+    }
+    let given = at.given(&WHATS);
+    if given.is_empty() {
+        let what =
+            format!("the expectation has no value: set at least one of {}", WHATS.join(", "));
+        problems.plain(at, what);
+    }
+    if expectation.container.is_some() && expectation.amounts().next().is_none() {
+        let what = "`container` requires an expected amount";
+        problems.plain(at.key_position("container"), what);
+    }
+    check_amounts(expectation, at, problems);
+    check_conditions(expectation, at, problems);
+    given.iter().any(|name| !OF_NO_VPA.contains(name))
 }
 
 fn check_when(
@@ -137,6 +176,53 @@ fn check_amounts(expectation: &VpaExpectation, at: At<'_>, problems: &mut Proble
                 _ => {}
             }
         }
+    }
+}
+
+fn check_samples(samples: i64, at: At<'_>, problems: &mut Problems) {
+    if samples < 0 {
+        problems.plain(at, format!("expected 0 or more samples, found {samples}"));
+    }
+}
+
+fn check_checkpoint(expected: &ExpectedCheckpoint, at: At<'_>, problems: &mut Problems) {
+    if *expected == ExpectedCheckpoint::default() {
+        problems.plain(at, "expected fields of the status of a checkpoint");
+    }
+    if let Some(samples) = expected.total_samples_count {
+        check_samples(samples, at.key("totalSamplesCount"), problems);
+    }
+    let histograms = [
+        ("cpuHistogram", &expected.cpu_histogram),
+        ("memoryHistogram", &expected.memory_histogram),
+    ];
+    for (name, histogram) in histograms {
+        if let Some(histogram) = histogram {
+            check_histogram(histogram, at.key(name), problems);
+        }
+    }
+}
+
+fn check_histogram(expected: &ExpectedHistogram, at: At<'_>, problems: &mut Problems) {
+    const LARGEST_WEIGHT: u32 = 10_000;
+    if *expected == ExpectedHistogram::default() {
+        problems.plain(at, "expected fields of a histogram");
+    }
+    for (bucket, weight) in expected.bucket_weights.iter().flatten() {
+        let at = at.key("bucketWeights");
+        let last = BUCKETS - 1;
+        if bucket.parse::<usize>().map_or(true, |number| number > last) {
+            let what = format!("expected a bucket from 0 to {last}, found {bucket}");
+            problems.plain(at.key_position(bucket), what);
+        }
+        if !(1..=LARGEST_WEIGHT).contains(weight) {
+            let what = format!("expected a weight of 1 to {LARGEST_WEIGHT}, found {weight}");
+            problems.hint(at.key(bucket), what, "leave out buckets that are empty");
+        }
+    }
+    if let Some(total) = expected.total_weight.filter(|total| !(total.is_finite() && *total >= 0.0))
+    {
+        problems.plain(at.key("totalWeight"), format!("expected 0 or more, found {total}"));
     }
 }
 

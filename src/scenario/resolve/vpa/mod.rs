@@ -165,7 +165,8 @@ fn of_script(
     if !fields.steps.is_sorted_by_key(|step| step.until) {
         problems.plain(at.key("script").key("steps"), "the steps are not in the order of time");
     }
-    check_runs(file, &parsed, at, problems);
+    let most_runs = check_runs(file, &parsed, at, problems);
+    let expect = expect::resolve_of_script(file, most_runs, at.key("expect"), problems);
     let hashed = json!({ "start": start.unix(), "flags": flags, "script": script });
     let ScriptFields { objects, history, steps } = fields;
     let start = Start { at: start, flags: parsed, objects, history };
@@ -177,7 +178,7 @@ fn of_script(
         releases: file.releases,
         hash: hash::of_value(&hashed, std::iter::empty()),
         line: at.key_position("script").line,
-        expect: file.expect.clone(),
+        expect,
         ..VpaScenario::of_script(script)
     })
 }
