@@ -162,8 +162,8 @@ fn heading(scenario: &VpaScenario, release: VpaRelease, columns: usize) -> Strin
 struct Amounts {
     container: String,
     resource: Resource,
-    texts: [String; 4],
     amounts: [Option<Quantity>; 4],
+    texts: [String; 4],
     values: [f64; 4],
 }
 
@@ -589,6 +589,9 @@ fn explanation(run: &FreeRecommenderRun, index: usize, columns: usize) -> String
     let Some(snapshot) = run.snapshots.get(index) else { return out };
     let Some(explained) = run.explained.get(&index) else { return out };
     out.push_str(&usage(explained));
+    for occurrence in &explained.account {
+        out.push_str(&hanging("", &occurrence.to_string(), 2, columns));
+    }
     for log in &snapshot.log {
         out.push_str(&hanging("log: ", &log.to_string(), 2, columns));
     }

@@ -172,12 +172,12 @@ impl<'e> OneClock<Predicting<'e>> {
         let OneClock { scenario, release, runs: Predicting { mut charted, .. }, .. } = self;
         charted.run.unmet = evaluate_beside_hpa(&scenario, release, &charted.run.snapshots);
         let pod_changes = world.pod_changes().to_vec();
+        charted.run.unmatched = world.unmatched_vpa_actions().to_vec();
         VpaRun { scenario, release, charted, pod_changes }
     }
 }
 
 impl Predicting<'_> {
-        charted.run.unmatched = world.unmatched_vpa_actions().to_vec();
     /// Adds the last run of a session.
     fn add(&mut self, scenario: &VpaScenario, session: &mut Session, last: &RunAt) {
         let Predicting { charted: ChartedRun { run, usage }, is_explained } = self;

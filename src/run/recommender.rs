@@ -46,6 +46,8 @@ pub struct Derived {
 pub struct ExplainedRun {
     /// The derivations, by VPA.
     pub derived: Vec<Derived>,
+    /// What the recommender did with samples and OOM kills since the run before.
+    pub account: Vec<Occurrence>,
     /// The usage that the run read, or the error.
     pub usage: Result<Arc<Vec<PodMetrics>>, String>,
 }
@@ -59,12 +61,12 @@ pub struct FreeRecommenderRun {
     pub explained: BTreeMap<usize, ExplainedRun>,
     /// The expectations that are not met.
     pub unmet: Vec<Unmet>,
-    /// Why the scenario can't be run to its end, if it can't.
-    pub undetermined: Option<String>,
     /// Notes for the author of the scenario. Empty beside an HPA, whose run has them.
     pub notes: Vec<Note>,
     /// The events whose actions found no pod, by their indices.
     pub unmatched: Vec<usize>,
+    /// Why the scenario can't be run to its end, if it can't.
+    pub undetermined: Option<String>,
 }
 
 /// The usage of one resource of a container in one run: of all pods of a VPA with a sample.
@@ -126,6 +128,7 @@ fn free_run(
     let (notes, unmatched) = (notes(scenario), unmatched_actions(scenario));
     let mut free = FreeRecommenderRun { notes, unmatched, ..FreeRecommenderRun::default() };
     for step in &script.steps {
+        session.recommender().keep_account(is_explained(free.snapshots.len()));
         let stepped = session.step(&step.changes, step.until);
         for run in &stepped.runs {
             if run.run.is_undetermined {
@@ -144,9 +147,6 @@ fn free_run(
     free
 }
 
-/// The usage of the pods of each VPA.
-pub(super) fn pod_usage(objects: &Objects) -> Vec<PodUsage> {
-    let Ok(metrics) = &objects.metrics else { return Vec::new() };
 /// The state after a run, as far as the scenario expects something of it.
 pub(super) fn snapshot(scenario: &VpaScenario, objects: &Objects, run: &RunAt) -> Snapshot {
     let snapshot = Snapshot::of(objects, run);
@@ -169,6 +169,9 @@ pub(super) fn without_effect<'s>(
     events.map(|event| Note::without_effect(event.at, event.line))
 }
 
+/// The usage of the pods of each VPA.
+pub(super) fn pod_usage(objects: &Objects) -> Vec<PodUsage> {
+    let Ok(metrics) = &objects.metrics else { return Vec::new() };
     let mut all = Vec::new();
     for (vpa, object) in &objects.vpas {
         let Some(target) = objects.target(&vpa.namespace, &object.spec.target_ref) else {
@@ -230,12 +233,13 @@ pub(super) fn explained(session: &mut Session) -> ExplainedRun {
     let (names, now) = (names(session), session.now());
     let usage = session.objects().metrics.clone();
     let recommender = session.recommender();
+    let account = recommender.take_account();
     let derived = names.into_iter().map(|vpa| {
         let samples = recommender.samples(&vpa, now);
         let estimations = recommender.explain(&vpa, now);
         Derived { vpa, samples, estimations }
     });
-    ExplainedRun { derived: derived.collect(), usage }
+    ExplainedRun { derived: derived.collect(), account, usage }
 }
 
 pub(super) fn names(session: &Session) -> Vec<ObjectName> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::aggregate::Aggregate;
+use super::aggregate::{Aggregate, MemorySettings};
 use super::api::{ObjectName, ResourcePolicy, TargetRef, VerticalPodAutoscaler, VpaCondition};
 use super::container::{Container, OomError};
 use super::context::Context;
@@ -331,6 +331,22 @@ impl ClusterState {
             *known = Some((id, changes));
         }
         Some((&mut found.state, &mut self.aggregates[id]))
+    }
+
+    /// The state of a container.
+    pub(super) fn container(&self, pod: &ObjectName, container: &str) -> Option<&Container> {
+        self.pods.get(pod)?.containers.get(container).map(|found| &found.state)
+    }
+
+    /// The memory settings of a container, if its aggregate is known.
+    pub(super) fn memory_settings(
+        &self,
+        pod: &ObjectName,
+        container: &str,
+    ) -> Option<MemorySettings> {
+        let found = self.pods.get(pod)?.containers.get(container)?;
+        let id = found.aggregate.known(self.changes)?;
+        Some(self.aggregates[id].settings)
     }
 
     /// Adds the usage of a container, unless it is an init container. Returns the number of samples

@@ -43,6 +43,12 @@ impl Container {
         self.memory_peak.max(self.oom_peak)
     }
 
+    /// The largest usage of memory in the present interval.
+    #[must_use]
+    pub(super) fn memory_peak(&self) -> Amount {
+        self.memory_peak
+    }
+
     /// Checks a CPU sample; a sample that is not newer than the last one is discarded.
     ///
     /// Upstream: addCPUSample

@@ -17,6 +17,7 @@
 //! Upstream merges the histograms of pods with different labels in a random order. If the result
 //! depends on the order, [`Run::is_undetermined`] is set.
 
+mod account;
 pub mod admission;
 mod aggregate;
 mod api;
@@ -42,6 +43,7 @@ mod tests;
 mod time;
 pub mod updater;
 
+pub use account::{ContainerName, CountedOom, IgnoredSample, Occurrence, OomOutcome};
 pub use api::{
     ChangeRequirement, Checkpoint, CheckpointSpec, ContainerPolicy, ContainerRecommendation,
     ControlledValues, EvictionRequirement, ObjectName, Recommendation, RecommenderSelector,

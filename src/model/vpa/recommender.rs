@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::account::{Occurrence, of_oom, of_usage};
 use super::aggregate::Aggregate;
 use super::api::{
     Checkpoint, CheckpointSpec, ObjectName, Recommendation, VerticalPodAutoscaler, VpaCondition,
@@ -81,6 +82,8 @@ pub struct Recommender {
     ooms: Vec<ObservedOom>,
     last_gc: Option<GoTime>,
     last_checkpoint_gc: GoTime,
+    /// What has happened since the account was last taken; `None` if nobody asks.
+    account: Option<Vec<Occurrence>>,
 }
 
 /// The usage of a container in a history.
@@ -130,7 +133,48 @@ impl Recommender {
             ooms: Vec::new(),
             last_gc: None,
             last_checkpoint_gc: now,
+            account: None,
         }
+    }
+
+    /// Keeps an account of what happens from now on, or no longer.
+    pub fn keep_account(&mut self, keeps: bool) {
+        match keeps {
+            true => drop(self.account.get_or_insert_default()),
+            false => self.account = None,
+        }
+    }
+
+    /// What has happened since the last call, in the order of time. Empty without an account.
+    pub fn take_account(&mut self) -> Vec<Occurrence> {
+        self.account.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Continues the account of a recommender that this one replaces: it has read its checkpoints,
+    /// or a number of samples of a history.
+    pub(super) fn continue_account(&mut self, before: Option<Vec<Occurrence>>, samples: i64) {
+        let Some(mut account) = before else { return };
+        account.push(match self.flags.uses_checkpoints() {
+            true => Occurrence::ReadCheckpoints(self.read_checkpoints()),
+            false => Occurrence::ReadHistory(samples),
+        });
+        self.account = Some(account);
+    }
+
+    /// The account so far.
+    pub(super) fn into_account(self) -> Option<Vec<Occurrence>> {
+        self.account
+    }
+
+    /// The number of samples of each checkpoint that was read.
+    fn read_checkpoints(&self) -> BTreeMap<Arc<str>, i64> {
+        let vpas = self.state.vpas.iter();
+        let read = vpas.flat_map(|(vpa, state)| {
+            state.from_checkpoints.iter().map(|(container, aggregate)| {
+                (format!("{}-{container}", vpa.name).into(), aggregate.count)
+            })
+        });
+        read.collect()
     }
 
     /// Reads the checkpoints, as the recommender does when it starts. Returns the logged errors.
@@ -353,6 +397,11 @@ impl Recommender {
                         &filled
                     }
                 };
+                if let Some(account) = &mut self.account
+                    && let Some(before) = self.state.container(&item.pod, &usage.container)
+                {
+                    account.extend(of_usage(&item.pod, usage, item.timestamp, before));
+                }
                 let result = self.state.add_usage(&item.pod, usage, item.timestamp, context);
                 if result.is_err() && self.flags.memory_saver {
                     continue;
@@ -363,7 +412,17 @@ impl Recommender {
             }
         }
         for oom in std::mem::take(&mut self.ooms) {
-            if let Err(error) = self.state.record_oom(&oom, context) {
+            let before = self
+                .account
+                .as_ref()
+                .and_then(|_| self.state.container(&oom.pod, &oom.container).cloned());
+            let recorded = self.state.record_oom(&oom, context);
+            if let (Some(account), Some(before)) = (&mut self.account, before)
+                && let Some(settings) = self.state.memory_settings(&oom.pod, &oom.container)
+            {
+                account.push(of_oom(&oom, &before, settings, recorded.is_err()));
+            }
+            if let Err(error) = recorded {
                 log.push(Failure::Oom(&oom).line(error.0, &self.rules.texts));
             }
         }

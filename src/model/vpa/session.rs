@@ -130,12 +130,16 @@ impl Session {
     }
 
     fn start(&mut self) -> Vec<LogLine> {
-        self.recommender = Recommender::new(self.flags.clone(), self.rules, self.now);
+        let new = Recommender::new(self.flags.clone(), self.rules, self.now);
+        let account = std::mem::replace(&mut self.recommender, new).into_account();
         self.due = self.now.plus(self.flags.recommender_interval);
-        match self.flags.uses_checkpoints() {
+        let log = match self.flags.uses_checkpoints() {
             true => self.recommender.init_from_checkpoints(&self.objects, self.now),
             false => self.recommender.init_from_history(&self.history, self.now),
-        }
+        };
+        let samples: usize = self.history.iter().map(|pod| pod.samples.len()).sum();
+        self.recommender.continue_account(account, i64::try_from(samples).unwrap_or(i64::MAX));
+        log
     }
 
     /// Applies changes at the present time, then lets time pass until a time since the start. The
