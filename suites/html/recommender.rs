@@ -111,7 +111,7 @@ pub(super) fn bands() -> Result<(), Failed> {
 /// An OOM kill of a pod that does not exist has no mark, only a note.
 pub(super) fn no_pod() -> Result<(), Failed> {
     let kill = "oomKill: {pods: \"0\"";
-    let fixture = support::fixtures().join(format!("{OOM}.yaml"));
+    let fixture = support::repository().join(format!("fixtures/{OOM}.yaml"));
     let content = std::fs::read_to_string(fixture)?;
     for (pods, marks) in [("all", 1), ("7", 0)] {
         let folder = tempfile::tempdir()?;
