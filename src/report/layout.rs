@@ -13,25 +13,30 @@ pub(super) fn width(text: &str) -> usize {
 }
 
 /// Breaks a text into lines at spaces, and words that are too long for a line at any character.
+/// Each character is read a fixed number of times: words may have megabytes.
 pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = Vec::new();
     for paragraph in text.lines() {
-        let mut line = String::new();
+        let (mut line, mut used) = (String::new(), 0);
         for word in paragraph.split(' ').filter(|word| !word.is_empty()) {
-            let mut word = word;
-            if !line.is_empty() && width(&line) + 1 + width(word) > columns {
+            let (mut word, mut left) = (word, width(word));
+            if used > 0 && used + 1 + left > columns {
                 lines.push(std::mem::take(&mut line));
+                used = 0;
             }
-            while width(word) > columns {
+            while left > columns {
                 let cut = word.char_indices().nth(columns).map_or(word.len(), |(at, _)| at);
                 lines.push(word[..cut].to_owned());
                 word = &word[cut..];
+                left -= columns;
             }
-            if !line.is_empty() {
+            if used > 0 {
                 line.push(' ');
+                used += 1;
             }
             line.push_str(word);
+            used += left;
         }
         lines.push(line);
     }

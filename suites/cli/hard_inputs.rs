@@ -9,21 +9,35 @@ use std::time::Duration;
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
 
-use super::{SCENARIO, kube_lockstep, program, stderr, text};
+use super::{SCENARIO, kube_lockstep, program, stderr, stdout, text};
 
 /// The address space of the command, in KiB.
 const MEMORY: usize = 1 << 20;
+
+/// The processor time of the command, in seconds. Unlike the time on the clock, it does not depend
+/// on other processes.
+const PROCESSOR_TIME: usize = 15;
 
 /// Far more than any of these commands takes, even on a busy machine.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs a file on the model, with limited memory and time.
 fn run(file: &Path) -> Assert {
-    let script = format!("ulimit -v {MEMORY}; exec \"$@\"");
+    limited(&["run", "--engine", "model", text(file)])
+}
+
+/// Merges a file of results, with limited memory and time.
+fn merge(file: &str) -> Assert {
+    limited(&["report", "merge", file])
+}
+
+/// Runs a command with limited memory, processor time and time on the clock.
+fn limited(arguments: &[&str]) -> Assert {
+    let script = format!("ulimit -v {MEMORY}; ulimit -t {PROCESSOR_TIME}; exec \"$@\"");
     let mut command = Command::new("sh");
     command
         .args(["-c", &script, "sh", env!("CARGO_BIN_EXE_kube-lockstep")])
-        .args(["run", "--engine", "model", text(file)])
+        .args(arguments)
         .timeout(TIME_LIMIT);
     command.assert()
 }
@@ -68,6 +82,27 @@ fn a_word_of_megabytes_is_read_in_linear_time() {
     run(&file).code(0);
     let error = error_of(SCENARIO.replace("Deployment", &long));
     assert!(error.contains("hard.yaml:"), "{}", &error[..error.len().min(2000)]);
+}
+
+#[test]
+fn a_word_of_megabytes_is_wrapped_in_linear_time() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("long.yaml");
+    // In quadratic time, the longest word takes more than 40 s.
+    for mebibytes in [4, 8, 15] {
+        let long = "x".repeat(mebibytes << 20);
+        let scenario = SCENARIO.replace("Twice", &long) + "expect: [{tick: 1, replicas: 9}]\n";
+        fs::write(&file, scenario).expect("a file can be written");
+        let report = stdout(&run(&file).code(1));
+        let shown = report.bytes().filter(|byte| *byte == b'x').count();
+        assert!(shown >= long.len(), "{shown} of {} characters", long.len());
+    }
+}
+
+#[test]
+fn results_without_an_end_are_refused() {
+    let error = stderr(&merge("/dev/zero").code(2));
+    assert!(error.contains("/dev/zero:1: the line is longer than 64 MiB"), "{error}");
 }
 
 #[test]

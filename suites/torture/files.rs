@@ -51,6 +51,9 @@ enum Bomb {
     Documents(usize),
     /// A text without an end in sight.
     Word { quote: &'static str, length: usize },
+    /// A requirement with a word of this length, and expectations that are not met, whose reports
+    /// show the requirement.
+    Requirement(usize),
     /// Merge keys, each of which merges the one above.
     Merges { levels: usize, width: usize },
 }
@@ -65,11 +68,21 @@ fn bomb() -> impl Strategy<Value = Bomb> {
         1 => (1..60_000_usize).prop_map(Bomb::Fields),
         1 => (1..20_000_usize).prop_map(Bomb::Documents),
         1 => (quotes, 1..15_000_000_usize).prop_map(|(quote, length)| Bomb::Word { quote, length }),
+        1 => (1..15_000_000_usize).prop_map(Bomb::Requirement),
         2 => (1..30_usize, 1..30_usize).prop_map(|(levels, width)| Bomb::Merges { levels, width }),
     ]
 }
 
 impl Bomb {
+    /// The files that it makes of a fixture.
+    fn files(&self, fixture: &str) -> Vec<String> {
+        if let Bomb::Requirement(length) = *self {
+            return vec![with_word(fixture, length)];
+        }
+        let text = self.text();
+        vec![format!("{text}{fixture}"), format!("{fixture}\n{text}")]
+    }
+
     fn text(&self) -> String {
         match *self {
             Bomb::Aliases { text, levels, width } => {
@@ -84,6 +97,7 @@ impl Bomb {
             Bomb::Fields(count) => (0..count).map(|field| format!("field{field}: 1\n")).collect(),
             Bomb::Documents(count) => "---\nkind: Scenario\n".repeat(count),
             Bomb::Word { quote, length } => format!("a: {quote}{}\n", "x".repeat(length)),
+            Bomb::Requirement(length) => with_word("requirement: \n", length),
             Bomb::Merges { levels, width } => {
                 let first = "a0: &a0 {k: v}\n".to_owned();
                 let level = |level: usize| {
@@ -102,8 +116,22 @@ pub(super) fn huge(round: Round) -> Result<(), Failed> {
     let fixtures = support::all_fixtures();
     let text = fs::read_to_string(fixture.get(&fixtures))?;
     let command = command.get::<&[&str]>(COMMANDS);
-    check(&format!("{}{text}", bomb.text()), command, &bomb)?;
-    check(&format!("{text}\n{}", bomb.text()), command, &bomb)
+    bomb.files(&text).iter().try_for_each(|file| check(file, command, &bomb))
+}
+
+/// The fixture with a word of this length in its requirement, and other expected replicas.
+fn with_word(fixture: &str, length: usize) -> String {
+    let word = "x".repeat(length);
+    let text = match fixture.contains("requirement: >-\n") {
+        true => fixture.replacen("requirement: >-\n", &format!("requirement: >-\n  {word}\n"), 1),
+        false => fixture.replacen("requirement: ", &format!("requirement: {word} "), 1),
+    };
+    match text.split_once("\nexpect:\n") {
+        Some((before, expected)) => {
+            format!("{before}\nexpect:\n{}", expected.replace("replicas: ", "replicas: 3"))
+        }
+        None => text,
+    }
 }
 
 /// The command gives a result, or an error with a position in the file.
