@@ -1,8 +1,8 @@
 //! `kube-lockstep report`: merges results of other runs.
 
-use std::fs;
-use std::io;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
@@ -63,6 +63,15 @@ Exit codes:
   3    a scenario had no verdict or a shard is missing, and none diverged
   4    nothing was run, or all scenarios were skipped";
 
+/// Where results come from.
+const ORIGIN: &str = "results are the output of `run --format json` or `fuzz --format json`";
+
+/// The longest line of results, in bytes. A line may repeat a requirement, whose file has at most
+/// 16 MiB.
+const MAX_LINE: u64 = 64 << 20;
+/// The largest file of results, in bytes.
+const MAX_FILE: u64 = 512 << 20;
+
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 impl From<Refused> for Failure {
@@ -77,10 +86,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     for path in &args.files {
         let file = path.display().to_string();
         files::note_read(path);
-        let text = fs::read_to_string(path).map_err(|error| {
-            Failure::usage(format!("{file}: {error}"))
-                .hint("results are the output of `run --format json`")
-        })?;
+        let text = read(path).map_err(|why| Failure::usage(format!("{file}{why}")).hint(ORIGIN))?;
         texts.push((file, text));
     }
     // An empty file could belong to either command.
@@ -98,9 +104,30 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     merge_fuzz(args, &texts)
 }
 
+/// Reads a file, a device or a pipe line by line. The error begins with the position: `:LINE: why`.
+fn read(path: &Path) -> Result<String, String> {
+    let mut source = BufReader::new(File::open(path).map_err(|error| format!(": {error}"))?);
+    let (mut text, mut number) = (String::new(), 0_usize);
+    loop {
+        number += 1;
+        let mut line = Vec::new();
+        let read = source.by_ref().take(MAX_LINE + 1).read_until(b'\n', &mut line);
+        if read.map_err(|error| format!(": {error}"))? == 0 {
+            return Ok(text);
+        }
+        if line.len() as u64 > MAX_LINE {
+            return Err(format!(":{number}: the line is longer than {} MiB", MAX_LINE >> 20));
+        }
+        if (text.len() + line.len()) as u64 > MAX_FILE {
+            return Err(format!(": it is larger than {} MiB", MAX_FILE >> 20));
+        }
+        let line = String::from_utf8(line).map_err(|error| format!(":{number}: {error}"))?;
+        text.push_str(&line);
+    }
+}
+
 fn not_results(error: results::ResultsError) -> Failure {
-    Failure::usage(error.to_string())
-        .hint("results are the output of `run --format json` or `fuzz --format json`")
+    Failure::usage(error.to_string()).hint(ORIGIN)
 }
 
 fn merge_runs(args: &MergeArgs, texts: &[(String, String)]) -> anyhow::Result<u8> {

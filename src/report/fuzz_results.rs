@@ -1,6 +1,6 @@
 //! Reads and merges the results of the fuzzer that [`super::fuzz`] wrote.
 
-use super::json;
+use super::json::LineKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -33,7 +33,7 @@ pub struct FuzzPart {
 /// Returns true if a file contains results of the fuzzer.
 #[must_use]
 pub fn is_fuzz_result(text: &str) -> bool {
-    numbered(text).next().is_some_and(|(_, line)| json::begins_with(line, "fuzz"))
+    numbered(text).next().is_some_and(|(_, line)| LineKind::of(line).fuzz.is_some())
 }
 
 /// Reads a file of results of `fuzz`.
@@ -159,7 +159,7 @@ fn join(run: First, parts: Vec<FuzzPart>, version: &'static str) -> Result<FuzzR
         match part.end {
             Some((figures, workers)) => {
                 summary.join(&figures);
-                jobs += workers;
+                jobs = workers.saturating_add(jobs);
             }
             None => missing.push(cut_off(&part.file)),
         }

@@ -81,16 +81,22 @@ pub fn line(out: &mut dyn Write, object: &impl Serialize) -> io::Result<()> {
     out.flush()
 }
 
-/// Returns true if this is the first field of a line, after the version of the format.
+/// The fields that tell the kinds of lines apart.
 #[cfg(feature = "engines")]
-pub(super) fn begins_with(line: &str, field: &str) -> bool {
-    let object = line.strip_prefix('{').unwrap_or_default();
-    let object = match object.strip_prefix("\"formatVersion\":") {
-        Some(rest) => rest.split_once(',').map_or("", |(_, rest)| rest),
-        None => object,
-    };
-    let rest = object.strip_prefix('"').and_then(|name| name.strip_prefix(field));
-    rest.is_some_and(|rest| rest.starts_with("\":"))
+#[derive(Default, Deserialize)]
+pub(super) struct LineKind {
+    /// The last line of results, of `run` and of `fuzz`.
+    pub(super) summary: Option<serde::de::IgnoredAny>,
+    /// The first line of results of `fuzz`.
+    pub(super) fuzz: Option<serde::de::IgnoredAny>,
+}
+
+#[cfg(feature = "engines")]
+impl LineKind {
+    /// The kind of a line. A line that is not JSON has neither field.
+    pub(super) fn of(line: &str) -> LineKind {
+        serde_json::from_str(line).unwrap_or_default()
+    }
 }
 
 /// The parts of a free run's summary that are not in the run.

@@ -5,6 +5,7 @@
 //! files follow the schema of Jenkins.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
@@ -36,7 +37,9 @@ impl<W: Write> Junit<W> {
     fn add(&mut self, name: &str, case: TestCase) {
         match self.suites.iter_mut().find(|suite| suite.name.as_str() == name) {
             Some(suite) => {
-                suite.time = Some(suite.time.unwrap_or_default() + case.time.unwrap_or_default());
+                let (before, more) =
+                    (suite.time.unwrap_or_default(), case.time.unwrap_or_default());
+                suite.set_time(before.saturating_add(more));
                 suite.add_test_case(case);
             }
             None => {
@@ -59,7 +62,8 @@ impl<W: Write> Junit<W> {
 
     fn write(&mut self, summary: Option<&Summary>) -> io::Result<()> {
         let mut report = quick_junit::Report::new("kube-lockstep");
-        let all = || self.suites.iter().filter_map(|suite| suite.time).sum();
+        let times = || self.suites.iter().filter_map(|suite| suite.time);
+        let all = || times().fold(Duration::ZERO, Duration::saturating_add);
         report.set_time(summary.map_or_else(all, |summary| summary.elapsed));
         report.add_test_suites(std::mem::take(&mut self.suites));
         let text = report.to_string().map_err(io::Error::other)?;

@@ -76,7 +76,7 @@ pub(super) fn same_failure(outcome: &Outcome, columns: usize) -> String {
 
 fn line(word: &str, style: Style, id: &str, rest: &str, columns: usize) -> String {
     let fill = ID_COLUMN.saturating_sub(width(id));
-    let margin = 12 + 2 + width(id) + fill + 2;
+    let margin = (12 + 2 + width(id) + fill + 2).min(columns);
     let pad = 12_usize.saturating_sub(width(word));
     let rest = wrap(rest, columns.saturating_sub(margin).max(30));
     let rest = rest.join(&format!("\n{:margin$}", ""));
@@ -231,7 +231,7 @@ pub(super) fn reason<'a>(outcome: &'a Outcome, divergence: &Divergence) -> &'a s
 fn trace_around(outcome: &Outcome, divergence: &Divergence, columns: usize) -> String {
     let ticks = &outcome.trace.ticks;
     let first = divergence.tick.saturating_sub(BEFORE + 1);
-    let end = (divergence.tick + AFTER).min(ticks.len());
+    let end = divergence.tick.saturating_add(AFTER).min(ticks.len());
     if first >= end {
         return String::new();
     }

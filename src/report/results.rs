@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
-use super::json::{self, ScenarioLine, SummaryFigures, SummaryLine, VerdictName};
+use super::json::{LineKind, ScenarioLine, SummaryFigures, SummaryLine, VerdictName};
 use crate::compare::Divergence;
 use crate::model::time::{Span, Time};
 use crate::run::merge::{End, ResultFile};
 use crate::run::{Outcome, Setting, Shard, Summary, Verdict};
 use crate::trace::Trace;
+
+/// The last tick whose reason is kept. The numbers come from a file, and each tick needs memory.
+const MAX_TICK_WITH_REASON: usize = 1_000_000;
 
 /// The error for a file that does not contain results.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -52,7 +55,7 @@ pub fn read(file: &str, text: &str) -> Result<ResultFile, ResultsError> {
             let why = why.rsplit_once(" at line ").map_or(&*why, |(why, _)| why);
             error(it.column(), format!("not a result of `run --format json`: {why}"))
         };
-        if json::begins_with(line, "summary") {
+        if LineKind::of(line).summary.is_some() {
             let SummaryLine { summary } = parse(line).map_err(not_a_result)?;
             part.end = Some(end(summary).map_err(|why| error(1, why))?);
         } else {
@@ -124,8 +127,10 @@ fn outcome(line: ScenarioLine) -> Result<Outcome, String> {
         (VerdictName::Inconclusive, _) => Verdict::Inconclusive { why, output: line.output },
         (VerdictName::Diverges, Some(divergence)) => {
             // The reason belongs to its tick.
-            reasons = vec![String::new(); divergence.tick.saturating_sub(1)];
-            reasons.push(divergence.why);
+            if divergence.tick <= MAX_TICK_WITH_REASON {
+                reasons = vec![String::new(); divergence.tick.saturating_sub(1)];
+                reasons.push(divergence.why);
+            }
             Verdict::Diverges(Divergence {
                 tick: divergence.tick,
                 at: Time::ZERO + span(&divergence.at)?,

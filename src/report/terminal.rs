@@ -278,7 +278,7 @@ impl Bar {
     }
 
     fn finished(&mut self, outcome: &Outcome) {
-        self.ticks += outcome.ticks;
+        self.ticks = self.ticks.saturating_add(outcome.ticks);
         let Some(bar) = self.bar.as_ref().filter(|_| self.running) else { return };
         bar.inc(1);
         let elapsed = bar.elapsed().as_secs_f64();

@@ -393,11 +393,11 @@ impl Summary {
         self.diverges + self.unmet + self.stale_known.len() > 0
     }
 
-    /// Counts one outcome.
+    /// Counts one outcome. Numbers of ticks may come from a file; their sums saturate.
     pub fn add(&mut self, outcome: &Outcome) {
         self.scenarios += 1;
-        self.ticks += outcome.ticks;
-        self.ambiguous_ticks += outcome.ambiguous_ticks;
+        self.ticks = self.ticks.saturating_add(outcome.ticks);
+        self.ambiguous_ticks = self.ambiguous_ticks.saturating_add(outcome.ambiguous_ticks);
         self.retried += usize::from(outcome.retries > 0);
         match outcome.verdict {
             Verdict::Conforms => self.conforms += 1,

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use assert_cmd::assert::Assert;
+use serde_json::Value;
 
 use super::{IDLE, json, kube_lockstep, program, stderr, stdout, text};
 
@@ -121,6 +122,61 @@ fn invalid_results_are_reported_with_their_position() {
 }
 
 #[test]
+fn sums_of_results_saturate() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    const ONE: &str = "limits/a-manual-scale-to-zero-stays";
+    const OTHER: &str = "limits/hold-while-the-metrics-api-is-down";
+    let run = ["run", "--engine", "recorded", ONE, OTHER];
+    let (file, _) = saved(folder.path(), "results.json", &run);
+    let results = fs::read_to_string(&file).expect("a file can be read");
+    let lines: Vec<Value> =
+        results.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(lines.len(), 3, "{results}");
+    let most = |mut line: Value| {
+        if line.get("summary").is_none() {
+            let divergence =
+                serde_json::json!({"tick": u64::MAX, "at": "30s", "fields": [], "why": "w"});
+            line["verdict"] = "diverges".into();
+            line["divergence"] = divergence;
+            line["elapsedMs"] = 1.8e22.into();
+            for field in ["ticks", "notCompared", "ambiguousTicks", "retries", "line"] {
+                line[field] = u64::MAX.into();
+            }
+        }
+        line.to_string() + "\n"
+    };
+    fs::write(&file, lines.into_iter().map(most).collect::<String>()).expect("it can be written");
+    let reports = ["junit", "html", "markdown"];
+    let reports = reports.map(|kind| format!("--report={kind}={file}.{kind}"));
+    let merged = merge(&[&file, "--format", "json"]).args(&reports).assert().code(1);
+    let summary = &json(&merged).pop().expect("a summary")["summary"];
+    assert_eq!((&summary["ticks"], &summary["scenarios"]), (&u64::MAX.into(), &2.into()));
+    merge(&[&file]).assert().code(1);
+}
+
+#[test]
+fn the_order_of_fields_and_the_spaces_between_them_are_free_in_results() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let fuzz = ["fuzz", "--engine", "model", "--seed", "7", "--ticks", "100"];
+    let runs: [&[&str]; 2] = [&["run", "limits", "--engine", "recorded"], &fuzz];
+    for run in runs {
+        let (file, _) = saved(folder.path(), "results.json", run);
+        let as_written = stdout(&merge(&[&file]).assert().code(0));
+        let results = fs::read_to_string(&file).expect("a file can be read");
+        // The version of the format moves behind the other fields.
+        let moved = |line: &str| {
+            let (version, rest) = line.split_once(',').expect("it has several fields");
+            let version = version.strip_prefix('{').expect("it is an object");
+            let rest = rest.strip_suffix('}').expect("it is an object");
+            format!("{{ {}, {version} }}\n", rest.replacen("\":", "\" : ", 1))
+        };
+        let results: String = results.lines().map(moved).collect();
+        fs::write(&file, results).expect("a file can be written");
+        assert_eq!(stdout(&merge(&[&file]).assert().code(0)), as_written, "{run:?}");
+    }
+}
+
+#[test]
 fn fuzzing_shards_run_different_scenarios_of_the_same_seed() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let engine = folder.path().join("idle");
@@ -139,7 +195,7 @@ fn fuzzing_shards_run_different_scenarios_of_the_same_seed() {
         (200..400).contains(&lines[1]["summary"]["ticks"].as_u64().expect("ticks")),
         "{lines:?}"
     );
-    let without_times = |lines: &[serde_json::Value]| {
+    let without_times = |lines: &[Value]| {
         let mut last = lines.last().expect("a summary")["summary"].clone();
         last.as_object_mut().expect("an object").remove("seconds");
         last
@@ -148,13 +204,13 @@ fn fuzzing_shards_run_different_scenarios_of_the_same_seed() {
     let (two, other) = model("2.json", "2/2");
     assert_ne!(without_times(&lines)["coverage"], without_times(&other)["coverage"]);
     let merged = json(&merge(&[&two, &one, "--format", "json"]).assert().code(0));
-    let figure = |lines: &[serde_json::Value], key: &str| {
+    let figure = |lines: &[Value], key: &str| {
         lines.last().expect("a summary")["summary"][key].as_u64().expect("a number")
     };
     for key in ["ticks", "scenarios", "undetermined", "jobs"] {
         assert_eq!(figure(&merged, key), figure(&lines, key) + figure(&other, key), "{key}");
     }
-    let reached = |lines: &[serde_json::Value]| {
+    let reached = |lines: &[Value]| {
         let last = lines.last().expect("a summary");
         last["summary"]["coverage"]["events"]["reached"]["SuccessfulRescale"].as_u64()
     };
@@ -191,7 +247,7 @@ fn fuzzing_shards_of_the_recommender_are_merged() {
     let ((one, first), (two, second)) = (part("1.json", "1/2"), part("2.json", "2/2"));
     assert_eq!(first[0]["fuzz"]["areas"][0], "vpa");
     assert_eq!(first[0]["fuzz"]["shard"], "1/2");
-    let ticks = |lines: &[serde_json::Value]| {
+    let ticks = |lines: &[Value]| {
         lines.last().expect("a summary")["summary"]["ticks"].as_u64().expect("a number")
     };
     let merged = json(&merge(&[&two, &one, "--format", "json"]).assert().code(0));
