@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -153,5 +154,84 @@ func TestASwitchSelectsOneMutant(t *testing.T) {
 	}
 	if share := 100 * different / len(all); share < 70 {
 		t.Errorf("only %d %% of %d mutants have an effect", share, len(all))
+	}
+}
+
+// reasonsIn reads reasons from a text.
+func reasonsIn(t *testing.T, text string) []*reason {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "mutants.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	reasons, err := readReasons(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reasons
+}
+
+func TestEachKeyStatesItsNumberOfSurvivors(t *testing.T) {
+	const text = `
+- class: equivalent
+  reason: R
+  mutants: ["one: a → b", {"wide: *": 2}]
+`
+	for _, test := range []struct {
+		survivors []string
+		wrong     string
+	}{
+		{[]string{"one: a → b", "wide: a", "wide: b"}, ""},
+		{[]string{"one: a → b", "wide: a", "wide: b", "wide: c"}, "3 survivors have the key wide: *, not 2"},
+		{[]string{"one: a → b", "wide: a"}, "1 survivors have the key wide: *, not 2"},
+		{[]string{"wide: a", "wide: b"}, "0 survivors have the key one: a → b, not 1"},
+	} {
+		reasons, found := reasonsIn(t, text), map[*survivors]int{}
+		for _, key := range test.survivors {
+			if reasonOf(reasons, key, found) == nil {
+				t.Errorf("%s has no reason", key)
+			}
+		}
+		got := ""
+		if err := wrongNumbers(reasons, found); err != nil {
+			got = strings.TrimPrefix(err.Error(), "ci/mutants.yaml: ")
+		}
+		if got != test.wrong {
+			t.Errorf("%v: %q, not %q", test.survivors, got, test.wrong)
+		}
+	}
+}
+
+func TestAnOutdatedReasonIsAnError(t *testing.T) {
+	const text = "{class: unreachable, reason: R, mutants: [a]"
+	if err := outdated(reasonsIn(t, "- "+text+"}\n")); err != nil {
+		t.Error(err)
+	}
+	if err := outdated(reasonsIn(t, "- "+text+", outdated: true}\n")); err == nil {
+		t.Error("no error")
+	}
+}
+
+// The reasons of the repository explain the survivors on its page, each key as many as it states.
+func TestTheReasonsAreThoseOfThePage(t *testing.T) {
+	reasons, err := readReasons("../mutants.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/mutation.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(page), "## Survivors")
+	row := regexp.MustCompile("(?m)^- [a-z_]+\\.go:[0-9]+, ([^:]+): `([^`]*)`")
+	found := map[*survivors]int{}
+	for _, match := range row.FindAllStringSubmatch(list, -1) {
+		key := match[1] + ": " + match[2]
+		if reasonOf(reasons, key, found) == nil {
+			t.Errorf("no reason: %s", key)
+		}
+	}
+	if err := wrongNumbers(reasons, found); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -20,12 +21,43 @@ const (
 
 // reason explains a group of survivors.
 type reason struct {
-	Class  string `yaml:"class"`
-	Reason string `yaml:"reason"`
-	// The keys of mutants. An asterisk stands for any text, a question mark for one character.
-	Mutants []string `yaml:"mutants"`
+	Class   string       `yaml:"class"`
+	Reason  string       `yaml:"reason"`
+	Mutants []*survivors `yaml:"mutants"`
+	// Outdated is true if the reason no longer holds: the survivors of the next run need another one.
+	Outdated bool `yaml:"outdated"`
+}
 
-	patterns []*regexp.Regexp
+// survivors are the mutants with a key, and how many of them survive. An asterisk in the key stands
+// for any text, a question mark for one character.
+type survivors struct {
+	key      string
+	expected int
+
+	pattern *regexp.Regexp
+}
+
+// UnmarshalYAML reads a key, which stands for one survivor, or `key: NUMBER`.
+func (s *survivors) UnmarshalYAML(node *yaml.Node) error {
+	s.expected = 1
+	key := node
+	if node.Kind == yaml.MappingNode && len(node.Content) == 2 {
+		key = node.Content[0]
+		if err := node.Content[1].Decode(&s.expected); err != nil {
+			return err
+		}
+		if s.expected < 2 {
+			return fmt.Errorf("line %d: a number is at least 2; a key alone stands for 1", node.Line)
+		}
+	}
+	if err := key.Decode(&s.key); err != nil {
+		return err
+	}
+	text := strings.ReplaceAll(regexp.QuoteMeta(s.key), `\*`, ".*")
+	text = strings.ReplaceAll(text, `\?`, ".")
+	var err error
+	s.pattern, err = regexp.Compile("^" + text + "$")
+	return err
 }
 
 // readReasons reads ci/mutants.yaml.
@@ -44,28 +76,46 @@ func readReasons(path string) ([]*reason, error) {
 		default:
 			return nil, fmt.Errorf("%s: unknown class %q", path, r.Class)
 		}
-		for _, key := range r.Mutants {
-			text := strings.ReplaceAll(regexp.QuoteMeta(key), `\*`, ".*")
-			text = strings.ReplaceAll(text, `\?`, ".")
-			pattern, err := regexp.Compile("^" + text + "$")
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", path, err)
-			}
-			r.patterns = append(r.patterns, pattern)
-		}
 	}
 	return reasons, nil
 }
 
-// reasonOf returns the first reason that names a mutant, and marks what it used of it.
-func reasonOf(reasons []*reason, key string, used map[string]bool) *reason {
+// reasonOf returns the first reason that names a mutant, and counts the survivor.
+func reasonOf(reasons []*reason, key string, found map[*survivors]int) *reason {
 	for _, r := range reasons {
-		for i, pattern := range r.patterns {
-			if pattern.MatchString(key) {
-				used[r.Mutants[i]] = true
+		for _, s := range r.Mutants {
+			if s.pattern.MatchString(key) {
+				found[s]++
 				return r
 			}
 		}
 	}
 	return nil
+}
+
+// wrongNumbers returns an error that names the keys with another number of survivors than they
+// state. A new survivor below a wide key needs a decision of its own.
+func wrongNumbers(reasons []*reason, found map[*survivors]int) error {
+	var wrong []error
+	for _, r := range reasons {
+		for _, s := range r.Mutants {
+			if found[s] != s.expected {
+				wrong = append(wrong, fmt.Errorf("ci/mutants.yaml: %d survivors have the key %s, not %d",
+					found[s], s.key, s.expected))
+			}
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// outdated returns an error that names the reasons that no longer hold.
+func outdated(reasons []*reason) error {
+	var all []error
+	for _, r := range reasons {
+		if r.Outdated {
+			all = append(all, fmt.Errorf("ci/mutants.yaml: decide the survivors anew that have the "+
+				"outdated reason: %s", strings.TrimSpace(r.Reason)))
+		}
+	}
+	return errors.Join(all...)
 }

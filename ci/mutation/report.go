@@ -72,8 +72,8 @@ func (o *options) report(path string) error {
 		return err
 	}
 	kinds, total := map[kind]*columns{}, &columns{}
-	var survivors []survivor
-	used := map[string]bool{}
+	var survived []survivor
+	found := map[*survivors]int{}
 	fuzzedToo := 0
 	for _, m := range g.Mutants {
 		one, ran := results[m.Key()]
@@ -82,10 +82,10 @@ func (o *options) report(path string) error {
 		}
 		var why *reason
 		if one.Verdict != killed && one.Verdict != fuzzed {
-			why = reasonOf(reasons, m.Key(), used)
+			why = reasonOf(reasons, m.Key(), found)
 		}
 		if one.Verdict != killed {
-			survivors = append(survivors, survivor{m, one.Verdict, why})
+			survived = append(survived, survivor{m, one.Verdict, why})
 		}
 		if one.Ticks > 0 {
 			fuzzedToo++
@@ -97,7 +97,7 @@ func (o *options) report(path string) error {
 		total.count(one.Verdict, why)
 	}
 	if total.all == len(g.Mutants) {
-		if err := unusedKeys(reasons, used); err != nil {
+		if err := errors.Join(wrongNumbers(reasons, found), outdated(reasons)); err != nil {
 			return err
 		}
 	}
@@ -105,23 +105,10 @@ func (o *options) report(path string) error {
 	writeSummary(page, &g, total, fuzzedToo)
 	writeKinds(page, kinds, total)
 	fmt.Fprint(page, method)
-	writeSurvivors(page, survivors, reasons)
+	writeSurvivors(page, survived, reasons)
 	fmt.Fprintf(os.Stderr, "%d of %d killed by fixtures: %s; %d gaps\n",
 		total.killed, total.killable(), percent(total.killed, total.killable()), total.gaps)
 	return os.WriteFile(path, page.Bytes(), 0o666)
-}
-
-// unusedKeys returns an error that names the keys that match no survivor.
-func unusedKeys(reasons []*reason, used map[string]bool) error {
-	var unused []error
-	for _, r := range reasons {
-		for _, key := range r.Mutants {
-			if !used[key] {
-				unused = append(unused, fmt.Errorf("ci/mutants.yaml: no survivor has the key %s", key))
-			}
-		}
-	}
-	return errors.Join(unused...)
 }
 
 func writeSummary(page *bytes.Buffer, g *generated, total *columns, fuzzed int) {
@@ -206,11 +193,11 @@ var titles = []struct{ class, title string }{
 	{equivalent, "Equivalent"},
 }
 
-func writeSurvivors(page *bytes.Buffer, survivors []survivor, reasons []*reason) {
+func writeSurvivors(page *bytes.Buffer, survived []survivor, reasons []*reason) {
 	fmt.Fprintln(page, "## Survivors\n\nThe reasons are in `ci/mutants.yaml`.")
 	for _, section := range titles {
 		groups := map[*reason][]survivor{}
-		for _, s := range survivors {
+		for _, s := range survived {
 			class := gap
 			if s.verdict == fuzzed {
 				class = fuzzed
