@@ -1,6 +1,7 @@
 //! Parallel builds of engines, and their cache folder. A stand-in replaces `go`.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
@@ -200,7 +201,11 @@ fn a_damaged_engine_is_built_again() {
     let engine = go.cache.join("engines").join(engine);
     let built = fs::read(&engine).expect("the engine can be read");
     let doctor = || stdout(&go.command(&["doctor"]).assert());
-    let damages: [fn(&Path); 4] = [
+    let damages: [fn(&Path); 5] = [
+        |engine| {
+            let readable = fs::Permissions::from_mode(0o644);
+            fs::set_permissions(engine, readable).expect("permissions can be set");
+        },
         |engine| fs::write(engine, "").expect("a file can be written"),
         |engine| fs::write(engine, "#!/bin/sh\nexit 9\n").expect("a file can be written"),
         |engine| fs::remove_file(engine.with_file_name(checksum(engine))).expect("it is removed"),

@@ -85,14 +85,14 @@ pub(super) fn hold(program: &Path) -> bool {
     exists
 }
 
-/// Returns true if an engine is the file that was installed. It is hashed again only if its size
-/// or the time of its last change is not as recorded.
+/// Returns true if an engine is the file that was installed, and can be executed. It is hashed again
+/// only if its size or the time of its last change is not as recorded.
 pub(super) fn is_intact(program: &Path) -> bool {
     let path = checksum_file(program);
     let Ok(recorded) = fs::read_to_string(&path) else { return false };
     let Ok(metadata) = fs::metadata(program) else { return false };
     let Some((hash, version)) = recorded.split_once('\n') else { return false };
-    if !metadata.is_file() {
+    if !metadata.is_file() || !is_executable(&metadata) {
         return false;
     }
     if version == version_of(&metadata) {
@@ -105,6 +105,18 @@ pub(super) fn is_intact(program: &Path) -> bool {
         let _ = fs::write(path, checksum(hash, &metadata));
     }
     intact
+}
+
+#[cfg(unix)]
+fn is_executable(metadata: &fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    metadata.permissions().mode() & 0o111 != 0
+}
+
+#[cfg(not(unix))]
+fn is_executable(_: &fs::Metadata) -> bool {
+    true
 }
 
 /// Installs an engine, and records its checksum. Replaces a damaged engine.
