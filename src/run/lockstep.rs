@@ -308,7 +308,8 @@ impl<'a> Lockstep<'a> {
             let what = hpa.map_or("the controller".to_owned(), |name| format!("the HPA {name}"));
             format!(
                 "the action on {what} at {}{} overlaps a waiting reconcile, so the outcome is \
-                 random; choose other times for the actions",
+                 random; choose another time for the action, or, in place of `metricsSlow`, let it \
+                 happen in the middle of a reconcile, with `during`",
                 self.now,
                 self.line_of(self.now)
             )
