@@ -4,6 +4,9 @@
 //! The suite runs on the newest release, or on the releases that the environment variable
 //! KUBE_LOCKSTEP_RELEASES names. `ci/record` runs it to record the traces, which requires Go.
 
+#[path = "live/unsupported.rs"]
+mod unsupported;
+
 mod support;
 
 use std::path::{Path, PathBuf};
@@ -21,6 +24,7 @@ use kube_lockstep::trace::header::Build;
 use libtest_mimic::Failed;
 use support::recording::{self, Mode};
 use support::trials::{self, Suite};
+use unsupported::unsupported;
 
 /// Engines that are not in use: their processes serve one scenario after another.
 static IDLE: Mutex<Vec<Upstream>> = Mutex::new(Vec::new());
@@ -42,6 +46,9 @@ fn main() -> ExitCode {
             programs.into_iter().try_for_each(|(build, program)| live(&path, &build, program))
         });
     }
+    suite.test_with(&programs, "unsupported_features", |programs: Programs| {
+        programs.into_iter().try_for_each(|(build, program)| unsupported(&build, program))
+    });
     suite.run()
 }
 

@@ -94,14 +94,14 @@ impl Scenario {
     /// The reason why fields of the HPAs are not supported under these rules: a sentence without
     /// the release at its end.
     fn unsupported_fields(&self, rules: &Rules) -> Option<&'static str> {
+        if !rules.admission.has_behavior && self.specs().any(|spec| spec.behavior.is_some()) {
+            return Some("`behavior` is not supported on");
+        }
         if rules.admission.stored_as_v1 && self.hpas.iter().any(lacks_behavior_defaults) {
             return Some(
                 "a behavior in an annotation of autoscaling/v1 that lacks some of the defaults \
                  crashes the controller of",
             );
-        }
-        if !rules.admission.has_behavior && self.specs().any(|spec| spec.behavior.is_some()) {
-            return Some("`behavior` is not supported on");
         }
         if !rules.admission.has_external_metrics && self.uses_external_metrics() {
             return Some("external metrics are not supported on");

@@ -1,0 +1,159 @@
+//! What a release does not support, according to the model, shows on upstream: such scenarios are
+//! skipped, so no recorded trace contains it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kube_lockstep::engine::upstream::Upstream;
+use kube_lockstep::engine::{Engine as _, EngineError, Step};
+use kube_lockstep::model::observation::ApiOutcome;
+use kube_lockstep::model::rules::Release;
+use kube_lockstep::model::time::Time;
+use kube_lockstep::scenario::Scenario;
+use kube_lockstep::trace::header::Build;
+use kube_lockstep::world::World;
+use libtest_mimic::Failed;
+
+use super::support;
+
+/// Something that a release can lack.
+struct Lack {
+    /// A part of the model's reason.
+    why: &'static str,
+    evidence: Evidence,
+}
+
+/// How upstream shows that it lacks something.
+enum Evidence {
+    /// The API server refuses the HPA, or drops the field with this key.
+    Field(&'static str),
+    /// Upstream's feature gates refuse the setting, so that the controller does not start.
+    Gates,
+    /// The controller panics.
+    Panic,
+    /// Upstream can't show it. The host calls the controller's constructor, which has no parameter
+    /// for a flag of another release; only the kube-controller-manager, which the host does not run,
+    /// refuses the flag.
+    None,
+}
+
+const LACKS: &[Lack] = &[
+    Lack { why: "feature gate", evidence: Evidence::Gates },
+    Lack { why: "`behavior`", evidence: Evidence::Field("behavior") },
+    Lack { why: "`tolerance`", evidence: Evidence::Field("tolerance") },
+    Lack { why: "external metrics", evidence: Evidence::Field("external") },
+    Lack { why: "container metrics", evidence: Evidence::Field("containerResource") },
+    Lack { why: "metric selectors", evidence: Evidence::Field("selector") },
+    Lack { why: "averages of object metrics", evidence: Evidence::Field("averageValue") },
+    Lack { why: "crashes the controller", evidence: Evidence::Panic },
+    Lack { why: "has no flag", evidence: Evidence::None },
+];
+
+/// The last release on which the host refuses all feature gates: none concerns the controller.
+const LAST_WITHOUT_GATES: &str = "1.10";
+
+/// For each reason why the model calls fixtures unsupported on a release, upstream shows it with at
+/// least one of these fixtures.
+pub(super) fn unsupported(build: &Build, program: PathBuf) -> Result<(), Failed> {
+    let release = Release::from(build.version.release);
+    let mut engine = Upstream::new(program, release);
+    let mut by_lack: BTreeMap<usize, Vec<Arc<Scenario>>> = BTreeMap::new();
+    for scenario in support::fixtures().iter().map(|path| support::load(path)) {
+        let Some(why) = scenario.unsupported_on(release) else { continue };
+        let lack = LACKS.iter().position(|lack| why.contains(lack.why));
+        let lack = lack.ok_or_else(|| format!("add to LACKS how upstream shows: {why}"))?;
+        by_lack.entry(lack).or_default().push(scenario);
+    }
+    for (lack, scenarios) in by_lack {
+        let Lack { why, evidence } = &LACKS[lack];
+        let mut problems = Vec::new();
+        let is_shown = scenarios.iter().any(|scenario| {
+            let shown = is_shown(evidence, scenario, &mut engine);
+            shown.map_err(|error| problems.push(format!("{}: {error}", scenario.id))).is_ok()
+        });
+        if !is_shown {
+            return Err(format!("{release}: {why}:\n{}", problems.join("\n")).into());
+        }
+    }
+    Ok(())
+}
+
+/// # Errors
+/// What upstream did instead.
+fn is_shown(
+    evidence: &Evidence,
+    scenario: &Arc<Scenario>,
+    engine: &mut Upstream,
+) -> Result<(), String> {
+    let release = engine.release();
+    match (evidence, answers(scenario, engine)) {
+        (Evidence::None, _) => Ok(()),
+        (Evidence::Gates, Err(error)) => {
+            let error = full_text(&error);
+            let last = LAST_WITHOUT_GATES.parse::<Release>().map_err(|error| error.to_string())?;
+            let is_named = scenario.gate_overrides.keys().any(|gate| error.contains(&**gate));
+            if is_named || release <= last { Ok(()) } else { Err(error) }
+        }
+        (Evidence::Panic, Err(error)) => {
+            let error = full_text(&error);
+            if error.contains("panic") { Ok(()) } else { Err(error) }
+        }
+        (Evidence::Field(key), Ok(answers)) => lacks_field(key, &answers),
+        (_, Err(error)) => Err(full_text(&error)),
+        (_, Ok(_)) => Err("the controller runs".to_owned()),
+    }
+}
+
+/// An error with the output of the engine.
+fn full_text(error: &EngineError) -> String {
+    match error {
+        EngineError::Broken { output, .. } => format!("{error}\n{output}"),
+        _ => error.to_string(),
+    }
+}
+
+/// A manifest with the answer of the API server.
+struct Answered {
+    manifest: String,
+    outcome: ApiOutcome,
+}
+
+/// # Errors
+/// If no manifest has the field, or the API server stores it.
+fn lacks_field(key: &str, answers: &[Answered]) -> Result<(), String> {
+    let key = format!("\"{key}\":");
+    let mut with_field = answers.iter().filter(|answered| answered.manifest.contains(&key));
+    let first = with_field.next().ok_or("no manifest has the field at the start")?;
+    match &first.outcome {
+        ApiOutcome::Stored { spec, .. } => {
+            let spec = serde_json::to_string(&**spec).map_err(|error| error.to_string())?;
+            if spec.contains(&key) { Err(format!("it is stored: {spec}")) } else { Ok(()) }
+        }
+        ApiOutcome::Refused { .. } => Ok(()),
+        ApiOutcome::Deleted { .. } => Err("the HPA was deleted".to_owned()),
+    }
+}
+
+/// Creates the objects of the start, whatever the model says about the release, and lets the
+/// controller run to the end of the scenario.
+fn answers(scenario: &Arc<Scenario>, engine: &mut Upstream) -> Result<Vec<Answered>, EngineError> {
+    let mut world = World::new(scenario);
+    let mut apply = world.advance(Time::ZERO);
+    let mut session = engine.open(scenario)?;
+    let mut answers = Vec::new();
+    for event in world.api_events(Time::ZERO) {
+        let manifest = event.is_hpa_request().then(|| format!("{event:?}"));
+        apply.push(event);
+        let step = Step { apply: std::mem::take(&mut apply), ..Step::default() };
+        let answered = session.step(&step)?.api.into_iter();
+        answers.extend(
+            answered
+                .zip(manifest)
+                .map(|(answer, manifest)| Answered { manifest, outcome: answer.outcome }),
+        );
+    }
+    session.step(&Step { until: scenario.until, apply, ..Step::default() })?;
+    session.close()?;
+    Ok(answers)
+}
