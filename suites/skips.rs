@@ -1,5 +1,6 @@
 //! The budget of skipped runs: `docs/skips.md` lists each reason with its number of runs, so that a
-//! change of any number is part of a review. Reasons of chance need an explanation.
+//! change of any number is part of a review. Reasons of chance need an explanation, and runs that
+//! are only not recorded have a budget.
 //!
 //! The page is generated. To update it: `UPDATE_DOCS=1 cargo test --test skips`.
 
@@ -9,25 +10,138 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 
+use kube_lockstep::engine::recommender::RecommenderSource;
 use kube_lockstep::engine::recorded::{FOLDER, Recorded, Traces};
-use kube_lockstep::model::rules::{Release, Releases};
-use kube_lockstep::run::{Verdict, run_one};
+use kube_lockstep::model::rules::{Release, Releases, VpaRelease};
+use kube_lockstep::run::recommender_lockstep::run_recommender;
+use kube_lockstep::run::{Outcome, Verdict, run_one};
 
 /// Reasons of chance, by their first words, and why no order can be compared instead.
 const CHANCE: &[(&str, &str)] = &[];
 
-/// The runs that are skipped for one reason.
+/// The number of runs that the releases support, but of which no trace is recorded. It may only
+/// become smaller: `ci/record` records them.
+const NOT_RECORDED: usize = 864;
+
+/// Why a run is skipped.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Kind {
+    /// The release lacks something, or the scenario is for other releases.
+    Unsupported,
+    /// The release supports the scenario, but no trace is recorded.
+    NotRecorded,
+    /// The outcome is random.
+    Chance,
+}
+
+/// A skipped run.
+struct Skip {
+    kind: Kind,
+    /// The reason, in the same words on each release.
+    reason: String,
+    release: String,
+    fixture: String,
+}
+
+/// The runs of one release.
+struct Runs {
+    release: String,
+    all: usize,
+    skipped: BTreeMap<Kind, usize>,
+}
+
+/// All runs of fixtures of one kind on all their releases.
 #[derive(Default)]
-struct Skips {
-    runs: usize,
-    is_chance: bool,
-    releases: BTreeSet<Release>,
-    fixtures: BTreeSet<String>,
+struct AllRuns {
+    releases: Vec<Runs>,
+    skips: Vec<Skip>,
+}
+
+impl AllRuns {
+    /// Begins the runs of the next release.
+    fn begin(&mut self, release: String) {
+        self.releases.push(Runs { release, all: 0, skipped: BTreeMap::new() });
+    }
+
+    /// Counts a run on the last release.
+    fn add(&mut self, outcome: &Outcome, is_supported: bool) {
+        let runs = self.releases.last_mut().expect("a release was begun");
+        runs.all += 1;
+        let Verdict::Skipped { why } = &outcome.verdict else { return };
+        let kind = match (outcome.undetermined, is_supported) {
+            (true, _) => Kind::Chance,
+            (false, true) => Kind::NotRecorded,
+            (false, false) => Kind::Unsupported,
+        };
+        *runs.skipped.entry(kind).or_default() += 1;
+        let (release, fixture) = (runs.release.clone(), outcome.id.clone());
+        self.skips.push(Skip { kind, reason: general(why, &release), release, fixture });
+    }
+
+    /// The number of runs that are skipped for this reason.
+    fn count(&self, kind: Kind) -> usize {
+        self.skips.iter().filter(|skip| skip.kind == kind).count()
+    }
+
+    /// The skips of a kind by their reason, the most frequent reason first.
+    fn reasons(&self, kind: Kind) -> Vec<(&str, Vec<&Skip>)> {
+        let mut reasons: BTreeMap<&str, Vec<&Skip>> = BTreeMap::new();
+        for skip in self.skips.iter().filter(|skip| skip.kind == kind) {
+            reasons.entry(&skip.reason).or_default().push(skip);
+        }
+        let mut sorted: Vec<_> = reasons.into_iter().collect();
+        sorted.sort_by_key(|(_, skips)| std::cmp::Reverse(skips.len()));
+        sorted
+    }
+
+    /// The reasons of a kind as a table.
+    fn table(&self, kind: Kind) -> String {
+        let mut table = "| reason | runs | fixtures | releases |\n|---|---:|---:|---|\n".to_owned();
+        for (reason, skips) in self.reasons(kind) {
+            let (runs, fixtures, releases) =
+                (skips.len(), fixtures(&skips).len(), releases(&skips));
+            let _ = writeln!(table, "| {reason} | {runs} | {fixtures} | {releases} |");
+        }
+        table
+    }
+
+    /// The numbers of each release as a table.
+    fn by_release(&self) -> String {
+        let mut table = "| release | runs | not supported | not recorded | random | compared |\n\
+                         |---|---:|---:|---:|---:|---:|\n"
+            .to_owned();
+        for Runs { release, all, skipped } in &self.releases {
+            let of = |kind: Kind| skipped.get(&kind).copied().unwrap_or(0);
+            let kinds = [Kind::Unsupported, Kind::NotRecorded, Kind::Chance].map(of);
+            let compared = all - kinds.iter().sum::<usize>();
+            let [unsupported, not_recorded, random] = kinds;
+            let _ = writeln!(
+                table,
+                "| {release} | {all} | {unsupported} | {not_recorded} | {random} | {compared} |"
+            );
+        }
+        table
+    }
+}
+
+fn fixtures<'a>(skips: &[&'a Skip]) -> BTreeSet<&'a str> {
+    skips.iter().map(|skip| &*skip.fixture).collect()
+}
+
+/// The releases, as ranges if they are releases of Kubernetes.
+fn releases(skips: &[&Skip]) -> String {
+    let names = skips.iter().map(|skip| &*skip.release);
+    match names.clone().map(str::parse).collect::<Result<BTreeSet<Release>, _>>() {
+        Ok(releases) => releases.into_iter().collect::<Releases>().to_string(),
+        Err(_) => {
+            let releases: BTreeSet<VpaRelease> = names.flat_map(str::parse).collect();
+            releases.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        }
+    }
 }
 
 /// The reason without its release, time and field, which differ between runs.
-fn general(why: &str, release: Release) -> String {
-    let release = release.to_string();
+fn general(why: &str, release: &str) -> String {
     let why = why.strip_prefix(&format!("on {release}: ")).unwrap_or(why);
     let why = match why.split_once(", ") {
         Some((at, rest)) if at.starts_with("at ") => rest,
@@ -41,31 +155,41 @@ fn general(why: &str, release: Release) -> String {
     }
 }
 
-fn all_skips() -> BTreeMap<String, Skips> {
-    let mut skips: BTreeMap<String, Skips> = BTreeMap::new();
-    let traces = Traces::Folder(support::repository().join(FOLDER));
-    for path in support::fixtures() {
-        let scenario = support::load(&path);
-        for release in Release::supported() {
-            let outcome = run_one(&scenario, &mut Recorded::new(release, traces.clone()), &[]);
-            let Verdict::Skipped { why } = outcome.verdict else { continue };
-            let reason = skips.entry(general(&why, release)).or_default();
-            reason.runs += 1;
-            reason.is_chance |= outcome.undetermined;
-            reason.releases.insert(release);
-            reason.fixtures.insert(scenario.id.clone());
+fn traces() -> Traces {
+    Traces::Folder(support::repository().join(FOLDER))
+}
+
+fn runs_of_hpas() -> AllRuns {
+    let scenarios: Vec<_> = support::fixtures().iter().map(|path| support::load(path)).collect();
+    let mut runs = AllRuns::default();
+    for release in Release::supported() {
+        runs.begin(release.to_string());
+        for scenario in &scenarios {
+            let outcome = run_one(scenario, &mut Recorded::new(release, traces()), &[]);
+            runs.add(&outcome, scenario.unsupported_on(release).is_none());
         }
     }
-    skips
+    runs
+}
+
+fn runs_of_vpas() -> AllRuns {
+    let paths = support::vpa_fixtures();
+    let scenarios: Vec<_> = paths.iter().map(|path| support::load_vpa(path)).collect();
+    let mut runs = AllRuns::default();
+    for release in VpaRelease::supported() {
+        runs.begin(release.to_string());
+        let source = RecommenderSource::Recorded(traces(), release);
+        for scenario in &scenarios {
+            let mut engine = source.make();
+            let outcome = run_recommender(scenario, &mut *engine, &source.name(), release, &[]);
+            runs.add(&outcome, scenario.unsupported_on(release).is_none());
+        }
+    }
+    runs
 }
 
 /// The page, and the reasons of chance without an explanation.
-fn page(skips: &BTreeMap<String, Skips>) -> (String, Vec<&str>) {
-    let explanation =
-        |why: &str| CHANCE.iter().find(|(first, _)| why.starts_with(first)).map(|(_, text)| *text);
-    let count = |is_chance: bool| -> usize {
-        skips.values().filter(|it| it.is_chance == is_chance).map(|it| it.runs).sum()
-    };
+fn page<'a>(hpas: &'a AllRuns, vpas: &AllRuns) -> (String, Vec<&'a str>) {
     let mut page = format!(
         "# Skipped runs\n\n\
          Each fixture runs on each release from {} to {}, except for the runs on this page. The \
@@ -73,60 +197,92 @@ fn page(skips: &BTreeMap<String, Skips>) -> (String, Vec<&str>) {
          date: `UPDATE_DOCS=1 cargo test --test skips`.\n\n\
          ## The release does not support the scenario\n\n\
          {} runs. The API server or the controller of the release rejects or does not know a \
-         field, a flag or a feature gate of the scenario.\n\n\
-         | reason | runs | fixtures | releases |\n|---|---:|---:|---|\n",
+         field, a flag or a feature gate of the scenario. `suites/live/unsupported.rs` shows each \
+         reason on upstream, except for flags.\n\n{}\n\
+         ## Not recorded\n\n\
+         {} runs. The release supports the scenario, but no trace of it is recorded: the fixture \
+         is newer than the last recording of the release. The test limits their number, which may \
+         only become smaller. Live runs do not skip them.\n\n{}\n",
         Release::OLDEST,
         Release::NEWEST,
-        count(false)
+        hpas.count(Kind::Unsupported),
+        hpas.table(Kind::Unsupported),
+        hpas.count(Kind::NotRecorded),
+        hpas.table(Kind::NotRecorded),
     );
-    let releases = |it: &Skips| it.releases.iter().copied().collect::<Releases>().to_string();
-    let mut sorted: Vec<(&String, &Skips)> = skips.iter().collect();
-    sorted.sort_by_key(|(why, it)| (std::cmp::Reverse(it.runs), (*why).clone()));
-    for (why, it) in sorted.iter().filter(|(_, it)| !it.is_chance) {
-        let (runs, fixtures) = (it.runs, it.fixtures.len());
-        let _ = writeln!(page, "| {why} | {runs} | {fixtures} | {} |", releases(it));
-    }
-    if count(true) == 0 {
-        page.push_str(
-            "\n## The outcome is random\n\n\
-             No run. Where upstream leaves an outcome to chance, the model follows the observed one \
-             if it is possible ([up to 1.36](releases.md#up-to-136), [events](what-is-real.md#events-left-to-chance)).\n",
-        );
-        return (page, Vec::new());
-    }
+    let (random, unexplained) = random(hpas);
+    page.push_str(&random);
     let _ = write!(
         page,
-        "\n## The outcome is random\n\n\
-         {} runs. Two runs of the same controller in the same world may differ, so there is nothing \
+        "\n## By release\n\n{}\n## VPA\n\n\
+         Each fixture of a VPA runs on each release from {} to {}, except for these runs.\n\n\
+         {}\n{}",
+        hpas.by_release(),
+        VpaRelease::OLDEST,
+        VpaRelease::NEWEST,
+        vpas.table(Kind::Unsupported),
+        vpas.by_release(),
+    );
+    (page, unexplained)
+}
+
+/// The section on chance, and its reasons without an explanation.
+fn random(runs: &AllRuns) -> (String, Vec<&str>) {
+    let mut section = "## The outcome is random\n\n".to_owned();
+    if runs.count(Kind::Chance) == 0 {
+        section.push_str(
+            "No run. Where upstream leaves an outcome to chance, the model follows the observed one \
+             if it is possible ([up to 1.36](releases.md#up-to-136), [events](what-is-real.md#events-left-to-chance)).\n",
+        );
+        return (section, Vec::new());
+    }
+    let _ = write!(
+        section,
+        "{} runs. Two runs of the same controller in the same world may differ, so there is nothing \
          to compare.\n\n\
          | reason | runs | releases | fixtures | why the order can't be fixed |\n|---|---:|---|---|---|\n",
-        count(true)
+        runs.count(Kind::Chance)
     );
     let mut unexplained = Vec::new();
-    for (why, it) in sorted.iter().filter(|(_, it)| it.is_chance) {
-        let fixtures: Vec<String> = it.fixtures.iter().map(|id| format!("`{id}`")).collect();
-        let text = explanation(why).unwrap_or_else(|| {
-            unexplained.push(why.as_str());
-            ""
-        });
-        let (runs, fixtures) = (it.runs, fixtures.join(", "));
-        let _ = writeln!(page, "| {why} | {runs} | {} | {fixtures} | {text} |", releases(it));
+    for (why, skips) in runs.reasons(Kind::Chance) {
+        let found = CHANCE.iter().find(|(first, _)| why.starts_with(first));
+        let text = found.map_or_else(
+            || {
+                unexplained.push(why);
+                ""
+            },
+            |(_, text)| *text,
+        );
+        let ids: Vec<String> = fixtures(&skips).iter().map(|id| format!("`{id}`")).collect();
+        let (count, ids, releases) = (skips.len(), ids.join(", "), releases(&skips));
+        let _ = writeln!(section, "| {why} | {count} | {releases} | {ids} | {text} |");
     }
-    (page, unexplained)
+    (section, unexplained)
 }
 
 #[test]
 fn skipped_runs_are_as_documented_and_chance_is_explained() {
-    let skips = all_skips();
-    let (page, unexplained) = page(&skips);
+    let (hpas, vpas) = (runs_of_hpas(), runs_of_vpas());
+    let (page, unexplained) = page(&hpas, &vpas);
     assert!(unexplained.is_empty(), "explain in CHANCE: {unexplained:#?}");
-    let unused: Vec<_> =
-        CHANCE.iter().filter(|(why, _)| !skips.keys().any(|it| it.starts_with(why))).collect();
+    let unused: Vec<_> = CHANCE
+        .iter()
+        .filter(|(why, _)| !hpas.skips.iter().any(|skip| skip.reason.starts_with(why)))
+        .collect();
     assert!(unused.is_empty(), "not skipped any more: {unused:#?}");
+    for kind in [Kind::NotRecorded, Kind::Chance] {
+        assert_eq!(vpas.count(kind), 0, "fixtures of VPAs: {kind:?}");
+    }
     let path = support::repository().join("docs/skips.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(&path, &page).expect("docs/skips.md can be written");
     }
     let written = fs::read_to_string(&path).unwrap_or_default();
     assert!(written == page, "docs/skips.md: UPDATE_DOCS=1 cargo test --test skips");
+    let not_recorded = hpas.count(Kind::NotRecorded);
+    assert!(
+        not_recorded <= NOT_RECORDED,
+        "{not_recorded} runs are not recorded, and {NOT_RECORDED} may be: ci/record"
+    );
+    assert!(not_recorded == NOT_RECORDED, "set NOT_RECORDED to {not_recorded}");
 }
