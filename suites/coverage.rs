@@ -14,11 +14,12 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use kube_lockstep::engine::recorded::{self, Traces};
-use kube_lockstep::fuzz::Coverage;
+use kube_lockstep::fuzz::{Coverage, CoverageGroup};
 use kube_lockstep::model::hpa::Decision;
-use kube_lockstep::model::rules::{Release, VpaRelease};
+use kube_lockstep::model::rules::{Release, Releases, VpaRelease};
 use kube_lockstep::report::explain;
 use kube_lockstep::run::{FreeRun, free_run};
 use kube_lockstep::scenario::Scenario;
@@ -36,6 +37,9 @@ const FINDINGS: &str = "docs/upstream-findings.md";
 
 /// The rules of the VPA's recommender.
 const RECOMMENDER_RULES: &str = "suites/rules-vpa.yaml";
+
+/// The reasons and errors that recorded traces of some releases do not show.
+const ABSENT: &str = "suites/absent.yaml";
 
 /// The page that is generated from them.
 const RECOMMENDER_PAGE: &str = "docs/coverage-vpa.md";
@@ -317,6 +321,81 @@ fn each_rule_is_shown_by_its_fixtures() {
         std::fs::write(support::repository().join(PAGE), &page).expect("the page can be written");
     }
     assert!(read(PAGE) == page, "{PAGE} is stale: UPDATE_DOCS=1 cargo test --test coverage");
+}
+
+/// The releases on which each known reason and error is recorded, or has a reason for its absence:
+/// one of each group with the same behavior.
+const GROUPS: [&str; 6] = ["1.6", "1.9", "1.12", "1.22", "1.30", "1.37"];
+
+/// Reasons of conditions that only older releases have, besides the items of the coverage.
+const OLDER_CONDITIONS: [&str; 3] = ["BackoffBoth", "BackoffDownscale", "BackoffUpscale"];
+
+/// Reasons and errors that recorded traces of a release do not show.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Absent {
+    /// Why no trace shows them.
+    reason: String,
+    /// The releases: `1.6-1.9, 1.12`.
+    releases: String,
+    /// The items: `conditions`, `events` or `errors`, a colon, and a reason or a part of an error.
+    items: BTreeSet<String>,
+}
+
+impl Absent {
+    fn is_of(&self, release: Release) -> bool {
+        let releases = self.releases.parse::<Releases>();
+        releases.unwrap_or_else(|error| panic!("{ABSENT}: {error}")).contains(release)
+    }
+}
+
+/// What the recorded traces of a release do not show, of the conditions, events and errors that are
+/// known.
+fn absent_on(release: Release, scenarios: &[Arc<Scenario>]) -> BTreeSet<String> {
+    let traces = Traces::Folder(support::repository().join(recorded::FOLDER));
+    let mut reached = Coverage::default();
+    for scenario in scenarios {
+        let recording = traces.find(&scenario.id, release).ok().flatten();
+        let Some(Ok(trace)) = recording.map(|recording| recording.trace()) else { continue };
+        for observation in trace.ticks.into_iter().filter(|_| trace.hash == scenario.hash) {
+            let end = observation.at;
+            reached.add(&Decision { observation, end, ..Decision::default() });
+        }
+    }
+    let mut absent = BTreeSet::new();
+    for CoverageGroup { group, reached, never } in reached.groups() {
+        let is_known = |name: &str| reached.iter().any(|(reached, _)| reached == name);
+        let older = OLDER_CONDITIONS.into_iter().filter(|name| !is_known(name)).map(str::to_owned);
+        let older: Vec<String> = older.filter(|_| group == "conditions").collect();
+        if ["conditions", "events", "errors"].contains(&&*group) {
+            absent.extend(never.into_iter().chain(older).map(|name| format!("{group}:{name}")));
+        }
+    }
+    absent
+}
+
+/// Each known reason and error stands in a recorded trace of each group of releases, or in the list
+/// of those that are absent. Of what the list names, no trace may exist.
+#[test]
+fn each_reason_and_error_is_recorded_on_each_group_of_releases() {
+    let text = std::fs::read_to_string(support::repository().join(ABSENT)).unwrap_or_default();
+    let listed: Vec<Absent> =
+        serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{ABSENT}: {error}"));
+    let unexplained = listed.iter().filter(|absent| absent.reason.trim().is_empty()).count();
+    assert_eq!(unexplained, 0, "{ABSENT}: an entry has no reason");
+    let scenarios: Vec<_> = support::fixtures().iter().map(|path| support::load(path)).collect();
+    let mut problems = Vec::new();
+    for name in GROUPS {
+        let release: Release = name.parse().expect("a release");
+        let of_release = listed.iter().filter(|absent| absent.is_of(release));
+        let explained: BTreeSet<String> = of_release.flat_map(|it| it.items.clone()).collect();
+        let absent = absent_on(release, &scenarios);
+        let missing = absent.difference(&explained);
+        problems.extend(missing.map(|item| format!("{release}: no trace shows {item}")));
+        let shown = explained.difference(&absent);
+        problems.extend(shown.map(|item| format!("{release}: a trace shows {item}: {ABSENT}")));
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
 /// Each rule of the VPA's recommender has a fixture, and each fixture of a VPA has expectations,
