@@ -85,8 +85,8 @@ pub(super) fn hold(program: &Path) -> bool {
     exists
 }
 
-/// Returns true if an engine is the file that was installed, and can be executed. It is hashed again
-/// only if its size or the time of its last change is not as recorded.
+/// Returns true if an engine is the file that was installed, and can be executed. It is hashed
+/// again only if its size or the time of its last change is not as recorded.
 pub(super) fn is_intact(program: &Path) -> bool {
     let path = checksum_file(program);
     let Ok(recorded) = fs::read_to_string(&path) else { return false };
