@@ -182,9 +182,9 @@ func TestEachKeyStatesItsNumberOfSurvivors(t *testing.T) {
 		wrong     string
 	}{
 		{[]string{"one: a → b", "wide: a", "wide: b"}, ""},
-		{[]string{"one: a → b", "wide: a", "wide: b", "wide: c"}, "3 survivors have the key wide: *, not 2"},
-		{[]string{"one: a → b", "wide: a"}, "1 survivors have the key wide: *, not 2"},
-		{[]string{"wide: a", "wide: b"}, "0 survivors have the key one: a → b, not 1"},
+		{[]string{"one: a → b", "wide: a", "wide: b", "wide: c"}, "key wide: *: expected 2, found 3 survivors"},
+		{[]string{"one: a → b", "wide: a"}, "key wide: *: expected 2, found 1 survivors"},
+		{[]string{"wide: a", "wide: b"}, "key one: a → b: expected 1, found 0 survivors"},
 	} {
 		reasons, found := reasonsIn(t, text), map[*survivors]int{}
 		for _, key := range test.survivors {

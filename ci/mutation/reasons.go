@@ -93,15 +93,15 @@ func reasonOf(reasons []*reason, key string, found map[*survivors]int) *reason {
 	return nil
 }
 
-// wrongNumbers returns an error that names the keys with another number of survivors than they
-// state. A new survivor below a wide key needs a decision of its own.
+// wrongNumbers returns an error that names the keys whose number of survivors is not the stated one.
+// A new survivor that matches a general key may need a reason of its own.
 func wrongNumbers(reasons []*reason, found map[*survivors]int) error {
 	var wrong []error
 	for _, r := range reasons {
 		for _, s := range r.Mutants {
 			if found[s] != s.expected {
-				wrong = append(wrong, fmt.Errorf("ci/mutants.yaml: %d survivors have the key %s, not %d",
-					found[s], s.key, s.expected))
+				wrong = append(wrong, fmt.Errorf("ci/mutants.yaml: key %s: expected %d, found %d survivors",
+					s.key, s.expected, found[s]))
 			}
 		}
 	}
@@ -113,8 +113,8 @@ func outdated(reasons []*reason) error {
 	var all []error
 	for _, r := range reasons {
 		if r.Outdated {
-			all = append(all, fmt.Errorf("ci/mutants.yaml: decide the survivors anew that have the "+
-				"outdated reason: %s", strings.TrimSpace(r.Reason)))
+			all = append(all, fmt.Errorf("ci/mutants.yaml: find new reasons for the survivors "+
+				"with the outdated reason: %s", strings.TrimSpace(r.Reason)))
 		}
 	}
 	return errors.Join(all...)
