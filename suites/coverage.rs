@@ -38,11 +38,11 @@ const FINDINGS: &str = "docs/upstream-findings.md";
 /// The rules of the VPA's recommender.
 const RECOMMENDER_RULES: &str = "suites/rules-vpa.yaml";
 
-/// The reasons and errors that recorded traces of some releases do not show.
-const ABSENT: &str = "suites/absent.yaml";
-
 /// The page that is generated from them.
 const RECOMMENDER_PAGE: &str = "docs/coverage-vpa.md";
+
+/// The reasons and errors that recorded traces of some releases do not show.
+const ABSENT: &str = "suites/absent.yaml";
 
 /// `suites/rules-vpa.yaml`.
 #[derive(Deserialize)]
@@ -349,8 +349,7 @@ impl Absent {
     }
 }
 
-/// What the recorded traces of a release do not show, of the conditions, events and errors that are
-/// known.
+/// The known conditions, events and errors that no recorded trace of a release shows.
 fn absent_on(release: Release, scenarios: &[Arc<Scenario>]) -> BTreeSet<String> {
     let traces = Traces::Folder(support::repository().join(recorded::FOLDER));
     let mut reached = Coverage::default();
@@ -374,8 +373,8 @@ fn absent_on(release: Release, scenarios: &[Arc<Scenario>]) -> BTreeSet<String> 
     absent
 }
 
-/// Each known reason and error stands in a recorded trace of each group of releases, or in the list
-/// of those that are absent. Of what the list names, no trace may exist.
+/// Each known reason and error is in a recorded trace of each group of releases, or in the list of
+/// those that are absent. No trace may contain an item of the list.
 #[test]
 fn each_reason_and_error_is_recorded_on_each_group_of_releases() {
     let text = std::fs::read_to_string(support::repository().join(ABSENT)).unwrap_or_default();

@@ -230,7 +230,7 @@ pub trait Session<K: Kind = Hpa> {
     /// Ends the scenario and removes all its objects.
     ///
     /// # Errors
-    /// If the engine is broken, or a recorded trace goes on. Earlier answers stay valid.
+    /// If the engine is broken, or a recorded trace has more entries. Earlier answers stay valid.
     fn close(self: Box<Self>) -> Result<(), EngineError>;
 }
 

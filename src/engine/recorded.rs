@@ -406,7 +406,7 @@ fn start(entries: &mut VecDeque<Entry>) -> Result<Vec<LogLine>, EngineError> {
 }
 
 struct RecordedRecommenderSession {
-    /// The entries that are not played yet.
+    /// The entries that have not been replayed yet.
     entries: VecDeque<Entry>,
     log: Vec<LogLine>,
     answers: VecDeque<RecommenderStepped>,

@@ -48,7 +48,7 @@ impl Default for EngineLimits {
     }
 }
 
-/// A kind of controller whose engines in virtual time this program has.
+/// A kind of controller that the engines in virtual time can run.
 pub trait VirtualTimeKind: Kind {
     /// The program that hosts upstream's controller.
     const ARTIFACT: Artifact;
@@ -184,8 +184,8 @@ impl EngineSource {
             EngineSource::Program(program) => {
                 return Err(EngineError::Unavailable {
                     engine: program.display().to_string().into(),
-                    why: "a program does not run VPA scenarios".to_owned(),
-                    hint: "use another engine for them".to_owned(),
+                    why: "programs do not run VPA scenarios".to_owned(),
+                    hint: "use another engine for VPA scenarios".to_owned(),
                 });
             }
             EngineSource::Model => {
@@ -231,7 +231,7 @@ impl<K: Kind> EngineFactory<K> {
     }
 }
 
-/// Instances are made by the same function.
+/// A clone creates engines with the same function.
 impl<K: Kind> Clone for EngineFactory<K> {
     fn clone(&self) -> EngineFactory<K> {
         EngineFactory { name: self.name.clone(), make: self.make.clone() }

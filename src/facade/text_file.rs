@@ -108,7 +108,7 @@ fn utf_16(bytes: &[u8]) -> Option<String> {
     String::from_utf16(&units).ok()
 }
 
-/// What a YAML file is about.
+/// The kind of content of a YAML file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Content {
     /// A scenario, or a text that resembles one: a misspelt scenario gives an error instead of

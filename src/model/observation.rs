@@ -608,7 +608,7 @@ impl Observation {
         }
     }
 
-    /// Moves the last action to its place, behind the others of the same place.
+    /// Moves the last action to its position in the order, after the actions that sort equally.
     #[cold]
     fn move_last_to_its_place(&mut self) {
         let Some((last, others)) = self.actions.split_last() else { return };

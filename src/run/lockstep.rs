@@ -308,8 +308,8 @@ impl<'a> Lockstep<'a> {
             let what = hpa.map_or("the controller".to_owned(), |name| format!("the HPA {name}"));
             format!(
                 "the action on {what} at {}{} overlaps a waiting reconcile, so the outcome is \
-                 random; choose another time for the action, or, in place of `metricsSlow`, let it \
-                 happen in the middle of a reconcile, with `during`",
+                 random; choose another time for the action, or replace `metricsSlow` with \
+                 `during`, which executes the action in the middle of a reconcile",
                 self.now,
                 self.line_of(self.now)
             )

@@ -149,7 +149,7 @@ impl Note {
         notes.iter().map(note).collect()
     }
 
-    /// The note on an action at a time in a line, none of whose pods exists.
+    /// The note on an action none of whose pods exists. `line`: the line of its event in the file.
     fn without_effect(at: Time, line: usize) -> Note {
         let what = format!("the action at t={at} has no effect: none of its pods exists");
         Note { file: None, line, what, is_about_reading: false }

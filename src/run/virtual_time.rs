@@ -64,7 +64,7 @@ fn choose<K: RunKind>(
             }
             prepared => return Ok((prepared?, None)),
         },
-        // On clusters without a recommender, it runs in virtual time.
+        // On a cluster that can't run a recommender, the recommender runs in virtual time.
         _ => upstream,
     };
     Ok((prepare(source)?, None))

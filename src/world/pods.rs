@@ -3,7 +3,7 @@
 //! - A Pending pod has neither `status.startTime` nor a condition Ready. Both appear when the pod
 //!   starts; the condition is False unless the pod becomes ready at the same time.
 //! - A deleted pod stays ready while its containers run, unless `termination` makes it unready
-//!   before. Its `deletionTimestamp` is the end of its grace period, as the API server sets it.
+//!   earlier. Its `deletionTimestamp` is the end of its grace period, as the API server sets it.
 //! - A deleted pod that has not started or has ended has no grace period; it is removed
 //!   immediately.
 //! - The stale sample of a removed pod remains until the action that made it stale ends, since the

@@ -62,7 +62,7 @@ pub fn script(scenario: &VpaScenario) -> Script {
     Script { name: scenario.id.clone(), flags: scenario.flags.clone(), start, steps }
 }
 
-/// The indices of the events of a scenario that change pods, but no pod of their set exists.
+/// The indices of the events of a scenario that change pods, none of which exists.
 #[must_use]
 pub fn unmatched_actions(scenario: &VpaScenario) -> Vec<usize> {
     let mut world = World::new(scenario);
@@ -77,7 +77,7 @@ pub fn unmatched_actions(scenario: &VpaScenario) -> Vec<usize> {
     unmatched
 }
 
-/// A change of the state: the begin of an action, or its end.
+/// A change of the state: the beginning of an action, or its end.
 #[derive(Clone, Copy)]
 struct Change<'s> {
     at: Time,

@@ -14,8 +14,8 @@ use super::{SCENARIO, kube_lockstep, program, stderr, stdout, text};
 /// The address space of the command, in KiB.
 const MEMORY: usize = 1 << 20;
 
-/// The processor time of the command, in seconds. Unlike the time on the clock, it does not depend
-/// on other processes.
+/// The processor time of the command, in seconds. Unlike wall-clock time, it does not depend on
+/// other processes.
 const PROCESSOR_TIME: usize = 15;
 
 /// Far more than any of these commands takes, even on a busy machine.
@@ -31,7 +31,7 @@ fn merge(file: &str) -> Assert {
     limited(&["report", "merge", file])
 }
 
-/// Runs a command with limited memory, processor time and time on the clock.
+/// Runs a command with limited memory, processor time and wall-clock time.
 fn limited(arguments: &[&str]) -> Assert {
     let script = format!("ulimit -v {MEMORY}; ulimit -t {PROCESSOR_TIME}; exec \"$@\"");
     let mut command = Command::new("sh");

@@ -1,5 +1,5 @@
-//! What a release does not support, according to the model, shows on upstream: such scenarios are
-//! skipped, so no recorded trace contains it.
+//! Upstream shows that a release does not support what the model calls unsupported. Such scenarios
+//! are skipped, so recorded traces can't show it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -79,6 +79,8 @@ pub(super) fn unsupported(build: &Build, program: PathBuf) -> Result<(), Failed>
     Ok(())
 }
 
+/// Checks that upstream shows that its release lacks something.
+///
 /// # Errors
 /// What upstream did instead.
 fn is_shown(
@@ -119,6 +121,8 @@ struct Answered {
     outcome: ApiOutcome,
 }
 
+/// Checks that the API server refuses the first HPA that has a field, or drops the field.
+///
 /// # Errors
 /// If no manifest has the field, or the API server stores it.
 fn lacks_field(key: &str, answers: &[Answered]) -> Result<(), String> {

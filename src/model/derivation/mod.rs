@@ -68,8 +68,8 @@ pub struct Derivation {
 }
 
 impl Derivation {
-    /// Empties the derivation, but keeps its memory. To replace it by a new one takes longer: it is
-    /// large.
+    /// Empties the derivation, but keeps its allocated memory. The derivation is large, so that
+    /// replacing it with a new one takes longer.
     pub(in crate::model) fn clear(&mut self) {
         let Derivation {
             at,

@@ -6,7 +6,7 @@ use crate::model::api::ApiError;
 ///
 /// Upstream: apimachinery, pkg/runtime/schema, ParseGroupVersion
 pub(crate) fn parse_group_version(text: &str) -> Result<(&str, &str), String> {
-    // Over bytes: it is parsed in each reconcile, and a search for a `char` takes longer.
+    // Searches bytes: each reconcile parses the text, and a search for a `char` takes longer.
     let is_slash = |byte: u8| byte == b'/';
     let Some(slash) = text.bytes().position(is_slash) else { return Ok(("", text)) };
     let (group, version) = (&text[..slash], &text[slash + 1..]);

@@ -1,5 +1,5 @@
-//! What a recommender does with samples and OOM kills, for explanations. It keeps this account only
-//! if someone asks for it.
+//! What a recommender does with samples and OOM kills, for explanations. The recommender records it
+//! only on request.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -75,7 +75,7 @@ pub struct CountedOom {
     pub peak: Amount,
     /// The smallest increase, in bytes.
     pub min_bump_up: Amount,
-    /// The factor.
+    /// The smallest factor of increase.
     pub bump_up_ratio: f64,
     /// The resulting sample, in bytes.
     pub needed: Amount,
@@ -98,7 +98,7 @@ pub enum OomOutcome {
     Discarded,
 }
 
-/// What the usage of a container changes, from the state of the container before it.
+/// The occurrences that a usage sample causes. `before`: the state of the container before it.
 pub(super) fn of_usage(
     pod: &ObjectName,
     usage: &ContainerUsage,
@@ -125,8 +125,8 @@ pub(super) fn of_usage(
     found
 }
 
-/// What an OOM kill changes, from the state of the container before it. `is_discarded`: there was
-/// an error.
+/// The occurrence that an OOM kill causes. `before`: the state of the container before it.
+/// `is_discarded`: the container rejected it with an error.
 pub(super) fn of_oom(
     oom: &ObservedOom,
     before: &Container,
@@ -166,24 +166,24 @@ impl fmt::Display for ContainerName {
 
 const AFTER_PEAK_OF_ZERO: &str = "after a peak of zero, no sample of the interval counts";
 
-/// One line for people.
+/// One line of an explanation.
 impl fmt::Display for Occurrence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let memory = |amount: Amount| Resource::Memory.text(amount);
         match self {
             Occurrence::ReadCheckpoints(read) if read.is_empty() => {
-                f.write_str("the recommender restarted, and read no checkpoints")
+                f.write_str("the recommender restarted and read no checkpoints")
             }
             Occurrence::ReadCheckpoints(read) => {
                 let texts = read.iter().map(|(name, samples)| {
                     format!("{name} ({})", counted_amount(*samples, "sample"))
                 });
                 let texts: Vec<String> = texts.collect();
-                write!(f, "the recommender restarted, and read {}", texts.join(", "))
+                write!(f, "the recommender restarted and read checkpoints: {}", texts.join(", "))
             }
             Occurrence::ReadHistory(samples) => {
                 let samples = counted_amount(*samples, "sample");
-                write!(f, "the recommender restarted, and read {samples} of the history")
+                write!(f, "the recommender restarted and read {samples} of the history")
             }
             Occurrence::OomKill(oom) => write!(f, "{oom}"),
             Occurrence::HigherPeak { of, old, new } => write!(
@@ -208,8 +208,8 @@ impl fmt::Display for Occurrence {
     }
 }
 
-/// `OOM kill of web-0 app at …: the request 4Gi and the peak 300Mi; max(4Gi + 100Mi, 4Gi × 1.2) =
-/// 4.8Gi replaces 300Mi as the peak of the interval`.
+/// `OOM kill of web-0 app at …: request 4Gi, peak 300Mi; max(4Gi + 100Mi, 4Gi × 1.2) = 4.8Gi
+/// replaces 300Mi as the peak of the interval`.
 impl fmt::Display for CountedOom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let memory = |amount: Amount| Resource::Memory.text(amount);

@@ -540,7 +540,7 @@ fn discarded_errors(
     let (error, count) = match result {
         // Both resources of the container are unknown.
         Err(error) => (error.0, 2),
-        // Almost always: no text is allocated.
+        // The most frequent case: no text is allocated.
         Ok(0) => (String::new(), 0),
         Ok(count) => ("sample discarded (invalid or out of order)".to_owned(), count),
     };

@@ -80,7 +80,7 @@ impl GoTime {
     #[must_use]
     pub const fn truncate_to_second(self) -> GoTime {
         let unix = self.0 - UNIX * SECOND;
-        // A division of 64 bits is several times as fast, and sufficient for all times but zero.
+        // A 64-bit division is several times as fast, and sufficient for all times but zero.
         if unix == unix as i64 as i128 {
             let fraction = (unix as i64).rem_euclid(SECOND as i64);
             return GoTime(self.0 - fraction as i128);

@@ -124,7 +124,7 @@ fn check_modes(
              the feature gate {NAME}"
         ),
         InPlaceMode::Rejected => format!(
-            "the API server of {release} rejects this VPA: spec.updatePolicy.updateMode: \
+            "the API of {release} rejects this VPA: spec.updatePolicy.updateMode: \
              Unsupported value: {NAME:?}: supported values: \"Off\", \"Initial\", \"Recreate\", \
              \"Auto\""
         ),

@@ -138,7 +138,7 @@ impl<'a> From<&'a ContainerStatus> for Status<'a> {
 }
 
 impl Resources {
-    /// The request of some memory, in bytes.
+    /// The request for an amount of memory, in bytes.
     fn of(memory: i64) -> Resources {
         Resources { requests: Requests { memory: memory.to_string() } }
     }
