@@ -454,6 +454,30 @@ fn each_rule_of_the_recommender_is_shown_by_its_fixtures() {
     assert!(is_current, "{RECOMMENDER_PAGE} is stale: UPDATE_DOCS=1 cargo test --test coverage");
 }
 
+/// The amount after policies and rounding differs from the derived one.
+#[test]
+fn no_derivation_repeats_its_own_amount() {
+    const THEN: &str = "; with the policy and rounding: ";
+    let (mut changed, mut repeated) = (0, Vec::new());
+    for path in support::vpa_fixtures() {
+        let (scenario, release) = (support::load_vpa(&path), VpaRelease::NEWEST);
+        // The first runs have the most different amounts.
+        let run = free_recommender_run(&scenario, release, &|run| run < 20);
+        for index in run.explained.keys() {
+            let text =
+                recommender::explain(&scenario, &run, *index, release, usize::from(u16::MAX));
+            for (before, after) in text.lines().filter_map(|line| line.split_once(THEN)) {
+                changed += 1;
+                if before.ends_with(after) {
+                    repeated.push(format!("{}: {before}{THEN}{after}", scenario.id));
+                }
+            }
+        }
+    }
+    assert!(changed > 20, "only {changed} amounts that a policy or rounding changes");
+    assert!(repeated.is_empty(), "{}", repeated.join("\n"));
+}
+
 /// The problems of the table of findings.
 fn check_findings(document: &str, fixtures: &Fixtures) -> Vec<String> {
     let mut problems = Vec::new();
@@ -482,30 +506,6 @@ fn check_findings(document: &str, fixtures: &Fixtures) -> Vec<String> {
             problems.push(format!("{place}: no evidence"));
         }
         match fixtures.get(&fixture).map(|fixture| check_evidence(&evidence, &fixture.steps)) {
-/// The amount after policies and rounding differs from the derived one.
-#[test]
-fn no_derivation_repeats_its_own_amount() {
-    const THEN: &str = "; with the policy and rounding: ";
-    let (mut changed, mut repeated) = (0, Vec::new());
-    for path in support::vpa_fixtures() {
-        let (scenario, release) = (support::load_vpa(&path), VpaRelease::NEWEST);
-        // The first runs have the most different amounts.
-        let run = free_recommender_run(&scenario, release, &|run| run < 20);
-        for index in run.explained.keys() {
-            let text =
-                recommender::explain(&scenario, &run, *index, release, usize::from(u16::MAX));
-            for (before, after) in text.lines().filter_map(|line| line.split_once(THEN)) {
-                changed += 1;
-                if before.ends_with(after) {
-                    repeated.push(format!("{}: {before}{THEN}{after}", scenario.id));
-                }
-            }
-        }
-    }
-    assert!(changed > 20, "only {changed} amounts that a policy or rounding changes");
-    assert!(repeated.is_empty(), "{}", repeated.join("\n"));
-}
-
             None => problems.push(format!("{place}: there is no fixture {fixture}")),
             Some(Err(missing)) => {
                 problems.push(format!("{place}: {fixture} does not show {missing}"));
