@@ -197,8 +197,9 @@ fn page<'a>(hpas: &'a AllRuns, vpas: &AllRuns) -> (String, Vec<&'a str>) {
          date: `UPDATE_DOCS=1 cargo test --test skips`.\n\n\
          ## The release does not support the scenario\n\n\
          {} runs. The API server or the controller of the release rejects or does not know a \
-         field, a flag or a feature gate of the scenario. `suites/live/unsupported.rs` shows each \
-         reason on upstream, except for flags.\n\n{}\n\
+         field, a flag or a feature gate of the scenario. For each reason except flags, \
+         `suites/live/unsupported.rs` shows one of the fixtures on upstream, on the releases of the \
+         live suite.\n\n{}\n\
          ## Not recorded\n\n\
          {} runs. The release supports the scenario, but no trace of it is recorded: the fixture \
          is newer than the last recording of the release. The test limits their number, which may \
