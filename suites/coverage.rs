@@ -14,13 +14,15 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use kube_lockstep::engine::recorded::{self, Traces};
 use kube_lockstep::fuzz::{Coverage, CoverageGroup};
 use kube_lockstep::model::hpa::Decision;
 use kube_lockstep::model::rules::{Release, Releases, VpaRelease};
-use kube_lockstep::report::explain;
+use kube_lockstep::report::{explain, recommender};
+use kube_lockstep::run::recommender::free_recommender_run;
 use kube_lockstep::run::{FreeRun, free_run};
 use kube_lockstep::scenario::Scenario;
 use kube_lockstep::trace::ApiOutcome;
@@ -34,6 +36,9 @@ const PAGE: &str = "docs/coverage.md";
 
 /// Findings about upstream, in a table of six columns.
 const FINDINGS: &str = "docs/upstream-findings.md";
+
+/// The heading of the findings about the VPA's recommender.
+const VPA_FINDINGS: &str = "\n## The recommender of the VPA\n";
 
 /// The rules of the VPA's recommender.
 const RECOMMENDER_RULES: &str = "suites/rules-vpa.yaml";
@@ -219,6 +224,26 @@ fn fixtures(wanted: Option<&str>) -> Fixtures {
     seen.collect()
 }
 
+/// The fixtures of VPAs that a text names. Their evidence is the explanation of each run by the
+/// model, which upstream's recorded runs agree with.
+fn recommender_fixtures(text: &str) -> Fixtures {
+    let named = |path: &PathBuf| text.contains(&format!("`{}`", support::id_of(path)));
+    let paths = support::vpa_fixtures().into_iter().filter(named);
+    let seen = paths.map(|path| {
+        let (scenario, release) = (support::load_vpa(&path), VpaRelease::NEWEST);
+        let run = free_recommender_run(&scenario, release, &|_| true);
+        let steps = (0..run.snapshots.len()).map(|index| {
+            let text = recommender::explain(&scenario, &run, index, release, usize::from(u16::MAX));
+            let text = anstream::adapter::strip_str(&text).to_string();
+            let (_, text) = text.split_once("\ntick ").expect("a tick has a number");
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
+        });
+        let steps = steps.collect();
+        (scenario.id.clone(), Fixture { covers: scenario.covers.clone(), steps })
+    });
+    seen.collect()
+}
+
 /// The problems of the rules and of the fixtures that cover them.
 fn check(rules: &Rules, fixtures: &Fixtures) -> Vec<String> {
     let mut problems = Vec::new();
@@ -314,7 +339,10 @@ fn each_rule_is_shown_by_its_fixtures() {
     };
     let rules = read_rules(&read(RULES)).unwrap_or_else(|error| panic!("{RULES}: {error}"));
     let mut problems = check(&rules, &fixtures);
-    problems.extend(check_findings(&read(FINDINGS), &fixtures));
+    let findings = read(FINDINGS);
+    let (of_hpas, of_vpas) = findings.split_once(VPA_FINDINGS).expect("a section about the VPA");
+    problems.extend(check_findings(of_hpas, &fixtures));
+    problems.extend(check_findings(of_vpas, &recommender_fixtures(of_vpas)));
     assert!(problems.is_empty(), "{}", problems.join("\n"));
     let page = page(&rules, &fixtures);
     if std::env::var_os("UPDATE_DOCS").is_some() {

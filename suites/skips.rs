@@ -10,8 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 
-use kube_lockstep::engine::recommender::RecommenderSource;
-use kube_lockstep::engine::recorded::{FOLDER, Recorded, Traces};
+use kube_lockstep::engine::recorded::{FOLDER, Recorded, RecordedRecommender, Traces};
 use kube_lockstep::model::rules::{Release, Releases, VpaRelease};
 use kube_lockstep::run::recommender_lockstep::run_recommender;
 use kube_lockstep::run::{Outcome, Verdict, run_one};
@@ -178,10 +177,9 @@ fn runs_of_vpas() -> AllRuns {
     let mut runs = AllRuns::default();
     for release in VpaRelease::supported() {
         runs.begin(release.to_string());
-        let source = RecommenderSource::Recorded(traces(), release);
         for scenario in &scenarios {
-            let mut engine = source.make();
-            let outcome = run_recommender(scenario, &mut *engine, &source.name(), release, &[]);
+            let mut engine = RecordedRecommender::new(traces(), release);
+            let outcome = run_recommender(scenario, &mut engine, &[]);
             runs.add(&outcome, scenario.unsupported_on(release).is_none());
         }
     }

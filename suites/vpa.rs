@@ -10,7 +10,7 @@ mod support;
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use kube_lockstep::compare::recommender::{RunDifference, logs, runs};
@@ -39,6 +39,9 @@ const RUNS: usize = 4_000;
 
 /// The number of runs of a script.
 const RUNS_OF_A_SCRIPT: usize = 400;
+
+/// Held while recorded traces are read and written.
+static RECORDING: Mutex<()> = Mutex::new(());
 
 /// The number of steps that are sent before the first answer is awaited.
 const AHEAD: usize = 16;
@@ -181,6 +184,8 @@ fn live(path: &Path, program: PathBuf, release: VpaRelease) -> Result<(), Failed
         if trace.is_none() && outcome.recommender.is_some() {
             return conforms(&scenario, &mut engine).map(drop);
         }
+        // The releases of a fixture share files.
+        let _guard = RECORDING.lock();
         recording::compare_recommender(&folder, &scenario, &build, trace, Mode::get())?;
     }
     conforms(&scenario, &mut engine).map(drop)

@@ -221,7 +221,7 @@ fn amounts(status: &VpaStatus, expected: &VpaExpectation, wrong: &mut Vec<String
 
 fn conditions(status: &VpaStatus, expected: &VpaExpectation, wrong: &mut Vec<String>) {
     for condition in &expected.conditions {
-        let ExpectedVpaCondition { type_, status: expected, reason, message } = condition;
+        let ExpectedVpaCondition { type_, status: expected, reason, message, .. } = condition;
         let Some(found) = status.conditions.iter().find(|it| it.kind == *type_) else {
             wrong.push(format!("condition {type_}: expected, but there is none"));
             continue;
@@ -244,6 +244,12 @@ fn conditions(status: &VpaStatus, expected: &VpaExpectation, wrong: &mut Vec<Str
             && !found.message.contains(message.as_str())
         {
             differs("message", message, &found.message);
+        }
+        if let Some(time) = condition.last_transition_time
+            && found.last_transition_time != time
+        {
+            let [expected, found] = [time, found.last_transition_time].map(|it| it.to_string());
+            differs("lastTransitionTime", &expected, &found);
         }
     }
     for type_ in &expected.no_conditions {

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::expected_checkpoint::ExpectedCheckpoint;
+use super::expected_checkpoint::{ApiTime, ExpectedCheckpoint};
 use super::releases::VpaReleaseRange;
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
-use crate::model::vpa::{ContainerRecommendation, Resource, ResourceList};
+use crate::model::vpa::{ContainerRecommendation, GoTime, Resource, ResourceList};
 use crate::scenario::resolved::{Between, When};
 use crate::scenario::text::{
     Amount, AnyQuantity, As, Duration, Form, Instant, Malformed, Status, TextOrMap,
@@ -326,4 +326,7 @@ pub struct ExpectedVpaCondition {
     /// A substring of the condition's message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// The time at which the status of the condition last changed.
+    #[serde(default, with = "As::<Option<ApiTime>>", skip_serializing_if = "Option::is_none")]
+    pub last_transition_time: Option<GoTime>,
 }
