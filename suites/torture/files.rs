@@ -162,7 +162,11 @@ fn check(text: &str, command: &[&str], drawn: &impl std::fmt::Debug) -> Result<(
     workspace.wait_until_empty().map_err(Failed::from)
 }
 
-/// Returns true if an error names a position in the file, or refuses the file as a whole.
+/// The errors about a file as a whole: its size, or what a command asks of a valid file.
+const WITHOUT_POSITION: [&str; 3] =
+    ["it is larger than 16 MiB", "there is no such tick", "is a VPA scenario"];
+
+/// Returns true if an error names a position in the file, or is about the file as a whole.
 fn is_explained(error: &str) -> bool {
     let after = error.split(NAME).skip(1);
     let mut places = after.filter_map(|rest| rest.strip_prefix(':'));
@@ -170,5 +174,5 @@ fn is_explained(error: &str) -> bool {
         let mut parts = rest.splitn(3, ':');
         let is_number = |part: Option<&str>| part.is_some_and(|part| part.parse::<u32>().is_ok());
         is_number(parts.next()) && is_number(parts.next())
-    }) || error.contains("it is larger than 16 MiB")
+    }) || WITHOUT_POSITION.iter().any(|what| error.contains(what))
 }
