@@ -420,6 +420,18 @@ mod tests {
         assert!(take(&mut |_, _| {}).expect("no error").is_none(), "the wait was cancelled");
     }
 
+    /// Writes a file that can be executed.
+    fn write_program(path: &Path) {
+        fs::write(path, "engine").expect("a file");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+
+            let permissions = fs::Permissions::from_mode(0o755);
+            fs::set_permissions(path, permissions).expect("the permissions can be set");
+        }
+    }
+
     #[test]
     fn entries_in_use_are_not_removed() {
         let cache = tempfile::tempdir().expect("a folder");
@@ -432,7 +444,7 @@ mod tests {
             fs::write(path, "engine").expect("a file");
         }
         let output = cache.path().join("output");
-        fs::write(&output, "engine").expect("a file");
+        write_program(&output);
         install(&output, &engines.join("mine")).expect("the engine can be installed");
         let building = Scratch::new(cache.path()).expect("a folder");
         let left = cache.path().join("building-left");
