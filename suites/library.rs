@@ -61,7 +61,7 @@ fn three_lines_test_a_folder_of_scenarios() {
     let package = Package::new();
     let empty = package.test();
     assert!(!empty.status.success(), "{}", text(&empty));
-    assert!(text(&empty).contains("tests/hpa/**/*.yaml: no file below"), "{}", text(&empty));
+    assert!(text(&empty).contains("tests/hpa/**/*.yaml: no scenario below"), "{}", text(&empty));
 
     let fixture = support::repository().join("fixtures/tolerance/upper-edge-is-inclusive.yaml");
     let scenario = fs::read_to_string(fixture).expect("the fixture can be read");
