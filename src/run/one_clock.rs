@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use super::findings::Findings;
 use super::observed_vpa::ObservedVpa;
-use super::recommender::{
-    ChartedRun, FreeRecommenderRun, explained, pod_usage, snapshot, undetermined,
-};
+use super::recommender::{ChartedRun, FreeRecommenderRun, explained, pod_usage, undetermined};
 use super::recommender_lockstep::Lockstep;
 use crate::compare::{Divergence, FieldDifference};
 use crate::engine::{self, Engine, EngineError, ScriptedScenario, Vpa};
@@ -182,7 +180,8 @@ impl Predicting<'_> {
     fn add(&mut self, scenario: &VpaScenario, session: &mut Session, last: &RunAt) {
         let Predicting { charted: ChartedRun { run, usage }, is_explained } = self;
         let index = run.snapshots.len();
-        run.snapshots.push(snapshot(scenario, session.objects(), last));
+        let with_contents = scenario.expects_contents();
+        run.snapshots.push(Snapshot::of(session.objects(), last, with_contents));
         usage.push(pod_usage(session.objects()));
         if is_explained(index) {
             run.explained.insert(index, explained(session));
@@ -208,8 +207,7 @@ impl<'e, 'k> OneClock<Comparing<'e, 'k>> {
         let engine = engine.open(&scripted)?;
         let mut own = Findings::new(Trace::default(), &[]);
         own.known.clone_from(&findings.known);
-        let mut lockstep = Lockstep::new(own);
-        lockstep.keeps_contents = scripted.scenario.expects_contents();
+        let mut lockstep = Lockstep::new(own, scripted.scenario.expects_contents());
         lockstep.started(&log, engine.start_log());
         let (scenario, runs) = (scripted.scenario, Comparing { engine, lockstep });
         Ok(Some(OneClock { scenario, release, session, runs }))

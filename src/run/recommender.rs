@@ -9,8 +9,8 @@ use crate::expect::recommender::evaluate;
 use crate::model::rules::{VpaRelease, VpaRules};
 use crate::model::time::Time;
 use crate::model::vpa::{
-    ClusterChange, Estimation, ObjectName, Objects, Occurrence, PodMetrics, Resource, RunAt,
-    Samples, Session, Snapshot,
+    ClusterChange, Estimation, ObjectName, Objects, Occurrence, PodMetrics, Resource, Samples,
+    Session, Snapshot,
 };
 use crate::scenario::vpa::VpaScenario;
 use crate::trace::recommender::{Entry, RecommenderTrace};
@@ -125,7 +125,9 @@ fn free_run(
 ) -> FreeRecommenderRun {
     let script = script(scenario);
     let (mut session, _) = Session::open(&script.start, VpaRules::of(release));
-    let (notes, unmatched) = (notes(scenario), unmatched_actions(scenario));
+    let with_contents = scenario.expects_contents();
+    let unmatched = unmatched_actions(scenario);
+    let notes = notes(scenario, &unmatched);
     let mut free = FreeRecommenderRun { notes, unmatched, ..FreeRecommenderRun::default() };
     for step in &script.steps {
         session.recommender().keep_account(is_explained(free.snapshots.len()));
@@ -136,7 +138,7 @@ fn free_run(
                 return free;
             }
             let index = free.snapshots.len();
-            free.snapshots.push(snapshot(scenario, session.objects(), run));
+            free.snapshots.push(Snapshot::of(session.objects(), run, with_contents));
             watch(session.objects());
             if is_explained(index) {
                 free.explained.insert(index, explained(&mut session));
@@ -147,16 +149,10 @@ fn free_run(
     free
 }
 
-/// The state after a run, as far as the scenario expects something of it.
-pub(super) fn snapshot(scenario: &VpaScenario, objects: &Objects, run: &RunAt) -> Snapshot {
-    let snapshot = Snapshot::of(objects, run);
-    if scenario.expects_contents() { snapshot.with_contents(objects) } else { snapshot }
-}
-
-/// Notes for the author of a scenario.
-pub(super) fn notes(scenario: &VpaScenario) -> Vec<Note> {
+/// Notes for the author of a scenario. `unmatched`: the result of [`unmatched_actions`].
+pub(super) fn notes(scenario: &VpaScenario, unmatched: &[usize]) -> Vec<Note> {
     let mut notes = Note::on_reading(&scenario.notes, scenario.line);
-    notes.extend(without_effect(scenario, &unmatched_actions(scenario)));
+    notes.extend(without_effect(scenario, unmatched));
     notes
 }
 

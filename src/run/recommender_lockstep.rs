@@ -23,7 +23,7 @@ use crate::model::vpa::{
 use crate::scenario::vpa::VpaScenario;
 use crate::trace::Trace;
 use crate::trace::recommender::{Entry, RecommenderTrace};
-use crate::world::recommender::script;
+use crate::world::recommender::{script, unmatched_actions};
 
 /// The number of steps that an engine gets ahead of its answers.
 const AHEAD: usize = 16;
@@ -60,8 +60,8 @@ pub fn run_recommender(
     }
     let trace =
         Trace { release: release.to_string(), scenario: scenario.id.clone(), ..Trace::default() };
-    let mut lockstep = Lockstep::new(Findings::new(trace, known));
-    lockstep.keeps_contents = scenario.expects_contents();
+    let findings = Findings::new(trace, known);
+    let mut lockstep = Lockstep::new(findings, scenario.expects_contents());
     match lockstep.run_script(scenario, engine) {
         Ok(()) => lockstep.conclude(&mut outcome, scenario, release, true),
         Err(error) => outcome.verdict = inconclusive(error),
@@ -73,7 +73,7 @@ pub fn run_recommender(
 /// The recommender and the model, side by side.
 pub(super) struct Lockstep<'k> {
     /// Whether snapshots contain the contents of checkpoints.
-    pub(super) keeps_contents: bool,
+    with_contents: bool,
     pub(super) findings: Findings<'k>,
     pub(super) snapshots: Vec<Snapshot>,
     pub(super) entries: Vec<Entry>,
@@ -81,9 +81,10 @@ pub(super) struct Lockstep<'k> {
 }
 
 impl<'k> Lockstep<'k> {
-    pub(super) fn new(findings: Findings<'k>) -> Lockstep<'k> {
+    /// `with_contents`: snapshots contain the contents of checkpoints.
+    pub(super) fn new(findings: Findings<'k>, with_contents: bool) -> Lockstep<'k> {
         Lockstep {
-            keeps_contents: false,
+            with_contents,
             findings,
             snapshots: Vec::new(),
             entries: Vec::new(),
@@ -169,11 +170,7 @@ impl<'k> Lockstep<'k> {
             for write in &run.run.writes {
                 session.objects_mut().apply(write);
             }
-            let snapshot = Snapshot::of(session.objects(), run);
-            self.snapshots.push(match self.keeps_contents {
-                true => snapshot.with_contents(session.objects()),
-                false => snapshot,
-            });
+            self.snapshots.push(Snapshot::of(session.objects(), run, self.with_contents));
             self.entries.push(Entry::Run(run.clone()));
         }
     }
@@ -201,7 +198,7 @@ impl<'k> Lockstep<'k> {
             Some(divergence) => snapshots.len().saturating_sub(divergence.tick),
             None => 0,
         };
-        outcome.notes = notes(scenario);
+        outcome.notes = notes(scenario, &unmatched_actions(scenario));
         findings.why = why;
         conclude_known(outcome, findings);
         outcome.recommender = Some(Box::new(RecommenderRun {

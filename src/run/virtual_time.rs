@@ -214,10 +214,7 @@ impl Executor for Builds<'_> {
         _: &'a Part,
         record: &mut Record<'_>,
     ) -> Result<Option<Box<dyn ReadyEngine + 'a>>, EngineError> {
-        match self.wait(record).transpose()? {
-            Some(engine) => Ok(Some(engine)),
-            None => Ok(None),
-        }
+        Ok(self.wait(record).transpose()?.map(|engine| engine as Box<dyn ReadyEngine>))
     }
 }
 

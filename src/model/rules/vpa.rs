@@ -35,7 +35,7 @@ impl VpaRelease {
     }
 }
 
-/// What a release does with the update mode `InPlaceOrRecreate`.
+/// The support of a release for the update mode `InPlaceOrRecreate`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InPlaceMode {
     /// The API server rejects it.
@@ -50,7 +50,7 @@ impl VpaRelease {
     /// The first release that accepts the update mode `InPlaceOrRecreate` by default.
     pub const ACCEPTS_IN_PLACE: VpaRelease = v1(5);
 
-    /// What the release does with the update mode `InPlaceOrRecreate`.
+    /// The support for the update mode `InPlaceOrRecreate`.
     #[must_use]
     pub fn in_place_mode(self) -> InPlaceMode {
         match self {

@@ -10,7 +10,7 @@ use super::api::ObjectName;
 use super::cluster::ContainerUsage;
 use super::container::Container;
 use super::estimator::Resource;
-use super::float::{Amount, amount, scale};
+use super::float::{Amount, amount};
 use super::pod::ObservedOom;
 use super::time::GoTime;
 use crate::model::counted::counted_amount;
@@ -79,11 +79,11 @@ pub struct CountedOom {
     pub bump_up_ratio: f64,
     /// The resulting sample, in bytes.
     pub needed: Amount,
-    /// What becomes of the sample.
+    /// The effect of the sample.
     pub outcome: OomOutcome,
 }
 
-/// What becomes of the sample of an OOM kill.
+/// The effect of the sample of an OOM kill.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OomOutcome {
     /// It begins an interval.
@@ -135,9 +135,7 @@ pub(super) fn of_oom(
 ) -> Occurrence {
     let ObservedOom { pod, container, kill } = oom;
     let peak = before.memory_peak();
-    let used = kill.requested.max(peak);
-    let min_bump_up = amount(settings.min_bump_up);
-    let needed = used.wrapping_add(min_bump_up).max(scale(used, settings.bump_up_ratio));
+    let needed = settings.after_oom(kill.requested.max(peak));
     let outcome = match before.max_memory_peak() {
         _ if is_discarded => OomOutcome::Discarded,
         _ if kill.at >= before.window_end() => OomOutcome::BeginsInterval,
@@ -150,7 +148,7 @@ pub(super) fn of_oom(
         at: kill.at,
         requested: kill.requested,
         peak,
-        min_bump_up,
+        min_bump_up: amount(settings.min_bump_up),
         bump_up_ratio: settings.bump_up_ratio,
         needed,
         outcome,

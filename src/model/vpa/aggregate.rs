@@ -6,7 +6,7 @@ use super::api::ContainerPolicy;
 use super::checkpoint::{CheckpointStatus, VERSION};
 use super::context::Context;
 use super::flags::RecommenderFlags;
-use super::float::{Amount, cores};
+use super::float::{Amount, amount, cores, scale};
 use super::histogram::{Histogram, Scheme};
 use super::time::GoTime;
 use crate::model::quantity::Quantity;
@@ -48,6 +48,13 @@ pub(super) struct MemorySettings {
     pub(super) interval: Span,
     /// The number of intervals after which samples expire.
     pub(super) interval_count: i64,
+}
+
+impl MemorySettings {
+    /// The memory that a container needs after an OOM kill, if it used this amount, in bytes.
+    pub(super) fn after_oom(self, used: Amount) -> Amount {
+        used.wrapping_add(amount(self.min_bump_up)).max(scale(used, self.bump_up_ratio))
+    }
 }
 
 impl Aggregate {

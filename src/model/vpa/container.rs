@@ -4,8 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::aggregate::{Aggregate, MemorySettings};
-use super::float::{Amount, amount, scale};
+use super::aggregate::Aggregate;
+use super::float::Amount;
 use super::time::GoTime;
 use crate::model::rules::{OldestOom, VpaRules};
 use crate::model::time::Span;
@@ -124,19 +124,19 @@ impl Container {
         rules: &VpaRules,
         oom: &OomKill,
     ) -> Result<(), OomError> {
-        let MemorySettings { bump_up_ratio, min_bump_up, interval, .. } = aggregate.settings;
+        let settings = aggregate.settings;
         let newest = match rules.oldest_oom {
             OldestOom::WindowEnd => Some(self.window_end),
             OldestOom::LastMemorySample => {
                 Some(self.last_memory_sample).filter(|last| !last.is_zero())
             }
         };
-        if newest.is_some_and(|newest| oom.at < newest.plus(Span(-interval.0))) {
+        if newest.is_some_and(|newest| oom.at < newest.plus(Span(-settings.interval.0))) {
             return Err(OomError::TooOld);
         }
         // The peak of earlier OOM kills is left out, so that repeated kills do not add up.
         let used = oom.requested.max(self.memory_peak);
-        let needed = used.wrapping_add(amount(min_bump_up)).max(scale(used, bump_up_ratio));
+        let needed = settings.after_oom(used);
         if needed < 0 {
             return Err(OomError::Invalid);
         }

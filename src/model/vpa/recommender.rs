@@ -59,6 +59,19 @@ pub enum Write {
     DeleteCheckpoint(ObjectName),
 }
 
+impl Write {
+    /// The write of a status by the real recommender. The containers are sorted by name: in old
+    /// releases, their order is random.
+    #[must_use]
+    pub fn observed_status(vpa: ObjectName, mut status: VpaStatus) -> Write {
+        if let Some(recommendation) = &mut status.recommendation {
+            let containers = &mut recommendation.container_recommendations;
+            containers.sort_by(|a, b| a.container_name.cmp(&b.container_name));
+        }
+        Write::Status { vpa, status: status.into() }
+    }
+}
+
 /// The result of a run.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Run {

@@ -18,38 +18,32 @@ pub struct Snapshot {
     pub statuses: BTreeMap<ObjectName, VpaStatus>,
     /// The number of samples of each existing checkpoint.
     pub checkpoints: BTreeMap<Arc<str>, i64>,
-    /// The contents of the checkpoints, if [`Snapshot::with_contents`] adds them.
+    /// The contents of the checkpoints, if they were asked for.
     pub contents: BTreeMap<Arc<str>, Arc<Checkpoint>>,
     /// The errors that the run logged.
     pub log: Vec<LogLine>,
 }
 
 impl Snapshot {
-    /// The state after a run.
+    /// The state after a run. `with_contents`: with the contents of the checkpoints, which then
+    /// stay in memory after they are replaced.
     #[must_use]
-    pub fn of(objects: &Objects, run: &RunAt) -> Snapshot {
+    pub fn of(objects: &Objects, run: &RunAt, with_contents: bool) -> Snapshot {
         let statuses = objects.vpas.iter();
         let statuses = statuses.map(|(name, vpa)| (name.clone(), VpaStatus::clone(&vpa.status)));
         let checkpoints = objects
             .checkpoints
             .iter()
             .map(|(name, checkpoint)| (name.name.clone(), checkpoint.status.total_samples_count));
+        let contents = objects.checkpoints.iter().filter(|_| with_contents);
+        let contents = contents.map(|(name, checkpoint)| (name.name.clone(), checkpoint.clone()));
         Snapshot {
             at: run.at,
             statuses: statuses.collect(),
             checkpoints: checkpoints.collect(),
-            contents: BTreeMap::new(),
+            contents: contents.collect(),
             log: run.run.log.clone(),
         }
-    }
-
-    /// The same with the contents of the checkpoints.
-    #[must_use]
-    pub fn with_contents(mut self, objects: &Objects) -> Snapshot {
-        let checkpoints = objects.checkpoints.iter();
-        let contents = checkpoints.map(|(name, it)| (name.name.clone(), it.clone()));
-        self.contents = contents.collect();
-        self
     }
 
     /// The status of a VPA, by its name without the namespace.

@@ -10,9 +10,7 @@ use tokio::io::AsyncRead;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::engine::cluster::observe::audit_log::{self, Event};
-use crate::model::vpa::{
-    Checkpoint, CheckpointSpec, CheckpointStatus, ObjectName, VpaStatus, Write,
-};
+use crate::model::vpa::{Checkpoint, CheckpointSpec, CheckpointStatus, ObjectName, Write};
 
 /// A write of the recommender.
 #[derive(Clone, PartialEq, Debug)]
@@ -100,13 +98,8 @@ fn observed(event: &Event) -> Option<ObservedWrite> {
 }
 
 fn status(vpa: ObjectName, object: &Value) -> Result<Write, String> {
-    let mut status: VpaStatus = read(&vpa, &object["status"])?;
-    // In old releases, the order is random.
-    if let Some(recommendation) = &mut status.recommendation {
-        let containers = &mut recommendation.container_recommendations;
-        containers.sort_by(|a, b| a.container_name.cmp(&b.container_name));
-    }
-    Ok(Write::Status { vpa, status: status.into() })
+    let status = read(&vpa, &object["status"])?;
+    Ok(Write::observed_status(vpa, status))
 }
 
 fn checkpoint(name: ObjectName, object: &Value, is_new: bool) -> Result<Write, String> {

@@ -103,14 +103,7 @@ impl WriteJson {
     ) -> Result<Write, String> {
         let name = self.name;
         match (self.status, self.checkpoint) {
-            (Some(mut status), None) => {
-                // In old releases, the order is random.
-                if let Some(recommendation) = &mut status.recommendation {
-                    let containers = &mut recommendation.container_recommendations;
-                    containers.sort_by(|a, b| a.container_name.cmp(&b.container_name));
-                }
-                Ok(Write::Status { vpa: name, status: status.into() })
-            }
+            (Some(status), None) => Ok(Write::observed_status(name, status)),
             (None, Some(status)) => {
                 let is_new = self.spec.is_some();
                 if let Some(spec) = self.spec {

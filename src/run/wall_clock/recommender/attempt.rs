@@ -102,7 +102,7 @@ async fn run_and_compare<'k>(
         changes: Vec::new(),
         changed: Timestamp::now(),
         model,
-        lockstep: Lockstep::new(Findings::new(trace, known)),
+        lockstep: Lockstep::new(Findings::new(trace, known), false),
     };
     attempt.lockstep.started(&[], Vec::new());
     let mut starts = true;
