@@ -343,6 +343,14 @@ impl EventForm for TimelineEvent {
         TimelineEvent::new(Time::ZERO, Action::RestartController(Empty {}))
     }
 
+    fn at(&mut self) -> &mut Time {
+        &mut self.at
+    }
+
+    fn lasts(&mut self) -> &mut Option<Span> {
+        &mut self.lasts
+    }
+
     fn action(&mut self) -> &mut Action {
         &mut self.action
     }
@@ -353,8 +361,6 @@ impl EventForm for TimelineEvent {
         map: &mut A,
     ) -> Result<(), A::Error> {
         match name {
-            "at" => self.at = event::at(map)?,
-            "for" => self.lasts = event::lasts(map)?,
             "during" => self.during = Some(map.next_value()?),
             "hpa" => self.hpa = map.next_value()?,
             "target" => self.target = map.next_value()?,

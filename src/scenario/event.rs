@@ -32,10 +32,16 @@ pub(super) trait EventForm: Sized {
     /// An event with values that [`read`] replaces.
     fn placeholder() -> Self;
 
+    /// The value of `at`.
+    fn at(&mut self) -> &mut Time;
+
+    /// The value of `for`.
+    fn lasts(&mut self) -> &mut Option<Span>;
+
     /// The action.
     fn action(&mut self) -> &mut Self::Action;
 
-    /// Reads the value of a field that is not an action.
+    /// Reads the value of a further field.
     fn read_field<'de, A: MapAccess<'de>>(
         &mut self,
         name: &str,
@@ -135,23 +141,35 @@ pub(super) fn read<'de, E: EventForm, D: Deserializer<'de>>(
 }
 
 fn event<'de, E: EventForm, A: MapAccess<'de>>(mut map: A) -> Result<E, A::Error> {
+    #[derive(serde::Deserialize)]
+    #[serde(transparent)]
+    struct At(#[serde(with = "As::<Instant>")] Time);
+    #[derive(serde::Deserialize)]
+    #[serde(transparent)]
+    struct For(#[serde(with = "As::<Option<PositiveDuration>>")] Option<Span>);
+
     let mut event = E::placeholder();
     let mut has_time = false;
     let names = variants::<E::Action>();
     let mut actions: Vec<String> = Vec::new();
     while let Some(name) = map.next_key_seed(FieldName(E::fields()))? {
-        has_time |= name == "at";
-        if !names.contains(&name.as_str()) {
-            event.read_field(&name, &mut map)?;
-            continue;
+        match name.as_str() {
+            "at" => {
+                *event.at() = map.next_value::<At>()?.0;
+                has_time = true;
+            }
+            "for" => *event.lasts() = map.next_value::<For>()?.0,
+            other if !names.contains(&other) => event.read_field(other, &mut map)?,
+            _ => {
+                if actions.is_empty() {
+                    let rest = Rest { key: Some(&name), map: &mut map };
+                    *event.action() = Deserialize::deserialize(MapAccessDeserializer::new(rest))?;
+                } else {
+                    map.next_value::<IgnoredAny>()?;
+                }
+                actions.push(name);
+            }
         }
-        if actions.is_empty() {
-            let rest = Rest { key: Some(&name), map: &mut map };
-            *event.action() = Deserialize::deserialize(MapAccessDeserializer::new(rest))?;
-        } else {
-            map.next_value::<IgnoredAny>()?;
-        }
-        actions.push(name);
     }
     if !has_time {
         return Err(A::Error::missing_field("at"));
@@ -166,22 +184,6 @@ fn event<'de, E: EventForm, A: MapAccess<'de>>(mut map: A) -> Result<E, A::Error
         ),
     };
     Err(A::Error::custom(wrong))
-}
-
-/// Reads the value of `at`.
-pub(super) fn at<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Time, A::Error> {
-    #[derive(serde::Deserialize)]
-    #[serde(transparent)]
-    struct At(#[serde(with = "As::<Instant>")] Time);
-    map.next_value::<At>().map(|At(at)| at)
-}
-
-/// Reads the value of `for`.
-pub(super) fn lasts<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Option<Span>, A::Error> {
-    #[derive(serde::Deserialize)]
-    #[serde(transparent)]
-    struct For(#[serde(with = "As::<Option<PositiveDuration>>")] Option<Span>);
-    map.next_value::<For>().map(|For(lasts)| lasts)
 }
 
 /// The JSON Schema of an event: each action is a field with its own description. Actions with the

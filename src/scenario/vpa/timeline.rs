@@ -195,20 +195,20 @@ impl EventForm for VpaTimelineEvent {
         }
     }
 
+    fn at(&mut self) -> &mut Time {
+        &mut self.at
+    }
+
+    fn lasts(&mut self) -> &mut Option<Span> {
+        &mut self.lasts
+    }
+
     fn action(&mut self) -> &mut VpaAction {
         &mut self.action
     }
 
-    fn read_field<'de, A: MapAccess<'de>>(
-        &mut self,
-        name: &str,
-        map: &mut A,
-    ) -> Result<(), A::Error> {
-        match name {
-            "at" => self.at = event::at(map)?,
-            "for" => self.lasts = event::lasts(map)?,
-            _ => self.vpa = map.next_value()?,
-        }
+    fn read_field<'de, A: MapAccess<'de>>(&mut self, _: &str, map: &mut A) -> Result<(), A::Error> {
+        self.vpa = map.next_value()?;
         Ok(())
     }
 
