@@ -28,7 +28,7 @@ pub(super) struct Args {
     /// The scenario: an id or a file
     #[arg(value_name = "SCENARIO")]
     name: String,
-    /// The oldest release, for a VPA scenario a release such as vpa-1.7 [default: the oldest]
+    /// The oldest release; for a VPA scenario, a release such as vpa-1.7 [default: the oldest]
     #[arg(long, value_name = "RELEASE", value_parser = any_release)]
     from: Option<AnyRelease>,
     /// The newest release [default: the newest]
@@ -84,7 +84,7 @@ fn adjacent<R: Copy>(releases: impl Iterator<Item = R>) -> Vec<Between<R>> {
     releases.iter().zip(releases.iter().skip(1)).map(|(&from, &to)| Between { from, to }).collect()
 }
 
-/// What is found so far.
+/// The result of the comparisons so far.
 struct Bisection<'a> {
     id: &'a str,
     format: Format,

@@ -93,11 +93,11 @@ impl Step {
     }
 }
 
-/// A kind of controller: the types of its scenarios, and of what an engine sends and answers.
+/// A kind of controller: the types of its scenarios, and of the steps and answers of its engines.
 pub trait Kind: Sized + 'static {
     /// A scenario, as it was read.
     type Scenario: Send + Sync;
-    /// What an engine needs in order to open a scenario.
+    /// The input with which an engine opens a scenario.
     type Opening;
     /// A release of the controller.
     type Release: Copy
@@ -110,9 +110,9 @@ pub trait Kind: Sized + 'static {
         + Sync;
     /// Changes to the cluster, and the time to wait for their effects.
     type Step;
-    /// What the controller did in a step.
+    /// The actions of the controller in a step.
     type Stepped;
-    /// What the controller logs while it starts.
+    /// The lines that the controller logs while it starts.
     type StartLog: Default;
 }
 
@@ -143,7 +143,7 @@ impl Kind for Vpa {
     type StartLog = Vec<vpa::LogLine>;
 }
 
-/// A scenario of the recommender, and what the recommender sees.
+/// A scenario of the recommender, with the objects and changes that the recommender observes.
 #[derive(Clone, Debug)]
 pub struct ScriptedScenario {
     /// The scenario.
@@ -196,7 +196,7 @@ pub trait Engine<K: Kind = Hpa> {
 
 /// A scenario that is open on an engine.
 pub trait Session<K: Kind = Hpa> {
-    /// What the controller logged while it started.
+    /// The lines that the controller logged while it started.
     fn start_log(&self) -> K::StartLog {
         K::StartLog::default()
     }

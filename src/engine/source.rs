@@ -53,8 +53,7 @@ pub trait VirtualTimeKind: Kind {
     /// The program that hosts upstream's controller.
     const ARTIFACT: Artifact;
 
-    /// Whether a program that implements the engine protocol can take the place of upstream's
-    /// controller.
+    /// True if a program that implements the engine protocol can replace upstream's controller.
     const TAKES_PROGRAMS: bool;
 
     /// The release whose rules the model follows for a checkout by default, and the reason.
@@ -80,7 +79,7 @@ pub struct Host {
     pub program: PathBuf,
     /// The engine's name in reports.
     pub name: Arc<str>,
-    /// Whether it is built from a checkout, and may report any release.
+    /// True if it is built from a checkout: it may then report any release.
     pub is_checkout: bool,
     /// The timeout for each answer.
     pub limit: Duration,

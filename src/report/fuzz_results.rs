@@ -1,6 +1,5 @@
 //! Reads and merges the results of the fuzzer that [`super::fuzz`] wrote.
 
-use super::json::LineKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -9,6 +8,7 @@ use serde_json::{Value, json};
 use super::fuzz::{
     self, FindingFigures, FindingLine, First, FirstLine, FuzzSetting, SummaryFigures, SummaryLine,
 };
+use super::json::LineKind;
 use super::results::{ResultsError, numbered};
 use super::style::{BAD, STRONG, paint};
 use crate::model::rules::Releases;

@@ -1,4 +1,4 @@
-//! What the runner needs to know of each kind of controller.
+//! The interface of each kind of controller to the runner.
 
 use std::sync::Arc;
 

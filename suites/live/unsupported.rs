@@ -18,7 +18,7 @@ use libtest_mimic::Failed;
 use super::support;
 
 /// Something that a release can lack.
-struct Lack {
+struct UnsupportedFeature {
     /// A part of the model's reason.
     why: &'static str,
     evidence: Evidence,
@@ -38,16 +38,19 @@ enum Evidence {
     None,
 }
 
-const LACKS: &[Lack] = &[
-    Lack { why: "feature gate", evidence: Evidence::Gates },
-    Lack { why: "`behavior`", evidence: Evidence::Field("behavior") },
-    Lack { why: "`tolerance`", evidence: Evidence::Field("tolerance") },
-    Lack { why: "external metrics", evidence: Evidence::Field("external") },
-    Lack { why: "container metrics", evidence: Evidence::Field("containerResource") },
-    Lack { why: "metric selectors", evidence: Evidence::Field("selector") },
-    Lack { why: "averages of object metrics", evidence: Evidence::Field("averageValue") },
-    Lack { why: "crashes the controller", evidence: Evidence::Panic },
-    Lack { why: "has no flag", evidence: Evidence::None },
+const UNSUPPORTED_FEATURES: &[UnsupportedFeature] = &[
+    UnsupportedFeature { why: "feature gate", evidence: Evidence::Gates },
+    UnsupportedFeature { why: "`behavior`", evidence: Evidence::Field("behavior") },
+    UnsupportedFeature { why: "`tolerance`", evidence: Evidence::Field("tolerance") },
+    UnsupportedFeature { why: "external metrics", evidence: Evidence::Field("external") },
+    UnsupportedFeature { why: "container metrics", evidence: Evidence::Field("containerResource") },
+    UnsupportedFeature { why: "metric selectors", evidence: Evidence::Field("selector") },
+    UnsupportedFeature {
+        why: "averages of object metrics",
+        evidence: Evidence::Field("averageValue"),
+    },
+    UnsupportedFeature { why: "crashes the controller", evidence: Evidence::Panic },
+    UnsupportedFeature { why: "has no flag", evidence: Evidence::None },
 ];
 
 /// The last release on which the host refuses all feature gates: none concerns the controller.
@@ -58,15 +61,15 @@ const LAST_WITHOUT_GATES: &str = "1.10";
 pub(super) fn unsupported(build: &Build, program: PathBuf) -> Result<(), Failed> {
     let release = Release::from(build.version.release);
     let mut engine = Upstream::new(program, release);
-    let mut by_lack: BTreeMap<usize, Vec<Arc<Scenario>>> = BTreeMap::new();
+    let mut by_feature: BTreeMap<usize, Vec<Arc<Scenario>>> = BTreeMap::new();
     for scenario in support::fixtures().iter().map(|path| support::load(path)) {
         let Some(why) = scenario.unsupported_on(release) else { continue };
-        let lack = LACKS.iter().position(|lack| why.contains(lack.why));
-        let lack = lack.ok_or_else(|| format!("add to LACKS how upstream shows: {why}"))?;
-        by_lack.entry(lack).or_default().push(scenario);
+        let index = UNSUPPORTED_FEATURES.iter().position(|feature| why.contains(feature.why));
+        let missing = || format!("add to UNSUPPORTED_FEATURES how upstream shows: {why}");
+        by_feature.entry(index.ok_or_else(missing)?).or_default().push(scenario);
     }
-    for (lack, scenarios) in by_lack {
-        let Lack { why, evidence } = &LACKS[lack];
+    for (index, scenarios) in by_feature {
+        let UnsupportedFeature { why, evidence } = &UNSUPPORTED_FEATURES[index];
         let mut problems = Vec::new();
         let is_shown = scenarios.iter().any(|scenario| {
             let shown = is_shown(evidence, scenario, &mut engine);

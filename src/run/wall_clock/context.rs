@@ -1,4 +1,4 @@
-//! What the clusters of all parts of a plan share.
+//! The plan and the runtime that the clusters of all parts share.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::engine::EngineError;
 use crate::engine::runtime::{self, Threads};
 use crate::run::plan::Plan;
 
-/// The plan, and what its clusters share.
+/// The plan, and the name and the runtime that its clusters share.
 pub(super) struct Context {
     pub(super) plan: Arc<Plan>,
     /// The engine's name.

@@ -3,7 +3,7 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `context` | what the clusters of all parts of a plan share |
+//! | `context` | the plan and the runtime that the clusters of all parts share |
 //! | `preparation` | a scenario as it runs on a cluster, or why it can't |
 //! | `clusters`, `existing_cluster` | the clusters of a run: new ones for each release, or a given one |
 //! | `requirements` | groups of scenarios that can share a cluster |
