@@ -2,12 +2,14 @@
 //!
 //! Upstream: `pkg/recommender/model/aggregate_container_state.go`
 
+use std::sync::Arc;
+
 use super::api::ContainerPolicy;
 use super::checkpoint::{CheckpointStatus, VERSION};
 use super::context::Context;
 use super::flags::RecommenderFlags;
 use super::float::{Amount, amount, cores, scale};
-use super::histogram::{Histogram, Scheme};
+use super::histogram::{Histogram, HistogramCheckpoint, Scheme};
 use super::time::GoTime;
 use crate::model::quantity::Quantity;
 use crate::model::rules::PolicyMemory;
@@ -17,6 +19,9 @@ use crate::model::time::Span;
 ///
 /// Upstream: aggregations_config.go, minSampleWeight
 const CPU_WEIGHT: f64 = 0.1;
+
+/// The index of an aggregate, which stays valid after the aggregate was deleted.
+pub(super) type AggregateId = usize;
 
 /// Aggregated samples.
 #[derive(Clone, Debug)]
@@ -79,10 +84,10 @@ impl Aggregate {
         }
     }
 
-    /// Removes all samples. The settings and the time of the creation have no meaning afterwards.
-    pub(super) fn clear(&mut self) {
+    /// Removes all CPU samples. The settings and the time of the creation have no meaning
+    /// afterwards.
+    pub(super) fn clear_cpu(&mut self) {
         self.cpu.clear();
-        self.memory.clear();
         self.first_sample = GoTime::ZERO;
         self.last_sample = GoTime::ZERO;
         self.count = 0;
@@ -98,12 +103,11 @@ impl Aggregate {
         self.count += 1;
     }
 
-    /// Adds the samples of another aggregate, whose reference times may change.
+    /// Adds the CPU samples of another aggregate, whose reference time may change.
     ///
-    /// Upstream: MergeContainerState
-    pub(super) fn merge(&mut self, other: &mut Aggregate) {
+    /// Upstream: MergeContainerState, which also merges memory
+    pub(super) fn merge_cpu(&mut self, other: &mut Aggregate) {
         self.cpu.merge(&mut other.cpu);
-        self.memory.merge(&mut other.memory);
         let theirs = other.first_sample;
         if self.first_sample.is_zero() || (!theirs.is_zero() && theirs < self.first_sample) {
             self.first_sample = theirs;
@@ -159,13 +163,13 @@ impl Aggregate {
         now.since(since).0 >= window
     }
 
-    /// Upstream: SaveToCheckpoint
-    pub(super) fn save(&self, now: GoTime) -> CheckpointStatus {
+    /// The samples, with memory as it is saved. Upstream: SaveToCheckpoint
+    pub(super) fn save(&self, memory: Arc<HistogramCheckpoint>, now: GoTime) -> CheckpointStatus {
         CheckpointStatus {
             last_update_time: now.truncate_to_second(),
             version: VERSION.into(),
             cpu: self.cpu.save(),
-            memory: self.memory.save(),
+            memory,
             first_sample_start: self.first_sample.truncate_to_second(),
             last_sample_start: self.last_sample.truncate_to_second(),
             total_samples_count: self.count,

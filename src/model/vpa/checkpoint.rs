@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::de::{Deserializer, Error as _};
 use serde::ser::Serializer;
@@ -25,9 +26,9 @@ pub struct CheckpointStatus {
     /// The CPU histogram.
     #[serde(rename = "cpuHistogram")]
     pub cpu: HistogramCheckpoint,
-    /// The histogram of memory peaks.
+    /// The histogram of memory peaks, which most writes do not change.
     #[serde(rename = "memoryHistogram")]
-    pub memory: HistogramCheckpoint,
+    pub memory: Arc<HistogramCheckpoint>,
     /// The time of the first CPU sample.
     #[serde(with = "api_time")]
     pub first_sample_start: GoTime,

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::aggregate::{Aggregate, MemorySettings};
+use super::aggregate::{Aggregate, AggregateId, MemorySettings};
 use super::api::{ObjectName, ResourcePolicy, TargetRef, VerticalPodAutoscaler, VpaCondition};
 use super::container::{Container, OomError};
 use super::context::Context;
 use super::float::Amount;
-use super::histogram::Histogram;
+use super::merged::{Merged, PresentPeak};
 use super::pod::{Labels, ObservedOom, Phase, Pod};
 use super::time::GoTime;
 use crate::model::rules::InitContainers;
@@ -35,9 +35,6 @@ impl AggregateKey {
         }
     }
 }
-
-/// The index of an aggregate, which stays valid after the aggregate was deleted.
-type AggregateId = usize;
 
 /// A pod with the state of its containers.
 #[derive(Debug)]
@@ -127,14 +124,38 @@ pub(super) struct VpaState {
     pub(super) target_ref: TargetRef,
     aggregates: BTreeMap<AggregateKey, AggregateId>,
     /// The samples of checkpoints, by the name of the container.
-    pub(super) from_checkpoints: BTreeMap<Arc<str>, Box<Aggregate>>,
-    /// The result of the last merge, sorted by name. The next merge reuses its memory.
-    pub(super) containers: Vec<MergedContainer>,
+    from_checkpoints: BTreeMap<Arc<str>, Box<Aggregate>>,
+    /// The result of the last merge.
+    pub(super) merged: Merged,
     /// Sorted by type.
     pub(super) conditions: Vec<VpaCondition>,
     pub(super) pod_count: i64,
     /// The time at which the recommendation was first missing, or last reported as missing.
     pub(super) missing_since: Option<GoTime>,
+}
+
+impl VpaState {
+    /// The samples of checkpoints, by the name of the container.
+    pub(super) fn from_checkpoints(&self) -> &BTreeMap<Arc<str>, Box<Aggregate>> {
+        &self.from_checkpoints
+    }
+
+    /// Adds the samples of a checkpoint, or replaces them.
+    pub(super) fn set_checkpoint(&mut self, container: Arc<str>, samples: Aggregate) {
+        self.from_checkpoints.insert(container, Box::new(samples));
+        self.merged = Merged::default();
+    }
+
+    fn add_aggregate(&mut self, key: AggregateKey, id: AggregateId) {
+        self.aggregates.insert(key, id);
+        self.merged = Merged::default();
+    }
+
+    fn remove_aggregate(&mut self, key: &AggregateKey) {
+        if self.aggregates.remove(key).is_some() {
+            self.merged = Merged::default();
+        }
+    }
 }
 
 /// The state of the recommender.
@@ -296,7 +317,7 @@ impl ClusterState {
         let mut aggregate = Aggregate::new(context.flags, context.now);
         for (name, vpa) in &mut self.vpas {
             if name.namespace == key.namespace && vpa.selector.matches(labels.map()) {
-                vpa.aggregates.insert(key.clone(), id);
+                vpa.add_aggregate(key.clone(), id);
                 let policy = vpa.policy.as_ref();
                 let policy = policy.and_then(|policy| policy.of_container(&key.container));
                 aggregate.update_from_policy(policy, context);
@@ -472,7 +493,7 @@ impl ClusterState {
             policy: None,
             target_ref: vpa.spec.target_ref.clone(),
             from_checkpoints: BTreeMap::new(),
-            containers: Vec::new(),
+            merged: Merged::default(),
             conditions: Vec::new(),
             pod_count: pods as i64,
             missing_since: None,
@@ -492,47 +513,35 @@ impl ClusterState {
         context: Context<'_>,
     ) -> Option<&mut VpaState> {
         let state = self.vpas.get_mut(vpa)?;
-        let containers = &mut state.containers;
-        containers.iter_mut().for_each(MergedContainer::clear);
-        for (key, id) in &state.aggregates {
-            let aggregate = &mut self.aggregates[*id];
-            let into = container_named(containers, vpa, &key.container, context);
-            into.order.merge(aggregate);
-            into.aggregate.merge(aggregate);
-            into.sources.push(*id);
+        let VpaState { merged, aggregates, from_checkpoints, .. } = state;
+        if merged.containers.is_empty() {
+            for (key, id) in aggregates {
+                merged.container_named(&key.container, vpa, context).add_source(*id);
+            }
+            for name in from_checkpoints.keys() {
+                merged.container_named(name, vpa, context);
+            }
+            merged.index_aggregates();
         }
-        for (name, aggregate) in &mut state.from_checkpoints {
-            let into = container_named(containers, vpa, name, context);
-            into.aggregate.merge(aggregate);
-            into.has_checkpoint = true;
+        for container in &mut merged.containers {
+            let checkpoint = from_checkpoints.get_mut(&container.name).map(|it| &mut **it);
+            container.merge(&mut self.aggregates, checkpoint);
         }
-        containers.retain(|it| it.has_checkpoint || !it.sources.is_empty());
-        containers.iter_mut().for_each(|it| it.sources.sort_unstable());
         Some(state)
     }
 
-    /// Removes the memory peaks of intervals that have not ended from the merged samples.
-    ///
-    /// Upstream: checkpoint_writer.go, buildAggregateContainerStateMap
-    pub(super) fn subtract_present_peaks(&mut self, vpa: &ObjectName, now: GoTime) {
-        let Some(VpaState { containers, .. }) = self.vpas.get_mut(vpa) else { return };
-        let pods = self.pods.iter().filter(|(pod, _)| pod.namespace == vpa.namespace);
-        for (name, container) in pods.flat_map(|(_, pod)| &pod.containers) {
-            let end = container.state.window_end();
-            if now >= end {
-                continue;
-            }
-            let found = containers.binary_search_by(|it| it.name.cmp(name));
-            let Ok(index) = found else { continue };
-            let MergedContainer { aggregate, order, sources, .. } = &mut containers[index];
-            // A VPA uses all aggregates that it selects, unless they were deleted.
-            let source = container.present_aggregate(&self.keys, self.changes);
-            if source.is_some_and(|source| sources.binary_search(&source).is_ok()) {
-                order.subtract(aggregate, end);
-                let peak = container.state.max_memory_peak();
-                aggregate.memory.subtract(peak as f64, 1.0, end);
-            }
-        }
+    /// Finds the memory peaks of a VPA whose intervals have not ended.
+    pub(super) fn find_present_peaks(&mut self, vpa: &ObjectName, now: GoTime) {
+        let Some(VpaState { merged, .. }) = self.vpas.get_mut(vpa) else { return };
+        let containers = self.pods.values().flat_map(|pod| pod.containers.values());
+        let present = containers.filter(|it| now < it.state.window_end());
+        merged.set_present_peaks(present.filter_map(|it| {
+            Some(PresentPeak {
+                source: it.present_aggregate(&self.keys, self.changes)?,
+                end: it.state.window_end(),
+                peak: it.state.max_memory_peak(),
+            })
+        }));
     }
 
     /// Deletes aggregates that are expired, or that have no samples and no contributing pod.
@@ -571,7 +580,7 @@ impl ClusterState {
             self.keys.remove(key);
             self.changes += 1;
             for vpa in self.vpas.values_mut() {
-                vpa.aggregates.remove(key);
+                vpa.remove_aggregate(key);
             }
         }
     }
@@ -598,121 +607,4 @@ pub struct ContainerUsage {
     pub cpu: Option<Amount>,
     /// In bytes.
     pub memory: Option<Amount>,
-}
-
-/// The merged samples of a container of a VPA.
-#[derive(Debug)]
-pub(super) struct MergedContainer {
-    pub(super) name: Arc<str>,
-    /// The name of its checkpoint.
-    pub(super) checkpoint: ObjectName,
-    pub(super) aggregate: Box<Aggregate>,
-    /// How far upstream's random order can affect the samples.
-    pub(super) order: MergeOrder,
-    /// The merged aggregates, sorted, without the one of a checkpoint.
-    sources: Vec<AggregateId>,
-    /// Whether the samples of a checkpoint are merged.
-    has_checkpoint: bool,
-}
-
-impl MergedContainer {
-    fn clear(&mut self) {
-        self.aggregate.clear();
-        self.order = MergeOrder::default();
-        self.sources.clear();
-        self.has_checkpoint = false;
-    }
-}
-
-/// The merged container with a name, which is added if it does not exist.
-fn container_named<'c>(
-    containers: &'c mut Vec<MergedContainer>,
-    vpa: &ObjectName,
-    name: &Arc<str>,
-    context: Context<'_>,
-) -> &'c mut MergedContainer {
-    let found = containers.binary_search_by(|it| it.name.cmp(name));
-    let index = found.unwrap_or_else(|index| {
-        let container = MergedContainer {
-            name: name.clone(),
-            checkpoint: ObjectName {
-                namespace: vpa.namespace.clone(),
-                name: [&*vpa.name, "-", name].concat().into(),
-            },
-            aggregate: Box::new(Aggregate::new(context.flags, context.now)),
-            order: MergeOrder::default(),
-            sources: Vec::new(),
-            has_checkpoint: false,
-        };
-        containers.insert(index, container);
-        index
-    });
-    &mut containers[index]
-}
-
-/// How far upstream's random order of additions and subtractions can affect the weights of a
-/// container.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct MergeOrder {
-    cpu: HistogramOrder,
-    memory: HistogramOrder,
-    /// The end of the interval of the first subtracted memory peak.
-    subtracted: Option<GoTime>,
-    /// The total weight of memory before the first subtraction.
-    total: f64,
-    /// Whether peaks with several weights were subtracted.
-    has_several_weights: bool,
-}
-
-/// The merged histograms of a container. The result depends on their order if their reference times
-/// differ, even those of empty histograms: the first one decides which others are moved for good.
-/// It also depends on the order of more than two additions.
-#[derive(Clone, Copy, Default, Debug)]
-struct HistogramOrder {
-    merged: usize,
-    with_samples: usize,
-    reference: GoTime,
-    matters: bool,
-}
-
-impl HistogramOrder {
-    fn merge(&mut self, histogram: &Histogram) {
-        let reference = histogram.reference();
-        self.matters |= self.merged > 0 && reference != self.reference;
-        self.reference = reference;
-        self.merged += 1;
-        self.with_samples += usize::from(histogram.total() != 0.0);
-        self.matters |= self.with_samples > 2;
-    }
-}
-
-/// A multiple of the rounding error of a few subtractions, relative to the total.
-const ROUNDING_ERROR: f64 = 1e-13;
-
-impl MergeOrder {
-    fn merge(&mut self, aggregate: &Aggregate) {
-        self.cpu.merge(&aggregate.cpu);
-        self.memory.merge(&aggregate.memory);
-    }
-
-    /// Returns true if upstream's result is random.
-    pub(super) fn matters(&self) -> bool {
-        self.cpu.matters || self.memory.matters
-    }
-
-    /// Equal weights can be subtracted in any order; others cannot.
-    fn subtract(&mut self, from: &Aggregate, end: GoTime) {
-        match self.subtracted {
-            None => {
-                self.subtracted = Some(end);
-                self.total = from.memory.total();
-            }
-            Some(first) => self.has_several_weights |= first != end,
-        }
-    }
-
-    /// The largest difference of a weight in the memory histogram of a checkpoint.
-    pub(super) fn memory_tolerance(&self) -> f64 {
-        if self.has_several_weights { self.total * ROUNDING_ERROR } else { 0.0 }
-    }
 }

@@ -11,7 +11,7 @@ use crate::model::rules::{OldestOom, VpaRules};
 use crate::model::time::Span;
 
 /// The weight of a memory peak.
-const MEMORY_WEIGHT: f64 = 1.0;
+pub(super) const MEMORY_WEIGHT: f64 = 1.0;
 
 /// The state of a container.
 #[derive(Clone, Default, Debug)]

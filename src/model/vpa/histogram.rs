@@ -138,6 +138,8 @@ pub(super) struct Histogram {
     /// The first and last bucket that is not empty. A bucket outside may have a tiny weight.
     min: usize,
     max: usize,
+    /// How often the histogram has possibly changed. Never decreases.
+    changes: u64,
 }
 
 impl Histogram {
@@ -146,7 +148,16 @@ impl Histogram {
     pub(super) fn new(scheme: Scheme, half_life: Span) -> Histogram {
         let weights = [0.0; BUCKETS];
         let reference = GoTime::ZERO;
-        Histogram { scheme, half_life, reference, weights, total: 0.0, min: LAST, max: 0 }
+        Histogram {
+            scheme,
+            half_life,
+            reference,
+            weights,
+            total: 0.0,
+            min: LAST,
+            max: 0,
+            changes: 0,
+        }
     }
 
     /// Removes all samples and sets the reference time to zero.
@@ -156,6 +167,7 @@ impl Histogram {
         self.total = 0.0;
         self.min = LAST;
         self.max = 0;
+        self.changes += 1;
     }
 
     /// Returns true if no bucket has a weight.
@@ -176,12 +188,19 @@ impl Histogram {
         self.total
     }
 
+    /// How often the histogram has possibly changed: it is unchanged while this number is the same.
+    #[must_use]
+    pub(super) fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// Adds a sample. Upstream: decaying_histogram.go, AddSample
     pub(super) fn add(&mut self, value: f64, weight: f64, at: GoTime) {
         let weight = weight * self.decay_factor(at);
         let bucket = self.scheme.find(value);
         self.weights[bucket] += weight;
         self.total += weight;
+        self.changes += 1;
         if self.weights[bucket] >= EPSILON {
             self.min = self.min.min(bucket);
             self.max = self.max.max(bucket);
@@ -194,6 +213,7 @@ impl Histogram {
         let bucket = self.scheme.find(value);
         self.total = safe_subtract(self.total, weight);
         self.weights[bucket] = safe_subtract(self.weights[bucket], weight);
+        self.changes += 1;
         self.trim();
     }
 
@@ -213,6 +233,7 @@ impl Histogram {
             pairs.for_each(|(ours, theirs)| *ours += theirs);
         }
         self.total += other.total;
+        self.changes += 1;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
     }
@@ -347,6 +368,7 @@ impl Histogram {
             }
         }
         self.reference = checkpoint.reference;
+        self.changes += 1;
         Ok(())
     }
 
@@ -363,6 +385,7 @@ impl Histogram {
             self.weights[self.min..=self.max].iter_mut().for_each(|weight| *weight *= factor);
         }
         self.total *= factor;
+        self.changes += 1;
         self.trim();
         self.reference = to;
     }

@@ -31,6 +31,7 @@ mod flags;
 mod float;
 mod histogram;
 mod log;
+mod merged;
 mod objects;
 mod pod;
 mod recommendation;

@@ -11,11 +11,11 @@ use super::api::{
     ContainerPolicy, ContainerRecommendation, Recommendation, ResourceList, ResourcePolicy,
     ScalingMode, VerticalPodAutoscaler,
 };
-use super::cluster::MergedContainer;
 use super::context::Context;
 use super::estimator::{BOUNDS, Minimum, Resource, estimate};
 use super::flags::RecommenderFlags;
 use super::float::Amount;
+use super::merged::MergedContainer;
 use crate::model::quantity::{Format, Quantity};
 
 /// The recommendation for the containers of a VPA.

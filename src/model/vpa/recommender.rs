@@ -15,12 +15,13 @@ use super::api::{
     Checkpoint, CheckpointSpec, ObjectName, Recommendation, VerticalPodAutoscaler, VpaCondition,
     VpaStatus,
 };
-use super::cluster::{ClusterState, ContainerUsage, MergedContainer, VpaState};
+use super::cluster::{ClusterState, ContainerUsage, VpaState};
 use super::context::Context;
 use super::estimator::{Estimation, Minimum, Resource, estimate};
 use super::flags::RecommenderFlags;
 use super::histogram::BucketShare;
 use super::log::{Failure, LogLine};
+use super::merged::{MergedContainer, SavedContainer};
 use super::objects::{Objects, Target};
 use super::pod::{Labels, ObservedOom, Phase};
 use super::recommendation::recommend;
@@ -183,7 +184,7 @@ impl Recommender {
     fn read_checkpoints(&self) -> BTreeMap<Arc<str>, i64> {
         let vpas = self.state.vpas.iter();
         let read = vpas.flat_map(|(vpa, state)| {
-            state.from_checkpoints.iter().map(|(container, aggregate)| {
+            state.from_checkpoints().iter().map(|(container, aggregate)| {
                 (format!("{}-{container}", vpa.name).into(), aggregate.count)
             })
         });
@@ -255,16 +256,16 @@ impl Recommender {
         let context = Context { flags: &self.flags, rules: &self.rules, now };
         for (name, vpa) in &objects.vpas {
             let Some(state) = self.state.merge(name, context) else { continue };
-            run.is_undetermined |= state.containers.iter().any(|it| it.order.matters());
+            run.is_undetermined |= state.merged.containers.iter().any(|it| it.order.matters());
             let write = update_vpa(vpa, state, context, &mut run.log);
             // Another order of the containers is a change that is written.
             run.is_undetermined |=
                 write.is_none() && !self.rules.sorts_containers && has_several(&vpa.status);
             run.writes.extend(write);
-            self.state.subtract_present_peaks(name, now);
+            self.state.find_present_peaks(name, now);
         }
         if self.flags.uses_checkpoints() {
-            for (name, state) in &self.state.vpas {
+            for (name, state) in &mut self.state.vpas {
                 store_checkpoints(name, state, objects, now, &mut run.writes);
             }
             if now.since(self.last_checkpoint_gc) > self.flags.checkpoints_gc_interval {
@@ -291,7 +292,7 @@ impl Recommender {
     ) -> BTreeMap<Arc<str>, Vec<Estimation>> {
         let flags = &self.flags;
         let context = Context { flags, rules: &self.rules, now };
-        let merged = self.state.merge(vpa, context).map(|state| &*state.containers);
+        let merged = self.state.merge(vpa, context).map(|state| &*state.merged.containers);
         let containers = merged.unwrap_or_default();
         let minimum = Minimum::of_pod(flags, containers.len());
         let explained = containers.iter().map(|MergedContainer { name, aggregate, .. }| {
@@ -306,7 +307,7 @@ impl Recommender {
     /// The samples from which the present recommendation of a VPA follows, by container.
     pub fn samples(&mut self, vpa: &ObjectName, now: GoTime) -> BTreeMap<Arc<str>, Samples> {
         let context = Context { flags: &self.flags, rules: &self.rules, now };
-        let merged = self.state.merge(vpa, context).map(|state| &*state.containers);
+        let merged = self.state.merge(vpa, context).map(|state| &*state.merged.containers);
         let containers = merged.unwrap_or_default().iter();
         let samples = containers.map(|MergedContainer { name, aggregate, .. }| {
             let samples = Samples {
@@ -473,7 +474,7 @@ fn update_vpa(
     log: &mut Vec<LogLine>,
 ) -> Option<Write> {
     let Context { rules, now, .. } = context;
-    let recommendation = recommend(&state.containers, vpa, context);
+    let recommendation = recommend(&state.merged.containers, vpa, context);
     let name = &vpa.metadata.name;
     update_conditions(state, &recommendation, now);
     if report_missing(state, &recommendation, now) {
@@ -492,7 +493,7 @@ fn update_vpa(
 /// Upstream: processCheckpointUpdateForVPA
 fn store_checkpoints(
     vpa: &ObjectName,
-    state: &VpaState,
+    state: &mut VpaState,
     objects: &Objects,
     now: GoTime,
     writes: &mut Vec<Write>,
@@ -501,7 +502,7 @@ fn store_checkpoints(
     if conditions.any(|it| it.kind == "FetchingHistory" && it.status == "True") {
         return;
     }
-    for container in &state.containers {
+    for SavedContainer { container, status, memory_tolerance } in state.merged.save(now) {
         let existing = objects.checkpoints.get(&container.checkpoint);
         let spec = existing.map_or_else(
             || CheckpointSpec {
@@ -511,11 +512,11 @@ fn store_checkpoints(
             |existing| existing.spec.clone(),
         );
         let metadata = container.checkpoint.clone();
-        let checkpoint = Checkpoint { metadata, spec, status: container.aggregate.save(now) };
+        let checkpoint = Checkpoint { metadata, spec, status };
         writes.push(Write::Checkpoint {
             checkpoint: Arc::new(checkpoint),
             is_new: existing.is_none(),
-            memory_tolerance: container.order.memory_tolerance(),
+            memory_tolerance,
         });
     }
 }
@@ -542,7 +543,7 @@ fn init_from_checkpoint(
     let aggregate = Aggregate::load(&checkpoint.status, context)
         .map_err(|why| format!("cannot load checkpoint for VPA {shown}. Reason: {why}"))?;
     let container = checkpoint.spec.container_name.clone();
-    state.from_checkpoints.insert(container, Box::new(aggregate));
+    state.set_checkpoint(container, aggregate);
     Ok(())
 }
 

@@ -98,7 +98,7 @@ impl Place {
                 last_update_time: self.at(status.last_update_time),
                 version: status.version.clone(),
                 cpu: histogram(&status.cpu),
-                memory: histogram(&status.memory),
+                memory: histogram(&status.memory).into(),
                 first_sample_start: self.at(status.first_sample_start),
                 last_sample_start: self.at(status.last_sample_start),
                 total_samples_count: status.total_samples_count,
