@@ -525,7 +525,7 @@ impl ClusterState {
         }
         for container in &mut merged.containers {
             let checkpoint = from_checkpoints.get_mut(&container.name).map(|it| &mut **it);
-            container.merge(&mut self.aggregates, checkpoint);
+            container.merge(&mut self.aggregates, checkpoint, context.flags);
         }
         Some(state)
     }

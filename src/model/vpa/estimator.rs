@@ -95,21 +95,34 @@ impl Minimum {
     }
 }
 
-/// The values of a recommendation for one resource, in the order of [`BOUNDS`].
-#[must_use]
-pub(super) fn estimate(
+/// A percentile of the samples of a resource. It does not depend on the confidence.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Percentile {
+    /// From 0 to 1.
+    percentile: f64,
+    /// The bucket that contains it; `None` without samples.
+    bucket: Option<usize>,
+    /// The end of that bucket.
+    base: Amount,
+    /// The base with the safety margin.
+    with_margin: Amount,
+}
+
+/// The percentiles of one resource, in the order of [`BOUNDS`].
+pub(super) type Percentiles = [Percentile; BOUNDS.len()];
+
+/// The percentiles of the samples of a resource.
+pub(super) fn percentiles(
     aggregate: &Aggregate,
     flags: &RecommenderFlags,
-    minimum: Minimum,
     resource: Resource,
-) -> [Estimation; BOUNDS.len()] {
-    let (histogram, minimum, interval) = match resource {
-        Resource::Cpu => (&aggregate.cpu, minimum.cpu, flags.confidence_interval_cpu),
-        Resource::Memory => (&aggregate.memory, minimum.memory, flags.confidence_interval_memory),
+) -> Percentiles {
+    let histogram = match resource {
+        Resource::Cpu => &aggregate.cpu,
+        Resource::Memory => &aggregate.memory,
     };
     let percentiles = BOUNDS.map(|bound| percentile(flags, resource, bound));
     let buckets = histogram.percentile_buckets(percentiles);
-    let confidence = confidence(aggregate, interval);
     array::from_fn(|index| {
         let bucket = buckets.map(|buckets| buckets[index]);
         let end = bucket.map_or(0.0, |bucket| histogram.end(bucket));
@@ -118,6 +131,28 @@ pub(super) fn estimate(
             Resource::Memory => amount(end),
         };
         let with_margin = base + scale(base, flags.recommendation_margin_fraction);
+        Percentile { percentile: percentiles[index], bucket, base, with_margin }
+    })
+}
+
+/// The values of a recommendation for one resource, in the order of [`BOUNDS`]. Inlined, because
+/// most callers need only the amounts.
+#[inline]
+#[must_use]
+pub(super) fn estimate(
+    aggregate: &Aggregate,
+    percentiles: &Percentiles,
+    flags: &RecommenderFlags,
+    minimum: Minimum,
+    resource: Resource,
+) -> [Estimation; BOUNDS.len()] {
+    let (minimum, interval) = match resource {
+        Resource::Cpu => (minimum.cpu, flags.confidence_interval_cpu),
+        Resource::Memory => (minimum.memory, flags.confidence_interval_memory),
+    };
+    let confidence = confidence(aggregate, interval);
+    array::from_fn(|index| {
+        let Percentile { percentile, bucket, base, with_margin } = percentiles[index];
         let multiplied = |multiplier: f64, exponent: i32| {
             let multiplier = pow(1.0 + multiplier / confidence, exponent);
             (scale(with_margin, multiplier), Some(Confidence { confidence, multiplier }))
@@ -130,7 +165,7 @@ pub(super) fn estimate(
         Estimation {
             resource,
             bound: BOUNDS[index],
-            percentile: percentiles[index],
+            percentile,
             bucket,
             base,
             with_margin,

@@ -175,6 +175,12 @@ impl RecommenderFlags {
         self.storage != "prometheus"
     }
 
+    /// Returns true if flags limit the recommendations of all containers.
+    pub(super) fn limits_containers(&self) -> bool {
+        self.container_recommendation_max_allowed_cpu.is_some()
+            || self.container_recommendation_max_allowed_memory.is_some()
+    }
+
     /// Parses flags by their upstream names, without the leading dashes.
     ///
     /// # Errors

@@ -307,13 +307,13 @@ impl Histogram {
             let larger = |a: f64, b: f64| if b > a { b } else { a };
             let largest = range.iter().copied().fold(0.0, larger);
             let ratio = MAX_CHECKPOINT_WEIGHT / largest;
-            let scaled = (self.min..).zip(range).map(|(bucket, weight)| BucketWeight {
-                bucket: bucket as i64,
+            weights.reserve_exact(range.len());
+            let scaled = (self.min as i64..).zip(range).map(|(bucket, weight)| BucketWeight {
+                bucket,
                 // No weight is negative, so truncation rounds like upstream.
                 weight: (weight * ratio + 0.5) as u32,
             });
-            weights.extend(scaled);
-            weights.retain(|it: &BucketWeight| it.weight > 0);
+            weights.extend(scaled.filter(|it| it.weight > 0));
         }
         HistogramCheckpoint {
             reference: self.reference.truncate_to_second(),

@@ -11,6 +11,8 @@ use super::api::ObjectName;
 use super::checkpoint::CheckpointStatus;
 use super::container::MEMORY_WEIGHT;
 use super::context::Context;
+use super::estimator::{Estimation, Minimum, Percentiles, Resource, estimate, percentiles};
+use super::flags::RecommenderFlags;
 use super::float::Amount;
 use super::histogram::{Histogram, HistogramCheckpoint};
 use super::time::GoTime;
@@ -44,6 +46,9 @@ pub(super) struct MergedContainer {
     /// The name of its checkpoint.
     pub(super) checkpoint: ObjectName,
     pub(super) aggregate: Box<Aggregate>,
+    /// The percentiles of CPU and of memory.
+    cpu: Percentiles,
+    memory: Percentiles,
     /// How far upstream's random order can affect the samples.
     pub(super) order: MergeOrder,
     /// The merged aggregates, in the order of the labels, without the one of a checkpoint.
@@ -133,6 +138,8 @@ impl MergedContainer {
                 name: [&*vpa.name, "-", name].concat().into(),
             },
             aggregate: Box::new(Aggregate::new(context.flags, context.now)),
+            cpu: Percentiles::default(),
+            memory: Percentiles::default(),
             order: MergeOrder::default(),
             sources: Vec::new(),
             memory_changes: None,
@@ -150,6 +157,7 @@ impl MergedContainer {
         &mut self,
         aggregates: &mut [Aggregate],
         mut checkpoint: Option<&mut Aggregate>,
+        flags: &RecommenderFlags,
     ) {
         // The numbers of changes never decrease, so the sum is the same only if all are. It is
         // taken before the merge, which may change the merged histograms.
@@ -157,10 +165,26 @@ impl MergedContainer {
         let of_checkpoint = checkpoint.as_ref().map(|it| it.memory.changes());
         let changes = Some(own.chain(of_checkpoint).sum());
         self.merge_cpu(aggregates, checkpoint.as_deref_mut());
+        self.cpu = percentiles(&self.aggregate, flags, Resource::Cpu);
         if self.memory_changes != changes {
             self.memory_changes = changes;
             self.merge_memory(aggregates, checkpoint);
+            self.memory = percentiles(&self.aggregate, flags, Resource::Memory);
         }
+    }
+
+    /// The values of a recommendation for one resource.
+    pub(super) fn estimate(
+        &self,
+        flags: &RecommenderFlags,
+        minimum: Minimum,
+        resource: Resource,
+    ) -> [Estimation; 3] {
+        let percentiles = match resource {
+            Resource::Cpu => &self.cpu,
+            Resource::Memory => &self.memory,
+        };
+        estimate(&self.aggregate, percentiles, flags, minimum, resource)
     }
 
     fn merge_cpu(&mut self, aggregates: &mut [Aggregate], checkpoint: Option<&mut Aggregate>) {

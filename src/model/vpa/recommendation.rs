@@ -6,13 +6,12 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::aggregate::Aggregate;
 use super::api::{
-    ContainerPolicy, ContainerRecommendation, Recommendation, ResourceList, ResourcePolicy,
-    ScalingMode, VerticalPodAutoscaler,
+    ContainerPolicy, ContainerRecommendation, Recommendation, ResourceList, ScalingMode,
+    VerticalPodAutoscaler,
 };
 use super::context::Context;
-use super::estimator::{BOUNDS, Minimum, Resource, estimate};
+use super::estimator::{BOUNDS, Minimum, Resource};
 use super::flags::RecommenderFlags;
 use super::float::Amount;
 use super::merged::MergedContainer;
@@ -36,9 +35,10 @@ pub(super) fn recommend(
     let count = containers.iter().filter(counts).count();
     let minimum = Minimum::of_pod(flags, count);
     let mut container_recommendations = Vec::with_capacity(count);
-    for MergedContainer { name, aggregate, .. } in containers.iter().filter(counts) {
-        let [target, lower_bound, upper_bound] =
-            resource_lists(aggregate, policy, name, context, minimum);
+    for merged in containers.iter().filter(counts) {
+        let name = &merged.name;
+        let policy = policy.and_then(|policy| policy.of_container(name));
+        let [target, lower_bound, upper_bound] = resource_lists(merged, policy, context, minimum);
         let mut container = ContainerRecommendation {
             container_name: name.clone(),
             lower_bound,
@@ -57,17 +57,14 @@ pub(super) fn recommend(
 
 /// The values of a recommendation, in the order of [`BOUNDS`].
 fn resource_lists(
-    aggregate: &Aggregate,
-    policy: Option<&ResourcePolicy>,
-    container: &str,
+    container: &MergedContainer,
+    policy: Option<&ContainerPolicy>,
     context: Context<'_>,
     minimum: Minimum,
 ) -> [ResourceList; BOUNDS.len()] {
-    let policy = policy.and_then(|policy| policy.of_container(container));
     let amounts = |resource: Resource| {
-        controls(policy, resource).then(|| {
-            estimate(aggregate, context.flags, minimum, resource).map(|estimated| estimated.amount)
-        })
+        let estimate = || container.estimate(context.flags, minimum, resource);
+        controls(policy, resource).then(|| estimate().map(|estimated| estimated.amount))
     };
     let (cpu, memory) = (amounts(Resource::Cpu), amounts(Resource::Memory));
     std::array::from_fn(|bound| ResourceList {
@@ -159,10 +156,12 @@ fn make_cpu_integer(container: &mut ContainerRecommendation) {
 /// Upstream: capping.go, applyVPAPolicyForContainer
 fn cap(
     container: &mut ContainerRecommendation,
-    policy: Option<&ResourcePolicy>,
+    policy: Option<&ContainerPolicy>,
     flags: &RecommenderFlags,
 ) {
-    let policy = policy.and_then(|policy| policy.of_container(&container.container_name));
+    if policy.is_none() && !flags.limits_containers() {
+        return;
+    }
     let least = policy.and_then(|policy| policy.min_allowed.as_ref());
     let most = policy.and_then(|policy| policy.max_allowed.as_ref());
     let lists = [&mut container.target, &mut container.lower_bound, &mut container.upper_bound];

@@ -17,7 +17,7 @@ use super::api::{
 };
 use super::cluster::{ClusterState, ContainerUsage, VpaState};
 use super::context::Context;
-use super::estimator::{Estimation, Minimum, Resource, estimate};
+use super::estimator::{Estimation, Minimum, Resource};
 use super::flags::RecommenderFlags;
 use super::histogram::BucketShare;
 use super::log::{Failure, LogLine};
@@ -295,11 +295,11 @@ impl Recommender {
         let merged = self.state.merge(vpa, context).map(|state| &*state.merged.containers);
         let containers = merged.unwrap_or_default();
         let minimum = Minimum::of_pod(flags, containers.len());
-        let explained = containers.iter().map(|MergedContainer { name, aggregate, .. }| {
+        let explained = containers.iter().map(|container| {
             let resources = [Resource::Cpu, Resource::Memory].into_iter();
             let estimations =
-                resources.flat_map(|resource| estimate(aggregate, flags, minimum, resource));
-            (name.clone(), estimations.collect())
+                resources.flat_map(|resource| container.estimate(flags, minimum, resource));
+            (container.name.clone(), estimations.collect())
         });
         explained.collect()
     }
