@@ -169,6 +169,102 @@ pub(super) struct ClusterState {
     aggregates: Vec<Aggregate>,
 }
 
+/// The VPAs and the aggregates: what can change beside a pod.
+struct Links<'s> {
+    vpas: &'s mut BTreeMap<ObjectName, VpaState>,
+    keys: &'s mut BTreeMap<AggregateKey, AggregateId>,
+    changes: &'s mut u64,
+    aggregates: &'s mut Vec<Aggregate>,
+}
+
+impl Links<'_> {
+    /// Upstream: findOrCreateAggregateContainerState
+    fn find_or_create(
+        &mut self,
+        key: &AggregateKey,
+        labels: &Labels,
+        context: Context<'_>,
+    ) -> AggregateId {
+        if let Some(id) = self.keys.get(key) {
+            return *id;
+        }
+        let id = self.aggregates.len();
+        let mut aggregate = Aggregate::new(context.flags, context.now);
+        for (name, vpa) in self.vpas.iter_mut() {
+            if name.namespace == key.namespace && vpa.selector.matches(labels.map()) {
+                vpa.add_aggregate(key.clone(), id);
+                let policy = vpa.policy.as_ref();
+                let policy = policy.and_then(|policy| policy.of_container(&key.container));
+                aggregate.update_from_policy(policy, context);
+            }
+        }
+        self.aggregates.push(aggregate);
+        self.keys.insert(key.clone(), id);
+        *self.changes += 1;
+        id
+    }
+
+    /// The aggregate of a container, which is created if it was deleted.
+    fn resolve(
+        &mut self,
+        container: &mut ContainerOfPod,
+        labels: &Labels,
+        context: Context<'_>,
+    ) -> &mut Aggregate {
+        let id = container.aggregate.known(*self.changes).unwrap_or_else(|| {
+            let id = self.find_or_create(&container.key, labels, context);
+            container.aggregate = Link::ByKey { known: Some((id, *self.changes)) };
+            id
+        });
+        &mut self.aggregates[id]
+    }
+}
+
+/// A pod to which samples are added. It is looked up once for all its containers.
+pub(super) struct SampledPod<'s> {
+    name: &'s ObjectName,
+    /// `None` if the recommender does not know the pod.
+    state: Option<&'s mut PodState>,
+    links: Links<'s>,
+}
+
+impl SampledPod<'_> {
+    /// The state of a container.
+    pub(super) fn container(&self, container: &str) -> Option<&Container> {
+        self.state.as_ref()?.containers.get(container).map(|found| &found.state)
+    }
+
+    /// Adds the usage of a container, unless it is an init container. Returns the number of samples
+    /// that were discarded.
+    ///
+    /// Upstream: AddSample, for CPU and for memory
+    pub(super) fn add_usage(
+        &mut self,
+        usage: &ContainerUsage,
+        at: GoTime,
+        context: Context<'_>,
+    ) -> Result<usize, KeyError> {
+        let ObjectName { namespace, name } = self.name;
+        let Some(pod) = &mut self.state else {
+            return Err(KeyError(format!("KeyError: {{{namespace} {name}}}")));
+        };
+        let container = &usage.container;
+        let is_skipped = context.rules.init_containers != InitContainers::Reported;
+        if is_skipped && pod.init_containers.contains(container) {
+            return Ok(0);
+        }
+        let Some(found) = pod.containers.get_mut(container) else {
+            return Err(KeyError(format!("KeyError: {{{{{namespace} {name}}} {container}}}")));
+        };
+        let samples = Samples::accepted(usage, &found.state, at);
+        if samples.cpu.is_some() || samples.memory.is_some() {
+            let aggregate = self.links.resolve(found, &pod.labels, context);
+            samples.add(&mut found.state, aggregate, at);
+        }
+        Ok(samples.discarded)
+    }
+}
+
 /// A pod or container that the recommender does not know; the text is upstream's.
 pub(super) struct KeyError(pub(super) String);
 
@@ -194,6 +290,18 @@ impl ClusterState {
             state.object.as_ref().is_some_and(|loaded| Arc::ptr_eq(loaded, pod))
         };
         self.pods.len() == pods.len() && self.pods.values().zip(pods.values()).all(is_loaded)
+    }
+
+    fn links(&mut self) -> Links<'_> {
+        let ClusterState { vpas, keys, changes, aggregates, .. } = self;
+        Links { vpas, keys, changes, aggregates }
+    }
+
+    /// A pod to which samples are added.
+    pub(super) fn sampled_pod<'s>(&'s mut self, name: &'s ObjectName) -> SampledPod<'s> {
+        let ClusterState { pods, vpas, keys, changes, aggregates } = self;
+        let links = Links { vpas, keys, changes, aggregates };
+        SampledPod { name, state: pods.get_mut(name), links }
     }
 
     /// Loads a pod. Upstream: AddOrUpdatePod, AddOrUpdateContainer and SetInitContainers
@@ -254,7 +362,7 @@ impl ClusterState {
             let Some(pod) = self.pods.get(name) else { return };
             if !pod.containers.contains_key(container) {
                 let key = AggregateKey::new(name, container, labels);
-                self.find_or_create(&key, labels, context);
+                self.links().find_or_create(&key, labels, context);
                 let state = ContainerOfPod {
                     state: Container::default(),
                     key,
@@ -278,7 +386,7 @@ impl ClusterState {
         let containers: Vec<Arc<str>> = pod.containers.keys().cloned().collect();
         for container in containers {
             let key = AggregateKey::new(name, &container, labels);
-            let aggregate = self.find_or_create(&key, labels, context);
+            let aggregate = self.links().find_or_create(&key, labels, context);
             let pod = self.pods.get_mut(name);
             if let Some(state) = pod.and_then(|pod| pod.containers.get_mut(&container)) {
                 state.key = key;
@@ -303,57 +411,6 @@ impl ClusterState {
         }
     }
 
-    /// Upstream: findOrCreateAggregateContainerState
-    fn find_or_create(
-        &mut self,
-        key: &AggregateKey,
-        labels: &Labels,
-        context: Context<'_>,
-    ) -> AggregateId {
-        if let Some(id) = self.keys.get(key) {
-            return *id;
-        }
-        let id = self.aggregates.len();
-        let mut aggregate = Aggregate::new(context.flags, context.now);
-        for (name, vpa) in &mut self.vpas {
-            if name.namespace == key.namespace && vpa.selector.matches(labels.map()) {
-                vpa.add_aggregate(key.clone(), id);
-                let policy = vpa.policy.as_ref();
-                let policy = policy.and_then(|policy| policy.of_container(&key.container));
-                aggregate.update_from_policy(policy, context);
-            }
-        }
-        self.aggregates.push(aggregate);
-        self.keys.insert(key.clone(), id);
-        self.changes += 1;
-        id
-    }
-
-    /// A container and its aggregate, which is created if it was deleted.
-    fn resolve(
-        &mut self,
-        pod: &ObjectName,
-        container: &Arc<str>,
-        context: Context<'_>,
-    ) -> Option<(&mut Container, &mut Aggregate)> {
-        let changes = self.changes;
-        let state = self.pods.get(pod)?;
-        let found = state.containers.get(container)?;
-        let id = match found.aggregate.known(changes) {
-            Some(id) => id,
-            None => {
-                let (key, labels) = (found.key.clone(), state.labels.clone());
-                self.find_or_create(&key, &labels, context)
-            }
-        };
-        let changes = self.changes;
-        let found = self.pods.get_mut(pod)?.containers.get_mut(container)?;
-        if let Link::ByKey { known } = &mut found.aggregate {
-            *known = Some((id, changes));
-        }
-        Some((&mut found.state, &mut self.aggregates[id]))
-    }
-
     /// The state of a container.
     pub(super) fn container(&self, pod: &ObjectName, container: &str) -> Option<&Container> {
         self.pods.get(pod)?.containers.get(container).map(|found| &found.state)
@@ -370,43 +427,6 @@ impl ClusterState {
         Some(self.aggregates[id].settings)
     }
 
-    /// Adds the usage of a container, unless it is an init container. Returns the number of samples
-    /// that were discarded.
-    ///
-    /// Upstream: AddSample, for CPU and for memory
-    pub(super) fn add_usage(
-        &mut self,
-        pod: &ObjectName,
-        usage: &ContainerUsage,
-        at: GoTime,
-        context: Context<'_>,
-    ) -> Result<usize, KeyError> {
-        let Some(state) = self.pods.get_mut(pod) else {
-            return Err(KeyError(format!("KeyError: {{{} {}}}", pod.namespace, pod.name)));
-        };
-        let container = &usage.container;
-        let is_skipped = context.rules.init_containers != InitContainers::Reported;
-        if is_skipped && state.init_containers.contains(container) {
-            return Ok(0);
-        }
-        let Some(ContainerOfPod { state, aggregate, .. }) = state.containers.get_mut(container)
-        else {
-            let ObjectName { namespace, name } = pod;
-            return Err(KeyError(format!("KeyError: {{{{{namespace} {name}}} {container}}}")));
-        };
-        let samples = Samples::accepted(usage, state, at);
-        match aggregate.known(self.changes) {
-            _ if samples.cpu.is_none() && samples.memory.is_none() => {}
-            Some(id) => samples.add(state, &mut self.aggregates[id], at),
-            None => {
-                if let Some((state, aggregate)) = self.resolve(pod, container, context) {
-                    samples.add(state, aggregate, at);
-                }
-            }
-        }
-        Ok(samples.discarded)
-    }
-
     /// Records an OOM kill. Upstream: RecordOOM
     pub(super) fn record_oom(
         &mut self,
@@ -415,16 +435,15 @@ impl ClusterState {
     ) -> Result<(), KeyError> {
         let ObjectName { namespace, name } = &oom.pod;
         let container = &oom.container;
-        let Some(pod) = self.pods.get(&oom.pod) else {
+        let SampledPod { state, mut links, .. } = self.sampled_pod(&oom.pod);
+        let Some(PodState { labels, containers, .. }) = state else {
             return Err(KeyError(format!("KeyError: {{{namespace} {name}}}")));
         };
-        if !pod.containers.contains_key(container) {
+        let Some(found) = containers.get_mut(container) else {
             return Err(KeyError(format!("KeyError: {container}")));
-        }
-        let Some((state, aggregate)) = self.resolve(&oom.pod, container, context) else {
-            return Ok(());
         };
-        state.record_oom(aggregate, context.rules, &oom.kill).map_err(|error| {
+        let aggregate = links.resolve(found, labels, context);
+        found.state.record_oom(aggregate, context.rules, &oom.kill).map_err(|error| {
             let why = match error {
                 OomError::TooOld => {
                     let at = oom.kill.at.go_text();

@@ -301,20 +301,18 @@ impl Histogram {
     /// Upstream: histogram.go, SaveToChekpoint
     #[must_use]
     pub(super) fn save(&self) -> HistogramCheckpoint {
-        let mut weights = Vec::new();
-        if self.min <= self.max {
-            let range = &self.weights[self.min..=self.max];
-            let larger = |a: f64, b: f64| if b > a { b } else { a };
-            let largest = range.iter().copied().fold(0.0, larger);
-            let ratio = MAX_CHECKPOINT_WEIGHT / largest;
-            weights.reserve_exact(range.len());
-            let scaled = (self.min as i64..).zip(range).map(|(bucket, weight)| BucketWeight {
-                bucket,
-                // No weight is negative, so truncation rounds like upstream.
-                weight: (weight * ratio + 0.5) as u32,
-            });
-            weights.extend(scaled.filter(|it| it.weight > 0));
-        }
+        // Without samples, the first bucket is after the last one.
+        let range = self.weights.get(self.min..=self.max).unwrap_or_default();
+        let larger = |a: f64, b: f64| if b > a { b } else { a };
+        let largest = range.iter().copied().fold(0.0, larger);
+        let ratio = MAX_CHECKPOINT_WEIGHT / largest;
+        let scaled = (self.min..).zip(range).map(|(bucket, weight)| BucketWeight {
+            bucket: bucket as i64,
+            // No weight is negative, so truncation rounds like upstream.
+            weight: (weight * ratio + 0.5) as u32,
+        });
+        let mut weights: Vec<BucketWeight> = scaled.collect();
+        weights.retain(|it| it.weight > 0);
         HistogramCheckpoint {
             reference: self.reference.truncate_to_second(),
             weights,

@@ -226,8 +226,9 @@ impl Recommender {
         for PodHistory { pod, labels, samples } in history {
             let containers = samples.iter().map(|sample| &sample.usage.container);
             self.state.add_pod(pod, labels, Phase::Unknown, containers, context);
+            let mut sampled = self.state.sampled_pod(pod);
             for HistorySample { at, usage } in samples {
-                let discarded = self.state.add_usage(pod, usage, *at, context);
+                let discarded = sampled.add_usage(usage, *at, context);
                 let errors = discarded_errors(discarded);
                 let failure = Failure::HistorySample(pod, &usage.container);
                 log.extend(errors.map(|error| failure.line(error, &self.rules.texts)));
@@ -326,7 +327,9 @@ impl Recommender {
     fn is_ignored(&self, namespace: &str) -> bool {
         let only = &self.flags.vpa_object_namespace;
         let ignored = &self.flags.ignored_vpa_object_namespaces;
-        (!only.is_empty() && only != namespace) || ignored.split(',').any(|it| it == namespace)
+        // No namespace has an empty name.
+        (!only.is_empty() && only != namespace)
+            || (!ignored.is_empty() && ignored.split(',').any(|it| it == namespace))
     }
 
     /// Returns true if the recommender handles a VPA. Upstream: filterVPAs
@@ -397,6 +400,7 @@ impl Recommender {
             }
         };
         for item in items {
+            let mut pod = self.state.sampled_pod(&item.pod);
             for usage in &item.containers {
                 let filled;
                 let usage = match usage {
@@ -412,11 +416,11 @@ impl Recommender {
                     }
                 };
                 if let Some(account) = &mut self.account
-                    && let Some(before) = self.state.container(&item.pod, &usage.container)
+                    && let Some(before) = pod.container(&usage.container)
                 {
                     account.extend(of_usage(&item.pod, usage, item.timestamp, before));
                 }
-                let result = self.state.add_usage(&item.pod, usage, item.timestamp, context);
+                let result = pod.add_usage(usage, item.timestamp, context);
                 if result.is_err() && self.flags.memory_saver {
                     continue;
                 }
