@@ -3,6 +3,7 @@
 //! Upstream: `pkg/apis/autoscaling.k8s.io/v1/types.go`
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use super::checkpoint::CheckpointStatus;
 use crate::model::quantity::Quantity;
 
 /// The namespace and the name of an object.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct ObjectName {
     /// The namespace.
     pub namespace: Arc<str>,
@@ -26,6 +27,23 @@ impl ObjectName {
     #[must_use]
     pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> ObjectName {
         ObjectName { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+/// By namespace, then by name. Most names that are looked up share the text of the key.
+impl Ord for ObjectName {
+    fn cmp(&self, other: &ObjectName) -> Ordering {
+        let compare = |ours: &Arc<str>, theirs: &Arc<str>| match Arc::ptr_eq(ours, theirs) {
+            true => Ordering::Equal,
+            false => ours.cmp(theirs),
+        };
+        compare(&self.namespace, &other.namespace).then_with(|| compare(&self.name, &other.name))
+    }
+}
+
+impl PartialOrd for ObjectName {
+    fn partial_cmp(&self, other: &ObjectName) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 

@@ -327,9 +327,7 @@ impl Recommender {
     fn is_ignored(&self, namespace: &str) -> bool {
         let only = &self.flags.vpa_object_namespace;
         let ignored = &self.flags.ignored_vpa_object_namespaces;
-        // No namespace has an empty name.
-        (!only.is_empty() && only != namespace)
-            || (!ignored.is_empty() && ignored.split(',').any(|it| it == namespace))
+        (!only.is_empty() && only != namespace) || ignored.split(',').any(|it| it == namespace)
     }
 
     /// Returns true if the recommender handles a VPA. Upstream: filterVPAs
