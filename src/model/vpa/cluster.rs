@@ -136,7 +136,7 @@ pub(super) struct VpaState {
 
 impl VpaState {
     /// The samples of checkpoints, by the name of the container.
-    pub(super) fn from_checkpoints(&self) -> &BTreeMap<Arc<str>, Box<Aggregate>> {
+    pub(super) fn checkpoints(&self) -> &BTreeMap<Arc<str>, Box<Aggregate>> {
         &self.from_checkpoints
     }
 

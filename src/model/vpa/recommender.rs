@@ -184,7 +184,7 @@ impl Recommender {
     fn read_checkpoints(&self) -> BTreeMap<Arc<str>, i64> {
         let vpas = self.state.vpas.iter();
         let read = vpas.flat_map(|(vpa, state)| {
-            state.from_checkpoints().iter().map(|(container, aggregate)| {
+            state.checkpoints().iter().map(|(container, aggregate)| {
                 (format!("{}-{container}", vpa.name).into(), aggregate.count)
             })
         });
