@@ -5,6 +5,11 @@
 //! Engines do not know the comparison, and the runner does not know particular engines.
 //!
 //! The controllers that engines run are of two [`Kind`]s: [`Hpa`], the default, and [`Vpa`].
+//!
+//! Real clusters are not sessions: a session lets exactly the requested time pass and answers with
+//! the effects of that time, while a cluster has its own clock, and a reconcile can be seen only
+//! partly or at an uncertain time. Clusters share the registry, the factories and the executor of
+//! the runner with engines in virtual time; `run/wall_clock` compares what they show.
 
 #[cfg(feature = "clusters")]
 pub(crate) mod cluster;

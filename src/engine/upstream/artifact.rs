@@ -31,14 +31,18 @@ pub enum Artifact {
     Recommender,
     /// The recommender itself: the program that upstream releases, for control planes.
     RecommenderProgram,
+    /// The updater and the admission controller of the Vertical Pod Autoscaler, with which a suite
+    /// compares their simulation.
+    Updater,
 }
 
 impl Artifact {
-    pub(super) const ALL: [Artifact; 4] = [
+    pub(super) const ALL: [Artifact; 5] = [
         Artifact::Host,
         Artifact::ControlPlane,
         Artifact::Recommender,
         Artifact::RecommenderProgram,
+        Artifact::Updater,
     ];
 
     /// The name.
@@ -49,6 +53,7 @@ impl Artifact {
             Artifact::ControlPlane => "controlplane",
             Artifact::Recommender => "recommender",
             Artifact::RecommenderProgram => "vpa-recommender",
+            Artifact::Updater => "updater",
         }
     }
 
@@ -61,6 +66,7 @@ impl Artifact {
             Artifact::RecommenderProgram => {
                 "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender"
             }
+            Artifact::Updater => "./updater",
         }
     }
 
@@ -70,6 +76,7 @@ impl Artifact {
             Artifact::Host => "versions",
             Artifact::ControlPlane => "controlplane/versions",
             Artifact::Recommender | Artifact::RecommenderProgram => "recommender/versions",
+            Artifact::Updater => "updater/versions",
         }
     }
 
@@ -82,7 +89,7 @@ impl Artifact {
     pub(super) fn module(self) -> &'static str {
         match self {
             Artifact::Host | Artifact::ControlPlane => "k8s.io/kubernetes",
-            Artifact::Recommender | Artifact::RecommenderProgram => {
+            Artifact::Recommender | Artifact::RecommenderProgram | Artifact::Updater => {
                 "k8s.io/autoscaler/vertical-pod-autoscaler"
             }
         }
@@ -96,7 +103,7 @@ impl Artifact {
                 let all = Release::supported().map(MinorVersion::from).filter(is_older);
                 all.map(|release| format!("k{release}")).collect()
             }
-            Artifact::Recommender | Artifact::RecommenderProgram => {
+            Artifact::Recommender | Artifact::RecommenderProgram | Artifact::Updater => {
                 let all = VpaRelease::supported().map(MinorVersion::from).filter(is_older);
                 all.map(|release| format!("vpa{release}")).collect()
             }
@@ -105,8 +112,11 @@ impl Artifact {
 
     /// Returns true if it is built from this folder of the sources.
     pub(super) fn includes(self, folder: &Path) -> bool {
-        let owners =
-            [("controlplane", Artifact::ControlPlane), ("recommender", Artifact::Recommender)];
+        let owners = [
+            ("controlplane", Artifact::ControlPlane),
+            ("recommender", Artifact::Recommender),
+            ("updater", Artifact::Updater),
+        ];
         let owner = owners.into_iter().find(|(owned, _)| folder.starts_with(owned));
         let uses = match self {
             // It shares the mod files of the host, but is built without the host's code.

@@ -137,7 +137,7 @@ pub fn ensure(
         let name = match artifact {
             Artifact::Host => NAME,
             Artifact::ControlPlane | Artifact::RecommenderProgram => "embedded",
-            Artifact::Recommender => artifact.name(),
+            Artifact::Recommender | Artifact::Updater => artifact.name(),
         };
         return Err(EngineError::Unavailable {
             engine: name.into(),
@@ -149,6 +149,9 @@ pub fn ensure(
                 }
                 Artifact::Recommender | Artifact::RecommenderProgram => {
                     format!("the releases of the recommender are {}", list_of(artifact))
+                }
+                Artifact::Updater => {
+                    format!("the releases of the updater are {}", list_of(artifact))
                 }
             },
         });
@@ -259,7 +262,7 @@ fn build(
             compile_control_plane(&build, &label, &version, &output, progress)?;
         }
         Artifact::Recommender => compile(&build, &label, &output, progress)?,
-        Artifact::RecommenderProgram => {
+        Artifact::RecommenderProgram | Artifact::Updater => {
             let output = output.to_string_lossy();
             let command = ["build", "-v", "-ldflags=-s -w", "-o", &*output];
             compile_packages(&build, &label, &command, progress)?;

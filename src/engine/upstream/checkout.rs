@@ -79,7 +79,9 @@ impl Checkout {
             }
         };
         let found = match artifact {
-            Artifact::Recommender | Artifact::RecommenderProgram => vpa_release(&folder),
+            Artifact::Recommender | Artifact::RecommenderProgram | Artifact::Updater => {
+                vpa_release(&folder)
+            }
             Artifact::Host | Artifact::ControlPlane => release(&folder),
         };
         let newest = newest(artifact);

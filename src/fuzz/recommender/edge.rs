@@ -1,11 +1,15 @@
 //! Unusual changes of a generated script: OOM kills, pods that come and go, edits, restarts.
 
+use std::collections::BTreeMap;
+
+use super::super::dice::Dice;
 use super::generate::Generator;
 use super::plan::{NAMESPACE, oom_killed};
 use crate::model::time::Span;
 use crate::model::vpa::{
-    Checkpoint, CheckpointSpec, CheckpointStatus, ClusterChange, ContainerState, HistorySample,
-    ObjectName, ObservedOom, OomKill, Phase, PodHistory,
+    BUCKETS, BucketWeight, Checkpoint, CheckpointSpec, CheckpointStatus, ClusterChange,
+    ContainerState, GoTime, HistogramCheckpoint, HistorySample, ObjectName, ObservedOom, OomKill,
+    Phase, PodHistory,
 };
 
 /// Adds one or two unusual changes.
@@ -150,19 +154,55 @@ fn vpa(generator: &mut Generator, workload: usize, changes: &mut Vec<ClusterChan
     }
 }
 
-/// A checkpoint without a VPA, or with a version that is not supported; or one is deleted.
+/// A checkpoint is deleted or replaced. A recommender that starts afterwards reads it.
 fn checkpoint(generator: &mut Generator, changes: &mut Vec<ClusterChange>) {
     let vpa = generator.dice.pick(&["app0", "app1", "gone"]);
-    let name = ObjectName::new(NAMESPACE, format!("{vpa}-c0"));
-    if generator.dice.percent(40) {
+    if generator.dice.percent(30) {
+        let name = ObjectName::new(NAMESPACE, format!("{vpa}-c0"));
         return changes.push(ClusterChange::DeleteCheckpoint(name));
     }
-    let version = generator.dice.pick(&["v3", "v2"]).into();
-    changes.push(ClusterChange::SetCheckpoint(Checkpoint {
-        metadata: name,
-        spec: CheckpointSpec { vpa_object_name: vpa.into(), container_name: "c0".into() },
-        status: CheckpointStatus { version, ..CheckpointStatus::default() },
-    }));
+    changes.push(ClusterChange::SetCheckpoint(foreign_checkpoint(generator, vpa)));
+    if generator.dice.percent(50) {
+        changes.push(ClusterChange::Restart);
+    }
+}
+
+/// A checkpoint that the recommender did not write. It may be invalid.
+pub(super) fn foreign_checkpoint(generator: &mut Generator, vpa: &str) -> Checkpoint {
+    let container = generator.dice.weighted(&[(5, "c0"), (3, "c1"), (1, "gone")]);
+    let now = generator.now();
+    let dice = &mut generator.dice;
+    let ago = |dice: &mut Dice| now.plus(Span::from_secs(-dice.between(0, 10 * 24 * 3600)));
+    let version = dice.weighted(&[(8, "v3"), (1, "v2"), (1, "")]);
+    let last = ago(dice).truncate_to_second();
+    let status = CheckpointStatus {
+        last_update_time: last,
+        version: version.into(),
+        cpu: histogram(dice, ago),
+        memory: histogram(dice, ago).into(),
+        first_sample_start: last.plus(Span::from_secs(-dice.between(0, 30 * 24 * 3600))),
+        last_sample_start: last,
+        total_samples_count: dice.weighted(&[(5, 1000), (1, 1), (1, 0)]),
+    };
+    Checkpoint {
+        metadata: ObjectName::new(NAMESPACE, format!("{vpa}-{container}")),
+        spec: CheckpointSpec { vpa_object_name: vpa.into(), container_name: container.into() },
+        status,
+    }
+}
+
+/// A histogram with a few buckets, at most one of which does not exist.
+fn histogram(dice: &mut Dice, time: impl Fn(&mut Dice) -> GoTime) -> HistogramCheckpoint {
+    let weights: BTreeMap<i64, u32> = (0..dice.below(5))
+        .map(|_| (dice.between(0, BUCKETS as i64 - 1), 1 + dice.below(10_000) as u32))
+        .collect();
+    let invalid = dice.percent(5).then(|| (dice.pick(&[-1, BUCKETS as i64]), 1));
+    let weights = weights.into_iter().chain(invalid);
+    HistogramCheckpoint {
+        reference: time(dice).truncate_to_second(),
+        weights: weights.map(|(bucket, weight)| BucketWeight { bucket, weight }).collect(),
+        total: dice.weighted(&[(5, 37.25), (5, 1234.567_89), (2, 0.0), (1, 1e12), (1, -1.0)]),
+    }
 }
 
 impl Generator {

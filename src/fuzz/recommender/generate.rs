@@ -115,6 +115,9 @@ impl Generator {
             let pods = workload.pods.iter();
             objects.extend(pods.map(|pod| ClusterChange::SetPod(workload.pod(pod))));
         }
+        if self.dice.percent(10) {
+            objects.push(ClusterChange::SetCheckpoint(edge::foreign_checkpoint(self, "app0")));
+        }
         objects
     }
 

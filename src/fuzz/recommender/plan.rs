@@ -37,6 +37,8 @@ pub(super) fn flags(dice: &mut Dice) -> BTreeMap<String, String> {
     set(dice, 10, "target-cpu-percentile", &["0", "0.5", "0.99", "1"]);
     set(dice, 10, "target-memory-percentile", &["0.1", "0.5", "1"]);
     set(dice, 5, "recommendation-lower-bound-cpu-percentile", &["0.1", "0.9"]);
+    set(dice, 5, "recommendation-upper-bound-cpu-percentile", &["0.5", "1"]);
+    set(dice, 5, "recommendation-lower-bound-memory-percentile", &["0", "0.9"]);
     set(dice, 5, "recommendation-upper-bound-memory-percentile", &["0.5", "1"]);
     set(dice, 10, "pod-recommendation-min-cpu-millicores", &["0", "10", "33.3"]);
     set(dice, 10, "pod-recommendation-min-memory-mb", &["0", "100", "33.3"]);
@@ -51,6 +53,8 @@ pub(super) fn flags(dice: &mut Dice) -> BTreeMap<String, String> {
     set(dice, 20, "feature-gates", &["PerVPAConfig=true", "PerVPAConfig=false"]);
     set(dice, 10, "memory-saver", &["true"]);
     set(dice, 5, "recommender-name", &["other"]);
+    set(dice, 5, "vpa-object-namespace", &[NAMESPACE, "other"]);
+    set(dice, 5, "ignored-vpa-object-namespaces", &["other", "other,ns"]);
     set(dice, 5, "storage", &["prometheus"]);
     set(dice, 20, "checkpoints-gc-interval", &["1m", "1h"]);
     flags
@@ -79,7 +83,8 @@ pub(super) struct PodPlan {
 
 impl Workload {
     pub(super) fn new(dice: &mut Dice, index: usize) -> Workload {
-        let containers = dice.between(1, 3);
+        let most = dice.weighted(&[(15, 3), (1, 10)]);
+        let containers = dice.between(1, most);
         let pods = dice.between(1, 3) as usize;
         let mut workload = Workload {
             name: format!("app{index}"),

@@ -1,5 +1,5 @@
-//! The VPA's admission controller: the requests of a new pod. It is not compared with upstream's
-//! code; the rules are those of its source.
+//! The VPA's admission controller: the requests of a new pod. The suite `vpa_updater`
+//! compares it with upstream's code.
 //!
 //! Deliberately absent: LimitRanges, the start-up boost, and annotations.
 //!

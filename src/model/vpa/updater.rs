@@ -1,5 +1,5 @@
-//! The VPA's updater: which pods it evicts or updates in place. It is not compared with upstream's
-//! code; the rules are those of its source.
+//! The VPA's updater: which pods it evicts or updates in place. The suite `vpa_updater`
+//! compares it with upstream's code.
 //!
 //! Deliberately absent: rate limits, the start-up boost, and resizes that the kubelet delays.
 //!

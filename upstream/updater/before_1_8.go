@@ -1,0 +1,23 @@
+//go:build !vpa1.8
+
+package main
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/updater/logic"
+	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/updater/priority"
+)
+
+// newUpdater creates an updater that does not check the lease of the admission controller.
+func newUpdater(p parts) (logic.Updater, error) {
+	return logic.NewUpdater(
+		p.cluster.kube, p.vpas, p.replicaSets, p.pods.Core().V1().Pods().Lister(),
+		p.flags.MinReplicas, noRateLimit, 1, p.flags.EvictionTolerance,
+		false, p.flags.SkipsDisruptionBudget, p.flags.PodUpdateThreshold,
+		seconds(p.flags.LifetimeThreshold), seconds(p.flags.EvictAfterOOMThreshold),
+		"",
+		p.processor, priority.NewScalingDirectionPodEvictionAdmission(), fetcher{}, fetcher{},
+		priority.NewProcessor(), corev1.NamespaceAll, nil, p.calculators,
+	)
+}

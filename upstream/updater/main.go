@@ -1,0 +1,206 @@
+// Package main hosts the updater and the admission controller of the Vertical Pod Autoscaler, so that
+// the harness can compare its simulation of both with upstream's code.
+//
+// Each line of the input is a JSON object with the flags of the updater and independent cases, each in
+// a namespace of its own: a VPA, pods, and the ReplicaSets that own them. For each line, a new updater
+// runs once. The answer has, for each case, the requests that change pods, in their order, and for
+// each pod the patches that the admission controller would apply to it.
+//
+// Everything that decides is upstream's code. The replacements of the cluster are ours: stores that
+// hold the objects, a client that records requests, and the two fetchers that find the selector of a
+// VPA and the Deployment of a ReplicaSet.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/klog/v2"
+
+	admission "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/admission-controller/resource"
+	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/admission-controller/resource/pod/patch"
+	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/admission-controller/resource/pod/recommendation"
+	vpa_types "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/apis/autoscaling.k8s.io/v1"
+	vpa_clientset "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/client/clientset/versioned"
+	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/features"
+	controllerfetcher "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/target/controller_fetcher"
+	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/updater/inplace"
+	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/utils/limitrange"
+	vpa_api_util "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/utils/vpa"
+)
+
+// request is one line of the input.
+type request struct {
+	Flags flags `json:"flags"`
+	// Resizes says whether the API server accepts the resize of a pod.
+	Resizes bool    `json:"resizes"`
+	Cases   []fixed `json:"cases"`
+}
+
+// flags are the flags of the updater. Durations are in seconds.
+type flags struct {
+	MinReplicas             int     `json:"minReplicas"`
+	EvictionTolerance       float64 `json:"evictionTolerance"`
+	PodUpdateThreshold      float64 `json:"podUpdateThreshold"`
+	LifetimeThreshold       int64   `json:"lifetimeThreshold"`
+	EvictAfterOOMThreshold  int64   `json:"evictAfterOomThreshold"`
+	SkipsDisruptionBudget   bool    `json:"skipsDisruptionBudget"`
+	FeatureGatePerVPAConfig bool    `json:"perVpaConfig"`
+}
+
+// fixed is the cluster of a case, which does not change during the run.
+type fixed struct {
+	VPA         *vpa_types.VerticalPodAutoscaler `json:"vpa"`
+	ReplicaSets []*appsv1.ReplicaSet             `json:"replicaSets"`
+	Pods        []*corev1.Pod                    `json:"pods"`
+}
+
+// answer is one line of the output.
+type answer struct {
+	Cases []result `json:"cases"`
+}
+
+// result is the answer to one case.
+type result struct {
+	Updates []update `json:"updates"`
+	// Admissions has the patches for each pod, in the order of the pods.
+	Admissions [][]admission.PatchRecord `json:"admissions"`
+}
+
+// update is a request that changes a pod. Exactly one of the members Evict and Resize is set.
+type update struct {
+	Evict  string `json:"evict,omitempty"`
+	Resize string `json:"resize,omitempty"`
+	// Patches are the patches of a resize.
+	Patches json.RawMessage `json:"patches,omitempty"`
+}
+
+func main() {
+	klog.LogToStderr(false)
+	klog.SetOutput(discard{})
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 1<<30)
+	out := json.NewEncoder(os.Stdout)
+	for in.Scan() {
+		var q request
+		err := json.Unmarshal(in.Bytes(), &q)
+		var a *answer
+		if err == nil {
+			a, err = run(&q)
+		}
+		if err == nil {
+			err = out.Encode(a)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+}
+
+type discard struct{}
+
+func (discard) Write(text []byte) (int, error) { return len(text), nil }
+
+// run runs a new updater once, and the admission controller for each pod.
+func run(q *request) (*answer, error) {
+	gate := fmt.Sprintf("%s=%t", features.PerVPAConfig, q.Flags.FeatureGatePerVPAConfig)
+	if err := features.MutableFeatureGate.Set(gate); err != nil {
+		return nil, err
+	}
+	c := newCluster(q)
+	limits := limitrange.NewNoopLimitsCalculator()
+	processor := vpa_api_util.NewCappingRecommendationProcessor(limits)
+	provider := recommendation.NewProvider(limits, processor)
+	replicaSets := informers.NewSharedInformerFactory(c.kube, 0)
+	pods := informers.NewSharedInformerFactory(c.kube, 0)
+	for _, one := range q.Cases {
+		for _, set := range one.ReplicaSets {
+			store := replicaSets.Apps().V1().ReplicaSets().Informer().GetStore()
+			if err := store.Add(set); err != nil {
+				return nil, err
+			}
+		}
+		for _, pod := range one.Pods {
+			if err := pods.Core().V1().Pods().Informer().GetStore().Add(pod); err != nil {
+				return nil, err
+			}
+		}
+	}
+	vpas, err := vpaClient(q)
+	if err != nil {
+		return nil, err
+	}
+	updater, err := newUpdater(parts{
+		cluster: c, vpas: vpas, replicaSets: replicaSets, pods: pods, flags: &q.Flags, processor: processor,
+		calculators: []patch.Calculator{
+			inplace.NewResourceInPlaceUpdatesCalculator(provider),
+			inplace.NewInPlaceUpdatedCalculator(),
+			inplace.NewUnboostAnnotationCalculator(),
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	updater.RunOnce(context.Background())
+	return c.answer(q, patch.NewResourceUpdatesCalculator(provider, resource.QuantityValue{}))
+}
+
+// parts are what an updater is made of.
+type parts struct {
+	cluster     *cluster
+	vpas        *vpa_clientset.Clientset
+	replicaSets informers.SharedInformerFactory
+	pods        informers.SharedInformerFactory
+	flags       *flags
+	processor   vpa_api_util.RecommendationProcessor
+	calculators []patch.Calculator
+}
+
+// seconds is a flag as a duration.
+func seconds(number int64) time.Duration { return time.Duration(number) * time.Second }
+
+// noRateLimit is a flag of the updater.
+const noRateLimit = -1
+
+// answer collects the requests of the updater, and asks the admission controller.
+func (c *cluster) answer(q *request, calculator patch.Calculator) (*answer, error) {
+	a := &answer{}
+	for _, one := range q.Cases {
+		r := result{Updates: c.updates[one.VPA.Namespace]}
+		for _, pod := range one.Pods {
+			patches, err := calculator.CalculatePatches(pod, one.VPA)
+			if err != nil {
+				return nil, err
+			}
+			r.Admissions = append(r.Admissions, patches)
+		}
+		a.Cases = append(a.Cases, r)
+	}
+	return a, nil
+}
+
+// fetcher finds what the cluster's API would: each VPA selects the pods with the label app, whose
+// value is the name of its target; and each ReplicaSet belongs to the Deployment of that name.
+type fetcher struct{}
+
+func (fetcher) Fetch(_ context.Context, vpa *vpa_types.VerticalPodAutoscaler) (labels.Selector, error) {
+	return labels.SelectorFromSet(labels.Set{"app": vpa.Spec.TargetRef.Name}), nil
+}
+
+func (fetcher) FindTopMostWellKnownOrScalable(
+	_ context.Context, key *controllerfetcher.ControllerKeyWithAPIVersion,
+) (*controllerfetcher.ControllerKeyWithAPIVersion, error) {
+	top := *key
+	top.Kind, top.Name = "Deployment", deployment
+	return &top, nil
+}
