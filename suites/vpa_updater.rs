@@ -306,6 +306,7 @@ fn ask(program: &Path, batches: &[Batch]) -> Result<Vec<Value>, Failed> {
 
 fn request(batch: &Batch) -> Value {
     let seconds = |span: Span| span.0 / 1_000_000_000;
+    let clusters = (0..).zip(&batch.cases).map(|(number, case)| cluster(case, number));
     let flags = &batch.flags;
     json!({
         "flags": {
@@ -319,7 +320,7 @@ fn request(batch: &Batch) -> Value {
             "perVpaConfig": batch.per_vpa_config,
         },
         "resizes": batch.resizes,
-        "cases": (0..).zip(&batch.cases).map(|(number, it)| cluster(it, number)).collect::<Vec<_>>(),
+        "cases": clusters.collect::<Vec<_>>(),
     })
 }
 

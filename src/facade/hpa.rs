@@ -169,7 +169,7 @@ spec:
     #[test]
     fn an_invalid_manifest_is_an_error() {
         let error = Predict::hpa(&HPA.replace("maxReplicas", "maxReplica")).run();
-        let error = error.expect_err("a misspelt field").to_string();
+        let error = error.expect_err("a misspelled field").to_string();
         assert!(error.contains("the manifest:7:3: "), "{error}");
         assert!(error.contains("maxReplicas"), "{error}");
         let error = Predict::hpa(&HPA.replace("{name: web}\n", "{name: web\n")).run();

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_other_tools_are_skipped_and_misspelt_scenarios_are_errors() {
+    fn files_of_other_tools_are_skipped_and_misspelled_scenarios_are_errors() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let write = |name: &str, text: &str| {
             fs::write(folder.path().join(name), text).expect("a file can be written");
@@ -279,9 +279,9 @@ mod tests {
         let suite = Suite::new(folder.path(), "*.yaml").engine(Engine::Model);
         let reports = suite.run().expect("the other files are skipped");
         assert_eq!(reports.iter().map(|it| &*it.outcome.id).collect::<Vec<_>>(), ["scenario.yaml"]);
-        write("misspelt.yaml", &text.replace("kind: Scenario", "kind: Scenaro"));
-        let error = suite.run().map(|reports| reports.len()).expect_err("a misspelt scenario");
-        assert!(error.to_string().contains("misspelt.yaml"), "{error}");
+        write("misspelled.yaml", &text.replace("kind: Scenario", "kind: Scenaro"));
+        let error = suite.run().map(|reports| reports.len()).expect_err("a misspelled scenario");
+        assert!(error.to_string().contains("misspelled.yaml"), "{error}");
     }
 
     #[test]

@@ -111,7 +111,7 @@ fn utf_16(bytes: &[u8]) -> Option<String> {
 /// The kind of content of a YAML file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Content {
-    /// A scenario, or a text that resembles one: a misspelt scenario gives an error instead of
+    /// A scenario, or a text that resembles one: a misspelled scenario gives an error instead of
     /// being ignored.
     Scenario,
     /// An object of the Kubernetes API.
@@ -152,8 +152,8 @@ impl Content {
         // Text without any field is damaged.
         let is_damaged = !text.trim().is_empty() && !text.contains(':');
         let fields = entries().filter(|(key, _)| FIELDS.contains(key)).count();
-        let is_misspelt = kind.is_some_and(|kind| kind.starts_with("Scenario"));
-        match is_misspelt || is_damaged || fields >= 2 {
+        let is_misspelled = kind.is_some_and(|kind| kind.starts_with("Scenario"));
+        match is_misspelled || is_damaged || fields >= 2 {
             true => Content::Scenario,
             false => Content::Other,
         }
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn misspelt_scenarios_are_not_ignored() {
+    fn misspelled_scenarios_are_not_ignored() {
         for text in [
             "apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenaro\nmetadata: {name: web}\n",
             "apiVersion: kube-locksteps.dev/v1\nkind: Scenaro\nrequirement: it scales\n",

@@ -714,6 +714,26 @@ impl Observation {
         })
     }
 
+    /// Puts the events, and the requests that send them, into the order of another reconcile. Has
+    /// no effect on events if the other reconcile does not have the same ones, and likewise on
+    /// requests.
+    pub fn order_events_as(&mut self, other: &Observation) {
+        if let Some(order) = order_of(self.events(), other.events()) {
+            let events: Vec<Event> = self.events().cloned().collect();
+            let ordered = order.into_iter().map(|index| events[index].clone());
+            self.events_mut().zip(ordered).for_each(|(event, ordered)| *event = ordered);
+        }
+        if let Some(order) = order_of(self.sent_events(), other.sent_events()) {
+            let sent: Vec<SentEvent> = self.sent_events().cloned().collect();
+            let requests = self.actions_mut().filter_map(|action| match action {
+                ControllerAction::SendEvent(request) => Some(request),
+                _ => None,
+            });
+            let ordered = order.into_iter().map(|index| sent[index].clone());
+            requests.zip(ordered).for_each(|(request, ordered)| *request = ordered);
+        }
+    }
+
     /// The requests that send events, in order.
     pub fn sent_events(&self) -> impl DoubleEndedIterator<Item = &SentEvent> + Clone {
         self.actions().filter_map(|action| match action {
@@ -911,4 +931,19 @@ impl fmt::Display for Refusal<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.map_or(Ok(()), |error| write!(f, " (refused: {error})"))
     }
+}
+/// For each of their items, the index of an equal one of ours. Returns `None` if the items are not
+/// the same, or already in the same order.
+pub(crate) fn order_of<'i, T: PartialEq + 'i>(
+    ours: impl Iterator<Item = &'i T>,
+    theirs: impl Iterator<Item = &'i T>,
+) -> Option<Vec<usize>> {
+    let mut ours: Vec<Option<&T>> = ours.map(Some).collect();
+    let mut order = Vec::with_capacity(ours.len());
+    for item in theirs {
+        let index = ours.iter().position(|it| *it == Some(item))?;
+        ours[index] = None;
+        order.push(index);
+    }
+    (order.len() == ours.len() && !order.is_sorted()).then_some(order)
 }

@@ -3,6 +3,7 @@
 //! Upstream's traces show the change; the model's rows ([`CHANGES`]) explain it. A row explains a
 //! change if it changes the model's prediction at the first difference.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::{free_run, free_run_by};
@@ -44,9 +45,23 @@ pub fn changed(
     if left_to_chance(scenario, [before.release, after.release]).is_some() {
         return None;
     }
-    let (place, first) = first_difference(before.trace, after.trace)?;
+    let old = match Rules::of(before.release).events.in_order {
+        true => Cow::Borrowed(before.trace),
+        false => Cow::Owned(with_events_as(before.trace, after.trace)),
+    };
+    let (place, first) = first_difference(&old, after.trace)?;
     let (rows, also) = rows(scenario, before.release, after.release, &place);
     Some(Changed { first, rows, also })
+}
+
+/// The trace with the events of each tick in the order of another trace, where both have the same
+/// events.
+fn with_events_as(trace: &Trace, other: &Trace) -> Trace {
+    let mut ordered = trace.clone();
+    ordered.ticks.iter_mut().zip(&other.ticks).for_each(|(tick, other)| {
+        tick.order_events_as(other);
+    });
+    ordered
 }
 
 /// Why a scenario can't be compared on two releases: the part of its outcome that both leave to

@@ -27,6 +27,8 @@ pub(super) struct Findings<'k> {
     pub(super) notes: Vec<Note>,
     /// What the VPA did, if the scenario has one.
     pub(super) vpa: Option<Box<ObservedVpa>>,
+    /// The rules of the release.
+    rules: Rules,
     /// Predicts the requests that send events, if they are observed.
     sent_events: Option<SentEvents>,
 }
@@ -47,13 +49,20 @@ impl<'k> Findings<'k> {
             undetermined: None,
             notes: Vec::new(),
             vpa: None,
+            rules: Rules::default(),
             sent_events: None,
         }
     }
 
-    /// Predicts the requests that send events, by the rules of a release.
-    pub(super) fn with_sent_events(mut self, rules: Rules) -> Findings<'k> {
-        self.sent_events = Some(SentEvents::new(rules));
+    /// Compares by the rules of a release. The default is the newest one.
+    pub(super) fn by_rules(mut self, rules: Rules) -> Findings<'k> {
+        self.rules = rules;
+        self
+    }
+
+    /// Predicts the requests that send events.
+    pub(super) fn with_sent_events(mut self) -> Findings<'k> {
+        self.sent_events = Some(SentEvents::new(self.rules));
         self
     }
 
@@ -113,8 +122,12 @@ impl<'k> Findings<'k> {
             let at = at.map_or(predicted.step.until, |tick| tick.at);
             let fields = match (decision, seen) {
                 (Some(decision), Some(seen)) => {
+                    let decision = match self.rules.events.in_order {
+                        true => Cow::Borrowed(decision),
+                        false => decision.with_events_as(seen),
+                    };
                     let model = match &mut self.sent_events {
-                        Some(sent_events) => sent_events.predict(decision, Some(seen)),
+                        Some(sent_events) => sent_events.predict(&decision, Some(seen)),
                         None => Cow::Borrowed(&decision.observation),
                     };
                     compare::observations(&model, seen, scope)

@@ -562,8 +562,9 @@ pub fn run_watched(
         return outcome;
     }
     let scope = scope(engine, scenario);
-    let findings = |trace| match Findings::new(trace, known) {
-        findings if scope.sent_events => findings.with_sent_events(Rules::of(release)),
+    let rules = Rules::of(release);
+    let findings = |trace| match Findings::new(trace, known).by_rules(rules) {
+        findings if scope.sent_events => findings.with_sent_events(),
         findings => findings,
     };
     // With a VPA, the recommender's answers are needed before the next step.

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelt_word_has_a_suggestion() {
+    fn a_misspelled_word_has_a_suggestion() {
         let fields = ["averageUtilization", "averageValue", "type", "value", "Utilization"];
         for (typed, meant) in [
             ("averageUtilisation", "averageUtilization"),

@@ -48,7 +48,7 @@ pub(super) trait EventForm: Sized {
         map: &mut A,
     ) -> Result<(), A::Error>;
 
-    /// The solution for an event without an action.
+    /// The hint for an event without an action.
     fn add_action() -> String;
 }
 

@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscaler manifests in the form of users: every field of the API, so that misspelt
+//! HorizontalPodAutoscaler manifests in the form of users: every field of the API, so that misspelled
 //! fields are rejected and editors complete the others.
 //!
 //! Upstream receives the manifest unchanged; these types only check its shape. `resolve` checks for

@@ -1,7 +1,9 @@
 //! The model's prediction of one reconcile.
 
+use std::borrow::Cow;
+
 use crate::model::derivation::Derivation;
-use crate::model::observation::Observation;
+use crate::model::observation::{Observation, order_of};
 use crate::model::time::Time;
 
 /// The model's prediction of one reconcile.
@@ -23,6 +25,19 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// The decision with its events in the observed order. Returns the decision itself if the
+    /// events are not the same, or already in this order.
+    #[must_use]
+    pub fn with_events_as(&self, observed: &Observation) -> Cow<'_, Decision> {
+        let Some(order) = order_of(self.observation.events(), observed.events()) else {
+            return Cow::Borrowed(self);
+        };
+        let mut decision = self.clone();
+        decision.observation.order_events_as(observed);
+        decision.event_times = order.into_iter().map(|index| self.event_times[index]).collect();
+        Cow::Owned(decision)
+    }
+
     /// Empties the decision, but keeps its memory.
     pub(crate) fn clear(&mut self) {
         self.observation.clear();
@@ -51,5 +66,60 @@ impl WorkItemResult {
             WorkItemResult::Skipped | WorkItemResult::Blocked => None,
             WorkItemResult::Reconciled(decision) => Some(*decision),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::api::Text;
+    use crate::model::observation::{ControllerAction, Event, EventType, EventVerb, SentEvent};
+
+    fn event(message: &'static str) -> Event {
+        Event {
+            hpa: "web".into(),
+            type_: EventType::Warning,
+            reason: "FailedGetScale".into(),
+            message: Text::Static(message),
+        }
+    }
+
+    fn observed(messages: &[&'static str]) -> Observation {
+        let events = messages.iter().map(|message| ControllerAction::Event(event(message)));
+        Observation::new(Time::ZERO, "web".into(), events)
+    }
+
+    fn messages(observation: &Observation) -> Vec<&str> {
+        observation.events().map(|event| event.message.as_str()).collect()
+    }
+
+    #[test]
+    fn events_take_the_observed_order_with_their_times() {
+        let event_times = [1, 2, 3].map(Time::from_secs).to_vec();
+        let observation = observed(&["a", "b", "a"]);
+        let decision = Decision { observation, event_times, ..Decision::default() };
+        let ordered = decision.with_events_as(&observed(&["b", "a", "a"]));
+        assert_eq!(messages(&ordered.observation), ["b", "a", "a"]);
+        assert_eq!(ordered.event_times, [2, 1, 3].map(Time::from_secs));
+        for others in [&["a", "b", "a"][..], &["b", "a"], &["b", "b", "a"], &["b", "a", "a", "a"]] {
+            let unchanged = decision.with_events_as(&observed(others));
+            assert!(matches!(unchanged, Cow::Borrowed(_)), "{others:?}");
+        }
+    }
+
+    #[test]
+    fn requests_that_send_events_take_the_order_of_another_reconcile() {
+        let of = |messages: &[&'static str]| {
+            let mut observation = observed(messages);
+            for message in messages {
+                let event = event(message);
+                let sent = SentEvent { verb: EventVerb::Create, event, count: 1 };
+                observation.push(ControllerAction::SendEvent(sent));
+            }
+            observation
+        };
+        let mut ordered = of(&["a", "b", "c"]);
+        ordered.order_events_as(&of(&["c", "a", "b"]));
+        assert_eq!(ordered, of(&["c", "a", "b"]));
     }
 }

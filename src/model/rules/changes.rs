@@ -409,6 +409,12 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         21,
+        "events are recorded in the order in which they occur; before, their order is random",
+        source!("v1.21.0", "staging/src/k8s.io/client-go/tools/record/event.go"),
+        |rules| rules.events.in_order = true,
+    ),
+    change(
+        21,
         "the error of a metric selector with a wrong number of values names the field",
         source!("v1.21.0", "staging/src/k8s.io/apimachinery/pkg/labels/selector.go"),
         |rules| rules.texts.wrong_number_of_values = WrongNumberFormat::GoSyntax,

@@ -9,6 +9,9 @@ pub struct EventRules {
     pub limited_by_type: bool,
     /// Whether the message of a combined event ends with the message of the last event.
     pub combined_has_message: bool,
+    /// Whether events are recorded in the order in which they occur. If not, client-go records each
+    /// event on a goroutine of its own, and their order is left to chance.
+    pub in_order: bool,
 }
 
 /// A limit on the rate of events: 25, and then one in five minutes.
@@ -27,5 +30,6 @@ impl EventRules {
         limit: EventLimit::Unlimited,
         limited_by_type: false,
         combined_has_message: false,
+        in_order: false,
     };
 }

@@ -660,7 +660,7 @@ fn find_target(
 /// The source of manifests, in hints.
 const PRINTS_MANIFESTS: &str = "`kubectl get hpa,deployment -o yaml` prints some";
 
-/// The kinds of the manifests if none is an HPA; one of them may be misspelt.
+/// The kinds of the manifests if none is an HPA; one of them may be misspelled.
 fn kinds_hint(objects: &Objects) -> Option<String> {
     let kinds: BTreeSet<String> = objects.others.iter().map(Object::kind).collect();
     if kinds.contains("Kustomization") {
@@ -673,7 +673,7 @@ fn kinds_hint(objects: &Objects) -> Option<String> {
         Some(format!("{place}: the kind {kind} is unknown: {hint}"))
     };
     match objects.others.iter().find_map(similar) {
-        Some(misspelt) => Some(misspelt),
+        Some(misspelled) => Some(misspelled),
         None if kinds.is_empty() => {
             Some(format!("there are no objects of the Kubernetes API; {PRINTS_MANIFESTS}"))
         }

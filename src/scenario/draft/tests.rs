@@ -811,13 +811,13 @@ fn a_constant_load_of_each_pod_above_the_target_is_noted() {
 }
 
 #[test]
-fn empty_files_and_misspelt_kinds_are_named() {
+fn empty_files_and_misspelled_kinds_are_named() {
     let error = |text: &str| error(&[text], &options(&[]));
     for empty in ["", "# nothing\n---\n\n"] {
         assert!(error(empty).starts_with("web.yaml is empty"), "{}", error(empty));
     }
-    let misspelt = error(&HPA.replace("HorizontalPodAutoscaler", "HorizontalPodAutoscaller"));
-    assert!(misspelt.contains("web.yaml:2: the kind HorizontalPodAutoscaller is unknown"));
+    let misspelled = error(&HPA.replace("HorizontalPodAutoscaler", "HorizontalPodAutoscaller"));
+    assert!(misspelled.contains("web.yaml:2: the kind HorizontalPodAutoscaller is unknown"));
 }
 
 #[test]

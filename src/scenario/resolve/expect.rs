@@ -20,7 +20,7 @@ const WHENS: [&str; 8] =
     ["tick", "at", "always", "never", "within", "atMost", "series", "sequence"];
 /// The fields for the times of an expectation that contain the expected values.
 const ALONE: [&str; 3] = ["atMost", "series", "sequence"];
-/// The solution for ticks of 0.
+/// The hint for ticks of 0.
 const FROM_1: &str = "ticks are counted from 1";
 /// The fields for expected values.
 const WHATS: [&str; 8] = [

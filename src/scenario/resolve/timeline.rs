@@ -349,7 +349,7 @@ fn check_edit(at: At<'_>, problems: &mut Problems) {
     }
 }
 
-/// The solution for events that edit or delete an absent HPA.
+/// The hint for events that edit or delete an absent HPA.
 const ABSENT_HPA: &str = "create it first, with `createHpa`, or remove the event";
 
 /// Checks that no event edits or deletes an absent HPA or creates an existing one.

@@ -5,7 +5,7 @@ use crate::model::time::Time;
 use crate::scenario::error::suggest;
 use crate::scenario::text::{AnyQuantity, Form};
 
-/// The solution for times after the end of the scenario.
+/// The hint for times after the end of the scenario.
 pub(super) const LATER_END: &str = "increase `until`";
 
 /// Checks that a time is not after the end of the scenario.

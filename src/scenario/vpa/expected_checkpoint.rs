@@ -16,7 +16,7 @@ use crate::scenario::text::{As, Form, Malformed, malformed};
 #[serde(expecting = "fields of a checkpoint, for example {totalSamplesCount: 5}")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ExpectedCheckpoint {
-    /// The time of the write.
+    /// The time at which the checkpoint was written.
     #[serde(default, with = "As::<Option<ApiTime>>", skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<GoTime>,
     /// The version of the format.
@@ -49,11 +49,10 @@ pub struct ExpectedHistogram {
     /// The time at which a sample has its own weight, without decay.
     #[serde(default, with = "As::<Option<ApiTime>>", skip_serializing_if = "Option::is_none")]
     pub reference_timestamp: Option<GoTime>,
-    /// The weights of all buckets that are not empty, by the number of the bucket: from 1 to 10000,
-    /// which is the largest one.
+    /// The weight of each bucket that is not empty, by bucket number. The largest weight is 10000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bucket_weights: Option<BTreeMap<Arc<str>, u32>>,
-    /// The sum of the weights before they are scaled, exactly.
+    /// The sum of the weights before they are scaled to integers. It is compared exactly.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub total_weight: Option<f64>,

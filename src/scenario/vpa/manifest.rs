@@ -1,4 +1,4 @@
-//! VerticalPodAutoscaler manifests in the form of users: every field of the API, so that misspelt
+//! VerticalPodAutoscaler manifests in the form of users: every field of the API, so that misspelled
 //! fields are rejected and editors complete the others.
 //!
 //! Upstream: `pkg/apis/autoscaling.k8s.io/v1/types.go`
