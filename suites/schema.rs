@@ -257,6 +257,7 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "vpa-with-a-recording-without-the-label-of-pods",
     "vpa-with-a-startup-boost",
     "vpa-with-an-unknown-container",
+    "vpa-with-flags-that-exclude-each-other",
     "vpa-with-noise-above-the-value",
     "vpa-with-the-maximum-below-the-minimum",
     "vpa-with-too-many-runs",

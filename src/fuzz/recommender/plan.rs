@@ -54,9 +54,13 @@ pub(super) fn flags(dice: &mut Dice) -> BTreeMap<String, String> {
     set(dice, 10, "memory-saver", &["true"]);
     set(dice, 5, "recommender-name", &["other"]);
     set(dice, 5, "vpa-object-namespace", &[NAMESPACE, "other"]);
-    set(dice, 5, "ignored-vpa-object-namespaces", &["other", "other,ns"]);
     set(dice, 5, "storage", &["prometheus"]);
     set(dice, 20, "checkpoints-gc-interval", &["1m", "1h"]);
+    // The recommender does not start with both flags.
+    if !flags.contains_key("vpa-object-namespace") && dice.percent(5) {
+        let ignored = dice.pick(&["other", "other,ns"]);
+        flags.insert("ignored-vpa-object-namespaces".to_owned(), ignored.to_owned());
+    }
     flags
 }
 

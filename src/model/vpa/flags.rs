@@ -195,6 +195,14 @@ impl RecommenderFlags {
                 .unwrap_or_else(|| Err("the recommender has no such flag".to_owned()))
                 .map_err(|why| RecommenderFlagError { flag: name.clone(), why })?;
         }
+        // Upstream: common/flags.go, ValidateCommonConfig
+        if !flags.vpa_object_namespace.is_empty() && !flags.ignored_vpa_object_namespaces.is_empty()
+        {
+            let why =
+                "the recommender does not start if `ignored-vpa-object-namespaces` is set as well";
+            let flag = "vpa-object-namespace".to_owned();
+            return Err(RecommenderFlagError { flag, why: why.to_owned() });
+        }
         Ok(flags)
     }
 

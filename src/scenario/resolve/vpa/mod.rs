@@ -239,7 +239,11 @@ fn flags(
             Err(error) => problems.plain(at.key(name), error.why),
         }
     }
-    let parsed = RecommenderFlags::parse(&flags).unwrap_or_default();
+    let parsed = RecommenderFlags::parse(&flags).unwrap_or_else(|error| {
+        // Each flag alone is valid.
+        problems.plain(at.key(&error.flag), error.why);
+        RecommenderFlags::default()
+    });
     (flags, parsed)
 }
 
