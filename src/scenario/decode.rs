@@ -1,8 +1,8 @@
 //! Decodes a tree with positions into typed structs, by serde.
 //!
 //! Each error has the position of the innermost node that caused it. Serde stops at the first
-//! error, so a file with a misspelled field has only this one; the problems that `resolve` finds are
-//! reported together.
+//! error, so a file with a misspelled field has only this one; the problems that `resolve` finds
+//! are reported together.
 
 use std::cell::RefCell;
 use std::fmt::Display;

@@ -1,5 +1,5 @@
-//! HorizontalPodAutoscaler manifests in the form of users: every field of the API, so that misspelled
-//! fields are rejected and editors complete the others.
+//! HorizontalPodAutoscaler manifests in the form of users: every field of the API, so that
+//! misspelled fields are rejected and editors complete the others.
 //!
 //! Upstream receives the manifest unchanged; these types only check its shape. `resolve` checks for
 //! missing fields.
