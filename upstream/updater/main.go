@@ -16,6 +16,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -86,7 +87,7 @@ type update struct {
 
 func main() {
 	klog.LogToStderr(false)
-	klog.SetOutput(discard{})
+	klog.SetOutput(io.Discard)
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 1<<30)
 	out := json.NewEncoder(os.Stdout)
@@ -106,10 +107,6 @@ func main() {
 		}
 	}
 }
-
-type discard struct{}
-
-func (discard) Write(text []byte) (int, error) { return len(text), nil }
 
 // run runs a new updater once, and the admission controller for each pod.
 func run(q *request) (*answer, error) {

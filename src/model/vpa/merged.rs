@@ -230,7 +230,7 @@ impl MergedContainer {
     }
 }
 
-/// Whether upstream's random order of merges can affect the weights of a container.
+/// Records whether the weights of a container can depend on upstream's random order of merges.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct MergeOrder {
     cpu: HistogramOrder,
