@@ -9,8 +9,8 @@ pub struct EventRules {
     pub limited_by_type: bool,
     /// Whether the message of a combined event ends with the message of the last event.
     pub combined_has_message: bool,
-    /// If true, client-go records events in the order in which they occur. If false, it records each
-    /// event on a goroutine of its own, and chance decides their order.
+    /// If true, client-go records events in the order in which they occur. If false, it records
+    /// each event on a goroutine of its own, and chance decides their order.
     pub in_order: bool,
 }
 
