@@ -2,11 +2,13 @@
 //!
 //! `suites/rules.yaml` lists the rules with their evidence, and a fixture names the rules that it
 //! shows in its `covers:`. `docs/coverage.md` is generated from both: `UPDATE_DOCS=1 cargo test
-//! --test coverage`. The findings stand in `docs/upstream-findings.md`.
+//! --test coverage`. The same applies to `suites/rules-vpa.yaml` and `docs/coverage-vpa.md`, which
+//! are about the VPA's recommender. The findings stand in `docs/upstream-findings.md`.
 //!
 //! Evidence is text that `kube-lockstep explain FIXTURE --tick N` shows, besides the answers of the
-//! API server and the branches that the fuzzer counts. Queries, answers and writes (scale, status,
-//! events, errors) are upstream's own, from its recorded trace; derivations and branches are the
+//! API server and the branches that the fuzzer counts, or, for a VPA, the writes of the recommender
+//! and what it logs when it starts. Queries, answers, writes (scale, status, checkpoints, events)
+//! and errors are upstream's own, from its recorded trace; derivations and branches are the
 //! model's. `SHOW_EVIDENCE=FIXTURE cargo test --test coverage` fails with all the text of a
 //! fixture.
 
@@ -14,19 +16,22 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use kube_lockstep::engine::recorded::{self, Traces};
+use kube_lockstep::engine::recorded::{self, RecordedRecommender, Traces};
 use kube_lockstep::fuzz::{Coverage, CoverageGroup};
 use kube_lockstep::model::hpa::Decision;
 use kube_lockstep::model::rules::{Release, Releases, VpaRelease};
+use kube_lockstep::model::vpa::Write;
 use kube_lockstep::report::{explain, recommender};
 use kube_lockstep::run::recommender::free_recommender_run;
+use kube_lockstep::run::recommender_lockstep::run_recommender;
 use kube_lockstep::run::{FreeRun, free_run};
 use kube_lockstep::scenario::Scenario;
+use kube_lockstep::scenario::vpa::VpaScenario;
 use kube_lockstep::trace::ApiOutcome;
-use serde::Deserialize;
+use kube_lockstep::trace::recommender::Entry;
+use serde::{Deserialize, Serialize};
 
 /// The rules.
 const RULES: &str = "suites/rules.yaml";
@@ -49,36 +54,13 @@ const RECOMMENDER_PAGE: &str = "docs/coverage-vpa.md";
 /// The reasons and errors that recorded traces of some releases do not show.
 const ABSENT: &str = "suites/absent.yaml";
 
-/// `suites/rules-vpa.yaml`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RecommenderRules {
-    sections: Vec<RecommenderSection>,
-}
-
-/// Rules about one subject.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RecommenderSection {
-    id: String,
-    title: String,
-    rules: Vec<RecommenderRule>,
-}
-
-/// A rule of the recommender.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RecommenderRule {
-    id: String,
-    rule: String,
-}
-
-/// `suites/rules.yaml`.
+/// `suites/rules.yaml` or `suites/rules-vpa.yaml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rules {
     sections: Vec<Section>,
     /// Behavior that no fixture shows, and why.
+    #[serde(default)]
     uncovered: Vec<String>,
 }
 
@@ -101,7 +83,8 @@ struct Rule {
     evidence: Vec<EvidenceStep>,
 }
 
-/// Texts that are found together, at one tick or in one answer of the API server.
+/// Texts that are found together: at one tick, in one answer of the API server, or at one start of
+/// the recommender.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum EvidenceStep {
@@ -126,6 +109,20 @@ struct Fixture {
 }
 
 type Fixtures = BTreeMap<String, Fixture>;
+
+/// Reads a file of the repository.
+fn read(name: &str) -> String {
+    let path = support::repository().join(name);
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// Compares a generated page with the file of the repository, or writes it.
+fn check_page(name: &str, page: &str) {
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(support::repository().join(name), page).expect("the page can be written");
+    }
+    assert!(read(name) == page, "{name} is stale: UPDATE_DOCS=1 cargo test --test coverage");
+}
 
 fn read_rules(text: &str) -> Result<Rules, String> {
     let value: serde_json::Value = serde_yaml::from_str(text).map_err(|error| error.to_string())?;
@@ -224,44 +221,91 @@ fn fixtures(wanted: Option<&str>) -> Fixtures {
     seen.collect()
 }
 
-/// The fixtures of VPAs that a text names. Their evidence is the explanation of each run by the
-/// model, which upstream's recorded runs agree with.
-fn recommender_fixtures(text: &str) -> Fixtures {
-    let named = |path: &PathBuf| text.contains(&format!("`{}`", support::id_of(path)));
-    let paths = support::vpa_fixtures().into_iter().filter(named);
-    let seen = paths.map(|path| {
-        let (scenario, release) = (support::load_vpa(&path), VpaRelease::NEWEST);
-        let run = free_recommender_run(&scenario, release, &|_| true);
-        let steps = (0..run.snapshots.len()).map(|index| {
-            let text = recommender::explain(&scenario, &run, index, release, usize::from(u16::MAX));
-            let text = anstream::adapter::strip_str(&text).to_string();
-            let (_, text) = text.split_once("\ntick ").expect("a tick has a number");
-            text.split_whitespace().collect::<Vec<_>>().join(" ")
-        });
-        let steps = steps.collect();
+/// All fixtures of VPAs, or one of them.
+fn recommender_fixtures(wanted: Option<&str>) -> Fixtures {
+    let paths = support::vpa_fixtures().into_iter();
+    let paths = paths.filter(|path| wanted.is_none_or(|id| support::id_of(path) == id));
+    let scenarios = paths.map(|path| support::load_vpa(&path));
+    // The rules belong to the newest release.
+    let is_current = |it: &Arc<VpaScenario>| it.unsupported_on(VpaRelease::NEWEST).is_none();
+    let seen = scenarios.filter(is_current).map(|scenario| {
+        let steps = recommender_evidence_of(&scenario);
         (scenario.id.clone(), Fixture { covers: scenario.covers.clone(), steps })
     });
     seen.collect()
 }
 
-/// The problems of the rules and of the fixtures that cover them.
-fn check(rules: &Rules, fixtures: &Fixtures) -> Vec<String> {
+/// The evidence of a fixture of a VPA: the text of each start and each run of the recommender. The
+/// derivations are the model's, all else is from upstream's recorded trace. A missing or stale
+/// trace counts as empty; `suites/vpa.rs` reports it.
+fn recommender_evidence_of(scenario: &Arc<VpaScenario>) -> Vec<String> {
+    let release = VpaRelease::NEWEST;
+    let traces = Traces::Folder(support::repository().join(recorded::FOLDER));
+    let mut engine = RecordedRecommender::new(traces, release);
+    let Some(observed) = run_recommender(scenario, &mut engine, &[]).recommender else {
+        return Vec::new();
+    };
+    let mut run = free_recommender_run(scenario, release, &|_| true);
+    run.snapshots = observed.snapshots;
+    let mut runs = 0..;
+    let steps = observed.trace.entries.iter().map(|entry| match entry {
+        Entry::Start(log) => {
+            let log = log.iter().map(|line| format!(" log: {line}"));
+            format!("the recommender starts{}", log.collect::<String>())
+        }
+        Entry::Run(at) => {
+            let index = runs.next().expect("there is a next number");
+            let text = recommender::explain(scenario, &run, index, release, usize::from(u16::MAX));
+            let text = anstream::adapter::strip_str(&text).to_string();
+            // The head of the text contains the requirement, which is not evidence.
+            let (_, text) = text.split_once("\ntick ").expect("a tick has a number");
+            let words: Vec<&str> = text.split_whitespace().collect();
+            format!("tick {} {}", words.join(" "), writes(&at.run.writes))
+        }
+    });
+    steps.collect()
+}
+
+/// What a run of the recommender writes.
+fn writes(writes: &[Write]) -> String {
+    fn json(value: &impl Serialize) -> String {
+        serde_json::to_string(value).expect("an object can be written")
+    }
+    if writes.is_empty() {
+        return "writes nothing".to_owned();
+    }
+    let texts = writes.iter().map(|write| match write {
+        Write::Status { vpa, status } => {
+            format!("writes the status of {}: {}", vpa.name, json(&**status))
+        }
+        Write::Checkpoint { checkpoint, is_new, .. } => {
+            let verb = if *is_new { "creates" } else { "updates" };
+            let (name, status) = (&checkpoint.metadata.name, json(&checkpoint.status));
+            format!("{verb} the checkpoint {name}: {status}")
+        }
+        Write::DeleteCheckpoint(name) => format!("deletes the checkpoint {}", name.name),
+    });
+    texts.collect::<Vec<_>>().join(" ")
+}
+
+/// The problems of the rules of a file and of the fixtures that cover them.
+fn check(file: &str, rules: &Rules, fixtures: &Fixtures) -> Vec<String> {
     let mut problems = Vec::new();
     let mut known = BTreeSet::new();
     for section in &rules.sections {
         for rule in &section.rules {
             let id = &rule.id;
             if id.strip_prefix(&section.id).is_none_or(|rest| !rest.starts_with('.')) {
-                problems.push(format!("{RULES}: {id} does not begin with {}.", section.id));
+                problems.push(format!("{file}: {id} does not begin with {}.", section.id));
             }
             if !known.insert(id) {
-                problems.push(format!("{RULES}: {id} is listed twice"));
+                problems.push(format!("{file}: {id} is listed twice"));
             }
             let texts = rule.evidence.iter().map(EvidenceStep::texts);
             if rule.evidence.is_empty()
                 || texts.into_iter().any(|texts| texts.iter().all(|text| text.is_empty()))
             {
-                problems.push(format!("{RULES}: {id} has no evidence, or an empty step"));
+                problems.push(format!("{file}: {id} has no evidence, or an empty step"));
             }
             let mut covering = fixtures.iter().filter(|(_, fixture)| fixture.covers.contains(id));
             let mut covered = false;
@@ -273,37 +317,39 @@ fn check(rules: &Rules, fixtures: &Fixtures) -> Vec<String> {
                 }
             }
             if !covered {
-                problems.push(format!("{RULES}: no fixture covers {id}"));
+                problems.push(format!("{file}: no fixture covers {id}"));
             }
         }
     }
     for (name, fixture) in fixtures {
         if fixture.covers.is_empty() {
-            problems.push(format!("{name} covers no rule: add `covers:` with ids of {RULES}"));
+            problems.push(format!("{name} covers no rule: add `covers:` with ids of {file}"));
         }
         for id in fixture.covers.iter().filter(|id| !known.contains(id)) {
-            problems.push(format!("{name} covers {id}, which is not in {RULES}"));
+            problems.push(format!("{name} covers {id}, which is not in {file}"));
         }
     }
     problems
 }
 
-/// The page of all rules.
-fn page(rules: &Rules, fixtures: &Fixtures) -> String {
-    let mut out = format!(
-        "# Rules and fixtures\n\n\
-         The rules of the HPA controller's algorithm as of Kubernetes {}, the evidence of each, and \
-         the fixtures that show it.\n\n\
-         This page is generated from [suites/rules.yaml](../suites/rules.yaml) and from `covers:` in \
-         the fixtures: `UPDATE_DOCS=1 cargo test --test coverage`. The same test checks that each \
-         rule has a fixture, and that each fixture shows the evidence of its rules.\n\n\
-         Evidence is a part of the output of `kube-lockstep explain FIXTURE --tick N`, a part of an \
-         API server response, or the name of a branch in the coverage of `kube-lockstep fuzz` \
-         (`paths:Second`). Texts that are joined by a plus sign appear together; a text after \
-         *then* appears at a later tick; an asterisk matches any text. \
-         `SHOW_EVIDENCE=FIXTURE cargo test --test coverage` shows all the text of a fixture.\n",
-        Release::NEWEST,
-    );
+/// The start of a page: the title, and what the rules and their evidence are.
+fn head(title: &str, about: &str, file: &str, evidence: &str) -> String {
+    format!(
+        "# {title}\n\n\
+         {about}, the evidence of each, and the fixtures that show it.\n\n\
+         This page is generated from [{file}](../{file}) and from `covers:` in the fixtures: \
+         `UPDATE_DOCS=1 cargo test --test coverage`. The same test checks that each rule has a \
+         fixture, and that each fixture shows the evidence of its rules.\n\n\
+         Evidence is a part of the output of `kube-lockstep explain FIXTURE --tick N`, {evidence}. \
+         Texts that are joined by a plus sign appear together; a text after *then* appears at a \
+         later tick; an asterisk matches any text. `SHOW_EVIDENCE=FIXTURE cargo test --test \
+         coverage` shows all the text of a fixture.\n"
+    )
+}
+
+/// The tables of a page, one for each section.
+fn tables(rules: &Rules, fixtures: &Fixtures) -> String {
+    let mut out = String::new();
     let span = |text: &String| format!("`{}`", text.replace('|', "\\|"));
     for section in &rules.sections {
         let _ = write!(out, "\n## {}\n", section.title);
@@ -318,6 +364,17 @@ fn page(rules: &Rules, fixtures: &Fixtures) -> String {
             let _ = writeln!(out, "| `{id}` | {rule} | {evidence} | {covering} |");
         }
     }
+    out
+}
+
+/// The page of all rules.
+fn page(rules: &Rules, fixtures: &Fixtures) -> String {
+    let about =
+        format!("The rules of the HPA controller's algorithm as of Kubernetes {}", Release::NEWEST);
+    let evidence = "a part of an API server response, or the name of a branch in the coverage of \
+                    `kube-lockstep fuzz` (`paths:Second`)";
+    let mut out = head("Rules and fixtures", &about, RULES, evidence);
+    out.push_str(&tables(rules, fixtures));
     out.push_str("\n## Without a fixture\n\n");
     for text in &rules.uncovered {
         let _ = writeln!(out, "- {text}");
@@ -325,30 +382,31 @@ fn page(rules: &Rules, fixtures: &Fixtures) -> String {
     out
 }
 
+/// The page of the rules of the recommender.
+fn recommender_page(rules: &Rules, fixtures: &Fixtures) -> String {
+    let title = "Rules of the VPA's recommender and their fixtures";
+    let about = format!("The rules of the recommender as of {}", VpaRelease::NEWEST);
+    let evidence = "a part of what the run writes (a status or a checkpoint), or a part of what \
+                    the recommender logs when it starts";
+    head(title, &about, RECOMMENDER_RULES, evidence) + &tables(rules, fixtures)
+}
+
 #[test]
 fn each_rule_is_shown_by_its_fixtures() {
-    let wanted = std::env::var("SHOW_EVIDENCE").ok();
-    let fixtures = fixtures(wanted.as_deref());
-    if let Some(id) = wanted {
+    if let Ok(id) = std::env::var("SHOW_EVIDENCE") {
+        let mut fixtures = fixtures(Some(&id));
+        fixtures.extend(recommender_fixtures(Some(&id)));
         let steps = fixtures.get(&id).map(|fixture| fixture.steps.join("\n"));
         panic!("{}", steps.unwrap_or_else(|| "no such fixture exists".to_owned()));
     }
-    let read = |name: &str| {
-        let path = support::repository().join(name);
-        std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{name}: {error}"))
-    };
+    let fixtures = fixtures(None);
     let rules = read_rules(&read(RULES)).unwrap_or_else(|error| panic!("{RULES}: {error}"));
-    let mut problems = check(&rules, &fixtures);
+    let mut problems = check(RULES, &rules, &fixtures);
     let findings = read(FINDINGS);
-    let (of_hpas, of_vpas) = findings.split_once(VPA_FINDINGS).expect("a section about the VPA");
+    let (of_hpas, _) = findings.split_once(VPA_FINDINGS).expect("a section about the VPA");
     problems.extend(check_findings(of_hpas, &fixtures));
-    problems.extend(check_findings(of_vpas, &recommender_fixtures(of_vpas)));
     assert!(problems.is_empty(), "{}", problems.join("\n"));
-    let page = page(&rules, &fixtures);
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(support::repository().join(PAGE), &page).expect("the page can be written");
-    }
-    assert!(read(PAGE) == page, "{PAGE} is stale: UPDATE_DOCS=1 cargo test --test coverage");
+    check_page(PAGE, &page(&rules, &fixtures));
 }
 
 /// The releases on which each known reason and error is recorded, or has a reason for its absence:
@@ -425,61 +483,25 @@ fn each_reason_and_error_is_recorded_on_each_group_of_releases() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// Each rule of the VPA's recommender has a fixture, and each fixture of a VPA has expectations,
-/// which are the evidence: upstream meets them.
+/// The same for the VPA's recommender. Each fixture of a VPA also has expectations, which upstream
+/// meets, and a link to upstream.
 #[test]
 fn each_rule_of_the_recommender_is_shown_by_its_fixtures() {
-    let read = |name: &str| {
-        let path = support::repository().join(name);
-        std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{name}: {error}"))
-    };
-    let rules: RecommenderRules = serde_yaml::from_str(&read(RECOMMENDER_RULES))
+    let rules = read_rules(&read(RECOMMENDER_RULES))
         .unwrap_or_else(|error| panic!("{RECOMMENDER_RULES}: {error}"));
-    let mut problems = Vec::new();
-    let mut covering: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let fixtures = recommender_fixtures(None);
+    let mut problems = check(RECOMMENDER_RULES, &rules, &fixtures);
     for path in support::vpa_fixtures() {
         let scenario = support::load_vpa(&path);
-        let id = &scenario.id;
         if scenario.expect.is_empty() || scenario.upstream.is_empty() {
-            problems.push(format!("{id} has no expectations, or no link to upstream"));
-        }
-        if scenario.covers.is_empty() {
-            problems.push(format!("{id} covers no rule"));
-        }
-        for rule in &scenario.covers {
-            covering.entry(rule.clone()).or_default().push(id.clone());
+            problems.push(format!("{} has no expectations, or no link to upstream", scenario.id));
         }
     }
-    let mut page = format!(
-        "# Rules of the VPA's recommender and their fixtures\n\n\
-         The rules of the recommender as of {}, and the fixtures that show them. The evidence of a \
-         rule is the expectations of its fixtures, which the real recommender meets.\n\n\
-         This page is generated from [suites/rules-vpa.yaml](../suites/rules-vpa.yaml) and from \
-         `covers:` in the fixtures: `UPDATE_DOCS=1 cargo test --test coverage`.\n",
-        VpaRelease::NEWEST
-    );
-    for section in &rules.sections {
-        let _ = write!(page, "\n## {}\n| id | rule | fixtures |\n|---|---|---|\n", section.title);
-        for RecommenderRule { id, rule } in &section.rules {
-            if id.strip_prefix(&section.id).is_none_or(|rest| !rest.starts_with('.')) {
-                problems.push(format!("{id} does not begin with {}.", section.id));
-            }
-            let Some(fixtures) = covering.remove(id) else {
-                problems.push(format!("no fixture covers {id}"));
-                continue;
-            };
-            let fixtures: Vec<String> = fixtures.iter().map(|it| format!("`{it}`")).collect();
-            let _ = writeln!(page, "| `{id}` | {} | {} |", rule.trim(), fixtures.join(", "));
-        }
-    }
-    problems.extend(covering.into_keys().map(|id| format!("{id} is not in {RECOMMENDER_RULES}")));
+    let findings = read(FINDINGS);
+    let (_, of_vpas) = findings.split_once(VPA_FINDINGS).expect("a section about the VPA");
+    problems.extend(check_findings(of_vpas, &fixtures));
     assert!(problems.is_empty(), "{}", problems.join("\n"));
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        let path = support::repository().join(RECOMMENDER_PAGE);
-        std::fs::write(path, &page).expect("the page can be written");
-    }
-    let is_current = read(RECOMMENDER_PAGE) == page;
-    assert!(is_current, "{RECOMMENDER_PAGE} is stale: UPDATE_DOCS=1 cargo test --test coverage");
+    check_page(RECOMMENDER_PAGE, &recommender_page(&rules, &fixtures));
 }
 
 /// The amount after policies and rounding differs from the derived one.
@@ -574,7 +596,7 @@ fn problems_of_rules_are_found() {
     };
     let seen = ["size 1", "size 2 and more", "size 3"];
     let problems = |rule: &str, covers: &[&str]| {
-        check(&rules(rule), &fixtures_with(&[("a/one", covers, &seen)])).join("; ")
+        check(RULES, &rules(rule), &fixtures_with(&[("a/one", covers, &seen)])).join("; ")
     };
     let with =
         |evidence: &str| problems(&format!("{{id: a.b, rule: R, evidence: {evidence}}}"), &["a.b"]);
