@@ -243,7 +243,7 @@ fn note_on_reconciles(reconciles: &[Reconciles]) -> Option<String> {
     });
     Some(format!(
         "the controller reconciles {}, so that figures differ between these releases even if \
-         nothing else does; first differences are of reconciles at the same time",
+         nothing else does; first differences compare reconciles at the same time",
         listed(parts.collect())
     ))
 }

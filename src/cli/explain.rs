@@ -48,8 +48,8 @@ pub(super) struct Args {
     tick: Option<usize>,
     /// The last tick at or before this time: since the start of the scenario, for example 4m30s;
     /// or, if its load is a recording with dates, a time as `predict` prints it, in UTC, or with a
-    /// time zone: "05-06 09:00:15", 2025-05-06T11:00:15+02:00. Of a recording of one day, the time
-    /// of day is enough: 09:00
+    /// time zone: "05-06 09:00:15", 2025-05-06T11:00:15+02:00. If the recording covers only one
+    /// day, the time of day is enough: 09:00
     #[arg(long, value_name = "TIME", group = "which", value_parser = moment)]
     at: Option<Moment>,
     /// The name of the HPA, if there are several: NAME, or NAMESPACE/NAME of manifests

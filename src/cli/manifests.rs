@@ -398,7 +398,7 @@ fn invalid(draft: &Draft, error: scenario::Error, loads: &[String]) -> Failure {
     let hints: BTreeSet<&str> =
         error.problems.iter().filter_map(|problem| problem.hint.as_deref()).collect();
     let hint = hints.first().filter(|_| hints.len() == 1).map(|hint| on_a_command_line(hint));
-    // The scenario has the same files: to edit it does not mend them.
+    // The scenario has the same files: editing the scenario does not fix them.
     let is_of_a_load =
         |problem: &Problem| loads.iter().any(|path| problem.what.starts_with(path.as_str()));
     let hint = hint.or_else(|| {

@@ -90,7 +90,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
 fn predict_all(args: &Args, scenarios: &[AnyFixture], files: &mut Files) -> anyhow::Result<u8> {
     let is_vpa = |scenario: &AnyFixture| matches!(scenario, AnyFixture::Vpa(_));
     let is_mixed = scenarios.iter().any(is_vpa) && !scenarios.iter().all(is_vpa);
-    // Of HPAs and VPAs together, the release applies to those that it is for.
+    // If there are both HPAs and VPAs, the release applies only to those of its kind.
     let given = |newest: AnyRelease| {
         let release = args.release.release;
         let is_other =

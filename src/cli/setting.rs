@@ -161,7 +161,7 @@ impl Field {
         Ok(())
     }
 
-    /// Fails if the field is of a metric that did not exist before, and that is not complete.
+    /// Fails if the field belongs to a metric that did not exist before, and that is not complete.
     fn check_metric(&self, hpa: &Value, before: usize) -> Result<(), String> {
         let Some(index) = self.path.get(2).filter(|_| self.path[1] == "metrics") else {
             return Ok(());
@@ -324,8 +324,8 @@ fn apply_all(fields: &[Field], tree: &mut Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Replaces an HPA. The other manifest may be of another namespace, or leave it open: all settings
-/// are predicted in the same one.
+/// Replaces an HPA. The other manifest may have another namespace, or none: all settings are
+/// predicted in the same one.
 fn replace(before: &mut Value, hpa: &HpaManifest) -> Result<(), Failure> {
     let mut manifest = hpa.manifest().map_err(|error| {
         let problem = error.problems.first();

@@ -2,9 +2,9 @@
 //!
 //! An [`Engine`] opens scenarios one after another; a [`Session`] is an open scenario. Both traits
 //! are deliberately small: any program that can receive changes and let time pass can be an engine.
-//! Engines do not know the comparison, and the runner does not know particular engines.
+//! Engines do not depend on the comparison, and the runner does not depend on particular engines.
 //!
-//! The controllers that engines run are of two [`Kind`]s: [`Hpa`], the default, and [`Vpa`].
+//! There are two [`Kind`]s of controllers that engines run: [`Hpa`], the default, and [`Vpa`].
 //!
 //! Real clusters are not sessions: a session lets exactly the requested time pass and answers with
 //! the effects of that time, while a cluster has its own clock, and a reconcile can be seen only
@@ -65,7 +65,7 @@ use crate::world::Change;
 /// Changes to the cluster, and the time to wait for their effects.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, JsonSchema)]
 pub struct Step {
-    /// The changes at the present time, in order.
+    /// The changes at the current time, in order.
     pub apply: Vec<Change>,
     /// Changes in the middle of the step's reconciles.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -87,7 +87,7 @@ pub struct During {
 }
 
 impl Step {
-    /// All changes: those at the present time, and those in the middle of reconciles.
+    /// All changes: those at the current time, and those in the middle of reconciles.
     pub fn changes(&self) -> impl Iterator<Item = &Change> {
         self.apply.iter().chain(self.during.iter().flat_map(|during| &during.apply))
     }

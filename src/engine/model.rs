@@ -466,7 +466,7 @@ impl Simulation {
         })
     }
 
-    /// The cluster in its present state.
+    /// The cluster in its current state.
     #[must_use]
     pub fn cluster(&self) -> &Cluster {
         &self.cluster

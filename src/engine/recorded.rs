@@ -328,8 +328,8 @@ impl Session for RecordedSession {
             // The run ended early.
             _ if self.played_until < self.end => Ok(()),
             _ => Err(broken(format!(
-                "{}: after the end of the scenario, the recorded trace goes on: {ticks} more \
-                 reconciles, {answers} more answers of the API server",
+                "{}: after the end of the scenario, the recorded trace has {ticks} more \
+                 reconciles and {answers} more answers of the API server",
                 self.trace.scenario
             ))),
         }

@@ -157,7 +157,7 @@ impl EngineSource {
     /// Prepares the engine of a release.
     ///
     /// # Errors
-    /// If it can't be had on this machine, or its build fails.
+    /// If the engine is not available on this machine, or its build fails.
     pub fn prepare<K: VirtualTimeKind>(
         &self,
         release: K::Release,

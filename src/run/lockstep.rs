@@ -35,8 +35,8 @@ const AHEAD: usize = 512;
 
 /// The note on a load that exceeds the limits of the pods.
 const CUT_LOAD: &str = "at times, the load exceeds the cpu limits of the pods: they use their \
-                        limits, and the rest is lost, so that neither the metrics nor the figure \
-                        `missing` of a comparison count it";
+                        limits, and the rest is lost; neither the metrics nor the figure \
+                        `missing` of a comparison includes it";
 
 /// The result of a free run of the model: its own decisions drive the world.
 #[derive(Clone, Debug)]

@@ -247,7 +247,7 @@ impl<'e, 'k> OneClock<Comparing<'e, 'k>> {
     /// Ends the recommender, and adds its runs to the findings.
     ///
     /// # Errors
-    /// If the engine is broken, or a recorded trace goes on.
+    /// If the engine is broken, or a recorded trace has more entries.
     pub(super) fn close(
         self,
         world: &World,

@@ -110,7 +110,7 @@ pub enum Action {
     /// Writes of the HPA's status fail.
     UpdateStatusError(#[serde(with = "ErrorAnswer")] ApiError),
     /// The controller's caches of HPAs and pods receive changes later by this duration. Requests to
-    /// the API server see the present state.
+    /// the API server see the current state.
     CacheLag(#[serde(with = "As::<PositiveDuration>")] Span),
     /// The pod template changes: all pods are replaced, a few at a time.
     #[schemars(extend("for" = false))]

@@ -44,7 +44,7 @@ impl Scenario {
         for hpa in &self.hpas {
             if let Some(since) = not_yet_served(&hpa.api_version, release) {
                 notes.push(format!(
-                    "{release} does not serve {}, which exists since {since}; this prediction \
+                    "{release} does not serve {}, which was added in {since}; this prediction \
                      assumes the same HPA in a version that {release} serves",
                     hpa.api_version
                 ));

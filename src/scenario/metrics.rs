@@ -392,7 +392,7 @@ pub struct Exception {
     /// Whether the exception is part of a recording by pod.
     #[serde(skip)]
     pub recorded: bool,
-    /// The container that the value is of, in a recording by pod for a scenario of a VPA. None: the
+    /// The container that has the value, in a recording by pod for a scenario of a VPA. None: the
     /// first one.
     #[serde(skip)]
     pub container: Option<Arc<str>>,

@@ -306,7 +306,7 @@ impl Publisher {
         }
     }
 
-    /// Determines the present source of a pod's samples.
+    /// Determines the current source of a pod's samples.
     fn classify(&mut self, simulation: &WorldSimulation, ordinal: u32) {
         let Some(pod) = simulation.pods.get(&ordinal) else { return };
         let published = self.pods.entry(ordinal).or_default();

@@ -136,7 +136,7 @@ impl Rollout {
     }
 
     /// Takes one step of the controller: creates new pods, then deletes old ones. `pods` holds the
-    /// existing pods of each revision. Returns false if there is nothing to do at present.
+    /// existing pods of each revision. Returns false if there is nothing to do now.
     ///
     /// Upstream: rolling.go, rolloutRolling
     pub(super) fn proceed(&mut self, pods: &[Pods]) -> bool {

@@ -528,7 +528,7 @@ fn replaced_pods_continue_the_series_of_pods() {
     let shown = stdout(&kube_lockstep(&options).assert().code(0));
     let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        shown.contains("6 series are of 3 pods") && shown.contains("from ordinal 3"),
+        shown.contains("6 series belong to 3 pods") && shown.contains("from ordinal 3"),
         "{shown}"
     );
     assert!(!shown.contains("failed"), "{shown}");

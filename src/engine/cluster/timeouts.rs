@@ -43,8 +43,8 @@ pub(crate) const REGISTRATION_FAILURE_TIMEOUT: Duration = Duration::from_secs(3)
 /// The timeout for the deletion of the namespace of the metrics server. While any aggregated API of
 /// a cluster does not respond, the cluster deletes no namespace.
 pub(crate) const METRICS_NAMESPACE_TIMEOUT: Duration = Duration::from_secs(15);
-/// Between two reads of an APIService or the namespace, whose watches the role for existing
-/// clusters does not permit.
+/// The interval between two reads of an APIService or the namespace: the role for existing clusters
+/// does not permit watching them.
 pub(crate) const REGISTRATION_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The interval between two requests that probe the latency of a component.
@@ -52,10 +52,10 @@ pub(crate) const PROBE_INTERVAL: Duration = Duration::from_millis(100);
 /// The interval between two edits of the probed Deployment, each of which costs the controller two
 /// requests.
 pub(crate) const PROBE_EDIT_INTERVAL: Duration = Duration::from_millis(300);
-/// Between two checks of whether an edit of the probed Deployment was observed.
+/// The interval between two checks of whether an edit of the probed Deployment was observed.
 pub(crate) const PROBE_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Between two readings of the API server's clock.
+/// The interval between two readings of the API server's clock.
 pub(crate) const CLOCK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The time from the creation of a scenario's objects to t=0. It is doubled if it is too short.
@@ -64,7 +64,7 @@ pub(crate) const LEAD: SignedDuration = SignedDuration::from_secs(2);
 pub(crate) const LONGEST_LEAD: SignedDuration = SignedDuration::from_secs(32);
 /// The timeout until the cluster matches the simulated world.
 pub(crate) const CONVERGENCE_TIMEOUT: Duration = Duration::from_secs(20);
-/// For a watch to report an action on pods. The action is repeated then.
+/// The timeout for a watch to report an action on pods. After it, the action is repeated.
 pub(crate) const REPORT_TIMEOUT: Duration = Duration::from_millis(100);
 /// The longest delay of a new scenario on a busy cluster.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(4);
@@ -77,15 +77,16 @@ pub(crate) const REMOVE_TIMEOUT: Duration = Duration::from_secs(20);
 pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The timeout for the deletion of namespaces, which namespace controllers delay.
 pub(crate) const NAMESPACE_TIMEOUT: Duration = Duration::from_secs(120);
-/// Younger objects of a process on another machine may belong to a run that is starting.
+/// The age up to which an object of a process on another machine may belong to a run that is
+/// starting.
 pub(crate) const STARTING: SignedDuration = SignedDuration::from_secs(60);
 
 /// The interval between two reads of a target's selector, which can't be watched for every kind.
 pub(crate) const SELECTOR_POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// The poll interval of health endpoints, containers and files, which have no notifications.
 pub(crate) const HEALTH_POLL_INTERVAL: Duration = Duration::from_millis(25);
-/// Between two checks of whether namespaces are gone. The role for existing clusters does not
-/// permit to watch them.
+/// The interval between two checks of whether namespaces are gone: the role for existing clusters
+/// does not permit watching them.
 pub(crate) const NAMESPACE_POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Between two checks of whether the controller is running.
+/// The interval between two checks of whether the controller is running.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);

@@ -45,14 +45,15 @@ struct Cache<T> {
 }
 
 impl<T> Cache<T> {
-    /// The cache receives a state of now, after a lag, but at least `apart` after an earlier state.
+    /// Sends the current state, which arrives after the lag, and at least `apart` after the
+    /// previous state.
     fn send(&mut self, state: T, now: Time, lag: Span, apart: Span) {
         let apart = if self.late.is_empty() { Span::ZERO } else { apart };
         self.due = (self.due + apart).max(now + lag);
         self.late.push_back((self.due, Some(state)));
     }
 
-    /// A new controller lists the present state.
+    /// A new controller lists the current state.
     fn listed(&mut self, state: T) {
         self.late.iter_mut().for_each(|(_, state)| *state = None);
         self.present = state;
@@ -96,7 +97,7 @@ impl Caches {
         self.hpa.send(state, now, self.lag, APART);
     }
 
-    /// A new controller reads the present state.
+    /// A new controller reads the current state.
     pub(super) fn restarted(&mut self, cluster: &Cluster, state: HpaState) {
         self.hpa.listed(state);
         self.pods.listed(cluster.pods().to_vec());
@@ -137,7 +138,7 @@ impl Caches {
 }
 
 impl HpaState {
-    /// The present state of an HPA in a cluster, after a change.
+    /// The current state of an HPA in a cluster, after a change.
     pub(super) fn of(cluster: &Cluster, name: &str, change: Option<HpaChange>) -> HpaState {
         HpaState { hpa: cluster.hpa(name).cloned(), version: cluster.hpa_version(), change }
     }

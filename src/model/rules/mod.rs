@@ -41,7 +41,7 @@ pub use vpa::{
 use super::flags::{FeatureGates, Flag, Flags, Gate, GateRule};
 use super::time::Span;
 
-/// The behavior of one release, as far as releases differ.
+/// The behavior of one release, where releases differ.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Rules {
     /// The feature gates, in the order of [`Gate::ALL`].

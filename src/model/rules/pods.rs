@@ -3,10 +3,10 @@
 /// The pods that count as unready, so that their metrics do not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unready {
-    /// Every pod that does not run or is not ready, for all metrics. `failed`: for a percentage of
-    /// requests, failed pods count as unready; otherwise they are ignored there.
+    /// Every pod that does not run or is not ready, for all metrics.
     All {
-        /// True if, for utilizations, failed pods are not ready; otherwise they are ignored there.
+        /// True if failed pods count as unready for utilizations. If false, utilizations ignore
+        /// failed pods.
         failed: bool,
     },
     /// Pods whose cpu was measured too early after their start.

@@ -80,7 +80,7 @@ impl FromStr for VpaRelease {
     }
 }
 
-/// The behavior of one release, as far as releases differ.
+/// The behavior of one release, where releases differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VpaRules {
     /// The time before which an OOM kill is too old.
@@ -114,7 +114,7 @@ pub struct VpaRules {
 /// one memory aggregation interval before that time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OldestOom {
-    /// The end of the present memory aggregation interval.
+    /// The end of the current memory aggregation interval.
     WindowEnd,
     /// The last memory sample, if any.
     LastMemorySample,
@@ -434,7 +434,7 @@ pub const VPA_CHANGES: &[VpaChange] = &[
     VpaChange {
         since: v1(8),
         what: "an OOM kill is too old one memory aggregation interval before the last memory \
-               sample, not before the end of the present interval",
+               sample, not before the end of the current interval",
         source: "https://github.com/kubernetes/autoscaler/issues/8548",
         flags: &[],
         apply: |rules| rules.oldest_oom = OldestOom::LastMemorySample,

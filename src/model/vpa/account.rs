@@ -298,7 +298,7 @@ mod tests {
         assert_eq!([found(0), found(1), found(2)], [1, 1, 0]);
     }
 
-    /// The outcome of the account is what the container does.
+    /// The recorded outcome of an OOM kill matches what the container does.
     #[test]
     fn oom_kills_have_the_outcome_of_the_container() {
         for (before, minute, outcome) in [

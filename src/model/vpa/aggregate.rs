@@ -63,7 +63,7 @@ impl MemorySettings {
 }
 
 impl Aggregate {
-    /// Aggregated samples of no container.
+    /// An aggregate without samples.
     ///
     /// Upstream: NewAggregateContainerState
     #[must_use]

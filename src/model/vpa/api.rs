@@ -82,7 +82,7 @@ pub struct VpaMetadata {
     pub generation: i64,
 }
 
-/// The specification of a VPA, as far as the recommender reads it.
+/// The part of a VPA's specification that the recommender reads.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VpaSpec {

@@ -50,13 +50,13 @@ struct PodState {
 #[derive(Debug)]
 struct ContainerOfPod {
     state: Container,
-    /// The key of its aggregate by the present labels of the pod.
+    /// The key of its aggregate by the current labels of the pod.
     key: AggregateKey,
     aggregate: Link,
 }
 
 impl ContainerOfPod {
-    /// The aggregate by the present labels of the pod, unless it was deleted.
+    /// The aggregate by the current labels of the pod, unless it was deleted.
     fn present_aggregate(
         &self,
         keys: &BTreeMap<AggregateKey, AggregateId>,

@@ -18,11 +18,11 @@ pub(super) const MEMORY_WEIGHT: f64 = 1.0;
 pub(super) struct Container {
     last_cpu_sample: GoTime,
     last_memory_sample: GoTime,
-    /// The largest usage of memory in the present interval.
+    /// The largest usage of memory in the current interval.
     memory_peak: Amount,
-    /// The largest memory estimated after an OOM kill in the present interval.
+    /// The largest memory estimated after an OOM kill in the current interval.
     oom_peak: Amount,
-    /// The end of the present interval. Zero before the first memory sample.
+    /// The end of the current interval. Zero before the first memory sample.
     window_end: GoTime,
 }
 
@@ -31,19 +31,19 @@ pub(super) struct Container {
 pub(super) struct Discarded;
 
 impl Container {
-    /// The end of the present memory interval.
+    /// The end of the current memory interval.
     #[must_use]
     pub(super) fn window_end(&self) -> GoTime {
         self.window_end
     }
 
-    /// The memory peak of the present interval, possibly estimated after an OOM kill.
+    /// The memory peak of the current interval, possibly estimated after an OOM kill.
     #[must_use]
     pub(super) fn max_memory_peak(&self) -> Amount {
         self.memory_peak.max(self.oom_peak)
     }
 
-    /// The largest usage of memory in the present interval.
+    /// The largest usage of memory in the current interval.
     #[must_use]
     pub(super) fn memory_peak(&self) -> Amount {
         self.memory_peak
@@ -80,7 +80,7 @@ impl Container {
         }
     }
 
-    /// Starts the next memory interval if the present one has ended. Otherwise, removes the peak of
+    /// Starts the next memory interval if the current one has ended. Otherwise, removes the peak of
     /// the interval if the usage is larger. Returns true if the usage is the interval's new peak.
     ///
     /// Upstream: addMemorySample

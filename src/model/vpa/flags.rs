@@ -65,9 +65,9 @@ pub struct RecommenderFlags {
     pub oom_min_bump_up_bytes: f64,
     /// Round CPU up to whole cores for containers that an annotation of the VPA selects.
     pub cpu_integer_post_processor_enabled: bool,
-    /// The largest CPU recommendation for a container without an own limit.
+    /// The largest CPU recommendation for a container without its own limit.
     pub container_recommendation_max_allowed_cpu: Option<Quantity>,
-    /// The largest memory recommendation for a container without an own limit.
+    /// The largest memory recommendation for a container without its own limit.
     pub container_recommendation_max_allowed_memory: Option<Quantity>,
     /// The only namespace, if set.
     pub vpa_object_namespace: String,

@@ -1,7 +1,7 @@
 //! The merged samples of the containers of a VPA.
 //!
 //! Most runs add CPU samples and no memory peak. Therefore, what follows from memory is kept until
-//! a merged histogram or a present peak changes.
+//! a merged histogram or a current peak changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) struct Merged {
     pub(super) containers: Vec<MergedContainer>,
     /// The index of the container into which each aggregate is merged.
     by_aggregate: BTreeMap<AggregateId, usize>,
-    /// The present peaks that the merged samples include.
+    /// The current peaks that the merged samples include.
     present_peaks: Vec<PresentPeak>,
 }
 
@@ -55,11 +55,11 @@ pub(super) struct MergedContainer {
     sources: Vec<AggregateId>,
     /// The number of changes of the merged memory histograms before they were merged.
     memory_changes: Option<u64>,
-    /// `None` if the samples of memory or the present peaks have changed.
+    /// `None` if the samples of memory or the current peaks have changed.
     saved_memory: Option<SavedMemory>,
 }
 
-/// Memory in a checkpoint, without present peaks.
+/// Memory in a checkpoint, without current peaks.
 #[derive(Clone, Debug)]
 struct SavedMemory {
     histogram: Arc<HistogramCheckpoint>,
@@ -99,7 +99,7 @@ impl Merged {
         }
     }
 
-    /// Sets the present peaks of all containers of the cluster.
+    /// Sets the current peaks of all containers of the cluster.
     pub(super) fn set_present_peaks(&mut self, all: impl Iterator<Item = PresentPeak> + Clone) {
         // A VPA uses all aggregates that it selects, unless they were deleted.
         let own = all.filter(|peak| self.by_aggregate.contains_key(&peak.source));
@@ -109,7 +109,7 @@ impl Merged {
         }
     }
 
-    /// The checkpoints of all containers, without present peaks.
+    /// The checkpoints of all containers, without current peaks.
     ///
     /// Upstream: checkpoint_writer.go, buildAggregateContainerStateMap
     pub(super) fn save(&mut self, now: GoTime) -> impl Iterator<Item = SavedContainer<'_>> {

@@ -226,7 +226,7 @@ fn killed_before_restart<'s>(
     status.last_terminated.as_ref().filter(|last| restarted && last.is_oom())
 }
 
-/// The end of the present instance, if it was killed since the last update.
+/// The end of the current instance, if it was killed since the last update.
 fn killed_now<'s>(before: &ContainerStatus, status: &'s ContainerStatus) -> Option<&'s Terminated> {
     let restarted = status.restart_count > before.restart_count;
     let was_terminated = matches!(before.state, ContainerState::Terminated(_));

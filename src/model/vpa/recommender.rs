@@ -96,7 +96,7 @@ pub struct Recommender {
     ooms: Vec<ObservedOom>,
     last_gc: Option<GoTime>,
     last_checkpoint_gc: GoTime,
-    /// What has happened since the account was last taken; `None` if nobody asks.
+    /// The occurrences since the account was last taken; `None` if they are not recorded.
     account: Option<Vec<Occurrence>>,
 }
 
@@ -110,7 +110,7 @@ pub struct HistorySample {
     pub usage: ContainerUsage,
 }
 
-/// The samples of a container, as far as they still count.
+/// The samples of a container that still count.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Samples {
     /// The number of CPU samples.
@@ -151,7 +151,7 @@ impl Recommender {
         }
     }
 
-    /// Keeps an account of what happens from now on, or no longer.
+    /// Starts or stops recording occurrences, for explanations.
     pub fn keep_account(&mut self, keeps: bool) {
         match keeps {
             true => drop(self.account.get_or_insert_default()),
@@ -159,7 +159,7 @@ impl Recommender {
         }
     }
 
-    /// What has happened since the last call, in the order of time. Empty without an account.
+    /// The occurrences since the last call, in order of time. Empty if they are not recorded.
     pub fn take_account(&mut self) -> Vec<Occurrence> {
         self.account.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -284,7 +284,7 @@ impl Recommender {
         run
     }
 
-    /// How each amount of the present recommendation of a VPA was derived, by container. Containers
+    /// How each amount of the current recommendation of a VPA was derived, by container. Containers
     /// whose recommendations are switched off are included.
     pub fn explain(
         &mut self,
@@ -305,7 +305,7 @@ impl Recommender {
         explained.collect()
     }
 
-    /// The samples from which the present recommendation of a VPA follows, by container.
+    /// The samples from which the current recommendation of a VPA follows, by container.
     pub fn samples(&mut self, vpa: &ObjectName, now: GoTime) -> BTreeMap<Arc<str>, Samples> {
         let context = Context { flags: &self.flags, rules: &self.rules, now };
         let merged = self.state.merge(vpa, context).map(|state| &*state.merged.containers);

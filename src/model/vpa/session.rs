@@ -123,7 +123,7 @@ impl Session {
         &mut self.recommender
     }
 
-    /// The present time.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> GoTime {
         self.now
@@ -142,7 +142,7 @@ impl Session {
         log
     }
 
-    /// Applies changes at the present time, then lets time pass until a time since the start. The
+    /// Applies changes at the current time, then lets time pass until a time since the start. The
     /// requests of each run are applied to the objects.
     pub fn step(&mut self, changes: &[ClusterChange], until: Time) -> Stepped {
         let mut stepped = Stepped::default();

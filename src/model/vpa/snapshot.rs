@@ -1,4 +1,4 @@
-//! The state of a cluster after a run of the recommender, as far as users see it.
+//! The state of a cluster that users see after a run of the recommender.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

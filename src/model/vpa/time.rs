@@ -40,7 +40,7 @@ impl GoTime {
         self.0 == 0
     }
 
-    /// The later time after a span.
+    /// The time that is later by a span.
     #[must_use]
     pub const fn plus(self, span: Span) -> GoTime {
         GoTime(self.0 + span.0 as i128)

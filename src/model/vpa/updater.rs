@@ -135,7 +135,7 @@ pub struct Updater<'a> {
     pub replicas: &'a BTreeMap<u32, i64>,
     /// Whether the feature gate `PerVPAConfig` is on.
     pub per_vpa_config: bool,
-    /// The present time.
+    /// The current time.
     pub now: Time,
 }
 
@@ -177,8 +177,8 @@ impl Priority {
 }
 
 impl Updater<'_> {
-    /// What the updater does in this run, in order. Upstream lists the pods in a random order, so
-    /// that of equal priorities any pod may be the first; here it is the first of the list.
+    /// What the updater does in this run, in order. Upstream lists the pods in a random order,
+    /// so any of the pods with equal priority may come first. Here, the order of the list decides.
     ///
     /// Upstream: updater.go, RunOnce
     #[must_use]
@@ -522,7 +522,7 @@ mod tests {
         if let Some(policy) = &mut vpa.spec.update_policy {
             policy.eviction_requirements = vec![requirement];
         }
-        // As upstream, a pod without a request of memory does not have to meet them.
+        // As in upstream, a pod without a memory request does not have to meet them.
         assert_eq!(run(&vpa, &flags, &pods(&["100m", "100m"])), [PodUpdate::Evict(0)]);
         let with_memory = |request: &str| {
             let mut pods = pods(&[request, request]);

@@ -51,7 +51,7 @@ fn action(action: &Action) -> String {
         Action::PodsSucceeded(set) => of(set, "completes", "complete"),
         Action::PodsDeleted(set) => of(set, "is deleted", "are deleted"),
         Action::PodsStuckTerminating(set) => {
-            of(set, "is stuck in termination", "are stuck in termination")
+            of(set, "is stuck in Terminating", "are stuck in Terminating")
         }
         Action::MetricsMissing(set) => of(set, "has no metrics", "have no metrics"),
         Action::MetricsStale(set) => of(set, "has stale metrics", "have stale metrics"),

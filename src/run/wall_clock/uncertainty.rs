@@ -1,4 +1,4 @@
-//! Uncertainties: reasons why a difference is no verdict on the controller.
+//! Uncertainties: reasons why a difference does not lead to a verdict on the controller.
 
 use std::fmt::{self, Display, Formatter};
 

@@ -370,7 +370,7 @@ impl Subject {
         matches!(&*self.name, "cpu" | "memory")
     }
 
-    /// Returns true if the subject is of all HPAs, or of one of these.
+    /// Returns true if the subject applies to all HPAs, or to one of these.
     pub(super) fn is_of(&self, hpas: &[HpaName]) -> bool {
         self.hpa.as_ref().is_none_or(|hpa| hpas.iter().any(|it| it.is(hpa)))
     }

@@ -40,7 +40,7 @@ use crate::model::time::Span;
 /// The kinds of the autoscalers.
 const KINDS: [&str; 2] = ["HorizontalPodAutoscaler", "VerticalPodAutoscaler"];
 
-/// What a user says in addition to the manifests.
+/// The user's options in addition to the manifests.
 #[derive(Clone, Debug, Default)]
 pub struct DraftOptions {
     /// The HPAs to predict.

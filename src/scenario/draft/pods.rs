@@ -129,7 +129,7 @@ pub(super) struct PodContainer {
 }
 
 impl Pods {
-    /// Returns true if the subject is of all containers, or of one of these.
+    /// Returns true if the subject applies to all containers, or to one of these.
     pub(super) fn have(&self, subject: &Subject) -> bool {
         let mut all = self.containers.iter().chain(&self.init_containers);
         let container = subject.container.as_ref();

@@ -427,7 +427,7 @@ fn feedback(vpa: &Vpa, hpas: &[Hpa]) -> Option<String> {
     Some(format!(
         "{}, and the VPA changes their requests (updateMode is {mode}): each change of the \
          requests changes the utilization that the HPA sees, and each change of the replicas the \
-         usage that the VPA sees. Each is predicted by itself. Use updateMode Off, or another \
+         usage that the VPA sees. Each is predicted on its own. Use updateMode Off, or another \
          metric for the HPA",
         texts.join("; ")
     ))

@@ -42,7 +42,7 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Returns false if the load is of a container that only other targets have.
+    /// Returns false if the load is for a container that only other targets have.
     fn has_container(&self, load: &Load) -> bool {
         let container = load.subject.container.as_ref();
         self.containers.is_empty() || container.is_none_or(|it| self.containers.contains(it))

@@ -381,8 +381,8 @@ impl Recording {
             format!("{path}: {} of pods", of(series, "series", "series"))
         } else {
             format!(
-                "{path}: {series} series are of {}, because a series that begins when another one \
-                 ends continues it",
+                "{path}: {series} series belong to {}, because a series that begins when another \
+                 one ends continues it",
                 of(pods, "pod", "pods")
             )
         };
@@ -404,15 +404,15 @@ impl Recording {
         let (path, pods) = (&self.path, self.series.len());
         (short > 0).then(|| {
             format!(
-                "{path}: {short} of {pods} pods have samples for a part of the time only; at other \
-                 times, they are without metrics. If the pods share their load, use its total: the \
+                "{path}: {short} of {pods} pods have samples only part of the time; the rest of \
+                 the time, they have no metrics. If the pods share their load, use its total: the \
                  sum of the series in place of `by`"
             )
         })
     }
 
-    /// Returns true if some series are of containers and others are not, as in a query of cAdvisor
-    /// that also returns whole pods: their sum counts the usage twice.
+    /// Returns true if only some series belong to containers, as in a query of cAdvisor that also
+    /// returns whole pods: their sum counts the usage twice.
     fn mixes_containers(all: &[Series]) -> bool {
         let has_container =
             |series: &Series| series.labels.get("container").is_some_and(|name| !name.is_empty());

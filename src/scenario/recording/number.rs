@@ -1,4 +1,4 @@
-//! Numbers as people have them in CSV files: `0.25`, `0,25`, `1.234,5`, `300m`, `12.5 MiB`, `25%`.
+//! Numbers as they are written in CSV files: `0.25`, `0,25`, `1.234,5`, `300m`, `12.5 MiB`, `25%`.
 
 use super::RecordingError;
 use crate::model::quantity::Quantity;

@@ -259,7 +259,7 @@ fn series_that_do_not_fit_together_are_noted() {
     let text: String = steady.chain(late).collect();
     let by_pod = Recorded { by: Some("pod".to_owned()), ..open_metrics() };
     let notes = signals(&by_pod, &text).notes.join("\n");
-    assert!(notes.contains("1 of 2 pods have samples for a part of the time only"), "{notes}");
+    assert!(notes.contains("1 of 2 pods have samples only part of the time"), "{notes}");
     let of_pod = (0..5).map(|minute| sample("pod=\"a\"", minute));
     let of_container = (0..5).map(|it| sample("pod=\"a\",container=\"app\"", it));
     let text: String = of_pod.chain(of_container).collect();
@@ -337,7 +337,7 @@ fn a_pod_that_replaces_another_one_continues_its_series() {
     assert_eq!(pods, expected);
     assert_eq!(
         notes[0],
-        "load.csv: 5 series are of 3 pods, because a series that begins when another one ends \
+        "load.csv: 5 series belong to 3 pods, because a series that begins when another one ends \
          continues it; further pods, from ordinal 3 on, have the mean"
     );
 }
@@ -378,7 +378,7 @@ fn recordings_share_their_start() {
             Ok(zero.to_owned()),
         ]
     );
-    // Numbers that are no dates keep their own t=0.
+    // Numbers that are not dates keep their own t=0.
     let numbers = "time,value\n60,1\n120,1\n";
     let own = Ok("1m ".to_owned());
     assert_eq!(starts(&[(&cpu, numbers), (&requests, early)]), [own, Ok(zero.to_owned())]);

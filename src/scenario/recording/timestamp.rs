@@ -14,7 +14,7 @@ pub(super) const EXAMPLE: &str =
 /// Numbers from here on are milliseconds: in seconds, this is the year 5138.
 const MILLISECONDS: f64 = 1e11;
 
-/// 1980-01-01, in nanoseconds since 1970. Earlier times are numbers that are no dates.
+/// 1980-01-01, in nanoseconds since 1970. Earlier times are numbers, not dates.
 const FIRST_DATE: i64 = 315_532_800_000_000_000;
 
 /// A time in nanoseconds since 1970.
@@ -51,8 +51,8 @@ impl Timestamp {
         is_clock.then(read).flatten()
     }
 
-    /// The times of a time of day in UTC, `12:30` or `12:30:15`, from this time on for a span.
-    /// None: the text is no time of day.
+    /// The times, from this time on for a span, at which a time of day in UTC (`12:30` or
+    /// `12:30:15`) occurs. None: the text is not a time of day.
     #[must_use]
     pub fn times_of_day(self, text: &str, span: Span) -> Option<Vec<Timestamp>> {
         const DAY: i64 = 24 * 3600 * 1_000_000_000;
@@ -69,7 +69,7 @@ impl Timestamp {
     /// A Unix time in seconds or milliseconds.
     pub(super) fn of_unix(number: f64) -> Option<Timestamp> {
         let seconds = if number.abs() >= MILLISECONDS { number / 1000.0 } else { number };
-        // Microseconds, because a float has no more digits for present times.
+        // Microseconds: for current times, a float is not more precise.
         let micros = (seconds * 1e6).round();
         (micros.abs() < 9e15).then(|| Timestamp(micros as i64 * 1000))
     }

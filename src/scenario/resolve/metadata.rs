@@ -15,7 +15,7 @@ use crate::scenario::error::rejection;
 use crate::scenario::manifest::Metadata;
 use crate::scenario::object_meta;
 
-/// The hint for names that are no namespaces.
+/// The hint for invalid names of namespaces.
 pub(super) const VALID_NAMESPACE: &str = "use at most 63 lowercase letters, digits and `-`";
 
 /// Fields that only an API server sets. It rejects the first one, and some of the others if they

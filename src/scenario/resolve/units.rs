@@ -1,8 +1,8 @@
 //! Usage in another unit: millicores in place of cores, or MiB in place of bytes.
 //!
 //! The check of recordings compares the usage with the request of a pod or, without one, with the
-//! amount that an HPA aims at; for a VPA, with that of a usual pod. It leaves out signals that set
-//! `unit`. Drafts from manifests check constant loads in the same way.
+//! amount that an HPA aims at; for a VPA, with that of a typical pod. It leaves out signals that
+//! set `unit`. Drafts from manifests check constant loads in the same way.
 
 use super::cursor::{At, Problems};
 use super::hpa::Hpas;
@@ -16,10 +16,10 @@ use crate::scenario::vpa::VpaWorkload;
 
 /// No pod uses more than this many times its request of cpu: 60 in place of 60% is more.
 pub(in crate::scenario) const MOST_CPU: i64 = 50;
-/// Even with the most pods, no total of cpu is more than this many times their request.
+/// Even at the maximum number of pods, no total of cpu exceeds this multiple of their request.
 const MOST_TOTAL: i64 = 10;
-/// Even with the most pods, the least total of cpu is not more than this many times their request:
-/// percentages are never small.
+/// Even at the maximum number of pods, the lowest total of cpu does not exceed this multiple of
+/// their request: percentages are never small.
 const MOST_LEAST_TOTAL: i64 = 2;
 /// The largest usage of memory is at least this part of the request: a count of MiB is less.
 const LEAST_MEMORY: i64 = 10_000;
@@ -94,10 +94,10 @@ pub(super) fn check_vpa(
     shared.check_all(metrics, at, problems)
 }
 
-/// The usage of a usual pod, for pods without requests.
+/// The usage of a typical pod, for pods without requests.
 pub(in crate::scenario) fn usual_pod(resource: &str) -> Option<Usual> {
     let usual = if resource == "cpu" { 2_000 } else { 10_000 << 20 };
-    Some((usual, "a usual pod uses about"))
+    Some((usual, "a typical pod uses about"))
 }
 
 /// Returns true if the usage of a pod is implausible next to a usual amount, both in milli-units.

@@ -141,7 +141,7 @@ pub(super) fn for_api_server(
     match served(manifest) {
         Ok(converted) => {
             let note = format!(
-                "{version} is not served since Kubernetes {since}: the HPA was converted to \
+                "{version} has not been served since Kubernetes {since}: the HPA was converted to \
                  autoscaling/v2"
             );
             Some((converted, Some(note)))

@@ -101,7 +101,7 @@ impl VpaScenario {
         let later = |flag: &&String| VpaRelease::of_flag(flag).is_some_and(|since| release < since);
         let flag = self.flags.keys().find(later)?;
         let since = VpaRelease::of_flag(flag)?;
-        Some(format!("the recommender has the flag {flag} since {since}"))
+        Some(format!("the recommender has no flag {flag} before {since}"))
     }
 
     /// Returns true if the scenario has expectations, and none of them applies to a release.

@@ -57,7 +57,7 @@ impl ServedNamespace {
         }
     }
 
-    /// Updates it to the present time.
+    /// Updates it to the current time.
     pub(crate) fn now(&mut self) -> &ServedNamespace {
         let now = self.time(Timestamp::now());
         let changes = self.mirror.as_mut().map(|mirror| mirror.advance(now));
@@ -175,7 +175,7 @@ impl Metrics {
         self.lock().insert(namespace.to_owned(), served);
     }
 
-    /// Starts to serve a namespace in live mode, with t=0 at the present time. `pods` returns the
+    /// Starts to serve a namespace in live mode, with t=0 at the current time. `pods` returns the
     /// existing pods in the order of their creation, for the instant of t=0.
     pub(crate) fn open_mirror(
         &self,
@@ -238,7 +238,7 @@ impl Metrics {
         }
     }
 
-    /// The present delay of queries in a namespace in live mode.
+    /// The current delay of queries in a namespace in live mode.
     pub(crate) fn slowness(&self, namespace: &str) -> Option<Span> {
         let mut namespaces = self.lock();
         let served = namespaces.get_mut(namespace).filter(|served| served.mirror.is_some())?;

@@ -20,7 +20,7 @@ const SCHEDULER: &str = "kube-lockstep";
 /// The flags that the harness requires for itself.
 const RESERVED: [&str; 3] = [NAMESPACE_FLAG, "ignored-vpa-object-namespaces", "kubeconfig"];
 
-/// Why the objects of a scenario can't be created in a cluster, if they can't.
+/// Returns the reason why the objects of a scenario can't be created in a cluster, if any.
 pub(crate) fn unsupported_reason(script: &Script) -> Option<String> {
     if !script.start.flags.uses_checkpoints() {
         return Some("a history, which requires Prometheus".to_owned());

@@ -36,7 +36,7 @@ impl Requests {
         open.insert(namespace.to_owned(), to);
     }
 
-    /// Why writes may be missing, if they may.
+    /// Returns the reason why writes may be missing, if any.
     pub(super) fn incomplete(&self) -> Option<&str> {
         self.incomplete.get().map(String::as_str)
     }

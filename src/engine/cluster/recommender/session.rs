@@ -56,7 +56,7 @@ pub(crate) struct RecommenderSession<'c> {
 }
 
 impl<'c> RecommenderSession<'c> {
-    /// Opens a scenario in a new namespace, with t=0 at the present second. The recommender is not
+    /// Opens a scenario in a new namespace, with t=0 at the current second. The recommender is not
     /// started.
     ///
     /// # Errors

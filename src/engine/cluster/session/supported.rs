@@ -88,7 +88,8 @@ fn unsupported_action(scenario: &Scenario) -> Option<String> {
     unsupported.map(str::to_owned)
 }
 
-/// Why the scenario needs a controller whose reconciles can be distinguished and held, if it does.
+/// Returns the reason why the scenario needs a controller whose reconciles can be distinguished and
+/// paused, if any.
 fn needs_control(scenario: &Scenario) -> Option<&'static str> {
     if scenario.has_several_hpas() {
         return Some("several HPAs, whose reconciles can't be distinguished");

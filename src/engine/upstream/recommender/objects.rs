@@ -1,4 +1,4 @@
-//! Pods and events in the form of the API, as far as the recommender reads them.
+//! Pods and events in the form of the API, with the fields that the recommender reads.
 
 use std::collections::BTreeMap;
 

@@ -155,7 +155,7 @@ fn prepare(
     }
     let on_a_cluster = |why: String| format!("on a real cluster: {why}");
     if release < OLDEST_PROGRAM {
-        return Err(format!("the recommender runs on control planes since {OLDEST_PROGRAM}"));
+        return Err(format!("only {OLDEST_PROGRAM} and newer run on control planes"));
     }
     if scenario.expects_contents() {
         let why = "the contents of checkpoints depend on the time of the start";

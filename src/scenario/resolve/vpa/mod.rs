@@ -163,7 +163,7 @@ fn of_script(
         problems.plain(at.key("until"), what);
     }
     if !fields.steps.is_sorted_by_key(|step| step.until) {
-        problems.plain(at.key("script").key("steps"), "the steps are not in the order of time");
+        problems.plain(at.key("script").key("steps"), "the steps are not in chronological order");
     }
     let most_runs = check_runs(file, &parsed, at, problems);
     let expect = expect::resolve_of_script(file, most_runs, at.key("expect"), problems);
