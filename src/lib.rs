@@ -102,10 +102,8 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-// The examples of these pages are compiled and run as tests.
-#[cfg(all(doctest, feature = "engines"))]
-#[doc = include_str!("../docs/library.md")]
-mod page_on_the_library {}
+// The example of this page is compiled and run as a test. Those of docs/library.md are tests
+// themselves, which rustdoc would leave out: suites/library.rs compiles them.
 #[cfg(all(doctest, feature = "engines"))]
 #[doc = include_str!("../docs/vpa.md")]
 mod page_on_vpas {}

@@ -1,5 +1,5 @@
 //! Another crate uses the library: with the feature `engines` alone, offline, in a test of three
-//! lines.
+//! lines. The examples of `docs/library.md` compile there as tests.
 
 mod support;
 
@@ -9,13 +9,13 @@ use std::process::{Command, Output};
 
 use kube_lockstep::Release;
 
-/// A package that depends on this one. It is always in the same folder, so that cargo compiles its
-/// dependencies once.
+/// A package that depends on this one. It is always in the same folder, so that cargo compiles it
+/// once.
 struct Package(PathBuf);
 
 impl Package {
-    fn new() -> Package {
-        let package = Package(Path::new(env!("CARGO_TARGET_TMPDIR")).join("library"));
+    fn new(folder: &str) -> Package {
+        let package = Package(Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder));
         if package.0.exists() {
             fs::remove_dir_all(&package.0).expect("the package of an earlier run can be removed");
         }
@@ -31,7 +31,6 @@ impl Package {
         let lock = fs::read_to_string(repository.join("Cargo.lock")).expect("there is a lock file");
         package.write("Cargo.lock", &lock);
         package.write("src/lib.rs", "");
-        package.write("tests/hpa.rs", "kube_lockstep::suite!(\"tests/hpa/**/*.yaml\");\n");
         package
     }
 
@@ -42,9 +41,10 @@ impl Package {
     }
 
     /// `cargo test`, on the model, which other suites compare with upstream.
-    fn test(&self) -> Output {
+    fn test(&self, options: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO"));
-        command.args(["test", "--offline", "--quiet", "--test", "hpa"]).current_dir(&self.0);
+        command.args(["test", "--offline", "--quiet", "--test", "hpa"]).args(options);
+        command.current_dir(&self.0);
         // The target directory of the suites, so that shared dependencies are compiled once.
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a target folder");
         command.env("CARGO_TARGET_DIR", target).env("KUBE_LOCKSTEP_ENGINE", "model");
@@ -58,15 +58,16 @@ fn text(output: &Output) -> String {
 
 #[test]
 fn three_lines_test_a_folder_of_scenarios() {
-    let package = Package::new();
-    let empty = package.test();
+    let package = Package::new("library");
+    package.write("tests/hpa.rs", "kube_lockstep::suite!(\"tests/hpa/**/*.yaml\");\n");
+    let empty = package.test(&[]);
     assert!(!empty.status.success(), "{}", text(&empty));
     assert!(text(&empty).contains("tests/hpa/**/*.yaml: no scenario below"), "{}", text(&empty));
 
     let fixture = support::repository().join("fixtures/tolerance/upper-edge-is-inclusive.yaml");
     let scenario = fs::read_to_string(fixture).expect("the fixture can be read");
     package.write("tests/hpa/tolerance/upper-edge.yaml", &scenario);
-    let conforms = package.test();
+    let conforms = package.test(&[]);
     assert!(conforms.status.success(), "{}", text(&conforms));
     let newest = Release::NEWEST;
     let summary =
@@ -76,7 +77,7 @@ fn three_lines_test_a_folder_of_scenarios() {
     let (before, _) = scenario.split_once("\nexpect:").expect("the fixture has expectations");
     let wrong = format!("{before}\nexpect:\n  - {{tick: 1, replicas: 99}}\n");
     package.write("tests/hpa/wrong.yaml", &wrong);
-    let fails = package.test();
+    let fails = package.test(&[]);
     assert!(!fails.status.success(), "{}", text(&fails));
     for part in [
         &*format!("2 scenarios on model {newest}: 1 conform, 1 fail, 0 skipped"),
@@ -86,4 +87,29 @@ fn three_lines_test_a_folder_of_scenarios() {
     ] {
         assert!(text(&fails).contains(part), "no {part:?} in {}", text(&fails));
     }
+}
+
+/// The examples in Rust of a page in Markdown.
+fn examples(page: &str) -> Vec<&str> {
+    let blocks = page.split("```rust\n").skip(1);
+    blocks.map(|block| block.split_once("```").expect("the block ends").0).collect()
+}
+
+/// rustdoc would leave out functions with `#[test]`, and what `suite!` expands to.
+#[test]
+fn the_examples_of_the_page_compile_as_tests() {
+    let page = support::repository().join("docs/library.md");
+    let page = fs::read_to_string(page).expect("the page can be read");
+    let examples = examples(&page);
+    assert!(examples.len() >= 3, "{examples:#?}");
+    let package = Package::new("library-page");
+    let module = |(number, example)| format!("mod example_{number} {{\n{example}}}\n");
+    let test: String = examples.iter().enumerate().map(module).collect();
+    package.write("tests/hpa.rs", &test);
+    let compiles = package.test(&["--no-run"]);
+    assert!(compiles.status.success(), "{}", text(&compiles));
+
+    package.write("tests/hpa.rs", &test.replace("replicas_at", "replicas_in"));
+    let fails = package.test(&["--no-run"]);
+    assert!(text(&fails).contains("no method named `replicas_in`"), "{}", text(&fails));
 }

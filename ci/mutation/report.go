@@ -111,6 +111,14 @@ func (o *options) report(path string) error {
 	return os.WriteFile(path, page.Bytes(), 0o666)
 }
 
+// fuzzing says how many survivors were fuzzed.
+func fuzzing(total *columns, fuzzed int) string {
+	if total.gaps+total.fuzzed == 0 {
+		return "No gap was left for the fuzzer."
+	}
+	return fmt.Sprintf("The fuzzer ran on %d of the survivors.", fuzzed)
+}
+
 func writeSummary(page *bytes.Buffer, g *generated, total *columns, fuzzed int) {
 	fmt.Fprintf(page, `# Mutation score
 
@@ -132,13 +140,15 @@ This page is generated from a run on Kubernetes %s: `+"`ci/mutate --report`"+`. 
 A mutant is killable unless it belongs to one of these classes of [survivors](#survivors): equivalent
 mutants, mutants that affect only the log, mutants whose effect cannot occur because of the API server
 or the host, and mutants whose effect the harness does not compare. Statements that only log (%d) are not mutated.
-The fuzzer ran on %d of the survivors.
+If the mutants whose effect the harness does not compare (%d) counted as killable, fixtures would kill
+%s. %s
 
 `,
 		g.Release, len(g.Mutants), total.all, total.killable(),
 		total.killed, percent(total.killed, total.killable()),
 		total.killed+total.fuzzed, percent(total.killed+total.fuzzed, total.killable()),
-		g.Logging, fuzzed)
+		g.Logging, total.unobserved, percent(total.killed, total.killable()+total.unobserved),
+		fuzzing(total, fuzzed))
 }
 
 const method = `## Run it yourself

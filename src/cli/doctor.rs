@@ -3,7 +3,7 @@
 #[cfg(feature = "clusters")]
 mod clusters;
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::fs;
 use std::io;
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ use std::process::Command;
 
 use super::args::{OneRelease, Source};
 use super::exit;
-use super::fixtures::{Fixture, Fixtures};
+use super::fixtures::{AnyFixture, Fixture, Fixtures};
 use super::prune::size;
 use crate::engine::upstream::build;
 use crate::engine::{EngineError, model, recorded, upstream};
@@ -120,10 +120,19 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     ];
     let upstream = program(build::Artifact::Host, upstream::NAME, release);
     let best = upstream.state != State::Missing;
-    let recorded = recorded_engine(&fixtures, release);
+    let recorded = recorded_engine(
+        &fixtures,
+        release,
+        |any| matches!(any, AnyFixture::Hpa(hpa) if hpa.unsupported_on(release).is_none()),
+    );
     let vpa = VpaRelease::NEWEST;
+    let recorded_vpas = recorded_engine(
+        &fixtures,
+        vpa,
+        |any| matches!(any, AnyFixture::Vpa(of_vpa) if of_vpa.unsupported_on(vpa).is_none()),
+    );
     let recommender = recommender_engine(vpa);
-    let virtual_time = vec![upstream, recorded, model_engine(release), recommender];
+    let virtual_time = vec![upstream, recorded, model_engine(release), recommender, recorded_vpas];
     let engines = [virtual_time, wall_clock].concat();
     let mut text = format!("{}\n", paint(STRONG, "this machine"));
     let all = || machine.iter().flatten().chain(&engines);
@@ -319,13 +328,16 @@ fn recommender_engine(release: VpaRelease) -> Check {
     check
 }
 
-fn recorded_engine(fixtures: &Fixtures, release: Release) -> Check {
+/// The recorded traces of one kind of scenarios on a release. `supports` returns false for the
+/// other kind, and for scenarios that the release does not support: they require no trace.
+fn recorded_engine(
+    fixtures: &Fixtures,
+    release: impl Copy + Display + Into<MinorVersion>,
+    supports: impl Fn(&AnyFixture) -> bool,
+) -> Check {
     let name = format!("{} {release}", recorded::NAME);
     let traces = fixtures.traces();
-    // A scenario that the release does not support requires no trace.
-    let is_supported = |fixture: &&Fixture| {
-        fixture.parse().is_ok_and(|scenario| scenario.unsupported_on(release).is_none())
-    };
+    let is_supported = |fixture: &&Fixture| fixture.parse_any().is_ok_and(|any| supports(&any));
     let all: Vec<&Fixture> = fixtures.all().iter().filter(is_supported).collect();
     let has = |id: &str| matches!(traces.find(id, release), Ok(Some(_)));
     let count = all.iter().filter(|fixture| has(&fixture.id)).count();

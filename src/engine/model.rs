@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use caches::{Caches, HpaState};
-pub use interrupted::{Happening, Reconciled};
+pub use interrupted::{ChangesDuringReconcile, Reconciled};
 use view::{Hpas, ScaleLocation, Served, Target, View};
 
 use super::model_recommender::ModelRecommender;
@@ -590,7 +590,7 @@ impl ModelSession {
             let reconciled = match during {
                 [] => Reconciled { decision: self.simulation.sync(due), answers: Vec::new() },
                 _ => self.simulation.sync_while(due, &mut |decision, before| {
-                    Happening::first(during, earlier, decision, before)
+                    ChangesDuringReconcile::first(during, earlier, decision, before)
                 }),
             };
             stepped.api.extend(reconciled.answers);

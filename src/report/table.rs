@@ -272,8 +272,8 @@ fn notes(scenario: &Scenario, run: &FreeRun) -> Vec<(usize, Time, String)> {
     let last_tick = run.trace.ticks.last().map_or(Time::ZERO, |tick| tick.at);
     let during = run.ticks.iter().enumerate().flat_map(|(index, tick)| {
         let at = tick.observation.at;
-        let happenings = tick.derivation.happenings.iter();
-        happenings.map(move |happening| (index + 1, at, format!("{at}: {happening}")))
+        let during = tick.derivation.during.iter();
+        during.map(move |happening| (index + 1, at, format!("{at}: {happening}")))
     });
     let between = |it: &&TimelineEvent| it.during.is_none() && !has_own_row(&it.action);
     let events = scenario.timeline.iter().filter(between).flat_map(|it| {

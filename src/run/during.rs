@@ -1,7 +1,7 @@
 //! Events of the timeline that happen in the middle of reconciles.
 
 use super::Note;
-use crate::engine::model::Happening;
+use crate::engine::model::ChangesDuringReconcile;
 use crate::engine::{During, Step};
 use crate::expect::{ExternalScale, Moment};
 use crate::model::derivation;
@@ -49,14 +49,18 @@ pub(super) struct EventsDuring<'a> {
     /// The step, to which the events are added.
     pub(super) step: &'a mut Step,
     /// The events that happened.
-    pub(super) happenings: Vec<derivation::Happening>,
+    pub(super) during: Vec<derivation::ActionDuringReconcile>,
 }
 
 impl EventsDuring<'_> {
     /// The next events that happen at the same moment, if there are any. `decision` is the
     /// reconcile if nothing more happens, and `before` the number of its requests before the last
     /// event.
-    pub(super) fn next(&mut self, decision: &Decision, before: usize) -> Option<Happening> {
+    pub(super) fn next(
+        &mut self,
+        decision: &Decision,
+        before: usize,
+    ) -> Option<ChangesDuringReconcile> {
         let tick = &decision.observation;
         let place = |index: &usize| {
             let event = &self.scenario.timeline[*index];
@@ -68,7 +72,7 @@ impl EventsDuring<'_> {
             self.pending.iter().copied().filter(|index| place(index) == Some(after)).collect();
         self.pending.retain(|index| !now.contains(index));
 
-        let at = Happening::time(tick, after);
+        let at = ChangesDuringReconcile::time(tick, after);
         for request in tick.requests().take(after).skip(before) {
             if let Some(replicas) = scaled_to(tick, request) {
                 self.world.scaled(at, self.target, replicas);
@@ -86,7 +90,7 @@ impl EventsDuring<'_> {
             changes.extend(new);
         }
         self.add_to_step(tick, after, &changes);
-        Some(Happening { after, changes })
+        Some(ChangesDuringReconcile { after, changes })
     }
 
     /// Adds changes to the step, right after a request of the reconcile.
@@ -114,7 +118,8 @@ impl EventsDuring<'_> {
 
     fn note(&mut self, event: &TimelineEvent) {
         let after = event.during.map(|during| during.to_string()).unwrap_or_default();
-        self.happenings.push(derivation::Happening { after, action: event.action.to_string() });
+        self.during
+            .push(derivation::ActionDuringReconcile { after, action: event.action.to_string() });
     }
 }
 

@@ -257,13 +257,13 @@ impl<'a> Lockstep<'a> {
             pending: &mut self.pending,
             external_scales: &mut self.external_scales,
             step,
-            happenings: Vec::new(),
+            during: Vec::new(),
         };
         let next = &mut |decision: &Decision, before| events.next(decision, before);
         let Reconciled { decision, answers } = self.simulation.sync_while(due, next);
         api.extend(answers);
         let mut decision = decision?;
-        decision.derivation.happenings = events.happenings;
+        decision.derivation.during = events.during;
         Some(decision)
     }
 

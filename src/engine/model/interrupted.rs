@@ -13,12 +13,12 @@ use crate::model::time::Time;
 use crate::trace::ApiAnswer;
 use crate::world::{Change, Cluster};
 
-/// Something that happens in the middle of a reconcile.
+/// Changes of the cluster in the middle of a reconcile.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Happening {
+pub struct ChangesDuringReconcile {
     /// The number of requests of the reconcile before it.
     pub after: usize,
-    /// The changes of the cluster.
+    /// The changes.
     pub changes: Vec<Change>,
 }
 
@@ -31,15 +31,15 @@ pub struct Reconciled {
     pub answers: Vec<ApiAnswer>,
 }
 
-impl Happening {
-    /// The first of several things that happens in a reconcile, after its first `before` requests
+impl ChangesDuringReconcile {
+    /// The first of several changes during a reconcile, after its first `before` requests
     /// and after the `earlier` reconciles of the step.
     pub(super) fn first(
         during: &[During],
         earlier: &[Observation],
         decision: &Decision,
         before: usize,
-    ) -> Option<Happening> {
+    ) -> Option<ChangesDuringReconcile> {
         let count = |tick: &Observation, kind: Request| {
             tick.requests().filter(|it| it.request() == Some(kind)).count()
         };
@@ -49,7 +49,10 @@ impl Happening {
         };
         let after = during.iter().filter_map(place).filter(|after| *after > before).min()?;
         let same = during.iter().filter(|it| place(it) == Some(after));
-        Some(Happening { after, changes: same.flat_map(|it| it.apply.clone()).collect() })
+        Some(ChangesDuringReconcile {
+            after,
+            changes: same.flat_map(|it| it.apply.clone()).collect(),
+        })
     }
 
     /// The time of a request of a reconcile: each attempt to write the scale after the first one
@@ -78,7 +81,7 @@ impl Simulation {
     pub fn sync_while(
         &mut self,
         now: Time,
-        next: &mut dyn FnMut(&Decision, usize) -> Option<Happening>,
+        next: &mut dyn FnMut(&Decision, usize) -> Option<ChangesDuringReconcile>,
     ) -> Reconciled {
         let index = self.peek(now);
         if let Some(served) = self.hpas.get_mut(index) {
@@ -96,13 +99,13 @@ impl Simulation {
                 return Reconciled::default();
             };
             let committed = moments.last().map_or(0, |moment| moment.after);
-            let Some(Happening { after, changes }) = next(&decision, committed) else {
+            let Some(ChangesDuringReconcile { after, changes }) = next(&decision, committed) else {
                 self.cluster = present.cluster;
                 self.hpas = present.hpas;
                 decision.committed = committed;
                 return Reconciled { decision: Some(decision), answers };
             };
-            let at = Happening::time(&decision.observation, after);
+            let at = ChangesDuringReconcile::time(&decision.observation, after);
             let tick = &decision.observation;
             let target = self.reconciled_target(&tick.hpa);
             let Written { status, .. } = present.write(tick, at, committed..after, target);

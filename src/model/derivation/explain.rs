@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 
 use super::{
-    Branch, Derivation, Forbidden, Happening, HeldBy, Limits, MetricDerivation, Path,
+    ActionDuringReconcile, Branch, Derivation, Forbidden, HeldBy, Limits, MetricDerivation, Path,
     PolicyDerivation, RateLimit, Stabilization, count_of_pods, count_of_replicas,
 };
 use crate::model::api::{ScalingPolicyType, SelectPolicy};
@@ -15,7 +15,8 @@ impl Derivation {
     /// recommended at t=15s, 45s old, window 5m -> 7`.
     #[must_use]
     pub fn summary(&self) -> String {
-        let mut parts: Vec<String> = self.happenings.iter().map(Happening::summary).collect();
+        let mut parts: Vec<String> =
+            self.during.iter().map(ActionDuringReconcile::summary).collect();
         let current = self.current_replicas.unwrap_or(0);
         match self.branch {
             Branch::NoScale => parts.push("scale not read".to_owned()),
@@ -126,7 +127,8 @@ impl Derivation {
     /// All steps, each in one or more sentences.
     #[must_use]
     pub fn explain(&self) -> Vec<String> {
-        let mut steps: Vec<String> = self.happenings.iter().map(Happening::explain).collect();
+        let mut steps: Vec<String> =
+            self.during.iter().map(ActionDuringReconcile::explain).collect();
         let Some(current) = self.current_replicas else {
             let error = self.error.as_ref().map_or("", |error| error.as_str());
             if self.branch == Branch::Skipped {
@@ -221,13 +223,13 @@ impl Derivation {
     }
 }
 
-impl Happening {
+impl ActionDuringReconcile {
     fn summary(&self) -> String {
         format!("meanwhile, after {}: {}", self.after, self.action)
     }
 
     fn explain(&self) -> String {
-        let Happening { after, action } = self;
+        let ActionDuringReconcile { after, action } = self;
         format!("In the middle of this reconcile, after {after}, something else happens: {action}.")
     }
 }

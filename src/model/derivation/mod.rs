@@ -62,7 +62,7 @@ pub struct Derivation {
     /// The reason if there was no decision.
     pub error: Option<Text>,
     /// Other changes in the middle of the reconcile, in order.
-    pub happenings: Vec<Happening>,
+    pub during: Vec<ActionDuringReconcile>,
     /// The random part of upstream's result, if any. It can't be predicted.
     pub random_part: Option<&'static str>,
 }
@@ -86,7 +86,7 @@ impl Derivation {
             desired_replicas,
             rescaled,
             error,
-            happenings,
+            during,
             random_part,
         } = self;
         *at = Time::default();
@@ -96,20 +96,20 @@ impl Derivation {
         (*desired_replicas, *rescaled) = (0, false);
         (*error, *random_part) = (None, None);
         metrics.clear();
-        happenings.clear();
+        during.clear();
     }
 }
 
-/// Something that happened in the middle of a reconcile.
+/// An action of the scenario in the middle of a reconcile.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Happening {
+pub struct ActionDuringReconcile {
     /// The request of the controller before it: `the 2nd getScale`.
     pub after: String,
     /// The action of the scenario: `scale 7`.
     pub action: String,
 }
 
-impl fmt::Display for Happening {
+impl fmt::Display for ActionDuringReconcile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "during this reconcile, after {}: {}", self.after, self.action)
     }

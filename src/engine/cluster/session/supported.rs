@@ -95,7 +95,7 @@ fn needs_control(scenario: &Scenario) -> Option<&'static str> {
         return Some("several HPAs, whose reconciles can't be distinguished");
     }
     if scenario.interrupts_reconciles() {
-        return Some("actions in the middle of a reconcile, which can't be held there");
+        return Some("actions in the middle of a reconcile, which are not supported on clusters");
     }
     scenario.has_cache_lag().then_some("caches that lag, which can't be delayed")
 }
