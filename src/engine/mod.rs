@@ -2,7 +2,8 @@
 //!
 //! An [`Engine`] opens scenarios one after another; a [`Session`] is an open scenario. Both traits
 //! are deliberately small: any program that can receive changes and let time pass can be an engine.
-//! Engines do not depend on the comparison, and the runner does not depend on particular engines.
+//! Engines do not depend on the comparison. Only the registry and the code that prepares engines
+//! (`run::virtual_time`, `run::wall_clock`) name particular engines; the runner does not.
 //!
 //! There are two [`Kind`]s of controllers that engines run: [`Hpa`], the default, and [`Vpa`].
 //!

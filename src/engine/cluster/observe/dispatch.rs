@@ -1,4 +1,4 @@
-//! Dispatches each action of the controller to the scenario of its namespace.
+//! Dispatches what a controller does to the scenario of its namespace.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,9 +9,9 @@ use tokio::sync::mpsc::UnboundedSender;
 use crate::engine::cluster::observe::action::ObservedAction;
 
 /// Sends the actions in each namespace to the scenario that runs there.
-#[derive(Debug, Default)]
-pub(crate) struct Dispatcher {
-    by_namespace: Mutex<HashMap<String, UnboundedSender<ObservedAction>>>,
+#[derive(Debug)]
+pub(crate) struct Dispatcher<T = ObservedAction> {
+    by_namespace: Mutex<HashMap<String, UnboundedSender<T>>>,
     /// The reason why actions can no longer be observed completely.
     incomplete: OnceLock<String>,
     /// The number of times that a watch listed its objects again: versions in between may be
@@ -36,8 +36,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Dispatcher {
-    pub(crate) fn open(&self, namespace: &str, to: UnboundedSender<ObservedAction>) {
+// Derived, it would require `T: Default`.
+impl<T> Default for Dispatcher<T> {
+    fn default() -> Dispatcher<T> {
+        Dispatcher {
+            by_namespace: Mutex::default(),
+            incomplete: OnceLock::new(),
+            gaps: AtomicUsize::new(0),
+            forbidden: Mutex::default(),
+        }
+    }
+}
+
+impl<T> Dispatcher<T> {
+    pub(crate) fn open(&self, namespace: &str, to: UnboundedSender<T>) {
         lock(&self.by_namespace).insert(namespace.to_owned(), to);
     }
 
@@ -45,7 +57,7 @@ impl Dispatcher {
         lock(&self.by_namespace).remove(namespace);
     }
 
-    pub(crate) fn dispatch(&self, namespace: &str, action: ObservedAction) {
+    pub(crate) fn dispatch(&self, namespace: &str, action: T) {
         if let Some(to) = lock(&self.by_namespace).get(namespace) {
             // The receiver is dropped when the scenario is over.
             let _ = to.send(action);

@@ -11,13 +11,14 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::objects;
-use super::requests::Requests;
+use super::requests::{self, ObservedWrite};
 use crate::engine::EngineError;
 use crate::engine::cluster::access::client;
 use crate::engine::cluster::access::error::message;
 use crate::engine::cluster::metrics_api::expose::{Exposure, ListenRoute};
 use crate::engine::cluster::metrics_api::server::Server;
 use crate::engine::cluster::metrics_api::state::Metrics;
+use crate::engine::cluster::observe::dispatch::Dispatcher;
 use crate::engine::cluster::provision::args::{ADMIN, User};
 use crate::engine::cluster::provision::bootstrap::broken;
 use crate::engine::cluster::provision::embedded::ControlPlane;
@@ -45,7 +46,7 @@ pub(crate) struct RecommenderCluster {
     pub(super) name: Arc<str>,
     pub(super) client: Client,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) requests: Arc<Requests>,
+    pub(super) dispatcher: Arc<Dispatcher<ObservedWrite>>,
     /// The recommender's program.
     pub(super) program: PathBuf,
     /// The kubeconfig of the recommender.
@@ -83,9 +84,9 @@ impl RecommenderCluster {
         let config = control_plane.kubeconfig(USER).map_err(text)?;
         std::fs::write(&kubeconfig, config).map_err(text)?;
         install(&client, &deployment.manifests).await.map_err(broken)?;
-        let (requests, mut tasks) = (Arc::new(Requests::default()), JoinSet::new());
+        let (dispatcher, mut tasks) = (Arc::new(Dispatcher::default()), JoinSet::new());
         if let Some(log) = log {
-            tasks.spawn(requests.clone().read(log));
+            tasks.spawn(requests::read_log(dispatcher.clone(), log));
         }
         let metrics = Arc::new(Metrics::of_cluster(true));
         let exposure = Exposure::all(ListenRoute::loopback());
@@ -96,7 +97,7 @@ impl RecommenderCluster {
             name: name.clone(),
             client,
             metrics,
-            requests,
+            dispatcher,
             program: deployment.program.clone(),
             kubeconfig,
             opened: AtomicUsize::new(0),
@@ -123,8 +124,8 @@ impl RecommenderCluster {
     /// # Errors
     /// If not. The error has the last log lines of a component that has exited.
     pub(crate) fn check(&self) -> Result<(), EngineError> {
-        if let Some(why) = self.requests.incomplete() {
-            return Err(broken(&self.name, why, ""));
+        if let Some(why) = self.dispatcher.incomplete() {
+            return Err(broken(&self.name, &why, ""));
         }
         self.control_plane.lock().unwrap_or_else(PoisonError::into_inner).check()
     }

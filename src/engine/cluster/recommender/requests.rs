@@ -1,15 +1,14 @@
 //! The writes of recommenders, from the audit log of the API server.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::AsyncRead;
-use tokio::sync::mpsc::UnboundedSender;
 
 use crate::engine::cluster::observe::audit_log::{self, Event};
+use crate::engine::cluster::observe::dispatch::Dispatcher;
 use crate::model::vpa::{Checkpoint, CheckpointSpec, CheckpointStatus, ObjectName, Write};
 
 /// A write of the recommender.
@@ -23,45 +22,20 @@ pub(crate) struct ObservedWrite {
     pub(crate) write: Result<Write, String>,
 }
 
-/// Dispatches the writes of recommenders to the scenarios of their namespaces.
-#[derive(Debug, Default)]
-pub(super) struct Requests {
-    by_namespace: Mutex<HashMap<String, UnboundedSender<ObservedWrite>>>,
-    incomplete: OnceLock<String>,
-}
-
-impl Requests {
-    pub(super) fn open(&self, namespace: &str, to: UnboundedSender<ObservedWrite>) {
-        let mut open = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
-        open.insert(namespace.to_owned(), to);
-    }
-
-    /// Returns the reason why writes may be missing, if any.
-    pub(super) fn incomplete(&self) -> Option<&str> {
-        self.incomplete.get().map(String::as_str)
-    }
-
-    /// Reads the log to its end.
-    pub(super) async fn read(self: Arc<Requests>, log: impl AsyncRead + Unpin) {
-        audit_log::read_events(log, |event| match event {
-            Ok(event) => {
-                if let (Some(namespace), Some(write)) = (namespace(&event), observed(&event)) {
-                    self.dispatch(namespace, write);
-                }
+/// Reads the log to its end, and dispatches the writes to the scenarios of their namespaces.
+pub(super) async fn read_log(
+    dispatcher: Arc<Dispatcher<ObservedWrite>>,
+    log: impl AsyncRead + Unpin,
+) {
+    audit_log::read_events(log, |event| match event {
+        Ok(event) => {
+            if let (Some(namespace), Some(write)) = (namespace(&event), observed(&event)) {
+                dispatcher.dispatch(namespace, write);
             }
-            // Only the first reason is kept.
-            Err(why) => drop(self.incomplete.set(why)),
-        })
-        .await;
-    }
-
-    fn dispatch(&self, namespace: &str, write: ObservedWrite) {
-        let open = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(to) = open.get(namespace) {
-            // The receiver is dropped when the scenario is over.
-            let _ = to.send(write);
         }
-    }
+        Err(why) => dispatcher.mark_incomplete(why),
+    })
+    .await;
 }
 
 fn namespace(event: &Event) -> Option<&str> {

@@ -73,7 +73,7 @@ impl<'c> RecommenderSession<'c> {
         let (to_writes, writes) = unbounded_channel();
         let start = Timestamp::from_second(now).unwrap_or_default();
         cluster.metrics.open_samples(&namespace, start, to_queries);
-        cluster.requests.open(&namespace, to_writes);
+        cluster.dispatcher.open(&namespace, to_writes);
         let command = command(&cluster.program, &cluster.kubeconfig, &namespace, flags, interval);
         let session = RecommenderSession {
             cluster,
@@ -334,5 +334,6 @@ impl<'c> RecommenderSession<'c> {
     pub(crate) async fn close(mut self) {
         self.stop_recommender().await;
         self.cluster.metrics.close(&self.namespace);
+        self.cluster.dispatcher.close(&self.namespace);
     }
 }
