@@ -53,6 +53,13 @@ pub fn shrink(script: Script, mut fails: impl FnMut(&Script) -> bool) -> Script 
             attempt(&mut best, &mut |script| remove_changes(script, first, size));
         }
     }
+    attempt(&mut best, &mut remove_empty_items);
+    // Usually, all of them can be merged at once.
+    for size in [best.steps.len(), 16, 4, 1] {
+        for first in (0..best.steps.len()).step_by(size.max(1)).rev() {
+            attempt(&mut best, &mut |script| merge_empty_steps(script, first, size));
+        }
+    }
     best
 }
 
@@ -74,6 +81,35 @@ fn remove_changes(script: &mut Script, first: usize, count: usize) -> bool {
         step.changes.clear();
     }
     removed > 0
+}
+
+/// Removes the items without containers from the responses of the metrics API.
+fn remove_empty_items(script: &mut Script) -> bool {
+    let mut removed = 0;
+    for change in script.steps.iter_mut().flat_map(|step| &mut step.changes) {
+        if let ClusterChange::SetMetrics(Ok(items)) = change {
+            let before = items.len();
+            if items.iter().any(|item| item.containers.is_empty()) {
+                Arc::make_mut(items).retain(|item| !item.containers.is_empty());
+            }
+            removed += before - items.len();
+        }
+    }
+    removed > 0
+}
+
+/// Merges steps without changes into the steps before them.
+fn merge_empty_steps(script: &mut Script, first: usize, count: usize) -> bool {
+    let last = script.steps.len().min(first.saturating_add(count));
+    let mut merged = 0;
+    for index in (first.max(1)..last).rev() {
+        if script.steps[index].changes.is_empty() {
+            script.steps[index - 1].until = script.steps[index].until;
+            script.steps.remove(index);
+            merged += 1;
+        }
+    }
+    merged > 0
 }
 
 /// The containers with usage.
