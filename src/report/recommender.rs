@@ -204,7 +204,7 @@ fn amounts(status: &VpaStatus) -> Vec<Amounts> {
             container: container.container_name.to_string(),
             resource,
             texts: values.each_ref().map(|it| it.as_ref().map_or_else(String::new, text)),
-            values: values.each_ref().map(|it| it.as_ref().map_or(0.0, Quantity::approx_f64)),
+            values: values.each_ref().map(|it| it.as_ref().map_or(0.0, units)),
             amounts: values,
         })
     };
@@ -221,6 +221,15 @@ pub(super) fn amount(list: &ResourceList, resource: Resource) -> Option<&Quantit
 
 fn text(amount: &Quantity) -> String {
     amount.to_string()
+}
+
+/// The amount in cores or bytes. The quotient has the digits of the amount, `0.476`; a product of a
+/// power of ten may not. Upstream's thousandths of larger amounts overflow.
+fn units(amount: &Quantity) -> f64 {
+    match amount.value().checked_mul(1000) {
+        Some(_) => amount.milli() as f64 / 1000.0,
+        None => amount.approx_f64(),
+    }
 }
 
 /// The state of a run, as far as a later run with the same state needs no row.
@@ -762,4 +771,17 @@ pub(super) fn derivations(status: &VpaStatus, derived: &Derived) -> Vec<String> 
         }
     }
     texts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_in_tables_for_programs_have_the_digits_of_the_amounts() {
+        let text = |amount: &str| units(&Quantity::parse(amount).expect("a quantity")).to_string();
+        assert_eq!(text("476m"), "0.476");
+        assert_eq!(text("250Mi"), "262144000");
+        assert_eq!(text("100P"), "100000000000000000");
+    }
 }
