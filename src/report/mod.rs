@@ -27,6 +27,7 @@ mod layout;
 pub mod markdown;
 pub(crate) mod outcome;
 mod plot;
+pub mod prediction_lines;
 pub mod recommender;
 #[cfg(feature = "engines")]
 pub mod results;

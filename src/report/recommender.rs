@@ -1,14 +1,11 @@
-//! The prediction of a scenario of the VPA's recommender as a table and as JSON, and the
-//! explanation of one run.
+//! The prediction of a scenario of the VPA's recommender as a table, and the explanation of one
+//! run.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::io::{self, Write};
 
 use anstyle::Style;
-use serde_json::{Value, json};
 
-use super::json::line;
 use super::layout::{Align, Columns, hanging};
 use super::style::{DIM, STRONG, paint};
 use super::table::Rows;
@@ -23,7 +20,7 @@ use crate::model::vpa::{
     Samples, Snapshot, VpaStatus,
 };
 use crate::run::recommender::{
-    Derived, ExplainedRun, FreeRecommenderRun, MODEL, PodUsage, free_recommender_run,
+    Derived, ExplainedRun, FreeRecommenderRun, PodUsage, free_recommender_run,
 };
 use crate::run::{PodChange, PodChangeKind, VpaRun};
 use crate::scenario::vpa::{VpaExpectation, VpaScenario, VpaValue};
@@ -114,40 +111,6 @@ fn requests(change: &PodChange) -> String {
         format!("{container} {}", amounts.collect::<Vec<_>>().join(" "))
     });
     containers.collect::<Vec<_>>().join("; ")
-}
-
-/// Writes the part about the VPA as JSON: one line per run of the recommender, and one per change
-/// of a pod.
-pub(super) fn beside_hpa_json(
-    out: &mut dyn Write,
-    run: &VpaRun,
-    rows: Rows,
-    scenario: Option<&str>,
-) -> io::Result<()> {
-    let shown = shown_runs(rows, run.snapshots(), &names(&run.scenario));
-    let runs = run.snapshots().iter().enumerate().filter(|(index, _)| shown[*index]);
-    let runs = runs.map(|(index, it)| ("recommender", snapshot_json(index + 1, it)));
-    let changes = run.pod_changes.iter().map(|change| {
-        let requests = change.requests.iter().map(|(container, requests)| {
-            let amounts = requests.iter().map(|(name, it)| (name.to_string(), json!(it)));
-            (container.to_string(), Value::Object(amounts.collect()))
-        });
-        let change = json!({
-            "at": change.at.to_string(),
-            "pod": change.pod,
-            "change": change.kind.name(),
-            "requests": Value::Object(requests.collect()),
-        });
-        ("pod", change)
-    });
-    for (name, value) in runs.chain(changes) {
-        let mut object = json!({ name: value });
-        if let Some(id) = scenario {
-            object["scenario"] = json!(id);
-        }
-        line(out, &object)?;
-    }
-    Ok(())
 }
 
 fn heading(scenario: &VpaScenario, release: VpaRelease, columns: usize) -> String {
@@ -365,7 +328,7 @@ pub(super) fn shown_runs(rows: Rows, snapshots: &[Snapshot], vpas: &[&str]) -> V
 }
 
 /// The names of the VPAs of a scenario.
-fn names(scenario: &VpaScenario) -> Vec<&str> {
+pub(super) fn names(scenario: &VpaScenario) -> Vec<&str> {
     scenario.names().map(|name| &*name.name).collect()
 }
 
@@ -439,61 +402,6 @@ pub(super) fn rows_of(
         head.into_iter().chain(used).chain([1, 0, 2, 3].map(value)).collect()
     });
     rows.collect()
-}
-
-/// Writes the prediction as JSON: one line per run, and the summary.
-///
-/// # Errors
-/// If writing fails.
-pub fn free_run_json(
-    out: &mut dyn Write,
-    scenario: &VpaScenario,
-    run: &FreeRecommenderRun,
-    release: VpaRelease,
-    rows: Rows,
-    several: bool,
-) -> io::Result<()> {
-    let shown = shown_runs(rows, &run.snapshots, &names(scenario));
-    for (index, snapshot) in run.snapshots.iter().enumerate().filter(|(index, _)| shown[*index]) {
-        let mut tick = snapshot_json(index + 1, snapshot);
-        if several {
-            tick["scenario"] = json!(scenario.id);
-        }
-        line(out, &tick)?;
-    }
-    let mut summary = json!({
-        "engine": MODEL,
-        "release": release.to_string(),
-        "ticks": run.snapshots.len(),
-        "unmet": run.unmet,
-    });
-    if several {
-        summary["scenario"] = json!(scenario.id);
-    }
-    if !run.notes.is_empty() {
-        summary["notes"] = json!(run.notes);
-    }
-    if let Some(why) = &run.undetermined {
-        summary["undetermined"] = json!(why);
-    }
-    line(out, &json!({ "summary": summary }))
-}
-
-fn snapshot_json(number: usize, snapshot: &Snapshot) -> Value {
-    let statuses = snapshot.statuses.iter().map(|(vpa, status)| {
-        let mut value = serde_json::to_value(status).unwrap_or_default();
-        value["vpa"] = json!(vpa.name);
-        value["namespace"] = json!(vpa.namespace);
-        value
-    });
-    let log = snapshot.log.iter().map(ToString::to_string);
-    json!({
-        "tick": number,
-        "at": snapshot.at.to_string(),
-        "vpas": statuses.collect::<Vec<_>>(),
-        "checkpoints": snapshot.checkpoints,
-        "errors": log.collect::<Vec<_>>(),
-    })
 }
 
 /// The text about expectations, as for scenarios of HPAs.
