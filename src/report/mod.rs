@@ -5,6 +5,7 @@
 //! not depend on engines.
 
 pub mod change;
+mod change_lines;
 pub mod chart;
 pub mod comparison;
 pub mod csv;
