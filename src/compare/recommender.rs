@@ -160,7 +160,7 @@ fn time(time: &GoTime) -> String {
 }
 
 /// The weights of buckets in the JSON form of the API, by bucket: `{"19":10000}`.
-fn weights_text(weights: &Vec<BucketWeight>) -> String {
+fn weights_text(weights: &[BucketWeight]) -> String {
     let weights = weights.iter().map(|it| (it.bucket, it.weight));
     json(&weights.collect::<BTreeMap<i64, u32>>())
 }
@@ -293,7 +293,7 @@ impl Differences {
             .map(|field| format!("{histogram}.{field}"));
         let field = |name| Field { object, name };
         self.field(field(&reference), [&ours.reference, &theirs.reference], time);
-        self.field(field(&weights), [&ours.weights, &theirs.weights], weights_text);
+        self.field(field(&weights), [&ours.weights, &theirs.weights], |it| weights_text(it));
         // By its bits, as histograms are.
         let totals = [&ours.total.to_bits(), &theirs.total.to_bits()];
         self.field(field(&total), totals, |bits| json(&f64::from_bits(*bits)));
