@@ -359,6 +359,23 @@ fn diff_separates_the_rows_that_explain_the_first_field() {
     );
 }
 
+/// The first difference of this scenario is the observed generation, as of each scenario.
+#[test]
+fn diff_lists_the_rows_of_the_vpa_that_change_something_later() {
+    let diff = ["diff", "vpa/oom/a-terminated-container", "--from", "vpa-1.6", "--to", "vpa-1.7"];
+    let lines = json(&kube_lockstep(&[&diff[..], &["--format", "json"]].concat()).assert().code(0));
+    let rows = |key: &str| {
+        let rows = lines[0][key].as_array().expect("a list").iter();
+        rows.map(|row| row["what"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(rows("rows"), ["the status contains the observed generation"]);
+    let oom = "an OOM kill counts when the container ends; before, it counted after the restart";
+    assert_eq!(rows("also"), [oom]);
+    assert_eq!(lines[0]["also"][0]["beside"], serde_json::json!([]), "as for HPAs");
+    let text = stdout(&kube_lockstep(&diff).assert().code(0));
+    assert!(text.contains("\n  also vpa-1.7  an OOM kill counts when"), "{text}");
+}
+
 #[test]
 fn scenarios_without_a_trace_are_not_compared_without_upstream() {
     let (_folder, file) = folder("");

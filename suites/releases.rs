@@ -11,6 +11,7 @@ use kube_lockstep::engine::recorded::{FOLDER, Traces};
 use kube_lockstep::model::rules::{CHANGES, Release, VPA_CHANGES, VpaChange, VpaRelease, VpaRules};
 use kube_lockstep::run::change::{TraceOn, changed};
 use kube_lockstep::run::recommender::predicted;
+use kube_lockstep::run::recommender_change::{self, RunsOn};
 use kube_lockstep::scenario::vpa::VpaScenario;
 use kube_lockstep::trace::recommender::{self, RecommenderTrace};
 
@@ -105,6 +106,34 @@ fn each_row_is_seen_in_a_fixture_and_each_change_has_a_row() {
     assert!(outdated.is_empty(), "seen after all: {outdated:#?}");
 }
 
+#[test]
+fn each_change_of_the_recommender_has_a_row() {
+    let traces = Traces::Folder(support::repository().join(FOLDER));
+    let releases: Vec<VpaRelease> = VpaRelease::supported().collect();
+    let (mut compared, mut unexplained) = (0, Vec::new());
+    for path in support::vpa_fixtures() {
+        let scenario = support::load_vpa(&path);
+        let trace = |release| {
+            let found = traces.find(&scenario.id, release).expect("a trace can be read");
+            let found = found.filter(|_| scenario.unsupported_on(release).is_none())?;
+            Some(found.recommender_trace().expect("a trace can be read"))
+        };
+        let recorded: Vec<_> = releases.iter().map(|release| trace(*release)).collect();
+        for (releases, traces) in releases.windows(2).zip(recorded.windows(2)) {
+            let (&[from, to], [Some(before), Some(after)]) = (releases, traces) else { continue };
+            compared += 1;
+            let before = RunsOn { release: from, trace: before };
+            let after = RunsOn { release: to, trace: after };
+            let changed = recommender_change::changed(&scenario, before, after);
+            if let Some(changed) = changed.filter(|it| it.rows.is_empty()) {
+                unexplained.push(format!("{} {from} -> {to}: {:?}", scenario.id, changed.first));
+            }
+        }
+    }
+    assert!(compared > 0, "no fixture is recorded on two adjacent releases");
+    assert!(unexplained.is_empty(), "{}", unexplained.join("\n"));
+}
+
 /// Rows of the VPA's recommender that no fixture can show, and why.
 const UNSEEN_OF_VPA: &[(&str, &str)] = &[
     (
@@ -117,6 +146,13 @@ const UNSEEN_OF_VPA: &[(&str, &str)] = &[
         "a scenario that sets the gate is skipped without it",
     ),
 ];
+
+/// The rules of the release of a row without that row.
+fn without(row: &VpaChange) -> VpaRules {
+    let known = VPA_CHANGES.iter().take_while(|it| it.since <= row.since).count();
+    let index = VPA_CHANGES.iter().position(|it| it.what == row.what).expect("it is a row");
+    VpaRules::without(index, known)
+}
 
 /// Returns true if a fixture is recorded on the release of a row and on the one before, and the row
 /// changes the model's prediction, which agrees with the recordings. The first difference between
@@ -135,7 +171,7 @@ fn shows(scenario: &VpaScenario, row: &VpaChange, traces: &Traces) -> bool {
     };
     before.is_some_and(is_recorded)
         && is_recorded(row.since)
-        && by(VpaRules::of(row.since)) != by(VpaRules::without(row.since, row))
+        && by(VpaRules::of(row.since)) != by(without(row))
 }
 
 /// A row that only adds flags shows nothing: scenarios that set them are skipped without them.
@@ -146,8 +182,7 @@ fn each_row_of_the_recommender_changes_a_recorded_fixture() {
     let mut scenarios: Vec<_> = fixtures.iter().map(|path| support::load_vpa(path)).collect();
     // Short scenarios first, which are predicted faster.
     scenarios.sort_by_key(|scenario| scenario.until);
-    let changes_rules =
-        |row: &&VpaChange| VpaRules::without(row.since, row) != VpaRules::of(row.since);
+    let changes_rules = |row: &&VpaChange| without(row) != VpaRules::of(row.since);
     let is_excused = |what: &str| UNSEEN_OF_VPA.iter().any(|(row, _)| *row == what);
     let rows = VPA_CHANGES.iter().filter(changes_rules).filter(|row| !is_excused(row.what));
     let unseen = rows.filter(|row| !scenarios.iter().any(|it| shows(it, row, &traces)));

@@ -21,6 +21,10 @@ use support::place::Workspace;
 use support::planted;
 use support::trials::Suite;
 
+/// The smallest number of fixtures that must run: those that are short, and whose objects can be
+/// created.
+const FEWEST: usize = 90;
+
 /// The number of scenarios that run at a time.
 const JOBS: usize = 12;
 
@@ -39,12 +43,19 @@ fn main() -> ExitCode {
     let ready = planted.clone().get().map(|_| ());
     let ready = ready.map_err(|error| error.message().unwrap_or_default().to_owned());
     let outcomes = ready.and_then(|()| run_fixtures(&suite).map_err(|error| error.to_string()));
+    let ran = outcomes
+        .as_ref()
+        .map_err(String::clone)
+        .map(|outcomes| outcomes.values().filter(|outcome| !is_skipped(outcome)).count());
+    // With a filter, only some fixtures run.
+    let is_partial = suite.filter().is_some();
+    suite.test_unless(is_missing || is_partial, "enough_fixtures_run", move || enough(ran?));
     for path in support::vpa_fixtures() {
         let id = support::id_of(&path);
         let outcome = outcomes.as_ref().map_err(String::clone).and_then(|outcomes| {
             outcomes.get(&id).cloned().ok_or_else(|| "it was not run".to_owned())
         });
-        let skipped = matches!(&outcome, Ok(Outcome { verdict: Verdict::Skipped { .. }, .. }));
+        let skipped = outcome.as_ref().is_ok_and(is_skipped);
         suite.test_unless(skipped || is_missing, id, move || verdict(outcome));
     }
     for (name, flag, field) in FAULTS {
@@ -94,6 +105,19 @@ fn run_fixtures(suite: &Suite) -> Result<BTreeMap<String, Outcome>, EngineError>
         summary.retried
     ));
     Ok(outcomes)
+}
+
+fn is_skipped(outcome: &Outcome) -> bool {
+    matches!(outcome.verdict, Verdict::Skipped { .. })
+}
+
+/// Checks the number of fixtures that ran: if all were skipped, no test would fail.
+fn enough(ran: usize) -> Result<(), Failed> {
+    if ran >= FEWEST {
+        return Ok(());
+    }
+    let what = "a change of the harness or of the fixtures skips others, or FEWEST is too high";
+    Err(format!("only {ran} fixtures ran on the wall clock, fewer than {FEWEST}: {what}").into())
 }
 
 fn verdict(outcome: Result<Outcome, String>) -> Result<(), Failed> {

@@ -4,8 +4,6 @@ use std::fmt::{self, Write as _};
 use std::io;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::args::{Source, WithMarkdown as Format, any_release, of_hpa, of_vpa};
 use super::diff::{self, Compared, NotCompared, code, exit_codes};
 use super::diff_vpa;
@@ -13,9 +11,8 @@ use super::failure::Failure;
 use super::fixtures::{AnyFixture, Fixtures};
 use super::output::{columns, show, unless_closed};
 use super::upstreams::Upstreams;
-use crate::model::rules::{AnyRelease, Release, VpaRelease};
+use crate::model::rules::{AnyRelease, ChangeRow, Release, VpaRelease};
 use crate::report::change::{Between, ChangedScenario, Changes};
-use crate::report::json;
 use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
 
@@ -58,8 +55,7 @@ fn of_hpas(args: &Args, fixtures: &Fixtures, scenario: &Arc<Scenario>) -> anyhow
     let mut found = Bisection::new(&scenario.id, args.format);
     for between in adjacent(releases) {
         let compared = diff::compare(&mut upstreams, scenario, between)?;
-        let line = |it: &_| diff::line(&scenario.id, between, it);
-        found.add(between, &compared, |id, it| ChangedScenario::of_hpa(id, it), &line)?;
+        found.add(between, &compared)?;
     }
     found.end(from, to)
 }
@@ -72,8 +68,7 @@ fn of_vpas(args: &Args, fixtures: &Fixtures, scenario: &Arc<VpaScenario>) -> any
     let mut found = Bisection::new(&scenario.id, args.format);
     for between in adjacent(releases) {
         let compared = diff_vpa::compare(fixtures, false, scenario, between);
-        let line = |it: &_| diff_vpa::line(scenario, between, it);
-        found.add(between, &compared, |id, it| ChangedScenario::of_vpa(id, it), &line)?;
+        found.add(between, &compared)?;
     }
     found.end(from, to)
 }
@@ -106,13 +101,11 @@ impl<'a> Bisection<'a> {
         }
     }
 
-    /// Adds the result of two adjacent releases. `changed` and `line` are what reports show.
-    fn add<R: Copy + Ord + fmt::Display, C>(
+    /// Adds the result of two adjacent releases.
+    fn add<C: ChangeRow>(
         &mut self,
-        between: Between<R>,
+        between: Between<C::Release>,
         compared: &Compared<C>,
-        changed: for<'c> fn(&'c str, &'c C) -> ChangedScenario<'c, R>,
-        line: &dyn Fn(&C) -> Value,
     ) -> io::Result<()> {
         let Between { from, to } = between;
         let found = match compared {
@@ -133,13 +126,15 @@ impl<'a> Bisection<'a> {
             Compared::Changed(found) => found,
         };
         self.compared += 1;
-        let changes =
-            Changes { between, changed: vec![changed(self.id, found)], same: 0, skipped: &[] };
-        self.is_unexplained |= changes.unexplained() > 0;
+        self.is_unexplained |= found.rows.is_empty();
+        let changed = ChangedScenario { id: self.id, changed: found };
         match self.format {
-            Format::Json => unless_closed(json::line(&mut io::stdout(), &line(found)))?,
-            Format::Text => self.text.push_str(&changed(self.id, found).text(between, columns())),
-            Format::Markdown => self.text.push_str(&changes.markdown()),
+            Format::Json => unless_closed(changed.write_json(&mut io::stdout(), between))?,
+            Format::Text => self.text.push_str(&changed.text(between, columns())),
+            Format::Markdown => {
+                let changes = Changes { between, changed: vec![changed], same: 0, skipped: &[] };
+                self.text.push_str(&changes.markdown());
+            }
         }
         Ok(())
     }

@@ -5,8 +5,6 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-
 use super::args::{Source, WithMarkdown as Format, any_release, of_hpa};
 use super::exit;
 use super::failure::Failure;
@@ -15,9 +13,9 @@ use super::output::{columns, show, unless_closed};
 use super::reports::ReportFile;
 use super::run::parse_all;
 use super::upstreams::{Behavior, Upstreams};
-use crate::model::rules::{AnyRelease, Change, Release};
+use crate::model::rules::{AnyRelease, Change, ChangeRow, Release};
 use crate::report::change::{Between, ChangedScenario, Changes, Shown};
-use crate::report::{self, html};
+use crate::report::html;
 use crate::run::change::{Changed, TraceOn, changed, left_to_chance};
 use crate::scenario::Scenario;
 
@@ -78,9 +76,9 @@ impl Args {
 }
 
 /// The result of comparing a scenario on two releases.
-pub(super) enum Compared<C = Changed> {
+pub(super) enum Compared<C: 'static = Change> {
     Same,
-    Changed(C),
+    Changed(Changed<C>),
     Not(NotCompared),
 }
 
@@ -171,58 +169,20 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         }
     }
     let changed =
-        found.iter().map(|(scenario, changed)| ChangedScenario::of_hpa(&scenario.id, changed));
+        found.iter().map(|(scenario, changed)| ChangedScenario { id: &scenario.id, changed });
     let changes = Changes { between, changed: changed.collect(), same, skipped: &skipped };
-    let unexplained = changes.unexplained();
-    match args.format {
-        Format::Json => {
-            for (scenario, changed) in &found {
-                let line = line(&scenario.id, between, changed);
-                unless_closed(report::json::line(&mut io::stdout(), &line))?;
-            }
-            let summary = json!({"summary": {
-                "from": from.to_string(),
-                "to": to.to_string(),
-                "changed": found.len(),
-                "unexplained": unexplained,
-                "same": same,
-                "skipped": skipped.iter().map(|(id, why)| json!({"id": id, "why": why}))
-                    .collect::<Vec<_>>(),
-            }});
-            unless_closed(report::json::line(&mut io::stdout(), &summary))?;
-        }
-        Format::Text => show(&changes.text(args.shown(), columns()))?,
-        Format::Markdown => show(&changes.markdown())?,
-    }
+    print(&changes, args)?;
     if let Some(mut page) = page {
         page.write_all(html::changes(between, &found, same, &skipped).as_bytes())?;
     }
-    Ok(code(unexplained > 0, unknown, found.len() + same))
+    Ok(code(changes.unexplained() > 0, unknown, found.len() + same))
 }
 
-pub(super) fn line(id: &str, between: Between, changed: &Changed) -> Value {
-    let Between { from, to } = between;
-    let fields = changed
-        .first
-        .fields
-        .iter()
-        .map(|field| json!({"field": field.field, "from": field.model, "to": field.upstream}));
-    let row = |row: &&Change| {
-        json!({
-            "since": row.since.to_string(),
-            "what": row.what,
-            "link": row.link,
-            "beside": row.beside,
-        })
-    };
-    json!({
-        "id": id,
-        "from": from.to_string(),
-        "to": to.to_string(),
-        "tick": changed.first.tick,
-        "at": changed.first.at.to_string(),
-        "fields": fields.collect::<Vec<_>>(),
-        "rows": changed.rows.iter().map(row).collect::<Vec<_>>(),
-        "also": changed.also.iter().map(row).collect::<Vec<_>>(),
-    })
+/// Prints changes in the requested format.
+pub(super) fn print<C: ChangeRow>(changes: &Changes<'_, C>, args: &Args) -> io::Result<()> {
+    match args.format {
+        Format::Json => unless_closed(changes.write_json(&mut io::stdout())),
+        Format::Text => show(&changes.text(args.shown(), columns())),
+        Format::Markdown => show(&changes.markdown()),
+    }
 }

@@ -1,24 +1,22 @@
 //! `kube-lockstep diff` between two releases of the VPA's recommender.
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::sync::Arc;
 
-use serde_json::json;
-
-use super::args::{WithMarkdown as Format, of_vpa};
-use super::diff::{Args, Compared, NotCompared, code, in_order};
+use super::args::of_vpa;
+use super::diff::{Args, Compared, NotCompared, code, in_order, print};
 use super::fixtures::Fixtures;
-use super::output::{PreparationLog, columns, show, unless_closed};
+use super::output::PreparationLog;
 use super::reports::ReportFile;
 use super::run::parse_all;
 use crate::engine::Vpa;
 use crate::engine::recorded::not_recorded_on;
 use crate::engine::source::{EngineFactory, EngineLimits, EngineSource};
-use crate::model::rules::VpaRelease;
+use crate::model::rules::{VpaChange, VpaRelease};
 use crate::report::change::{Between, ChangedScenario, Changes};
-use crate::report::{html, json};
+use crate::report::html;
 use crate::run::Verdict;
-use crate::run::recommender_change::{RecommenderChanged, RunsOn, changed};
+use crate::run::recommender_change::{RunsOn, changed};
 use crate::run::recommender_lockstep::run_recommender;
 use crate::scenario::vpa::VpaScenario;
 use crate::trace::recommender::RecommenderTrace;
@@ -44,33 +42,14 @@ pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
         }
     }
     let changed =
-        found.iter().map(|(scenario, changed)| ChangedScenario::of_vpa(&scenario.id, changed));
+        found.iter().map(|(scenario, changed)| ChangedScenario { id: &scenario.id, changed });
     let changes = Changes { between, changed: changed.collect(), same, skipped: &skipped };
-    let unexplained = changes.unexplained();
     if let Some(file) = &mut page {
         let text = html::recommender_changes(between, &found, same, &skipped);
         file.write_all(text.as_bytes())?;
     }
-    match args.format {
-        Format::Json => {
-            for (scenario, changed) in &found {
-                unless_closed(json::line(&mut io::stdout(), &line(scenario, between, changed)))?;
-            }
-            let summary = json!({"summary": {
-                "from": from.to_string(),
-                "to": to.to_string(),
-                "changed": found.len(),
-                "unexplained": unexplained,
-                "same": same,
-                "skipped": skipped.iter().map(|(id, why)| json!({"id": id, "why": why}))
-                    .collect::<Vec<_>>(),
-            }});
-            unless_closed(json::line(&mut io::stdout(), &summary))?;
-        }
-        Format::Markdown => show(&changes.markdown())?,
-        Format::Text => show(&changes.text(args.shown(), columns()))?,
-    }
-    Ok(code(unexplained > 0, unknown, found.len() + same))
+    print(&changes, args)?;
+    Ok(code(changes.unexplained() > 0, unknown, found.len() + same))
 }
 
 /// Compares a scenario on two releases. `recorded`: only by recorded traces.
@@ -79,7 +58,7 @@ pub(super) fn compare(
     recorded: bool,
     scenario: &Arc<VpaScenario>,
     between: Between<VpaRelease>,
-) -> Compared<RecommenderChanged> {
+) -> Compared<VpaChange> {
     let on = |release| {
         let trace = behavior(fixtures, recorded, scenario, release)?;
         Ok((release, trace))
@@ -126,30 +105,4 @@ fn behavior(
         (_, Some(run)) => Ok(run.trace),
         (_, None) => Err(unknown("upstream has no runs".to_owned())),
     }
-}
-
-pub(super) fn line(
-    scenario: &VpaScenario,
-    between: Between<VpaRelease>,
-    changed: &RecommenderChanged,
-) -> serde_json::Value {
-    let Between { from, to } = between;
-    let fields = changed
-        .first
-        .fields
-        .iter()
-        .map(|field| json!({"field": field.field, "from": field.model, "to": field.upstream}));
-    let rows = changed
-        .rows
-        .iter()
-        .map(|row| json!({"since": row.since.to_string(), "what": row.what, "link": row.source}));
-    json!({
-        "id": scenario.id,
-        "from": from.to_string(),
-        "to": to.to_string(),
-        "tick": changed.first.tick,
-        "at": changed.first.at.to_string(),
-        "fields": fields.collect::<Vec<_>>(),
-        "rows": rows.collect::<Vec<_>>(),
-    })
 }

@@ -15,7 +15,7 @@ use crate::model::rules::{AnyRelease, Release, VpaRelease};
 use crate::report::html::{Predicted, Predictions};
 use crate::report::table::Rows;
 use crate::report::unmet::UnmetOf;
-use crate::report::{csv, json, recommender, table};
+use crate::report::{csv, prediction_lines, recommender, table};
 use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
 use crate::{Predict, Prediction};
@@ -182,8 +182,9 @@ fn predict_vpa(
         }
         Format::Json => {
             let mut out = io::stdout();
-            let written =
-                recommender::free_run_json(&mut out, scenario, &run, release, rows, several);
+            let written = prediction_lines::free_recommender_run(
+                &mut out, scenario, &run, release, rows, several,
+            );
             unless_closed(written)?;
         }
     }
@@ -242,8 +243,9 @@ fn predict(
             let skipped = scenario.unsupported_on(release);
             let id = several.then_some(&*scenario.id);
             let skipped = skipped.as_deref();
-            let summary = json::FreeRunSummary { id, scenario, rows, unmet, of, skipped };
-            unless_closed(json::free_run(&mut io::stdout(), run, &summary))?;
+            let summary =
+                prediction_lines::FreeRunSummary { id, scenario, rows, unmet, of, skipped };
+            unless_closed(prediction_lines::free_run(&mut io::stdout(), run, &summary))?;
         }
     }
     if let Some(file) = &mut files.csv {

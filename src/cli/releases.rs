@@ -12,7 +12,7 @@ use super::output::{columns, show, unless_closed};
 use crate::engine::recorded::Recording;
 use crate::engine::upstream::build;
 use crate::model::rules::{
-    CHANGES, Change, MinorVersion, Release, VPA_CHANGES, VpaChange, VpaRelease,
+    CHANGES, Change, ChangeRow, MinorVersion, Release, VPA_CHANGES, VpaChange, VpaRelease,
 };
 use crate::report::style::{DIM, STRONG, paint};
 use crate::report::{json, wrapped};

@@ -4,13 +4,14 @@
 //! Upstream's order is random for requests of one kind that concern different objects, and for
 //! errors of different samples. These are sorted before they are compared.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
 
 use crate::model::vpa::{
-    CheckpointStatus, ContainerRecommendation, HistogramCheckpoint, LogLine, ObjectName,
-    ResourceList, Run, VpaStatus, Write,
+    BucketWeight, CheckpointStatus, ContainerRecommendation, GoTime, HistogramCheckpoint, LogLine,
+    ObjectName, ResourceList, Run, VpaStatus, Write,
 };
 
 /// A difference of two runs.
@@ -40,26 +41,42 @@ enum Kind {
     DeleteCheckpoint,
 }
 
-fn kind(write: &Write) -> Kind {
-    match write {
-        Write::Status { .. } => Kind::Status,
-        Write::Checkpoint { is_new: false, .. } => Kind::Checkpoint,
-        Write::Checkpoint { is_new: true, .. } => Kind::NewCheckpoint,
-        Write::DeleteCheckpoint(_) => Kind::DeleteCheckpoint,
+/// A request without its content.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Request<'a> {
+    kind: Kind,
+    object: &'a ObjectName,
+}
+
+impl Request<'_> {
+    fn of(write: &Write) -> Request<'_> {
+        match write {
+            Write::Status { vpa, .. } => Request { kind: Kind::Status, object: vpa },
+            Write::Checkpoint { checkpoint, is_new, .. } => {
+                let kind = if *is_new { Kind::NewCheckpoint } else { Kind::Checkpoint };
+                Request { kind, object: &checkpoint.metadata }
+            }
+            Write::DeleteCheckpoint(name) => Request { kind: Kind::DeleteCheckpoint, object: name },
+        }
     }
 }
 
-fn object(write: &Write) -> &ObjectName {
-    match write {
-        Write::Status { vpa, .. } => vpa,
-        Write::Checkpoint { checkpoint, .. } => &checkpoint.metadata,
-        Write::DeleteCheckpoint(name) => name,
+/// `deletes the checkpoint default/web-app`.
+impl fmt::Display for Request<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.kind {
+            Kind::Status => "updates the status of the VPA",
+            Kind::Checkpoint => "updates the checkpoint",
+            Kind::NewCheckpoint => "creates the checkpoint",
+            Kind::DeleteCheckpoint => "deletes the checkpoint",
+        };
+        write!(f, "{what} {}", self.object)
     }
 }
 
 /// The phase of a run in which a request is sent.
 fn phase(write: &Write) -> usize {
-    match kind(write) {
+    match Request::of(write).kind {
         Kind::Status => 0,
         Kind::Checkpoint | Kind::NewCheckpoint => 1,
         Kind::DeleteCheckpoint => 2,
@@ -71,25 +88,30 @@ fn phase(write: &Write) -> usize {
 pub fn runs(model: &Run, observed: &Run) -> Vec<RunDifference> {
     let mut found = Differences(Vec::new());
     if !observed.writes.is_sorted_by_key(phase) {
-        let order: Vec<String> = observed.writes.iter().map(|it| describe(Some(it))).collect();
+        let requests = observed.writes.iter().map(|it| Request::of(it).to_string());
+        let order: Vec<String> = requests.collect();
         found.add("order of requests", "status, checkpoints, deletions", &order.join(", "));
     }
     let (ours, theirs) = (sorted(&model.writes), sorted(&observed.writes));
     let (mut ours, mut theirs) = (ours.into_iter().peekable(), theirs.into_iter().peekable());
     loop {
-        let key = |write: Option<&&Write>| write.map(|it| (kind(it), object(it).clone()));
-        let (a, b) = (key(ours.peek()), key(theirs.peek()));
-        match (&a, &b) {
+        let (ours_next, theirs_next) = (ours.peek().copied(), theirs.peek().copied());
+        match (ours_next.map(Request::of), theirs_next.map(Request::of)) {
             (None, None) => break,
-            _ if a == b => {
+            (a, b) if a == b => {
                 if let (Some(a), Some(b)) = (ours.next(), theirs.next()) {
                     found.writes(a, b);
                 }
             }
-            (Some(first), second) if second.as_ref().is_none_or(|second| first < second) => {
-                found.add("request", &describe(ours.next()), "none");
+            (Some(first), second) if second.is_none_or(|second| first < second) => {
+                found.add("request", &first.to_string(), "none");
+                ours.next();
             }
-            _ => found.add("request", "none", &describe(theirs.next())),
+            (_, second) => {
+                let text = second.map_or_else(|| "none".to_owned(), |it| it.to_string());
+                found.add("request", "none", &text);
+                theirs.next();
+            }
         }
     }
     found.logs(&model.log, &observed.log);
@@ -106,12 +128,41 @@ pub fn logs(model: &[LogLine], observed: &[LogLine]) -> Vec<RunDifference> {
 
 fn sorted(writes: &[Write]) -> Vec<&Write> {
     let mut sorted: Vec<&Write> = writes.iter().collect();
-    sorted.sort_by(|a, b| (kind(a), object(a)).cmp(&(kind(b), object(b))));
+    sorted.sort_by_key(|write| Request::of(write));
     sorted
 }
 
-fn describe(write: Option<&Write>) -> String {
-    write.map_or_else(|| "none".to_owned(), |it| format!("{:?} {}", kind(it), object(it)))
+/// A field of an object.
+#[derive(Clone, Copy)]
+struct Field<'a> {
+    object: &'a ObjectName,
+    name: &'a str,
+}
+
+/// `ns/web-app cpuHistogram.totalWeight`.
+impl fmt::Display for Field<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.object, self.name)
+    }
+}
+
+/// A value in the JSON form of the API.
+fn json(value: &impl Serialize) -> String {
+    match serde_json::to_string(value).unwrap_or_default() {
+        text if text == "null" => "none".to_owned(),
+        text => text,
+    }
+}
+
+/// A time of the API, which the zero time is not.
+fn time(time: &GoTime) -> String {
+    if time.is_zero() { "none".to_owned() } else { time.to_string() }
+}
+
+/// The weights of buckets in the JSON form of the API, by bucket: `{"19":10000}`.
+fn weights_text(weights: &[BucketWeight]) -> String {
+    let weights = weights.iter().map(|it| (it.bucket, it.weight));
+    json(&weights.collect::<BTreeMap<i64, u32>>())
 }
 
 struct Differences(Vec<RunDifference>);
@@ -126,21 +177,16 @@ impl Differences {
         });
     }
 
-    fn value(&mut self, field: &str, model: &impl fmt::Debug, observed: &impl fmt::Debug) {
-        let (model, observed) = (format!("{model:?}"), format!("{observed:?}"));
+    /// Compares a field of an object. `text` is what users read.
+    fn field<T: PartialEq>(
+        &mut self,
+        field: Field<'_>,
+        values: [&T; 2],
+        text: impl Fn(&T) -> String,
+    ) {
+        let [model, observed] = values;
         if model != observed {
-            self.add(field, &model, &observed);
-        }
-    }
-
-    /// Compares values of the API, and shows them as JSON.
-    fn api_value<T: PartialEq + Serialize>(&mut self, field: &str, model: &T, observed: &T) {
-        let text = |value: &T| match serde_json::to_string(value).unwrap_or_default() {
-            text if text == "null" => "none".to_owned(),
-            text => text,
-        };
-        if model != observed {
-            self.add(field, &text(model), &text(observed));
+            self.add(&field.to_string(), &text(model), &text(observed));
         }
     }
 
@@ -153,7 +199,8 @@ impl Differences {
                 Write::Checkpoint { checkpoint: ours, memory_tolerance, .. },
                 Write::Checkpoint { checkpoint: theirs, .. },
             ) => {
-                self.value(&format!("{} spec", ours.metadata), &ours.spec, &theirs.spec);
+                let spec = Field { object: &ours.metadata, name: "spec" };
+                self.field(spec, [&ours.spec, &theirs.spec], json);
                 self.checkpoint(&ours.metadata, &ours.status, &theirs.status, *memory_tolerance);
             }
             _ => {}
@@ -172,14 +219,15 @@ impl Differences {
             list.as_ref().map(names)
         };
         let (our_names, their_names) = (names(&our_list), names(&their_list));
-        self.api_value(&format!("{vpa} containers"), &our_names, &their_names);
+        let field = |name| Field { object: vpa, name };
+        self.field(field("containers"), [&our_names, &their_names], json);
         if our_names == their_names {
             let pairs = our_list.iter().flatten().zip(their_list.iter().flatten());
             pairs.for_each(|(ours, theirs)| self.container(vpa, ours, theirs));
         }
-        self.api_value(&format!("{vpa} conditions"), &ours.conditions, &theirs.conditions);
-        let generation = format!("{vpa} observedGeneration");
-        self.api_value(&generation, &ours.observed_generation, &theirs.observed_generation);
+        self.field(field("conditions"), [&ours.conditions, &theirs.conditions], json);
+        let generations = [&ours.observed_generation, &theirs.observed_generation];
+        self.field(field("observedGeneration"), generations, json);
     }
 
     fn container(
@@ -211,30 +259,29 @@ impl Differences {
 
     fn checkpoint(
         &mut self,
-        name: &ObjectName,
+        object: &ObjectName,
         ours: &CheckpointStatus,
         theirs: &CheckpointStatus,
         memory_tolerance: f64,
     ) {
-        let scalars = |it: &CheckpointStatus| {
-            let version = it.version.clone();
-            (
-                version,
-                it.last_update_time,
-                it.first_sample_start,
-                it.last_sample_start,
-                it.total_samples_count,
-            )
-        };
-        self.value(&format!("{name} status"), &scalars(ours), &scalars(theirs));
-        self.histogram(name, "cpuHistogram", [&ours.cpu, &theirs.cpu], 0.0);
-        self.histogram(name, "memoryHistogram", [&ours.memory, &theirs.memory], memory_tolerance);
+        let field = |name| Field { object, name };
+        let times = [&ours.last_update_time, &theirs.last_update_time];
+        self.field(field("lastUpdateTime"), times, time);
+        self.field(field("version"), [&ours.version, &theirs.version], ToString::to_string);
+        let times = [&ours.first_sample_start, &theirs.first_sample_start];
+        self.field(field("firstSampleStart"), times, time);
+        let times = [&ours.last_sample_start, &theirs.last_sample_start];
+        self.field(field("lastSampleStart"), times, time);
+        let counts = [&ours.total_samples_count, &theirs.total_samples_count];
+        self.field(field("totalSamplesCount"), counts, ToString::to_string);
+        self.histogram(object, "cpuHistogram", [&ours.cpu, &theirs.cpu], 0.0);
+        self.histogram(object, "memoryHistogram", [&ours.memory, &theirs.memory], memory_tolerance);
     }
 
     fn histogram(
         &mut self,
-        name: &ObjectName,
-        field: &str,
+        object: &ObjectName,
+        histogram: &str,
         sides: [&HistogramCheckpoint; 2],
         tolerance: f64,
     ) {
@@ -242,11 +289,14 @@ impl Differences {
         if ours == theirs || (tolerance > 0.0 && is_close(ours, theirs, tolerance)) {
             return;
         }
-        let field = format!("{name} {field}");
-        let reference = format!("{field}.referenceTimestamp");
-        self.value(&reference, &ours.reference, &theirs.reference);
-        self.value(&format!("{field}.bucketWeights"), &ours.weights, &theirs.weights);
-        self.value(&format!("{field}.totalWeight"), &ours.total, &theirs.total);
+        let [reference, weights, total] = ["referenceTimestamp", "bucketWeights", "totalWeight"]
+            .map(|field| format!("{histogram}.{field}"));
+        let field = |name| Field { object, name };
+        self.field(field(&reference), [&ours.reference, &theirs.reference], time);
+        self.field(field(&weights), [&ours.weights, &theirs.weights], |it| weights_text(it));
+        // By its bits, as histograms are.
+        let totals = [&ours.total.to_bits(), &theirs.total.to_bits()];
+        self.field(field(&total), totals, |bits| json(&f64::from_bits(*bits)));
     }
 
     fn logs(&mut self, ours: &[LogLine], theirs: &[LogLine]) {
@@ -285,4 +335,55 @@ fn weights(histogram: &HistogramCheckpoint) -> [u32; crate::model::vpa::BUCKETS]
         }
     }
     weights
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::vpa::{Checkpoint, CheckpointSpec};
+
+    fn checkpoint(weight: u32) -> Write {
+        let memory = HistogramCheckpoint {
+            weights: vec![BucketWeight { bucket: 7, weight }, BucketWeight { bucket: 19, weight }],
+            ..HistogramCheckpoint::default()
+        };
+        let status = CheckpointStatus {
+            last_update_time: GoTime::from_unix(i64::from(weight)),
+            memory: memory.into(),
+            ..CheckpointStatus::default()
+        };
+        let spec = CheckpointSpec { vpa_object_name: "web".into(), container_name: "app".into() };
+        let metadata = ObjectName::new("default", "web-app");
+        let checkpoint = Checkpoint { metadata, spec, status }.into();
+        Write::Checkpoint { checkpoint, is_new: false, memory_tolerance: 0.0 }
+    }
+
+    fn run(writes: Vec<Write>) -> Run {
+        Run { writes, ..Run::default() }
+    }
+
+    #[test]
+    fn differences_are_in_plain_words_and_in_the_form_of_the_api() {
+        let texts = |model, observed| {
+            let found = runs(&run(vec![model]), &run(vec![observed]));
+            found.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            texts(checkpoint(1), checkpoint(2)),
+            [
+                "default/web-app lastUpdateTime: model 1970-01-01T00:00:01Z | observed \
+                 1970-01-01T00:00:02Z",
+                "default/web-app memoryHistogram.bucketWeights: model {\"7\":1,\"19\":1} | \
+                 observed {\"7\":2,\"19\":2}",
+            ]
+        );
+        let deletion = Write::DeleteCheckpoint(ObjectName::new("default", "old-app"));
+        assert_eq!(
+            texts(checkpoint(1), deletion),
+            [
+                "request: model updates the checkpoint default/web-app | observed none",
+                "request: model none | observed deletes the checkpoint default/old-app",
+            ]
+        );
+    }
 }

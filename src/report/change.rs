@@ -1,14 +1,13 @@
 //! The changes between two releases, as text and as Markdown.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 
 use super::counted;
 use super::layout::hanging;
 use super::style::{BAD, DIM, GOOD, STRONG, paint};
 use crate::compare::{Divergence, FieldDifference};
-use crate::model::rules::{Change, Release, VpaRelease};
+use crate::model::rules::{Change, ChangeRow, Release};
 use crate::run::change::Changed;
-use crate::run::recommender_change::RecommenderChanged;
 
 /// The two releases of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,11 +30,11 @@ const SHOWN: usize = 3;
 
 /// The result of comparing scenarios on two releases.
 #[derive(Clone, Debug)]
-pub struct Changes<'a, R = Release> {
+pub struct Changes<'a, C: ChangeRow = Change> {
     /// The releases.
-    pub between: Between<R>,
+    pub between: Between<C::Release>,
     /// The scenarios that changed.
-    pub changed: Vec<ChangedScenario<'a, R>>,
+    pub changed: Vec<ChangedScenario<'a, C>>,
     /// The number of scenarios that did not change.
     pub same: usize,
     /// The ids of the scenarios that were not compared, with the reasons.
@@ -44,76 +43,45 @@ pub struct Changes<'a, R = Release> {
 
 /// A scenario that changed between two releases.
 #[derive(Clone, Debug)]
-pub struct ChangedScenario<'a, R = Release> {
-    id: &'a str,
-    first: &'a Divergence,
-    /// The rows that explain the first difference. Empty: it is unexplained.
-    rows: Vec<Row<R>>,
-    /// The rows that change something else.
-    also: Vec<Row<R>>,
+pub struct ChangedScenario<'a, C: 'static = Change> {
+    /// Its id.
+    pub id: &'a str,
+    /// The change.
+    pub changed: &'a Changed<C>,
 }
 
-/// A row of the model: one change of upstream's behavior.
-#[derive(Clone, PartialEq, Debug)]
-struct Row<R> {
-    since: R,
-    what: &'static str,
-    links: Vec<&'static str>,
-}
-
-impl<'a> ChangedScenario<'a> {
-    /// A scenario of an HPA.
-    #[must_use]
-    pub fn of_hpa(id: &'a str, changed: &'a Changed) -> ChangedScenario<'a> {
-        let rows = |rows: &[&'static Change]| {
-            let row = |row: &&'static Change| Row {
-                since: row.since,
-                what: row.what,
-                links: row.links().collect(),
-            };
-            rows.iter().map(row).collect()
-        };
-        let (also, rows) = (rows(&changed.also), rows(&changed.rows));
-        ChangedScenario { id, first: &changed.first, rows, also }
-    }
-}
-
-impl<'a> ChangedScenario<'a, VpaRelease> {
-    /// A scenario of the VPA's recommender.
-    #[must_use]
-    pub fn of_vpa(id: &'a str, changed: &'a RecommenderChanged) -> ChangedScenario<'a, VpaRelease> {
-        let rows = changed.rows.iter();
-        let rows =
-            rows.map(|row| Row { since: row.since, what: row.what, links: vec![row.source] });
-        ChangedScenario { id, first: &changed.first, rows: rows.collect(), also: Vec::new() }
-    }
-}
-
-impl<R: Copy + Ord + fmt::Display> ChangedScenario<'_, R> {
+impl<C: ChangeRow> ChangedScenario<'_, C> {
     /// The first difference and the rows that explain it, as text.
     #[must_use]
-    pub fn text(&self, between: Between<R>, columns: usize) -> String {
+    pub fn text(&self, between: Between<C::Release>, columns: usize) -> String {
         let Between { from, to } = between;
+        let Changed { first, rows, also } = self.changed;
         let mut out = format!("{}  {from} -> {to}\n", paint(STRONG, self.id));
-        out.push_str(&difference(self.first, columns));
-        for row in &self.rows {
-            out.push_str(&hanging(&format!("  {}  ", row.since), row.what, 0, columns));
-            for link in &row.links {
+        out.push_str(&difference(first, columns));
+        for row in rows {
+            out.push_str(&hanging(&format!("  {}  ", row.since()), row.what(), 0, columns));
+            for link in row.links() {
                 let _ = writeln!(out, "        {}", paint(DIM, link));
             }
         }
-        for Row { since, what, .. } in self.also.iter().take(ALSO) {
-            out.push_str(&hanging(&format!("  also {since}  "), what, 0, columns));
+        for row in also.iter().take(ALSO) {
+            out.push_str(&hanging(&format!("  also {}  ", row.since()), row.what(), 0, columns));
         }
-        if self.also.len() > ALSO {
-            let _ = writeln!(out, "  and {}", counted(self.also.len() - ALSO, "more row"));
+        if also.len() > ALSO {
+            let _ = writeln!(out, "  and {}", counted(also.len() - ALSO, "more row"));
         }
-        if self.rows.is_empty() {
+        if rows.is_empty() {
             let text = "unexplained: no row of the model explains this change";
             let _ = writeln!(out, "  {}", paint(BAD, text));
         }
         out.push('\n');
         out
+    }
+
+    /// Returns true if the same rows explain another change.
+    fn has_rows_of(&self, other: &ChangedScenario<'_, C>) -> bool {
+        let (own, others) = (&self.changed.rows, &other.changed.rows);
+        own.iter().map(|row| row.what()).eq(others.iter().map(|row| row.what()))
     }
 }
 
@@ -127,11 +95,11 @@ pub enum Shown {
     All,
 }
 
-impl<R: Copy + Ord + fmt::Display> Changes<'_, R> {
+impl<C: ChangeRow> Changes<'_, C> {
     /// The number of changes that no row of the model explains.
     #[must_use]
     pub fn unexplained(&self) -> usize {
-        self.changed.iter().filter(|changed| changed.rows.is_empty()).count()
+        self.changed.iter().filter(|it| it.changed.rows.is_empty()).count()
     }
 
     /// The changed scenarios, how many of them each row of the model explains, why scenarios were
@@ -142,7 +110,7 @@ impl<R: Copy + Ord + fmt::Display> Changes<'_, R> {
         for group in self.groups() {
             // Nothing hides a change without an explanation.
             let examples = match shown {
-                Shown::Examples if !group[0].rows.is_empty() => examples(&group),
+                Shown::Examples if !group[0].changed.rows.is_empty() => examples(&group),
                 Shown::Examples | Shown::All => group.clone(),
             };
             for changed in &examples {
@@ -159,10 +127,10 @@ impl<R: Copy + Ord + fmt::Display> Changes<'_, R> {
     }
 
     /// The changed scenarios, grouped by the rows that explain them.
-    fn groups(&self) -> Vec<Vec<&ChangedScenario<'_, R>>> {
-        let mut groups: Vec<Vec<&ChangedScenario<'_, R>>> = Vec::new();
+    fn groups(&self) -> Vec<Vec<&ChangedScenario<'_, C>>> {
+        let mut groups: Vec<Vec<&ChangedScenario<'_, C>>> = Vec::new();
         for changed in &self.changed {
-            match groups.iter_mut().find(|group| group[0].rows == changed.rows) {
+            match groups.iter_mut().find(|group| group[0].has_rows_of(changed)) {
                 Some(group) => group.push(changed),
                 None => groups.push(vec![changed]),
             }
@@ -179,8 +147,8 @@ impl<R: Copy + Ord + fmt::Display> Changes<'_, R> {
             );
             for row in self.rows() {
                 let ids: Vec<&str> = self.explained_by(row).map(|it| it.id).collect();
-                let text = format!("{} ({})", row.what, for_example(&ids));
-                out.push_str(&hanging(&format!("{}  ", row.since), &text, 2, columns));
+                let text = format!("{} ({})", row.what(), for_example(&ids));
+                out.push_str(&hanging(&format!("{}  ", row.since()), &text, 2, columns));
             }
             out.push('\n');
         }
@@ -224,45 +192,47 @@ impl<R: Copy + Ord + fmt::Display> Changes<'_, R> {
             self.skipped.len()
         );
         for row in self.rows() {
-            let links: Vec<String> = row.links.iter().map(|link| format!("<{link}>")).collect();
-            let _ = writeln!(out, "## {}: {}\n\n{}\n", row.since, row.what, links.join(", "));
+            let links: Vec<String> = row.links().map(|link| format!("<{link}>")).collect();
+            let _ = writeln!(out, "## {}: {}\n\n{}\n", row.since(), row.what(), links.join(", "));
             for changed in self.explained_by(row) {
-                let _ = writeln!(out, "- `{}`{}", changed.id, first(changed.first));
+                let _ = writeln!(out, "- `{}`{}", changed.id, first(&changed.changed.first));
             }
             out.push('\n');
         }
         if self.unexplained() > 0 {
             out.push_str("## Unexplained\n\n");
-            for changed in self.changed.iter().filter(|changed| changed.rows.is_empty()) {
-                let _ = writeln!(out, "- `{}`{}", changed.id, first(changed.first));
+            for changed in self.changed.iter().filter(|it| it.changed.rows.is_empty()) {
+                let _ = writeln!(out, "- `{}`{}", changed.id, first(&changed.changed.first));
             }
         }
         out
     }
 
     /// The rows that explain changes, in the order of releases, each once.
-    fn rows(&self) -> Vec<&Row<R>> {
-        let mut rows: Vec<&Row<R>> = Vec::new();
-        for row in self.changed.iter().flat_map(|changed| &changed.rows) {
-            if !rows.contains(&row) {
+    fn rows(&self) -> Vec<&'static C> {
+        let mut rows: Vec<&'static C> = Vec::new();
+        for row in self.changed.iter().flat_map(|it| &it.changed.rows) {
+            if !rows.iter().any(|known| known.what() == row.what()) {
                 rows.push(row);
             }
         }
-        rows.sort_by_key(|row| row.since);
+        rows.sort_by_key(|row| row.since());
         rows
     }
 
     /// The scenarios whose changes a row explains.
-    fn explained_by(&self, row: &Row<R>) -> impl Iterator<Item = &ChangedScenario<'_, R>> {
-        self.changed.iter().filter(move |changed| changed.rows.contains(row))
+    fn explained_by(&self, row: &'static C) -> impl Iterator<Item = &ChangedScenario<'_, C>> {
+        let is_it = |other: &&'static C| other.what() == row.what();
+        self.changed.iter().filter(move |it| it.changed.rows.iter().any(is_it))
     }
 }
 
 /// Up to [`SHOWN`] scenarios of a group: first those whose first differences are not the same.
-fn examples<'a, R>(group: &[&'a ChangedScenario<'a, R>]) -> Vec<&'a ChangedScenario<'a, R>> {
-    let mut shown: Vec<&ChangedScenario<'_, R>> = Vec::new();
+fn examples<'a, C>(group: &[&'a ChangedScenario<'a, C>]) -> Vec<&'a ChangedScenario<'a, C>> {
+    let mut shown: Vec<&ChangedScenario<'_, C>> = Vec::new();
     for &changed in group {
-        if !shown.iter().any(|it| it.first == changed.first) && shown.len() < SHOWN {
+        if !shown.iter().any(|it| it.changed.first == changed.changed.first) && shown.len() < SHOWN
+        {
             shown.push(changed);
         }
     }

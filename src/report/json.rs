@@ -7,18 +7,11 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
-use super::table::Rows;
-use super::{Report, outcome, recommender};
+use super::{Report, outcome};
 use crate::compare::{Divergence, FieldDifference};
-use crate::expect::Unmet;
-use crate::model::derivation::{MetricDerivation, PodCounts, Source, Target};
 use crate::model::time::Span;
-use crate::run::{
-    Event, FreeRun, FreeTick, KnownHit, Note, Outcome, Setting, Shard, Summary, Verdict,
-};
-use crate::scenario::Scenario;
+use crate::run::{Event, KnownHit, Note, Outcome, Setting, Shard, Summary, Verdict};
 
 /// The report for programs.
 #[derive(Debug)]
@@ -97,164 +90,6 @@ impl LineKind {
     pub(super) fn of(line: &str) -> LineKind {
         serde_json::from_str(line).unwrap_or_default()
     }
-}
-
-/// The parts of a free run's summary that are not in the run.
-#[derive(Clone, Copy, Debug)]
-pub struct FreeRunSummary<'a> {
-    /// The id of the scenario, if there are several.
-    pub id: Option<&'a str>,
-    /// The scenario.
-    pub scenario: &'a Scenario,
-    /// The ticks that are written.
-    pub rows: Rows,
-    /// The expectations that are not met.
-    pub unmet: &'a [Unmet],
-    /// The run that the expectations belong to.
-    pub of: UnmetOf<'a>,
-    /// Why an engine would skip the scenario.
-    pub skipped: Option<&'a str>,
-}
-
-/// Writes a free run of the model: one line per tick, and the summary.
-///
-/// # Errors
-/// If writing fails.
-pub fn free_run(out: &mut dyn Write, run: &FreeRun, about: &FreeRunSummary<'_>) -> io::Result<()> {
-    let FreeRunSummary { id, unmet, of, skipped, .. } = *about;
-    let shown = about.rows.of(run);
-    for (index, tick) in run.ticks.iter().enumerate().filter(|(index, _)| shown[*index]) {
-        let at = tick.observation.at;
-        let mut tick = tick_line(index + 1, tick);
-        if let Some(id) = id {
-            tick["scenario"] = json!(id);
-        }
-        tick["namespace"] = json!(about.scenario.namespace);
-        if let Some(zero) = about.scenario.clock {
-            tick["time"] = json!(zero.plus(at.since_start()).to_string());
-        }
-        line(out, &tick)?;
-    }
-    if let Some(vpa) = &run.vpa {
-        recommender::beside_hpa_json(out, vpa, about.rows, id)?;
-    }
-    let rescales = run.ticks.iter().filter(|tick| tick.replicas_before != tick.replicas_after);
-    let mut summary = json!({
-        "engine": run.trace.engine,
-        "release": run.trace.release,
-        "ticks": run.ticks.len(),
-        "rescales": rescales.count(),
-        "unmet": of.lines(unmet),
-    });
-    if let Some(id) = id {
-        summary["scenario"] = json!(id);
-    }
-    if let Some(vpa) = &run.vpa {
-        summary["vpaRelease"] = json!(vpa.release.to_string());
-    }
-    if let Some(why) = skipped {
-        summary["skipped"] = json!(why);
-    }
-    if let Some(why) = run.refused() {
-        summary["refused"] = json!(why);
-    }
-    if let Some(why) = &run.undetermined {
-        summary["undetermined"] = json!(why);
-    }
-    if !run.notes.is_empty() {
-        summary["notes"] = json!(run.notes);
-    }
-    line(out, &json!({ "summary": summary }))
-}
-
-fn tick_line(number: usize, tick: &FreeTick) -> Value {
-    let (observation, derivation) = (&tick.observation, &tick.derivation);
-    let events = observation.deliveries().map(|(event, sent)| {
-        let sent = sent.map(
-            |sent| json!({"verb": sent.verb, "message": sent.event.message, "count": sent.count}),
-        );
-        json!({
-            "type": event.type_,
-            "reason": event.reason,
-            "message": event.message,
-            "sent": sent,
-        })
-    });
-    let events: Vec<Value> = events.collect();
-    let status = observation.status_write().map(|write| &write.status);
-    let conditions = status.map(|status| {
-        let conditions = status.conditions.iter().map(|condition| {
-            json!({
-                "type": condition.type_,
-                "status": if condition.status { "True" } else { "False" },
-                "reason": condition.reason,
-                "message": condition.message,
-                "lastTransitionTime": condition.last_transition_time.to_string(),
-            })
-        });
-        conditions.collect::<Vec<_>>()
-    });
-    json!({
-        "tick": number,
-        "at": observation.at.to_string(),
-        "hpa": observation.hpa,
-        "replicasBefore": tick.replicas_before,
-        "replicasAfter": tick.replicas_after,
-        "proposal": derivation.proposal,
-        "desiredReplicas": derivation.desired_replicas,
-        "limitedBy": derivation.limited_by(),
-        "metrics": derivation.metrics.iter().map(metric_line).collect::<Vec<_>>(),
-        "why": derivation.summary(),
-        "events": events,
-        "conditions": conditions,
-        "errors": observation.errors().collect::<Vec<_>>(),
-    })
-}
-
-/// A metric as the HPA saw it. Amounts are in cores, bytes or the unit of the metric.
-fn metric_line(metric: &MetricDerivation) -> Value {
-    let amount = |milli: i64| milli as f64 / 1000.0;
-    let (kind, container) = match &metric.source {
-        Source::Resource => ("Resource", None),
-        Source::ContainerResource(container) => ("ContainerResource", Some(container)),
-        Source::Pods => ("Pods", None),
-        Source::Object(_) => ("Object", None),
-        Source::External => ("External", None),
-    };
-    let usage = metric.usage.filter(|_| metric.error.is_none());
-    let mut line = json!({ "type": kind, "name": metric.name, "proposal": metric.proposal });
-    if let Some(container) = container {
-        line["container"] = json!(container);
-    }
-    let (field, value, target) = match metric.target {
-        Target::Utilization(target) => {
-            let value = usage.and_then(|usage| usage.utilization);
-            ("utilization", json!(value), json!(target))
-        }
-        Target::AverageValue(target) => {
-            let value = usage.map(|usage| amount(usage.average));
-            ("averageValue", json!(value), json!(amount(target)))
-        }
-        Target::Value(target) => {
-            ("value", json!(usage.map(|usage| amount(usage.total))), json!(amount(target)))
-        }
-        Target::None => ("value", json!(usage.map(|usage| amount(usage.total))), Value::Null),
-    };
-    line[field] = value;
-    line["target"] = target;
-    let pods = metric.pods;
-    if pods != PodCounts::default() {
-        line["pods"] = json!({
-            "ready": pods.ready,
-            "unready": pods.unready,
-            "missing": pods.missing,
-            "ignored": pods.ignored,
-        });
-    }
-    if let Some(error) = &metric.error {
-        line["error"] = json!(error);
-    }
-    line
 }
 
 fn is_zero(number: &usize) -> bool {

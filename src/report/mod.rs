@@ -5,6 +5,7 @@
 //! not depend on engines.
 
 pub mod change;
+mod change_lines;
 pub mod chart;
 pub mod comparison;
 pub mod csv;
@@ -27,6 +28,7 @@ mod layout;
 pub mod markdown;
 pub(crate) mod outcome;
 mod plot;
+pub mod prediction_lines;
 pub mod recommender;
 #[cfg(feature = "engines")]
 pub mod results;

@@ -1,14 +1,11 @@
-//! The prediction of a scenario of the VPA's recommender as a table and as JSON, and the
-//! explanation of one run.
+//! The prediction of a scenario of the VPA's recommender as a table, and the explanation of one
+//! run.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::io::{self, Write};
 
 use anstyle::Style;
-use serde_json::{Value, json};
 
-use super::json::line;
 use super::layout::{Align, Columns, hanging};
 use super::style::{DIM, STRONG, paint};
 use super::table::Rows;
@@ -23,7 +20,7 @@ use crate::model::vpa::{
     Samples, Snapshot, VpaStatus,
 };
 use crate::run::recommender::{
-    Derived, ExplainedRun, FreeRecommenderRun, MODEL, PodUsage, free_recommender_run,
+    Derived, ExplainedRun, FreeRecommenderRun, PodUsage, free_recommender_run,
 };
 use crate::run::{PodChange, PodChangeKind, VpaRun};
 use crate::scenario::vpa::{VpaExpectation, VpaScenario, VpaValue};
@@ -116,40 +113,6 @@ fn requests(change: &PodChange) -> String {
     containers.collect::<Vec<_>>().join("; ")
 }
 
-/// Writes the part about the VPA as JSON: one line per run of the recommender, and one per change
-/// of a pod.
-pub(super) fn beside_hpa_json(
-    out: &mut dyn Write,
-    run: &VpaRun,
-    rows: Rows,
-    scenario: Option<&str>,
-) -> io::Result<()> {
-    let shown = shown_runs(rows, run.snapshots(), &names(&run.scenario));
-    let runs = run.snapshots().iter().enumerate().filter(|(index, _)| shown[*index]);
-    let runs = runs.map(|(index, it)| ("recommender", snapshot_json(index + 1, it)));
-    let changes = run.pod_changes.iter().map(|change| {
-        let requests = change.requests.iter().map(|(container, requests)| {
-            let amounts = requests.iter().map(|(name, it)| (name.to_string(), json!(it)));
-            (container.to_string(), Value::Object(amounts.collect()))
-        });
-        let change = json!({
-            "at": change.at.to_string(),
-            "pod": change.pod,
-            "change": change.kind.name(),
-            "requests": Value::Object(requests.collect()),
-        });
-        ("pod", change)
-    });
-    for (name, value) in runs.chain(changes) {
-        let mut object = json!({ name: value });
-        if let Some(id) = scenario {
-            object["scenario"] = json!(id);
-        }
-        line(out, &object)?;
-    }
-    Ok(())
-}
-
 fn heading(scenario: &VpaScenario, release: VpaRelease, columns: usize) -> String {
     let mut out = format!("{}  model of {release}\n", paint(STRONG, &scenario.id));
     for line in hanging("", &scenario.requirement, 2, columns).lines() {
@@ -204,7 +167,7 @@ fn amounts(status: &VpaStatus) -> Vec<Amounts> {
             container: container.container_name.to_string(),
             resource,
             texts: values.each_ref().map(|it| it.as_ref().map_or_else(String::new, text)),
-            values: values.each_ref().map(|it| it.as_ref().map_or(0.0, Quantity::approx_f64)),
+            values: values.each_ref().map(|it| it.as_ref().map_or(0.0, units)),
             amounts: values,
         })
     };
@@ -221,6 +184,15 @@ pub(super) fn amount(list: &ResourceList, resource: Resource) -> Option<&Quantit
 
 fn text(amount: &Quantity) -> String {
     amount.to_string()
+}
+
+/// The amount in cores or bytes. The quotient has the digits of the amount, `0.476`; a product of a
+/// power of ten may not. Upstream's thousandths of larger amounts overflow.
+fn units(amount: &Quantity) -> f64 {
+    match amount.value().checked_mul(1000) {
+        Some(_) => amount.milli() as f64 / 1000.0,
+        None => amount.approx_f64(),
+    }
 }
 
 /// The state of a run, as far as a later run with the same state needs no row.
@@ -356,7 +328,7 @@ pub(super) fn shown_runs(rows: Rows, snapshots: &[Snapshot], vpas: &[&str]) -> V
 }
 
 /// The names of the VPAs of a scenario.
-fn names(scenario: &VpaScenario) -> Vec<&str> {
+pub(super) fn names(scenario: &VpaScenario) -> Vec<&str> {
     scenario.names().map(|name| &*name.name).collect()
 }
 
@@ -430,61 +402,6 @@ pub(super) fn rows_of(
         head.into_iter().chain(used).chain([1, 0, 2, 3].map(value)).collect()
     });
     rows.collect()
-}
-
-/// Writes the prediction as JSON: one line per run, and the summary.
-///
-/// # Errors
-/// If writing fails.
-pub fn free_run_json(
-    out: &mut dyn Write,
-    scenario: &VpaScenario,
-    run: &FreeRecommenderRun,
-    release: VpaRelease,
-    rows: Rows,
-    several: bool,
-) -> io::Result<()> {
-    let shown = shown_runs(rows, &run.snapshots, &names(scenario));
-    for (index, snapshot) in run.snapshots.iter().enumerate().filter(|(index, _)| shown[*index]) {
-        let mut tick = snapshot_json(index + 1, snapshot);
-        if several {
-            tick["scenario"] = json!(scenario.id);
-        }
-        line(out, &tick)?;
-    }
-    let mut summary = json!({
-        "engine": MODEL,
-        "release": release.to_string(),
-        "ticks": run.snapshots.len(),
-        "unmet": run.unmet,
-    });
-    if several {
-        summary["scenario"] = json!(scenario.id);
-    }
-    if !run.notes.is_empty() {
-        summary["notes"] = json!(run.notes);
-    }
-    if let Some(why) = &run.undetermined {
-        summary["undetermined"] = json!(why);
-    }
-    line(out, &json!({ "summary": summary }))
-}
-
-fn snapshot_json(number: usize, snapshot: &Snapshot) -> Value {
-    let statuses = snapshot.statuses.iter().map(|(vpa, status)| {
-        let mut value = serde_json::to_value(status).unwrap_or_default();
-        value["vpa"] = json!(vpa.name);
-        value["namespace"] = json!(vpa.namespace);
-        value
-    });
-    let log = snapshot.log.iter().map(ToString::to_string);
-    json!({
-        "tick": number,
-        "at": snapshot.at.to_string(),
-        "vpas": statuses.collect::<Vec<_>>(),
-        "checkpoints": snapshot.checkpoints,
-        "errors": log.collect::<Vec<_>>(),
-    })
 }
 
 /// The text about expectations, as for scenarios of HPAs.
@@ -762,4 +679,17 @@ pub(super) fn derivations(status: &VpaStatus, derived: &Derived) -> Vec<String> 
         }
     }
     texts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_in_tables_for_programs_have_the_digits_of_the_amounts() {
+        let text = |amount: &str| units(&Quantity::parse(amount).expect("a quantity")).to_string();
+        assert_eq!(text("476m"), "0.476");
+        assert_eq!(text("250Mi"), "262144000");
+        assert_eq!(text("100P"), "100000000000000000");
+    }
 }

@@ -6,24 +6,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+pub use super::explaining_rows::Changed;
+use super::explaining_rows::Predict;
 use super::{free_run, free_run_by};
 use crate::compare::{self, Divergence, Scope};
 use crate::model::rules::{CHANGES, Change, Release, Rules};
 use crate::scenario::Scenario;
 use crate::trace::Trace;
-
-/// A scenario in which two releases differ.
-#[derive(Clone, Debug)]
-pub struct Changed {
-    /// The first tick that differs. In each field, `model` is the value of the older release, and
-    /// `upstream` that of the newer one.
-    pub first: Divergence,
-    /// The rows that account for the first field that differs, oldest first. Empty: the change is
-    /// unexplained.
-    pub rows: Vec<&'static Change>,
-    /// Rows that change the model's predictions only later, or in another field.
-    pub also: Vec<&'static Change>,
-}
 
 /// The trace of a scenario on one release.
 #[derive(Clone, Copy, Debug)]
@@ -50,8 +39,7 @@ pub fn changed(
         false => Cow::Owned(with_events_as(before.trace, after.trace)),
     };
     let (place, first) = first_difference(&old, after.trace)?;
-    let (rows, also) = rows(scenario, before.release, after.release, &place);
-    Some(Changed { first, rows, also })
+    Some(FreeRuns { scenario, place }.explain(first, before.release, after.release))
 }
 
 /// The trace with the events of each tick in the order of another trace, where both have the same
@@ -79,46 +67,48 @@ pub fn left_to_chance(scenario: &Arc<Scenario>, releases: [Release; 2]) -> Optio
     random_part(one).and(random_part(other))
 }
 
-/// The rows between two releases that account for the difference at a place, and the other rows
-/// that change a prediction of the model.
-///
-/// A row accounts for the difference if the newer release without that row has another value there.
-/// If no row alone matters, because one can replace another, the rows count that changed the value
-/// when they were added.
-fn rows(
-    scenario: &Arc<Scenario>,
-    from: Release,
-    to: Release,
-    place: &Place,
-) -> (Vec<&'static Change>, Vec<&'static Change>) {
-    let run_by = |rules: Rules| {
-        let run = free_run_by(scenario, rules, "");
-        (run.trace, run.undetermined)
-    };
-    let known = |release: Release| CHANGES.iter().take_while(|it| it.since <= release).count();
-    let (from, to) = (known(from), known(to));
-    let mut before = run_by(Rules::after(from));
-    let mut effective = Vec::new();
-    for (index, row) in CHANGES.iter().enumerate().take(to).skip(from) {
-        let after = run_by(Rules::after(index + 1));
+/// The model's free runs of a scenario, compared at a place.
+struct FreeRuns<'a> {
+    scenario: &'a Arc<Scenario>,
+    place: Place,
+}
+
+/// A prediction for [`FreeRuns`].
+struct Predicted {
+    trace: Trace,
+    undetermined: Option<String>,
+}
+
+impl Predict for FreeRuns<'_> {
+    type Row = Change;
+    type Rules = Rules;
+    type Prediction = Predicted;
+
+    const TABLE: &'static [Change] = CHANGES;
+
+    fn after(&self, rows: usize) -> Rules {
+        Rules::after(rows)
+    }
+
+    fn without(&self, index: usize, rows: usize) -> Rules {
+        Rules::without(index, rows)
+    }
+
+    fn predict(&self, rules: &Rules) -> Predicted {
+        let run = free_run_by(self.scenario, *rules, "");
+        Predicted { trace: run.trace, undetermined: run.undetermined }
+    }
+
+    fn differ(&self, before: &Predicted, after: &Predicted) -> bool {
         // Compared in their written form, as traces are: equal quantities can be printed in
         // different ways.
-        if first_difference(&before.0, &after.0).is_some() || before.1 != after.1 {
-            effective.push((index, row, place.differs(&before.0, &after.0)));
-            before = after;
-        }
+        first_difference(&before.trace, &after.trace).is_some()
+            || before.undetermined != after.undetermined
     }
-    let newest = before.0;
-    let needed = |index: usize| place.differs(&newest, &run_by(Rules::without(index, to)).0);
-    let mut accounts: Vec<bool> = effective.iter().map(|(index, ..)| needed(*index)).collect();
-    if !accounts.contains(&true) {
-        accounts = effective.iter().map(|(.., differs)| *differs).collect();
+
+    fn differ_there(&self, before: &Predicted, after: &Predicted) -> bool {
+        self.place.differs(&before.trace, &after.trace)
     }
-    let with = |wanted: bool| {
-        let pairs = effective.iter().zip(&accounts);
-        pairs.filter(|(_, accounts)| **accounts == wanted).map(|((_, row, _), _)| *row).collect()
-    };
-    (with(true), with(false))
 }
 
 /// A field of a trace.

@@ -6,6 +6,7 @@ pub mod change;
 mod during;
 #[cfg(feature = "engines")]
 mod executor;
+mod explaining_rows;
 mod findings;
 #[cfg(feature = "engines")]
 pub mod fuzzing;

@@ -3,6 +3,7 @@
 //! Upstream's runs show the change; the model's rows ([`VPA_CHANGES`]) explain it. A row explains a
 //! change if the model without that row predicts another value at the first difference.
 
+use super::explaining_rows::{Changed, Predict};
 use super::recommender::predicted;
 use crate::compare::recommender::{RunDifference, logs, runs};
 use crate::compare::{Divergence, FieldDifference};
@@ -10,16 +11,6 @@ use crate::model::rules::{VPA_CHANGES, VpaChange, VpaRelease, VpaRules};
 use crate::model::time::Time;
 use crate::scenario::vpa::VpaScenario;
 use crate::trace::recommender::{Entry, RecommenderTrace};
-
-/// A scenario in which two releases of the recommender differ.
-#[derive(Clone, Debug)]
-pub struct RecommenderChanged {
-    /// The first run that differs. In each field, `model` is the value of the older release, and
-    /// `upstream` that of the newer one.
-    pub first: Divergence,
-    /// The rows that account for it, oldest first. Empty: the change is unexplained.
-    pub rows: Vec<&'static VpaChange>,
-}
 
 /// The runs of a scenario on one release.
 #[derive(Clone, Copy, Debug)]
@@ -37,21 +28,63 @@ pub fn changed(
     scenario: &VpaScenario,
     before: RunsOn<'_>,
     after: RunsOn<'_>,
-) -> Option<RecommenderChanged> {
+) -> Option<Changed<VpaChange>> {
     let (index, first) = first_difference(&before.trace.entries, &after.trace.entries)?;
     let field = first.fields.first()?.field.clone();
-    let newest = predicted(scenario, VpaRules::of(after.release));
-    let between =
-        VPA_CHANGES.iter().filter(|row| before.release < row.since && row.since <= after.release);
-    let accounts = |row: &&VpaChange| {
-        let without = predicted(scenario, VpaRules::without(after.release, row));
-        let differences = match (without.get(index), newest.get(index)) {
-            (Some(one), Some(other)) => entry_differences(one, other),
-            (one, other) => return one.is_some() != other.is_some(),
+    let place = Place { index, field };
+    Some(PredictedRuns { scenario, place }.explain(first, before.release, after.release))
+}
+
+/// A field of a trace.
+struct Place {
+    /// The index of the entry.
+    index: usize,
+    /// The first field of the entry that differs.
+    field: String,
+}
+
+/// The model's predictions for a scenario, compared at a place.
+struct PredictedRuns<'a> {
+    scenario: &'a VpaScenario,
+    place: Place,
+}
+
+impl Predict for PredictedRuns<'_> {
+    type Row = VpaChange;
+    type Rules = VpaRules;
+    type Prediction = Vec<Entry>;
+
+    const TABLE: &'static [VpaChange] = VPA_CHANGES;
+
+    fn after(&self, rows: usize) -> VpaRules {
+        VpaRules::after(rows)
+    }
+
+    fn without(&self, index: usize, rows: usize) -> VpaRules {
+        VpaRules::without(index, rows)
+    }
+
+    fn predict(&self, rules: &VpaRules) -> Vec<Entry> {
+        predicted(self.scenario, *rules)
+    }
+
+    fn differ(&self, before: &Vec<Entry>, after: &Vec<Entry>) -> bool {
+        first_difference(before, after).is_some() || undetermined(before) != undetermined(after)
+    }
+
+    fn differ_there(&self, before: &Vec<Entry>, after: &Vec<Entry>) -> bool {
+        let Place { index, field } = &self.place;
+        let differences = match (before.get(*index), after.get(*index)) {
+            (Some(old), Some(new)) => entry_differences(old, new),
+            (old, new) => return old.is_some() != new.is_some(),
         };
-        differences.iter().any(|it| it.field == field)
-    };
-    Some(RecommenderChanged { first, rows: between.filter(accounts).collect() })
+        differences.iter().any(|it| it.field == *field)
+    }
+}
+
+/// The index of the first run whose result is random upstream.
+fn undetermined(entries: &[Entry]) -> Option<usize> {
+    entries.iter().position(|entry| matches!(entry, Entry::Run(run) if run.run.is_undetermined))
 }
 
 /// The first entry that differs, with its index.

@@ -38,13 +38,6 @@ const fn beside(beside: &'static [&'static str], change: Change) -> Change {
     Change { beside, ..change }
 }
 
-impl Change {
-    /// All sources of the change.
-    pub fn links(&self) -> impl Iterator<Item = &'static str> {
-        std::iter::once(self.link).chain(self.beside.iter().copied())
-    }
-}
-
 /// The link to an upstream file.
 macro_rules! source {
     ($version:literal, $path:literal) => {

@@ -5,6 +5,7 @@
 
 mod admission;
 mod any_release;
+mod change_row;
 mod changes;
 mod controller_metrics;
 mod events;
@@ -21,6 +22,7 @@ mod vpa;
 
 pub use admission::{AdmissionRules, InvalidQuantities, MaxReplicasError};
 pub use any_release::{AnyRelease, AnyReleases};
+pub use change_row::ChangeRow;
 pub use changes::{CHANGES, Change};
 pub use controller_metrics::ControllerMetricRules;
 pub use events::{EventLimit, EventRules};

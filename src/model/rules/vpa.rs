@@ -488,19 +488,25 @@ impl VpaRules {
     /// The rules of a release.
     #[must_use]
     pub fn of(release: VpaRelease) -> VpaRules {
-        VpaRules::with(|change| change.since <= release)
+        VpaRules::by(VPA_CHANGES.iter().take_while(|change| change.since <= release))
     }
 
-    /// The rules of a release without one of its changes.
+    /// The rules after the first `changes` rows of [`VPA_CHANGES`].
     #[must_use]
-    pub fn without(release: VpaRelease, left_out: &VpaChange) -> VpaRules {
-        VpaRules::with(|change| change.since <= release && change.what != left_out.what)
+    pub fn after(changes: usize) -> VpaRules {
+        VpaRules::by(VPA_CHANGES.iter().take(changes))
     }
 
-    fn with(applies: impl Fn(&VpaChange) -> bool) -> VpaRules {
+    /// The rules after the first `changes` rows of [`VPA_CHANGES`], but without the row `index`.
+    #[must_use]
+    pub fn without(index: usize, changes: usize) -> VpaRules {
+        let rows = VPA_CHANGES.iter().take(changes).enumerate();
+        VpaRules::by(rows.filter(|(other, _)| *other != index).map(|(_, change)| change))
+    }
+
+    fn by<'c>(rows: impl Iterator<Item = &'c VpaChange>) -> VpaRules {
         let mut rules = VpaRules::FIRST;
-        let changes = VPA_CHANGES.iter().filter(|change| applies(change));
-        changes.for_each(|change| (change.apply)(&mut rules));
+        rows.for_each(|change| (change.apply)(&mut rules));
         rules
     }
 }

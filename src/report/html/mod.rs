@@ -39,10 +39,9 @@ pub use self::vpa::{Decision, decisions};
 use super::change::Between;
 use super::{CutOff, Report, counted};
 use crate::expect::Unmet;
-use crate::model::rules::VpaRelease;
+use crate::model::rules::{VpaChange, VpaRelease};
 use crate::run::change::Changed;
 use crate::run::recommender::FreeRecommenderRun;
-use crate::run::recommender_change::RecommenderChanged;
 use crate::run::{Event, FreeRun, Setting, Summary};
 use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
@@ -163,7 +162,7 @@ impl Part {
     pub fn recommender_change(
         scenario: &VpaScenario,
         between: Between<VpaRelease>,
-        changed: &RecommenderChanged,
+        changed: &Changed<VpaChange>,
     ) -> Part {
         let change = VpaChangeOf::new(scenario, between, changed);
         Part::of(&Section::of_vpa_change(&change, Detail::OF_PART))
@@ -199,7 +198,7 @@ pub fn changes(
 #[must_use]
 pub fn recommender_changes(
     between: Between<VpaRelease>,
-    found: &[(Arc<VpaScenario>, RecommenderChanged)],
+    found: &[(Arc<VpaScenario>, Changed<VpaChange>)],
     same: usize,
     skipped: &[(String, String)],
 ) -> String {

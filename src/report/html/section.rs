@@ -14,13 +14,12 @@ use super::vpa::VpaRun;
 use super::{actions, chart, ticks, words};
 use crate::compare::{Divergence, FieldDifference};
 use crate::expect::Unmet;
-use crate::model::rules::{Release, VpaRelease};
+use crate::model::rules::{ChangeRow, Release, VpaChange, VpaRelease};
 use crate::report::change::{Between, moment};
 use crate::report::unmet::UnmetOf;
 use crate::report::{counted, difference, outcome};
 use crate::run::change::Changed;
 use crate::run::recommender::{FreeRecommenderRun, free_recommender_run};
-use crate::run::recommender_change::RecommenderChanged;
 use crate::run::{FreeRun, Outcome, Setting, Verdict, free_run};
 use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
@@ -69,7 +68,7 @@ impl<'a> ChangeOf<'a> {
 pub(super) struct VpaChangeOf<'a> {
     scenario: &'a VpaScenario,
     between: Between<VpaRelease>,
-    changed: &'a RecommenderChanged,
+    changed: &'a Changed<VpaChange>,
     runs: [FreeRecommenderRun; 2],
 }
 
@@ -77,7 +76,7 @@ impl<'a> VpaChangeOf<'a> {
     pub(super) fn new(
         scenario: &'a VpaScenario,
         between: Between<VpaRelease>,
-        changed: &'a RecommenderChanged,
+        changed: &'a Changed<VpaChange>,
     ) -> VpaChangeOf<'a> {
         let releases = [between.from, between.to];
         let runs = releases.map(|release| free_recommender_run(scenario, release, &|_| false));
@@ -282,7 +281,7 @@ impl Section {
         });
         let body = html! {
             p.facts { (scenario.path) ":" (scenario.line) }
-            (changed_fields(&Differing::of_vpa(*between, changed)))
+            (changed_fields(&Differing::of(*between, changed)))
         };
         let timelines = html! {
             @for (release, run) in releases.iter().zip(&runs) {
@@ -293,7 +292,7 @@ impl Section {
         Section {
             id: scenario.id.clone(),
             requirement: scenario.requirement.clone(),
-            gist: mark.gist() + &since(&Differing::of_vpa(*between, changed)),
+            gist: mark.gist() + &since(&Differing::of(*between, changed)),
             verdict: if changed.rows.is_empty() { "unexplained" } else { "changed" },
             releases: vec![between.to.to_string()],
             spark: newer.map(|(_, spark)| spark).unwrap_or_default(),
@@ -592,21 +591,11 @@ struct Explanation {
 }
 
 impl<'a> Differing<'a> {
-    fn of(between: Between, changed: &'a Changed) -> Differing<'a> {
+    fn of<C: ChangeRow>(between: Between<C::Release>, changed: &'a Changed<C>) -> Differing<'a> {
         let rows = changed.rows.iter().map(|row| Explanation {
-            since: row.since.to_string(),
-            what: row.what,
+            since: row.since().to_string(),
+            what: row.what(),
             links: row.links().collect(),
-        });
-        let (from, to) = (between.from.to_string(), between.to.to_string());
-        Differing { from, to, first: &changed.first, rows: rows.collect() }
-    }
-
-    fn of_vpa(between: Between<VpaRelease>, changed: &'a RecommenderChanged) -> Differing<'a> {
-        let rows = changed.rows.iter().map(|row| Explanation {
-            since: row.since.to_string(),
-            what: row.what,
-            links: vec![row.source],
         });
         let (from, to) = (between.from.to_string(), between.to.to_string());
         Differing { from, to, first: &changed.first, rows: rows.collect() }

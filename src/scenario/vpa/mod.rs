@@ -131,19 +131,19 @@ pub fn script_to_yaml(
     requirement: &str,
     schema: &str,
 ) -> Result<String, serde_json::Error> {
-    let fields = raw::ScriptFields {
-        objects: script.start.objects.clone(),
-        history: script.start.history.clone(),
-        steps: script.steps.clone(),
-    };
-    let until = script.steps.last().map_or(Time::ZERO, |step| step.until);
+    // All fields are named, so that the compiler reports a new one.
+    let Script { name: _, flags, start, steps } = script;
+    let Start { at, flags: _, objects, history } = start;
+    let until = steps.last().map_or(Time::ZERO, |step| step.until);
+    let (objects, history, steps) = (objects.clone(), history.clone(), steps.clone());
+    let fields = raw::ScriptFields { objects, history, steps };
     let value = json!({
         "apiVersion": super::kinds::API_VERSION,
         "kind": "Scenario",
         "requirement": requirement,
         "recommender": {
-            "start": script.start.at.to_string(),
-            "flags": script.flags,
+            "start": at.to_string(),
+            "flags": flags,
         },
         "script": serde_json::to_value(fields)?,
         "until": until.to_string(),

@@ -7,7 +7,8 @@ mod timeline;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use self::manifest::{Gates, Vpa, checkpoint};
 pub(in crate::scenario) use self::manifest::{SingleVpa, single_vpa};
@@ -18,7 +19,9 @@ use super::workload::check_resources;
 use super::{Reader, check_kind, head, metrics, units};
 use crate::model::selector::{is_dns1123_label, is_label_key, is_label_value};
 use crate::model::time::{Span, Time};
-use crate::model::vpa::{ClusterChange, GoTime, RecommenderFlags, Script, Start};
+use crate::model::vpa::{
+    Checkpoint, ClusterChange, GoTime, RecommenderFlags, Script, Start, VerticalPodAutoscaler,
+};
 use crate::scenario::decode::{self, Decoded};
 use crate::scenario::error::{Problem, suggest};
 use crate::scenario::hash;
@@ -26,7 +29,7 @@ use crate::scenario::node::Node;
 use crate::scenario::raw::Workload;
 use crate::scenario::resolved::{Container, Metrics, ResourceUsage, UsageSource};
 use crate::scenario::vpa::raw::{RecommenderSettings, ScriptFields, VpaScenarioFile};
-use crate::scenario::vpa::{History, VpaAction, VpaScenario, VpaWorkload};
+use crate::scenario::vpa::{History, VpaAction, VpaScenario, VpaTimelineEvent, VpaWorkload};
 
 /// The largest number of runs of the recommender: 100 days of one per minute.
 const MOST_RUNS: i64 = 144_000;
@@ -167,7 +170,8 @@ fn of_script(
     }
     let most_runs = check_runs(file, &parsed, at, problems);
     let expect = expect::resolve_of_script(file, most_runs, at.key("expect"), problems);
-    let hashed = json!({ "start": start.unix(), "flags": flags, "script": script });
+    let hashed = HashedScript { start: start.unix(), flags: &flags, script };
+    let hashed = serde_json::to_value(hashed).unwrap_or_default();
     let ScriptFields { objects, history, steps } = fields;
     let start = Start { at: start, flags: parsed, objects, history };
     let script = Script { name: path.to_owned(), flags, start, steps };
@@ -183,28 +187,82 @@ fn of_script(
     })
 }
 
-/// The hash of everything that affects a run.
+/// Everything that affects a run of a scenario without a script.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Hashed<'a> {
+    start: i64,
+    flags: &'a BTreeMap<String, String>,
+    vpas: &'a [VerticalPodAutoscaler],
+    checkpoints: &'a [Checkpoint],
+    workload: &'a VpaWorkload,
+    metrics: &'a Metrics,
+    history: Option<&'a History>,
+    /// In the form of the file.
+    timeline: Vec<&'a VpaTimelineEvent>,
+    /// The checkpoints of the timeline, whose manifests may be in files.
+    set_checkpoints: Vec<&'a Checkpoint>,
+    until: String,
+}
+
+/// The same of a scenario with a script, whose changes contain the rest.
+#[derive(Serialize)]
+struct HashedScript<'a> {
+    start: i64,
+    flags: &'a BTreeMap<String, String>,
+    script: &'a Value,
+}
+
+/// The hash of everything that affects a run. All fields are named, so that the compiler reports a
+/// new one.
 fn hash_of(scenario: &VpaScenario, file: &VpaScenarioFile) -> String {
-    let json = |value: serde_json::Result<Value>| value.unwrap_or_default();
+    let VpaScenario {
+        start,
+        flags,
+        vpas,
+        checkpoints,
+        workload,
+        metrics,
+        history,
+        timeline: events,
+        until,
+        // They are derived from the flags and the VPAs.
+        parsed_flags: _,
+        namespace: _,
+        target: _,
+        // Texts for users, and conditions that are checked afterwards.
+        id: _,
+        path: _,
+        line: _,
+        requirement: _,
+        upstream: _,
+        covers: _,
+        releases: _,
+        notes: _,
+        expect: _,
+        hash: _,
+        // A scenario with a script has its own hash.
+        script: _,
+    } = scenario;
     let mut timeline: Vec<_> = file.timeline.iter().collect();
     timeline.sort_by_key(|event| event.at);
-    let set = scenario.timeline.iter().filter_map(|event| match &event.change {
+    let set = events.iter().filter_map(|event| match &event.change {
         Some(ClusterChange::SetCheckpoint(checkpoint)) => Some(checkpoint),
         _ => None,
     });
-    let value = json!({
-        "start": scenario.start.unix(),
-        "flags": scenario.flags,
-        "vpas": json(serde_json::to_value(&scenario.vpas)),
-        "checkpoints": json(serde_json::to_value(&scenario.checkpoints)),
-        "workload": json(serde_json::to_value(&scenario.workload)),
-        "metrics": json(serde_json::to_value(&scenario.metrics)),
-        "history": json(serde_json::to_value(&scenario.history)),
-        "timeline": json(serde_json::to_value(&timeline)),
-        "setCheckpoints": json(serde_json::to_value(set.collect::<Vec<_>>())),
-        "until": scenario.until.to_string(),
-    });
-    hash::of_value(&value, scenario.metrics.recorded())
+    let hashed = Hashed {
+        start: start.unix(),
+        flags,
+        vpas,
+        checkpoints,
+        workload,
+        metrics,
+        history: history.as_ref(),
+        timeline,
+        set_checkpoints: set.collect(),
+        until: until.to_string(),
+    };
+    hash::of_value(&serde_json::to_value(hashed).unwrap_or_default(), metrics.recorded())
 }
 
 fn start(settings: &RecommenderSettings, at: At<'_>, problems: &mut Problems) -> GoTime {
