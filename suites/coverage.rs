@@ -235,9 +235,9 @@ fn recommender_fixtures(wanted: Option<&str>) -> Fixtures {
     seen.collect()
 }
 
-/// The evidence of a fixture of a VPA: the text of each start and each run of the recommender. The
-/// derivations are the model's, all else is from upstream's recorded trace. A missing or stale
-/// trace counts as empty; `suites/vpa.rs` reports it.
+/// The evidence of a fixture of a VPA: the text of each start and each run of the recommender.
+/// `explain`'s account of samples and derivations is the model's, all else is from upstream's
+/// recorded trace. A missing or stale trace counts as empty; `suites/vpa.rs` reports it.
 fn recommender_evidence_of(scenario: &Arc<VpaScenario>) -> Vec<String> {
     let release = VpaRelease::NEWEST;
     let traces = Traces::Folder(support::repository().join(recorded::FOLDER));

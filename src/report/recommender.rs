@@ -16,8 +16,8 @@ use crate::model::quantity::{Format, Quantity};
 use crate::model::rules::VpaRelease;
 use crate::model::time::Time;
 use crate::model::vpa::{
-    Bound, BucketShare, ContainerRecommendation, Estimation, ObjectName, Resource, ResourceList,
-    Samples, Snapshot, VpaStatus,
+    Bound, ContainerRecommendation, Estimation, ObjectName, Resource, ResourceList, Samples,
+    Shares, Snapshot, VpaStatus,
 };
 use crate::run::recommender::{
     Derived, ExplainedRun, FreeRecommenderRun, PodUsage, free_recommender_run,
@@ -27,6 +27,9 @@ use crate::scenario::vpa::{VpaExpectation, VpaScenario, VpaValue};
 
 /// The relative change of a bound that is worth a row.
 const CHANGE: f64 = 0.1;
+
+/// The smallest share of the samples that is not shown as 0.00%.
+const SMALLEST_SHARE: f64 = 0.000_05;
 
 /// The largest number of buckets of a histogram that are listed.
 const BUCKETS: usize = 12;
@@ -121,6 +124,9 @@ fn heading(scenario: &VpaScenario, release: VpaRelease, columns: usize) -> Strin
     out
 }
 
+/// The index of the uncapped target in the values of [`Amounts`].
+const UNCAPPED: usize = 3;
+
 /// One row of the table: a resource of a container.
 struct Amounts {
     container: String,
@@ -141,6 +147,11 @@ impl Amounts {
             quantity(self.resource, whole).compare(amount).is_eq().then_some(whole)
         });
         whole.map_or_else(|| self.texts[index].clone(), |whole| self.resource.exact(whole))
+    }
+
+    /// Returns true if a policy or a flag changes the target.
+    fn is_capped(&self) -> bool {
+        self.texts[0] != self.texts[UNCAPPED]
     }
 
     /// Returns true if a value is the amount that was derived.
@@ -267,7 +278,7 @@ fn table(snapshots: &[Snapshot], vpa: &str, shown: Rows, columns: usize) -> Stri
     // The uncapped target is shown if it differs from the target anywhere.
     let is_capped = snapshots.iter().any(|snapshot| {
         let amounts = amounts(snapshot.status(vpa).unwrap_or(&none));
-        amounts.iter().any(|it| it.texts[0] != it.texts[3])
+        amounts.iter().any(Amounts::is_capped)
     });
     let mut align = vec![Right, Left, Left, Left, Right, Right, Right];
     let mut header = vec!["tick", "t", "container", "resource", "lower", "target", "upper"];
@@ -505,6 +516,9 @@ fn explanation(run: &FreeRecommenderRun, index: usize, columns: usize) -> String
     let mut out = String::new();
     let Some(snapshot) = run.snapshots.get(index) else { return out };
     let Some(explained) = run.explained.get(&index) else { return out };
+    for log in &explained.start_log {
+        out.push_str(&hanging("log of the start: ", &log.to_string(), 2, columns));
+    }
     out.push_str(&usage(explained));
     for occurrence in &explained.account {
         out.push_str(&hanging("", &occurrence.to_string(), 2, columns));
@@ -520,8 +534,13 @@ fn explanation(run: &FreeRecommenderRun, index: usize, columns: usize) -> String
     for Derived { vpa, samples, estimations } in &explained.derived {
         let status = snapshot.statuses.get(vpa).unwrap_or(&none);
         let _ = writeln!(out, "\n{}", paint(STRONG, &format!("VPA {}", vpa.name)));
-        for condition in conditions(status) {
-            let _ = writeln!(out, "  {condition}");
+        for (condition, text) in status.conditions.iter().zip(conditions(status)) {
+            let separator = if condition.message.is_empty() { "" } else { ": " };
+            let text = format!("{text}{separator}{}", condition.message);
+            out.push_str(&hanging("", &text, 2, columns));
+        }
+        if let Some(generation) = status.observed_generation {
+            let _ = writeln!(out, "  observedGeneration={generation}");
         }
         let recommended = amounts(status);
         for (container, estimations) in estimations {
@@ -554,7 +573,7 @@ fn usage(run: &ExplainedRun) -> String {
         for container in &item.containers {
             let none = || "none, which counts as 0".to_owned();
             let text = |resource: Resource, amount: Option<i64>| {
-                amount.map_or_else(none, |it| resource.text(it))
+                amount.map_or_else(none, |it| resource.exact(it))
             };
             let cpu = text(Resource::Cpu, container.cpu);
             let memory = text(Resource::Memory, container.memory);
@@ -578,39 +597,39 @@ fn describe(samples: &Samples) -> String {
             let _ = writeln!(out, "    {count} from {first} to {last}");
         }
     }
-    for (resource, buckets) in [(Resource::Cpu, cpu), (Resource::Memory, memory)] {
-        let Some(last) = buckets.len().checked_sub(1) else { continue };
-        let skipped = buckets.len().saturating_sub(BUCKETS);
-        let mut below: f64 = 0.0;
-        for (index, bucket) in buckets.iter().enumerate() {
-            below += bucket.share;
-            if index < skipped {
-                continue;
-            }
-            let name = resource.name();
-            if index == skipped && skipped > 0 {
-                let share = percent(below - bucket.share);
-                let _ = writeln!(out, "    {skipped} lower buckets of {name}: {share}");
-            }
-            let sum = match index == last {
-                true => String::new(),
-                false => format!(", {} up to here", percent(below)),
-            };
-            let (bucket, share) = (bucket_text(resource, bucket), percent(bucket.share));
-            let _ = writeln!(out, "    {bucket}: {share}{sum}");
-        }
-    }
+    out.push_str(&distribution(Resource::Cpu, cpu));
+    out.push_str(&distribution(Resource::Memory, memory));
     out
 }
 
-/// `bucket 12 of cpu, from 159m to 177m`.
-fn bucket_text(resource: Resource, bucket: &BucketShare) -> String {
-    let BucketShare { bucket, start, end, .. } = *bucket;
-    let [start, end] = [start, end].map(|it| match resource {
-        Resource::Cpu => resource.text((it * 1000.0).round() as i64),
-        Resource::Memory => resource.text(it.round() as i64),
-    });
-    format!("bucket {bucket} of {}, from {start} to {end}", resource.name())
+/// The buckets of a resource with their shares.
+fn distribution(resource: Resource, shares: &Shares) -> String {
+    let mut out = String::new();
+    let Shares { buckets, lighter } = shares;
+    let name = resource.name();
+    if *lighter >= SMALLEST_SHARE {
+        let share = percent(*lighter);
+        let _ = writeln!(out, "    buckets of {name} that weigh less than 0.0001 each: {share}");
+    }
+    let skipped = buckets.len().saturating_sub(BUCKETS);
+    let mut below: f64 = 0.0;
+    for (index, bucket) in buckets.iter().enumerate() {
+        below += bucket.share;
+        if index < skipped {
+            continue;
+        }
+        if index == skipped && skipped > 0 {
+            let share = percent(below - bucket.share);
+            let _ = writeln!(out, "    {skipped} lower buckets of {name}: {share}");
+        }
+        let sum = match index + 1 == buckets.len() {
+            true => String::new(),
+            false => format!(", {} up to here", percent(below)),
+        };
+        let (bucket, share) = (bucket.text(resource), percent(bucket.share));
+        let _ = writeln!(out, "    {bucket}: {share}{sum}");
+    }
+    out
 }
 
 fn percent(share: f64) -> String {
@@ -643,6 +662,12 @@ fn derivation_of(estimation: &Estimation, result: Option<&Amounts>) -> Derivatio
         && !result.is_derived(index, estimation)
     {
         let _ = write!(how, "; with the policy and rounding: {}", result.exact(index));
+    }
+    if let Some(result) = result
+        && estimation.bound == Bound::Target
+        && result.is_capped()
+    {
+        let _ = write!(how, "; uncappedTarget: {}", result.exact(UNCAPPED));
     }
     if result.is_none() {
         how.push_str("; not in the recommendation");

@@ -67,6 +67,8 @@ pub(super) struct Predicting<'e> {
     charted: ChartedRun,
     /// Selects the runs, by index, whose amounts are derived.
     is_explained: &'e dyn Fn(usize) -> bool,
+    /// The errors that the recommender logged when it started, since the last run.
+    start_log: Vec<LogLine>,
 }
 
 /// The runs of an engine, compared with the model.
@@ -133,10 +135,10 @@ impl<'e> OneClock<Predicting<'e>> {
         is_explained: &'e dyn Fn(usize) -> bool,
     ) -> Option<Self> {
         let release = scenario.vpa.as_ref()?.release;
-        let Started { scripted: ScriptedScenario { scenario, .. }, session, .. } =
+        let Started { scripted: ScriptedScenario { scenario, .. }, session, log } =
             start(scenario, world)?;
         let charted = ChartedRun { run: FreeRecommenderRun::default(), usage: Vec::new() };
-        let runs = Predicting { charted, is_explained };
+        let runs = Predicting { charted, is_explained, start_log: log };
         Some(OneClock { scenario, release, session, runs })
     }
 
@@ -152,6 +154,7 @@ impl<'e> OneClock<Predicting<'e>> {
                 let keeps = (self.runs.is_explained)(next);
                 self.session.recommender().keep_account(keeps);
                 let stepped = self.session.step(&step.changes, step.until);
+                self.runs.start_log.extend(stepped.log.iter().cloned());
                 for run in &stepped.runs {
                     if run.run.is_undetermined {
                         return Some(undetermined(run.at));
@@ -178,13 +181,14 @@ impl<'e> OneClock<Predicting<'e>> {
 impl Predicting<'_> {
     /// Adds the last run of a session.
     fn add(&mut self, scenario: &VpaScenario, session: &mut Session, last: &RunAt) {
-        let Predicting { charted: ChartedRun { run, usage }, is_explained } = self;
+        let Predicting { charted: ChartedRun { run, usage }, is_explained, start_log } = self;
         let index = run.snapshots.len();
         let with_contents = scenario.expects_contents();
         run.snapshots.push(Snapshot::of(session.objects(), last, with_contents));
         usage.push(pod_usage(session.objects()));
+        let start_log = std::mem::take(start_log);
         if is_explained(index) {
-            run.explained.insert(index, explained(session));
+            run.explained.insert(index, explained(session, start_log));
         }
     }
 }

@@ -9,8 +9,8 @@ use crate::expect::recommender::evaluate;
 use crate::model::rules::{VpaRelease, VpaRules};
 use crate::model::time::Time;
 use crate::model::vpa::{
-    ClusterChange, Estimation, ObjectName, Objects, Occurrence, PodMetrics, Resource, Samples,
-    Session, Snapshot,
+    ClusterChange, Estimation, LogLine, ObjectName, Objects, Occurrence, PodMetrics, Resource,
+    Samples, Session, Snapshot,
 };
 use crate::scenario::vpa::VpaScenario;
 use crate::trace::recommender::{Entry, RecommenderTrace};
@@ -46,6 +46,8 @@ pub struct Derived {
 pub struct ExplainedRun {
     /// The derivations, by VPA.
     pub derived: Vec<Derived>,
+    /// The errors that the recommender logged when it started, if it started since the run before.
+    pub start_log: Vec<LogLine>,
     /// What the recommender did with samples and OOM kills since the run before.
     pub account: Vec<Occurrence>,
     /// The usage that the run read, or the error.
@@ -124,7 +126,7 @@ fn free_run(
     watch: &mut dyn FnMut(&Objects),
 ) -> FreeRecommenderRun {
     let script = script(scenario);
-    let (mut session, _) = Session::open(&script.start, VpaRules::of(release));
+    let (mut session, mut start_log) = Session::open(&script.start, VpaRules::of(release));
     let with_contents = scenario.expects_contents();
     let unmatched = unmatched_actions(scenario);
     let notes = notes(scenario, &unmatched);
@@ -132,6 +134,7 @@ fn free_run(
     for step in &script.steps {
         session.recommender().keep_account(is_explained(free.snapshots.len()));
         let stepped = session.step(&step.changes, step.until);
+        start_log.extend(stepped.log);
         for run in &stepped.runs {
             if run.run.is_undetermined {
                 free.undetermined = Some(undetermined(run.at));
@@ -140,8 +143,9 @@ fn free_run(
             let index = free.snapshots.len();
             free.snapshots.push(Snapshot::of(session.objects(), run, with_contents));
             watch(session.objects());
+            let start_log = std::mem::take(&mut start_log);
             if is_explained(index) {
-                free.explained.insert(index, explained(&mut session));
+                free.explained.insert(index, explained(&mut session, start_log));
             }
         }
     }
@@ -225,7 +229,8 @@ pub fn predicted(scenario: &VpaScenario, rules: VpaRules) -> Vec<Entry> {
     entries
 }
 
-pub(super) fn explained(session: &mut Session) -> ExplainedRun {
+/// The derivations of the last run. `start_log`: the errors of starts since the run before.
+pub(super) fn explained(session: &mut Session, start_log: Vec<LogLine>) -> ExplainedRun {
     let (names, now) = (names(session), session.now());
     let usage = session.objects().metrics.clone();
     let recommender = session.recommender();
@@ -235,7 +240,7 @@ pub(super) fn explained(session: &mut Session) -> ExplainedRun {
         let estimations = recommender.explain(&vpa, now);
         Derived { vpa, samples, estimations }
     });
-    ExplainedRun { derived: derived.collect(), account, usage }
+    ExplainedRun { derived: derived.collect(), start_log, account, usage }
 }
 
 pub(super) fn names(session: &Session) -> Vec<ObjectName> {

@@ -3,6 +3,7 @@
 
 use super::error::Problem;
 use super::node::{Kind, Node};
+use super::resolved::ReadingNote;
 
 /// A field that was renamed.
 struct RenamedField {
@@ -19,7 +20,7 @@ const RENAMED_FIELDS: [RenamedField; 1] =
 ///
 /// # Errors
 /// If a file contains both the old and the new name of a field.
-pub(super) fn rename_fields(root: &mut Node) -> Result<Vec<String>, Problem> {
+pub(super) fn rename_fields(root: &mut Node) -> Result<Vec<ReadingNote>, Problem> {
     let mut notes = Vec::new();
     for RenamedField { parent, old, new } in RENAMED_FIELDS {
         let Some(Kind::Map(fields)) = root.entry_mut(parent).map(|node| &mut node.kind) else {
@@ -36,7 +37,8 @@ pub(super) fn rename_fields(root: &mut Node) -> Result<Vec<String>, Problem> {
                 hint: Some(format!("remove `{old}`")),
             });
         }
-        notes.push(format!("line {}: `{old}` is deprecated; use `{new}`", key.line));
+        let what = format!("`{old}` is deprecated; use `{new}`");
+        notes.push(ReadingNote { line: Some(key.line), what });
         new.clone_into(&mut key.text);
     }
     Ok(notes)

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use super::action::Action;
+use super::event::variants;
+
 /// A file that is not a valid scenario, with all its problems.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Error {
@@ -138,9 +141,12 @@ const PLACES: [(&str, &[&str]); 13] = [
     ("at the top of the scenario", &["hpa", "workload", "timeline", "until", "expect"]),
 ];
 
+/// The correct place of actions.
+const IN_TIMELINE: &str = "to an event, in the list `timeline`";
+
 /// The meaning of fields that are similar to those of another kind of map: the fields, a field of
 /// the map in which they are, and the hint.
-const FIELDS_OF_OTHER_MAPS: [(&[&str], &str, &str); 6] = [
+const FIELDS_OF_OTHER_MAPS: [(&[&str], &str, &str); 7] = [
     (&["tolerance"], "toleranceTicks", "did you mean `toleranceTicks`?"),
     (
         &["tolerance", "toleranceTicks"],
@@ -156,6 +162,12 @@ const FIELDS_OF_OTHER_MAPS: [(&[&str], &str, &str); 6] = [
         &["averageValue"],
         "currentReplicas",
         "did you mean `metrics: [{name: cpu, averageValue: 500m}]`?",
+    ),
+    (
+        &["scaleDownOrder", "scaleDownFirst", "victims"],
+        "podLabels",
+        "a VPA does not change the replicas: remove the field, which only a scenario with an HPA \
+         can have",
     ),
     (&["cpu", "memory"], "lowerBound", "did you mean `target: {cpu: …, memory: …}`?"),
     (
@@ -180,9 +192,16 @@ pub(super) fn elsewhere(field: &str, here: &[&str]) -> Option<&'static str> {
     if field == "containers" && here.contains(&"perPod") {
         return None;
     }
-    let near = nearest(field, here).is_some();
-    let place = PLACES.iter().find(|(_, fields)| fields.contains(&field));
-    place.filter(|_| !near).map(|(place, _)| *place)
+    if nearest(field, here).is_some() {
+        return None;
+    }
+    // A map with another field of the place is at the right place, but can't have the field.
+    let is_here = |fields: &[&str]| fields.iter().any(|it| here.contains(it));
+    if let Some((place, fields)) = PLACES.iter().find(|(_, fields)| fields.contains(&field)) {
+        return (!is_here(fields)).then_some(*place);
+    }
+    let actions = variants::<Action>();
+    (actions.contains(&field) && !is_here(actions)).then_some(IN_TIMELINE)
 }
 
 #[cfg(test)]
@@ -214,6 +233,16 @@ mod tests {
         assert_eq!(meant.as_deref(), Some("did you mean `expect`?"));
         let elsewhere = suggest("expectations", ["cpu", "memory"]);
         assert_eq!(elsewhere.as_deref(), Some("expected one of cpu, memory"));
+    }
+
+    #[test]
+    fn a_field_at_the_wrong_place_has_a_hint() {
+        let in_entry = ["name", "perPod"];
+        assert_eq!(elsewhere("metricMissing", &in_entry), Some(IN_TIMELINE));
+        assert_eq!(elsewhere("metricsMissing", &["hpa", "metrics", "until"]), Some(IN_TIMELINE));
+        assert_eq!(elsewhere("metricsMissing", &["at", "for", "podsDeleted"]), None);
+        assert_eq!(elsewhere("quota", &in_entry), Some("under `workload`"));
+        assert_eq!(elsewhere("quota", &["replicas", "podLabels"]), None);
     }
 
     #[test]

@@ -65,7 +65,6 @@ pub use self::error::{Error, Problem};
 pub use self::podset::PodSetError;
 pub use self::recording::{AnswerOverview, RecordingError, check_answer, on_a_command_line};
 pub use self::releases::RangeError;
-use self::resolved::ReadingNote;
 pub use self::resolved::Scenario;
 pub use self::schema::schema;
 use self::vpa::VpaScenario;
@@ -122,7 +121,7 @@ pub fn parse(
     };
     let scenario = all_problems(scenario, problems);
     let mut scenario = scenario.map_err(|problems| failed(beside(path, problems)))?;
-    scenario.notes.extend(notes.into_iter().map(ReadingNote::from));
+    scenario.notes.extend(notes);
     scenario.hash = hash::of(&scenario);
     Ok(scenario)
 }

@@ -109,7 +109,7 @@ pub struct Scenario {
 /// A note on how the file of a scenario was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReadingNote {
-    /// The line of the signal that the note is about. `None`: the note is not about one signal.
+    /// The line of the field that the note is about. `None`: the note is not about one field.
     pub line: Option<usize>,
     /// The text.
     pub what: String,

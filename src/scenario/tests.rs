@@ -80,7 +80,7 @@ fn victims_is_read_as_scale_down_order_with_a_note() {
     assert_eq!(old.hash, new.hash);
     assert_eq!(to_yaml(&old, None), to_yaml(&new, None));
     let is_note =
-        |note: &&ReadingNote| note.what.ends_with("`victims` is deprecated; use `scaleDownOrder`");
+        |note: &&ReadingNote| note.what == "`victims` is deprecated; use `scaleDownOrder`";
     assert_eq!(old.notes.iter().filter(is_note).count(), 1, "{:?}", old.notes);
     assert_eq!(new.notes.iter().filter(is_note).count(), 0, "{:?}", new.notes);
 }

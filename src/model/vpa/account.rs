@@ -12,6 +12,7 @@ use super::container::Container;
 use super::estimator::Resource;
 use super::float::{Amount, amount};
 use super::pod::ObservedOom;
+use super::recommender::QueuedOom;
 use super::time::GoTime;
 use crate::model::counted::counted_amount;
 
@@ -28,8 +29,8 @@ pub enum Occurrence {
     HigherPeak {
         /// The container.
         of: ContainerName,
-        /// The peak so far, in bytes.
-        old: Amount,
+        /// The peak so far.
+        former: FormerPeak,
         /// The sample, in bytes.
         new: Amount,
     },
@@ -62,6 +63,39 @@ pub enum IgnoredSample {
     AfterPeakOfZero,
 }
 
+/// A peak of an interval, when a higher one is added.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FormerPeak {
+    /// The peak, in bytes.
+    pub amount: Amount,
+    /// Whether it is removed from the samples. After a change of the labels of the pod, it is in
+    /// another histogram, where it stays.
+    pub is_removed: bool,
+}
+
+/// The origin of the memory of an OOM kill.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OomMemory {
+    /// The request of a container that was killed.
+    Requested,
+    /// The usage of a container whose pod was evicted.
+    Used,
+}
+
+/// The state of a container before a sample or an OOM kill.
+pub(super) struct Before {
+    /// The state.
+    pub(super) state: Container,
+    /// Whether the histogram to which the container adds samples contains the peak of the interval.
+    pub(super) holds_peak: bool,
+}
+
+impl Before {
+    fn former_peak(&self) -> FormerPeak {
+        FormerPeak { amount: self.state.max_memory_peak(), is_removed: self.holds_peak }
+    }
+}
+
 /// An OOM kill and the sample that follows from it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CountedOom {
@@ -69,10 +103,12 @@ pub struct CountedOom {
     pub of: ContainerName,
     /// The time of the kill.
     pub at: GoTime,
-    /// The requested memory, or that used when the pod was evicted, in bytes.
-    pub requested: Amount,
-    /// The peak of usage in the interval, in bytes.
-    pub peak: Amount,
+    /// The memory of the kill, in bytes.
+    pub memory: Amount,
+    /// The origin of that memory.
+    pub origin: OomMemory,
+    /// The highest sample of usage in the interval, in bytes.
+    pub highest_usage: Amount,
     /// The smallest increase, in bytes.
     pub min_bump_up: Amount,
     /// The smallest factor of increase.
@@ -88,8 +124,8 @@ pub struct CountedOom {
 pub enum OomOutcome {
     /// It begins an interval.
     BeginsInterval,
-    /// It replaces the peak of its interval, in bytes.
-    Replaces(Amount),
+    /// It is higher than the peak of its interval.
+    HigherPeak(FormerPeak),
     /// It is not higher than the peak of its interval, in bytes.
     BelowPeak(Amount),
     /// The peak of its interval is zero: it does not count.
@@ -103,23 +139,27 @@ pub(super) fn of_usage(
     pod: &ObjectName,
     usage: &ContainerUsage,
     at: GoTime,
-    before: &Container,
+    before: &Before,
 ) -> Vec<Occurrence> {
+    let Before { state, .. } = before;
     let of = || ContainerName { pod: pod.clone(), container: usage.container.clone() };
     let ignored = |resource, why| Occurrence::IgnoredSample { of: of(), resource, why };
     let mut found = Vec::new();
-    if usage.cpu.is_some_and(|cpu| before.accepts_cpu(cpu, at).is_err()) {
+    if usage.cpu.is_some_and(|cpu| state.accepts_cpu(cpu, at).is_err()) {
         found.push(ignored(Resource::Cpu, IgnoredSample::OutOfOrder));
     }
     let Some(memory) = usage.memory else { return found };
-    if before.accepts_memory(memory, at).is_err() {
+    if state.accepts_memory(memory, at).is_err() {
         found.push(ignored(Resource::Memory, IgnoredSample::OutOfOrder));
         return found;
     }
-    match before.max_memory_peak() {
-        _ if at >= before.window_end() => {}
+    match state.max_memory_peak() {
+        _ if at >= state.window_end() => {}
         0 if memory > 0 => found.push(ignored(Resource::Memory, IgnoredSample::AfterPeakOfZero)),
-        old if memory > old => found.push(Occurrence::HigherPeak { of: of(), old, new: memory }),
+        highest if memory > highest => {
+            let former = before.former_peak();
+            found.push(Occurrence::HigherPeak { of: of(), former, new: memory });
+        }
         _ => {}
     }
     found
@@ -128,26 +168,28 @@ pub(super) fn of_usage(
 /// The occurrence that an OOM kill causes. `before`: the state of the container before it.
 /// `is_discarded`: the container rejected it with an error.
 pub(super) fn of_oom(
-    oom: &ObservedOom,
-    before: &Container,
+    oom: &QueuedOom,
+    before: &Before,
     settings: MemorySettings,
     is_discarded: bool,
 ) -> Occurrence {
-    let ObservedOom { pod, container, kill } = oom;
-    let peak = before.memory_peak();
-    let needed = settings.after_oom(kill.requested.max(peak));
-    let outcome = match before.max_memory_peak() {
+    let QueuedOom { oom: ObservedOom { pod, container, kill }, origin } = oom;
+    let Before { state, .. } = before;
+    let highest_usage = state.memory_peak();
+    let needed = settings.after_oom(kill.requested.max(highest_usage));
+    let outcome = match state.max_memory_peak() {
         _ if is_discarded => OomOutcome::Discarded,
-        _ if kill.at >= before.window_end() => OomOutcome::BeginsInterval,
+        _ if kill.at >= state.window_end() => OomOutcome::BeginsInterval,
         0 => OomOutcome::AfterPeakOfZero,
-        highest if needed > highest => OomOutcome::Replaces(highest),
+        highest if needed > highest => OomOutcome::HigherPeak(before.former_peak()),
         highest => OomOutcome::BelowPeak(highest),
     };
     Occurrence::OomKill(CountedOom {
         of: ContainerName { pod: pod.clone(), container: container.clone() },
         at: kill.at,
-        requested: kill.requested,
-        peak,
+        memory: kill.requested,
+        origin: *origin,
+        highest_usage,
         min_bump_up: amount(settings.min_bump_up),
         bump_up_ratio: settings.bump_up_ratio,
         needed,
@@ -167,7 +209,6 @@ const AFTER_PEAK_OF_ZERO: &str = "after a peak of zero, no sample of the interva
 /// One line of an explanation.
 impl fmt::Display for Occurrence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let memory = |amount: Amount| Resource::Memory.text(amount);
         match self {
             Occurrence::ReadCheckpoints(read) if read.is_empty() => {
                 f.write_str("the recommender restarted and read no checkpoints")
@@ -184,12 +225,9 @@ impl fmt::Display for Occurrence {
                 write!(f, "the recommender restarted and read {samples} of the history")
             }
             Occurrence::OomKill(oom) => write!(f, "{oom}"),
-            Occurrence::HigherPeak { of, old, new } => write!(
-                f,
-                "memory of {of}: {} replaces {} as the peak of the interval",
-                memory(*new),
-                memory(*old)
-            ),
+            Occurrence::HigherPeak { of, former, new } => {
+                write!(f, "memory of {of}: {} {former}", Resource::Memory.exact(*new))
+            }
             Occurrence::IgnoredSample { of, resource, why } => {
                 let why = match (why, resource) {
                     (IgnoredSample::AfterPeakOfZero, _) => AFTER_PEAK_OF_ZERO,
@@ -206,32 +244,50 @@ impl fmt::Display for Occurrence {
     }
 }
 
-/// `OOM kill of web-0 app at …: request 4Gi, peak 300Mi; max(4Gi + 100Mi, 4Gi × 1.2) = 4.8Gi
-/// replaces 300Mi as the peak of the interval`.
+/// `replaces 300Mi as the peak of the interval`.
+impl fmt::Display for FormerPeak {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let amount = Resource::Memory.exact(self.amount);
+        match self.is_removed {
+            true => write!(f, "replaces {amount} as the peak of the interval"),
+            false => write!(
+                f,
+                "is the new peak of the interval; the former one, {amount}, is not removed: the \
+                 histogram of the pod's present labels does not contain it"
+            ),
+        }
+    }
+}
+
+/// `OOM kill of web-0 app at …: request 4Gi`, or `eviction of web-0 app at …: reported usage 3Gi`.
+fn head(oom: &CountedOom) -> String {
+    let CountedOom { of, at, memory, origin, .. } = oom;
+    let (event, what) = match origin {
+        OomMemory::Requested => ("OOM kill", "request"),
+        OomMemory::Used => ("eviction", "reported usage"),
+    };
+    format!("{event} of {of} at {at}: {what} {}", Resource::Memory.exact(*memory))
+}
+
+/// `OOM kill of web-0 app at …: request 4Gi, highest sampled usage 300Mi; max(4Gi + 100Mi, 4Gi ×
+/// 1.2) = 4.8Gi replaces 300Mi as the peak of the interval`.
 impl fmt::Display for CountedOom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let memory = |amount: Amount| Resource::Memory.text(amount);
-        let CountedOom { of, at, requested, peak, min_bump_up, bump_up_ratio, needed, outcome } =
-            self;
-        write!(
-            f,
-            "OOM kill of {of} at {at}: request {}, peak {}",
-            memory(*requested),
-            memory(*peak)
-        )?;
+        let CountedOom { highest_usage, bump_up_ratio, outcome, .. } = self;
+        let exact = |amount: Amount| Resource::Memory.exact(amount);
+        write!(f, "{}, highest sampled usage {}", head(self), exact(*highest_usage))?;
         if *outcome == OomOutcome::Discarded {
             return f.write_str("; it is discarded");
         }
-        let used = memory(*requested.max(peak));
-        let (added, exact) = (memory(*min_bump_up), Resource::Memory.exact(*needed));
-        write!(f, "; max({used} + {added}, {used} × {bump_up_ratio}) = {exact}")?;
+        let used = Resource::Memory.text(self.memory.max(*highest_usage));
+        let added = Resource::Memory.text(self.min_bump_up);
+        let needed = exact(self.needed);
+        write!(f, "; max({used} + {added}, {used} × {bump_up_ratio}) = {needed}")?;
         match outcome {
             OomOutcome::BeginsInterval => f.write_str(" is the first peak of an interval"),
-            OomOutcome::Replaces(old) => {
-                write!(f, " replaces {} as the peak of the interval", memory(*old))
-            }
+            OomOutcome::HigherPeak(former) => write!(f, " {former}"),
             OomOutcome::BelowPeak(peak) => {
-                write!(f, " does not count: the peak of the interval is {}", memory(*peak))
+                write!(f, " does not count: the peak of the interval is {}", exact(*peak))
             }
             OomOutcome::AfterPeakOfZero => write!(f, " does not count: {AFTER_PEAK_OF_ZERO}"),
             OomOutcome::Discarded => Ok(()),
@@ -267,10 +323,16 @@ mod tests {
         (state, aggregate)
     }
 
+    fn before_of(samples: &[Amount]) -> Before {
+        let (state, aggregate) = container(samples);
+        let holds_peak = aggregate.memory.contains(state.max_memory_peak() as f64);
+        Before { state, holds_peak }
+    }
+
     fn texts(before: &[Amount], memory: Amount, minute: i64) -> Vec<String> {
-        let (state, _) = container(before);
+        let before = before_of(before);
         let usage = ContainerUsage { container: "app".into(), cpu: None, memory: Some(memory) };
-        let found = of_usage(&web_0(), &usage, at(minute), &state);
+        let found = of_usage(&web_0(), &usage, at(minute), &before);
         found.iter().map(ToString::to_string).collect()
     }
 
@@ -294,29 +356,32 @@ mod tests {
         let (mut state, mut aggregate) = container(&[]);
         state.add_cpu_sample(&mut aggregate, 100, at(1));
         let usage = ContainerUsage { container: "app".into(), cpu: Some(100), memory: None };
-        let found = |minute| of_usage(&web_0(), &usage, at(minute), &state).len();
+        let before = Before { state, holds_peak: true };
+        let found = |minute| of_usage(&web_0(), &usage, at(minute), &before).len();
         assert_eq!([found(0), found(1), found(2)], [1, 1, 0]);
     }
 
     /// The recorded outcome of an OOM kill matches what the container does.
     #[test]
     fn oom_kills_have_the_outcome_of_the_container() {
-        for (before, minute, outcome) in [
+        let peak = |amount| FormerPeak { amount, is_removed: true };
+        for (samples, minute, outcome) in [
             (&[][..], 1, OomOutcome::BeginsInterval),
-            (&[300 * MIB], 1, OomOutcome::Replaces(300 * MIB)),
+            (&[300 * MIB], 1, OomOutcome::HigherPeak(peak(300 * MIB))),
             (&[0], 1, OomOutcome::AfterPeakOfZero),
             (&[0], -2 * 24 * 60, OomOutcome::Discarded),
         ] {
-            let (mut state, mut aggregate) = container(before);
+            let (mut state, mut aggregate) = container(samples);
             let kill = OomKill { at: at(minute), requested: 1024 * MIB };
             let oom = ObservedOom { pod: web_0(), container: "app".into(), kill };
-            let (peak, settings) = (state.clone(), aggregate.settings);
+            let (before, settings) = (before_of(samples), aggregate.settings);
             let recorded = state.record_oom(&mut aggregate, &VpaRules::default(), &kill);
-            let account = of_oom(&oom, &peak, settings, recorded.is_err());
+            let queued = QueuedOom { oom, origin: OomMemory::Requested };
+            let account = of_oom(&queued, &before, settings, recorded.is_err());
             let Occurrence::OomKill(account) = account else { panic!("{account:?}") };
             assert_eq!(account.outcome, outcome);
-            let counts = matches!(outcome, OomOutcome::BeginsInterval | OomOutcome::Replaces(_));
-            let expected = if counts { account.needed } else { peak.max_memory_peak() };
+            let counts = matches!(outcome, OomOutcome::BeginsInterval | OomOutcome::HigherPeak(_));
+            let expected = if counts { account.needed } else { before.state.max_memory_peak() };
             assert_eq!(state.max_memory_peak(), expected, "{account}");
         }
     }

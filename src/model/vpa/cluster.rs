@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::account::Before;
 use super::aggregate::{Aggregate, AggregateId, MemorySettings};
 use super::api::{ObjectName, ResourcePolicy, TargetRef, VerticalPodAutoscaler, VpaCondition};
 use super::container::{Container, OomError};
@@ -66,6 +67,22 @@ impl ContainerOfPod {
             Link::ByKey { known: Some((id, at)) } if at == changes => Some(id),
             _ => keys.get(&self.key).copied(),
         }
+    }
+
+    /// The aggregate to which samples are added. `None` if it is not yet created.
+    fn sampled_aggregate(
+        &self,
+        keys: &BTreeMap<AggregateKey, AggregateId>,
+        changes: u64,
+    ) -> Option<AggregateId> {
+        self.aggregate.known(changes).or_else(|| keys.get(&self.key).copied())
+    }
+
+    /// The state for explanations. `aggregate`: the one to which samples are added.
+    fn before(&self, aggregate: Option<&Aggregate>) -> Before {
+        let peak = self.state.max_memory_peak() as f64;
+        let holds_peak = aggregate.is_some_and(|it| it.memory.contains(peak));
+        Before { state: self.state.clone(), holds_peak }
     }
 }
 
@@ -229,9 +246,12 @@ pub(super) struct SampledPod<'s> {
 }
 
 impl SampledPod<'_> {
-    /// The state of a container.
-    pub(super) fn container(&self, container: &str) -> Option<&Container> {
-        self.state.as_ref()?.containers.get(container).map(|found| &found.state)
+    /// The state of a container, before a sample is added.
+    pub(super) fn before(&self, container: &str) -> Option<Before> {
+        let found = self.state.as_ref()?.containers.get(container)?;
+        let Links { keys, changes, aggregates, .. } = &self.links;
+        let aggregate = found.sampled_aggregate(keys, **changes);
+        Some(found.before(aggregate.map(|id| &aggregates[id])))
     }
 
     /// Adds the usage of a container, unless it is an init container. Returns the number of samples
@@ -409,11 +429,6 @@ impl ClusterState {
         if let Some(pod) = self.pods.remove(name) {
             self.count_pod(name, &pod.labels, -1);
         }
-    }
-
-    /// The state of a container.
-    pub(super) fn container(&self, pod: &ObjectName, container: &str) -> Option<&Container> {
-        self.pods.get(pod)?.containers.get(container).map(|found| &found.state)
     }
 
     /// The memory settings of a container, if its aggregate is known.

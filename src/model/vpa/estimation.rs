@@ -5,15 +5,15 @@ use std::fmt;
 
 use super::estimator::{Confidence, Estimation, Resource};
 use super::float::{Amount, MAX_AMOUNT};
+use super::histogram::{BUCKETS, BucketShare};
 use super::recommendation::binary_unit;
 use crate::model::counted::{counted_amount, thousands};
 
 impl Resource {
-    /// An amount for people: `25m`, `2 cores`, `105.2Mi`, `the largest amount`.
+    /// An amount for people: `25m`, `2 cores`, `105.2Mi`.
     #[must_use]
     pub fn text(self, amount: Amount) -> String {
         match self {
-            _ if amount == MAX_AMOUNT => "the largest amount".to_owned(),
             Resource::Cpu => match (amount / 1000, amount % 1000) {
                 (cores, 0) if cores > 0 => counted_amount(cores, "core"),
                 _ => format!("{amount}m"),
@@ -29,19 +29,42 @@ impl Resource {
     }
 
     /// As [`Resource::text`], with the exact number of bytes if the text rounds them: `105.2Mi
-    /// (110,265,643 bytes)`.
+    /// (110,265,643 bytes)`. The largest amount is named: `the largest amount, 100,000,000,000
+    /// cores`.
     #[must_use]
     pub fn exact(self, amount: Amount) -> String {
         let short = self.text(amount);
         let is_rounded = binary_unit(amount).is_some_and(|(size, _)| amount * 10 % size != 0);
-        match self {
-            Resource::Memory if is_rounded && amount != MAX_AMOUNT => {
+        let exact = match self {
+            Resource::Memory if is_rounded => {
                 format!("{short} ({})", counted_amount(amount, "byte"))
             }
             _ => short,
+        };
+        match amount {
+            MAX_AMOUNT => format!("the largest amount, {exact}"),
+            _ => exact,
         }
     }
 }
+
+impl BucketShare {
+    /// The bucket for people: `bucket 12 of cpu, from 159m to 177m`.
+    #[must_use]
+    pub fn text(&self, resource: Resource) -> String {
+        let BucketShare { bucket, start, end, .. } = *self;
+        let (name, start) = (resource.name(), resource.exact(start));
+        match end {
+            Some(end) => {
+                format!("bucket {bucket} of {name}, from {start} to {}", resource.exact(end))
+            }
+            None => format!("bucket {bucket} of {name}, {LAST_BUCKET} {start}"),
+        }
+    }
+}
+
+/// The description of the last bucket, before its start.
+const LAST_BUCKET: &str = "the last one, which starts at";
 
 /// How the amount was derived. The last amount is the result:
 /// `the 0.9 percentile is in bucket 12, which ends at 177m; with the margin 203m`.
@@ -63,8 +86,9 @@ fn derivation(estimation: &Estimation) -> String {
     let Some(bucket) = estimation.bucket else {
         return format!("no samples, so the minimum {}", resource.exact(minimum));
     };
-    let end = resource.text(base);
-    let head = format!("the {percentile} percentile is in bucket {bucket}, which ends at {end}");
+    let position = if bucket + 1 == BUCKETS { LAST_BUCKET } else { "which ends at" };
+    let base = resource.exact(base);
+    let head = format!("the {percentile} percentile is in bucket {bucket}, {position} {base}");
     let Some(Confidence { confidence, multiplier }) = estimation.confidence else {
         // Without a minimum, this is the result.
         let with_margin = match is_minimum {
@@ -75,7 +99,8 @@ fn derivation(estimation: &Estimation) -> String {
     };
     let head = format!("{head}; with the margin {}", resource.text(with_margin));
     if !multiplier.is_finite() {
-        return format!("{head}; without any confidence yet, the largest amount{at_least}");
+        let largest = resource.exact(MAX_AMOUNT);
+        return format!("{head}; without any confidence yet, {largest}{at_least}");
     }
     if confidence <= 0.0 {
         return format!("{head}; without any confidence yet, 0{at_least}");
@@ -112,13 +137,23 @@ mod tests {
         assert_eq!(memory(262_144_000), "250Mi");
         assert_eq!(memory(3 << 29), "1.5Gi");
         assert_eq!([memory(0), memory(1), memory(900)], ["0 bytes", "1 byte", "900 bytes"]);
-        assert_eq!(memory(MAX_AMOUNT), "the largest amount");
+        let largest = "the largest amount, 90.9Ti (100,000,000,000,000 bytes)";
+        assert_eq!(memory(MAX_AMOUNT), largest);
         let cpu = |milli| Resource::Cpu.exact(milli);
         assert_eq!([cpu(0), cpu(587), cpu(1000)], ["0m", "587m", "1 core"]);
         assert_eq!([cpu(1234), cpu(4000)], ["1234m", "4 cores"]);
-        assert_eq!(cpu(MAX_AMOUNT), "the largest amount");
+        assert_eq!(cpu(MAX_AMOUNT), "the largest amount, 100,000,000,000 cores");
         // The largest amount can be rounded up.
         assert_eq!(memory(MAX_AMOUNT + 1), "90.9Ti (100,000,000,000,001 bytes)");
+    }
+
+    #[test]
+    fn buckets_have_their_bounds() {
+        let share = BucketShare { bucket: 14, start: 195, end: Some(215), share: 1.0 };
+        assert_eq!(share.text(Resource::Cpu), "bucket 14 of cpu, from 195m to 215m");
+        let last = BucketShare { bucket: 175, start: 1_021_109, end: None, share: 1.0 };
+        let text = "bucket 175 of cpu, the last one, which starts at 1021109m";
+        assert_eq!(last.text(Resource::Cpu), text);
     }
 
     #[test]
@@ -134,8 +169,8 @@ mod tests {
             minimum: 26_214_400,
             amount,
         };
-        let head =
-            "the 0.9 percentile is in bucket 8, which ends at 105.2Mi; with the margin 120.9Mi";
+        let head = "the 0.9 percentile is in bucket 8, which ends at 105.2Mi (110,265,643 bytes); \
+                    with the margin 120.9Mi";
         let target = derivation(&of(Bound::Target, None, 126_805_489));
         assert_eq!(target, format!("{head} (126,805,489 bytes)"));
         let lower = |confidence, multiplier, amount| {
@@ -151,7 +186,8 @@ mod tests {
         assert_eq!(lower(1e-5, 1e-5, 26_214_400), format!("{head}; {small}; {minimum}"));
         let none = "without any confidence yet, 0";
         assert_eq!(lower(0.0, 0.0, 26_214_400), format!("{head}; {none}; {minimum}"));
-        let most = "without any confidence yet, the largest amount";
+        let largest = "the largest amount, 90.9Ti (100,000,000,000,000 bytes)";
+        let most = format!("without any confidence yet, {largest}");
         assert_eq!(lower(0.0, f64::INFINITY, MAX_AMOUNT), format!("{head}; {most}"));
     }
 }

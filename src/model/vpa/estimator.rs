@@ -54,7 +54,7 @@ pub struct Estimation {
     pub percentile: f64,
     /// The bucket that contains the percentile; `None` without samples.
     pub bucket: Option<usize>,
-    /// The end of that bucket.
+    /// The end of that bucket; the start of the last one, which has no end.
     pub base: Amount,
     /// The base with the safety margin.
     pub with_margin: Amount,
@@ -102,7 +102,7 @@ pub(super) struct Percentile {
     percentile: f64,
     /// The bucket that contains it; `None` without samples.
     bucket: Option<usize>,
-    /// The end of that bucket.
+    /// The end of that bucket; the start of the last one, which has no end.
     base: Amount,
     /// The base with the safety margin.
     with_margin: Amount,
@@ -125,11 +125,7 @@ pub(super) fn percentiles(
     let buckets = histogram.percentile_buckets(percentiles);
     array::from_fn(|index| {
         let bucket = buckets.map(|buckets| buckets[index]);
-        let end = bucket.map_or(0.0, |bucket| histogram.end(bucket));
-        let base = match resource {
-            Resource::Cpu => millicores(end),
-            Resource::Memory => amount(end),
-        };
+        let base = bucket.map_or(0, |bucket| histogram.end(bucket));
         let with_margin = base + scale(base, flags.recommendation_margin_fraction);
         Percentile { percentile: percentiles[index], bucket, base, with_margin }
     })

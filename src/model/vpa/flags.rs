@@ -133,8 +133,80 @@ impl fmt::Display for RecommenderFlagError {
 
 impl std::error::Error for RecommenderFlagError {}
 
+/// Upstream flags that the harness does not support: the reason, and the flags.
+const UNSUPPORTED: [(&str, &[&str]); 6] = [
+    (
+        "it concerns the Prometheus server of the history, which the harness replaces by `history`",
+        &[
+            "container-name-label",
+            "container-namespace-label",
+            "container-pod-name-label",
+            "history-cpu-metric",
+            "history-length",
+            "history-memory-metric",
+            "history-resolution",
+            "metric-for-pod-labels",
+            "password",
+            "pod-label-prefix",
+            "pod-name-label",
+            "pod-namespace-label",
+            "prometheus-address",
+            "prometheus-bearer-token",
+            "prometheus-bearer-token-file",
+            "prometheus-cadvisor-job-name",
+            "prometheus-insecure",
+            "prometheus-query-timeout",
+            "username",
+        ],
+    ),
+    (
+        "the recommender reads the usage from metrics.k8s.io only",
+        &["external-metrics-cpu-metric", "external-metrics-memory-metric", "use-external-metrics"],
+    ),
+    (
+        "no time passes during a run, so each run writes all checkpoints",
+        &["checkpoints-timeout", "min-checkpoints"],
+    ),
+    ("it changes only how many VPAs a run handles at the same time", &["update-worker-count"]),
+    (
+        "the harness sets how the recommender runs and how it connects to the cluster",
+        &[
+            "address",
+            "kube-api-burst",
+            "kube-api-qps",
+            "kubeconfig",
+            "leader-elect",
+            "leader-elect-lease-duration",
+            "leader-elect-renew-deadline",
+            "leader-elect-resource-lock",
+            "leader-elect-resource-name",
+            "leader-elect-resource-namespace",
+            "leader-elect-retry-period",
+            "profiling",
+        ],
+    ),
+    (
+        "the harness sets what the recommender logs",
+        &[
+            "add-dir-header",
+            "alsologtostderr",
+            "log-backtrace-at",
+            "log-dir",
+            "log-file",
+            "log-file-max-size",
+            "logtostderr",
+            "one-output",
+            "skip-headers",
+            "skip-log-headers",
+            "stderrthreshold",
+            "v",
+            "vmodule",
+        ],
+    ),
+];
+
 impl RecommenderFlags {
-    /// The names of all flags.
+    /// The names of all supported flags.
     pub const NAMES: [&str; 31] = [
         "checkpoints-gc-interval",
         "confidence-interval-cpu",
@@ -169,6 +241,12 @@ impl RecommenderFlags {
         "vpa-object-namespace",
     ];
 
+    /// Why the harness does not support a flag that upstream has.
+    #[must_use]
+    pub fn unsupported(name: &str) -> Option<&'static str> {
+        UNSUPPORTED.iter().find(|(_, flags)| flags.contains(&name)).map(|(why, _)| *why)
+    }
+
     /// Returns true if checkpoints are read and written.
     #[must_use]
     pub fn uses_checkpoints(&self) -> bool {
@@ -184,15 +262,15 @@ impl RecommenderFlags {
     /// Parses flags by their upstream names, without the leading dashes.
     ///
     /// # Errors
-    /// If a flag is unknown, its value can't be parsed, or upstream's behavior with the value is
-    /// undefined.
+    /// If a flag is unknown or not supported, its value can't be parsed, or upstream's behavior
+    /// with the value is undefined.
     pub fn parse(values: &BTreeMap<String, String>) -> Result<Self, RecommenderFlagError> {
         let mut flags = RecommenderFlags::default();
         for (name, value) in values {
             let set = flags.set_general(name, value);
             let set = set.or_else(|| flags.set_estimation(name, value));
             set.or_else(|| flags.set_aggregation(name, value))
-                .unwrap_or_else(|| Err("the recommender has no such flag".to_owned()))
+                .unwrap_or_else(|| Err(not_set(name)))
                 .map_err(|why| RecommenderFlagError { flag: name.clone(), why })?;
         }
         // Upstream: common/flags.go, ValidateCommonConfig
@@ -294,6 +372,14 @@ impl RecommenderFlags {
     }
 }
 
+/// Why a flag can't be set.
+fn not_set(name: &str) -> String {
+    match RecommenderFlags::unsupported(name) {
+        Some(why) => format!("not supported: {why}"),
+        None => "the recommender has no such flag".to_owned(),
+    }
+}
+
 /// The type of a flag.
 pub(super) trait FlagValue: FromStr {
     /// The expected form, for messages.
@@ -336,6 +422,8 @@ pub(super) fn positive(value: &str, field: &mut Span) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -350,5 +438,16 @@ mod tests {
         }
         let unknown = BTreeMap::from([("storag".to_owned(), "x".to_owned())]);
         assert!(RecommenderFlags::parse(&unknown).is_err());
+    }
+
+    #[test]
+    fn each_flag_is_supported_or_has_one_reason() {
+        let names: Vec<&str> = UNSUPPORTED.iter().flat_map(|(_, flags)| *flags).copied().collect();
+        let all = names.iter().chain(&RecommenderFlags::NAMES);
+        let distinct: BTreeSet<&&str> = all.clone().collect();
+        assert_eq!(distinct.len(), all.count());
+        let flags = BTreeMap::from([("min-checkpoints".to_owned(), "1".to_owned())]);
+        let error = RecommenderFlags::parse(&flags).expect_err("an unsupported flag").to_string();
+        assert!(error.starts_with("min-checkpoints: not supported: no time passes"), "{error}");
     }
 }

@@ -8,7 +8,7 @@
 
 use std::sync::LazyLock;
 
-use super::float::{exp2, ldexp, ln, pow, round};
+use super::float::{Amount, amount, exp2, ldexp, ln, millicores, pow, round};
 use super::time::GoTime;
 use crate::model::rules::VpaRules;
 use crate::model::time::Span;
@@ -83,6 +83,14 @@ impl Scheme {
         };
         starts[bucket.min(LAST)]
     }
+
+    /// Cores or bytes as millicores or bytes, truncated.
+    fn amount(self, value: f64) -> Amount {
+        match self {
+            Scheme::Cpu => millicores(value),
+            Scheme::Memory => amount(value),
+        }
+    }
 }
 
 /// A histogram in a checkpoint.
@@ -96,15 +104,25 @@ pub struct HistogramCheckpoint {
     pub total: f64,
 }
 
+/// The buckets of a histogram, with their shares of the total weight.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Shares {
+    /// The buckets that are not empty.
+    pub buckets: Vec<BucketShare>,
+    /// The share, from 0 to 1, of all buckets that count as empty because they weigh less than
+    /// 0.0001.
+    pub lighter: f64,
+}
+
 /// A bucket of a histogram, with its share of the total weight.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BucketShare {
     /// The index of the bucket.
     pub bucket: usize,
-    /// The start, in cores or bytes.
-    pub start: f64,
-    /// The end, in cores or bytes.
-    pub end: f64,
+    /// The start, in millicores or bytes.
+    pub start: Amount,
+    /// The end, in millicores or bytes; `None` for the last bucket.
+    pub end: Option<Amount>,
     /// The share, from 0 to 1.
     pub share: f64,
 }
@@ -238,16 +256,20 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// The buckets with samples, each with its share of the total weight.
-    pub(super) fn shares(&self) -> Vec<BucketShare> {
+    /// The buckets with their shares of the total weight.
+    pub(super) fn shares(&self) -> Shares {
         let buckets = self.weights.iter().enumerate().filter(|(_, weight)| **weight >= EPSILON);
         let share = |(bucket, weight): (usize, &f64)| BucketShare {
             bucket,
-            start: self.scheme.start(bucket),
-            end: self.end(bucket),
+            start: self.scheme.amount(self.scheme.start(bucket)),
+            end: (bucket < LAST).then(|| self.end(bucket)),
             share: weight / self.total,
         };
-        buckets.map(share).collect()
+        let buckets: Vec<BucketShare> = buckets.map(share).collect();
+        // A merge adds the total weight of the other histogram, but no light buckets at its ends.
+        let listed: f64 = buckets.iter().map(|bucket| bucket.share).sum();
+        let lighter = if self.total > 0.0 { (1.0 - listed).max(0.0) } else { 0.0 };
+        Shares { buckets, lighter }
     }
 
     /// The end of the bucket that contains a percentile (0 to 1), or 0 if the histogram is empty.
@@ -255,12 +277,18 @@ impl Histogram {
     /// Upstream: histogram.go, Percentile
     #[cfg(test)]
     pub(super) fn percentile(&self, percentile: f64) -> f64 {
-        self.percentile_buckets([percentile]).map_or(0.0, |[bucket]| self.end(bucket))
+        let buckets = self.percentile_buckets([percentile]);
+        buckets.map_or(0.0, |[bucket]| self.scheme.start(bucket + 1))
     }
 
-    /// The end of a bucket; the start of the last one, which has no end.
-    pub(super) fn end(&self, bucket: usize) -> f64 {
-        self.scheme.start(bucket + 1)
+    /// Returns true if the bucket of a value is not empty.
+    pub(super) fn contains(&self, value: f64) -> bool {
+        self.weights[self.scheme.find(value)] >= EPSILON
+    }
+
+    /// The end of a bucket, in millicores or bytes; the start of the last one, which has no end.
+    pub(super) fn end(&self, bucket: usize) -> Amount {
+        self.scheme.amount(self.scheme.start(bucket + 1))
     }
 
     /// The bucket that contains each percentile (0 to 1); `None` if the histogram is empty. The

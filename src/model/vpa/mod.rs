@@ -44,7 +44,9 @@ mod tests;
 mod time;
 pub mod updater;
 
-pub use account::{ContainerName, CountedOom, IgnoredSample, Occurrence, OomOutcome};
+pub use account::{
+    ContainerName, CountedOom, FormerPeak, IgnoredSample, Occurrence, OomMemory, OomOutcome,
+};
 pub use api::{
     ChangeRequirement, Checkpoint, CheckpointSpec, ContainerPolicy, ContainerRecommendation,
     ControlledValues, EvictionRequirement, ObjectName, Recommendation, RecommenderSelector,
@@ -57,7 +59,7 @@ pub use container::OomKill;
 pub use estimator::{Bound, Confidence, Estimation, Resource};
 pub use flags::{RecommenderFlagError, RecommenderFlags};
 pub use float::Amount;
-pub use histogram::{BUCKETS, BucketShare, BucketWeight, HistogramCheckpoint, Scheme};
+pub use histogram::{BUCKETS, BucketShare, BucketWeight, HistogramCheckpoint, Scheme, Shares};
 pub use log::LogLine;
 pub use objects::{Objects, PodMetrics, Target};
 pub use pod::{

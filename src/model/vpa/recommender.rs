@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::account::{Occurrence, of_oom, of_usage};
+use super::account::{Occurrence, OomMemory, of_oom, of_usage};
 use super::aggregate::Aggregate;
 use super::api::{
     Checkpoint, CheckpointSpec, ObjectName, Recommendation, VerticalPodAutoscaler, VpaCondition,
@@ -19,7 +19,7 @@ use super::cluster::{ClusterState, ContainerUsage, VpaState};
 use super::context::Context;
 use super::estimator::{Estimation, Minimum, Resource};
 use super::flags::RecommenderFlags;
-use super::histogram::BucketShare;
+use super::histogram::Shares;
 use super::log::{Failure, LogLine};
 use super::merged::{MergedContainer, SavedContainer};
 use super::objects::{Objects, Target};
@@ -93,11 +93,19 @@ pub struct Recommender {
     rules: VpaRules,
     state: ClusterState,
     /// OOM kills that were observed since the last run.
-    ooms: Vec<ObservedOom>,
+    ooms: Vec<QueuedOom>,
     last_gc: Option<GoTime>,
     last_checkpoint_gc: GoTime,
     /// The occurrences since the account was last taken; `None` if they are not recorded.
     account: Option<Vec<Occurrence>>,
+}
+
+/// An OOM kill that the next run reads.
+#[derive(Debug)]
+pub(super) struct QueuedOom {
+    pub(super) oom: ObservedOom,
+    /// The origin of its memory, for explanations.
+    pub(super) origin: OomMemory,
 }
 
 /// The usage of a container in a history.
@@ -120,9 +128,9 @@ pub struct Samples {
     /// The time of the last CPU sample.
     pub last: GoTime,
     /// The buckets of CPU.
-    pub cpu: Vec<BucketShare>,
+    pub cpu: Shares,
     /// The buckets of memory peaks.
-    pub memory: Vec<BucketShare>,
+    pub memory: Shares,
 }
 
 /// The history of a pod.
@@ -238,8 +246,8 @@ impl Recommender {
     }
 
     /// Queues OOM kills, which the next run reads.
-    pub fn observe_ooms(&mut self, ooms: impl IntoIterator<Item = ObservedOom>) {
-        self.ooms.extend(ooms);
+    pub fn observe_ooms(&mut self, ooms: impl IntoIterator<Item = ObservedOom>, of: OomMemory) {
+        self.ooms.extend(ooms.into_iter().map(|oom| QueuedOom { oom, origin: of }));
     }
 
     /// Runs once. Upstream: RunOnce
@@ -414,9 +422,9 @@ impl Recommender {
                     }
                 };
                 if let Some(account) = &mut self.account
-                    && let Some(before) = pod.container(&usage.container)
+                    && let Some(before) = pod.before(&usage.container)
                 {
-                    account.extend(of_usage(&item.pod, usage, item.timestamp, before));
+                    account.extend(of_usage(&item.pod, usage, item.timestamp, &before));
                 }
                 let result = pod.add_usage(usage, item.timestamp, context);
                 if result.is_err() && self.flags.memory_saver {
@@ -427,19 +435,20 @@ impl Recommender {
                 log.extend(errors.map(|error| failure.line(error, &self.rules.texts)));
             }
         }
-        for oom in std::mem::take(&mut self.ooms) {
-            let before = self
-                .account
-                .as_ref()
-                .and_then(|_| self.state.container(&oom.pod, &oom.container).cloned());
-            let recorded = self.state.record_oom(&oom, context);
+        for queued in std::mem::take(&mut self.ooms) {
+            let QueuedOom { oom, .. } = &queued;
+            let is_explained = self.account.is_some();
+            let before = is_explained
+                .then(|| self.state.sampled_pod(&oom.pod).before(&oom.container))
+                .flatten();
+            let recorded = self.state.record_oom(oom, context);
             if let (Some(account), Some(before)) = (&mut self.account, before)
                 && let Some(settings) = self.state.memory_settings(&oom.pod, &oom.container)
             {
-                account.push(of_oom(&oom, &before, settings, recorded.is_err()));
+                account.push(of_oom(&queued, &before, settings, recorded.is_err()));
             }
             if let Err(error) = recorded {
-                log.push(Failure::Oom(&oom).line(error.0, &self.rules.texts));
+                log.push(Failure::Oom(oom).line(error.0, &self.rules.texts));
             }
         }
     }

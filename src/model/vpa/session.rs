@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::account::OomMemory;
 use super::api::{Checkpoint, ObjectName, VerticalPodAutoscaler};
 use super::flags::RecommenderFlags;
 use super::log::LogLine;
@@ -185,7 +186,7 @@ impl Session {
             ClusterChange::DeleteVpa(name) => drop(objects.vpas.remove(name)),
             ClusterChange::SetPod(pod) => {
                 let ooms = objects.set_pod(pod.clone(), &self.rules);
-                self.recommender.observe_ooms(ooms);
+                self.recommender.observe_ooms(ooms, OomMemory::Requested);
             }
             ClusterChange::DeletePod(name) => drop(objects.pods.remove(name)),
             ClusterChange::SetCheckpoint(checkpoint) => {
@@ -200,7 +201,9 @@ impl Session {
             ClusterChange::DeleteTarget(target) => {
                 objects.targets.retain(|it| !it.is_same_object(target));
             }
-            ClusterChange::Evict(oom) => self.recommender.observe_ooms([oom.clone()]),
+            ClusterChange::Evict(oom) => {
+                self.recommender.observe_ooms([oom.clone()], OomMemory::Used);
+            }
             ClusterChange::SetMetrics(metrics) => objects.metrics.clone_from(metrics),
             ClusterChange::Restart => {}
         }

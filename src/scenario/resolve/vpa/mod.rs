@@ -289,10 +289,7 @@ fn flags(
         match RecommenderFlags::parse(&BTreeMap::from([(name.to_owned(), text.clone())])) {
             Ok(_) => drop(flags.insert(name.to_owned(), text)),
             Err(_) if !RecommenderFlags::NAMES.contains(&name) => {
-                let what =
-                    format!("the flag `{name}` of the recommender is unknown or not supported");
-                let hint = suggest(name, RecommenderFlags::NAMES);
-                problems.add(at.key_position(name).problem(what, hint));
+                problems.add(unknown_flag(name, at.key_position(name)));
             }
             Err(error) => problems.plain(at.key(name), error.why),
         }
@@ -303,6 +300,15 @@ fn flags(
         RecommenderFlags::default()
     });
     (flags, parsed)
+}
+
+/// The problem of a flag that upstream does not have, or that the harness does not support.
+fn unknown_flag(name: &str, at: At<'_>) -> Problem {
+    let subject = format!("the flag `{name}` of the recommender");
+    match RecommenderFlags::unsupported(name) {
+        Some(why) => at.problem(format!("{subject} is not supported: {why}"), None),
+        None => at.problem(format!("{subject} is unknown"), suggest(name, RecommenderFlags::NAMES)),
+    }
 }
 
 /// The text of the value of a flag.
