@@ -42,7 +42,7 @@ fn main() -> ExitCode {
             is_inconclusive(case)
         });
     }
-    let go = suite.require("Go", || build::find_go().map(drop));
+    let go = suite.require("Go", || build::find_go(&mut |_, _| {}).map(drop));
     suite.test_with(&go, "a_go_program_that_panics_is_inconclusive", panics);
     suite.test("an_engine_that_hangs_is_killed_after_its_time_limit", hangs);
     suite.test("the_children_of_an_engine_that_exits_are_killed", leaves_a_child);
@@ -161,16 +161,43 @@ const FAILING_ENGINES: &[FailingEngine] = &[
     FailingEngine {
         name: "acts_after_the_end_of_a_step",
         script: r#"HELLO; OPENED; echo '{"stepped":{"now":0,"api":[API],"log":[LATE]}}'; cat >/dev/null"#,
-        why: "it ended a step at 0s, with an action at 1s",
+        why: "it ended a step at 0s, with the entry error at 1s",
+        output: "",
+    },
+    FailingEngine {
+        name: "acts_before_the_begin_of_a_step",
+        script: r#"HELLO; OPENED; echo '{"stepped":{"now":0,"api":[API],"log":[EARLY]}}'; cat >/dev/null"#,
+        why: "the times of its log are not in order: the entry error at -0.000000005s follows 0s",
+        output: "",
+    },
+    FailingEngine {
+        name: "sends_numbers_of_megabytes",
+        script: r#"HELLO; OPENED; printf %s '{"stepped":{"now":0,"api":[HUGE]}}'; cat >/dev/null"#,
+        why: "a quantity of more than 4000 digits",
         output: "",
     },
 ];
 
 const API: &str = r#"{"deleted":{"name":"web"}}"#;
 const LATE: &str = r#"{"at":1000000000,"error":{"message":"late"}}"#;
+const EARLY: &str = r#"{"at":-5,"error":{"message":"early"}}"#;
+/// A stored HPA with a target of millions of digits.
+const HUGE: &str = concat!(
+    r#"{"stored":{"name":"web","generation":1,"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","#,
+    r#""kind":"Deployment","name":"web"},"maxReplicas":9,"metrics":[{"type":"Resource","#,
+    r#""resource":{"name":"cpu","target":{"type":"AverageValue","averageValue":""#,
+    r#"'; head -c 3000000 /dev/zero | tr '\0' 9; echo '"}}}]}}}"#,
+);
 
 fn is_inconclusive(case: &FailingEngine) -> Result<(), Failed> {
-    let words = [("HELLO", HELLO), ("OPENED", OPENED), ("API", API), ("LATE", LATE)];
+    let words = [
+        ("HELLO", HELLO),
+        ("OPENED", OPENED),
+        ("API", API),
+        ("LATE", LATE),
+        ("EARLY", EARLY),
+        ("HUGE", HUGE),
+    ];
     let script =
         words.iter().fold(case.script.to_owned(), |it, (name, text)| it.replace(name, text));
     let outcome = run_on(&fake(&script), Duration::from_secs(20));

@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     }
     let mut suite = Suite::new("leaks");
     let program = suite.control_plane(Release::NEWEST).map(drop);
-    let go = suite.require("Go", || build::find_go().map(drop));
+    let go = suite.require("Go", || build::find_go(&mut |_, _| {}).map(drop));
     let disk = suite.require_that("a user namespace, for a separate disk", || {
         isolated("mount -t tmpfs none /mnt").status().is_ok_and(|it| it.success())
     });

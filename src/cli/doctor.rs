@@ -13,6 +13,7 @@ use std::process::Command;
 use super::args::{OneRelease, Source};
 use super::exit;
 use super::fixtures::{AnyFixture, Fixture, Fixtures};
+use super::output::PreparationLog;
 use super::prune::size;
 use crate::engine::upstream::build;
 use crate::engine::{EngineError, model, recorded, upstream};
@@ -162,7 +163,8 @@ fn show(text: &mut String, check: &Check, fill: usize) {
 
 fn go() -> Option<Check> {
     let (major, minor) = build::OLDEST_GO;
-    Some(match build::find_go() {
+    let mut preparing = PreparationLog::default();
+    Some(match build::find_go(&mut |what, fraction| preparing.log(what, fraction)) {
         Ok(go) => {
             let found = format!("{} ({major}.{minor} or newer is required)", go.version);
             Check::new(State::Ok, "Go", found)

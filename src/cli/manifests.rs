@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::failure::Failure;
 use super::files;
 use super::fixtures::{AnyFixture, Fixtures, are_manifests};
+use super::problems::folded;
 use super::run::parse_each;
 use crate::model::time::Span;
 use crate::report::style::{WARN, paint};
@@ -476,7 +477,7 @@ pub(super) fn several(names: Vec<String>) -> Failure {
 
 pub(super) fn failure(error: DraftError) -> Failure {
     match error {
-        DraftError::Invalid(error) => Failure::usage(error.to_string()),
+        DraftError::Invalid(error) => Failure::usage(folded(&[error])),
         DraftError::Options { what, hint: Some(hint) } => Failure::usage(what).hint(hint),
         DraftError::Options { what, hint: None } => Failure::usage(what),
     }

@@ -1,52 +1,83 @@
 //! The problems of several files: each message once, with all places at which it occurs.
 
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use crate::report::counted;
+use crate::report::places::also_at;
 use crate::scenario::{Error, Problem};
 
-/// The most further places that a message lists.
-const MOST_PLACES: usize = 3;
+/// The most messages that are listed: a file may have a problem in each line.
+const MOST_MESSAGES: usize = 100;
+
+/// A position in a file.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Place<'a> {
+    file: &'a str,
+    line: usize,
+    column: usize,
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// A message, without its places.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Message<'a> {
+    what: &'a str,
+    hint: Option<&'a str>,
+}
+
+impl<'a> Message<'a> {
+    fn of(problem: &'a Problem) -> Message<'a> {
+        Message { what: &problem.what, hint: problem.hint.as_deref() }
+    }
+}
 
 /// A message with its places.
 struct Folded<'a> {
-    problem: &'a Problem,
-    places: Vec<String>,
+    message: Message<'a>,
+    places: Vec<Place<'a>>,
 }
 
 /// The problems of all files as text, in the order of their first places.
 pub(super) fn folded(errors: &[Error]) -> String {
     let mut all: Vec<Folded<'_>> = Vec::new();
+    let mut indices: HashMap<Message<'_>, usize> = HashMap::new();
+    let mut seen: HashSet<(usize, Place<'_>)> = HashSet::new();
     for Error { path, problems } in errors {
         for problem in problems {
             let file = problem.file.as_ref().unwrap_or(path);
-            let place = format!("{file}:{}:{}", problem.line, problem.column);
-            let same = |folded: &&mut Folded<'_>| {
-                (&folded.problem.what, &folded.problem.hint) == (&problem.what, &problem.hint)
-            };
-            match all.iter_mut().find(same) {
-                Some(folded) if folded.places.contains(&place) => {}
-                Some(folded) => folded.places.push(place),
-                None => all.push(Folded { problem, places: vec![place] }),
+            let place = Place { file, line: problem.line, column: problem.column };
+            let message = Message::of(problem);
+            let index = *indices.entry(message).or_insert(all.len());
+            if index == all.len() {
+                all.push(Folded { message, places: Vec::new() });
+            }
+            if seen.insert((index, place)) {
+                all[index].places.push(place);
             }
         }
     }
-    let texts: Vec<String> = all.iter().map(text).collect();
+    let mut texts: Vec<String> = all.iter().take(MOST_MESSAGES).map(text).collect();
+    if let Some(more) = all.len().checked_sub(MOST_MESSAGES).filter(|more| *more > 0) {
+        texts.push(format!("… and {}", counted(more, "more problem")));
+    }
     texts.join("\n")
 }
 
 fn text(folded: &Folded<'_>) -> String {
-    let Folded { problem, places } = folded;
-    let (first, others) =
-        places.split_first().map_or(("", &[][..]), |(first, others)| (first.as_str(), others));
-    let mut text = format!("{first}: {}", problem.what);
-    if let Some(hint) = &problem.hint {
+    let Folded { message: Message { what, hint }, places } = folded;
+    let Some((first, others)) = places.split_first() else { return (*what).to_owned() };
+    let mut text = format!("{first}: {what}");
+    if let Some(hint) = hint {
         text.push_str(&format!("\n  hint: {hint}"));
     }
     if !others.is_empty() {
-        let listed: Vec<&str> = others.iter().take(MOST_PLACES).map(String::as_str).collect();
-        text.push_str(&format!("\n  also at {}", listed.join(", ")));
-        if let Some(more) = others.len().checked_sub(MOST_PLACES).filter(|more| *more > 0) {
-            let places = if more == 1 { "place" } else { "places" };
-            text.push_str(&format!(" and {more} more {places}"));
-        }
+        text.push_str(&format!("\n  {}", also_at(others)));
     }
     text
 }
@@ -77,5 +108,22 @@ mod tests {
         let text = folded(&errors);
         let places = "also at b.yaml:4:5, c.yaml:5:5, c.yaml:6:5 and 2 more places";
         assert!(text.contains(places), "{text}");
+    }
+
+    /// Some files have a problem in each of their thousands of lines.
+    #[test]
+    fn many_problems_are_counted() {
+        let path = "a.yaml".to_owned();
+        let names = (1..=100_001).map(|line| problem(line, &format!("unknown `x{line}`"), None));
+        let different = Error { path: path.clone(), problems: names.collect() };
+        let same = (1..=100_001).map(|line| problem(line, "no number", None)).collect();
+        let text = folded(&[different, Error { path, problems: same }]);
+        assert_eq!(text.lines().count(), MOST_MESSAGES + 1);
+        assert!(text.ends_with("… and 99,902 more problems"), "{text}");
+        let same = (1..=100_001).map(|line| problem(line, "no number", None)).collect();
+        let text = folded(&[Error { path: "b.yaml".to_owned(), problems: same }]);
+        assert!(
+            text.ends_with("also at b.yaml:2:5, b.yaml:3:5, b.yaml:4:5 and 99,997 more places")
+        );
     }
 }

@@ -24,6 +24,21 @@ status=$?
 exit $status
 "#;
 
+/// Runs a command, and exits as it exits. At the end of the input, it ends the process group of the
+/// command.
+pub(crate) const RUN: &str = r#"
+exec 3<&0
+( trap '' TERM; cat <&3 >/dev/null; kill -TERM 0; sleep 1; kill -KILL 0 ) >/dev/null 2>&1 &
+guard=$!
+"$@" </dev/null 3<&-
+status=$?
+kill -KILL $guard
+exit $status
+"#;
+
+/// The status of a shell whose command does not exist.
+pub(crate) const NO_COMMAND: i32 = 127;
+
 /// A shell that runs a script with its standard input open. It has a process group of its own,
 /// which does not receive Ctrl-C.
 pub(crate) fn shell<A: AsRef<OsStr>>(script: &str, args: impl IntoIterator<Item = A>) -> Command {

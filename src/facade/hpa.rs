@@ -124,7 +124,7 @@ fn no_files(_: &str) -> Result<String, String> {
 /// An error without a position of its own.
 fn invalid(path: &str, what: String) -> scenario::Error {
     let problem = Problem { file: None, line: 1, column: 1, what, hint: None };
-    scenario::Error { path: path.to_owned(), problems: vec![problem] }
+    scenario::Error::new(path, vec![problem])
 }
 
 /// Quotes the lines of the scenario in errors, since nobody has seen them.

@@ -28,7 +28,7 @@ impl FromStr for VpaScenario {
                 let what = "this is an HPA scenario".to_owned();
                 let hint = Some("read it as a Scenario".to_owned());
                 let problem = Problem { file: None, line: 1, column: 1, what, hint };
-                Err(scenario::Error { path: path.to_owned(), problems: vec![problem] })
+                Err(scenario::Error::new(path, vec![problem]))
             }
         }
     }

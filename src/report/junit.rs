@@ -113,6 +113,12 @@ fn test_case(outcome: &Outcome, setting: Option<&Setting>) -> TestCase {
     let mut case = TestCase::new(&*outcome.id, status(outcome, setting));
     case.set_classname(class_name(outcome));
     case.set_time(outcome.elapsed);
+    let notes = outcome.notes.iter().filter(|note| !note.is_about_reading);
+    let notes = notes.map(|note| format!("note: {}: {}\n", note.place(&outcome.path), note.what));
+    let notes: String = notes.collect();
+    if !notes.is_empty() {
+        case.set_system_out(notes);
+    }
     case
 }
 

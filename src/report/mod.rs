@@ -26,7 +26,11 @@ pub mod junit;
 mod layout;
 #[cfg(feature = "cli")]
 pub mod markdown;
+#[cfg(feature = "cli")]
+mod notes;
 pub(crate) mod outcome;
+#[cfg(feature = "cli")]
+pub(crate) mod places;
 mod plot;
 pub mod prediction_lines;
 pub mod recommender;

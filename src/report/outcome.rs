@@ -37,11 +37,10 @@ pub(super) fn text(outcome: &Outcome, run: Option<&Setting>, columns: usize) -> 
     }
 }
 
-/// The notes for the author; notes on how the file was read only if `all`.
+/// The notes for the author.
 #[cfg(feature = "cli")]
-pub(super) fn notes(outcome: &Outcome, all: bool, columns: usize) -> String {
-    let notes = outcome.notes.iter().filter(|note| all || !note.is_about_reading);
-    notes.map(|note| note_line(&outcome.path, note, columns)).collect()
+pub(super) fn notes(outcome: &Outcome, columns: usize) -> String {
+    outcome.notes.iter().map(|note| note_line(&outcome.path, note, columns)).collect()
 }
 
 /// A note with its file and line.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::layout::hanging;
+use super::notes::Notes;
 use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use super::{Report, counted, outcome, thousands};
 use crate::run::{Event, Outcome, Setting, Summary, Verdict};
@@ -34,6 +35,8 @@ pub struct Terminal<W> {
     /// Whether the run has a single scenario.
     only_one: bool,
     failures: Vec<EngineFailure>,
+    /// The notes of a run of several scenarios.
+    notes: Notes,
 }
 
 /// A failure of the engine, and the number of later scenarios with the same failure.
@@ -48,7 +51,8 @@ impl<W: Write> Terminal<W> {
     /// Creates a report that writes to `out`.
     pub fn new(out: W, layout: Layout) -> Terminal<W> {
         let bar = layout.progress.then(Bar::default);
-        Terminal { out, layout, bar, run: None, only_one: false, failures: Vec::new() }
+        let (failures, notes) = (Vec::new(), Notes::default());
+        Terminal { out, layout, bar, run: None, only_one: false, failures, notes }
     }
 
     /// Returns the writer.
@@ -69,20 +73,22 @@ impl<W: Write> Terminal<W> {
     fn finished(&mut self, outcome: &Outcome) -> io::Result<()> {
         let reported = self.was_reported(outcome);
         let columns = self.layout.columns;
-        // In a run of many scenarios, notes on the interpretation of files are omitted.
-        let all = self.only_one || self.layout.verbose;
-        let mut text = if reported { String::new() } else { outcome::notes(outcome, all, columns) };
+        let several = self.run.as_ref().is_some_and(|run| run.release != outcome.release);
+        let mut text = String::new();
+        if self.only_one {
+            text += &outcome::notes(outcome, columns);
+        } else {
+            // In a run of many scenarios, notes on the interpretation of files are omitted.
+            let release = several.then_some(&*outcome.release);
+            self.notes.add(outcome, self.layout.verbose, release);
+        }
         text += &match outcome::text(outcome, self.run.as_ref(), columns) {
             Some(_) if reported && self.layout.verbose => outcome::same_failure(outcome, columns),
             Some(_) if reported => String::new(),
             // Blocks of several lines are separated by an empty line.
             Some(text) if outcome::is_block(outcome) => format!("{text}\n"),
             Some(text) => text,
-            None if self.layout.verbose => {
-                let run = self.run.as_ref();
-                let several = run.is_some_and(|run| run.release != outcome.release);
-                outcome::short(outcome, several, columns)
-            }
+            None if self.layout.verbose => outcome::short(outcome, several, columns),
             None => String::new(),
         };
         if let Some(bar) = &mut self.bar {
@@ -153,7 +159,8 @@ impl<W: Write> Report for Terminal<W> {
                 if let Some(bar) = &mut self.bar {
                     bar.clear();
                 }
-                let mut text = self.failed_again();
+                let mut text = self.notes.text(self.layout.columns);
+                text.push_str(&self.failed_again());
                 text.push_str(&ending(summary, self.run.as_ref(), self.layout.columns));
                 self.write(&text)
             }

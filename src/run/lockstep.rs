@@ -15,7 +15,7 @@ use super::one_clock::{OneClock, VpaRun};
 use super::predicted::Predicted;
 use super::{KnownHit, Note, Outcome, Verdict};
 use crate::compare::{KnownDisagreement, Scope};
-use crate::engine::model::{Reconciled, Simulation};
+use crate::engine::model::{self, Reconciled, Simulation};
 use crate::engine::sent_events::SentEvents;
 use crate::engine::{Engine, EngineError, Session, Step};
 use crate::expect::{self, ExternalScale, Moment, ScaleTargets};
@@ -25,7 +25,7 @@ use crate::model::observation::{ApiOutcome, Observation};
 use crate::model::rules::{AmbiguousHpas, Release, Rules};
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
-use crate::scenario::resolved::{Action, ReadingNote, TimelineEvent};
+use crate::scenario::resolved::{Action, TimelineEvent};
 use crate::trace::{ApiAnswer, Stepped, Trace};
 use crate::world::{Change, World};
 
@@ -367,6 +367,9 @@ impl<'a> Lockstep<'a> {
     /// Ends the run and adds its notes, external scales and limits to the findings.
     fn close(self, findings: &mut Findings<'_>) {
         findings.notes = self.notes(&findings.trace.release);
+        if findings.trace.engine == model::NAME && !self.scenario.has_expectations() {
+            findings.notes.push(Note::nothing_is_checked(self.scenario.line));
+        }
         findings.external_scales = self.external_scales;
         findings.undetermined = self.undetermined;
     }
@@ -391,18 +394,17 @@ impl<'a> Lockstep<'a> {
         // In a scenario file, the author sets the limit.
         let is_cut = self.scenario.is_of_manifests && self.world.has_cut_loads();
         let mut notes = self.scenario.notes.clone();
-        notes.extend(self.unchecked(release).map(ReadingNote::from));
         notes.extend(is_cut.then(|| CUT_LOAD.to_owned().into()));
         let notes = of_manifests.chain(Note::on_reading(&notes, self.scenario.line));
         let never = self.pending.iter().map(|index| during::never(self.event(*index)));
-        notes.chain(without_effect).chain(never).collect()
+        let unchecked = self.unchecked(release);
+        notes.chain(without_effect).chain(never).chain(unchecked).collect()
     }
 
     /// The note for a scenario whose expectations are all for other releases.
-    fn unchecked(&self, release: &str) -> Option<String> {
-        self.scenario.all_expectations_are_for_others(release.parse().ok()?).then(|| {
-            format!("no expectation is checked: all of them are for releases other than {release}")
-        })
+    fn unchecked(&self, release: &str) -> Option<Note> {
+        let is_unchecked = self.scenario.all_expectations_are_for_others(release.parse().ok()?);
+        is_unchecked.then(|| Note::no_expectation_applies(self.scenario.line))
     }
 
     /// Applies the writes of an observed tick to the world, unless they were committed when the
@@ -465,7 +467,7 @@ fn free_run_with(
 ) -> FreeRun {
     let mut run = Lockstep::new(scenario, rules);
     let mut sent_events = SentEvents::new(rules);
-    let mut trace = trace_of(scenario, crate::engine::model::NAME, release);
+    let mut trace = trace_of(scenario, model::NAME, release);
     let mut ticks = Vec::new();
     let mut restarts = Vec::new();
     let mut now = run.now;

@@ -156,6 +156,21 @@ impl Note {
         Note { file: None, line, what, is_about_reading: false }
     }
 
+    /// The note for a scenario whose expectations are all for other releases. `line`: that of its
+    /// HPA or VPA.
+    fn no_expectation_applies(line: usize) -> Note {
+        let what = "no expectation is checked: all of them are for other releases".to_owned();
+        Note { file: None, line, what, is_about_reading: false }
+    }
+
+    /// The note for a scenario without expectations that runs on the model. `line`: that of its HPA
+    /// or VPA.
+    fn nothing_is_checked(line: usize) -> Note {
+        let what = "nothing is checked: the scenario has no `expect`, and the engine is the model \
+                    itself";
+        Note { file: None, line, what: what.to_owned(), is_about_reading: false }
+    }
+
     /// The file and the line, `FILE:LINE`. `path` is the file of the scenario.
     #[must_use]
     pub fn place(&self, path: &str) -> String {

@@ -129,7 +129,7 @@ fn free_run(
     let (mut session, mut start_log) = Session::open(&script.start, VpaRules::of(release));
     let with_contents = scenario.expects_contents();
     let unmatched = unmatched_actions(scenario);
-    let notes = notes(scenario, &unmatched);
+    let notes = notes(scenario, release, &unmatched);
     let mut free = FreeRecommenderRun { notes, unmatched, ..FreeRecommenderRun::default() };
     for step in &script.steps {
         session.recommender().keep_account(is_explained(free.snapshots.len()));
@@ -154,9 +154,11 @@ fn free_run(
 }
 
 /// Notes for the author of a scenario. `unmatched`: the result of [`unmatched_actions`].
-pub(super) fn notes(scenario: &VpaScenario, unmatched: &[usize]) -> Vec<Note> {
+pub(super) fn notes(scenario: &VpaScenario, release: VpaRelease, unmatched: &[usize]) -> Vec<Note> {
     let mut notes = Note::on_reading(&scenario.notes, scenario.line);
     notes.extend(without_effect(scenario, unmatched));
+    let is_unchecked = scenario.all_expectations_are_for_others(release);
+    notes.extend(is_unchecked.then(|| Note::no_expectation_applies(scenario.line)));
     notes
 }
 

@@ -10,10 +10,10 @@ use std::time::Instant;
 use super::findings::Findings;
 use super::lockstep::{conclude_known, inconclusive};
 use super::recommender::{RecommenderRun, names, notes, undetermined};
-use super::{Outcome, Verdict};
+use super::{Note, Outcome, Verdict};
 use crate::compare::recommender::{RunDifference, logs, runs};
 use crate::compare::{FieldDifference, KnownDisagreement};
-use crate::engine::{Engine, EngineError, ScriptedScenario, Vpa};
+use crate::engine::{Engine, EngineError, ScriptedScenario, Vpa, model};
 use crate::expect::recommender::evaluate;
 use crate::model::rules::{VpaRelease, VpaRules};
 use crate::model::time::Time;
@@ -198,7 +198,10 @@ impl<'k> Lockstep<'k> {
             Some(divergence) => snapshots.len().saturating_sub(divergence.tick),
             None => 0,
         };
-        outcome.notes = notes(scenario, &unmatched_actions(scenario));
+        outcome.notes = notes(scenario, release, &unmatched_actions(scenario));
+        if &*outcome.engine == model::NAME && scenario.expect.is_empty() {
+            outcome.notes.push(Note::nothing_is_checked(scenario.line));
+        }
         findings.why = why;
         conclude_known(outcome, findings);
         outcome.recommender = Some(Box::new(RecommenderRun {

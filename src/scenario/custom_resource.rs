@@ -19,7 +19,7 @@ use std::str::Lines;
 use std::sync::LazyLock;
 
 use super::api_types::{boolean, metadata_problems, quantity_hint, type_hint};
-use super::error::{Problem, rejection, suggest};
+use super::error::{DistinctProblems, Problem, rejection, suggest};
 use super::node::{Key, Kind, Node};
 use super::object_meta;
 use crate::model::hpa::{FieldError, FieldErrorType};
@@ -137,37 +137,35 @@ pub(super) struct Checked {
 /// Checks a VPA.
 pub(super) fn check_vpa(node: &Node) -> Checked {
     let schema = &*VPA;
-    let mut check = Check { problems: Vec::new() };
+    let mut check = Check::default();
     if let Some(metadata) = given(node, "metadata") {
-        check.problems = metadata_problems(NAME, metadata);
+        metadata_problems(NAME, metadata).into_iter().for_each(|it| check.problems.add(it));
     }
     check.decode(node, Some(schema), "");
-    if !check.problems.is_empty() {
-        return Checked { problems: check.problems, valid: None };
+    if check.problems.len() > 0 {
+        return Checked { problems: check.problems.into_list(), valid: None };
     }
     object_meta::validate_name(node, &mut |at, error| check.add(at, &error, None));
     if let Some(metadata) = given(node, "metadata") {
         object_meta::validate(metadata, "metadata", &mut |at, error| check.add(at, &error, None));
     }
     let valid = Some(check.validate(node, schema, ""));
-    Checked { problems: check.problems, valid }
+    Checked { problems: check.problems.into_list(), valid }
 }
 
 /// The object in messages.
 const NAME: &str = "VPA";
 
+/// The problems found so far. A message of an API server lists equal errors once.
+#[derive(Default)]
 struct Check {
-    problems: Vec<Problem>,
+    problems: DistinctProblems,
 }
 
 impl Check {
     fn report(&mut self, line: usize, column: usize, message: &str, hint: Option<String>) {
         let what = rejection(NAME, message);
-        let problem = Problem { file: None, line, column, what, hint };
-        // A message lists equal errors once.
-        if !self.problems.contains(&problem) {
-            self.problems.push(problem);
-        }
+        self.problems.add(Problem { file: None, line, column, what, hint });
     }
 
     fn add(&mut self, at: &Node, error: &FieldError, hint: Option<String>) {

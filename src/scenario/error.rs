@@ -1,5 +1,7 @@
 //! The problems of a file: position, description, and probable meaning.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 use super::action::Action;
@@ -15,7 +17,7 @@ pub struct Error {
 }
 
 /// One problem of a file.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Problem {
     /// The file, if the problem is in the manifest that the scenario refers to.
     pub file: Option<String>,
@@ -27,6 +29,62 @@ pub struct Problem {
     pub what: String,
     /// The solution.
     pub hint: Option<String>,
+}
+
+/// Problems in the order in which they are found, each once.
+#[derive(Default)]
+pub(super) struct DistinctProblems {
+    list: Vec<Problem>,
+    known: HashSet<Problem>,
+}
+
+impl DistinctProblems {
+    pub(super) fn add(&mut self, problem: Problem) {
+        if self.known.insert(problem.clone()) {
+            self.list.push(problem);
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(super) fn into_list(self) -> Vec<Problem> {
+        self.list
+    }
+}
+
+/// The most characters of a word in a message: a file may contain words of megabytes.
+const MOST_OF_A_WORD: usize = 200;
+/// The most characters of a message.
+const MOST_OF_A_MESSAGE: usize = 4000;
+
+impl Error {
+    /// The problems of a file. Long values in their messages are cut.
+    pub(crate) fn new(path: &str, mut problems: Vec<Problem>) -> Error {
+        for Problem { what, hint, .. } in &mut problems {
+            shorten_values(what);
+            hint.iter_mut().for_each(shorten_values);
+        }
+        Error { path: path.to_owned(), problems }
+    }
+}
+
+/// Cuts the long words of a message, and a message of very many words.
+fn shorten_values(message: &mut String) {
+    if message.len() > MOST_OF_A_WORD {
+        let words = message.split_inclusive(char::is_whitespace);
+        let short: String = words.map(|word| start(word, MOST_OF_A_WORD)).collect();
+        *message = start(&short, MOST_OF_A_MESSAGE).into_owned();
+    }
+}
+
+/// At most so many characters of a text.
+fn start(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
 }
 
 /// One line `file:line:column: what` for each problem, with its hint indented below.

@@ -88,7 +88,7 @@ pub fn parse_any(
     text: &str,
     read: &dyn Fn(&str) -> Result<String, String>,
 ) -> Result<AnyScenario, Error> {
-    let failed = |problems| Error { path: path.to_owned(), problems };
+    let failed = |problems| Error::new(path, problems);
     let mut root = single(text).map_err(|problem| failed(vec![problem]))?;
     if !vpa::is_vpa(&root) {
         return parse(path, text, read).map(|scenario| AnyScenario::Hpa(Box::new(scenario)));
@@ -110,7 +110,7 @@ pub fn parse(
     text: &str,
     read: &dyn Fn(&str) -> Result<String, String>,
 ) -> Result<Scenario, Error> {
-    let failed = |problems| Error { path: path.to_owned(), problems };
+    let failed = |problems| Error::new(path, problems);
     let mut root = single(text).map_err(|problem| failed(vec![problem]))?;
     let vpa = split::has_both(&root).then(|| split::take_vpa(&mut root));
     let notes = deprecated::rename_fields(&mut root).map_err(|problem| failed(vec![problem]))?;
@@ -217,7 +217,7 @@ pub fn manifests(text: &str) -> Result<Vec<Value>, Problem> {
 /// # Errors
 /// The first problem of the file, with line and column.
 pub fn parse_known(path: &str, text: &str) -> Result<Known, Error> {
-    let failed = |problem| Error { path: path.to_owned(), problems: vec![problem] };
+    let failed = |problem| Error::new(path, vec![problem]);
     let root = single(text).map_err(failed)?;
     let known: Known = decode::decode(&root, decode::Nulls::Refused).map_err(failed)?;
     match known.divergences.iter().enumerate().find_map(|(i, entry)| Some((i, entry.flaw()?))) {

@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::resolved::{Action, Autoscaler, Scenario};
+use super::with_vpa::WithVpa;
 use crate::model::api::{HpaSpec, MetricSpec};
 use crate::model::flags::{FeatureGates, Flag, Flags, Gate, GateError, GateRule};
 use crate::model::hpa::{ApiVersion, set_defaults};
@@ -64,7 +66,16 @@ impl Scenario {
     pub fn all_expectations_are_for_others(&self, release: Release) -> bool {
         let applies = self.releases.contains(release)
             && self.expect.iter().any(|expected| expected.releases.contains(release));
-        !self.expect.is_empty() && !applies
+        let applies_to_vpa =
+            |vpa: &Arc<WithVpa>| vpa.recommender.expectations_on(vpa.release).next().is_some();
+        self.has_expectations() && !applies && !self.vpa.as_ref().is_some_and(applies_to_vpa)
+    }
+
+    /// Returns true if the scenario has expectations, on its HPAs or on its VPA.
+    #[must_use]
+    pub fn has_expectations(&self) -> bool {
+        let of_vpa = self.vpa.as_ref().is_some_and(|vpa| !vpa.recommender.expect.is_empty());
+        of_vpa || !self.expect.is_empty()
     }
 
     /// The reason why a release does not support the scenario, if it does not.

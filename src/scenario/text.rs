@@ -306,8 +306,10 @@ fn span(text: &str, expected: &str) -> Result<Span, Malformed> {
         Ok(_) => Err(malformed(format!("expected a duration of 0s or more, found {text}"))),
         Err(SpanError::NoUnit) => {
             // The last number may lack its unit: 1m30.
-            let hint = format!("a unit is missing: did you mean {text}s?");
-            Err(malformed(format!("expected {expected}, found {text}")).hint(hint))
+            let with_unit = format!("{text}s");
+            let hint = is_duration(&with_unit)
+                .then(|| format!("a unit is missing: did you mean {with_unit}?"));
+            Err(Malformed { what: format!("expected {expected}, found {text}"), hint })
         }
         Err(error) => {
             let found = shorten(text);
@@ -320,6 +322,11 @@ fn span(text: &str, expected: &str) -> Result<Span, Malformed> {
     }
 }
 
+/// Returns true if a text is a duration that is not too long.
+fn is_duration(text: &str) -> bool {
+    days_as_hours(text).parse::<Span>().is_ok()
+}
+
 /// The probable meaning of a unit that a duration can't have.
 fn unit_hint(text: &str) -> Option<String> {
     if text == "never" {
@@ -327,7 +334,7 @@ fn unit_hint(text: &str) -> Option<String> {
         return Some(hint.to_owned());
     }
     let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-    if compact != text && compact.parse::<Span>().is_ok() {
+    if compact != text && is_duration(&compact) {
         return Some(format!("write the duration without a space: did you mean {compact}?"));
     }
     let split = compact.find(|c: char| c.is_alphabetic())?;
@@ -335,7 +342,7 @@ fn unit_hint(text: &str) -> Option<String> {
     if let ("d" | "day" | "days", Ok(days)) = (unit, number.parse::<f64>()) {
         let is_whole = days.fract() == 0.0;
         let meant = if is_whole { format!("{days}d") } else { format!("{}h", days * 24.0) };
-        return Some(format!("did you mean {meant}?"));
+        return is_duration(&meant).then(|| format!("did you mean {meant}?"));
     }
     let unit = match unit.to_lowercase().as_str() {
         "sec" | "secs" | "second" | "seconds" | "s" => "s",
@@ -344,7 +351,8 @@ fn unit_hint(text: &str) -> Option<String> {
         "msec" | "millis" | "milliseconds" => "ms",
         _ => return None,
     };
-    Some(format!("did you mean {number}{unit}?"))
+    let meant = format!("{number}{unit}");
+    is_duration(&meant).then(|| format!("did you mean {meant}?"))
 }
 
 narrower_form! {

@@ -151,7 +151,8 @@ impl Log {
     /// reconciles.
     ///
     /// # Errors
-    /// A message for users, if the entries of the log belong to no reconcile of the scenario.
+    /// A message for users, if the entries of the log belong to no reconcile of the scenario, or
+    /// their times are not in order.
     pub fn stepped(
         &mut self,
         answer: SteppedJson,
@@ -160,7 +161,10 @@ impl Log {
     ) -> Result<Stepped, String> {
         self.last = None;
         self.answered = during;
+        let mut previous = applied;
         for entry in answer.log {
+            check_time(&entry, previous, answer.now)?;
+            previous = entry.at;
             self.entry(entry)?;
         }
         let later: usize = self.answered.iter().map(|it| it.answers).sum();
@@ -294,9 +298,48 @@ impl Log {
     }
 }
 
+/// Checks that an entry is not before the previous one, or before its step, nor after its step.
+fn check_time(entry: &LogEntry, previous: Time, end: Time) -> Result<(), String> {
+    let LogEntry { at, action, .. } = entry;
+    let name = action.name();
+    if *at < previous {
+        return Err(format!(
+            "the times of its log are not in order: the entry {name} at {at} follows {previous}"
+        ));
+    }
+    if *at > end {
+        return Err(format!("it ended a step at {end}, with the entry {name} at {at}"));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::time::Span;
+
+    /// The protocol promises the order of the log, and that its times are within the step.
+    #[test]
+    fn times_that_are_not_in_order_break_the_protocol() {
+        let read = |times: [i64; 2], begin: i64| {
+            let entry = |at| {
+                format!(
+                    r#"{{"at":{at},"namespace":"default","getScale":{{"resource":"deployments.apps",
+                    "name":"web","replicas":3,"statusReplicas":3}}}}"#
+                )
+            };
+            let entries = times.map(entry).join(",");
+            let answer = format!(r#"{{"now":9,"log":[{entries}]}}"#);
+            let mut log =
+                Log::new(Time::ZERO, "default".into(), [Arc::from("web")].into_iter(), false);
+            let answer = serde_json::from_str(&answer).unwrap();
+            log.stepped(answer, Time::ZERO + Span(begin), Vec::new())
+        };
+        assert_eq!(read([3, 9], 3).unwrap().ticks.len(), 2);
+        for (times, begin) in [([-5, 0], 0), ([2, 3], 3), ([5, 4], 0), ([5, 10], 0)] {
+            assert!(read(times, begin).is_err(), "{times:?} in a step that begins at {begin}");
+        }
+    }
 
     #[test]
     fn a_scale_write_names_its_resource() {

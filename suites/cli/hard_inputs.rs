@@ -3,8 +3,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command as Process;
-use std::time::Duration;
+use std::process::{Command as Process, Stdio};
+use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
@@ -72,6 +72,56 @@ fn many_unknown_fields_are_reported_in_linear_time() {
     let fields: String = (0..40_000).map(|number| format!("field{number}: 1\n")).collect();
     let error = error_of(format!("{SCENARIO}{fields}"));
     assert!(error.contains("unknown field `field0`"), "{}", &error[..error.len().min(2000)]);
+    let indented = fields.replace("field", "    field");
+    for (place, with_fields) in [
+        ("  spec:\n", format!("  spec:\n{indented}")),
+        ("  metadata: {name: web}\n", format!("  metadata:\n    name: web\n{indented}")),
+    ] {
+        let error = error_of(SCENARIO.replacen(place, &with_fields, 1));
+        assert!(error.contains("field0"), "{}", &error[..error.len().min(2000)]);
+        assert!(error.ends_with("… and 39,900 more problems\n"), "{}", error.len());
+    }
+}
+
+#[test]
+fn many_unknown_fields_of_a_manifest_are_reported_in_linear_time() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("objects.yaml");
+    let fields: String = (0..40_000).map(|number| format!("  field{number}: 1\n")).collect();
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n";
+    let hpa = "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\n\
+               metadata: {name: web}\nspec:\n  maxReplicas: 5\n  scaleTargetRef: \
+               {apiVersion: apps/v1, kind: Deployment, name: web}\n";
+    fs::write(&file, format!("{deployment}{fields}{hpa}")).expect("a file can be written");
+    let error = stderr(&limited(&["predict", "-f", text(&file)]).code(2));
+    assert!(error.contains("field0"), "{}", &error[..error.len().min(2000)]);
+    assert!(error.contains("more problems"), "{}", &error[..error.len().min(2000)]);
+}
+
+#[test]
+fn many_equal_problems_are_reported_in_linear_time() {
+    let events = "  - {at: 1s, scale: -7}\n".repeat(100_000);
+    let error = error_of(format!("{SCENARIO}timeline:\n{events}"));
+    assert!(error.contains("and 99,996 more places"), "{}", &error[..error.len().min(2000)]);
+}
+
+#[test]
+fn a_number_of_megabytes_is_refused_in_linear_time() {
+    let digits = "9".repeat(3_000_000);
+    for quantity in ["perPod: \"1\"", "cpu: \"1\""] {
+        let (name, _) = quantity.split_once(' ').expect("a name and a value");
+        let error = error_of(SCENARIO.replacen(quantity, &format!("{name} \"{digits}\""), 1));
+        assert!(error.contains("a quantity of more than 4000 digits"), "{}", error.len());
+        assert!(error.len() < 2000, "the value is cut: {}", error.len());
+    }
+}
+
+#[test]
+fn a_duration_that_is_too_long_has_no_hint() {
+    for until in ["100000000h", "100000000000d"] {
+        let error = error_of(SCENARIO.replacen("until: 30s", &format!("until: {until}"), 1));
+        assert!(error.contains(until) && !error.contains("did you mean"), "{error}");
+    }
 }
 
 #[test]
@@ -166,4 +216,58 @@ fn a_go_that_hangs_is_given_up() {
         .assert()
         .code(3);
     assert!(stderr(&run).contains("`go env` did not end within 20 s"), "{}", stderr(&run));
+    assert!(stderr(&run).contains("note: waiting for `go env`"), "{}", stderr(&run));
+}
+
+/// `doctor` needs the version of Go for several checks. It asks once.
+#[test]
+fn doctor_asks_go_once() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let asked = folder.path().join("asked");
+    program(&folder.path().join("go"), &format!("echo >> {}; exit 1\n", text(&asked)));
+    let path = std::env::var("PATH").expect("there is a PATH");
+    let mut doctor = kube_lockstep(&["doctor"]);
+    doctor
+        .env("PATH", format!("{}:{path}", folder.path().display()))
+        .env("KUBE_LOCKSTEP_CACHE", folder.path().join("cache"))
+        .assert()
+        .code(3);
+    let asked = fs::read_to_string(asked).expect("go was asked");
+    assert_eq!(asked.lines().count(), 1);
+}
+
+/// `go env` ends with the command, even if it hangs.
+#[test]
+fn a_go_that_hangs_ends_with_the_command() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let (pid, file) = (folder.path().join("pid"), folder.path().join("doubles.yaml"));
+    let script =
+        format!("echo $$ > {pid}.new; mv {pid}.new {pid}; exec sleep 1000\n", pid = text(&pid));
+    program(&folder.path().join("go"), &script);
+    fs::write(&file, SCENARIO).expect("a file can be written");
+    let path = std::env::var("PATH").expect("there is a PATH");
+    let mut run = Process::new(env!("CARGO_BIN_EXE_kube-lockstep"))
+        .args(["run", "--engine", "upstream", text(&file)])
+        .env("PATH", format!("{}:{path}", folder.path().display()))
+        .env("KUBE_LOCKSTEP_CACHE", folder.path().join("cache"))
+        .spawn()
+        .expect("the command can be started");
+    wait_until("go is asked", || pid.exists());
+    let ended = Process::new("kill").arg(run.id().to_string()).status().expect("kill can be run");
+    assert!(ended.success());
+    run.wait().expect("the run ends");
+    let pid = fs::read_to_string(pid).expect("the id of go");
+    let is_gone = || {
+        let status = Process::new("kill").args(["-0", pid.trim()]).stderr(Stdio::null()).status();
+        !status.expect("kill can be run").success()
+    };
+    wait_until("go has ended", is_gone);
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < Duration::from_secs(15), "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }

@@ -218,7 +218,45 @@ fn a_scenario_with_expectations_for_other_releases_only_is_not_green_by_default(
     assert_eq!(skipped["verdict"], "skipped", "{skipped}");
     let why = skipped["why"].as_str().expect("a reason");
     assert!(why.contains("name one of them with --release"), "{why}");
-    // A named release runs the scenario, whether its expectations apply or not.
+    // A named release runs the scenario, whether its expectations apply or not. A note says so.
     assert_eq!(run(&["--release", "1.37"], 0)["verdict"], "conforms");
+    let other = folder.path().join("other.yaml");
+    fs::copy(&file, &other).expect("a file can be copied");
+    let junit = folder.path().join("junit.xml");
+    let report = format!("junit={}", text(&junit));
+    let shown = |arguments: &[&str]| {
+        let mut command = kube_lockstep(&["run", "--engine", "model", "--report", &report]);
+        stdout(&command.args(arguments).current_dir(folder.path()).assert().code(0))
+    };
+    let unchecked = "no expectation is checked: all of them are for other releases";
+    // Words may be on the next line.
+    let in_one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let two_scenarios = shown(&["--release", "1.37", text(&file), text(&other)]);
+    let note = format!("doubles.yaml:5: {unchecked}; also at {}:5", text(&other));
+    assert!(in_one_line(&two_scenarios).contains(&note), "{two_scenarios}");
+    let written = fs::read_to_string(&junit).expect("a report");
+    assert_eq!(written.matches(unchecked).count(), 2, "{written}");
+    let two_releases = shown(&["--release", "1.36-1.37", text(&file)]);
+    let note = format!("doubles.yaml:5: {unchecked} (1.36, 1.37)");
+    assert!(in_one_line(&two_releases).contains(&note), "{two_releases}");
+    let all_releases = shown(&["--release", "1.31-1.37", text(&file)]);
+    assert_eq!(all_releases.matches("note: ").count(), 1, "{all_releases}");
+    assert!(in_one_line(&all_releases).contains("(on 7 releases)"), "{all_releases}");
     assert_eq!(run(&["--release", "1.30"], 1)["verdict"], "unexpected");
+}
+
+/// The model always conforms to itself.
+#[test]
+fn a_scenario_without_expectations_says_that_the_model_checks_nothing() {
+    let (_folder, file) = folder("");
+    let run = |release: &str| {
+        let run = ["run", "--engine", "model", "--release", release, text(&file)];
+        stdout(&kube_lockstep(&run).assert().code(0))
+    };
+    for shown in [run("1.37"), run("1.31-1.37")] {
+        assert_eq!(shown.matches("nothing is checked").count(), 1, "{shown}");
+    }
+    let (_folder, file) = folder("expect:\n  - {at: 0s, replicas: 4}\n");
+    let checked = kube_lockstep(&["run", "--engine", "model", text(&file)]).assert().code(0);
+    assert!(!stdout(&checked).contains("note: "), "{}", stdout(&checked));
 }

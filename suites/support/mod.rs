@@ -177,7 +177,7 @@ fn fixtures_below(root: &Path) -> Vec<PathBuf> {
 /// unreachable modules, a broken build.
 #[cfg(feature = "engines")]
 pub fn is_missing<T>(thing: &Result<T, EngineError>) -> bool {
-    matches!(thing, Err(EngineError::Unavailable { .. })) && build::find_go().is_err()
+    matches!(thing, Err(EngineError::Unavailable { .. })) && build::find_go(&mut |_, _| {}).is_err()
 }
 
 /// Fails if the scenario no longer shows one of its known disagreements.

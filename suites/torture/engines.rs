@@ -49,6 +49,8 @@ enum Fault {
     Twice,
     /// It replaces a value of the answer.
     Replace(Index, Value),
+    /// It answers with this many digits in place of the value of the target.
+    Digits(usize),
     /// It removes a value of the answer.
     Remove(Index),
     /// It changes a byte.
@@ -74,6 +76,7 @@ impl Fault {
             // These may concern a value that nothing depends on, or the end of the session.
             Fault::Twice
             | Fault::Replace(..)
+            | Fault::Digits(_)
             | Fault::Remove(_)
             | Fault::Byte(..)
             | Fault::Complain(_) => false,
@@ -94,6 +97,7 @@ fn fault() -> impl Strategy<Value = Fault> {
         json!({}),
         json!(true),
         json!("NaN"),
+        json!("9".repeat(3_000_000)),
     ]);
     let index = any::<Index>;
     prop_oneof![
@@ -106,6 +110,7 @@ fn fault() -> impl Strategy<Value = Fault> {
         1 => Just(Fault::Close),
         1 => Just(Fault::Twice),
         4 => (index(), value).prop_map(|(at, value)| Fault::Replace(at, value)),
+        1 => (1_000_000..10_000_000_usize).prop_map(Fault::Digits),
         2 => index().prop_map(Fault::Remove),
         2 => (index(), any::<u8>()).prop_map(|(at, byte)| Fault::Byte(at, byte)),
         1 => (1..20_000_000_usize).prop_map(Fault::Complain),
@@ -212,6 +217,7 @@ fn answer(
         Fault::Replace(place, value) => {
             send(out, edited(line, *place, Some(value))?.as_bytes())?;
         }
+        Fault::Digits(length) => send(out, with_digits(line, *length)?.as_bytes())?,
         Fault::Remove(place) => send(out, edited(line, *place, None)?.as_bytes())?,
         Fault::Byte(place, byte) => {
             let mut bytes = line.as_bytes().to_vec();
@@ -241,6 +247,16 @@ fn exit(engine: &mut Child, code: u8) -> io::Result<Option<ExitCode>> {
     engine.kill()?;
     engine.wait()?;
     Ok(Some(ExitCode::from(code)))
+}
+
+/// An answer in which a quantity replaces the utilization of each target.
+fn with_digits(line: &str, length: usize) -> io::Result<String> {
+    let mut answer: Value = serde_json::from_str(line)?;
+    let target = answer.pointer_mut("/stepped/api/0/stored/spec/metrics/0/resource/target");
+    if let Some(target) = target {
+        *target = json!({"type": "AverageValue", "averageValue": "9".repeat(length)});
+    }
+    Ok(answer.to_string())
 }
 
 /// An answer in which one value is replaced, or removed.

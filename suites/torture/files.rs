@@ -25,6 +25,7 @@ const COMMANDS: &[&[&str]] = &[
     &["compare", "FILE", "--set", "fast:spec.maxReplicas=5"],
     &["explain", "FILE", "--at", "30s"],
     &["list", "FILE"],
+    &["predict", "-f", "FILE"],
 ];
 
 /// A fixture after some changes gives a result, or an error with its position.
@@ -45,8 +46,10 @@ enum Bomb {
     Aliases { text: usize, levels: usize, width: usize },
     /// Nested collections, each opened by this text.
     Nested { open: &'static str, depth: usize },
-    /// Fields that no one knows.
-    Fields(usize),
+    /// Fields that no one knows, at the top level, or below the first line that ends with this.
+    Fields { below: &'static str, count: usize },
+    /// Digits in place of the first value of a field.
+    Digits { field: &'static str, length: usize },
     /// Documents in one file.
     Documents(usize),
     /// A text without an end in sight.
@@ -61,11 +64,15 @@ enum Bomb {
 fn bomb() -> impl Strategy<Value = Bomb> {
     let aliases = (1..20_000_usize, 1..9_usize, 1..40_usize);
     let opens = prop::sample::select(vec!["[", "{a: ", "- ", "? ", "{? ", "[&a ", "!!seq ["]);
+    let belows = prop::sample::select(vec!["", "spec:", "metadata:"]);
+    let quantities = prop::sample::select(vec!["perPod: ", "averageValue: ", "value: ", "cpu: "]);
     let quotes = prop::sample::select(vec!["", "\"", "'", "|\n  ", "# "]);
     prop_oneof![
         3 => aliases.prop_map(|(text, levels, width)| Bomb::Aliases { text, levels, width }),
         2 => (opens, 1..200_000_usize).prop_map(|(open, depth)| Bomb::Nested { open, depth }),
-        1 => (1..60_000_usize).prop_map(Bomb::Fields),
+        2 => (belows, 1..60_000_usize).prop_map(|(below, count)| Bomb::Fields { below, count }),
+        1 => (quantities, 1..10_000_000_usize)
+            .prop_map(|(field, length)| Bomb::Digits { field, length }),
         1 => (1..20_000_usize).prop_map(Bomb::Documents),
         1 => (quotes, 1..15_000_000_usize).prop_map(|(quote, length)| Bomb::Word { quote, length }),
         1 => (1..15_000_000_usize).prop_map(Bomb::Requirement),
@@ -76,8 +83,13 @@ fn bomb() -> impl Strategy<Value = Bomb> {
 impl Bomb {
     /// The files that it makes of a fixture.
     fn files(&self, fixture: &str) -> Vec<String> {
-        if let Bomb::Requirement(length) = *self {
-            return vec![with_word(fixture, length)];
+        match *self {
+            Bomb::Requirement(length) => return vec![with_word(fixture, length)],
+            Bomb::Digits { field, length } => return vec![with_digits(fixture, field, length)],
+            Bomb::Fields { below, count } if !below.is_empty() => {
+                return [fixture, MANIFESTS].map(|it| with_fields(it, below, count)).to_vec();
+            }
+            _ => {}
         }
         let text = self.text();
         vec![format!("{text}{fixture}"), format!("{fixture}\n{text}")]
@@ -94,7 +106,8 @@ impl Bomb {
                 first + &(1..=levels).map(level).collect::<String>()
             }
             Bomb::Nested { open, depth } => format!("a: {}", open.repeat(depth)),
-            Bomb::Fields(count) => (0..count).map(|field| format!("field{field}: 1\n")).collect(),
+            Bomb::Fields { count, .. } => unknown_fields("", count),
+            Bomb::Digits { field, length } => with_digits(field, field, length),
             Bomb::Documents(count) => "---\nkind: Scenario\n".repeat(count),
             Bomb::Word { quote, length } => format!("a: {quote}{}\n", "x".repeat(length)),
             Bomb::Requirement(length) => with_word("requirement: \n", length),
@@ -117,6 +130,37 @@ pub(super) fn huge(round: Round) -> Result<(), Failed> {
     let text = fs::read_to_string(fixture.get(&fixtures))?;
     let command = command.get::<&[&str]>(COMMANDS);
     bomb.files(&text).iter().try_for_each(|file| check(file, command, &bomb))
+}
+
+/// Manifests, which some of the commands read.
+const MANIFESTS: &str = concat!(
+    include_str!("../../examples/php-apache/deployment.yaml"),
+    "---\n",
+    include_str!("../../examples/php-apache/hpa.yaml"),
+);
+
+/// Fields that no one knows, with this indentation.
+fn unknown_fields(indent: &str, count: usize) -> String {
+    (0..count).map(|field| format!("{indent}field{field}: 1\n")).collect()
+}
+
+/// The text with unknown fields below the first line that ends with `below`.
+fn with_fields(text: &str, below: &str, count: usize) -> String {
+    let Some((before, after)) = text.split_once(&format!("{below}\n")) else {
+        return unknown_fields("", count) + text;
+    };
+    let indent = &after[..after.len() - after.trim_start_matches(' ').len()];
+    format!("{before}{below}\n{}{after}", unknown_fields(indent, count))
+}
+
+/// The text with digits in place of the first value of a field.
+fn with_digits(text: &str, field: &str, length: usize) -> String {
+    let digits = "9".repeat(length);
+    let Some((before, after)) = text.split_once(field) else {
+        return format!("{field}{digits}\n{text}");
+    };
+    let end = after.find([',', '}', '\n']).unwrap_or(after.len());
+    format!("{before}{field}\"{digits}\"{}", &after[end..])
 }
 
 /// The fixture with a word of this length in its requirement, and other expected replicas.

@@ -53,7 +53,7 @@ pub fn built(
 ) -> Result<Option<PathBuf>, EngineError> {
     let release = release.into();
     let cache = cache_folder()?;
-    match find_go() {
+    match find_go(&mut |_, _| {}) {
         Ok(go) => {
             Ok(Some(program(&cache, artifact, release, &go)).filter(|program| cache::hold(program)))
         }
@@ -65,7 +65,8 @@ pub fn built(
 #[must_use]
 pub fn is_damaged(artifact: Artifact, release: impl Into<MinorVersion>) -> bool {
     let release = release.into();
-    let Ok((cache, go)) = cache_folder().and_then(|cache| Ok((cache, find_go()?))) else {
+    let Ok((cache, go)) = cache_folder().and_then(|cache| Ok((cache, find_go(&mut |_, _| {})?)))
+    else {
         return false;
     };
     let program = program(&cache, artifact, release, &go);
@@ -93,7 +94,7 @@ fn is_build_of(file: &str, name: &str) -> bool {
 /// As [`cache_folder`].
 pub fn contents() -> Result<Vec<Entry>, EngineError> {
     let cache = cache_folder()?;
-    let go = find_go().ok();
+    let go = find_go(&mut |_, _| {}).ok();
     let all = Artifact::ALL.into_iter();
     let all = all.flat_map(|artifact| supported(artifact).map(move |release| (artifact, release)));
     let names: Vec<(String, Option<String>)> = all
@@ -157,7 +158,7 @@ pub fn ensure(
         });
     }
     let cache = cache_folder()?;
-    let go = match find_go() {
+    let go = match find_go(progress) {
         Ok(go) => go,
         Err(error) => return built_before(&cache, artifact, release).ok_or(error),
     };

@@ -165,7 +165,7 @@ impl Checkout {
         progress: Progress<'_>,
     ) -> Result<PathBuf, EngineError> {
         let cache = cache_folder()?;
-        find_go()?;
+        find_go(progress)?;
         let failed = |error: io::Error| not_usable(&cache, "no folder for the checkout", &error);
         let own = hex(&Sha256::digest(self.folder.as_os_str().as_encoded_bytes()));
         let own = cache.join(CHECKOUTS).join(own);

@@ -3,14 +3,15 @@
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::artifact::NAME;
+use super::artifact::{NAME, Progress};
 use crate::engine::EngineError;
-use crate::engine::guard::{RUN_WITH_FOLDER, shell};
+use crate::engine::guard::{NO_COMMAND, RUN, RUN_WITH_FOLDER, shell};
 use crate::engine::process_group;
 
 /// The oldest Go that builds the hosts: `testing/synctest` with timers in bubbles.
@@ -27,25 +28,34 @@ pub struct Go {
     pub version: String,
 }
 
-/// Finds Go.
+/// Finds Go. All calls have the result of the first one.
 ///
 /// # Errors
 /// If Go is missing or too old; the error says what to do.
-pub fn find_go() -> Result<Go, EngineError> {
+pub fn find_go(progress: Progress<'_>) -> Result<Go, EngineError> {
+    static FOUND: OnceLock<Result<Go, EngineError>> = OnceLock::new();
+    FOUND.get_or_init(|| ask_go(progress)).clone()
+}
+
+fn ask_go(progress: Progress<'_>) -> Result<Go, EngineError> {
     let (major, minor) = OLDEST_GO;
     if !cfg!(unix) {
         let what = format!("building an engine requires {}", process_group::SYSTEMS);
         return Err(unavailable(what, WITHOUT.to_owned()));
     }
     let hint = format!("install Go {major}.{minor} or newer and add it to PATH; {WITHOUT}");
-    let output = match output_of(Command::new("go").args(["env", "GOVERSION"])) {
+    let mut command = shell(RUN, ["go", "env", "GOVERSION"]);
+    let output = match output_of(&mut command, progress) {
         Ok(output) if output.status.success() => output,
+        Ok(output) if output.status.code() == Some(NO_COMMAND) => {
+            return Err(unavailable("Go is not installed".to_owned(), hint));
+        }
         Ok(output) => {
             let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             return Err(unavailable(format!("`go env` failed: {why}"), hint));
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(unavailable("Go is not installed".to_owned(), hint));
+            return Err(unavailable("there is no `sh` in PATH".to_owned(), hint));
         }
         Err(error) if error.kind() == io::ErrorKind::TimedOut => {
             let seconds = GO_TIMEOUT.as_secs();
@@ -76,17 +86,24 @@ const GO_ARCH: &str = match std::env::consts::ARCH.as_bytes() {
 /// The timeout for `go env`, which usually takes milliseconds.
 const GO_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Runs a command with little output to its end. It is killed after [`GO_TIMEOUT`], together with
+/// The time after which a user is told what the program waits for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Runs a [`shell`] with little output to its end. It is killed after [`GO_TIMEOUT`], together with
 /// the processes that it started.
 ///
 /// # Errors
 /// If it can't be started, or is killed.
-fn output_of(command: &mut Command) -> io::Result<Output> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = process_group::of_its_own(command).spawn()?;
-    let deadline = Instant::now() + GO_TIMEOUT;
+fn output_of(command: &mut Command, progress: Progress<'_>) -> io::Result<Output> {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let begin = Instant::now();
+    let mut is_told = false;
     while child.try_wait()?.is_none() {
-        if Instant::now() >= deadline {
+        if begin.elapsed() >= PATIENCE && !is_told {
+            progress("waiting for `go env`, which usually takes milliseconds", None);
+            is_told = true;
+        }
+        if begin.elapsed() >= GO_TIMEOUT {
             // The process is not reaped, so no other process has its id.
             process_group::kill(child.id());
             let _ = child.kill();

@@ -96,7 +96,10 @@ impl std::error::Error for QuantityError {}
 
 const NANO: i32 = -9;
 const MILLI: i32 = -3;
+/// The most digits after the point, or zeros of an exponent before it.
 const MAX_DIGITS: i32 = 4000;
+/// The most digits without leading zeros: as many before the point as after it.
+const MAX_SIGNIFICANT_DIGITS: usize = 2 * MAX_DIGITS.unsigned_abs() as usize;
 
 impl Quantity {
     /// Parses a quantity as the controller receives it: parsed by the API server, stored in
@@ -402,15 +405,22 @@ fn parse_slowly(
         return Err(QuantityError::Numeric);
     }
     let digits = format!("{}{}", parts.num, parts.denom);
-    let mut unscaled: BigInt = digits.parse().map_err(|_| QuantityError::Numeric)?;
+    let digits = digits.trim_start_matches('0');
     let mut scale = parts.denom.len() as i32;
-    if format == Format::BinarySI {
-        unscaled <<= exponent;
-    } else {
+    if format != Format::BinarySI {
         scale = scale.wrapping_sub(exponent);
     }
-    if !(-MAX_DIGITS..=MAX_DIGITS).contains(&scale) {
+    // The time to parse digits is quadratic in their number.
+    let is_too_long = digits.len() > MAX_SIGNIFICANT_DIGITS;
+    if is_too_long || !(-MAX_DIGITS..=MAX_DIGITS).contains(&scale) {
         return Err(QuantityError::TooLarge);
+    }
+    let mut unscaled = match digits {
+        "" => BigInt::ZERO,
+        _ => digits.parse().map_err(|_| QuantityError::Numeric)?,
+    };
+    if format == Format::BinarySI {
+        unscaled <<= exponent;
     }
     if !parts.positive {
         unscaled = -unscaled;

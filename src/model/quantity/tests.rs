@@ -74,6 +74,34 @@ fn invalid_quantities_are_rejected() {
     }
 }
 
+/// The time to parse digits is quadratic in their number.
+#[test]
+fn a_quantity_with_too_many_digits_is_not_parsed() {
+    let nines = |count| "9".repeat(count);
+    let (most, millions) = (nines(4000), nines(3_000_000));
+    let zeros = "0".repeat(3_000_000);
+    for accepted in [
+        format!("{most}.{most}"),
+        format!("-{most}.5Gi"),
+        format!("{zeros}{most}"),
+        format!("{zeros}.5"),
+        format!("{most}e4000"),
+    ] {
+        assert!(Quantity::parse(&accepted).is_ok(), "{accepted:.10}");
+    }
+    for refused in [
+        millions.clone(),
+        format!("-{millions}"),
+        format!("{millions}.5"),
+        format!("0.{millions}"),
+        format!("0.{millions}e3000000"),
+        format!("{millions}Gi"),
+        format!("{millions}e-3000000"),
+    ] {
+        assert_eq!(Quantity::parse(&refused), Err(QuantityError::TooLarge), "{refused:.10}");
+    }
+}
+
 #[test]
 fn computed_quantities_are_printed_in_their_format() {
     for (milli, decimal, binary) in [

@@ -26,7 +26,7 @@ use self::recommender::Vpa;
 use self::units::Loaded;
 use self::usage::Usage;
 use super::defaults::APP;
-use super::error::{Error, Problem, suggest};
+use super::error::{DistinctProblems, Error, Problem, suggest};
 use super::kinds::{API_VERSION, BUILT_IN};
 use super::recording::{self, RecordingError};
 use super::resolve::{Reader, SingleHpa, recorded_length, single_hpa, single_vpa};
@@ -339,7 +339,7 @@ fn note_on_repeated_totals(list: &mut [Draft], loads: &[Load]) {
 /// The problems of all invalid manifests, in the order in which they are found.
 #[derive(Default)]
 struct Invalid {
-    problems: Vec<Problem>,
+    problems: DistinctProblems,
 }
 
 impl Invalid {
@@ -347,11 +347,8 @@ impl Invalid {
     fn add(&mut self, error: Error) {
         for problem in error.problems {
             let file = problem.file.or_else(|| Some(error.path.clone()));
-            let problem = Problem { file, ..problem };
             // An HPA and a VPA can have the same target.
-            if !self.problems.contains(&problem) {
-                self.problems.push(problem);
-            }
+            self.problems.add(Problem { file, ..problem });
         }
     }
 
@@ -397,8 +394,9 @@ impl Invalid {
 
     /// Fails if a manifest is invalid.
     fn check(self) -> Result<(), Error> {
-        match self.problems.first().and_then(|problem| problem.file.clone()) {
-            Some(path) => Err(Error { path, problems: self.problems }),
+        let problems = self.problems.into_list();
+        match problems.first().and_then(|problem| problem.file.clone()) {
+            Some(path) => Err(Error { path, problems }),
             None => Ok(()),
         }
     }

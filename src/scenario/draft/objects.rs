@@ -113,7 +113,7 @@ impl Object {
         for problem in &mut problems {
             problem.file = None;
         }
-        Error { path: self.file.clone(), problems }
+        Error::new(&self.file, problems)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::model::quantity::Quantity;
 use crate::model::selector::{Selector, is_dns1123_label};
 use crate::scenario::api_types::ApiObject;
 use crate::scenario::decode::{Nulls, decode};
-use crate::scenario::error::{Error, Problem, rejection};
+use crate::scenario::error::{DistinctProblems, Error, Problem, rejection};
 use crate::scenario::node::{Kind, Node};
 use crate::scenario::object_meta;
 
@@ -45,28 +45,26 @@ fn problems(object: &Object) -> Vec<Problem> {
     if !wrong.is_empty() {
         return wrong;
     }
-    let mut check = Check { kind, problems: Vec::new() };
+    let mut check = Check { kind, problems: DistinctProblems::default() };
     object_meta::validate_name(&object.node, &mut |at, error| check.add(at, &error));
     if let Some(metadata) = field(&object.node, "metadata") {
         object_meta::validate(metadata, "metadata", &mut |at, error| check.add(at, &error));
     }
     check.spec(field(&object.node, "spec").unwrap_or(&object.node));
-    check.problems
+    check.problems.into_list()
 }
 
 struct Check {
     kind: String,
-    problems: Vec<Problem>,
+    /// A message of an API server lists equal errors once.
+    problems: DistinctProblems,
 }
 
 impl Check {
     fn add(&mut self, at: &Node, error: &FieldError) {
         let what = rejection(&self.kind, error);
-        let problem = Problem { file: None, line: at.line, column: at.column, what, hint: None };
-        // A message lists equal errors once.
-        if !self.problems.contains(&problem) {
-            self.problems.push(problem);
-        }
+        let Node { line, column, .. } = *at;
+        self.problems.add(Problem { file: None, line, column, what, hint: None });
     }
 
     fn required(&mut self, at: &Node, path: &str) {

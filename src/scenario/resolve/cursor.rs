@@ -1,5 +1,7 @@
 //! Positions in the file, for messages.
 
+use std::collections::HashSet;
+
 use crate::scenario::error::Problem;
 use crate::scenario::node::{Kind, Node};
 
@@ -83,21 +85,34 @@ impl<'n> At<'n> {
 /// The problems found so far.
 pub(super) struct Problems {
     list: Vec<Problem>,
-    /// The number of malformed texts, which precede the others.
-    malformed: usize,
+    /// The positions of malformed texts.
+    malformed: HashSet<Position>,
+}
+
+/// A position in the scenario file, or in any other file.
+#[derive(PartialEq, Eq, Hash)]
+struct Position {
+    is_in_scenario: bool,
+    line: usize,
+    column: usize,
+}
+
+impl Position {
+    fn of(problem: &Problem) -> Position {
+        let Problem { file, line, column, .. } = problem;
+        Position { is_in_scenario: file.is_none(), line: *line, column: *column }
+    }
 }
 
 impl Problems {
     /// Starts with the problems of malformed texts. No further problem is reported at the same
     /// position, since a valid value replaces each text.
     pub(super) fn new(malformed: Vec<Problem>) -> Problems {
-        Problems { malformed: malformed.len(), list: malformed }
+        Problems { malformed: malformed.iter().map(Position::of).collect(), list: malformed }
     }
 
     pub(super) fn add(&mut self, problem: Problem) {
-        let place = |problem: &Problem| (problem.file.is_none(), problem.line, problem.column);
-        let malformed = &self.list[..self.malformed];
-        if !malformed.iter().any(|text| place(text) == place(&problem)) {
+        if !self.malformed.contains(&Position::of(&problem)) {
             self.list.push(problem);
         }
     }
