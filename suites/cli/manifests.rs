@@ -670,7 +670,7 @@ fn what_a_release_lacks_or_disables_by_default_is_a_note() {
         ("autoscaling/v2", &tolerance, "1.32", Some("has no effect in the prediction below")),
         ("autoscaling/v2", CONTAINER, "1.26", Some(gate)),
         ("autoscaling/v2", CONTAINER, "1.27", None),
-        ("autoscaling/v2", CPU, "1.22", Some("1.22 does not serve autoscaling/v2, which exists")),
+        ("autoscaling/v2", CPU, "1.22", Some("1.22 does not serve autoscaling/v2, which was")),
         ("autoscaling/v2", CPU, "1.23", None),
         ("autoscaling/v1", "", "1.22", None),
         ("autoscaling/v2beta2", &window, "1.16", Some("to predict what 1.16 does, remove it")),

@@ -55,7 +55,8 @@ fn ask_go(progress: Progress<'_>) -> Result<Go, EngineError> {
             return Err(unavailable(format!("`go env` failed: {why}"), hint));
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(unavailable("there is no `sh` in PATH".to_owned(), hint));
+            // Without PATH, there is no `sh` either.
+            return Err(unavailable("Go is not installed".to_owned(), hint));
         }
         Err(error) if error.kind() == io::ErrorKind::TimedOut => {
             let seconds = GO_TIMEOUT.as_secs();
