@@ -298,7 +298,7 @@ pub(super) mod tests {
         "a VPA, whose updater and admission controller are simulated",
         "a pod quota",
         "a scaleDownOrder other than replicaSet",
-        "actions in the middle of a reconcile, which are not supported on clusters",
+        "actions in the middle of a reconcile, which are not supported",
         "after a slow response, the next reconcile follows a resync, which can't be observed",
         "caches that lag, which can't be delayed",
         "all scenarios share the controller, so it can't be restarted",

@@ -357,19 +357,19 @@ fn object_metric(
     name: &str,
 ) -> Answer {
     let (namespace, metric) = (request.segment("namespace"), request.segment("metric"));
-    let missing = || missing(metric, Some(&format!("{resource} {name}")));
-    let Some(served) = served else { return Answer::failed(&missing()) };
+    let missing = |kind: &str| missing(metric, Some(&format!("{kind} {name}")));
+    let Some(served) = served else { return Answer::failed(&missing(resource)) };
     // A query contains the name of a namespace in the cluster.
     let wanted = if resource == "namespaces" { &*served.scenario_name } else { name };
-    let mut objects = served.cluster.custom_metrics().objects.iter();
-    let known = objects.find(|((of, kind, name), _)| {
-        **of == *metric && **name == *wanted && resource_of(kind) == resource
-    });
+    let objects = &served.cluster.custom_metrics().objects;
+    let mut of_kind = objects.iter().filter(|((_, kind, _), _)| resource_of(kind) == resource);
+    // Queries contain the resource, but errors name the kind.
+    let kind = of_kind.clone().next().map_or(resource, |((_, kind, _), _)| kind);
+    let known = of_kind.find(|((of, _, name), _)| **of == *metric && **name == *wanted);
     let found = match known {
         Some((_, answer)) => selected_series(answer, request, "metricLabelSelector"),
-        None => Err(missing()),
+        None => Err(missing(kind)),
     };
-    let kind = known.map_or(resource, |((_, kind, _), _)| kind);
     let action = ControllerAction::ObjectMetric {
         metric: metric.into(),
         kind: kind.into(),

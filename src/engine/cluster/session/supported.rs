@@ -59,7 +59,22 @@ pub(crate) fn unsupported_reason(scenario: &Scenario) -> Option<String> {
     if workload.replicas > MAX_PODS {
         return Some(format!("more than {MAX_PODS} pods"));
     }
-    unsupported_action(scenario)
+    metric_of_custom_kind(scenario).or_else(|| unsupported_action(scenario))
+}
+
+/// The reason why the controller can't resolve the object of an Object metric, if any: a cluster
+/// only has the kinds of Kubernetes, and that of the workload.
+fn metric_of_custom_kind(scenario: &Scenario) -> Option<String> {
+    let metrics = scenario.hpas.iter().flat_map(|hpa| &hpa.spec.metrics);
+    let objects = metrics.filter_map(|metric| Some(&metric.object.as_ref()?.described_object));
+    let is_custom = |group: &str| {
+        group.contains('.') && !group.ends_with(".k8s.io") && group != scenario.workload.group
+    };
+    let mut groups = objects.filter_map(|object| {
+        let (group, _) = object.api_version.as_ref()?.split_once('/')?;
+        is_custom(group).then(|| format!("a metric of a {}.{group}, which has no CRD", object.kind))
+    });
+    groups.next()
 }
 
 /// The reason why real clusters do not support an action of the timeline, if any.
@@ -95,7 +110,7 @@ fn needs_control(scenario: &Scenario) -> Option<&'static str> {
         return Some("several HPAs, whose reconciles can't be distinguished");
     }
     if scenario.interrupts_reconciles() {
-        return Some("actions in the middle of a reconcile, which are not supported on clusters");
+        return Some("actions in the middle of a reconcile, which are not supported");
     }
     scenario.has_cache_lag().then_some("caches that lag, which can't be delayed")
 }
