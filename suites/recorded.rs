@@ -206,7 +206,7 @@ fn a_trace_that_goes_on_after_the_scenario_is_damaged() {
     let mut answers = trace.clone();
     answers.api.push((answers.ticks.len(), answers.api[0].1.clone()));
     for (damaged, left) in
-        [(longer, "1 more reconciles, 0 more"), (answers, "0 more reconciles, 1 more")]
+        [(longer, "1 more reconciles and 0 more"), (answers, "0 more reconciles and 1 more")]
     {
         let folder = tempfile::tempdir().expect("a folder can be made");
         compare_or_record(folder.path(), &scenario, "1.37", Some(&damaged), Mode::Record)

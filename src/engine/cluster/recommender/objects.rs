@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 use super::process::NAMESPACE_FLAG;
 use crate::engine::upstream::recommender::{EvictionEvent, PodObject, PodStatus};
 use crate::model::vpa::{
-    Checkpoint, ClusterChange, ObservedOom, Pod, Script, Target, TargetRef, VerticalPodAutoscaler,
+    Checkpoint, ClusterChange, ObjectName, ObservedOom, Pod, Script, Target, TargetRef,
+    VerticalPodAutoscaler,
 };
 use crate::scenario::resolved::{BUILT_IN, ScalableKind};
 
@@ -35,10 +36,34 @@ pub(crate) fn unsupported_reason(script: &Script) -> Option<String> {
     if namespaces.any(|it| Some(it) != first) {
         return Some("objects in several namespaces".to_owned());
     }
+    if changes_containers(changes()) {
+        return Some("a pod whose containers change".to_owned());
+    }
     changes().find_map(|change| match change {
         ClusterChange::SetTarget(it) => unsupported_target(it),
         _ => None,
     })
+}
+
+/// Returns true if the containers of an existing pod change, which an API server rejects.
+fn changes_containers<'a>(changes: impl Iterator<Item = &'a ClusterChange>) -> bool {
+    let mut pods: BTreeMap<&ObjectName, &Pod> = BTreeMap::new();
+    for change in changes {
+        match change {
+            ClusterChange::SetPod(pod) => {
+                let is_changed = |before: &Pod| {
+                    before.containers != pod.containers
+                        || before.init_containers != pod.init_containers
+                };
+                if pods.insert(&pod.name, pod).is_some_and(is_changed) {
+                    return true;
+                }
+            }
+            ClusterChange::DeletePod(name) => drop(pods.remove(name)),
+            _ => {}
+        }
+    }
+    false
 }
 
 fn namespace(change: &ClusterChange) -> Option<&str> {

@@ -173,21 +173,25 @@ impl<'c> RecommenderSession<'c> {
         self.send(Method::DELETE, &format!("{path}/{name}"), &options).await.map(|_| ())
     }
 
+    /// Replaces an existing object.
+    async fn replace(&self, path: &str, mut object: Value) -> Result<Value, EngineError> {
+        let current = client::get(&self.cluster.client, path).await;
+        let current = current.map_err(|error| self.rejected(&Method::GET, path, &error))?;
+        let current: Value = serde_json::from_str(&current).unwrap_or_default();
+        object["metadata"]["resourceVersion"] = current["metadata"]["resourceVersion"].clone();
+        self.send(Method::PUT, path, &object).await
+    }
+
     async fn set_vpa(
         &mut self,
         vpa: &VerticalPodAutoscaler,
     ) -> Result<VerticalPodAutoscaler, EngineError> {
         let path = objects::vpas_path(&self.namespace);
-        let mut object = objects::vpa(vpa);
+        let object = objects::vpa(vpa);
         let stored = if self.vpas.insert(vpa.metadata.name.clone()) {
             self.send(Method::POST, &path, &object).await?
         } else {
-            let path = format!("{path}/{}", vpa.metadata.name.name);
-            let present = client::get(&self.cluster.client, &path).await;
-            let present = present.map_err(|error| self.rejected(&Method::GET, &path, &error))?;
-            let present: Value = serde_json::from_str(&present).unwrap_or_default();
-            object["metadata"]["resourceVersion"] = present["metadata"]["resourceVersion"].clone();
-            self.send(Method::PUT, &path, &object).await?
+            self.replace(&format!("{path}/{}", vpa.metadata.name.name), object).await?
         };
         let stored = VerticalPodAutoscaler::deserialize(&stored)
             .map_err(|error| self.broken(&format!("the stored VPA can't be read: {error}")))?;
@@ -222,9 +226,9 @@ impl<'c> RecommenderSession<'c> {
         if self.checkpoints.insert(checkpoint.metadata.clone()) {
             return self.send(Method::POST, &all, &object).await.map(|_| ());
         }
+        // A merge patch would keep buckets that the new checkpoint does not have.
         let path = format!("{all}/{}", checkpoint.metadata.name);
-        let patch = json!({ "spec": object["spec"], "status": object["status"] });
-        self.send(Method::PATCH, &path, &patch).await.map(|_| ())
+        self.replace(&path, object).await.map(|_| ())
     }
 
     async fn set_target(&self, target: &Target) -> Result<(), EngineError> {
