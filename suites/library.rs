@@ -43,7 +43,7 @@ impl Package {
     /// `cargo test`, on the model, which other suites compare with upstream.
     fn test(&self, options: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO"));
-        command.args(["test", "--offline", "--quiet", "--test", "hpa"]).args(options);
+        command.args(["test", "--offline", "--quiet"]).args(options);
         command.current_dir(&self.0);
         // The target directory of the suites, so that shared dependencies are compiled once.
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a target folder");
@@ -56,18 +56,21 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&[&*output.stdout, &*output.stderr].concat()).into_owned()
 }
 
+/// The test of three lines.
+const HPA: [&str; 2] = ["--test", "hpa"];
+
 #[test]
 fn three_lines_test_a_folder_of_scenarios() {
     let package = Package::new("library");
     package.write("tests/hpa.rs", "kube_lockstep::suite!(\"tests/hpa/**/*.yaml\");\n");
-    let empty = package.test(&[]);
+    let empty = package.test(&HPA);
     assert!(!empty.status.success(), "{}", text(&empty));
     assert!(text(&empty).contains("tests/hpa/**/*.yaml: no scenario below"), "{}", text(&empty));
 
     let fixture = support::repository().join("fixtures/tolerance/upper-edge-is-inclusive.yaml");
     let scenario = fs::read_to_string(fixture).expect("the fixture can be read");
     package.write("tests/hpa/tolerance/upper-edge.yaml", &scenario);
-    let conforms = package.test(&[]);
+    let conforms = package.test(&HPA);
     assert!(conforms.status.success(), "{}", text(&conforms));
     let newest = Release::NEWEST;
     let summary =
@@ -77,7 +80,7 @@ fn three_lines_test_a_folder_of_scenarios() {
     let (before, _) = scenario.split_once("\nexpect:").expect("the fixture has expectations");
     let wrong = format!("{before}\nexpect:\n  - {{tick: 1, replicas: 99}}\n");
     package.write("tests/hpa/wrong.yaml", &wrong);
-    let fails = package.test(&[]);
+    let fails = package.test(&HPA);
     assert!(!fails.status.success(), "{}", text(&fails));
     for part in [
         &*format!("2 scenarios on model {newest}: 1 conform, 1 fail, 0 skipped"),
@@ -105,11 +108,10 @@ fn the_examples_of_the_page_compile_as_tests() {
     let package = Package::new("library-page");
     let module = |(number, example)| format!("mod example_{number} {{\n{example}}}\n");
     let test: String = examples.iter().enumerate().map(module).collect();
-    package.write("tests/hpa.rs", &test);
-    let compiles = package.test(&["--no-run"]);
+    package.write("tests/page.rs", &test);
+    package.write("tests/wrong.rs", &test.replace("replicas_at", "replicas_in"));
+    let compiles = package.test(&["--no-run", "--test", "page"]);
     assert!(compiles.status.success(), "{}", text(&compiles));
-
-    package.write("tests/hpa.rs", &test.replace("replicas_at", "replicas_in"));
-    let fails = package.test(&["--no-run"]);
+    let fails = package.test(&["--no-run", "--test", "wrong"]);
     assert!(text(&fails).contains("no method named `replicas_in`"), "{}", text(&fails));
 }
