@@ -130,7 +130,7 @@ fn changed_line_diverges() -> Result<(), Failed> {
         assert!(text.contains(&format!("| upstream {} 50m", folder.display())), "{text}");
         let save = tempfile::tempdir()?;
         let save = save.path().to_string_lossy();
-        let fuzz = ["fuzz", "--area", "vpa", "--seed", "1", "--ticks", "400", "--save", &*save];
+        let fuzz = ["fuzz", "--area", "vpa", "--seed", "1", "--ticks", "4000", "--save", &*save];
         let output = run(&folder, &fuzz)?;
         let text = String::from_utf8(output.stdout)?;
         assert_eq!(output.status.code(), Some(1), "{text}");
