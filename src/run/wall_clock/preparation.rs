@@ -296,6 +296,7 @@ pub(super) mod tests {
     const REASONS: &[&str] = &[
         "… has no flag --horizontal-pod-autoscaler-upscale-delay",
         "a VPA, whose updater and admission controller are simulated",
+        "a metric of a …, which has no CRD",
         "a pod quota",
         "a scaleDownOrder other than replicaSet",
         "actions in the middle of a reconcile, which are not supported",
