@@ -399,7 +399,7 @@ struct BesideHpaPod<'a> {
     scenario: Option<&'a str>,
 }
 
-/// What the VPA does with a pod.
+/// A change of a pod by the VPA.
 #[derive(Serialize)]
 struct PodChangeLine<'a> {
     at: String,

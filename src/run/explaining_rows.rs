@@ -18,7 +18,7 @@ pub struct Changed<C: 'static = Change> {
     pub also: Vec<&'static C>,
 }
 
-/// The model's predictions for a scenario by some rows of a table of changes.
+/// The model's predictions for a scenario under some rows of a table of changes.
 pub(super) trait Predict {
     /// A row of the table.
     type Row: ChangeRow;
@@ -36,7 +36,7 @@ pub(super) trait Predict {
     /// The rules after the first `rows` rows, but without the row `index`.
     fn without(&self, index: usize, rows: usize) -> Self::Rules;
 
-    /// What the model predicts by some rules.
+    /// The model's prediction under some rules.
     fn predict(&self, rules: &Self::Rules) -> Self::Prediction;
 
     /// Returns true if two predictions differ.
@@ -79,7 +79,7 @@ pub(super) trait Predict {
 /// A row that changes the prediction when it is added to the rows before it.
 struct Effective {
     index: usize,
-    /// Whether it changes the prediction at the place of the first difference.
+    /// True if the row changes the prediction at the place of the first difference.
     differs_there: bool,
 }
 

@@ -87,7 +87,7 @@ const GO_ARCH: &str = match std::env::consts::ARCH.as_bytes() {
 /// The timeout for `go env`, which usually takes milliseconds.
 const GO_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The time after which a user is told what the program waits for.
+/// The time after which a message names the command that the program waits for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Runs a [`shell`] with little output to its end. It is killed after [`GO_TIMEOUT`], together with

@@ -68,8 +68,8 @@ pub enum IgnoredSample {
 pub struct FormerPeak {
     /// The peak, in bytes.
     pub amount: Amount,
-    /// Whether it is removed from the samples. After a change of the labels of the pod, it is in
-    /// another histogram, where it stays.
+    /// True if it is removed from the samples. After a change of the pod's labels, it is in another
+    /// histogram, and stays there.
     pub is_removed: bool,
 }
 
@@ -86,7 +86,7 @@ pub enum OomMemory {
 pub(super) struct Before {
     /// The state.
     pub(super) state: Container,
-    /// Whether the histogram to which the container adds samples contains the peak of the interval.
+    /// True if the container's current histogram contains the peak of the interval.
     pub(super) holds_peak: bool,
 }
 

@@ -177,7 +177,7 @@ impl Priority {
 }
 
 impl Updater<'_> {
-    /// What the updater does in this run, in order. Upstream lists the pods in a random order,
+    /// The updates of pods in this run, in order. Upstream lists the pods in a random order,
     /// so any of the pods with equal priority may come first. Here, the order of the list decides.
     ///
     /// Upstream: updater.go, RunOnce

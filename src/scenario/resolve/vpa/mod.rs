@@ -205,7 +205,7 @@ struct Hashed<'a> {
     until: String,
 }
 
-/// The same of a scenario with a script, whose changes contain the rest.
+/// Everything that affects a run of a scenario with a script. The script contains the objects.
 #[derive(Serialize)]
 struct HashedScript<'a> {
     start: i64,
