@@ -12,9 +12,10 @@ use std::process::Command;
 
 use super::args::{OneRelease, Source};
 use super::exit;
-use super::fixtures::{AnyFixture, Fixture, Fixtures};
+use super::fixtures::{AnyFixture, Fixtures};
 use super::output::PreparationLog;
 use super::prune::size;
+use crate::engine::recorded::Traces;
 use crate::engine::upstream::build;
 use crate::engine::{EngineError, model, recorded, upstream};
 use crate::model::rules::{MinorVersion, Release, VpaRelease};
@@ -121,14 +122,19 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     ];
     let upstream = program(build::Artifact::Host, upstream::NAME, release);
     let best = upstream.state != State::Missing;
+    let read = fixtures.all().iter().map(|it| Some((it.id.as_str(), it.parse_any().ok()?)));
+    let all: Vec<(&str, AnyFixture)> = read.flatten().collect();
+    let traces = fixtures.traces();
     let recorded = recorded_engine(
-        &fixtures,
+        &traces,
+        &all,
         release,
         |any| matches!(any, AnyFixture::Hpa(hpa) if hpa.unsupported_on(release).is_none()),
     );
     let vpa = VpaRelease::NEWEST;
     let recorded_vpas = recorded_engine(
-        &fixtures,
+        &traces,
+        &all,
         vpa,
         |any| matches!(any, AnyFixture::Vpa(of_vpa) if of_vpa.unsupported_on(vpa).is_none()),
     );
@@ -333,16 +339,16 @@ fn recommender_engine(release: VpaRelease) -> Check {
 /// The recorded traces of one kind of scenarios on a release. `supports` returns false for the
 /// other kind, and for scenarios that the release does not support: they require no trace.
 fn recorded_engine(
-    fixtures: &Fixtures,
+    traces: &Traces,
+    scenarios: &[(&str, AnyFixture)],
     release: impl Copy + Display + Into<MinorVersion>,
     supports: impl Fn(&AnyFixture) -> bool,
 ) -> Check {
     let name = format!("{} {release}", recorded::NAME);
-    let traces = fixtures.traces();
-    let is_supported = |fixture: &&Fixture| fixture.parse_any().is_ok_and(|any| supports(&any));
-    let all: Vec<&Fixture> = fixtures.all().iter().filter(is_supported).collect();
-    let has = |id: &str| matches!(traces.find(id, release), Ok(Some(_)));
-    let count = all.iter().filter(|fixture| has(&fixture.id)).count();
+    let supported = scenarios.iter().filter(|(_, any)| supports(any));
+    let all: Vec<&str> = supported.map(|(id, _)| *id).collect();
+    let has = |id: &&&str| matches!(traces.find(id, release), Ok(Some(_)));
+    let count = all.iter().filter(has).count();
     let found = format!("traces of {count} of {} scenarios", all.len());
     match count {
         0 => Check::new(State::Missing, name, found)
