@@ -6,7 +6,7 @@ use kube_lockstep::report::comparison::{Figures, Reference};
 use kube_lockstep::report::html::{Part, decisions};
 use kube_lockstep::report::table::Rows;
 use kube_lockstep::report::unmet::UnmetOf;
-use kube_lockstep::report::{self, csv as spreadsheet, explain, json as lines, table};
+use kube_lockstep::report::{self, csv as spreadsheet, explain, prediction_lines, table};
 use kube_lockstep::trace::text;
 use kube_lockstep::{Predict, Prediction, Release, Scenario};
 use serde_json::{Value, json};
@@ -41,9 +41,10 @@ impl Predicted {
         let of = UnmetOf { id: &scenario.id, path: &scenario.path, release: &run.trace.release };
         let skipped = skipped.as_deref();
         let rows = Rows::All;
-        let summary = lines::FreeRunSummary { id: None, unmet, of, skipped, rows, scenario };
+        let summary =
+            prediction_lines::FreeRunSummary { id: None, unmet, of, skipped, rows, scenario };
         let mut ticks = Vec::new();
-        let written = lines::free_run(&mut ticks, run, &summary);
+        let written = prediction_lines::free_run(&mut ticks, run, &summary);
         written.map_err(|error| Refused::of(error.to_string()))?;
         let is_supported = prediction.is_supported();
         let note = (!is_supported).then(|| table::other_release_text(scenario, *release));

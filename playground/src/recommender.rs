@@ -4,7 +4,7 @@ use kube_lockstep::model::rules::{VpaRelease, VpaRules};
 use kube_lockstep::report::change::Between;
 use kube_lockstep::report::html::{Part, decisions};
 use kube_lockstep::report::table::Rows;
-use kube_lockstep::report::{self, csv as spreadsheet, recommender};
+use kube_lockstep::report::{self, csv as spreadsheet, prediction_lines, recommender};
 use kube_lockstep::run::recommender::{FreeRecommenderRun, MODEL, free_recommender_run, predicted};
 use kube_lockstep::run::recommender_change::{RunsOn, changed};
 use kube_lockstep::scenario::vpa::VpaScenario;
@@ -79,7 +79,7 @@ fn lines(
     release: VpaRelease,
 ) -> Result<String, Refused> {
     let mut lines = Vec::new();
-    recommender::free_run_json(&mut lines, scenario, run, release, Rows::All, false)
+    prediction_lines::free_recommender_run(&mut lines, scenario, run, release, Rows::All, false)
         .map_err(|error| Refused::of(error.to_string()))?;
     let text = String::from_utf8_lossy(&lines).into_owned();
     if run.snapshots.len() <= MOST_LINES {
