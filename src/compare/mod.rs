@@ -17,6 +17,7 @@ use crate::model::api::{Condition, HpaStatus};
 use crate::model::observation::{
     ControllerAction, Observation, ScaleWrite, SentScale, StatusWrite,
 };
+use crate::model::series::SeriesChange;
 use crate::model::time::Time;
 use crate::trace::{ApiAnswer, ApiOutcome};
 
@@ -43,6 +44,8 @@ pub struct Scope {
     pub bodies: bool,
     /// The controller's own Prometheus metrics.
     pub controller_metrics: bool,
+    /// Those of its work queue, too.
+    pub all_metrics: bool,
 }
 
 impl Scope {
@@ -58,6 +61,7 @@ impl Scope {
         order: true,
         bodies: true,
         controller_metrics: true,
+        all_metrics: true,
     };
 
     /// The intersection of two scopes.
@@ -74,6 +78,7 @@ impl Scope {
             order: self.order && other.order,
             bodies: self.bodies && other.bodies,
             controller_metrics: self.controller_metrics && other.controller_metrics,
+            all_metrics: self.all_metrics && other.all_metrics,
         }
     }
 
@@ -90,9 +95,24 @@ impl Scope {
             ControllerAction::Event(_) => self.events,
             ControllerAction::SendEvent(_) => self.sent_events,
             ControllerAction::Error { .. } => self.errors,
-            ControllerAction::ControllerMetric(_) => self.controller_metrics,
+            ControllerAction::ControllerMetric(change) => self.shows_series(change),
             ControllerAction::Reconcile { .. } | ControllerAction::Reconciled { .. } => false,
         }
+    }
+
+    /// Returns true if nothing in a tick is excluded.
+    fn is_all_of(self, tick: &Observation) -> bool {
+        Scope { all_metrics: true, ..self } == Scope::ALL
+            && tick.controller_metrics().all(|change| self.shows_series(change))
+    }
+
+    fn shows_series(self, change: &SeriesChange) -> bool {
+        self.controller_metrics && (self.all_metrics || !change.is_of_work_queue())
+    }
+
+    /// The observable changes of metrics in a tick.
+    fn series(self, tick: &Observation) -> impl Iterator<Item = &SeriesChange> + Clone {
+        tick.controller_metrics().filter(move |change| self.shows_series(change))
     }
 
     /// The observable queries of a tick.
@@ -154,8 +174,8 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
     if scope.bodies {
         bodies(&mut differences, model, seen);
     }
-    if scope.controller_metrics && model.controller_metrics().ne(seen.controller_metrics()) {
-        controller_metrics(&mut differences, model, seen);
+    if scope.series(model).ne(scope.series(seen)) {
+        controller_metrics(&mut differences, model, seen, scope);
     }
     if scope.order && differences.found.is_empty() {
         order(&mut differences, model, seen, scope);
@@ -163,7 +183,7 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
     if differences.found.is_empty() {
         namespaces(&mut differences, model, seen, scope);
     }
-    if differences.found.is_empty() && scope == Scope::ALL && model != seen {
+    if differences.found.is_empty() && scope.is_all_of(model) && model != seen {
         // The observations differ, but in no known field; this must not count as agreement.
         let text = |tick: &Observation| format!("{tick:?}");
         differences.field("observation", &text(model), &text(seen));
@@ -307,12 +327,17 @@ fn scale_writes(
 }
 
 /// Compares the changes of the controller's own metrics, by series.
-fn controller_metrics(differences: &mut Differences, model: &Observation, seen: &Observation) {
+fn controller_metrics(
+    differences: &mut Differences,
+    model: &Observation,
+    seen: &Observation,
+    scope: Scope,
+) {
     let changes = |tick: &Observation, series: &str| -> Vec<String> {
-        let changes = tick.controller_metrics().filter(|change| change.series.as_str() == series);
+        let changes = scope.series(tick).filter(|change| change.series.as_str() == series);
         changes.map(|change| change.change.to_string()).collect()
     };
-    let all = model.controller_metrics().chain(seen.controller_metrics());
+    let all = scope.series(model).chain(scope.series(seen));
     let names: BTreeSet<&str> = all.map(|change| change.series.as_str()).collect();
     let before = differences.found.len();
     for series in names {
@@ -327,7 +352,7 @@ fn controller_metrics(differences: &mut Differences, model: &Observation, seen: 
     }
     if differences.found.len() == before {
         let order = |tick: &Observation| -> String {
-            let names = tick.controller_metrics().map(|change| change.series.as_str());
+            let names = scope.series(tick).map(|change| change.series.as_str());
             names.collect::<Vec<_>>().join(", ")
         };
         differences.field("metrics", &order(model), &order(seen));

@@ -106,7 +106,8 @@ impl Simulation {
         let kinds = with_scale.chain(without);
         Simulation {
             cluster: Cluster::new(gates.enabled(Gate::HpaGeneration)),
-            controller: Controller::new(rules, scenario.flags_by(&rules), gates),
+            controller: Controller::new(rules, scenario.flags_by(&rules), gates)
+                .with_all_metrics(scenario.observes_all_metrics),
             rules,
             gates,
             hpas: hpas.collect(),

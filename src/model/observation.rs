@@ -148,7 +148,8 @@ pub enum ControllerAction {
         message: Text,
     },
     /// A change of the controller's own Prometheus metrics, after the reconcile. The changes are in
-    /// order of their series.
+    /// order of their series. Those of the work queue are what has changed from the beginning of
+    /// the previous reconcile to that of this one.
     ControllerMetric(SeriesChange),
     /// Only in logs: the actions that follow belong to the reconcile of this HPA.
     Reconcile {

@@ -11,7 +11,8 @@ use super::api::Text;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesChange {
     /// The series without the prefix `horizontal_pod_autoscaler_controller_` and without quotation
-    /// marks: `reconciliations_total{action=none,error=none}`.
+    /// marks: `reconciliations_total{action=none,error=none}`. Those of the work queue have no
+    /// labels: `workqueue_adds_total`.
     #[schemars(with = "String")]
     pub series: Text,
     /// The change.
@@ -40,6 +41,12 @@ fn number<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error>
 }
 
 impl SeriesChange {
+    /// Returns true if the series is one of the controller's work queue.
+    #[must_use]
+    pub fn is_of_work_queue(&self) -> bool {
+        self.series.as_str().starts_with("workqueue_")
+    }
+
     /// The increase of a counter.
     pub(crate) fn increase(series: impl Into<Text>, increase: f64) -> SeriesChange {
         SeriesChange { series: series.into(), change: Amount::Increase(increase) }

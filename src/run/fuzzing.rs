@@ -259,6 +259,9 @@ pub fn fuzz(
     summary
 }
 
+/// The number of scenarios in a row for which all metrics are observed, or not.
+const ALL_METRICS_BLOCK: u64 = 64;
+
 struct Worker<'a> {
     plan: &'a FuzzPlan,
     new: NewEngine<'a>,
@@ -271,6 +274,8 @@ impl Worker<'_> {
         let mut scenario = fuzz::scenario(plan.seed, index, plan.release, &plan.areas);
         // They take a fifth of the time.
         scenario.observes_sent_events = index.is_multiple_of(2);
+        // They cost most, and a process that has observed them is replaced: hence whole blocks.
+        scenario.observes_all_metrics = (index / ALL_METRICS_BLOCK).is_multiple_of(16);
         let scenario = Arc::new(scenario);
         let mut coverage = Coverage::default();
         coverage.begin(&scenario, plan.release);

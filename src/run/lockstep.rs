@@ -590,7 +590,11 @@ pub fn run_watched(
 /// The fields of a scenario that an engine observes.
 fn scope(engine: &dyn Engine, scenario: &Scenario) -> Scope {
     let scope = engine.scope();
-    Scope { sent_events: scope.sent_events && scenario.observes_sent_events, ..scope }
+    Scope {
+        sent_events: scope.sent_events && scenario.observes_sent_events,
+        all_metrics: scope.all_metrics && scenario.observes_all_metrics,
+        ..scope
+    }
 }
 
 /// The outcome of a scenario before it is run.

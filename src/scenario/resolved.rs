@@ -96,6 +96,9 @@ pub struct Scenario {
     /// Whether the requests that send events are observed. They always are, except that the fuzzer
     /// saves their time in a part of its scenarios.
     pub observes_sent_events: bool,
+    /// Whether the metrics of the work queue are observed, and histograms in each reconcile. They
+    /// always are, except that the fuzzer saves their time in most of its scenarios.
+    pub observes_all_metrics: bool,
     /// The VPA of the workload, if there is one.
     pub vpa: Option<Arc<WithVpa>>,
     /// The expectations.

@@ -13,10 +13,15 @@ use crate::model::observation::{ControllerAction, Event, Observation, Request, S
 use crate::model::time::{Time, rfc3339};
 
 /// The version of the protocol that this program speaks.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 
-/// The oldest version of the protocol that an engine may speak: without changes in the middle of
-/// reconciles.
+/// The first version with metrics of the work queue.
+pub const ALL_METRICS: u32 = 4;
+
+/// The first version with changes in the middle of reconciles and with caches that lag.
+pub const DURING: u32 = 3;
+
+/// The oldest version of the protocol that an engine may speak.
 pub const OLDEST_PROTOCOL: u32 = 2;
 
 /// A line that an engine writes.

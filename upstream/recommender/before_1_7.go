@@ -37,7 +37,7 @@ func (s *settings) namespace() string { return s.vpaObjectNamespace }
 
 func (s *settings) ignoredNamespaces() string { return s.ignored }
 
-// mainFlags register the flags of main functions, by release.
+// mainFlags register the flags of upstream's main functions; newer releases add some.
 var mainFlags []func(*flag.FlagSet, *settings)
 
 func init() {

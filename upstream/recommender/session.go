@@ -103,7 +103,7 @@ func (s *session) start() {
 	s.due = time.Now().Add(cfg.MetricsFetcherInterval)
 }
 
-// step applies changes at the present time, and lets time pass.
+// step applies changes at the current time, and lets time pass.
 func (s *session) step(q *stepRequest) (*steppedAnswer, error) {
 	for i := range q.Apply {
 		if q.Apply[i].Restart != nil {

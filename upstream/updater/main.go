@@ -152,7 +152,7 @@ func run(q *request) (*answer, error) {
 	return c.answer(q, patch.NewResourceUpdatesCalculator(provider, resource.QuantityValue{}))
 }
 
-// parts are what an updater is made of.
+// parts are the components of an updater.
 type parts struct {
 	cluster     *cluster
 	vpas        *vpa_clientset.Clientset

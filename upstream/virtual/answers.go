@@ -7,7 +7,7 @@ import (
 )
 
 func appendHello(b []byte, release string) []byte {
-	b = append(b, `{"hello":{"protocol":3,"engine":"upstream","release":`...)
+	b = append(b, `{"hello":{"protocol":4,"engine":"upstream","release":`...)
 	return append(appendString(b, release), "}}\n"...)
 }
 

@@ -19,7 +19,7 @@ var ownSeries controllerSeries
 
 type controllerSeries struct{}
 
-func (controllerSeries) start()                 {}
+func (controllerSeries) start(bool)             {}
 func (controllerSeries) collect()               {}
 func (controllerSeries) ended() bool            { return false }
 func (controllerSeries) changes(bool) []entry   { return nil }

@@ -38,12 +38,15 @@ func startController(
 	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	hpas := newHPAInformer(client, byNamespace)
 	pods := newPodInformer(client, byNamespace)
+	queueSeries.start(c.observed.allMetrics, t != nil)
 	controller := newController(ctx, client, scales{c}, mapper, newMetricsClient(c), hpas, pods, f)
 	stopEvents := recordEvents(controller, c.observed)
 	if t != nil {
 		t.takeOver(controller)
+	} else if c.observed.allMetrics && readQueue != nil {
+		queueSeries.observe(controller)
 	}
-	ownSeries.start()
+	ownSeries.start(!c.observed.allMetrics)
 	c.observed.paused = nil
 	var running sync.WaitGroup
 	running.Go(func() { hpas.Run(ctx.Done()) })

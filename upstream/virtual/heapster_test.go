@@ -29,7 +29,7 @@ func reconciles(t *testing.T, kind, metric string, apply ...string) string {
 	return out[3]
 }
 
-func TestHeapsterIsAsked(t *testing.T) {
+func TestQueriesOfHeapster(t *testing.T) {
 	cpu := `[{"type":"Resource","resource":{"name":"cpu","targetAverageUtilization":50}}]`
 	rps := `[{"type":"Pods","pods":{"metricName":"rps","targetAverageValue":"10"}}]`
 	main := `[{"type":"Object","object":{"target":{"kind":"Ingress","name":"main"},` +
@@ -40,7 +40,7 @@ func TestHeapsterIsAsked(t *testing.T) {
 		`{"pod":"web-0","template":"t0","value":"20","timestamp":0},` +
 		`{"pod":"web-3","template":"t0","value":"22500m","timestamp":0},` +
 		`{"pod":"web-2","template":"t0","value":"20","timestamp":0}]}}`
-	told := `{"podsMetric":{"metric":"rps","labels":{},"error":` +
+	unavailable := `{"podsMetric":{"metric":"rps","labels":{},"error":` +
 		`{"code":503,"reason":"ServiceUnavailable","message":"not now"}}}`
 	query := `"podsMetric":{"metric":"rps","selector":"web-0,web-1,web-2,web-3","metricSelector":""`
 	for name, c := range map[string]struct {
@@ -58,10 +58,10 @@ func TestHeapsterIsAsked(t *testing.T) {
 			scale, query + `,"items":4`, `"replicas":8`, `"currentAverageValue":"21250m"`,
 		}},
 		// The text differs in Kubernetes 1.6.
-		"nobody told of it": {rps, nil, []string{
+		"without samples": {rps, nil, []string{
 			scale, query + `,"items":0`, " metrics for any ready pods",
 		}},
-		"an error": {rps, []string{told}, []string{
+		"an error": {rps, []string{unavailable}, []string{
 			scale, query + `,"error":"not now"`, "failed to get pod metrics: not now",
 		}},
 		"object": {main, nil, []string{
@@ -81,7 +81,7 @@ func TestHeapsterIsAsked(t *testing.T) {
 	}
 }
 
-func TestOfOtherKindsExtensionsHasNoScale(t *testing.T) {
+func TestScalesOfOtherKindsAreNotFound(t *testing.T) {
 	got := reconciles(t, "StatefulSet", `[]`)
 	has := `"getScale":{"resource":"statefulsets.extensions","name":"web",` +
 		`"error":"the server could not find the requested resource"}`

@@ -46,8 +46,8 @@ type entry struct {
 	resource              string // of a scale; the kind of a described object
 	name                  string // of the target, the HPA or a described object
 	selector              string // of a query of metrics; of a scale that is written
-	// of a query of a custom or an external metric; the value of an object's. Of the controller's own
-	// metrics: the series and its value or increase
+	// of a query of a custom or an external metric: the metric and its selector and, for an object,
+	// the value; for the controller's own metrics: the series and its value or increase
 	metric, metricSelector, value string
 	amount                        float64
 	// replicas, or the number of items, or the count of an event
@@ -64,15 +64,18 @@ type entry struct {
 type observed struct {
 	mu      sync.Mutex
 	byTurns bool // events are recorded before the next reconcile begins
-	// Called after each request, if workers are serialized.
+	// The metrics of the work queue are observed, and histograms in each reconcile.
+	allMetrics bool
+	// Called after each request and each error, if workers are serialized.
 	requested func(entryKind)
 	epoch     time.Time
 	entries   []entry
 	events    int // entries of events, as recorded or sent
-	// Whether there are entries since the controller's metrics were last read, and whether time has
-	// passed between them; and, if workers are serialized, the changes of metrics by reconciles in
-	// progress.
+	// Whether there are entries since the controller's metrics were last read, the time of the first
+	// one, and whether time has passed between them; and, if workers are serialized, the changes of
+	// metrics by reconciles in progress.
 	unread, waited bool
+	firstUnread    time.Duration
 	paused         map[string][]entry
 }
 
@@ -86,12 +89,15 @@ func (o *observed) record(e entry) {
 		// A reconcile that preceded this one has ended.
 		o.recordSeries()
 	}
+	if !o.unread {
+		o.firstUnread = e.at
+	}
 	later := len(o.entries) > 0 && o.entries[len(o.entries)-1].at != e.at
 	o.waited = o.unread && (o.waited || later)
 	o.entries = append(o.entries, e)
 	o.unread = true
 	o.mu.Unlock()
-	if o.requested != nil && e.kind <= updateStatus {
+	if o.requested != nil && e.kind <= reconcileError {
 		o.requested(e.kind)
 	}
 }
@@ -99,12 +105,16 @@ func (o *observed) record(e entry) {
 // recordSeries records the changes of the controller's own metrics in a reconcile that has ended. A
 // reconcile in progress also reads the scale, after a failed update.
 func (o *observed) recordSeries() {
-	if !ownSeries.ended() || len(o.entries) == 0 {
+	if !ownSeries.ended() && !queueSeries.ended() || len(o.entries) == 0 {
 		return
 	}
 	o.unread = false
 	at := o.entries[len(o.entries)-1].at
-	for _, e := range ownSeries.changes(o.waited) {
+	changes := ownSeries.changes(o.waited)
+	if o.allMetrics {
+		changes = append(changes, queueSeries.before(o.epoch.Add(o.firstUnread)).entries()...)
+	}
+	for _, e := range changes {
 		e.at = at
 		o.entries = append(o.entries, e)
 	}
@@ -123,12 +133,15 @@ func (o *observed) pauseSeries(hpa string) {
 
 // recordSeriesOf records the changes of the controller's own metrics in the reconcile of an HPA that
 // has ended, if workers are serialized.
-func (o *observed) recordSeriesOf(hpa string) {
-	if !ownSeries.ended() {
-		return
+func (o *observed) recordSeriesOf(hpa string, ofQueue queueCounts) {
+	var changes []entry
+	if ownSeries.ended() {
+		changes = append(o.paused[hpa], ownSeries.changes(true)...)
+		delete(o.paused, hpa)
 	}
-	changes := append(o.paused[hpa], ownSeries.changes(true)...)
-	delete(o.paused, hpa)
+	if o.allMetrics {
+		changes = append(changes, ofQueue.entries()...)
+	}
 	slices.SortStableFunc(changes, func(a, b entry) int { return cmp.Compare(a.metric, b.metric) })
 	for i, e := range changes {
 		if i > 0 && changes[i-1].metric == e.metric {
@@ -142,8 +155,8 @@ func (o *observed) recordSeriesOf(hpa string) {
 
 // settled is called when all goroutines are blocked. Scheduling decides randomly whether an event
 // precedes the write that follows it, so the events of one time are moved behind all other entries
-// of that time: first all events as recorded, then the requests that send them. If workers are serialized, an event is recorded before the next reconcile begins,
-// and names its HPA.
+// of that time: first all events as recorded, then the requests that send them. If workers are
+// serialized, an event is recorded before the next reconcile begins, and names its HPA.
 func (o *observed) settled(from int) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -49,7 +49,7 @@ func TestTheSameRequestsHaveTheSameAnswers(t *testing.T) {
 	}
 }
 
-func TestMistakesAreAnsweredAndSurvived(t *testing.T) {
+func TestInvalidRequestsAreAnsweredAndTheHostContinues(t *testing.T) {
 	out := converse(t, `{"step":{"until":0}}`, `{"nonsense":1}`, `{`,
 		strings.Replace(openLine, `"tolerance":0.1,`, ``, 1), openLine, openLine,
 		`{"step":{"apply":[{"setPods":[{"name":"a","template":"none","phase":"Running"}]}],"until":0}}`,

@@ -21,6 +21,8 @@ type openRequest struct {
 	withoutScale        []target // known kinds without a scale
 	turns               bool     // several reconciles may be due, or in progress, at the same time
 	sentEvents          bool     // requests that write events are observed
+	// The metrics of the work queue are observed, and histograms in each reconcile.
+	allMetrics bool
 }
 
 // flags are the flags of the kube-controller-manager that concern the HPA controller.
@@ -169,6 +171,8 @@ func (r *reader) open() *openRequest {
 			q.turns = r.bool()
 		case "sentEvents":
 			q.sentEvents = r.bool()
+		case "allMetrics":
+			q.allMetrics = r.bool()
 		default:
 			r.unknown(key)
 		}

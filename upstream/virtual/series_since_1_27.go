@@ -16,7 +16,7 @@ import (
 // subsystem is the prefix of the names of the controller's metrics.
 const subsystem = "horizontal_pod_autoscaler_controller_"
 
-// manySeries is more than one collector has.
+// manySeries is larger than the number of series of any collector.
 const manySeries = 1 << 12
 
 // reconciliations is the counter that each reconcile increments when it ends.
@@ -39,6 +39,7 @@ type controllerSeries struct {
 	out        dto.Metric
 	changed    []*oneSeries
 	entries    []entry
+	sampled    bool // not each change of a histogram is reported
 }
 
 // oneSeries is a series with its value when the series were last reported.
@@ -64,8 +65,9 @@ const (
 )
 
 // start makes all series begin anew, as in a new process.
-func (s *controllerSeries) start() {
-	// Finds nothing before the first controller.
+func (s *controllerSeries) start(sampled bool) {
+	s.sampled = sampled
+	// Finds nothing until the first controller has run.
 	s.find()
 	for _, collector := range s.collectors {
 		switch metric := collector.(type) {
@@ -85,20 +87,26 @@ func (s *controllerSeries) find() {
 	if s.collectors != nil {
 		return
 	}
+	s.collectors = collectorsOf(subsystem)
+}
+
+// collectorsOf returns the collectors of the metrics whose names have a prefix.
+func collectorsOf(prefix string) (found []prometheus.Collector) {
 	registry := legacyregistry.Registerer()
 	collectors := privateField(registry, "collectorsByID").Interface()
 	described := make(chan *prometheus.Desc, manySeries)
 	for _, collector := range collectors.(map[uint64]prometheus.Collector) {
 		collector.Describe(described)
 		for len(described) > 0 {
-			if desc := <-described; strings.Contains(desc.String(), `"`+subsystem) {
-				s.collectors = append(s.collectors, collector)
+			if desc := <-described; strings.Contains(desc.String(), `"`+prefix) {
+				found = append(found, collector)
 			}
 		}
 	}
+	return found
 }
 
-// collect reads the present values of all counters and gauges.
+// collect reads the current values of all counters and gauges.
 func (s *controllerSeries) collect() {
 	s.find()
 	for _, collector := range s.collectors {
@@ -170,8 +178,8 @@ func (s *controllerSeries) ended() bool {
 // changes returns an entry for each series that has changed since the series were last reported: the
 // increase of a counter, or the value of a gauge. They are in order of their names. Of a histogram,
 // the sum and the number of observations are series. The latter is returned only if it is not the
-// value of the counter with the same labels, and then as the difference. collect or ended precedes the call. waited says
-// whether time has passed in the reconcile.
+// value of the counter with the same labels, and then as the difference. collect or ended precedes
+// the call. waited says whether time has passed in the reconcile.
 func (s *controllerSeries) changes(waited bool) []entry {
 	entries := s.increases(waited)
 	for _, one := range s.known {
@@ -187,9 +195,10 @@ func (s *controllerSeries) changes(waited bool) []entry {
 
 // increases returns the entries of counters and histograms among the changes, in any order.
 //
-// Reading a histogram allocates each of its buckets, and takes longer than all else here. Unless
-// time has passed, a histogram is read only in the first two reconciles that change the counter
-// with its labels, and in each sixteenth. A number of observations that differs is then reported.
+// Reading a histogram allocates each of its buckets, and takes longer than all else here. If series
+// are sampled and no time has passed, a histogram is read only in the first two reconciles that
+// change the counter with its labels, and in each sixteenth. A number of observations that differs
+// is then reported.
 func (s *controllerSeries) increases(waited bool) []entry {
 	entries := s.entries[:0]
 	s.changed = s.changed[:0]
@@ -207,7 +216,7 @@ func (s *controllerSeries) increases(waited bool) []entry {
 			continue
 		}
 		like := s.changed[counted]
-		if !waited && like.now > 2 && math.Mod(like.now, 16) != 0 {
+		if s.sampled && !waited && like.now > 2 && math.Mod(like.now, 16) != 0 {
 			continue
 		}
 		s.read(one)
@@ -226,8 +235,4 @@ func (s *controllerSeries) increases(waited bool) []entry {
 	}
 	s.entries = entries
 	return entries
-}
-
-func increase(series string, amount float64) entry {
-	return entry{kind: metricIncrease, metric: series, amount: amount}
 }

@@ -48,7 +48,10 @@ func openSession(q *openRequest) (*session, error) {
 		lead += q.flags.syncPeriod
 	}
 	epoch := time.Now().Add(lead).Truncate(time.Minute).Add(time.Minute)
-	o := &observed{epoch: epoch, byTurns: q.turns}
+	o := &observed{epoch: epoch, byTurns: q.turns, allMetrics: q.allMetrics}
+	if q.allMetrics {
+		queueSeries.provide()
+	}
 	s := &session{
 		flags:     q.flags,
 		mapper:    newMapper(slices.Concat(q.targets, q.withoutScale)),
@@ -82,7 +85,7 @@ func (s *session) start() {
 	s.stop = startController(s.ctx, s.cluster, s.flags, s.mapper, s.turns)
 }
 
-// wait waits until all goroutines are blocked at the present time.
+// wait waits until all goroutines are blocked at the current time.
 func (s *session) wait() {
 	synctest.Wait()
 	for s.turns != nil && (s.interrupt() || s.turns.queueResyncs() || s.turns.next()) {

@@ -83,7 +83,7 @@ func TestAnEditIsReconciledAtOnce(t *testing.T) {
 	})
 }
 
-func TestARestartForgets(t *testing.T) {
+func TestARestartedControllerHasNoMemory(t *testing.T) {
 	scenario(t, 4, "500m", func(s *session) {
 		mustStep(t, s, 300*second, usages(4, 0, "100m"))
 		// One second before the first controller would scale down.
@@ -96,8 +96,8 @@ func TestARestartForgets(t *testing.T) {
 	})
 }
 
-func TestFaultsAreQuoted(t *testing.T) {
-	fault := &apiError{code: 503, reason: "ServiceUnavailable", message: "a message of one's own"}
+func TestErrorsOfTheAPIServerAreRecorded(t *testing.T) {
+	fault := &apiError{code: 503, reason: "ServiceUnavailable", message: "a distinctive message"}
 	scenario(t, 3, "500m", func(s *session) {
 		_, log := mustStep(t, s, 15*second, change{faults: &faults{listPodMetrics: fault}})
 		if e := log[1]; e.kind != listPodMetrics || e.err.Error() != fault.message {
@@ -142,7 +142,7 @@ func TestATargetThatIsDeletedIsNotFound(t *testing.T) {
 	})
 }
 
-func TestAKindWithoutAScaleIsNoPathOfTheAPIServer(t *testing.T) {
+func TestTheScaleOfAKindWithoutScaleIsNotFound(t *testing.T) {
 	line := strings.Replace(openLine, `"targets":`, `"withoutScale":[{"group":"apps","version":"v1",`+
 		`"kind":"DaemonSet","resource":"daemonsets"}],"targets":`, 1)
 	q, err := parseRequest([]byte(line))
@@ -165,7 +165,7 @@ func TestAKindWithoutAScaleIsNoPathOfTheAPIServer(t *testing.T) {
 	})
 }
 
-func TestFeatureGatesAreSetBack(t *testing.T) {
+func TestFeatureGatesAreRestored(t *testing.T) {
 	for _, off := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			q, _ := parseRequest([]byte(openLine))

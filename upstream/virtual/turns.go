@@ -21,7 +21,7 @@ import (
 type turns struct {
 	rateLimitingQueue
 	observed *observed
-	// The worker that waits for a key holds door, so that keys are known in the order of the queue.
+	// A worker holds door while it waits for a key, so that keys are known in queue order.
 	door   chan struct{}
 	wanted chan struct{} // a worker waits to be resumed
 
@@ -38,6 +38,14 @@ type turns struct {
 	// The running reconcile: its HPA, and whether its update of the scale met a conflict.
 	hpa      string
 	conflict bool
+	// By the HPA of a reconcile in progress.
+	progress map[string]progress
+}
+
+// progress is what a reconcile has done so far.
+type progress struct {
+	queue queueCounts // what has changed in the queue before it
+	acted bool        // it has sent a request, or reported an error
 }
 
 // turn is a worker that waits to be resumed.
@@ -54,7 +62,12 @@ type pause struct {
 }
 
 func newTurns(o *observed) *turns {
-	return &turns{observed: o, door: make(chan struct{}, 1), wanted: make(chan struct{}, 1)}
+	return &turns{
+		observed: o,
+		door:     make(chan struct{}, 1),
+		wanted:   make(chan struct{}, 1),
+		progress: map[string]progress{},
+	}
 }
 
 // takeOver replaces the queue of a controller, and removes the randomness from the order in which
@@ -85,11 +98,14 @@ func (t *turns) Get() (key queueKey, shutdown bool) {
 		<-t.door
 		return key, shutdown
 	}
-	hpa := hpaOf(key)
+	hpa, latency := hpaOf(key), queueSeries.latencyOfLast()
 	mine := t.ask(hpa, false)
 	<-t.door
 	<-mine
 	t.begin(hpa, false)
+	t.mu.Lock()
+	t.progress[hpa] = progress{queue: queueSeries.beginTurn(latency)}
+	t.mu.Unlock()
 	return key, false
 }
 
@@ -158,9 +174,15 @@ func (t *turns) stepBegins(during []duringRequest) {
 	clear(t.requests[:])
 }
 
-// requested is called by a worker after each request. It waits while something else happens.
+// requested is called by a worker after each request and each error. After a request, it waits
+// while something else happens.
 func (t *turns) requested(kind entryKind) {
 	t.mu.Lock()
+	t.progress[t.hpa] = progress{queue: t.progress[t.hpa].queue, acted: true}
+	if kind == reconcileError {
+		t.mu.Unlock()
+		return
+	}
 	t.requests[kind]++
 	var apply []change
 	for i := range t.during {
@@ -216,9 +238,17 @@ func (c *cluster) awaitMetrics() {
 }
 
 func (t *turns) Done(key queueKey) {
-	t.setActive(false)
-	t.observed.recordSeriesOf(hpaOf(key))
-	t.observed.record(entry{kind: reconciled, name: hpaOf(key)})
+	hpa := hpaOf(key)
+	t.mu.Lock()
+	t.active = false
+	done := t.progress[hpa]
+	delete(t.progress, hpa)
+	t.mu.Unlock()
+	// The key of a deleted HPA has no reconcile.
+	if done.acted {
+		t.observed.recordSeriesOf(hpa, done.queue)
+	}
+	t.observed.record(entry{kind: reconciled, name: hpa})
 	t.rateLimitingQueue.Done(key)
 }
 

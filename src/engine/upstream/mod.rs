@@ -27,13 +27,16 @@ pub use self::artifact::NAME;
 use self::process::Process;
 pub use self::process::TIME_LIMIT;
 use self::recommender::UpstreamRecommender;
-use self::wire::{Open, Request, needs_version_3, takes_turns};
+use self::wire::{Open, Request, has_changes_during_reconciles, takes_turns};
 use super::{During, Engine, EngineError, Session, Step, Vpa};
+use crate::compare::Scope;
 use crate::model::rules::{Release, Rules, VpaRelease};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
 use crate::trace::Stepped;
-use crate::trace::wire::{Answer, Answered, Hello, Log, OLDEST_PROTOCOL, PROTOCOL};
+use crate::trace::wire::{
+    ALL_METRICS, Answer, Answered, DURING, Hello, Log, OLDEST_PROTOCOL, PROTOCOL,
+};
 use crate::world::Change;
 
 /// The upstream controller of one release.
@@ -48,6 +51,8 @@ pub struct Upstream {
     process: Option<Process>,
     /// The version of the protocol that the program speaks, once it has reported it.
     protocol: Option<u32>,
+    /// Whether the process has observed all metrics: it is slower afterwards.
+    has_observed_all_metrics: bool,
 }
 
 impl Upstream {
@@ -62,6 +67,7 @@ impl Upstream {
             limit: TIME_LIMIT,
             process: None,
             protocol: None,
+            has_observed_all_metrics: false,
         }
     }
 
@@ -93,6 +99,7 @@ impl Upstream {
                 let mut process = Process::start(&self.name, &self.program, self.limit)?;
                 let release = (!self.any_release).then_some(self.release);
                 self.protocol = Some(introduce(&mut process, release)?);
+                self.has_observed_all_metrics = false;
                 process
             }
         };
@@ -130,6 +137,12 @@ impl Engine for Upstream {
         self.release
     }
 
+    /// The scope is known after the program has reported its version of the protocol.
+    fn scope(&self) -> Scope {
+        let all_metrics = self.protocol.is_none_or(|protocol| protocol >= ALL_METRICS);
+        Scope { all_metrics, ..Scope::ALL }
+    }
+
     /// The real recommender, in a process of its own. It is built if necessary.
     fn recommender(&mut self, release: VpaRelease) -> Result<Box<dyn Engine<Vpa>>, EngineError> {
         let program = recommender::ensure(release, &CancellationToken::new(), &mut |_, _| {})?;
@@ -138,12 +151,12 @@ impl Engine for Upstream {
 
     /// Reports scenarios that the program's version of the protocol cannot express.
     fn unsupported_reason(&mut self, scenario: &Scenario) -> Option<String> {
-        if !needs_version_3(scenario) {
-            return None;
-        }
         // `open` reports a program that can't run.
         self.process().ok()?;
-        self.protocol.filter(|protocol| *protocol < PROTOCOL).map(|protocol| {
+        if !has_changes_during_reconciles(scenario) {
+            return None;
+        }
+        self.protocol.filter(|protocol| *protocol < DURING).map(|protocol| {
             format!(
                 "the engine speaks protocol version {protocol}, which has neither `during` nor \
                  `cacheLag`"
@@ -153,9 +166,15 @@ impl Engine for Upstream {
 
     fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {
         let opened = {
+            if self.has_observed_all_metrics && !scenario.observes_all_metrics {
+                self.process = None;
+            }
             let release = self.release;
+            self.process()?;
+            let protocol = self.protocol.unwrap_or(PROTOCOL);
+            self.has_observed_all_metrics = scenario.observes_all_metrics;
             let process = self.process()?;
-            process.send(&Request::Open(Open::of(scenario, release)))?;
+            process.send(&Request::Open(Open::of(scenario, release, protocol)))?;
             process.receive()
         };
         match opened {

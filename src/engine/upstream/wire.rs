@@ -14,7 +14,7 @@ use crate::model::flags::Flags;
 use crate::model::rules::{Release, Rules};
 use crate::scenario::Scenario;
 use crate::scenario::resolved::ScalableKind;
-use crate::trace::wire::Answer;
+use crate::trace::wire::{ALL_METRICS, Answer};
 
 /// The URL of the schema of the newest version.
 const ID: &str = "https://kube-lockstep.dev/schema/protocol.schema.json";
@@ -46,6 +46,12 @@ pub(super) struct Open<'a> {
     /// True if `log` has to contain the requests that write events (`sendEvent`).
     #[schemars(default)]
     sent_events: bool,
+    /// True if `log` has to contain the metrics of the work queue, and the number of observations
+    /// of a histogram must be checked in each reconcile. Only sent to engines that speak version 4
+    /// of the protocol.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    all_metrics: bool,
 }
 
 /// A line that an engine reads.
@@ -63,7 +69,7 @@ pub(super) enum Request<'a> {
 }
 
 impl<'a> Open<'a> {
-    pub(super) fn of(scenario: &'a Scenario, release: Release) -> Open<'a> {
+    pub(super) fn of(scenario: &'a Scenario, release: Release, protocol: u32) -> Open<'a> {
         let rules = Rules::of(release);
         Open {
             scenario: &scenario.id,
@@ -74,6 +80,7 @@ impl<'a> Open<'a> {
             without_scale: scenario.kinds_without_scale(),
             turns: takes_turns(scenario),
             sent_events: scenario.observes_sent_events,
+            all_metrics: scenario.observes_all_metrics && protocol >= ALL_METRICS,
         }
     }
 }
@@ -99,10 +106,10 @@ pub fn schema() -> Value {
 /// Returns true if the log must say where reconciles begin and end: several can be in progress, one
 /// can follow another one immediately, or one can end before it reads the scale.
 pub(super) fn takes_turns(scenario: &Scenario) -> bool {
-    scenario.may_interleave() || needs_version_3(scenario)
+    scenario.may_interleave() || has_changes_during_reconciles(scenario)
 }
 
 /// Returns true if older versions of the protocol cannot express the scenario.
-pub(super) fn needs_version_3(scenario: &Scenario) -> bool {
+pub(super) fn has_changes_during_reconciles(scenario: &Scenario) -> bool {
     scenario.interrupts_reconciles() || scenario.has_cache_lag()
 }

@@ -105,6 +105,7 @@ fn of_hpa(dice: &mut Dice, area: Area, release: Release) -> Scenario {
         timeline,
         until,
         observes_sent_events: true,
+        observes_all_metrics: true,
         vpa: None,
         expect: Vec::new(),
         hash: String::new(),

@@ -284,6 +284,12 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         14,
+        "Prometheus metrics of work queues have exact durations; before, whole microseconds",
+        source!("v1.14.0", "pkg/util/workqueue/prometheus/prometheus.go"),
+        |rules| rules.controller_metrics.queue_durations_are_exact = true,
+    ),
+    change(
+        14,
         "average values for object metrics, but never within the tolerance",
         "https://github.com/kubernetes/kubernetes/pull/72824",
         |rules| rules.metrics.object_average = ObjectAverage::ByNone,

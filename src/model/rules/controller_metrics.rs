@@ -7,9 +7,16 @@ pub struct ControllerMetricRules {
     pub has_counters: bool,
     /// Whether the number of HPAs and the desired replicas of each are gauges.
     pub has_gauges: bool,
+    /// Whether the durations that a work queue reports are exact. Otherwise, they are whole
+    /// microseconds.
+    pub queue_durations_are_exact: bool,
 }
 
 impl ControllerMetricRules {
     pub(super) const OLDEST: ControllerMetricRules =
-        ControllerMetricRules { has_counters: false, has_gauges: false };
+        ControllerMetricRules {
+            has_counters: false,
+            has_gauges: false,
+            queue_durations_are_exact: false,
+        };
 }

@@ -133,6 +133,7 @@ fn scenario(
         timeline,
         until: file.until,
         observes_sent_events: true,
+        observes_all_metrics: true,
         vpa: None,
         expect,
         hash: String::new(),

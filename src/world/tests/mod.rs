@@ -91,6 +91,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
         timeline: Vec::new(),
         until: t(600),
         observes_sent_events: true,
+        observes_all_metrics: true,
         vpa: None,
         expect: Vec::new(),
         hash: String::new(),

@@ -4,7 +4,7 @@ use super::Controller;
 use crate::model::hpa::apimachinery::is_conflict;
 use crate::model::hpa::decision::WorkItemResult;
 use crate::model::hpa::input::{Input, OwnedInput};
-use crate::model::hpa::queue::BlockedReconcile;
+use crate::model::hpa::queue::{BlockedReconcile, Taken};
 use crate::model::time::Time;
 use std::sync::Arc;
 
@@ -13,15 +13,17 @@ impl Controller {
     /// caller resumes it with [`Controller::resume`].
     pub fn process(&mut self, input: &Input<'_>) -> WorkItemResult {
         self.resync_until(input.now);
-        let Some(key) = self.queue.get(input.now) else { return WorkItemResult::Skipped };
+        let Some(taken) = self.queue.get(input.now) else { return WorkItemResult::Skipped };
         let may_wait = input.slow_metrics.is_some() || input.update_scale.is_some_and(is_conflict);
         if let Some(hpa) = input.hpa.filter(|_| may_wait) {
             let (hpa, selectors) = (hpa.clone(), self.selectors.clone());
-            let seen = vec![OwnedInput::of(input)];
-            return self.advance(BlockedReconcile { key, hpa, selectors, seen, until: input.now });
+            let (seen, until) = (vec![OwnedInput::of(input)], input.now);
+            let Taken { key, counts } = taken;
+            let blocked = BlockedReconcile { key, counts, hpa, selectors, seen, until };
+            return self.advance(blocked);
         }
         let mut decision = Box::default();
-        match self.reconcile_key(key, input, &[], &mut decision) {
+        match self.reconcile_key(taken, input, &[], &mut decision) {
             true => WorkItemResult::Reconciled(decision),
             false => WorkItemResult::Skipped,
         }
@@ -76,7 +78,8 @@ impl Controller {
             return WorkItemResult::Blocked;
         }
         *self.memory(&key) = memory;
-        self.record_own_metrics(&key, &result, &mut decision);
+        let taken = Taken { key: key.clone(), counts: blocked.counts };
+        self.record_own_metrics(&taken, &result, &mut decision);
         let end = result.end;
         if self.requeues(result.succeeded) {
             self.add_rate_limited(key.clone(), end);

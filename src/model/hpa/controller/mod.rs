@@ -11,7 +11,7 @@ use own_metrics::{Ended, Gauges};
 use super::decision::Decision;
 use super::input::{HpaChange, Input, Interruption};
 use super::memory::Memory;
-use super::queue::{BlockedReconcile, Resync, WorkQueue};
+use super::queue::{BlockedReconcile, Resync, Taken, WorkQueue};
 use super::reconcile::{ControllerConfig, Reconcile, ReconcileResult, WorkItem};
 use super::selector_store::HpaSelectorStore;
 use crate::model::api::Text;
@@ -35,6 +35,8 @@ pub struct Controller {
     pub(crate) resync: Resync,
     /// The time up to which resyncs were processed.
     pub(crate) resynced: Time,
+    /// The time up to which resyncs were counted.
+    resyncs_counted: Time,
     memory: BTreeMap<Arc<str>, Memory>,
     pub(crate) selectors: HpaSelectorStore,
     /// Blocked reconciles, each with its own worker.
@@ -50,10 +52,11 @@ impl Controller {
     #[must_use]
     pub fn new(rules: Rules, flags: Flags, gates: FeatureGates) -> Controller {
         Controller {
-            config: ControllerConfig { rules, flags, gates, wall_clock: false },
+            config: ControllerConfig { rules, flags, gates, wall_clock: false, all_metrics: false },
             queue: WorkQueue::new(rules.queue.waiting_is_sorted),
             resync: Resync::running(flags.sync_period),
             resynced: Time::ZERO,
+            resyncs_counted: Time::ZERO,
             memory: BTreeMap::new(),
             selectors: HpaSelectorStore::default(),
             blocked: Vec::new(),
@@ -66,6 +69,13 @@ impl Controller {
     #[must_use]
     pub fn with_wall_clock(mut self) -> Controller {
         self.config.wall_clock = true;
+        self
+    }
+
+    /// Makes the controller report the metrics of its work queue.
+    #[must_use]
+    pub fn with_all_metrics(mut self, all_metrics: bool) -> Controller {
+        self.config.all_metrics = all_metrics;
         self
     }
 
@@ -107,13 +117,14 @@ impl Controller {
     ///
     /// Upstream: horizontal.go, Run
     pub fn restarted(&mut self, hpas: &[Arc<str>], now: Time) {
-        let ControllerConfig { rules, flags, gates, wall_clock } = self.config.clone();
+        let config = self.config.clone();
+        let ControllerConfig { rules, flags, gates, .. } = config.clone();
         *self = Controller::new(rules, flags, gates);
-        self.config.wall_clock = wall_clock;
+        self.config = config;
         let workers_start = now + CACHE_SYNC_POLL;
         self.queue = WorkQueue::starting_at(workers_start, rules.queue.waiting_is_sorted);
         self.resync = Resync::started(now, flags.sync_period);
-        self.resynced = now;
+        (self.resynced, self.resyncs_counted) = (now, now);
         for key in hpas {
             self.hpa_added(key, now);
         }
@@ -163,8 +174,8 @@ impl Controller {
     pub fn sync_into(&mut self, input: &Input<'_>, decision: &mut Decision) -> bool {
         self.resync_until(input.now);
         decision.clear();
-        let key = self.queue.get(input.now);
-        key.is_some_and(|key| self.reconcile_key(key, input, &[], decision))
+        let taken = self.queue.get(input.now);
+        taken.is_some_and(|taken| self.reconcile_key(taken, input, &[], decision))
     }
 
     /// [`Controller::sync_into`], while something else happens. Changes of the HPA in the meantime
@@ -177,9 +188,10 @@ impl Controller {
     ) -> bool {
         self.resync_until(input.now);
         decision.clear();
-        let Some(key) = self.queue.get(input.now) else { return false };
+        let Some(taken) = self.queue.get(input.now) else { return false };
+        let key = taken.key.clone();
         self.queue.begin(&key);
-        let reconciled = self.reconcile_key(key.clone(), input, interruptions, decision);
+        let reconciled = self.reconcile_key(taken, input, interruptions, decision);
         for Interruption { input, hpa, .. } in interruptions {
             hpa.iter().for_each(|change| self.hpa_changed(&key, *change, input.now));
         }
@@ -200,15 +212,16 @@ impl Controller {
     /// Upstream: horizontal.go, reconcileKey
     pub(crate) fn reconcile_key(
         &mut self,
-        key: Arc<str>,
+        taken: Taken,
         input: &Input<'_>,
         interruptions: &[Interruption<'_>],
         decision: &mut Decision,
     ) -> bool {
-        if let Some(error) = self.stale_cache(&key, input) {
-            self.skip(key, error, input, decision);
+        if let Some(error) = self.stale_cache(&taken.key, input) {
+            self.skip(taken, error, input, decision);
             return true;
         }
+        let key = taken.key.clone();
         let Some(hpa) = input.hpa else {
             self.memory.remove(&key);
             return false;
@@ -226,13 +239,19 @@ impl Controller {
             decision,
         };
         let result = Reconcile::run(&self.config, item);
-        self.record_own_metrics(&key, &result, decision);
-        // A resync during the reconcile has queued the key already.
+        self.record_own_metrics(&taken, &result, decision);
         let end = result.end;
         let resync = Some(self.resync.after(input.now)).filter(|resync| *resync < end);
         self.resynced = end;
-        if resync.is_some() || self.requeues(result.succeeded) {
-            self.add_rate_limited(key, resync.unwrap_or(end));
+        let requeues = self.requeues(result.succeeded);
+        match resync {
+            // It has queued the key already, and is counted with the other resyncs.
+            Some(at) => {
+                self.queue.add_after(key, at, self.config.flags.sync_period);
+                self.queue.count_retries(u64::from(requeues));
+            }
+            None if requeues => self.add_rate_limited(key, end),
+            None => {}
         }
         true
     }
@@ -265,7 +284,8 @@ impl Controller {
     /// Skips a reconcile because of a stale cache.
     ///
     /// Upstream: horizontal.go, reconcileKey
-    fn skip(&mut self, key: Arc<str>, error: Text, input: &Input<'_>, decision: &mut Decision) {
+    fn skip(&mut self, taken: Taken, error: Text, input: &Input<'_>, decision: &mut Decision) {
+        let Taken { key, counts } = taken;
         let Decision { observation, derivation, end, .. } = decision;
         observation.at = input.now;
         observation.hpa = key.split_once('/').map_or(&*key, |(_, name)| name).into();
@@ -274,7 +294,8 @@ impl Controller {
         derivation.branch = Branch::Skipped;
         derivation.error = Some(error);
         *end = input.now;
-        own_metrics::record_skip(&self.config, &mut self.gauges, decision, self.selectors.len());
+        let known_hpas = self.selectors.len();
+        own_metrics::record_skip(&self.config, &mut self.gauges, decision, known_hpas, &counts);
         self.add_rate_limited(key, input.now);
     }
 
@@ -298,12 +319,14 @@ impl Controller {
     /// Adds the changes of the controller's own metrics to a reconcile that has ended.
     pub(crate) fn record_own_metrics(
         &mut self,
-        key: &Arc<str>,
+        taken: &Taken,
         result: &ReconcileResult,
         decision: &mut Decision,
     ) {
-        let ended = Ended { key, result, known_hpas: self.selectors.len() };
+        let Taken { key, counts } = taken;
+        let ended = Ended { key, result, known_hpas: self.selectors.len(), counts };
         own_metrics::record(&self.config, &mut self.gauges, decision, &ended);
+        self.queue.count_work(decision.observation.took);
     }
 
     /// The memory of an HPA.
@@ -333,6 +356,11 @@ impl Controller {
     /// a worker. They queue the keys of all HPAs, but the others already wait for an earlier time.
     /// Upstream's order is random; the model's is by name.
     pub(crate) fn resync_until(&mut self, now: Time) {
+        if self.config.all_metrics && now > self.resyncs_counted {
+            let resyncs = self.resync.count(self.resyncs_counted, now);
+            self.queue.count_retries(resyncs * self.selectors.len() as u64);
+            self.resyncs_counted = now;
+        }
         while !self.config.rules.queue.success_requeues || !self.blocked.is_empty() {
             let at = self.resync.after(self.resynced);
             if at > now {
@@ -341,7 +369,7 @@ impl Controller {
             self.resynced = at;
             let keys: Vec<Arc<str>> = self.selectors.keys().cloned().collect();
             for key in keys {
-                self.add_rate_limited(key, at);
+                self.queue.add_after(key, at, self.config.flags.sync_period);
             }
         }
         self.resynced = now;

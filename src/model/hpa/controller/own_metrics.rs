@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use crate::model::derivation::{MetricDerivation, Source};
 use crate::model::hpa::decision::Decision;
+use crate::model::hpa::queue::QueueCounts;
 use crate::model::hpa::reconcile::{ControllerConfig, ReconcileResult};
 use crate::model::observation::ControllerAction;
+use crate::model::rules::ControllerMetricRules;
 use crate::model::series::SeriesChange;
 use crate::model::time::Span;
 
@@ -77,6 +79,8 @@ pub(super) struct Ended<'a> {
     pub(super) result: &'a ReconcileResult,
     /// The number of HPAs that the controller knows.
     pub(super) known_hpas: usize,
+    /// What the queue counted before.
+    pub(super) counts: &'a QueueCounts,
 }
 
 /// Adds the changes of the controller's own metrics to a reconcile, in order of their names.
@@ -89,11 +93,24 @@ pub(super) fn record(
     ended: &Ended<'_>,
 ) {
     let rules = config.rules.controller_metrics;
-    // The durations are not predictable on a wall clock, where no engine observes the metrics.
-    if !rules.has_counters || config.wall_clock {
-        return;
+    if is_observed(config) {
+        record_controller(rules, gauges, decision, ended);
     }
-    let Ended { key, result, known_hpas } = *ended;
+    record_queue(config, decision, ended.counts);
+}
+
+/// The durations are not predictable on a wall clock, where no engine observes the metrics.
+fn is_observed(config: &ControllerConfig) -> bool {
+    config.rules.controller_metrics.has_counters && !config.wall_clock
+}
+
+fn record_controller(
+    rules: ControllerMetricRules,
+    gauges: &mut Gauges,
+    decision: &mut Decision,
+    ended: &Ended<'_>,
+) {
+    let Ended { key, result, known_hpas, .. } = *ended;
     let Decision { observation, derivation, .. } = decision;
     let mut push = |change| observation.push(ControllerAction::ControllerMetric(change));
     if let Some(replicas) = result.monitored.desired_replicas.filter(|_| rules.has_gauges)
@@ -134,19 +151,51 @@ pub(super) fn record_skip(
     gauges: &mut Gauges,
     decision: &mut Decision,
     known_hpas: usize,
+    counts: &QueueCounts,
 ) {
-    let rules = config.rules.controller_metrics;
-    if !rules.has_counters || config.wall_clock {
+    if is_observed(config) {
+        let push = |change| decision.observation.push(ControllerAction::ControllerMetric(change));
+        let mut push = push;
+        if config.rules.controller_metrics.has_gauges && gauges.hpas != known_hpas {
+            gauges.hpas = known_hpas;
+            push(SeriesChange::value("num_horizontal_pod_autoscalers", known_hpas as f64));
+        }
+        let skips = "stale_sync_skips_total{group=autoscaling,resource=horizontalpodautoscalers}";
+        push(SeriesChange::increase(skips, 1.0));
+    }
+    record_queue(config, decision, counts);
+}
+
+/// Adds what the work queue counted from the beginning of the previous reconcile to that of this
+/// one. What follows a reconcile is queued in the background, so that its time is left to chance.
+///
+/// Upstream: component-base, metrics/prometheus/workqueue; up to Kubernetes 1.13,
+/// pkg/util/workqueue/prometheus
+fn record_queue(config: &ControllerConfig, decision: &mut Decision, counts: &QueueCounts) {
+    if !config.all_metrics || config.wall_clock {
         return;
     }
-    let mut push = |change| decision.observation.push(ControllerAction::ControllerMetric(change));
-    if rules.has_gauges && gauges.hpas != known_hpas {
-        gauges.hpas = known_hpas;
-        push(SeriesChange::value("num_horizontal_pod_autoscalers", known_hpas as f64));
+    let QueueCounts { adds, retries, waited, worked } = *counts;
+    let is_exact = config.rules.controller_metrics.queue_durations_are_exact;
+    let reported = |span: Span| if is_exact { span } else { Span(span.0 / 1000 * 1000) };
+    let duration = |span| seconds(reported(span));
+    let values = [adds as f64, duration(waited), retries as f64, duration(worked)];
+    for (name, value) in QUEUE.into_iter().zip(values) {
+        if value != 0.0 {
+            let change = SeriesChange::increase(name, value);
+            decision.observation.push(ControllerAction::ControllerMetric(change));
+        }
     }
-    let skips = "stale_sync_skips_total{group=autoscaling,resource=horizontalpodautoscalers}";
-    push(SeriesChange::increase(skips, 1.0));
 }
+
+/// The series of the work queue, without the label `name`, in alphabetical order. Up to Kubernetes
+/// 1.13, they have other names.
+const QUEUE: [&str; 4] = [
+    "workqueue_adds_total",
+    "workqueue_queue_duration_seconds_sum",
+    "workqueue_retries_total",
+    "workqueue_work_duration_seconds_sum",
+];
 
 /// `status_replicas` are the replicas in the stored status of the HPA.
 fn record_computations(

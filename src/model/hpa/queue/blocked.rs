@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use crate::model::api::Hpa;
+use super::work_queue::QueueCounts;
 use crate::model::hpa::input::{Input, OwnedInput};
 use crate::model::hpa::selector_store::HpaSelectorStore;
 use crate::model::time::Time;
@@ -16,6 +17,8 @@ use crate::model::time::Time;
 #[derive(Clone, Debug)]
 pub(crate) struct BlockedReconcile {
     pub(crate) key: Arc<str>,
+    /// What the queue counted before.
+    pub(crate) counts: QueueCounts,
     /// The HPA at the beginning of the reconcile: upstream works on a copy.
     pub(crate) hpa: Hpa,
     /// The selectors at the beginning.

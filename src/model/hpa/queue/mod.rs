@@ -7,4 +7,4 @@ mod work_queue;
 
 pub(crate) use blocked::BlockedReconcile;
 pub(crate) use resync::Resync;
-pub(crate) use work_queue::WorkQueue;
+pub(crate) use work_queue::{QueueCounts, Taken, WorkQueue};

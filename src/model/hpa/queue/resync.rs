@@ -62,6 +62,12 @@ impl Resync {
         instant + Span(self.period.0 - past)
     }
 
+    /// The number of resyncs after one time and not after another.
+    pub(crate) fn count(&self, after: Time, until: Time) -> u64 {
+        let past = |instant: Time| (instant - self.started).0.div_euclid(self.period.0);
+        u64::try_from(past(until) - past(after)).unwrap_or(0)
+    }
+
     /// Returns true if there is a resync at exactly this time.
     pub(crate) fn is_at(&self, instant: Time) -> bool {
         (instant - self.started).0.rem_euclid(self.period.0) == 0
@@ -111,5 +117,8 @@ mod tests {
         assert!(resync.is_at(second));
         assert_eq!(resync.after(second), at(6_000, 3));
         assert!(!resync.is_at(at(5_000, 0)));
+        assert_eq!(resync.count(at(5_000, 2), at(6_000, 3)), 1);
+        assert_eq!(resync.count(at(5_000, 1), at(7_000, 3)), 2);
+        assert_eq!(resync.count(at(5_000, 2), at(6_000, 2)), 0);
     }
 }

@@ -24,12 +24,59 @@ pub(crate) struct WorkQueue {
     waiting: Vec<(Time, Arc<str>)>,
     /// Whether `waiting` is a sorted list, as in the oldest releases.
     sorted: bool,
-    /// Ready keys with the time at which they became ready.
-    ready: VecDeque<(Time, Arc<str>)>,
-    /// Keys whose reconcile is blocked; true if the key was added again in the meantime.
-    processing: Vec<(Arc<str>, bool)>,
+    /// Ready keys, in order.
+    ready: VecDeque<Ready>,
+    /// Keys whose reconcile is blocked, and when they were added again in the meantime.
+    processing: Vec<(Arc<str>, Option<Time>)>,
     /// The time before which the workers take no key.
     workers_start: Option<Time>,
+    /// What the queue has counted, and what it had counted when the last key was taken.
+    counts: QueueCounts,
+    counts_when_taken: QueueCounts,
+}
+
+/// A ready key.
+#[derive(Clone, Debug)]
+struct Ready {
+    /// When an idle worker takes it.
+    at: Time,
+    /// When it was added.
+    added: Time,
+    key: Arc<str>,
+}
+
+/// The counters among the queue's Prometheus metrics.
+///
+/// Upstream: client-go, util/workqueue/metrics.go
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct QueueCounts {
+    /// Keys that were added, unless they were ready already.
+    pub(crate) adds: u64,
+    /// Keys that were queued for a later time.
+    pub(crate) retries: u64,
+    /// The time that keys were ready before a worker took them.
+    pub(crate) waited: Span,
+    /// The time that keys were processed.
+    pub(crate) worked: Span,
+}
+
+impl QueueCounts {
+    fn since(self, earlier: QueueCounts) -> QueueCounts {
+        QueueCounts {
+            adds: self.adds - earlier.adds,
+            retries: self.retries - earlier.retries,
+            waited: Span(self.waited.0 - earlier.waited.0),
+            worked: Span(self.worked.0 - earlier.worked.0),
+        }
+    }
+}
+
+/// A key that a worker has taken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Taken {
+    pub(crate) key: Arc<str>,
+    /// What the queue has counted since the previous key was taken.
+    pub(crate) counts: QueueCounts,
 }
 
 impl WorkQueue {
@@ -53,18 +100,20 @@ impl WorkQueue {
     }
 
     fn push_ready(&mut self, key: Arc<str>, now: Time) {
-        if let Some((_, again)) = self.processing.iter_mut().find(|(it, _)| *it == key) {
-            *again = true;
+        if let Some((_, added)) = self.processing.iter_mut().find(|(it, _)| *it == key) {
+            self.counts.adds += u64::from(added.is_none());
+            added.get_or_insert(now);
             return;
         }
-        if !self.ready.iter().any(|(_, queued)| *queued == key) {
-            self.ready.push_back((now, key));
+        if !self.ready.iter().any(|queued| queued.key == key) {
+            self.counts.adds += 1;
+            self.ready.push_back(Ready { at: now, added: now, key });
         }
     }
 
     /// Marks a key as being processed by a worker.
     pub(crate) fn begin(&mut self, key: &Arc<str>) {
-        self.processing.push((key.clone(), false));
+        self.processing.push((key.clone(), None));
     }
 
     /// Marks a key as processed. If all `workers` were busy, they take no key before `now`.
@@ -79,16 +128,32 @@ impl WorkQueue {
         if self.processing.len() >= workers {
             self.workers_start = Some(now);
         }
-        let (key, again) = self.processing.remove(index);
-        if again {
-            self.add(key, now);
+        let (key, added) = self.processing.remove(index);
+        if let Some(added) = added {
+            self.ready.push_back(Ready { at: now, added, key });
         }
+    }
+
+    /// Counts the time that a key was processed.
+    pub(crate) fn count_work(&mut self, worked: Span) {
+        self.counts.worked.0 += worked.0;
+    }
+
+    /// Counts keys that were queued for a later time without an effect: they waited already.
+    pub(crate) fn count_retries(&mut self, retries: u64) {
+        self.counts.retries += retries;
     }
 
     /// Makes a key ready after one interval, unless it waits for an earlier time.
     ///
     /// Upstream: delaying_queue.go, delayingType.AddAfter and insert
     pub(crate) fn add_rate_limited(&mut self, key: Arc<str>, now: Time, interval: Span) {
+        self.counts.retries += 1;
+        self.add_after(key, now, interval);
+    }
+
+    /// [`WorkQueue::add_rate_limited`], which the caller [counts](WorkQueue::count_retries).
+    pub(crate) fn add_after(&mut self, key: Arc<str>, now: Time, interval: Span) {
         if interval.0 <= 0 {
             return self.add(key, now);
         }
@@ -146,31 +211,36 @@ impl WorkQueue {
     /// Returns true if a key waits, is ready or is being processed.
     pub(crate) fn holds(&self, key: &str) -> bool {
         let waiting = self.waiting.iter().map(|(_, key)| key);
-        let ready = self.ready.iter().map(|(_, key)| key);
+        let ready = self.ready.iter().map(|ready| &ready.key);
         let processing = self.processing.iter().map(|(key, _)| key);
         waiting.chain(ready).chain(processing).any(|queued| **queued == *key)
     }
 
     /// The key that a worker takes next, and the time.
     pub(crate) fn next(&self) -> Option<(Time, &Arc<str>)> {
-        let waiting = self.waiting.first();
+        let waiting = self.waiting.first().map(|(at, key)| (*at, key));
+        let ready = self.ready.front().map(|ready| (ready.at, &ready.key));
         // A key that becomes due when another one is already ready follows it.
-        let (at, key) = match (self.ready.front(), waiting) {
+        let (at, key) = match (ready, waiting) {
             (Some(ready), Some(waiting)) if waiting.0 < ready.0 => waiting,
             (Some(ready), _) => ready,
             (None, waiting) => waiting?,
         };
-        Some((self.workers_start.map_or(*at, |start| start.max(*at)), key))
+        Some((self.workers_start.map_or(at, |start| start.max(at)), key))
     }
 
     /// Takes the next key at `now`, if there is one.
-    pub(crate) fn get(&mut self, now: Time) -> Option<Arc<str>> {
+    pub(crate) fn get(&mut self, now: Time) -> Option<Taken> {
         if self.workers_start.is_some_and(|start| start > now) {
             return None;
         }
         self.start_workers();
         self.wake(now);
-        self.ready.pop_front().map(|(_, key)| key)
+        let Ready { added, key, .. } = self.ready.pop_front()?;
+        self.counts.waited.0 += (now - added).0;
+        let counts = self.counts.since(self.counts_when_taken);
+        self.counts_when_taken = self.counts;
+        Some(Taken { key, counts })
     }
 
     /// The key that [`WorkQueue::get`] would take.
@@ -179,13 +249,13 @@ impl WorkQueue {
             return None;
         }
         self.wake(now);
-        self.ready.front().map(|(_, key)| key)
+        self.ready.front().map(|ready| &ready.key)
     }
 
     /// Starts the workers. No key becomes ready before that time.
     fn start_workers(&mut self) {
         if let Some(start) = self.workers_start.take() {
-            self.ready.iter_mut().for_each(|(at, _)| *at = start.max(*at));
+            self.ready.iter_mut().for_each(|ready| ready.at = start.max(ready.at));
         }
     }
 
@@ -246,7 +316,7 @@ mod tests {
     fn run(queue: &mut WorkQueue, until: Time) -> Vec<i64> {
         let mut syncs = Vec::new();
         while let Some((at, _)) = queue.next().filter(|(at, _)| *at <= until) {
-            let key = queue.get(at).unwrap();
+            let Taken { key, .. } = queue.get(at).unwrap();
             syncs.push(at.since_start().0 / 1_000_000_000);
             queue.add_rate_limited(key, at, PERIOD);
         }
@@ -270,7 +340,7 @@ mod tests {
         }
         let at = Time::from_secs(15);
         let mut order = Vec::new();
-        while let Some(key) = queue.get(at) {
+        while let Some(Taken { key, .. }) = queue.get(at) {
             order.push(key.to_string());
         }
         // The order of equal keys in Go's `container/heap`.
@@ -286,7 +356,7 @@ mod tests {
         queue.add_rate_limited(key("c"), Time::from_secs(1), PERIOD);
         let at = Time::from_secs(15);
         let order: Vec<String> =
-            std::iter::from_fn(|| queue.get(at)).map(|key| key.to_string()).collect();
+            std::iter::from_fn(|| queue.get(at)).map(|taken| taken.key.to_string()).collect();
         assert_eq!(order, ["b", "c", "a"]);
         assert_eq!(queue.next(), None);
     }
@@ -308,7 +378,7 @@ mod tests {
         let (mut queue, web) = (WorkQueue::default(), key("web"));
         queue.add_rate_limited(web.clone(), Time::ZERO, PERIOD);
         queue.add(web.clone(), Time::from_secs(15));
-        assert_eq!(queue.get(Time::from_secs(15)), Some(web));
+        assert_eq!(queue.get(Time::from_secs(15)).unwrap().key, web);
         assert_eq!(queue.next(), None);
     }
 
@@ -318,6 +388,23 @@ mod tests {
         queue.add(key("web"), Time::from_secs(1));
         assert_eq!(queue.next().unwrap().0, Time::from_secs(2));
         assert_eq!(queue.get(Time::from_secs(1)), None);
-        assert_eq!(queue.get(Time::from_secs(2)), Some(key("web")));
+        let counts = QueueCounts { adds: 1, waited: Span::from_secs(1), ..QueueCounts::default() };
+        assert_eq!(queue.get(Time::from_secs(2)), Some(Taken { key: key("web"), counts }));
+    }
+
+    #[test]
+    fn a_key_that_is_added_while_it_is_processed_is_counted_once_and_waits_since_then() {
+        let (mut queue, web) = (WorkQueue::default(), key("web"));
+        queue.add_rate_limited(web.clone(), Time::ZERO, PERIOD);
+        queue.get(Time::from_secs(15));
+        queue.begin(&web);
+        for second in [16, 18] {
+            queue.add(web.clone(), Time::from_secs(second));
+        }
+        queue.count_work(Span::from_secs(5));
+        queue.done(&web, Time::from_secs(20), 1);
+        let counts = queue.get(Time::from_secs(20)).unwrap().counts;
+        let (waited, worked) = (Span::from_secs(4), Span::from_secs(5));
+        assert_eq!(counts, QueueCounts { adds: 1, retries: 0, waited, worked });
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct ControllerConfig {
     pub(crate) gates: FeatureGates,
     /// Whether the clock advances during a reconcile, if only slightly.
     pub(crate) wall_clock: bool,
+    /// Whether the metrics of the work queue are reported.
+    pub(crate) all_metrics: bool,
 }
 
 /// A queued HPA with the state that its reconcile reads and changes.
