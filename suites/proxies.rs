@@ -101,6 +101,18 @@ const ALTERATIONS: &[Alteration] = &[
         field: "metric metric_computation_total{action=scale_up,error=none,metric_type=Resource}",
     },
     Alteration {
+        name: "a_dropped_addition_to_the_work_queue",
+        fixture: SCALES,
+        alter: |log| log.retain(|entry| !is_series(entry, "workqueue_adds_total")),
+        field: "metric workqueue_adds_total",
+    },
+    Alteration {
+        name: "another_number_of_retries_in_the_work_queue",
+        fixture: SCALES,
+        alter: |log| change_series(log, "workqueue_retries_total", "increase", &json!(9)),
+        field: "metric workqueue_retries_total",
+    },
+    Alteration {
         name: "another_value_of_a_controller_metric",
         fixture: SCALES,
         alter: |log| change_series(log, "desired_replicas", "value", &json!(1)),
