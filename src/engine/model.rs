@@ -107,7 +107,7 @@ impl Simulation {
         Simulation {
             cluster: Cluster::new(gates.enabled(Gate::HpaGeneration)),
             controller: Controller::new(rules, scenario.flags_by(&rules), gates)
-                .with_all_metrics(scenario.observes_all_metrics),
+                .with_all_metrics(scenario.observed.all_metrics),
             rules,
             gates,
             hpas: hpas.collect(),

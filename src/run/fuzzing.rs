@@ -273,9 +273,9 @@ impl Worker<'_> {
         let plan = self.plan;
         let mut scenario = fuzz::scenario(plan.seed, index, plan.release, &plan.areas);
         // They take a fifth of the time.
-        scenario.observes_sent_events = index.is_multiple_of(2);
+        scenario.observed.sent_events = index.is_multiple_of(2);
         // They cost most, and a process that has observed them is replaced: hence whole blocks.
-        scenario.observes_all_metrics = (index / ALL_METRICS_BLOCK).is_multiple_of(16);
+        scenario.observed.all_metrics = (index / ALL_METRICS_BLOCK).is_multiple_of(16);
         let scenario = Arc::new(scenario);
         let mut coverage = Coverage::default();
         coverage.begin(&scenario, plan.release);

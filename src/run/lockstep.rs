@@ -591,8 +591,8 @@ pub fn run_watched(
 fn scope(engine: &dyn Engine, scenario: &Scenario) -> Scope {
     let scope = engine.scope();
     Scope {
-        sent_events: scope.sent_events && scenario.observes_sent_events,
-        all_metrics: scope.all_metrics && scenario.observes_all_metrics,
+        sent_events: scope.sent_events && scenario.observed.sent_events,
+        all_metrics: scope.all_metrics && scenario.observed.all_metrics,
         ..scope
     }
 }

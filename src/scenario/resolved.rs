@@ -93,12 +93,9 @@ pub struct Scenario {
     pub timeline: Vec<TimelineEvent>,
     /// The end of the scenario: the last reconcile at or before this time is included.
     pub until: Time,
-    /// Whether the requests that send events are observed. They always are, except that the fuzzer
-    /// saves their time in a part of its scenarios.
-    pub observes_sent_events: bool,
-    /// Whether the metrics of the work queue are observed, and histograms in each reconcile. They
-    /// always are, except that the fuzzer saves their time in most of its scenarios.
-    pub observes_all_metrics: bool,
+    /// The effects that are observed: all, except that the fuzzer saves their time in a part of its
+    /// scenarios.
+    pub observed: Observed,
     /// The VPA of the workload, if there is one.
     pub vpa: Option<Arc<WithVpa>>,
     /// The expectations.
@@ -107,6 +104,20 @@ pub struct Scenario {
     pub hash: String,
     /// The line of `hpa` or `hpas` (from 1), for divergences.
     pub line: usize,
+}
+
+/// Effects of a controller that take much time to observe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Observed {
+    /// The requests that send events.
+    pub sent_events: bool,
+    /// The metrics of the work queue, and histograms in each reconcile.
+    pub all_metrics: bool,
+}
+
+impl Observed {
+    /// All effects.
+    pub const ALL: Observed = Observed { sent_events: true, all_metrics: true };
 }
 
 /// A note on how the file of a scenario was read.

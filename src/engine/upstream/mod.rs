@@ -166,13 +166,13 @@ impl Engine for Upstream {
 
     fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {
         let opened = {
-            if self.has_observed_all_metrics && !scenario.observes_all_metrics {
+            if self.has_observed_all_metrics && !scenario.observed.all_metrics {
                 self.process = None;
             }
             let release = self.release;
             self.process()?;
             let protocol = self.protocol.unwrap_or(PROTOCOL);
-            self.has_observed_all_metrics = scenario.observes_all_metrics;
+            self.has_observed_all_metrics = scenario.observed.all_metrics;
             let process = self.process()?;
             process.send(&Request::Open(Open::of(scenario, release, protocol)))?;
             process.receive()

@@ -79,8 +79,8 @@ impl<'a> Open<'a> {
             targets: scenario.kinds(),
             without_scale: scenario.kinds_without_scale(),
             turns: takes_turns(scenario),
-            sent_events: scenario.observes_sent_events,
-            all_metrics: scenario.observes_all_metrics && protocol >= ALL_METRICS,
+            sent_events: scenario.observed.sent_events,
+            all_metrics: scenario.observed.all_metrics && protocol >= ALL_METRICS,
         }
     }
 }

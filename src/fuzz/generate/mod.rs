@@ -30,7 +30,7 @@ use crate::model::flags::{FeatureGates, Flag, Flags, Gate};
 use crate::model::rules::{Dependent, Release, Rules, Windows};
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
-use crate::scenario::resolved::{Metrics, PodSet, ReleaseRange};
+use crate::scenario::resolved::{Metrics, Observed, PodSet, ReleaseRange};
 
 /// The scenario with this index. It focuses on one of `areas`, or on any area if `areas` is empty.
 #[must_use]
@@ -104,8 +104,7 @@ fn of_hpa(dice: &mut Dice, area: Area, release: Release) -> Scenario {
         metrics,
         timeline,
         until,
-        observes_sent_events: true,
-        observes_all_metrics: true,
+        observed: Observed::ALL,
         vpa: None,
         expect: Vec::new(),
         hash: String::new(),

@@ -13,10 +13,9 @@ pub struct ControllerMetricRules {
 }
 
 impl ControllerMetricRules {
-    pub(super) const OLDEST: ControllerMetricRules =
-        ControllerMetricRules {
-            has_counters: false,
-            has_gauges: false,
-            queue_durations_are_exact: false,
-        };
+    pub(super) const OLDEST: ControllerMetricRules = ControllerMetricRules {
+        has_counters: false,
+        has_gauges: false,
+        queue_durations_are_exact: false,
+    };
 }

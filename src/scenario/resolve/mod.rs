@@ -41,7 +41,7 @@ use super::expectation::Expectation;
 use super::kinds::API_VERSION;
 use super::node::Node;
 use super::raw::ScenarioFile;
-use super::resolved::{ReadingNote, Scenario};
+use super::resolved::{Observed, ReadingNote, Scenario};
 use super::vpa::is_vpa;
 use crate::model::time::Span;
 
@@ -132,8 +132,7 @@ fn scenario(
         metrics,
         timeline,
         until: file.until,
-        observes_sent_events: true,
-        observes_all_metrics: true,
+        observed: Observed::ALL,
         vpa: None,
         expect,
         hash: String::new(),

@@ -19,8 +19,8 @@ use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 use crate::scenario::resolved::{
     Action, Autoscaler, ContainerOfPods, Empty, Entries, Exception, MetricError, MetricOfPods,
-    Metrics, PodSet, Point, ReleaseRange, ResourceOfPods, ResourceUsage, Sampling, ScaleDownOrder,
-    Scenario, Signal, Startup, Termination, TimelineEvent, UsageSource, Workload,
+    Metrics, Observed, PodSet, Point, ReleaseRange, ResourceOfPods, ResourceUsage, Sampling,
+    ScaleDownOrder, Scenario, Signal, Startup, Termination, TimelineEvent, UsageSource, Workload,
 };
 
 fn q(text: &str) -> Quantity {
@@ -90,8 +90,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
         },
         timeline: Vec::new(),
         until: t(600),
-        observes_sent_events: true,
-        observes_all_metrics: true,
+        observed: Observed::ALL,
         vpa: None,
         expect: Vec::new(),
         hash: String::new(),

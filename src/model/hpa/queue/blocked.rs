@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
-use crate::model::api::Hpa;
 use super::work_queue::QueueCounts;
+use crate::model::api::Hpa;
 use crate::model::hpa::input::{Input, OwnedInput};
 use crate::model::hpa::selector_store::HpaSelectorStore;
 use crate::model::time::Time;
