@@ -43,9 +43,13 @@ impl Scenario {
         }
         for hpa in &self.hpas {
             if let Some(since) = not_yet_served(&hpa.api_version, release) {
+                let assumed = match hpa.spec.behavior {
+                    Some(_) if !rules.admission.has_behavior => "applies `behavior` nevertheless",
+                    _ => "assumes the same HPA in a version that the release serves",
+                };
                 notes.push(format!(
                     "{release} does not serve {}, which was added in {since}; this prediction \
-                     assumes the same HPA in a version that {release} serves",
+                     {assumed}",
                     hpa.api_version
                 ));
             }

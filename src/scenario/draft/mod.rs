@@ -675,7 +675,7 @@ fn kinds_hint(objects: &Objects) -> Option<String> {
         None if kinds.is_empty() => {
             Some(format!("there are no objects of the Kubernetes API; {PRINTS_MANIFESTS}"))
         }
-        None => Some(format!("the kinds are {}", Vec::from_iter(kinds).join(", "))),
+        None => Some(format!("only these kinds were found: {}", Vec::from_iter(kinds).join(", "))),
     }
 }
 

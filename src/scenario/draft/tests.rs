@@ -304,7 +304,7 @@ fn files_without_an_hpa_are_errors() {
             "",
             DEPLOYMENT,
             "there is no HorizontalPodAutoscaler and no VerticalPodAutoscaler in web.yaml, \
-             web.yaml; the kinds are Deployment",
+             web.yaml; only these kinds were found: Deployment",
         ],
         [
             "apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenario\n",
