@@ -44,7 +44,7 @@ pub struct Scope {
     pub bodies: bool,
     /// The controller's own Prometheus metrics.
     pub controller_metrics: bool,
-    /// Those of its work queue, too.
+    /// The Prometheus metrics of its work queue. They require `controller_metrics`.
     pub all_metrics: bool,
 }
 

@@ -51,7 +51,7 @@ pub struct Upstream {
     process: Option<Process>,
     /// The version of the protocol that the program speaks, once it has reported it.
     protocol: Option<u32>,
-    /// Whether the process has observed all metrics: it is slower afterwards.
+    /// True if the process has observed all metrics, which slows down its later scenarios.
     has_observed_all_metrics: bool,
 }
 

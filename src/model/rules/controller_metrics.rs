@@ -7,7 +7,7 @@ pub struct ControllerMetricRules {
     pub has_counters: bool,
     /// Whether the number of HPAs and the desired replicas of each are gauges.
     pub has_gauges: bool,
-    /// Whether the durations that a work queue reports are exact. Otherwise, they are whole
+    /// True if work queues report exact durations. Otherwise, they truncate each duration to whole
     /// microseconds.
     pub queue_durations_are_exact: bool,
 }

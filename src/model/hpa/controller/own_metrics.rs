@@ -79,7 +79,7 @@ pub(super) struct Ended<'a> {
     pub(super) result: &'a ReconcileResult,
     /// The number of HPAs that the controller knows.
     pub(super) known_hpas: usize,
-    /// What the queue counted before.
+    /// The changes of the queue's counters up to the beginning of the reconcile.
     pub(super) counts: &'a QueueCounts,
 }
 
@@ -154,8 +154,8 @@ pub(super) fn record_skip(
     counts: &QueueCounts,
 ) {
     if is_observed(config) {
-        let push = |change| decision.observation.push(ControllerAction::ControllerMetric(change));
-        let mut push = push;
+        let observation = &mut decision.observation;
+        let mut push = |change| observation.push(ControllerAction::ControllerMetric(change));
         if config.rules.controller_metrics.has_gauges && gauges.hpas != known_hpas {
             gauges.hpas = known_hpas;
             push(SeriesChange::value("num_horizontal_pod_autoscalers", known_hpas as f64));

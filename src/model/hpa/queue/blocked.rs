@@ -17,7 +17,7 @@ use crate::model::time::Time;
 #[derive(Clone, Debug)]
 pub(crate) struct BlockedReconcile {
     pub(crate) key: Arc<str>,
-    /// What the queue counted before.
+    /// The changes of the queue's counters up to the beginning of the reconcile.
     pub(crate) counts: QueueCounts,
     /// The HPA at the beginning of the reconcile: upstream works on a copy.
     pub(crate) hpa: Hpa,

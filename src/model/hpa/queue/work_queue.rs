@@ -30,7 +30,7 @@ pub(crate) struct WorkQueue {
     processing: Vec<(Arc<str>, Option<Time>)>,
     /// The time before which the workers take no key.
     workers_start: Option<Time>,
-    /// What the queue has counted, and what it had counted when the last key was taken.
+    /// The counters, and their values when a worker last took a key.
     counts: QueueCounts,
     counts_when_taken: QueueCounts,
 }
@@ -75,7 +75,7 @@ impl QueueCounts {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Taken {
     pub(crate) key: Arc<str>,
-    /// What the queue has counted since the previous key was taken.
+    /// The changes of the counters since a worker took the previous key.
     pub(crate) counts: QueueCounts,
 }
 

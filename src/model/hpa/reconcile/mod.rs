@@ -34,7 +34,7 @@ pub(crate) struct ControllerConfig {
     pub(crate) gates: FeatureGates,
     /// Whether the clock advances during a reconcile, if only slightly.
     pub(crate) wall_clock: bool,
-    /// Whether the metrics of the work queue are reported.
+    /// True if observations contain the metrics of the work queue.
     pub(crate) all_metrics: bool,
 }
 
