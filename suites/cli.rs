@@ -556,7 +556,7 @@ fn explain_shows_the_recommendation_beside_an_hpa() {
     let whole = stdout(&explain(&["--at", "2m15s"]).code(0));
     let (hpa, vpa) = whole.split_once("\nrun 2 of 5 of the recommender, t=2m  ").expect("both");
     assert!(hpa.contains("\nDecision\n"), "{hpa}");
-    assert!(vpa.contains("target.cpu: the 0.9 percentile is in bucket 18"), "{vpa}");
+    assert!(vpa.contains("target.cpu: the 90th percentile is in bucket 18"), "{vpa}");
     let first = stdout(&explain(&["--tick", "1"]).code(0));
     assert!(first.ends_with("\nThe recommender of the VPA has not run yet.\n"), "{first}");
     let alone = stdout(&explain(&["--vpa", "web", "--tick", "2"]).code(0));

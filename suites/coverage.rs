@@ -60,7 +60,6 @@ const ABSENT: &str = "suites/absent.yaml";
 struct Rules {
     sections: Vec<Section>,
     /// Behavior that no fixture shows, and why.
-    #[serde(default)]
     uncovered: Vec<String>,
 }
 
@@ -375,7 +374,13 @@ fn page(rules: &Rules, fixtures: &Fixtures) -> String {
                     `kube-lockstep fuzz` (`paths:Second`)";
     let mut out = head("Rules and fixtures", &about, RULES, evidence);
     out.push_str(&tables(rules, fixtures));
-    out.push_str("\n## Without a fixture\n\n");
+    out.push_str(&without_a_fixture(rules));
+    out
+}
+
+/// The list of behavior that no fixture shows.
+fn without_a_fixture(rules: &Rules) -> String {
+    let mut out = "\n## Without a fixture\n\n".to_owned();
     for text in &rules.uncovered {
         let _ = writeln!(out, "- {text}");
     }
@@ -388,7 +393,8 @@ fn recommender_page(rules: &Rules, fixtures: &Fixtures) -> String {
     let about = format!("The rules of the recommender as of {}", VpaRelease::NEWEST);
     let evidence = "a part of what the run writes (a status or a checkpoint), or a part of what \
                     the recommender logs when it starts";
-    head(title, &about, RECOMMENDER_RULES, evidence) + &tables(rules, fixtures)
+    let head = head(title, &about, RECOMMENDER_RULES, evidence);
+    head + &tables(rules, fixtures) + &without_a_fixture(rules)
 }
 
 #[test]

@@ -14,17 +14,21 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use kube_lockstep::compare::recommender::{RunDifference, logs, runs};
+use kube_lockstep::engine::model_recommender::ModelRecommender;
 use kube_lockstep::engine::recorded::{FOLDER, RecordedRecommender, Traces};
 use kube_lockstep::engine::upstream::build::{self, Artifact};
 use kube_lockstep::engine::upstream::recommender::{self, RecommenderHost, UpstreamRecommender};
 use kube_lockstep::engine::{CancellationToken, Engine, Vpa};
+use kube_lockstep::fuzz::CoverageGroup;
 use kube_lockstep::fuzz::recommender::{script, shrink};
 use kube_lockstep::model::rules::{OldestOom, VpaRelease, VpaRules};
 use kube_lockstep::model::time::Time;
 use kube_lockstep::model::vpa::{LogLine, Script, Session, Stepped, Write};
+use kube_lockstep::run::fuzzing::RunLimit;
 use kube_lockstep::run::recommender::predicted;
+use kube_lockstep::run::recommender_fuzzing::{RecommenderFuzzPlan, fuzz_recommender};
 use kube_lockstep::run::recommender_lockstep::run_recommender;
-use kube_lockstep::run::{Outcome, Verdict};
+use kube_lockstep::run::{Outcome, Shard, Verdict};
 use kube_lockstep::scenario::vpa::{VpaScenario, script_to_yaml};
 use kube_lockstep::scenario::{AnyScenario, parse_any};
 use kube_lockstep::trace::header::Build;
@@ -67,6 +71,7 @@ fn main() -> ExitCode {
         }
         Ok(())
     });
+    suite.test("generated_scripts_reach_all_of_the_coverage", scripts_reach_everything);
     suite.test("a_wrong_half_life_is_found_and_shrunk", || {
         finds(&|script| script.start.flags.cpu_histogram_decay_half_life.0 += 3_600_000_000_000)
     });
@@ -89,6 +94,37 @@ fn main() -> ExitCode {
         suite.test_with(&program, name, move |program| rejects_other_rules(&program, release));
     }
     suite.run()
+}
+
+/// Every item of the coverage is reached within a few scripts, except for rare flags.
+fn scripts_reach_everything() -> Result<(), Failed> {
+    let run = |release: VpaRelease| {
+        let plan = RecommenderFuzzPlan {
+            seed: 20,
+            limit: RunLimit::Ticks(20_000),
+            shard: Shard::WHOLE,
+            release,
+            jobs: 2,
+            max_findings: 1,
+            stop: CancellationToken::new(),
+        };
+        let engine = || Box::new(ModelRecommender::new("model", release)) as Box<dyn Engine<Vpa>>;
+        let (summary, findings) = fuzz_recommender(&plan, &engine, &mut |_| {});
+        assert!(findings.is_empty() && summary.ticks >= 20_000, "{summary:?}");
+        summary.coverage
+    };
+    let of_newest = run(VpaRelease::NEWEST);
+    for CoverageGroup { group, reached, never } in &of_newest {
+        let most = if group == "flags" { 3 } else { 0 };
+        assert!(!reached.is_empty() && never.len() <= most, "{group}: {never:?}");
+    }
+    // The oldest release does not have all flags.
+    let flags = |coverage: &[CoverageGroup]| {
+        let group = coverage.iter().find(|group| group.group == "flags");
+        group.map_or(0, |group| group.reached.len() + group.never.len())
+    };
+    assert!(flags(&run(VpaRelease::OLDEST)) < flags(&of_newest));
+    Ok(())
 }
 
 /// The releases with tests on the real recommender: those of the VPA in `KUBE_LOCKSTEP_RELEASES`,

@@ -5,7 +5,9 @@ use kube_lockstep::report::change::Between;
 use kube_lockstep::report::html::{Part, decisions};
 use kube_lockstep::report::table::Rows;
 use kube_lockstep::report::{self, csv as spreadsheet, prediction_lines, recommender};
-use kube_lockstep::run::recommender::{FreeRecommenderRun, MODEL, free_recommender_run, predicted};
+use kube_lockstep::run::recommender::{
+    FreeRecommenderRun, MODEL, free_recommender_run, predicted, predicted_recommender_run,
+};
 use kube_lockstep::run::recommender_change::{RunsOn, changed};
 use kube_lockstep::scenario::vpa::VpaScenario;
 use kube_lockstep::trace::recommender::{RecommenderTrace, write};
@@ -54,7 +56,7 @@ fn release(name: &str) -> Result<VpaRelease, Refused> {
 /// The charts, the decisions and the loads of a scenario. `lines` is the output of
 /// `kube-lockstep predict --format json`; of long runs, only the summary.
 fn prediction(scenario: &VpaScenario, release: VpaRelease) -> Result<Value, Refused> {
-    let run = recommender::prediction(scenario, release);
+    let run = predicted_recommender_run(scenario, release);
     let Part { body, panels } = Part::recommendations(scenario, &run, release);
     let skipped = scenario.unsupported_on(release);
     Ok(json!({

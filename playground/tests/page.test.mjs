@@ -1032,7 +1032,7 @@ option("a scenario of a VPA has its charts, releases, decisions and errors", asy
   // The usage can be drawn.
   assert.match(await text("#load-metric"), /cpu of each pod/);
   await page.click("#details");
-  await page.waitForFunction(() => document.querySelector("#dialog").textContent.includes("target.cpu: the 0.9 percentile"));
+  await page.waitForFunction(() => document.querySelector("#dialog").textContent.includes("target.cpu: the 90th percentile"));
   await page.click("#dialog-close");
   assert.equal(await text("#copy-hpa"), "Copy VPA");
   await page.click("#copy-hpa");

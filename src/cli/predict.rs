@@ -16,6 +16,7 @@ use crate::report::html::{Predicted, Predictions};
 use crate::report::table::Rows;
 use crate::report::unmet::UnmetOf;
 use crate::report::{csv, prediction_lines, recommender, table};
+use crate::run::recommender::predicted_recommender_run;
 use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
 use crate::{Predict, Prediction};
@@ -169,7 +170,7 @@ fn predict_vpa(
     files: &mut Files,
 ) -> anyhow::Result<Ended> {
     let rows = if args.changes { Rows::Changes } else { Rows::All };
-    let run = recommender::prediction(scenario, release);
+    let run = predicted_recommender_run(scenario, release);
     match args.format {
         Format::Text => {
             let mut text = files.separator();

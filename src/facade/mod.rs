@@ -137,7 +137,7 @@ impl Predict {
         let why = |index: usize| Some(run.ticks.get(index)?.derivation.summary());
         let mut unmet: Vec<Unmet> = unmet.into_iter().map(|unmet| unmet.with_reason(why)).collect();
         if let Some(vpa) = run.vpa.as_ref().filter(|_| applies) {
-            unmet.extend(vpa.unmet().iter().cloned());
+            unmet.extend(vpa.unmet_with_reasons(&scenario, release));
         }
         Prediction { run, unmet, scenario, release }
     }

@@ -7,9 +7,8 @@
 
 mod known;
 
-use std::collections::BTreeMap;
-
 use self::known::{CUSTOM, ERRORS, KNOWN};
+use super::counts::{Counts, CoverageGroup};
 use crate::model::api::{SelectPolicy, Text};
 use crate::model::derivation::{
     Branch, Derivation, Filled, MetricDerivation, Path, RateLimit, Source, Target,
@@ -18,22 +17,14 @@ use crate::model::hpa::Decision;
 use crate::model::rules::{Release, Rules};
 use crate::scenario::Scenario;
 
-/// The reached items with their counts.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Coverage {
-    known: [Vec<u64>; KNOWN.len()],
-    other: BTreeMap<(usize, String), u64>,
-}
-
-/// One group of [`Coverage`].
+/// The reached items with the number of ticks, or of scenarios for kinds, versions and gates.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CoverageGroup {
-    /// The name of the group.
-    pub group: String,
-    /// The reached items with the number of ticks, or of scenarios for kinds, versions and gates.
-    pub reached: Vec<(String, u64)>,
-    /// The known items that were not reached.
-    pub never: Vec<String>,
+pub struct Coverage(Counts);
+
+impl Default for Coverage {
+    fn default() -> Coverage {
+        Coverage(Counts::new(&KNOWN))
+    }
 }
 
 const CONDITIONS: usize = 0;
@@ -66,8 +57,7 @@ impl Coverage {
             for value in [true, false] {
                 if possible.clone().set(gate.name(), value).is_ok() {
                     let name = format!("{}={value}", gate.name());
-                    let count = self.other.entry((GATES, name)).or_default();
-                    *count += u64::from(gates.enabled(gate) == value);
+                    self.0.count_possible(GATES, name, gates.enabled(gate) == value);
                 }
             }
         }
@@ -236,48 +226,17 @@ impl Coverage {
     }
 
     fn count(&mut self, group: usize, name: &str) {
-        let (_, names) = KNOWN[group];
-        match names.iter().position(|known| *known == name) {
-            Some(index) => {
-                let counts = &mut self.known[group];
-                counts.resize(names.len(), 0);
-                counts[index] += 1;
-            }
-            None => *self.other.entry((group, name.to_owned())).or_default() += 1,
-        }
+        self.0.count(group, name);
     }
 
     /// Adds the counts of another coverage.
     pub fn merge(&mut self, other: &Coverage) {
-        for (group, counts) in other.known.iter().enumerate() {
-            self.known[group].resize(KNOWN[group].1.len(), 0);
-            for (sum, count) in self.known[group].iter_mut().zip(counts) {
-                *sum += count;
-            }
-        }
-        for (key, count) in &other.other {
-            *self.other.entry(key.clone()).or_default() += count;
-        }
+        self.0.merge(&other.0);
     }
 
     /// The groups, for a report.
     #[must_use]
     pub fn groups(&self) -> Vec<CoverageGroup> {
-        let of = |(index, (group, names)): (usize, (&'static str, &[&'static str]))| {
-            let counted = |at: usize| self.known[index].get(at).copied().unwrap_or(0);
-            let all = || names.iter().enumerate();
-            let known = all().filter(|(at, _)| counted(*at) > 0);
-            let mut reached: Vec<(String, u64)> =
-                known.map(|(at, name)| ((*name).to_owned(), counted(at))).collect();
-            let others = || self.other.iter().filter(|((group, _), _)| *group == index);
-            let met = others().filter(|(_, count)| **count > 0);
-            reached.extend(met.map(|((_, name), count)| (name.clone(), *count)));
-            let never = all().filter(|(at, _)| counted(*at) == 0).map(|(_, name)| *name);
-            let not_met = others().filter(|(_, count)| **count == 0);
-            let not_met = not_met.map(|((_, name), _)| name.clone());
-            let never = never.map(str::to_owned).chain(not_met).collect();
-            CoverageGroup { group: group.to_owned(), reached, never }
-        };
-        KNOWN.into_iter().enumerate().map(of).collect()
+        self.0.groups()
     }
 }

@@ -7,6 +7,7 @@
 //! [`crate::run`]), and any assumption about the correct behavior of a controller.
 
 mod area;
+mod counts;
 mod coverage;
 mod dice;
 mod generate;
@@ -17,6 +18,7 @@ mod shrink;
 mod tests;
 
 pub use self::area::Area;
-pub use self::coverage::{Coverage, CoverageGroup};
+pub use self::counts::CoverageGroup;
+pub use self::coverage::Coverage;
 pub use self::generate::scenario;
 pub use self::shrink::{FailurePoint, Shrunk, shrink};

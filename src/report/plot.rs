@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::chart::{self, Picture};
-use super::recommender::amount;
 use super::scale::ValueAxis;
 use super::style::{DIM, paint};
 use super::table::{bytes, decimal, is_memory, points};
@@ -13,6 +12,7 @@ use crate::model::derivation::{MetricDerivation, Target};
 use crate::model::time::Time;
 use crate::model::vpa::{ContainerRecommendation, Resource, Snapshot};
 use crate::run::FreeRun;
+use crate::run::recommendation::amount;
 use crate::scenario::Scenario;
 
 /// The maximum number of metrics with a chart.

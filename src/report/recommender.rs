@@ -12,18 +12,13 @@ use super::table::Rows;
 use super::unmet::UnmetOf;
 use super::{counted, outcome, plot};
 use crate::expect::Unmet;
-use crate::model::quantity::{Format, Quantity};
 use crate::model::rules::VpaRelease;
 use crate::model::time::Time;
-use crate::model::vpa::{
-    Bound, ContainerRecommendation, Estimation, ObjectName, Resource, ResourceList, Samples,
-    Shares, Snapshot, VpaStatus,
-};
-use crate::run::recommender::{
-    Derived, ExplainedRun, FreeRecommenderRun, PodUsage, free_recommender_run,
-};
+use crate::model::vpa::{Estimation, ObjectName, Resource, Samples, Shares, Snapshot, VpaStatus};
+use crate::run::recommendation::{Amounts, Derivation, amounts, derivation_of};
+use crate::run::recommender::{Derived, ExplainedRun, FreeRecommenderRun, PodUsage};
 use crate::run::{PodChange, PodChangeKind, VpaRun};
-use crate::scenario::vpa::{VpaExpectation, VpaScenario, VpaValue};
+use crate::scenario::vpa::VpaScenario;
 
 /// The relative change of a bound that is worth a row.
 const CHANGE: f64 = 0.1;
@@ -122,88 +117,6 @@ fn heading(scenario: &VpaScenario, release: VpaRelease, columns: usize) -> Strin
         let _ = writeln!(out, "{}", paint(DIM, line));
     }
     out
-}
-
-/// The index of the uncapped target in the values of [`Amounts`].
-const UNCAPPED: usize = 3;
-
-/// One row of the table: a resource of a container.
-struct Amounts {
-    container: String,
-    resource: Resource,
-    amounts: [Option<Quantity>; 4],
-    texts: [String; 4],
-    values: [f64; 4],
-}
-
-impl Amounts {
-    /// A value with its unit: exact, as a recommendation may be one in thousandths of a byte.
-    fn exact(&self, index: usize) -> String {
-        let whole = self.amounts[index].as_ref().and_then(|amount| {
-            let whole = match self.resource {
-                Resource::Cpu => amount.milli(),
-                Resource::Memory => amount.value(),
-            };
-            quantity(self.resource, whole).compare(amount).is_eq().then_some(whole)
-        });
-        whole.map_or_else(|| self.texts[index].clone(), |whole| self.resource.exact(whole))
-    }
-
-    /// Returns true if a policy or a flag changes the target.
-    fn is_capped(&self) -> bool {
-        self.texts[0] != self.texts[UNCAPPED]
-    }
-
-    /// Returns true if a value is the amount that was derived.
-    fn is_derived(&self, index: usize, estimation: &Estimation) -> bool {
-        let derived = quantity(estimation.resource, estimation.amount);
-        self.amounts[index].as_ref().is_some_and(|amount| amount.compare(&derived).is_eq())
-    }
-}
-
-/// An amount in millicores or bytes.
-fn quantity(resource: Resource, amount: i64) -> Quantity {
-    match resource {
-        Resource::Cpu => Quantity::from_milli(amount, Format::DecimalSI),
-        Resource::Memory => Quantity::from_units(amount, Format::BinarySI),
-    }
-}
-
-fn amounts(status: &VpaStatus) -> Vec<Amounts> {
-    let recommendation = status.recommendation.as_ref();
-    let containers = recommendation.map_or(&[][..], |it| &it.container_recommendations);
-    let of = |container: &ContainerRecommendation, resource: Resource| {
-        let values = VpaValue::ALL.map(|value| amount(value.of(container), resource).cloned());
-        values.iter().any(Option::is_some).then(|| Amounts {
-            container: container.container_name.to_string(),
-            resource,
-            texts: values.each_ref().map(|it| it.as_ref().map_or_else(String::new, text)),
-            values: values.each_ref().map(|it| it.as_ref().map_or(0.0, units)),
-            amounts: values,
-        })
-    };
-    let resources = |container| [Resource::Cpu, Resource::Memory].map(|it| of(container, it));
-    containers.iter().flat_map(resources).flatten().collect()
-}
-
-pub(super) fn amount(list: &ResourceList, resource: Resource) -> Option<&Quantity> {
-    match resource {
-        Resource::Cpu => list.cpu.as_ref(),
-        Resource::Memory => list.memory.as_ref(),
-    }
-}
-
-fn text(amount: &Quantity) -> String {
-    amount.to_string()
-}
-
-/// The amount in cores or bytes. The quotient has the digits of the amount, `0.476`; a product of a
-/// power of ten may not. Upstream's thousandths of larger amounts overflow.
-fn units(amount: &Quantity) -> f64 {
-    match amount.value().checked_mul(1000) {
-        Some(_) => amount.milli() as f64 / 1000.0,
-        None => amount.approx_f64(),
-    }
 }
 
 /// The state of a run, as far as a later run with the same state needs no row.
@@ -429,57 +342,6 @@ pub fn expectations(
     super::table::expectations(of, expected, unmet, columns)
 }
 
-/// The prediction of a scenario, with the reasons of unmet expectations.
-#[must_use]
-pub fn prediction(scenario: &VpaScenario, release: VpaRelease) -> FreeRecommenderRun {
-    let mut run = free_recommender_run(scenario, release, &|_| false);
-    if !run.unmet.is_empty() {
-        let runs: Vec<usize> =
-            run.unmet.iter().filter_map(|unmet| Some(unmet.tick?.index)).collect();
-        let explained = free_recommender_run(scenario, release, &|run| runs.contains(&run));
-        run.unmet = with_reasons(scenario, run.unmet, &explained);
-    }
-    run
-}
-
-/// Adds to unmet expectations how the expected amounts were derived. `explained` has the
-/// derivations of their runs.
-fn with_reasons(
-    scenario: &VpaScenario,
-    unmet: Vec<Unmet>,
-    explained: &FreeRecommenderRun,
-) -> Vec<Unmet> {
-    let with_reason = |unmet: Unmet| {
-        let expected = unmet.number.checked_sub(1).and_then(|index| scenario.expect.get(index));
-        unmet.with_reason(|run| reason(expected?, explained, run))
-    };
-    unmet.into_iter().map(with_reason).collect()
-}
-
-/// How the amounts of an expectation were derived in a run, in one line.
-fn reason(expected: &VpaExpectation, run: &FreeRecommenderRun, index: usize) -> Option<String> {
-    let (vpa, container) = (expected.vpa.as_ref()?, expected.container.as_ref()?);
-    let derived = &run.explained.get(&index)?.derived;
-    let derived = derived.iter().find(|it| it.vpa.name == *vpa)?;
-    let recommended = amounts(run.snapshots.get(index)?.status(vpa)?);
-    let is_expected = |it: &&Estimation| {
-        let is_bound = |value: VpaValue| match value {
-            VpaValue::Target | VpaValue::UncappedTarget => it.bound == Bound::Target,
-            VpaValue::LowerBound => it.bound == Bound::Lower,
-            VpaValue::UpperBound => it.bound == Bound::Upper,
-        };
-        let mut ranges = expected.amounts().filter(|(value, _)| is_bound(*value));
-        ranges.any(|(_, amounts)| amounts.ranges().any(|(resource, _)| resource == it.resource))
-    };
-    let text = |it: &Estimation| {
-        let is_of = |of: &&Amounts| of.container == **container && of.resource == it.resource;
-        let Derivation { what, how } = derivation_of(it, recommended.iter().find(is_of));
-        format!("{what}: {how}")
-    };
-    let texts = derived.estimations.get(container)?.iter().filter(is_expected).map(text);
-    Some(texts.collect::<Vec<_>>().join("; "))
-}
-
 /// The explanation of one run: its samples, and how each amount follows from them.
 #[must_use]
 pub fn explain(
@@ -636,43 +498,10 @@ fn percent(share: f64) -> String {
     format!("{:.2}%", share * 100.0)
 }
 
-/// `target.cpu: the 0.9 percentile is in bucket …`.
+/// `target.cpu: the 90th percentile is in bucket …`.
 fn derivation(estimation: &Estimation, result: Option<&Amounts>, columns: usize) -> String {
     let Derivation { what, how } = derivation_of(estimation, result);
     hanging(&format!("{what}: "), &how, 4, columns)
-}
-
-/// The derivation of an amount as text.
-struct Derivation {
-    /// `target.cpu`.
-    what: String,
-    /// `the 0.9 percentile is in bucket …`.
-    how: String,
-}
-
-fn derivation_of(estimation: &Estimation, result: Option<&Amounts>) -> Derivation {
-    let (name, index) = match estimation.bound {
-        Bound::Target => ("target", 0),
-        Bound::Lower => ("lowerBound", 1),
-        Bound::Upper => ("upperBound", 2),
-    };
-    let resource = estimation.resource.name();
-    let mut how = estimation.to_string();
-    if let Some(result) = result
-        && !result.is_derived(index, estimation)
-    {
-        let _ = write!(how, "; with the policy and rounding: {}", result.exact(index));
-    }
-    if let Some(result) = result
-        && estimation.bound == Bound::Target
-        && result.is_capped()
-    {
-        let _ = write!(how, "; uncappedTarget: {}", result.exact(UNCAPPED));
-    }
-    if result.is_none() {
-        how.push_str("; not in the recommendation");
-    }
-    Derivation { what: format!("{name}.{resource}"), how }
 }
 
 /// How the amounts of a VPA were derived, for pages: one text for each amount. Amounts that a
@@ -704,17 +533,4 @@ pub(super) fn derivations(status: &VpaStatus, derived: &Derived) -> Vec<String> 
         }
     }
     texts
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_in_tables_for_programs_have_the_digits_of_the_amounts() {
-        let text = |amount: &str| units(&Quantity::parse(amount).expect("a quantity")).to_string();
-        assert_eq!(text("476m"), "0.476");
-        assert_eq!(text("250Mi"), "262144000");
-        assert_eq!(text("100P"), "100000000000000000");
-    }
 }

@@ -23,6 +23,7 @@ mod panic;
 #[cfg(feature = "engines")]
 mod plan;
 mod predicted;
+pub(crate) mod recommendation;
 pub mod recommender;
 pub mod recommender_change;
 #[cfg(feature = "engines")]

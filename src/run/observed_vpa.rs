@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::Outcome;
+use super::lockstep::explained_free_run;
+use super::recommendation::with_reasons;
 use super::recommender::RecommenderRun;
 use crate::expect::recommender::evaluate_beside_hpa;
 use crate::model::rules::{Release, VpaRelease};
@@ -24,13 +26,17 @@ pub(super) struct ObservedVpa {
 impl ObservedVpa {
     /// Adds the recommender's part to the outcome: its runs, and the expectations of
     /// recommendations.
-    pub(super) fn conclude(self, outcome: &mut Outcome, scenario: &Scenario, release: Release) {
+    pub(super) fn conclude(
+        self,
+        outcome: &mut Outcome,
+        scenario: &Arc<Scenario>,
+        release: Release,
+    ) {
         if self.is_complete && scenario.releases.contains(release) {
-            outcome.unmet.extend(evaluate_beside_hpa(
-                &self.scenario,
-                self.release,
-                &self.snapshots,
-            ));
+            let unmet = evaluate_beside_hpa(&self.scenario, self.release, &self.snapshots);
+            outcome.unmet.extend(with_reasons(&self.scenario, unmet, |is_explained| {
+                Some(explained_free_run(scenario, release, is_explained).vpa?.charted.run)
+            }));
         }
         outcome.recommender = Some(Box::new(RecommenderRun {
             trace: RecommenderTrace {

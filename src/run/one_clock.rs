@@ -6,14 +6,16 @@
 use std::sync::Arc;
 
 use super::findings::Findings;
+use super::lockstep::explained_free_run;
 use super::observed_vpa::ObservedVpa;
+use super::recommendation::with_reasons;
 use super::recommender::{ChartedRun, FreeRecommenderRun, explained, pod_usage, undetermined};
 use super::recommender_lockstep::Lockstep;
 use crate::compare::{Divergence, FieldDifference};
 use crate::engine::{self, Engine, EngineError, ScriptedScenario, Vpa};
 use crate::expect::Unmet;
 use crate::expect::recommender::evaluate_beside_hpa;
-use crate::model::rules::{VpaRelease, VpaRules};
+use crate::model::rules::{Release, VpaRelease, VpaRules};
 use crate::model::time::Time;
 use crate::model::vpa::{LogLine, RunAt, Script, Session, Snapshot, Stepped, Write};
 use crate::scenario::Scenario;
@@ -45,6 +47,15 @@ impl VpaRun {
     #[must_use]
     pub fn unmet(&self) -> &[Unmet] {
         &self.charted.run.unmet
+    }
+
+    /// The expectations of recommendations that are not met, with their reasons. `whole` is the
+    /// scenario that this run is a part of.
+    #[must_use]
+    pub fn unmet_with_reasons(&self, whole: &Arc<Scenario>, release: Release) -> Vec<Unmet> {
+        with_reasons(&self.scenario, self.unmet().to_vec(), |is_explained| {
+            Some(explained_free_run(whole, release, is_explained).vpa?.charted.run)
+        })
     }
 
     /// The index of the last run of the recommender at or before a time.

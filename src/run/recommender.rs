@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Note;
+use super::recommendation::with_reasons;
 use crate::expect::Unmet;
 use crate::expect::recommender::evaluate;
 use crate::model::rules::{VpaRelease, VpaRules};
@@ -103,6 +104,19 @@ pub fn free_recommender_run(
     is_explained: &dyn Fn(usize) -> bool,
 ) -> FreeRecommenderRun {
     free_run(scenario, release, is_explained, &mut |_| {})
+}
+
+/// The prediction of a scenario, with the reasons of unmet expectations.
+#[must_use]
+pub fn predicted_recommender_run(
+    scenario: &VpaScenario,
+    release: VpaRelease,
+) -> FreeRecommenderRun {
+    let mut run = free_recommender_run(scenario, release, &|_| false);
+    run.unmet = with_reasons(scenario, run.unmet, |is_explained| {
+        Some(free_recommender_run(scenario, release, is_explained))
+    });
+    run
 }
 
 /// Runs the model alone, and keeps the usage as well.

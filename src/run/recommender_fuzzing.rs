@@ -6,18 +6,24 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
+use super::findings::Findings;
 use super::fuzzing::{Failure, Finding, FuzzSummary, NewEngine, RunLimit};
 use super::in_order::in_order;
-use super::recommender_lockstep::run_recommender;
+use super::recommender::names;
+use super::recommender_lockstep::{Lockstep, run_recommender, unfinished};
 use super::{Outcome, Shard, Verdict};
 use crate::engine::{Engine, Vpa};
-use crate::fuzz::recommender::{script, shrink};
+use crate::fuzz::recommender::{RecommenderCoverage, script, shrink};
 use crate::model::rules::VpaRelease;
-use crate::model::vpa::Script;
+use crate::model::vpa::{Script, ScriptStep, Session, Stepped};
 use crate::scenario::vpa::VpaScenario;
+use crate::trace::Trace;
 
 /// The number of runs of the recommender in a script.
 const RUNS: usize = 400;
+
+/// The coverage counts the estimates of one in so many runs.
+const RUNS_PER_ESTIMATE: usize = 16;
 
 /// The length of a run of the fuzzer.
 #[derive(Clone, Debug)]
@@ -47,6 +53,7 @@ pub fn fuzz_recommender(
 ) -> (FuzzSummary, Vec<Finding<Script>>) {
     let begin = Instant::now();
     let mut summary = FuzzSummary::default();
+    let mut coverage = RecommenderCoverage::default();
     let mut failures: BTreeMap<String, (u64, usize, Outcome)> = BTreeMap::new();
     let work = |engine: &mut Box<dyn Engine<Vpa>>, number: usize| {
         let is_late = matches!(plan.limit, RunLimit::Time(limit) if begin.elapsed() >= limit);
@@ -54,14 +61,17 @@ pub fn fuzz_recommender(
             return None;
         }
         let index = plan.shard.nth(number) as u64;
-        let outcome = run_script(&mut **engine, script(plan.seed, index, RUNS, plan.release));
-        Some((index, outcome))
+        let mut coverage = RecommenderCoverage::default();
+        let script = script(plan.seed, index, RUNS, plan.release);
+        let outcome = run_script(script, &mut **engine, &mut coverage);
+        Some((index, outcome, coverage))
     };
     let wanted = match plan.limit {
         RunLimit::Ticks(ticks) => plan.shard.share(ticks),
         RunLimit::Time(_) => usize::MAX,
     };
-    in_order(plan.jobs.max(1), &engine, &work, &mut |_, (index, outcome)| {
+    in_order(plan.jobs.max(1), &engine, &work, &mut |_, (index, outcome, reached)| {
+        coverage.merge(&reached);
         summary.scenarios += 1;
         summary.ticks += outcome.ticks;
         summary.elapsed = begin.elapsed();
@@ -79,6 +89,7 @@ pub fn fuzz_recommender(
         summary.ticks < wanted && failures.len() < plan.max_findings && summary.inconclusive < 50
     });
     summary.elapsed = begin.elapsed();
+    summary.coverage = coverage.groups();
     let findings = failures.into_iter();
     let findings = findings.map(|(kind, (index, times, outcome))| {
         shrunk(plan, engine, Finding { times, ..as_generated(plan, index, kind, outcome) })
@@ -88,7 +99,40 @@ pub fn fuzz_recommender(
     (summary, findings)
 }
 
-fn run_script(engine: &mut dyn Engine<Vpa>, script: Script) -> Outcome {
+/// Runs a generated script on an engine, compares each run with the model, and counts what the
+/// model reached.
+fn run_script(
+    script: Script,
+    engine: &mut dyn Engine<Vpa>,
+    coverage: &mut RecommenderCoverage,
+) -> Outcome {
+    let release = engine.release();
+    coverage.begin(&script, release);
+    let scenario = Arc::new(VpaScenario::of_script(script));
+    let mut outcome = unfinished(&scenario, &engine.name().into(), release);
+    let lockstep = Lockstep::new(Findings::new(Trace::default(), &[]), false);
+    let mut runs = 0;
+    let mut watch = |session: &mut Session, step: &ScriptStep, predicted: &Stepped| {
+        session.recommender().keep_account(true);
+        coverage.changes(&step.changes);
+        coverage.log(&predicted.log);
+        predicted.runs.iter().for_each(|run| coverage.run(&run.run));
+        coverage.occurrences(&session.recommender().take_account());
+        let before = runs;
+        runs += predicted.runs.len();
+        if before / RUNS_PER_ESTIMATE < runs / RUNS_PER_ESTIMATE {
+            let now = session.now();
+            for vpa in names(session) {
+                coverage.estimates(session.recommender().explain(&vpa, now).values().flatten());
+            }
+        }
+    };
+    lockstep.run_to_end(&scenario, engine, &mut outcome, &mut watch);
+    outcome
+}
+
+/// Runs a script, without the coverage.
+fn run_again(engine: &mut dyn Engine<Vpa>, script: Script) -> Outcome {
     run_recommender(&Arc::new(VpaScenario::of_script(script)), engine, &[])
 }
 
@@ -135,9 +179,9 @@ fn shrunk(
     let smallest = shrink(found.scenario, |script| {
         tried += 1;
         !plan.stop.is_cancelled()
-            && kind(&run_script(&mut *engine, script.clone())).as_ref() == Some(&found.kind)
+            && kind(&run_again(&mut *engine, script.clone())).as_ref() == Some(&found.kind)
     });
-    let outcome = run_script(&mut *engine, smallest.clone());
+    let outcome = run_again(&mut *engine, smallest.clone());
     Finding {
         scenario: smallest,
         failure: Failure::Outcome(Box::new(outcome)),

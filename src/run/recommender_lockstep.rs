@@ -9,7 +9,8 @@ use std::time::Instant;
 
 use super::findings::Findings;
 use super::lockstep::{conclude_known, inconclusive};
-use super::recommender::{RecommenderRun, names, notes, undetermined};
+use super::recommendation::with_reasons;
+use super::recommender::{RecommenderRun, free_recommender_run, names, notes, undetermined};
 use super::{Note, Outcome, Verdict};
 use crate::compare::recommender::{RunDifference, logs, runs};
 use crate::compare::{FieldDifference, KnownDisagreement};
@@ -61,14 +62,14 @@ pub fn run_recommender(
     let trace =
         Trace { release: release.to_string(), scenario: scenario.id.clone(), ..Trace::default() };
     let findings = Findings::new(trace, known);
-    let mut lockstep = Lockstep::new(findings, scenario.expects_contents());
-    match lockstep.run_script(scenario, engine) {
-        Ok(()) => lockstep.conclude(&mut outcome, scenario, release, true),
-        Err(error) => outcome.verdict = inconclusive(error),
-    }
+    let lockstep = Lockstep::new(findings, scenario.expects_contents());
+    lockstep.run_to_end(scenario, engine, &mut outcome, &mut |_, _, _| {});
     outcome.elapsed = begin.elapsed();
     outcome
 }
+
+/// Sees each step of the model.
+pub(super) type Watch<'w> = dyn FnMut(&mut Session, &ScriptStep, &Stepped) + 'w;
 
 /// The recommender and the model, side by side.
 pub(super) struct Lockstep<'k> {
@@ -98,10 +99,26 @@ impl<'k> Lockstep<'k> {
         self.entries.push(Entry::Start(observed));
     }
 
+    /// Runs the script of a scenario, and sets the verdict.
+    pub(super) fn run_to_end(
+        mut self,
+        scenario: &Arc<VpaScenario>,
+        engine: &mut dyn Engine<Vpa>,
+        outcome: &mut Outcome,
+        watch: &mut Watch<'_>,
+    ) {
+        let release = engine.release();
+        match self.run_script(scenario, engine, watch) {
+            Ok(()) => self.conclude(outcome, scenario, release, true),
+            Err(error) => outcome.verdict = inconclusive(error),
+        }
+    }
+
     fn run_script(
         &mut self,
         scenario: &Arc<VpaScenario>,
         engine: &mut dyn Engine<Vpa>,
+        watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
         let rules = VpaRules::of(engine.release());
         let scripted = ScriptedScenario { scenario: scenario.clone(), script: script(scenario) };
@@ -122,18 +139,24 @@ impl<'k> Lockstep<'k> {
             let Some(step) = under_way.pop_front() else { break };
             let observed = session.receive()?;
             if self.findings.undetermined.is_none() {
-                self.step(&mut model, step, observed);
+                let predicted = self.step(&mut model, step, observed);
+                watch(&mut model, step, &predicted);
             }
         }
         session.close()
     }
 
-    /// Compares a step.
-    pub(super) fn step(&mut self, session: &mut Session, step: &ScriptStep, observed: Stepped) {
+    /// Compares a step with the model's, which is returned.
+    pub(super) fn step(
+        &mut self,
+        session: &mut Session,
+        step: &ScriptStep,
+        observed: Stepped,
+    ) -> Stepped {
         let predicted = session.step(&step.changes, step.until);
         if let Some(run) = predicted.runs.iter().find(|run| run.run.is_undetermined) {
             self.findings.undetermined = Some(undetermined(run.at));
-            return;
+            return predicted;
         }
         if step.changes.contains(&ClusterChange::Restart) {
             self.entries.push(Entry::Start(observed.log.clone()));
@@ -145,6 +168,7 @@ impl<'k> Lockstep<'k> {
             let at = theirs.or(ours).map_or(step.until, |run| run.at);
             self.run(session, at, ours, theirs);
         }
+        predicted
     }
 
     /// Compares a run, and continues from what was observed.
@@ -191,7 +215,12 @@ impl<'k> Lockstep<'k> {
         findings.trace = Trace::default();
         outcome.unmet = match findings.undetermined {
             Some(_) => Vec::new(),
-            None if expects => evaluate(scenario, release, &snapshots),
+            None if expects => {
+                let unmet = evaluate(scenario, release, &snapshots);
+                with_reasons(scenario, unmet, |is_explained| {
+                    Some(free_recommender_run(scenario, release, is_explained))
+                })
+            }
             None => Vec::new(),
         };
         outcome.not_compared = match &findings.divergence {

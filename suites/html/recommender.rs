@@ -218,7 +218,7 @@ pub(super) fn divergence() -> Result<(), Failed> {
     };
     outcome.verdict = Verdict::Diverges(Divergence { tick, at, fields: vec![field] });
     outcome.why = vec![String::new(); tick - 1];
-    outcome.why.push("target.cpu of app: the 0.9 percentile is in bucket 25".to_owned());
+    outcome.why.push("target.cpu of app: the 90th percentile is in bucket 25".to_owned());
     let page = page_of(outcome)?;
     let document = parse(&page)?;
     let section = sections(&document)[0];
@@ -265,7 +265,8 @@ pub(super) fn in_a_browser(dom: &str) -> Result<(), Failed> {
     let explained = kube_lockstep(&["explain", OOM, "--tick", "1"])?;
     let explained = String::from_utf8(explained.stdout)?;
     let explained = explained.split_whitespace().collect::<Vec<_>>().join(" ");
-    let derivation = "the 0.9 percentile is in bucket 25, which ends at 511m; with the margin 587m";
+    let derivation =
+        "the 90th percentile is in bucket 25, which ends at 511m; with the margin 587m";
     assert!(explained.contains(&format!("target.cpu: {derivation}")), "{explained}");
     for part in [
         "<b>t=1m</b><b>target of app cpu 587m, memory 362.6Mi</b>",

@@ -1,9 +1,10 @@
 //! The known items of the coverage.
 
+use crate::fuzz::counts::Group;
 use crate::scenario::resolved::BUILT_IN;
 
 /// The groups in the order of the report, each with its known items.
-pub(super) const KNOWN: [(&str, &[&str]); 13] = [
+pub(super) static KNOWN: [Group; 13] = [
     (
         "conditions",
         &[

@@ -67,14 +67,14 @@ impl BucketShare {
 const LAST_BUCKET: &str = "the last one, which starts at";
 
 /// How the amount was derived. The last amount is the result:
-/// `the 0.9 percentile is in bucket 12, which ends at 177m; with the margin 203m`.
+/// `the 90th percentile is in bucket 12, which ends at 177m; with the margin 203m`.
 impl fmt::Display for Estimation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&derivation(self))
     }
 }
 
-/// `the 0.9 percentile is in bucket 12, which ends at 177m; with the margin 203m; …`. The last
+/// `the 90th percentile is in bucket 12, which ends at 177m; with the margin 203m; …`. The last
 /// amount is the result.
 fn derivation(estimation: &Estimation) -> String {
     let Estimation { resource, percentile, base, with_margin, minimum, amount, .. } = *estimation;
@@ -88,6 +88,7 @@ fn derivation(estimation: &Estimation) -> String {
     };
     let position = if bucket + 1 == BUCKETS { LAST_BUCKET } else { "which ends at" };
     let base = resource.exact(base);
+    let percentile = ordinal(percentile);
     let head = format!("the {percentile} percentile is in bucket {bucket}, {position} {base}");
     let Some(Confidence { confidence, multiplier }) = estimation.confidence else {
         // Without a minimum, this is the result.
@@ -111,6 +112,22 @@ fn derivation(estimation: &Estimation) -> String {
     };
     let (factor, confidence) = (factor(multiplier), factor(confidence));
     format!("{head}; times {factor} for a confidence of {confidence}{result}{at_least}")
+}
+
+/// A fraction as the ordinal number of a percentile: 0.9 is `90th`, and 0.995 is `99.5th`.
+fn ordinal(fraction: f64) -> String {
+    // The product is not always exact: 0.55 * 100 is 55.00000000000001.
+    let percent = format!("{:.6}", fraction * 100.0);
+    let percent = percent.trim_end_matches('0').trim_end_matches('.');
+    let suffix = match percent {
+        _ if percent.contains('.') || percent.ends_with("11") => "th",
+        _ if percent.ends_with("12") || percent.ends_with("13") => "th",
+        _ if percent.ends_with('1') => "st",
+        _ if percent.ends_with('2') => "nd",
+        _ if percent.ends_with('3') => "rd",
+        _ => "th",
+    };
+    format!("{percent}{suffix}")
 }
 
 /// A factor with at most four decimals.
@@ -157,6 +174,16 @@ mod tests {
     }
 
     #[test]
+    fn percentiles_have_ordinal_numbers() {
+        let ordinals = [0.9, 0.5, 0.55, 0.01, 0.22, 0.93, 0.11, 0.12, 0.13, 0.995, 0.0, 1.0];
+        let texts = [
+            "90th", "50th", "55th", "1st", "22nd", "93rd", "11th", "12th", "13th", "99.5th", "0th",
+            "100th",
+        ];
+        assert_eq!(ordinals.map(ordinal), texts);
+    }
+
+    #[test]
     fn a_derivation_ends_with_its_result() {
         let of = |bound, confidence, amount| Estimation {
             resource: Resource::Memory,
@@ -169,7 +196,7 @@ mod tests {
             minimum: 26_214_400,
             amount,
         };
-        let head = "the 0.9 percentile is in bucket 8, which ends at 105.2Mi (110,265,643 bytes); \
+        let head = "the 90th percentile is in bucket 8, which ends at 105.2Mi (110,265,643 bytes); \
                     with the margin 120.9Mi";
         let target = derivation(&of(Bound::Target, None, 126_805_489));
         assert_eq!(target, format!("{head} (126,805,489 bytes)"));

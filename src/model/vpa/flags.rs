@@ -133,6 +133,39 @@ impl fmt::Display for RecommenderFlagError {
 
 impl std::error::Error for RecommenderFlagError {}
 
+/// Flags of each component of the VPA on how it runs and connects to the cluster.
+pub(super) const CONNECTION_FLAGS: &[&str] = &[
+    "address",
+    "kube-api-burst",
+    "kube-api-qps",
+    "kubeconfig",
+    "leader-elect",
+    "leader-elect-lease-duration",
+    "leader-elect-renew-deadline",
+    "leader-elect-resource-lock",
+    "leader-elect-resource-name",
+    "leader-elect-resource-namespace",
+    "leader-elect-retry-period",
+    "profiling",
+];
+
+/// Flags of each component of the VPA on its log.
+pub(super) const LOG_FLAGS: &[&str] = &[
+    "add-dir-header",
+    "alsologtostderr",
+    "log-backtrace-at",
+    "log-dir",
+    "log-file",
+    "log-file-max-size",
+    "logtostderr",
+    "one-output",
+    "skip-headers",
+    "skip-log-headers",
+    "stderrthreshold",
+    "v",
+    "vmodule",
+];
+
 /// Upstream flags that the harness does not support: the reason, and the flags.
 const UNSUPPORTED: [(&str, &[&str]); 6] = [
     (
@@ -170,39 +203,9 @@ const UNSUPPORTED: [(&str, &[&str]); 6] = [
     ("it changes only how many VPAs a run handles at the same time", &["update-worker-count"]),
     (
         "the harness sets how the recommender runs and how it connects to the cluster",
-        &[
-            "address",
-            "kube-api-burst",
-            "kube-api-qps",
-            "kubeconfig",
-            "leader-elect",
-            "leader-elect-lease-duration",
-            "leader-elect-renew-deadline",
-            "leader-elect-resource-lock",
-            "leader-elect-resource-name",
-            "leader-elect-resource-namespace",
-            "leader-elect-retry-period",
-            "profiling",
-        ],
+        CONNECTION_FLAGS,
     ),
-    (
-        "the harness sets what the recommender logs",
-        &[
-            "add-dir-header",
-            "alsologtostderr",
-            "log-backtrace-at",
-            "log-dir",
-            "log-file",
-            "log-file-max-size",
-            "logtostderr",
-            "one-output",
-            "skip-headers",
-            "skip-log-headers",
-            "stderrthreshold",
-            "v",
-            "vmodule",
-        ],
-    ),
+    ("the harness sets what the recommender logs", LOG_FLAGS),
 ];
 
 impl RecommenderFlags {

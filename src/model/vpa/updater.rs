@@ -14,7 +14,7 @@ use super::admission::{Limits, Mode, processed};
 use super::api::{
     ChangeRequirement, ContainerRecommendation, EvictionRequirement, VerticalPodAutoscaler,
 };
-use super::flags::{parse, positive};
+use super::flags::{CONNECTION_FLAGS, LOG_FLAGS, parse, positive};
 use crate::model::api::{PodSpec, Requests};
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
@@ -53,6 +53,31 @@ impl Default for UpdaterFlags {
     }
 }
 
+/// Upstream flags that the simulated updater does not have: the reason, and the flags.
+const UNSUPPORTED: [(&str, &[&str]); 7] = [
+    ("evictions are not rate-limited", &["eviction-rate-burst", "eviction-rate-limit"]),
+    (
+        "the admission controller is simulated, and is always available",
+        &[
+            "admission-controller-status-lease-name",
+            "admission-controller-status-lease-namespace",
+            "admission-controller-status-lease-timeout",
+            "use-admission-controller-status",
+        ],
+    ),
+    ("the start-up boost is not simulated", &["concurrent-cpu-startup-boost-syncs"]),
+    (
+        "set the feature gates in `recommender.flags`: they apply to the updater as well",
+        &["feature-gates"],
+    ),
+    (
+        "the updater handles the VPA of the scenario",
+        &["ignored-vpa-object-namespaces", "vpa-object-namespace"],
+    ),
+    ("the updater is simulated, and connects to no cluster", CONNECTION_FLAGS),
+    ("the updater is simulated, and writes no log", LOG_FLAGS),
+];
+
 impl UpdaterFlags {
     /// The names of the flags.
     pub const NAMES: [&'static str; 7] = [
@@ -64,6 +89,13 @@ impl UpdaterFlags {
         "evict-after-oom-threshold",
         "in-place-skip-disruption-budget",
     ];
+
+    /// The reason why a flag of upstream's updater is not supported. `None` for a flag that is
+    /// supported or unknown.
+    #[must_use]
+    pub fn unsupported(name: &str) -> Option<&'static str> {
+        UNSUPPORTED.iter().find(|(_, flags)| flags.contains(&name)).map(|(why, _)| *why)
+    }
 
     /// Sets a flag.
     ///
@@ -559,6 +591,10 @@ mod tests {
             assert!(["1", "1m", "true"].iter().any(parses), "{name}");
         }
         assert!(UpdaterFlags::default().set("min-replica", "1").is_err());
+        assert!(UpdaterFlags::NAMES.into_iter().all(|it| UpdaterFlags::unsupported(it).is_none()));
+        let of_rate = UpdaterFlags::unsupported("eviction-rate-limit");
+        assert_eq!(of_rate, Some("evictions are not rate-limited"));
+        assert_eq!(UpdaterFlags::unsupported("min-replica"), None);
         assert!(UpdaterFlags::default().set("updater-interval", "0s").is_err());
     }
 }

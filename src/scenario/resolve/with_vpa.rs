@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 
 use super::Reader;
 use super::cursor::{At, Problems};
-use super::vpa::{flag_text, resolve as resolve_vpa};
+use super::vpa::{Component, flag_text, resolve as resolve_vpa};
 use crate::model::rules::{InPlaceMode, VpaRelease};
 use crate::model::selector::Selector;
 use crate::model::vpa::VerticalPodAutoscaler;
 use crate::model::vpa::admission::Mode;
 use crate::model::vpa::updater::UpdaterFlags;
 use crate::scenario::decode::{self, Decoded};
-use crate::scenario::error::{Problem, suggest};
+use crate::scenario::error::Problem;
 use crate::scenario::node::{Kind, Node, Scalar};
 use crate::scenario::resolved::{Scenario, Workload};
 use crate::scenario::split;
@@ -192,6 +192,12 @@ fn release(at: At<'_>, problems: &mut Problems) -> VpaRelease {
     }
 }
 
+const UPDATER: Component = Component {
+    name: "updater",
+    flags: &UpdaterFlags::NAMES,
+    unsupported: UpdaterFlags::unsupported,
+};
+
 fn updater(at: At<'_>, problems: &mut Problems) -> UpdaterFlags {
     let mut flags = UpdaterFlags::default();
     let Some(settings) = decoded::<UpdaterSettings>(at, problems) else { return flags };
@@ -202,9 +208,7 @@ fn updater(at: At<'_>, problems: &mut Problems) -> UpdaterFlags {
         match flags.set(known, &text) {
             Ok(()) => {}
             Err(_) if !UpdaterFlags::NAMES.contains(&known) => {
-                let what = format!("the flag `{name}` of the updater is unknown or not supported");
-                problems
-                    .add(at.key_position(name).problem(what, suggest(known, UpdaterFlags::NAMES)));
+                problems.add(UPDATER.unknown_flag(known, at.key_position(name)));
             }
             Err(why) => problems.plain(at.key(name), why),
         }

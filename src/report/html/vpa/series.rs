@@ -9,7 +9,7 @@ use crate::model::time::Time;
 use crate::model::vpa::{ContainerRecommendation, Resource, Snapshot};
 use crate::report::html::lane::ChartAxis;
 use crate::report::html::timeline::Value;
-use crate::report::recommender::amount;
+use crate::run::recommendation::amount;
 use crate::run::recommender::PodUsage;
 use crate::scenario::vpa::VpaValue;
 

@@ -6,7 +6,8 @@ use crate::report::html::mark::Mark;
 use crate::report::html::panels::{Kept, PanelTick, PanelTicks, TickKind};
 use crate::report::html::ticks::LEFT_OUT;
 use crate::report::html::words;
-use crate::report::recommender::{amount, conditions, derivations};
+use crate::report::recommender::{conditions, derivations};
+use crate::run::recommendation::amount;
 
 /// The indices of the runs whose derivations are kept, sorted: all of a short run; otherwise those
 /// in which something happens, and every n-th. `most` is the approximate number.

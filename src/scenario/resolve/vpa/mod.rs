@@ -289,7 +289,7 @@ fn flags(
         match RecommenderFlags::parse(&BTreeMap::from([(name.to_owned(), text.clone())])) {
             Ok(_) => drop(flags.insert(name.to_owned(), text)),
             Err(_) if !RecommenderFlags::NAMES.contains(&name) => {
-                problems.add(unknown_flag(name, at.key_position(name)));
+                problems.add(RECOMMENDER.unknown_flag(name, at.key_position(name)));
             }
             Err(error) => problems.plain(at.key(name), error.why),
         }
@@ -302,12 +302,33 @@ fn flags(
     (flags, parsed)
 }
 
-/// The problem of a flag that upstream does not have, or that the harness does not support.
-fn unknown_flag(name: &str, at: At<'_>) -> Problem {
-    let subject = format!("the flag `{name}` of the recommender");
-    match RecommenderFlags::unsupported(name) {
-        Some(why) => at.problem(format!("{subject} is not supported: {why}"), None),
-        None => at.problem(format!("{subject} is unknown"), suggest(name, RecommenderFlags::NAMES)),
+/// A component of the VPA with flags.
+pub(super) struct Component {
+    /// `recommender` or `updater`.
+    pub(super) name: &'static str,
+    /// The flags that the harness supports.
+    pub(super) flags: &'static [&'static str],
+    /// Why a flag of upstream is not supported.
+    pub(super) unsupported: fn(&str) -> Option<&'static str>,
+}
+
+const RECOMMENDER: Component = Component {
+    name: "recommender",
+    flags: &RecommenderFlags::NAMES,
+    unsupported: RecommenderFlags::unsupported,
+};
+
+impl Component {
+    /// The problem of a flag that upstream does not have, or that the harness does not support.
+    pub(super) fn unknown_flag(&self, name: &str, at: At<'_>) -> Problem {
+        let subject = format!("the flag `{name}` of the {}", self.name);
+        match (self.unsupported)(name) {
+            Some(why) => at.problem(format!("{subject} is not supported: {why}"), None),
+            None => {
+                let hint = suggest(name, self.flags.iter().copied());
+                at.problem(format!("{subject} is unknown"), hint)
+            }
+        }
     }
 }
 
