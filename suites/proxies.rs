@@ -164,6 +164,24 @@ const ALTERATIONS: &[Alteration] = &[
         field: "events as sent[1]",
     },
     Alteration {
+        name: "an_event_about_another_object",
+        fixture: SCALES,
+        alter: |log| change(log, "sendEvent", "objectKind", &json!("Deployment")),
+        field: "events as sent[0]",
+    },
+    Alteration {
+        name: "an_event_of_another_component",
+        fixture: SCALES,
+        alter: |log| change(log, "sendEvent", "component", &json!("kube-controller-manager")),
+        field: "events as sent[0]",
+    },
+    Alteration {
+        name: "a_query_for_another_kind",
+        fixture: "pods-metric/an-old-sample-has-its-old-value",
+        alter: |log| change(log, "podsMetric", "kind", &json!("Node")),
+        field: "reads[1]",
+    },
+    Alteration {
         name: "an_event_in_another_namespace",
         fixture: SCALES,
         alter: |log| in_another_namespace(log, "sendEvent"),

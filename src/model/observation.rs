@@ -97,6 +97,9 @@ pub enum ControllerAction {
     PodsMetric {
         /// The metric's name.
         metric: Arc<str>,
+        /// The kind of the objects. Default: `Pod`, also for queries of Heapster, which name no kind.
+        #[serde(default = "pod_kind", skip_serializing_if = "is_pod_kind")]
+        kind: Cow<'static, str>,
         /// The label selector of the pods.
         selector: Arc<str>,
         /// The selector of the series; empty: all series.
@@ -326,6 +329,53 @@ pub struct SentEvent {
     pub event: Event,
     /// How often the event has occurred.
     pub count: u32,
+    /// The object that the event is about, and its source.
+    #[serde(flatten)]
+    pub origin: EventOrigin,
+}
+
+/// The object that an event is about, apart from its name, and the source of the event. A field with
+/// its default, the value in all events of the unmodified controller, is omitted.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EventOrigin {
+    /// The kind of the object. Default: `HorizontalPodAutoscaler`.
+    #[serde(default = "hpa_kind", skip_serializing_if = "is_hpa_kind")]
+    pub object_kind: Cow<'static, str>,
+    /// The component that recorded the event. Default: `horizontal-pod-autoscaler`.
+    #[serde(default = "component", skip_serializing_if = "is_component")]
+    pub component: Cow<'static, str>,
+}
+
+impl Default for EventOrigin {
+    fn default() -> EventOrigin {
+        EventOrigin { object_kind: hpa_kind(), component: component() }
+    }
+}
+
+fn hpa_kind() -> Cow<'static, str> {
+    Cow::Borrowed("HorizontalPodAutoscaler")
+}
+
+fn is_hpa_kind(kind: &str) -> bool {
+    kind == hpa_kind()
+}
+
+fn component() -> Cow<'static, str> {
+    Cow::Borrowed("horizontal-pod-autoscaler")
+}
+
+fn is_component(name: &str) -> bool {
+    name == component()
+}
+
+/// The kind of the objects that a metric of pods describes.
+pub(crate) fn pod_kind() -> Cow<'static, str> {
+    Cow::Borrowed("Pod")
+}
+
+fn is_pod_kind(kind: &str) -> bool {
+    kind == pod_kind()
 }
 
 impl SentEvent {
@@ -842,9 +892,13 @@ impl fmt::Display for ControllerAction {
             ControllerAction::ListPodMetrics { selector, answer } => {
                 write!(f, "pod metrics of {selector}: {}", Found(answer, "items"))
             }
-            ControllerAction::PodsMetric { metric, selector, metric_selector, answer } => {
+            ControllerAction::PodsMetric { metric, kind, selector, metric_selector, answer } => {
                 let series = SeriesSelector(metric_selector);
-                write!(f, "metric {metric}{series} of pods {selector}: {}", Found(answer, "items"))
+                let found = Found(answer, "items");
+                match is_pod_kind(kind) {
+                    true => write!(f, "metric {metric}{series} of pods {selector}: {found}"),
+                    false => write!(f, "metric {metric}{series} of {kind} {selector}: {found}"),
+                }
             }
             ControllerAction::ObjectMetric { metric, kind, name, metric_selector, answer } => {
                 write!(f, "metric {metric}{} of {kind} {name}: ", SeriesSelector(metric_selector))?;
@@ -883,8 +937,13 @@ impl fmt::Display for Event {
 /// `patch with count 2: Normal SuccessfulRescale: New size: 3`
 impl fmt::Display for SentEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let SentEvent { verb, event, count } = self;
-        write!(f, "{verb} with count {count}: {event}")
+        let SentEvent { verb, event, count, origin } = self;
+        write!(f, "{verb} with count {count}: {event}")?;
+        if *origin != EventOrigin::default() {
+            let EventOrigin { object_kind, component } = origin;
+            write!(f, " (object kind {object_kind}, component {component})")?;
+        }
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use crate::model::api::{
 };
 use crate::model::observation::{
     ControllerAction, Event, EventType, Items, ScaleReplicas, ScaleWrite, SentScale, SeriesValue,
-    StatusWrite,
+    StatusWrite, pod_kind,
 };
 use crate::model::quantity::Quantity;
 use crate::model::time::Time;
@@ -53,6 +53,7 @@ fn everything() -> Trace {
     for answer in answers {
         actions.push(ControllerAction::PodsMetric {
             metric: name.clone(),
+            kind: pod_kind(),
             selector: "app=web".into(),
             metric_selector: "".into(),
             answer: answer.clone(),

@@ -87,6 +87,9 @@ func appendEntry(b []byte, e *entry) ([]byte, error) {
 		}
 	case podsMetric:
 		b = appendString(append(b, `,"podsMetric":{"metric":`...), e.metric)
+		if e.resource != "" { // Heapster has no kinds.
+			b = appendString(append(b, `,"kind":`...), e.resource)
+		}
 		b = appendString(append(b, `,"selector":`...), e.selector)
 		b = appendItems(b, e)
 	case objectMetric:
@@ -126,6 +129,8 @@ func appendEntry(b []byte, e *entry) ([]byte, error) {
 		b = appendString(append(b, `,"reason":`...), e.reason)
 		b = appendString(append(b, `,"message":`...), e.message)
 		b = strconv.AppendInt(append(b, `,"count":`...), int64(e.replicas), 10)
+		b = appendString(append(b, `,"objectKind":`...), e.resource)
+		b = appendString(append(b, `,"component":`...), e.component)
 	case reconcileError:
 		b = appendString(append(b, `,"error":{"message":`...), e.message)
 	case metricIncrease:

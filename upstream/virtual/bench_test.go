@@ -26,9 +26,11 @@ func inBubble(tb testing.TB, f func()) {
 	}
 }
 
-func mustOpen(tb testing.TB) *session {
+func mustOpen(tb testing.TB) *session { return mustOpenLine(tb, openLine) }
+
+func mustOpenLine(tb testing.TB, line string) *session {
 	recordErrors()
-	q, err := parseRequest([]byte(openLine))
+	q, err := parseRequest([]byte(line))
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -57,6 +57,7 @@ func (e events) write(verb string, event *Event, message string, count int32) *E
 	e.cluster.observed.record(entry{
 		kind: sendEvent, namespace: event.Namespace, verb: verb, name: event.InvolvedObject.Name,
 		eventType: event.Type, reason: event.Reason, message: message, replicas: count,
+		resource: event.InvolvedObject.Kind, component: event.Source.Component,
 	})
 	stored := *event
 	e.cluster.eventVersion++

@@ -43,7 +43,7 @@ type entry struct {
 	kind entryKind
 	// of a request: the namespace in it, and the API version of an object in its body
 	namespace, apiVersion string
-	resource              string // of a scale; the kind of a described object
+	resource              string // of a scale; the kind of the described objects, or of an event's object
 	name                  string // of the target, the HPA or a described object
 	selector              string // of a query of metrics; of a scale that is written
 	// of a query of a custom or an external metric: the metric and its selector and, for an object,
@@ -54,7 +54,7 @@ type entry struct {
 	replicas, statusReplicas int32
 	status                   *shownStatus
 	eventType, reason        string
-	verb                     string // of the request that writes an event
+	verb, component          string // of the request that writes an event; of its source
 	message                  string // of an event or an error
 	err                      error
 }

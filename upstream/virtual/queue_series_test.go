@@ -26,14 +26,7 @@ func TestEachReconcileReportsWhatTheWorkQueueDidBeforeIt(t *testing.T) {
 		t.Run("turns="+turns, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				line := strings.Replace(openLine, `{"open":{`, `{"open":{"allMetrics":true,"turns":`+turns+`,`, 1)
-				q, err := parseRequest([]byte(line))
-				if err != nil {
-					t.Fatal(err)
-				}
-				s, err := openSession(q.open)
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := mustOpenLine(t, line)
 				defer s.close()
 				first := append(readyPods(3), change{createHPA: []byte(hpaManifest)})
 				_, log := mustStepWithSeries(t, s, 0, first...)

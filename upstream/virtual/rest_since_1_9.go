@@ -66,13 +66,13 @@ func (m customMetrics) readObjectMetric(
 }
 
 func (m customMetrics) readPodsMetric(
-	selector labels.Selector, metric string, metricSelector labels.Selector,
+	kind schema.GroupKind, selector labels.Selector, metric string, metricSelector labels.Selector,
 ) (*customValueList, error) {
 	c := m.cluster
 	c.awaitMetrics()
 	e := entry{
 		kind: podsMetric, namespace: m.namespace, metric: metric, metricSelector: metricSelector.String(),
-		selector: selector.String(),
+		selector: selector.String(), resource: kind.String(),
 	}
 	defer func() { c.observed.record(e) }()
 	answer, ok := c.in(m.namespace).custom.pods[metric]

@@ -124,10 +124,15 @@ func (s *controllerSeries) collect() {
 	}
 }
 
-func (s *controllerSeries) add(metric prometheus.Metric) *oneSeries {
-	one := &oneSeries{metric: metric}
+// nameOf reads the name of a metric, without the subsystem, from its description.
+func nameOf(metric prometheus.Metric, subsystem string) string {
 	_, name, _ := strings.Cut(metric.Desc().String(), `"`+subsystem)
-	one.name, _, _ = strings.Cut(name, `"`)
+	name, _, _ = strings.Cut(name, `"`)
+	return name
+}
+
+func (s *controllerSeries) add(metric prometheus.Metric) *oneSeries {
+	one := &oneSeries{metric: metric, name: nameOf(metric, subsystem)}
 	s.read(one)
 	switch {
 	case s.out.Histogram != nil:

@@ -32,9 +32,9 @@ func (m customMetrics) GetForObject(
 
 // GetForObjects is called for pods only.
 func (m customMetrics) GetForObjects(
-	_ schema.GroupKind, selector labels.Selector, metric string, metricSelector labels.Selector,
+	kind schema.GroupKind, selector labels.Selector, metric string, metricSelector labels.Selector,
 ) (*customValueList, error) {
-	return m.readPodsMetric(selector, metric, metricSelector)
+	return m.readPodsMetric(kind, selector, metric, metricSelector)
 }
 
 type podInformer struct{ cache.SharedIndexInformer }

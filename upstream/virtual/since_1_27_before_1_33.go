@@ -32,9 +32,7 @@ func readPrometheus() (counts queueCounts) {
 			if err := metric.Write(&out); err != nil {
 				panic(err)
 			}
-			_, name, _ := strings.Cut(metric.Desc().String(), `"`)
-			name, _, _ = strings.Cut(name, `"`)
-			switch name {
+			switch nameOf(metric, "") {
 			case addsSeries:
 				counts.adds = int64(out.Counter.GetValue())
 			case retriesSeries:

@@ -31,9 +31,9 @@ func (m customMetrics) GetForObject(
 
 // GetForObjects is called for pods only.
 func (m customMetrics) GetForObjects(
-	_ schema.GroupKind, selector labels.Selector, metric string,
+	kind schema.GroupKind, selector labels.Selector, metric string,
 ) (*customValueList, error) {
-	return m.readPodsMetric(selector, metric, labels.Everything())
+	return m.readPodsMetric(kind, selector, metric, labels.Everything())
 }
 
 // newController ignores the informer of pods: see podInformer.

@@ -73,7 +73,9 @@ impl WorkItemResult {
 mod tests {
     use super::*;
     use crate::model::api::Text;
-    use crate::model::observation::{ControllerAction, Event, EventType, EventVerb, SentEvent};
+    use crate::model::observation::{
+        ControllerAction, Event, EventOrigin, EventType, EventVerb, SentEvent,
+    };
 
     fn event(message: &'static str) -> Event {
         Event {
@@ -113,7 +115,8 @@ mod tests {
             let mut observation = observed(messages);
             for message in messages {
                 let event = event(message);
-                let sent = SentEvent { verb: EventVerb::Create, event, count: 1 };
+                let origin = EventOrigin::default();
+                let sent = SentEvent { verb: EventVerb::Create, event, count: 1, origin };
                 observation.push(ControllerAction::SendEvent(sent));
             }
             observation

@@ -12,8 +12,8 @@ use super::decision::Decision;
 use super::token_bucket::TokenBucket;
 use crate::model::api::Text;
 use crate::model::observation::{
-    COMBINED, COMBINED_WITHOUT_MESSAGE, ControllerAction, Event, EventType, EventVerb, Observation,
-    SentEvent,
+    COMBINED, COMBINED_WITHOUT_MESSAGE, ControllerAction, Event, EventOrigin, EventType, EventVerb,
+    Observation, SentEvent,
 };
 use crate::model::rules::EventRules;
 use crate::model::time::{Span, Time};
@@ -150,7 +150,7 @@ impl EventCorrelator {
         let message = if is_combined { combined_message } else { event.message.clone() };
         let verb = if count > 1 { EventVerb::Patch } else { EventVerb::Create };
         let event = Event { message, ..event.clone() };
-        accepted.then_some(SentEvent { verb, event, count })
+        accepted.then(|| SentEvent { verb, event, count, origin: EventOrigin::default() })
     }
 }
 
@@ -291,7 +291,12 @@ mod tests {
     fn observed(verb: EventVerb, count: u32, message: &str) -> Observation {
         let tick = decision(Time::ZERO, &[message]);
         let event = tick.observation.events().next().unwrap().clone();
-        let sent = ControllerAction::SendEvent(SentEvent { verb, event, count });
+        let sent = ControllerAction::SendEvent(SentEvent {
+            verb,
+            event,
+            count,
+            origin: EventOrigin::default(),
+        });
         Observation::new(Time::ZERO, "web".into(), [sent])
     }
 

@@ -13,7 +13,7 @@ use crate::model::api::{
 };
 use crate::model::hpa::apimachinery::parse_group_version;
 use crate::model::hpa::reconcile::Reconcile;
-use crate::model::observation::{ControllerAction, Items, SeriesValue};
+use crate::model::observation::{ControllerAction, Items, SeriesValue, pod_kind};
 use crate::model::rules::MetricsFrom;
 use crate::model::selector::{Matcher, Selector};
 
@@ -119,6 +119,7 @@ impl<'a> Reconcile<'a> {
         };
         let read = ControllerAction::PodsMetric {
             metric: metric.clone(),
+            kind: pod_kind(),
             selector: query.selector.query.clone(),
             metric_selector: metric_selector.to_string().into(),
             answer: answer.clone().map(|items| Items { items }),

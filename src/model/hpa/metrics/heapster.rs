@@ -11,7 +11,7 @@ use super::query::Query;
 use crate::model::api::{Labels, PodMetricValue};
 use crate::model::hpa::go::go_i64;
 use crate::model::hpa::reconcile::Reconcile;
-use crate::model::observation::{ControllerAction, Items};
+use crate::model::observation::{ControllerAction, Items, pod_kind};
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 
@@ -95,6 +95,7 @@ impl<'a> Reconcile<'a> {
         };
         self.record(ControllerAction::PodsMetric {
             metric: metric.clone(),
+            kind: pod_kind(),
             selector: requested,
             metric_selector: "".into(),
             answer,

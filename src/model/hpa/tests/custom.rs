@@ -7,7 +7,7 @@ use crate::model::api::{
     PodMetricValue, PodsMetricAnswer, PodsMetricSource, Series, SeriesAnswer,
 };
 use crate::model::flags::Gate;
-use crate::model::observation::{ControllerAction, Items, SeriesValue};
+use crate::model::observation::{ControllerAction, Items, SeriesValue, pod_kind};
 
 fn identifier(name: &str) -> Arc<MetricIdentifier> {
     Arc::new(MetricIdentifier { name: name.into(), selector: None })
@@ -122,6 +122,7 @@ fn pods_metrics_are_averaged_and_missing_values_filled_in() {
         all.last().observation.actions().nth(1),
         Some(&ControllerAction::PodsMetric {
             metric: "rps".into(),
+            kind: pod_kind(),
             selector: "app=web".into(),
             metric_selector: "".into(),
             answer: Ok(Items { items: 3 }),
