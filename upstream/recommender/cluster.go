@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,8 +39,9 @@ type cluster struct {
 	history     []podHistory
 	// observer is the OOM observer of the running recommender, which sees all updates of pods.
 	observer oom.Observer
-	// writes are the requests of the current run.
-	writes []write
+	// writes are the requests of the current run. Since 1.5, several workers send them in parallel.
+	writes   []write
+	ofWrites sync.Mutex
 }
 
 func newCluster(history []podHistory) *cluster {
@@ -51,6 +53,12 @@ func newCluster(history []podHistory) *cluster {
 		vpas: table(), checkpoints: table(), pods: table(),
 		targets: map[targetKey]*target{}, history: history,
 	}
+}
+
+func (c *cluster) record(w write) {
+	c.ofWrites.Lock()
+	defer c.ofWrites.Unlock()
+	c.writes = append(c.writes, w)
 }
 
 // apply applies a change that is not a restart.
@@ -201,7 +209,7 @@ func (c *vpaClient) Patch(_ context.Context, name string, _ types.PatchType, dat
 	if err := json.Unmarshal(value, &vpa.Status); err != nil {
 		return nil, err
 	}
-	c.cluster.writes = append(c.cluster.writes, write{Namespace: c.namespace, Name: name, Status: value})
+	c.cluster.record(write{Namespace: c.namespace, Name: name, Status: value})
 	return vpa, c.cluster.vpas.Update(vpa)
 }
 
@@ -254,14 +262,14 @@ func (c *checkpointClient) store(checkpoint *vpa_types.VerticalPodAutoscalerChec
 	if err := json.Unmarshal(status, &checkpoint.Status); err != nil {
 		return err
 	}
-	c.cluster.writes = append(c.cluster.writes, write{
+	c.cluster.record(write{
 		Namespace: c.namespace, Name: checkpoint.Name, Checkpoint: status, Spec: created,
 	})
 	return c.cluster.checkpoints.Update(checkpoint)
 }
 
 func (c *checkpointClient) Delete(_ context.Context, name string, _ metav1.DeleteOptions) error {
-	c.cluster.writes = append(c.cluster.writes, write{Namespace: c.namespace, Name: name, Deleted: true})
+	c.cluster.record(write{Namespace: c.namespace, Name: name, Deleted: true})
 	meta := metav1.ObjectMeta{Namespace: c.namespace, Name: name}
 	return c.cluster.checkpoints.Delete(&vpa_types.VerticalPodAutoscalerCheckpoint{ObjectMeta: meta})
 }

@@ -3,6 +3,7 @@ package recommender
 import (
 	"encoding/json"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -84,6 +85,23 @@ func TestARestartedRecommenderRunsOneIntervalLater(t *testing.T) {
 			t.Fatalf("%+v", answer)
 		}
 	})
+}
+
+func TestNoWriteOfParallelWorkersIsLost(t *testing.T) {
+	c := newCluster(nil)
+	const workers, each = 10, 100_000
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for range each {
+				c.record(write{})
+			}
+		})
+	}
+	all.Wait()
+	if len(c.writes) != workers*each {
+		t.Errorf("%d writes, not %d", len(c.writes), workers*each)
+	}
 }
 
 func TestInvalidRequestsAreRefused(t *testing.T) {
