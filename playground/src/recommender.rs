@@ -121,6 +121,8 @@ fn comparison(scenario: &VpaScenario, one: VpaRelease, other: VpaRelease) -> Val
         RunsOn { release: from, trace: &before },
         RunsOn { release: to, trace: &after },
     );
+    // Runs that are random upstream are not compared: the page shows the newer release only.
+    let found = found.unwrap_or_default();
     let part = found.map(|it| Part::recommender_change(scenario, Between { from, to }, &it));
     let same = part.is_none();
     let Part { body, panels } = part.unwrap_or_else(|| {

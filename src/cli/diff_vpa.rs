@@ -8,7 +8,7 @@ use super::diff::{Args, Compared, NotCompared, code, in_order, print};
 use super::fixtures::Fixtures;
 use super::output::PreparationLog;
 use super::reports::ReportFile;
-use super::run::parse_all;
+use super::run::{Parsed, parse_all};
 use crate::engine::Vpa;
 use crate::engine::recorded::not_recorded_on;
 use crate::engine::source::{EngineFactory, EngineLimits, EngineSource};
@@ -18,6 +18,7 @@ use crate::report::html;
 use crate::run::Verdict;
 use crate::run::recommender_change::{RunsOn, changed};
 use crate::run::recommender_lockstep::run_recommender;
+use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
 use crate::trace::recommender::RecommenderTrace;
 
@@ -27,9 +28,9 @@ pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
     in_order(from, to)?;
     let between = Between { from, to };
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
-    let scenarios = parse_all(&fixtures.select(&args.names)?)?.vpa;
+    let Parsed { vpa: scenarios, hpa } = parse_all(&fixtures.select(&args.names)?)?;
     let mut page = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
-    let (mut found, mut skipped) = (Vec::new(), Vec::new());
+    let (mut found, mut skipped) = (Vec::new(), beside_hpas(&hpa));
     let (mut same, mut unknown) = (0, false);
     for scenario in &scenarios {
         match compare(&fixtures, args.recorded, scenario, between) {
@@ -52,6 +53,14 @@ pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
     Ok(code(changes.unexplained() > 0, unknown, found.len() + same))
 }
 
+/// The scenarios of HPAs that also have a VPA, with the reason why they are not compared.
+fn beside_hpas(scenarios: &[Arc<Scenario>]) -> Vec<(String, String)> {
+    const WHY: &str = "an HPA and a VPA run on the release of the VPA that `vpaRelease` names; to \
+                       compare two, run the scenario with each of them";
+    let with_vpa = scenarios.iter().filter(|scenario| scenario.vpa.is_some());
+    with_vpa.map(|scenario| (scenario.id.clone(), WHY.to_owned())).collect()
+}
+
 /// Compares a scenario on two releases. `recorded`: only by recorded traces.
 pub(super) fn compare(
     fixtures: &Fixtures,
@@ -68,7 +77,10 @@ pub(super) fn compare(
         Ok(((from, before), (to, after))) => {
             let before = RunsOn { release: from, trace: &before };
             let after = RunsOn { release: to, trace: &after };
-            changed(scenario, before, after).map_or(Compared::Same, Compared::Changed)
+            match changed(scenario, before, after) {
+                Ok(changed) => changed.map_or(Compared::Same, Compared::Changed),
+                Err(why) => Compared::Not(NotCompared { why, is_unknown: false }),
+            }
         }
         Err(not) => Compared::Not(not),
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Unmet, UnmetTick};
 use crate::model::rules::VpaRelease;
 use crate::model::time::Time;
-use crate::model::vpa::{Resource, ResourceList, Snapshot, VpaStatus};
+use crate::model::vpa::{ResourceList, Snapshot, VpaStatus};
 use crate::scenario::resolved::When;
 use crate::scenario::vpa::{ExpectedVpaCondition, VpaExpectation, VpaScenario};
 
@@ -122,7 +122,7 @@ fn unmet<'r>(expected: &VpaExpectation, until: Time, runs: &'r [Snapshot]) -> Op
                 return Some(none(from, to));
             }
             let met = runs.iter().find(|run| wrong(run.1, expected).is_none())?;
-            Some(at(*met, "never expected".to_owned()))
+            Some(at(*met, format!("never expected {}", found(met.1, expected))))
         }
         When::Within { of, span } => {
             let runs = between(of, of + span);
@@ -137,6 +137,41 @@ fn unmet<'r>(expected: &VpaExpectation, until: Time, runs: &'r [Snapshot]) -> Op
         // Scenarios of VPAs have no other times.
         When::Whole | When::Series(_) | When::Sequence(_) => None,
     }
+}
+
+/// What an expectation describes, as it was found after a run that meets the expectation:
+/// `target.cpu of app 587m, condition NoPodsMatched`.
+fn found(run: &Snapshot, expected: &VpaExpectation) -> String {
+    let mut found = Vec::new();
+    let status = expected.vpa.as_ref().and_then(|vpa| run.status(vpa));
+    let containers = status.and_then(|status| status.recommendation.as_ref());
+    let containers = containers.map_or(&[][..], |it| &it.container_recommendations);
+    if let Some(names) = &expected.containers {
+        found.push(format!("containers {}", list(names)));
+    }
+    if let Some(name) = &expected.container {
+        let container = containers.iter().find(|container| container.container_name == *name);
+        for (value, amounts) in expected.amounts() {
+            for (resource, _) in amounts.ranges() {
+                let amount = container.and_then(|it| value.of(it).amount(resource.name()));
+                let amount = amount.map_or("none".to_owned(), ToString::to_string);
+                found.push(format!("{}.{} of {name} {amount}", value.name(), resource.name()));
+            }
+        }
+    }
+    let conditions = expected.conditions.iter();
+    found.extend(conditions.map(|condition| format!("condition {}", condition.type_)));
+    found.extend(expected.no_conditions.iter().map(|type_| format!("no condition {type_}")));
+    let generation = expected.observed_generation;
+    found.extend(generation.map(|generation| format!("observedGeneration {generation}")));
+    let checkpoints = expected.checkpoints.as_ref();
+    found.extend(checkpoints.map(|names| format!("checkpoints {}", list(names))));
+    let samples = expected.samples.iter();
+    found.extend(samples.map(|(name, samples)| format!("samples of {name}: {samples}")));
+    let contents = expected.checkpoint_status.keys();
+    found.extend(contents.map(|name| format!("this checkpointStatus of {name}")));
+    found.extend(expected.log.as_ref().map(|text| format!("log {text:?}")));
+    found.join(", ")
 }
 
 /// All that is not as expected after a run, separated by semicolons.
@@ -206,10 +241,7 @@ fn amounts(status: &VpaStatus, expected: &VpaExpectation, wrong: &mut Vec<String
     for (value, amounts) in expected.amounts() {
         let list = container.map_or(&none, |container| value.of(container));
         for (resource, range) in amounts.ranges() {
-            let amount = match resource {
-                Resource::Cpu => list.cpu.as_ref(),
-                Resource::Memory => list.memory.as_ref(),
-            };
+            let amount = list.amount(resource.name());
             if !range.contains(amount) {
                 let amount = amount.map_or("none".to_owned(), ToString::to_string);
                 let field = format!("{}.{} of {name}", value.name(), resource.name());

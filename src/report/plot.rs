@@ -12,7 +12,6 @@ use crate::model::derivation::{MetricDerivation, Target};
 use crate::model::time::Time;
 use crate::model::vpa::{ContainerRecommendation, Resource, Snapshot};
 use crate::run::FreeRun;
-use crate::run::recommendation::amount;
 use crate::scenario::Scenario;
 
 /// The maximum number of metrics with a chart.
@@ -198,7 +197,7 @@ pub(super) fn recommendations(
                 let target = |snapshot: &Snapshot| {
                     let container =
                         containers(snapshot, vpa).iter().find(|it| *it.container_name == **name)?;
-                    Some(amount(&container.target, resource)?.approx_f64() * 1000.0)
+                    Some(container.target.amount(resource.name())?.approx_f64() * 1000.0)
                 };
                 let values: Values = snapshots.iter().map(|it| (it.at, target(it))).collect();
                 let title = format!("{text} target of container {name}");

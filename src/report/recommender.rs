@@ -14,7 +14,9 @@ use super::{counted, outcome, plot};
 use crate::expect::Unmet;
 use crate::model::rules::VpaRelease;
 use crate::model::time::Time;
-use crate::model::vpa::{Estimation, ObjectName, Resource, Samples, Shares, Snapshot, VpaStatus};
+use crate::model::vpa::{
+    Estimation, LogLine, ObjectName, Resource, Samples, Shares, Snapshot, VpaStatus,
+};
 use crate::run::recommendation::{Amounts, Derivation, amounts, derivation_of};
 use crate::run::recommender::{Derived, ExplainedRun, FreeRecommenderRun, PodUsage};
 use crate::run::{PodChange, PodChangeKind, VpaRun};
@@ -220,7 +222,7 @@ fn table(snapshots: &[Snapshot], vpa: &str, shown: Rows, columns: usize) -> Stri
         fold(&mut table, folded.take());
         let changed = last.as_ref().is_none_or(|last| last.conditions != conditions);
         let mut notes = if changed { conditions } else { Vec::new() };
-        notes.extend(snapshot.log.iter().map(ToString::to_string));
+        notes.extend(counted_lines(&snapshot.log));
         let head = vec![(index + 1).to_string(), snapshot.at.to_string()];
         rows(&mut table, head, &amounts, is_capped, &notes.join("; "));
         last = Some(now);
@@ -294,6 +296,22 @@ fn rows(
             _ => table.continued(cells, Style::new()),
         }
     }
+}
+
+/// Logged errors, equal ones once with their number.
+fn counted_lines(log: &[LogLine]) -> Vec<String> {
+    let mut lines: Vec<(String, usize)> = Vec::new();
+    for text in log.iter().map(ToString::to_string) {
+        match lines.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, count)) => *count += 1,
+            None => lines.push((text, 1)),
+        }
+    }
+    let text = |(text, count)| match count {
+        1 => text,
+        count => format!("{text} (×{count})"),
+    };
+    lines.into_iter().map(text).collect()
 }
 
 /// The cells of a VPA in one run for CSV, one row for each resource of a container: container,

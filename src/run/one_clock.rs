@@ -49,7 +49,7 @@ impl VpaRun {
         &self.charted.run.unmet
     }
 
-    /// The expectations of recommendations that are not met, with their reasons. `whole` is the
+    /// The unmet expectations about recommendations, with their reasons. `whole` is the
     /// scenario that this run is a part of.
     #[must_use]
     pub fn unmet_with_reasons(&self, whole: &Arc<Scenario>, release: Release) -> Vec<Unmet> {

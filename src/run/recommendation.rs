@@ -6,9 +6,7 @@ use std::fmt::Write as _;
 use super::recommender::FreeRecommenderRun;
 use crate::expect::Unmet;
 use crate::model::quantity::{Format, Quantity};
-use crate::model::vpa::{
-    Bound, ContainerRecommendation, Estimation, Resource, ResourceList, VpaStatus,
-};
+use crate::model::vpa::{Bound, ContainerRecommendation, Estimation, Resource, VpaStatus};
 use crate::scenario::vpa::{VpaExpectation, VpaScenario, VpaValue};
 
 /// The index of the uncapped target in the values of [`Amounts`].
@@ -63,7 +61,8 @@ pub(crate) fn amounts(status: &VpaStatus) -> Vec<Amounts> {
     let recommendation = status.recommendation.as_ref();
     let containers = recommendation.map_or(&[][..], |it| &it.container_recommendations);
     let of = |container: &ContainerRecommendation, resource: Resource| {
-        let values = VpaValue::ALL.map(|value| amount(value.of(container), resource).cloned());
+        let values =
+            VpaValue::ALL.map(|value| value.of(container).amount(resource.name()).cloned());
         values.iter().any(Option::is_some).then(|| Amounts {
             container: container.container_name.to_string(),
             resource,
@@ -74,14 +73,6 @@ pub(crate) fn amounts(status: &VpaStatus) -> Vec<Amounts> {
     };
     let resources = |container| [Resource::Cpu, Resource::Memory].map(|it| of(container, it));
     containers.iter().flat_map(resources).flatten().collect()
-}
-
-/// The amount of a resource in a list.
-pub(crate) fn amount(list: &ResourceList, resource: Resource) -> Option<&Quantity> {
-    match resource {
-        Resource::Cpu => list.cpu.as_ref(),
-        Resource::Memory => list.memory.as_ref(),
-    }
 }
 
 fn text(amount: &Quantity) -> String {
@@ -132,8 +123,8 @@ pub(crate) fn derivation_of(estimation: &Estimation, result: Option<&Amounts>) -
     Derivation { what: format!("{name}.{resource}"), how }
 }
 
-/// Adds to unmet expectations how the expected amounts were derived. `explain` runs the model, and
-/// derives the amounts of those runs, by index, that its argument selects.
+/// Adds to unmet expectations how the expected amounts were derived. `explain` runs the model
+/// again. Its argument selects, by index, the runs whose amounts are derived.
 pub(super) fn with_reasons(
     scenario: &VpaScenario,
     unmet: Vec<Unmet>,

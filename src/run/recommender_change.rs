@@ -4,7 +4,7 @@
 //! change if the model without that row predicts another value at the first difference.
 
 use super::explaining_rows::{Changed, Predict};
-use super::recommender::predicted;
+use super::recommender::{self, predicted};
 use crate::compare::recommender::{RunDifference, logs, runs};
 use crate::compare::{Divergence, FieldDifference};
 use crate::model::rules::{VPA_CHANGES, VpaChange, VpaRelease, VpaRules};
@@ -23,16 +23,37 @@ pub struct RunsOn<'a> {
 
 /// Compares the runs of a scenario on two releases, the older one first, and finds the rows that
 /// account for the first difference. Returns `None` if the runs are equal.
-#[must_use]
+///
+/// # Errors
+/// If the first difference may be due to chance: upstream's result is random on one of the releases.
 pub fn changed(
     scenario: &VpaScenario,
     before: RunsOn<'_>,
     after: RunsOn<'_>,
-) -> Option<Changed<VpaChange>> {
-    let (index, first) = first_difference(&before.trace.entries, &after.trace.entries)?;
-    let field = first.fields.first()?.field.clone();
+) -> Result<Option<Changed<VpaChange>>, String> {
+    let predictions = [before, after].map(|on| predicted(scenario, VpaRules::of(on.release)));
+    let mut older = before.trace.entries.clone();
+    predictions.iter().for_each(|model| tolerate(&mut older, model));
+    let Some((index, first)) = first_difference(&older, &after.trace.entries) else {
+        return Ok(None);
+    };
+    let random = predictions.iter().filter_map(|model| undetermined(model)).min();
+    if random.is_some_and(|random| random <= index) {
+        return Err(recommender::undetermined(first.at));
+    }
+    let Some(field) = first.fields.first().map(|it| it.field.clone()) else { return Ok(None) };
     let place = Place { index, field };
-    Some(PredictedRuns { scenario, place }.explain(first, before.release, after.release))
+    Ok(Some(PredictedRuns { scenario, place }.explain(first, before.release, after.release)))
+}
+
+/// Gives the checkpoints of runs the model's tolerances for upstream's random order of subtractions,
+/// which recorded runs do not have.
+fn tolerate(runs: &mut [Entry], model: &[Entry]) {
+    for pair in runs.iter_mut().zip(model) {
+        if let (Entry::Run(run), Entry::Run(model)) = pair {
+            run.run.writes.iter_mut().for_each(|write| write.tolerate(&model.run.writes));
+        }
+    }
 }
 
 /// A field of a trace.

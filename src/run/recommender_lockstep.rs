@@ -68,7 +68,7 @@ pub fn run_recommender(
     outcome
 }
 
-/// Sees each step of the model.
+/// Called after each step, with the model's session, the step and the model's result.
 pub(super) type Watch<'w> = dyn FnMut(&mut Session, &ScriptStep, &Stepped) + 'w;
 
 /// The recommender and the model, side by side.
@@ -146,7 +146,7 @@ impl<'k> Lockstep<'k> {
         session.close()
     }
 
-    /// Compares a step with the model's, which is returned.
+    /// Compares an observed step with the model's, and returns the model's.
     pub(super) fn step(
         &mut self,
         session: &mut Session,

@@ -24,7 +24,7 @@ static GROUPS: [Group; 9] = [
             "target",
             "target-deleted",
             "usage",
-            "usage-unreadable",
+            "metrics-error",
             "restart",
         ],
     ),
@@ -98,7 +98,7 @@ static GROUPS: [Group; 9] = [
         &["none", "status", "checkpoint-created", "checkpoint-updated", "checkpoint-deleted"],
     ),
     ("errors", &ERRORS),
-    // They depend on the release.
+    // The known flags depend on the release.
     ("flags", &[]),
 ];
 
@@ -122,7 +122,7 @@ const WRITES: usize = 6;
 const ERROR_TEXTS: usize = 7;
 const FLAGS: usize = 8;
 
-/// The reached items: flags by scripts, everything else by occurrences.
+/// The reached items. Flags count scripts; everything else counts occurrences.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecommenderCoverage(Counts);
 
@@ -159,7 +159,7 @@ impl RecommenderCoverage {
                 ClusterChange::SetTarget(_) => "target",
                 ClusterChange::DeleteTarget(_) => "target-deleted",
                 ClusterChange::SetMetrics(Ok(_)) => "usage",
-                ClusterChange::SetMetrics(Err(_)) => "usage-unreadable",
+                ClusterChange::SetMetrics(Err(_)) => "metrics-error",
                 ClusterChange::Restart => "restart",
             };
             self.0.count(CHANGES, name);

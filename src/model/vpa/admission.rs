@@ -1,7 +1,7 @@
 //! The VPA's admission controller: the requests of a new pod. The suite `vpa_updater`
 //! compares it with upstream's code.
 //!
-//! Deliberately absent: LimitRanges, the start-up boost, and annotations.
+//! Deliberately absent: LimitRanges, the startup boost, and annotations.
 //!
 //! Upstream: `pkg/admission-controller/resource/pod/recommendation/recommendation_provider.go`,
 //! `pkg/utils/vpa/capping.go`

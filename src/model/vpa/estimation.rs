@@ -175,12 +175,12 @@ mod tests {
 
     #[test]
     fn percentiles_have_ordinal_numbers() {
-        let ordinals = [0.9, 0.5, 0.55, 0.01, 0.22, 0.93, 0.11, 0.12, 0.13, 0.995, 0.0, 1.0];
+        let fractions = [0.9, 0.5, 0.55, 0.01, 0.22, 0.93, 0.11, 0.12, 0.13, 0.995, 0.0, 1.0];
         let texts = [
             "90th", "50th", "55th", "1st", "22nd", "93rd", "11th", "12th", "13th", "99.5th", "0th",
             "100th",
         ];
-        assert_eq!(ordinals.map(ordinal), texts);
+        assert_eq!(fractions.map(ordinal), texts);
     }
 
     #[test]

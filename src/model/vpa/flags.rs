@@ -133,7 +133,7 @@ impl fmt::Display for RecommenderFlagError {
 
 impl std::error::Error for RecommenderFlagError {}
 
-/// Flags of each component of the VPA on how it runs and connects to the cluster.
+/// Flags that every component of the VPA has: how it runs and connects to the cluster.
 pub(super) const CONNECTION_FLAGS: &[&str] = &[
     "address",
     "kube-api-burst",
@@ -149,7 +149,7 @@ pub(super) const CONNECTION_FLAGS: &[&str] = &[
     "profiling",
 ];
 
-/// Flags of each component of the VPA on its log.
+/// Flags that every component of the VPA has: logging.
 pub(super) const LOG_FLAGS: &[&str] = &[
     "add-dir-header",
     "alsologtostderr",
@@ -169,7 +169,7 @@ pub(super) const LOG_FLAGS: &[&str] = &[
 /// Upstream flags that the harness does not support: the reason, and the flags.
 const UNSUPPORTED: [(&str, &[&str]); 6] = [
     (
-        "it concerns the Prometheus server of the history, which the harness replaces by `history`",
+        "it concerns the Prometheus server of the history, which `history` replaces",
         &[
             "container-name-label",
             "container-namespace-label",
@@ -387,6 +387,11 @@ fn not_set(name: &str) -> String {
 pub(super) trait FlagValue: FromStr {
     /// The expected form, for messages.
     const FORM: &'static str;
+
+    /// Returns true if the type of the flag upstream has such a value.
+    fn is_in_range(&self, _text: &str) -> bool {
+        true
+    }
 }
 
 impl FlagValue for bool {
@@ -395,6 +400,11 @@ impl FlagValue for bool {
 
 impl FlagValue for f64 {
     const FORM: &'static str = "a number";
+
+    /// Upstream's parser rejects numbers that are too large, but not `Inf`.
+    fn is_in_range(&self, text: &str) -> bool {
+        self.is_finite() || !text.contains(|character: char| character.is_ascii_digit())
+    }
 }
 
 impl FlagValue for i32 {
@@ -410,7 +420,8 @@ impl FlagValue for Span {
 }
 
 pub(super) fn parse<T: FlagValue>(value: &str, field: &mut T) -> Result<(), String> {
-    *field = value.parse().map_err(|_| format!("expected {}, found {value:?}", T::FORM))?;
+    let parsed = value.parse().ok().filter(|parsed: &T| parsed.is_in_range(value));
+    *field = parsed.ok_or_else(|| format!("expected {}, found {value:?}", T::FORM))?;
     Ok(())
 }
 

@@ -71,6 +71,19 @@ impl Write {
         }
         Write::Status { vpa, status: status.into() }
     }
+
+    /// Sets the tolerance of the write of a checkpoint to that of the model's write of the same
+    /// checkpoint, if that is larger.
+    pub(crate) fn tolerate(&mut self, model: &[Write]) {
+        let Write::Checkpoint { checkpoint, memory_tolerance, .. } = self else { return };
+        for write in model {
+            if let Write::Checkpoint { checkpoint: ours, memory_tolerance: tolerance, .. } = write
+                && ours.metadata == checkpoint.metadata
+            {
+                *memory_tolerance = memory_tolerance.max(*tolerance);
+            }
+        }
+    }
 }
 
 /// The result of a run.

@@ -1,7 +1,7 @@
 //! The VPA's updater: which pods it evicts or updates in place. The suite `vpa_updater`
 //! compares it with upstream's code.
 //!
-//! Deliberately absent: rate limits, the start-up boost, and resizes that the kubelet delays.
+//! Deliberately absent: rate limits, the CPU startup boost, and resizes that the kubelet delays.
 //!
 //! Upstream: `pkg/updater/logic/updater.go`, `pkg/updater/priority/*.go`,
 //! `pkg/updater/restriction/*.go`
@@ -65,13 +65,13 @@ const UNSUPPORTED: [(&str, &[&str]); 7] = [
             "use-admission-controller-status",
         ],
     ),
-    ("the start-up boost is not simulated", &["concurrent-cpu-startup-boost-syncs"]),
+    ("the CPU startup boost is not simulated", &["concurrent-cpu-startup-boost-syncs"]),
     (
-        "set the feature gates in `recommender.flags`: they apply to the updater as well",
+        "set the feature gate PerVPAConfig in `recommender.flags`: it applies to the updater as well",
         &["feature-gates"],
     ),
     (
-        "the updater handles the VPA of the scenario",
+        "a scenario has one VPA, which the updater always handles",
         &["ignored-vpa-object-namespaces", "vpa-object-namespace"],
     ),
     ("the updater is simulated, and connects to no cluster", CONNECTION_FLAGS),

@@ -9,7 +9,6 @@ use crate::model::time::Time;
 use crate::model::vpa::{ContainerRecommendation, Resource, Snapshot};
 use crate::report::html::lane::ChartAxis;
 use crate::report::html::timeline::Value;
-use crate::run::recommendation::amount;
 use crate::run::recommender::PodUsage;
 use crate::scenario::vpa::VpaValue;
 
@@ -60,7 +59,7 @@ fn containers<'s>(
 
 fn resources(container: &ContainerRecommendation) -> impl Iterator<Item = Resource> {
     let has = |resource: &Resource| {
-        VpaValue::ALL.iter().any(|value| amount(value.of(container), *resource).is_some())
+        VpaValue::ALL.iter().any(|value| value.of(container).amount(resource.name()).is_some())
     };
     [Resource::Cpu, Resource::Memory].into_iter().filter(has)
 }
@@ -76,7 +75,7 @@ fn one(timeline: &VpaTimeline<'_>, container: Arc<str>, resource: Resource) -> S
     let value_in = |snapshot: &Snapshot, value: VpaValue| {
         let mut containers = containers(snapshot, timeline);
         let found = containers.find(|it| it.container_name == container)?;
-        amount(value.of(found), resource).map(milli)
+        value.of(found).amount(resource.name()).map(milli)
     };
     let all = |value: VpaValue| -> Vec<Value> {
         run.snapshots.iter().map(|it| (it.at, value_in(it, value))).collect()

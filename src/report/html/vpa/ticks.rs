@@ -7,7 +7,6 @@ use crate::report::html::panels::{Kept, PanelTick, PanelTicks, TickKind};
 use crate::report::html::ticks::LEFT_OUT;
 use crate::report::html::words;
 use crate::report::recommender::{conditions, derivations};
-use crate::run::recommendation::amount;
 
 /// The indices of the runs whose derivations are kept, sorted: all of a short run; otherwise those
 /// in which something happens, and every n-th. `most` is the approximate number.
@@ -36,7 +35,7 @@ pub(super) fn targets(status: &VpaStatus) -> String {
     let containers = recommendation.map_or(&[][..], |it| &it.container_recommendations);
     let texts = containers.iter().filter_map(|container| {
         let of = |resource: Resource| {
-            let milli = amount(&container.target, resource)?.approx_f64() * 1000.0;
+            let milli = container.target.amount(resource.name())?.approx_f64() * 1000.0;
             let text = match resource {
                 Resource::Cpu => words::cores(milli),
                 Resource::Memory => words::bytes(milli),

@@ -479,6 +479,8 @@ fn check_unit(resource: &str, amount: &Quantity, at: At<'_>, problems: &mut Prob
             webhook(at, &format!("{amount} is not a whole number of bytes"), problems);
         }
         "cpu" | "memory" => {}
+        // Upstream accepts and ignores other resources; a name without a domain is a misspelling.
+        _ if resource.contains('/') => {}
         _ => {
             let hint = suggest(resource, ["cpu", "memory"]);
             problems.add(at.problem(format!("unknown resource `{resource}`"), hint));
