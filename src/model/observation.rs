@@ -97,7 +97,8 @@ pub enum ControllerAction {
     PodsMetric {
         /// The metric's name.
         metric: Arc<str>,
-        /// The kind of the objects. Default: `Pod`, also for queries of Heapster, which name no kind.
+        /// The kind of the objects. Default: `Pod`, also for queries of Heapster, which name no
+        /// kind.
         #[serde(default = "pod_kind", skip_serializing_if = "is_pod_kind")]
         kind: Cow<'static, str>,
         /// The label selector of the pods.
@@ -334,8 +335,8 @@ pub struct SentEvent {
     pub origin: EventOrigin,
 }
 
-/// The object that an event is about, apart from its name, and the source of the event. A field with
-/// its default, the value in all events of the unmodified controller, is omitted.
+/// The object that an event is about, apart from its name, and the source of the event. A field
+/// with its default, the value in all events of the unmodified controller, is omitted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventOrigin {

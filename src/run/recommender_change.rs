@@ -25,7 +25,8 @@ pub struct RunsOn<'a> {
 /// account for the first difference. Returns `None` if the runs are equal.
 ///
 /// # Errors
-/// If the first difference may be due to chance: upstream's result is random on one of the releases.
+/// If the first difference may be due to chance: upstream's result is random on one of the
+/// releases.
 pub fn changed(
     scenario: &VpaScenario,
     before: RunsOn<'_>,
@@ -46,8 +47,8 @@ pub fn changed(
     Ok(Some(PredictedRuns { scenario, place }.explain(first, before.release, after.release)))
 }
 
-/// Gives the checkpoints of runs the model's tolerances for upstream's random order of subtractions,
-/// which recorded runs do not have.
+/// Gives the checkpoints of runs the model's tolerances for upstream's random order of
+/// subtractions, which recorded runs do not have.
 fn tolerate(runs: &mut [Entry], model: &[Entry]) {
     for pair in runs.iter_mut().zip(model) {
         if let (Entry::Run(run), Entry::Run(model)) = pair {

@@ -67,7 +67,7 @@ const UNSUPPORTED: [(&str, &[&str]); 7] = [
     ),
     ("the CPU startup boost is not simulated", &["concurrent-cpu-startup-boost-syncs"]),
     (
-        "set the feature gate PerVPAConfig in `recommender.flags`: it applies to the updater as well",
+        "set the feature gate PerVPAConfig in `recommender.flags`: it applies to the updater too",
         &["feature-gates"],
     ),
     (

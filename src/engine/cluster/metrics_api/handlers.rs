@@ -24,7 +24,7 @@ use crate::engine::cluster::metrics_api::response::{Answer, error, failure, not_
 use crate::engine::cluster::metrics_api::state::{Metrics, ServedNamespace};
 use crate::engine::cluster::observe::action::ObservedAction;
 use crate::model::api::{ApiError, PodMetricValue, PodMetrics, Series, SeriesAnswer};
-use crate::model::observation::{self, ControllerAction, Items, SeriesValue};
+use crate::model::observation::{self, ControllerAction, Items, SeriesValue, pod_kind};
 use crate::model::quantity::Quantity;
 
 type Shared = State<Arc<Metrics>>;
@@ -294,6 +294,7 @@ fn pods_metric(served: Option<&ServedNamespace>, request: &Request) -> Answer {
     let found = selected_values(served, request);
     let action = ControllerAction::PodsMetric {
         metric: metric.into(),
+        kind: pod_kind(),
         selector: request.parameter("labelSelector").into(),
         metric_selector: request.parameter("metricLabelSelector").into(),
         answer: items(&found),

@@ -332,7 +332,13 @@ fn check_spec(spec: &VpaObjectSpec, at: At<'_>, gates: Gates, problems: &mut Pro
             // The API server accepts empty texts, and a reference without an apiVersion.
             let is_optional = field == "apiVersion" && !is_given(at, field);
             if value.as_ref().map_or(is_optional, String::is_empty) {
-                problems.plain(at, format!("missing field `targetRef.{field}`"));
+                let what = format!("missing field `targetRef.{field}`");
+                let hint =
+                    "an API server accepts this, but a scenario must name the workload fully";
+                match field == "apiVersion" {
+                    true => problems.hint(at, what, hint),
+                    false => problems.plain(at, what),
+                }
             }
         }
     }
