@@ -148,12 +148,12 @@ func TestEachTypeOfMetricDecides(t *testing.T) {
 	}{
 		"Pods": {
 			metricsCase{podsSource(`{"matchLabels":{"verb":"GET"}}`), "", other + foreign},
-			"podsMetric", `{"items":3,"metric":"rps","metricSelector":"verb=GET","selector":"app=web"}`,
+			"podsMetric", `{"items":3,"kind":"Pod","metric":"rps","metricSelector":"verb=GET","selector":"app=web"}`,
 			6, `{"averageValue":"17"}`,
 		},
 		"Pods, no selector": {
 			metricsCase{podsSource(`null`), "", podsMetricLine(`{"verb":"GET"}`, "16", "17", "18")},
-			"podsMetric", `{"items":3,"metric":"rps","metricSelector":"","selector":"app=web"}`,
+			"podsMetric", `{"items":3,"kind":"Pod","metric":"rps","metricSelector":"","selector":"app=web"}`,
 			6, `{"averageValue":"17"}`,
 		},
 		"Object, Value": {
