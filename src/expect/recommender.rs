@@ -139,13 +139,12 @@ fn unmet<'r>(expected: &VpaExpectation, until: Time, runs: &'r [Snapshot]) -> Op
     }
 }
 
-/// What an expectation describes, as it was found after a run that meets the expectation:
+/// The values with which a run meets an expectation:
 /// `target.cpu of app 587m, condition NoPodsMatched`.
 fn found(run: &Snapshot, expected: &VpaExpectation) -> String {
     let mut found = Vec::new();
     let status = expected.vpa.as_ref().and_then(|vpa| run.status(vpa));
-    let containers = status.and_then(|status| status.recommendation.as_ref());
-    let containers = containers.map_or(&[][..], |it| &it.container_recommendations);
+    let containers = status.map_or(&[][..], VpaStatus::containers);
     if let Some(names) = &expected.containers {
         found.push(format!("containers {}", list(names)));
     }
@@ -226,8 +225,7 @@ fn list(names: &[Arc<str>]) -> String {
 }
 
 fn amounts(status: &VpaStatus, expected: &VpaExpectation, wrong: &mut Vec<String>) {
-    let recommendation = status.recommendation.as_ref();
-    let containers = recommendation.map_or(&[][..], |it| &it.container_recommendations);
+    let containers = status.containers();
     if let Some(names) = &expected.containers {
         let found: Vec<Arc<str>> =
             containers.iter().map(|container| container.container_name.clone()).collect();

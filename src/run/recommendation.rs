@@ -19,7 +19,7 @@ pub(crate) struct Amounts {
     amounts: [Option<Quantity>; 4],
     /// Target, lower bound, upper bound and uncapped target, as in the status.
     pub(crate) texts: [String; 4],
-    /// The same in cores or bytes.
+    /// The four amounts in cores or bytes.
     pub(crate) values: [f64; 4],
 }
 
@@ -58,8 +58,7 @@ fn quantity(resource: Resource, amount: i64) -> Quantity {
 
 /// The recommendation of a status: one entry for each resource of a container.
 pub(crate) fn amounts(status: &VpaStatus) -> Vec<Amounts> {
-    let recommendation = status.recommendation.as_ref();
-    let containers = recommendation.map_or(&[][..], |it| &it.container_recommendations);
+    let containers = status.containers();
     let of = |container: &ContainerRecommendation, resource: Resource| {
         let values =
             VpaValue::ALL.map(|value| value.of(container).amount(resource.name()).cloned());

@@ -285,6 +285,14 @@ pub struct VpaStatus {
     pub observed_generation: Option<i64>,
 }
 
+impl VpaStatus {
+    /// The recommendations of the containers. Empty without a recommendation.
+    #[must_use]
+    pub fn containers(&self) -> &[ContainerRecommendation] {
+        self.recommendation.as_ref().map_or(&[], |it| &it.container_recommendations)
+    }
+}
+
 /// The recommendation for the pods of a VPA.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

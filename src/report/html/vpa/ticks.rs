@@ -31,8 +31,7 @@ fn has_event(snapshots: &[Snapshot], index: usize) -> bool {
 
 /// `app cpu 587m, memory 362.6Mi`.
 pub(super) fn targets(status: &VpaStatus) -> String {
-    let recommendation = status.recommendation.as_ref();
-    let containers = recommendation.map_or(&[][..], |it| &it.container_recommendations);
+    let containers = status.containers();
     let texts = containers.iter().filter_map(|container| {
         let of = |resource: Resource| {
             let milli = container.target.amount(resource.name())?.approx_f64() * 1000.0;
