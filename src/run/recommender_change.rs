@@ -32,6 +32,19 @@ pub fn changed(
     before: RunsOn<'_>,
     after: RunsOn<'_>,
 ) -> Result<Option<Changed<VpaChange>>, String> {
+    // The tolerances only remove differences: most scenarios need no prediction.
+    match first_difference(&before.trace.entries, &after.trace.entries) {
+        None => Ok(None),
+        Some(_) => changed_beyond_chance(scenario, before, after),
+    }
+}
+
+/// Compares runs that differ, apart from what is left to chance upstream.
+fn changed_beyond_chance(
+    scenario: &VpaScenario,
+    before: RunsOn<'_>,
+    after: RunsOn<'_>,
+) -> Result<Option<Changed<VpaChange>>, String> {
     let predictions = [before, after].map(|on| predicted(scenario, VpaRules::of(on.release)));
     let mut older = before.trace.entries.clone();
     predictions.iter().for_each(|model| tolerate(&mut older, model));
