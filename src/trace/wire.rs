@@ -3,10 +3,13 @@
 //! The log of a step is a flat list of actions. [`Log`] divides it into reconciles, each an
 //! [`Observation`].
 
+use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeSeed, Error as _, IntoDeserializer as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{ApiAnswer, ApiOutcome, Stepped};
 use crate::model::observation::{ControllerAction, Event, Observation, Request, SentEvent};
@@ -76,7 +79,7 @@ pub struct SteppedJson {
 }
 
 /// An entry of the log.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 struct LogEntry {
     /// The time of the action.
     at: Time,
@@ -85,6 +88,71 @@ struct LogEntry {
     namespace: Option<Arc<str>>,
     #[serde(flatten)]
     action: ControllerAction,
+}
+
+/// Derived code would take the first action of an entry and ignore all other members: an engine
+/// could hide an action behind another.
+impl<'de> Deserialize<'de> for LogEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<LogEntry, D::Error> {
+        struct Entry;
+
+        impl<'de> Visitor<'de> for Entry {
+            type Value = LogEntry;
+
+            fn expecting(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+                text.write_str("an entry with `at` and one action")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LogEntry, A::Error> {
+                let (mut at, mut namespace, mut action) = (None, None, None::<ControllerAction>);
+                while let Some(key) = map.next_key::<String>()? {
+                    match key.as_str() {
+                        "at" if at.is_some() => return Err(A::Error::duplicate_field("at")),
+                        "at" => at = Some(map.next_value()?),
+                        "namespace" => namespace = map.next_value()?,
+                        second if let Some(first) = &action => {
+                            let first = first.name();
+                            let why = format!("the entry {first} has a second action, {second}");
+                            return Err(A::Error::custom(why));
+                        }
+                        _ => {
+                            let entries = FromKey { key: Some(key), map: &mut map };
+                            let entries = MapAccessDeserializer::new(entries);
+                            action = Some(ControllerAction::deserialize(entries)?);
+                        }
+                    }
+                }
+                Ok(LogEntry {
+                    at: at.ok_or_else(|| A::Error::missing_field("at"))?,
+                    namespace,
+                    action: action.ok_or_else(|| A::Error::custom("an entry has no action"))?,
+                })
+            }
+        }
+
+        deserializer.deserialize_map(Entry)
+    }
+}
+
+/// The rest of a map whose next key has already been read.
+struct FromKey<'a, A> {
+    key: Option<String>,
+    map: &'a mut A,
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for FromKey<'_, A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, A::Error> {
+        self.key.take().map(|key| seed.deserialize(key.into_deserializer())).transpose()
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        self.map.next_value_seed(seed)
+    }
 }
 
 /// The properties of the last entry that decide where a reconcile begins.
@@ -343,6 +411,24 @@ mod tests {
         assert_eq!(read([3, 9], 3).unwrap().ticks.len(), 2);
         for (times, begin) in [([-5, 0], 0), ([2, 3], 3), ([5, 4], 0), ([5, 10], 0)] {
             assert!(read(times, begin).is_err(), "{times:?} in a step that begins at {begin}");
+        }
+    }
+
+    /// No effect of a controller is ignored because an entry has more than the harness reads.
+    #[test]
+    fn an_entry_has_one_action() {
+        let read = |text: &str| serde_json::from_str::<LogEntry>(text).map_err(|e| e.to_string());
+        let error = r#""error":{"message":"no"}"#;
+        assert!(read(&format!(r#"{{{error},"at":3,"namespace":"default"}}"#)).is_ok());
+        for (text, why) in [
+            (format!(r#"{{"at":3,{error},"event":{{}}}}"#), "error has a second action, event"),
+            (format!(r#"{{"at":3,"fired":true,{error}}}"#), "unknown variant `fired`"),
+            (format!("{{{error}}}"), "missing field `at`"),
+            (r#"{"at":3}"#.to_owned(), "an entry has no action"),
+            (format!(r#"{{"at":3,"at":4,{error}}}"#), "duplicate field `at`"),
+        ] {
+            let found = read(&text).expect_err(&text);
+            assert!(found.contains(why), "{found}");
         }
     }
 

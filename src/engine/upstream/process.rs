@@ -14,7 +14,7 @@ use serde::Serialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::runtime::Runtime;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::engine::EngineError;
 use crate::engine::process_group;
@@ -150,14 +150,23 @@ impl Process {
             self.searched -= self.taken;
             self.taken = 0;
         }
-        let Process { runtime, input, output, outgoing, incoming, .. } = self;
+        let Process { runtime, child, input, output, outgoing, incoming, .. } = self;
         incoming.reserve(CHUNK);
+        // A child of the program may hold its output open after the program has exited. An engine
+        // that answers at once does not pay for this check.
+        let gone = async {
+            sleep(EXIT_GRACE).await;
+            exited(child).await;
+            sleep(EXIT_GRACE).await;
+        };
         let both = async {
             let mut written = 0;
+            tokio::pin!(gone);
             let read = loop {
                 tokio::select! {
                     biased;
                     read = output.read_buf(incoming) => break read,
+                    () = &mut gone => break Ok(0),
                     sent = input.write(&outgoing[written..]), if written < outgoing.len() => {
                         match sent {
                             Ok(sent) => written += sent,
