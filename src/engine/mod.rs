@@ -42,6 +42,7 @@ pub mod sent_events;
 pub(crate) mod shell;
 #[cfg(feature = "engines")]
 pub mod source;
+pub mod updater;
 #[cfg(feature = "engines")]
 pub mod upstream;
 
@@ -53,6 +54,7 @@ use serde::Serialize;
 #[cfg(feature = "engines")]
 pub use tokio_util::sync::CancellationToken;
 
+use self::updater::UpdaterEngine;
 use crate::compare::Scope;
 use crate::model::observation::Request;
 use crate::model::rules::{AnyRelease, MinorVersion, Release, VpaRelease};
@@ -188,6 +190,18 @@ pub trait Engine<K: Kind = Hpa> {
             why: "it has no recommender".to_owned(),
             hint: "run scenarios with a VPA on another engine".to_owned(),
         })
+    }
+
+    /// The updater and the admission controller with which their simulation is compared after a
+    /// scenario with an HPA and a VPA. `None`: it is not compared.
+    ///
+    /// # Errors
+    /// If they can't run.
+    fn updater(
+        &mut self,
+        _release: VpaRelease,
+    ) -> Result<Option<Box<dyn UpdaterEngine>>, EngineError> {
+        Ok(None)
     }
 
     /// Opens a scenario on a cluster without objects, with the clock just before t=0.

@@ -12,6 +12,7 @@ use std::time::Instant;
 use super::during::{self, EventsDuring};
 use super::findings::Findings;
 use super::one_clock::{OneClock, VpaRun};
+use super::pod_decisions;
 use super::predicted::Predicted;
 use super::{KnownHit, Note, Outcome, Verdict};
 use crate::compare::{KnownDisagreement, Scope};
@@ -114,7 +115,10 @@ struct Lockstep<'a> {
 
 impl<'a> Lockstep<'a> {
     fn new(scenario: &'a Arc<Scenario>, rules: Rules) -> Lockstep<'a> {
-        let mut world = World::new(scenario);
+        Lockstep::in_world(World::new(scenario), scenario, rules)
+    }
+
+    fn in_world(mut world: World, scenario: &'a Arc<Scenario>, rules: Rules) -> Lockstep<'a> {
         if !rules.pods.can_be_resized {
             world = world.without_resizes();
         }
@@ -753,7 +757,13 @@ fn step_by_step<'k>(
     watch: &mut dyn FnMut(&Decision),
 ) -> Result<Findings<'k>, EngineError> {
     let (release, scope) = (engine.release(), scope(engine, scenario));
-    let mut run = Lockstep::new(scenario, Rules::of(release));
+    let updater = scenario.vpa.as_ref().map(|vpa| engine.updater(vpa.release));
+    let mut updater = updater.transpose()?.flatten();
+    let mut world = World::new(scenario);
+    if updater.is_some() {
+        world.keep_pod_decisions();
+    }
+    let mut run = Lockstep::in_world(world, scenario, Rules::of(release));
     let recommender = scenario.vpa.as_ref().map(|vpa| engine.recommender(vpa.release));
     let mut recommender = recommender.transpose()?;
     let mut vpa = match &mut recommender {
@@ -788,6 +798,9 @@ fn step_by_step<'k>(
     }
     if let Some(vpa) = vpa {
         vpa.close(&run.world, &mut findings)?;
+    }
+    if let Some(updater) = &mut updater {
+        pod_decisions::compare(&run.world, &scenario.workload.name, &mut **updater, &mut findings)?;
     }
     run.close(&mut findings);
     session.close()?;

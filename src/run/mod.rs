@@ -22,6 +22,7 @@ mod one_clock;
 mod panic;
 #[cfg(feature = "engines")]
 mod plan;
+mod pod_decisions;
 mod predicted;
 pub(crate) mod recommendation;
 pub mod recommender;

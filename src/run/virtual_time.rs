@@ -21,7 +21,7 @@ use crate::compare::KnownDisagreement;
 use crate::engine::recorded;
 use crate::engine::registry::EngineChoice;
 use crate::engine::source::{EngineFactory, EngineLimits, EngineSource};
-use crate::engine::upstream::build::{self, Progress};
+use crate::engine::upstream::build::{self, Artifact, Progress};
 use crate::engine::upstream::recommender;
 use crate::engine::{Engine, EngineError, Kind};
 use crate::model::rules::VpaRelease;
@@ -178,8 +178,8 @@ fn beside_program<K: RunKind>(plan: &Plan, part: &ReleasePlan<K>) -> Option<Stri
     Some(format!("{scenarios} the real recommender beside the program, which requires Go"))
 }
 
-/// Builds the recommenders that run beside the HPA controller. A failure is reported by each
-/// scenario that needs one.
+/// Builds the recommenders that run beside the HPA controller, and the updaters with which their
+/// simulation is compared. A failure is reported by each scenario that needs one.
 fn prepare_recommenders<K: RunKind>(
     part: &ReleasePlan<K>,
     stop: &CancellationToken,
@@ -187,6 +187,9 @@ fn prepare_recommenders<K: RunKind>(
 ) {
     for release in recommenders(part).collect::<BTreeSet<VpaRelease>>() {
         drop(recommender::ensure(release, stop, progress));
+        if build::supports(Artifact::Updater, release) {
+            drop(build::ensure(Artifact::Updater, release, stop, progress));
+        }
     }
 }
 

@@ -52,6 +52,30 @@ impl PodChangeKind {
     }
 }
 
+/// A decision of the simulated updater or admission controller, with all that it depends on.
+#[derive(Clone, Debug)]
+pub struct PodDecision {
+    /// The time.
+    pub at: Time,
+    /// The VPA with its status.
+    pub vpa: VerticalPodAutoscaler,
+    /// The pods that the updater sees, or the pod that is created.
+    pub pods: Vec<LivePod>,
+    /// The configured replicas of each controller, by [`LivePod::group`].
+    pub replicas: BTreeMap<u32, i64>,
+    /// The decision.
+    pub made: Decision,
+}
+
+/// What the updater or the admission controller decides.
+#[derive(Clone, Debug)]
+pub enum Decision {
+    /// The changes of a run of the updater, in their order.
+    Update(Vec<PodUpdate>),
+    /// The requests of a new pod.
+    Admit(Arc<PodSpec>),
+}
+
 /// The VPA that the admission controller and the updater apply.
 #[derive(Clone, Debug)]
 pub(super) struct AppliedVpa {
@@ -62,6 +86,8 @@ pub(super) struct AppliedVpa {
     kills: BTreeMap<u32, BTreeMap<Arc<str>, KilledContainer>>,
     /// What has happened so far.
     pub(super) changes: Vec<PodChange>,
+    /// All decisions so far, if they are kept.
+    pub(super) decisions: Option<Vec<PodDecision>>,
     /// The time of the next run of the updater.
     pub(super) due: Time,
     limits: Limits,
@@ -76,6 +102,7 @@ impl AppliedVpa {
             vpa: with.recommender.vpas.first().cloned(),
             kills: BTreeMap::new(),
             changes: Vec::new(),
+            decisions: None,
             due: Time::ZERO + with.updater.updater_interval,
             limits: with.limits(),
             resizes: true,
@@ -94,6 +121,19 @@ impl AppliedVpa {
         }
     }
 
+    /// The input of a run of the updater at the time of a decision.
+    pub(super) fn updater<'a>(&'a self, decision: &'a PodDecision) -> Updater<'a> {
+        Updater {
+            vpa: &decision.vpa,
+            flags: &self.with.updater,
+            limits: &self.limits,
+            resizes: self.resizes,
+            replicas: &decision.replicas,
+            per_vpa_config: self.with.recommender.parsed_flags.per_vpa_config,
+            now: decision.at,
+        }
+    }
+
     /// Creates the VPA, or replaces all of it except its status.
     pub(super) fn set(&mut self, mut vpa: VerticalPodAutoscaler) {
         if let Some(before) = self.vpa.take() {
@@ -105,11 +145,28 @@ impl AppliedVpa {
 
 impl WorldSimulation {
     /// Gives a new pod the recommended requests, if the VPA's mode permits it.
-    pub(super) fn admit(&mut self, pod: &mut SimPod) {
+    pub(super) fn admit(&mut self, ordinal: u32, pod: &mut SimPod) {
         let spec = self.templates.spec_of(pod).clone();
+        let group = self.group_of(pod.revision);
         let Some(applied) = &mut self.vpa else { return };
         let Some(vpa) = &applied.vpa else { return };
-        let Some(new) = admitted(vpa, &spec, &applied.limits) else { return };
+        let new = admitted(vpa, &spec, &applied.limits);
+        if let Some(decisions) = &mut applied.decisions {
+            decisions.push(PodDecision {
+                at: self.now,
+                vpa: vpa.clone(),
+                pods: vec![LivePod {
+                    ordinal,
+                    group,
+                    spec: spec.clone(),
+                    started: None,
+                    oom_kills: BTreeMap::new(),
+                }],
+                replicas: BTreeMap::new(),
+                made: Decision::Admit(new.clone().map_or_else(|| spec.clone(), Arc::new)),
+            });
+        }
+        let Some(new) = new else { return };
         applied.changes.push(PodChange {
             at: self.now,
             pod: pod.name.clone(),
@@ -153,17 +210,17 @@ impl WorldSimulation {
         }
         applied.due = now + applied.with.updater.updater_interval;
         let Some(vpa) = applied.vpa.clone() else { return };
-        let (with, limits) = (applied.with.clone(), applied.limits.clone());
-        let updater = Updater {
-            vpa: &vpa,
-            flags: &with.updater,
-            limits: &limits,
-            resizes: applied.resizes,
-            replicas: &self.configured_replicas(),
-            per_vpa_config: with.recommender.parsed_flags.per_vpa_config,
-            now,
-        };
-        for update in updater.run_once(&self.live_pods()) {
+        let (pods, replicas) = (self.live_pods(), self.configured_replicas());
+        let made = Decision::Update(Vec::new());
+        let mut decision = PodDecision { at: now, vpa, pods, replicas, made };
+        let Some(applied) = &mut self.vpa else { return };
+        let updates = applied.updater(&decision).run_once(&decision.pods);
+        let (vpa, limits) = (decision.vpa.clone(), applied.limits.clone());
+        if let Some(decisions) = &mut applied.decisions {
+            decision.made = Decision::Update(updates.clone());
+            decisions.push(decision);
+        }
+        for update in updates {
             match update {
                 PodUpdate::Evict(ordinal) => self.evict(ordinal),
                 PodUpdate::InPlace(ordinal) => self.update_in_place(ordinal, &vpa, &limits),

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use super::applied_vpa::PodChange;
+use super::applied_vpa::{PodChange, PodDecision};
 use super::change::Change;
 use super::publish::Publisher;
 use super::recommender_view::RecommenderView;
 use super::simulation::WorldSimulation;
 use crate::model::time::Time;
+use crate::model::vpa::updater::Updater;
 use crate::model::vpa::{ScriptStep, Start, Write};
 use crate::scenario::resolved::{Action, Scenario, TimelineEvent};
 
@@ -127,6 +128,23 @@ impl World {
             applied.observe(writes);
         }
         self.simulation.update_pods();
+    }
+
+    /// Keeps the decisions of the updater and the admission controller from now on.
+    pub fn keep_pod_decisions(&mut self) {
+        if let Some(applied) = &mut self.simulation.vpa {
+            applied.decisions.get_or_insert_default();
+        }
+    }
+
+    /// The kept decisions of the updater and the admission controller, each with the input of a run
+    /// of the updater at its time.
+    pub fn pod_decisions(&self) -> impl Iterator<Item = (Updater<'_>, &PodDecision)> {
+        let applied = self.simulation.vpa.iter();
+        applied.flat_map(|applied| {
+            let decisions = applied.decisions.iter().flatten();
+            decisions.map(|decision| (applied.updater(decision), decision))
+        })
     }
 
     /// What the VPA has done with pods so far.

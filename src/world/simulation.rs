@@ -598,7 +598,7 @@ impl WorldSimulation {
             action.pods().is_some_and(|set| set.contains(ordinal))
         };
         pod.holds.extend(self.schedule.holding_new_pods.iter().filter(holds));
-        self.admit(&mut pod);
+        self.admit(ordinal, &mut pod);
         self.pods.insert(ordinal, pod);
         self.changed_pods.push(ordinal);
         self.touched.pods.push(ordinal);

@@ -1,6 +1,6 @@
 //go:build !vpa1.8
 
-package main
+package updater
 
 import (
 	corev1 "k8s.io/api/core/v1"

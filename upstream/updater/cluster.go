@@ -1,4 +1,4 @@
-package main
+package updater
 
 import (
 	"bytes"
@@ -50,7 +50,7 @@ func newCluster(q *request) *cluster {
 		if !q.Resizes {
 			return true, nil, errors.New("the server could not find the requested resource")
 		}
-		record(action, update{Resize: p.GetName(), Patches: p.GetPatch()})
+		record(action, update{Resize: &resize{Pod: p.GetName(), Patches: p.GetPatch()}})
 		return true, nil, nil
 	})
 	return c

@@ -262,8 +262,10 @@ fn build(
             let version = version(artifact, release).unwrap_or_default();
             compile_control_plane(&build, &label, &version, &output, progress)?;
         }
-        Artifact::Recommender => compile(&build, &label, &output, progress)?,
-        Artifact::RecommenderProgram | Artifact::Updater => {
+        Artifact::Recommender | Artifact::Updater => {
+            compile(&build, &label, &output, progress)?;
+        }
+        Artifact::RecommenderProgram => {
             let output = output.to_string_lossy();
             let command = ["build", "-v", "-ldflags=-s -w", "-o", &*output];
             compile_packages(&build, &label, &command, progress)?;

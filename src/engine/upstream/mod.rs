@@ -13,6 +13,7 @@ mod go;
 mod process;
 pub mod recommender;
 mod staging;
+pub mod updater;
 mod v2beta1;
 pub mod wire;
 
@@ -23,11 +24,14 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use self::artifact::Artifact;
 pub use self::artifact::NAME;
 use self::process::Process;
 pub use self::process::TIME_LIMIT;
 use self::recommender::UpstreamRecommender;
+use self::updater::UpdaterHost;
 use self::wire::{Open, Request, has_changes_during_reconciles, takes_turns};
+use super::updater::UpdaterEngine;
 use super::{During, Engine, EngineError, Session, Step, Vpa};
 use crate::compare::Scope;
 use crate::model::rules::{Release, Rules, VpaRelease};
@@ -147,6 +151,20 @@ impl Engine for Upstream {
     fn recommender(&mut self, release: VpaRelease) -> Result<Box<dyn Engine<Vpa>>, EngineError> {
         let program = recommender::ensure(release, &CancellationToken::new(), &mut |_, _| {})?;
         Ok(Box::new(UpstreamRecommender::new(program, release).with_time_limit(self.limit)))
+    }
+
+    /// The real updater and admission controller, in a process of their own, which is built if
+    /// necessary. They can be built for releases whose sources are Go modules.
+    fn updater(
+        &mut self,
+        release: VpaRelease,
+    ) -> Result<Option<Box<dyn UpdaterEngine>>, EngineError> {
+        if !build::supports(Artifact::Updater, release) {
+            return Ok(None);
+        }
+        let stop = CancellationToken::new();
+        let program = build::ensure(Artifact::Updater, release, &stop, &mut |_, _| {})?;
+        Ok(Some(Box::new(UpdaterHost::start(&program)?)))
     }
 
     /// Reports scenarios that the program's version of the protocol cannot express.

@@ -1,5 +1,5 @@
-//! The VPA's admission controller: the requests of a new pod. The suite `vpa_updater`
-//! compares it with upstream's code.
+//! The VPA's admission controller: the requests of a new pod. Live runs and the suite `vpa_updater`
+//! compare it with upstream's code.
 //!
 //! Deliberately absent: LimitRanges, the startup boost, and annotations.
 //!

@@ -1,5 +1,5 @@
-//! The VPA's updater: which pods it evicts or updates in place. The suite `vpa_updater`
-//! compares it with upstream's code.
+//! The VPA's updater: which pods it evicts or updates in place. Live runs and the suite `vpa_updater`
+//! compare it with upstream's code.
 //!
 //! Deliberately absent: rate limits, the CPU startup boost, and resizes that the kubelet delays.
 //!
@@ -152,6 +152,16 @@ pub enum PodUpdate {
     InPlace(u32),
 }
 
+impl PodUpdate {
+    /// The number of the pod.
+    #[must_use]
+    pub fn ordinal(self) -> u32 {
+        match self {
+            PodUpdate::Evict(ordinal) | PodUpdate::InPlace(ordinal) => ordinal,
+        }
+    }
+}
+
 /// The input of one run of the updater.
 #[derive(Clone, Debug)]
 pub struct Updater<'a> {
@@ -208,6 +218,16 @@ impl Priority {
     }
 }
 
+/// The pods in the order of these updates, then all others. If any order of the list leads to these
+/// updates, this one does: a pod that could not be updated after fewer others still can't be.
+#[must_use]
+pub fn in_order_of(pods: &[LivePod], updates: &[PodUpdate]) -> Vec<LivePod> {
+    let position = |pod: &LivePod| updates.iter().position(|it| it.ordinal() == pod.ordinal);
+    let mut pods = pods.to_vec();
+    pods.sort_by_key(|pod| position(pod).unwrap_or(usize::MAX));
+    pods
+}
+
 impl Updater<'_> {
     /// The updates of pods in this run, in order. Upstream lists the pods in a random order,
     /// so any of the pods with equal priority may come first. Here, the order of the list decides.
@@ -246,6 +266,13 @@ impl Updater<'_> {
             });
         }
         updates
+    }
+
+    /// Returns true if upstream's updater, which lists the pods in a random order, may change them in
+    /// this way.
+    #[must_use]
+    pub fn may_do(&self, pods: &[LivePod], updates: &[PodUpdate]) -> bool {
+        self.run_once(&in_order_of(pods, updates)) == updates
     }
 
     /// The controllers with enough live pods. Upstream: GetCreatorMaps

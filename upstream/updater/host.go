@@ -1,15 +1,15 @@
-// Package main hosts the updater and the admission controller of the Vertical Pod Autoscaler, so that
-// the harness can compare its simulation of both with upstream's code.
+// Package updater hosts the updater and the admission controller of the Vertical Pod Autoscaler in
+// virtual time, so that the harness can compare its simulation of both with upstream's code.
 //
-// Each line of the input is a JSON object with the flags of the updater and independent cases, each in
-// a namespace of its own: a VPA, pods, and the ReplicaSets that own them. For each line, a new updater
-// runs once. The answer has, for each case, the requests that change pods, in their order, and for
-// each pod the patches that the admission controller would apply to it.
+// Each line of the input is a JSON object with a time, the flags of the updater, and independent
+// cases, each in a namespace of its own: a VPA, pods, and the ReplicaSets that own them. For each
+// line, a new updater runs once at that time. The answer has, for each case, the requests that change
+// pods, in their order, and for each pod the patches that the admission controller would apply to it.
 //
 // Everything that decides is upstream's code. The replacements of the cluster are ours: stores that
 // hold the objects, a client that records requests, and the two fetchers that find the selector of a
 // VPA and the Deployment of a ReplicaSet.
-package main
+package updater
 
 import (
 	"bufio"
@@ -18,6 +18,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -41,7 +43,9 @@ import (
 
 // request is one line of the input.
 type request struct {
-	Flags flags `json:"flags"`
+	// Now is not before the time of the previous request.
+	Now   time.Time `json:"now"`
+	Flags flags     `json:"flags"`
 	// Resizes says whether the API server accepts the resize of a pod.
 	Resizes bool    `json:"resizes"`
 	Cases   []fixed `json:"cases"`
@@ -77,35 +81,57 @@ type result struct {
 	Admissions [][]admission.PatchRecord `json:"admissions"`
 }
 
-// update is a request that changes a pod. Exactly one of the members Evict and Resize is set.
+// update is a request that changes a pod. Exactly one member is set.
 type update struct {
-	Evict  string `json:"evict,omitempty"`
-	Resize string `json:"resize,omitempty"`
-	// Patches are the patches of a resize.
-	Patches json.RawMessage `json:"patches,omitempty"`
+	Evict  string  `json:"evict,omitempty"`
+	Resize *resize `json:"resize,omitempty"`
 }
 
-func main() {
+// resize is the change of a running pod.
+type resize struct {
+	Pod     string          `json:"pod"`
+	Patches json.RawMessage `json:"patches"`
+}
+
+// Host answers requests until the input ends, then exits. The clock of its bubble begins at
+// 2000-01-01T00:00:00Z and stands still while the host waits for a request.
+func Host(t *testing.T, in io.Reader, out io.Writer) {
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
-	in := bufio.NewScanner(os.Stdin)
-	in.Buffer(nil, 1<<30)
-	out := json.NewEncoder(os.Stdout)
-	for in.Scan() {
+	synctest.Test(t, func(*testing.T) {
+		// The bubble itself can't end: the updaters' watches of VPAs have no end.
+		exit(serve(in, out))
+	})
+}
+
+func serve(in io.Reader, out io.Writer) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 1<<30)
+	answers := json.NewEncoder(out)
+	for lines.Scan() {
 		var q request
-		err := json.Unmarshal(in.Bytes(), &q)
-		var a *answer
-		if err == nil {
-			a, err = run(&q)
+		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
+			return err
 		}
-		if err == nil {
-			err = out.Encode(a)
-		}
+		time.Sleep(time.Until(q.Now))
+		a, err := run(&q)
 		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+			return err
+		}
+		if err := answers.Encode(a); err != nil {
+			return err
 		}
 	}
+	return lines.Err()
+}
+
+// exit ends the host.
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
 }
 
 // run runs a new updater once, and the admission controller for each pod.
