@@ -1,9 +1,10 @@
 //! The simulated updater and admission controller of the VPA, compared with upstream's code.
 //!
-//! A small Go program (`upstream/updater`) hosts upstream's updater and admission controller in virtual
-//! time. The suite generates clusters, and requires that the simulation evicts and resizes the same
-//! pods in the same order, and gives pods the same requests. It also requires that a live run reports
-//! decisions that upstream would not make. Requires Go; without it, the tests are reported as ignored.
+//! A small Go program (`upstream/updater`) hosts upstream's updater and admission controller in
+//! virtual time. The suite generates clusters, and requires that the simulation evicts and resizes
+//! the same pods in the same order, and gives pods the same requests. It also requires that a live
+//! run reports decisions that upstream would not make. Requires Go; without it, the tests are
+//! reported as ignored.
 
 mod support;
 

@@ -352,6 +352,7 @@ fn scenarios(
     if engine.is_wall_clock() && !on_a_cluster || other || args.releases.vpa().is_empty() {
         parsed.vpa.clear();
     }
+    let is_beside_hpa = parsed.vpa.is_empty() && parsed.hpa.iter().any(|it| it.vpa.is_some());
     if args.releases.are_only_vpa() || has_recommender == Some(true) {
         parsed.hpa.clear();
     }
@@ -359,7 +360,14 @@ fn scenarios(
         let what = "no selected scenario can run: VPA scenarios run in virtual time or on an \
                     embedded control plane, on releases such as vpa-1.8; HPA scenarios run on \
                     Kubernetes releases";
-        return Err(Failure::nothing(what.to_owned()).hint("leave out --engine or --release"));
+        let hint = match is_beside_hpa && args.releases.are_only_vpa() {
+            true => {
+                "for a scenario with an HPA and a VPA, --release selects the Kubernetes release; \
+                     its field `vpaRelease` selects the release of the recommender"
+            }
+            false => "leave out --engine or --release",
+        };
+        return Err(Failure::nothing(what.to_owned()).hint(hint));
     }
     Ok(parsed)
 }

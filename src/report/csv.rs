@@ -1,11 +1,15 @@
 //! The ticks of a prediction as CSV, for spreadsheets and scripts.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::recommender;
 use super::table::{self, Rows};
 use crate::model::derivation::{MetricDerivation, Target};
 use crate::model::rules::VpaRelease;
+use crate::model::time::Time;
+use crate::model::vpa::Snapshot;
 use crate::run::recommender::{ChartedRun, charted_recommender_run};
-use crate::run::{FreeRun, FreeTick};
+use crate::run::{FreeRun, FreeTick, VpaRun};
 use crate::scenario::Scenario;
 use crate::scenario::resolved::Timestamp;
 use crate::scenario::vpa::VpaScenario;
@@ -28,7 +32,9 @@ const AFTER: [&str; 10] = [
 /// The ticks of a run: a header, then one row for each tick. Each metric has two columns: its value
 /// as the controller saw it, and its target. Both are percentages of the request for utilization,
 /// and otherwise in the unit of the metric: cores, bytes, requests. A metric that failed has no
-/// value. If the load is recorded with dates, each row has the time in UTC.
+/// value. If the load is recorded with dates, each row has the time in UTC. With a VPA, the last
+/// columns are the recommendations at that time: the lower bound, the target and the upper bound of
+/// each resource of a container, in cores or bytes.
 #[must_use]
 pub fn ticks(scenario: &Scenario, run: &FreeRun, rows: Rows) -> String {
     let columns = metric_columns(run);
@@ -39,14 +45,56 @@ pub fn ticks(scenario: &Scenario, run: &FreeRun, rows: Rows) -> String {
     let head = before.into_iter().map(str::to_owned);
     let metrics = columns.iter().flat_map(|title| [title.clone(), format!("{title} target")]);
     let head = head.chain(metrics).chain(AFTER.iter().map(|name| (*name).to_owned()));
-    let mut rows = vec![head.collect::<Vec<String>>()];
+    let recommended = Recommended::of(run);
+    let mut rows = vec![head.chain(recommended.titles()).collect::<Vec<String>>()];
     let ticks = run.ticks.iter().enumerate().filter(|(index, _)| shown[*index]);
-    rows.extend(ticks.map(|(index, tick)| row(index + 1, tick, scenario.clock, &columns)));
+    rows.extend(ticks.map(|(index, tick)| {
+        let mut row = row(index + 1, tick, scenario.clock, &columns);
+        row.extend(recommended.cells(tick.observation.at));
+        row
+    }));
     for row in rows {
         // Writing into memory does not fail.
         let _ = writer.write_record(row);
     }
     text(writer)
+}
+
+/// The recommendations beside an HPA, by run of the recommender.
+struct Recommended<'r> {
+    vpa: Option<&'r VpaRun>,
+    /// The amounts of each run, by container and resource.
+    runs: Vec<BTreeMap<(String, &'static str), [String; 3]>>,
+    /// The columns: each container and resource that has a recommendation in any run.
+    columns: BTreeSet<(String, &'static str)>,
+}
+
+impl<'r> Recommended<'r> {
+    fn of(run: &'r FreeRun) -> Recommended<'r> {
+        let vpa = run.vpa.as_deref();
+        let amounts = |snapshot: &Snapshot| {
+            snapshot.statuses.values().flat_map(recommender::bounds_of).collect()
+        };
+        let snapshots = vpa.map_or(&[][..], VpaRun::snapshots);
+        let runs: Vec<BTreeMap<_, _>> = snapshots.iter().map(amounts).collect();
+        let columns = runs.iter().flat_map(BTreeMap::keys).cloned().collect();
+        Recommended { vpa, runs, columns }
+    }
+
+    fn titles(&self) -> impl Iterator<Item = String> {
+        self.columns.iter().flat_map(|(container, resource)| {
+            ["lowerBound", "target", "upperBound"]
+                .map(|bound| format!("vpa {container} {resource} {bound}"))
+        })
+    }
+
+    /// The recommendations of the last run at or before a time.
+    fn cells(&self, at: Time) -> impl Iterator<Item = String> {
+        let run = self.vpa.and_then(|vpa| vpa.index_at(at)).and_then(|index| self.runs.get(index));
+        self.columns.iter().flat_map(move |column| {
+            run.and_then(|run| run.get(column)).cloned().unwrap_or_default()
+        })
+    }
 }
 
 fn text(writer: ::csv::Writer<Vec<u8>>) -> String {
@@ -171,6 +219,24 @@ mod tests {
         assert!(lines[1].starts_with("1,0,php-apache,305,50,1,0,0,0,7,4,1,4,scale-up"), "{csv}");
         let changes = ticks(&scenario, &run, Rows::Changes).lines().count();
         assert!((3..lines.len() / 2).contains(&changes), "{changes} of {}", lines.len());
+    }
+
+    #[test]
+    fn recommendations_beside_an_hpa_are_columns() {
+        let text = include_str!("../../fixtures/hpa-and-vpa/both-on-cpu-feed-back.yaml");
+        let no_files = |_: &str| Err(String::new());
+        let scenario = scenario::parse("both.yaml", text, &no_files).expect("a scenario");
+        let scenario = Arc::new(scenario);
+        let run = free_run(&scenario, Release::NEWEST);
+        let csv = ticks(&scenario, &run, Rows::All);
+        let mut rows = csv.lines();
+        let head: Vec<&str> = rows.next().unwrap().split(',').collect();
+        let column = head.iter().position(|title| *title == "vpa app cpu target").unwrap();
+        let last = |line: &str| line.rsplit(',').nth(head.len() - 1 - column).unwrap().to_owned();
+        let targets: Vec<String> = rows.map(last).collect();
+        assert_eq!(targets.first().unwrap(), "", "before the first run of the recommender");
+        // At t=1m and t=6m, as the fixture expects.
+        assert_eq!((targets[4].as_str(), targets[24].as_str()), ("0.296", "0.163"), "{csv}");
     }
 
     #[test]

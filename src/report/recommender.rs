@@ -336,14 +336,30 @@ pub(super) fn rows_of(
         });
         let mut is_it = amounts.iter();
         let recommended = is_it.find(|it| it.container == container && it.resource == resource);
-        let value = |index: usize| {
-            let known = recommended.filter(|it| !it.texts[index].is_empty());
-            known.map_or_else(String::new, |it| it.values[index].to_string())
-        };
+        let value = |index: usize| recommended.map(|it| cell(it, index)).unwrap_or_default();
         let head = [container.to_owned(), resource.name().to_owned()];
         head.into_iter().chain(used).chain([1, 0, 2, 3].map(value)).collect()
     });
     rows.collect()
+}
+
+/// The lower bound, the target and the upper bound of each container and resource, for CSV.
+pub(super) fn bounds_of(status: &VpaStatus) -> Vec<((String, &'static str), [String; 3])> {
+    let amounts = amounts(status).into_iter();
+    amounts
+        .map(|it| {
+            let cells = [1, 0, 2].map(|index| cell(&it, index));
+            ((it.container, it.resource.name()), cells)
+        })
+        .collect()
+}
+
+/// An amount in cores or bytes. Empty: there is none.
+fn cell(amounts: &Amounts, index: usize) -> String {
+    match amounts.texts[index].is_empty() {
+        true => String::new(),
+        false => amounts.values[index].to_string(),
+    }
 }
 
 /// The text about expectations, as for scenarios of HPAs.

@@ -1,7 +1,7 @@
 //! The decisions of the simulated updater and admission controller, compared with upstream's code.
 //!
-//! The simulation decides in the world of the model and of the engine alike. After a run, upstream's
-//! updater and admission controller are asked about each decision.
+//! The simulation decides in the world of the model and of the engine alike. After a run,
+//! upstream's updater and admission controller are asked about each decision.
 
 use super::findings::Findings;
 use crate::compare::FieldDifference;

@@ -147,7 +147,10 @@ fn with_vpa(
             }
             problems
         }
-        (of_hpa, of_vpa) => of_hpa.err().into_iter().chain(of_vpa.err()).flatten().collect(),
+        (of_hpa, of_vpa) => {
+            let of_hpa = of_hpa.err().into_iter().flatten().map(split::explain);
+            of_hpa.chain(of_vpa.err().into_iter().flatten()).collect()
+        }
     };
     problems.sort_by_key(place);
     problems.dedup_by_key(|problem| (place(problem), problem.what.clone()));

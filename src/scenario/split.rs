@@ -1,6 +1,7 @@
 //! Divides the file of a scenario with an HPA and a VPA into the parts of both.
 
 use super::action::Action;
+use super::error::Problem;
 use super::event::variants;
 use super::node::{Key, Kind, Node};
 use super::vpa::VpaAction;
@@ -27,6 +28,8 @@ pub(super) const EXPECTED: [&str; 13] = [
 /// The actions of the recommender's timeline that are not possible beside an HPA, whose timeline
 /// determines pods and metrics.
 const WITHOUT_HPA: [&str; 2] = ["relabel", "metricsLate"];
+/// The fields of a scenario of the recommender that are not possible beside an HPA.
+const FIELDS_WITHOUT_HPA: [&str; 1] = ["history"];
 /// The fields of the workload that the recommender reads.
 const WORKLOAD: [&str; 2] = ["containers", "labels"];
 /// The fields that both parts have.
@@ -57,6 +60,23 @@ pub(super) fn take_vpa(root: &mut Node) -> Node {
     }
     Node { kind: Kind::Map(part), ..root.clone() }
 }
+
+/// Explains a problem of the part of the HPA to users, whose file has both parts.
+pub(super) fn explain(mut problem: Problem) -> Problem {
+    let name = problem.what.strip_prefix("unknown field `").and_then(|it| it.strip_suffix('`'));
+    let Some(name) = name else { return problem };
+    let is_of_vpas = |it: &&str| FIELDS_WITHOUT_HPA.contains(it) || WITHOUT_HPA.contains(it);
+    if let Some(name) = Some(name).filter(is_of_vpas) {
+        problem.what = format!("`{name}` is not supported in a scenario with an HPA and a VPA");
+        problem.hint = Some("remove it, or remove the HPA".to_owned());
+    } else if let Some(hint) = problem.hint.as_mut().filter(|it| it.starts_with(ROOT_FIELDS)) {
+        hint.push_str(&format!("; for the VPA: {}", FIELDS.join(", ")));
+    }
+    problem
+}
+
+/// The beginning of the hint for an unknown field of a file.
+const ROOT_FIELDS: &str = "expected one of apiVersion, kind, requirement, ";
 
 /// The actions that belong to the VPA: those that the HPA's timeline does not have.
 pub(super) fn actions() -> Vec<&'static str> {

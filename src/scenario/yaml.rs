@@ -242,7 +242,9 @@ fn as_key(
     }
     if let Some(first) = lines.insert(text.clone(), line) {
         let what = format!("duplicate field `{text}`, first on line {first}");
-        return Err(problem(line, column, what, None));
+        let hint = "separate the objects of a file with a line `---`";
+        let begins_object = column == 1 && (text == "apiVersion" || text == "kind");
+        return Err(problem(line, column, what, begins_object.then_some(hint)));
     }
     if text == MERGE {
         let hint = "write the fields out; scenarios are meant to be read";

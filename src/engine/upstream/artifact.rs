@@ -31,8 +31,8 @@ pub enum Artifact {
     Recommender,
     /// The recommender itself: the program that upstream releases, for control planes.
     RecommenderProgram,
-    /// The host of the updater and the admission controller of the Vertical Pod Autoscaler in virtual
-    /// time, with which their simulation is compared.
+    /// The host of the updater and the admission controller of the Vertical Pod Autoscaler in
+    /// virtual time, with which their simulation is compared.
     Updater,
 }
 

@@ -1,5 +1,5 @@
-//! The real updater and admission controller of a release of the Vertical Pod Autoscaler, in virtual
-//! time. They check the decisions of their simulation.
+//! The real updater and admission controller of a release of the Vertical Pod Autoscaler, in
+//! virtual time. They check the decisions of their simulation.
 //!
 //! A small Go program (`upstream/updater`) hosts them. It is built and cached like the host of the
 //! HPA controller, and runs in the same kind of process.

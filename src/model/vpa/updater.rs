@@ -1,5 +1,5 @@
-//! The VPA's updater: which pods it evicts or updates in place. Live runs and the suite `vpa_updater`
-//! compare it with upstream's code.
+//! The VPA's updater: which pods it evicts or updates in place. Live runs and the suite
+//! `vpa_updater` compare it with upstream's code.
 //!
 //! Deliberately absent: rate limits, the CPU startup boost, and resizes that the kubelet delays.
 //!
@@ -268,8 +268,8 @@ impl Updater<'_> {
         updates
     }
 
-    /// Returns true if upstream's updater, which lists the pods in a random order, may change them in
-    /// this way.
+    /// Returns true if upstream's updater, which lists the pods in a random order, may change them
+    /// in this way.
     #[must_use]
     pub fn may_do(&self, pods: &[LivePod], updates: &[PodUpdate]) -> bool {
         self.run_once(&in_order_of(pods, updates)) == updates
