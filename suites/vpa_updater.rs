@@ -16,10 +16,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use kube_lockstep::engine::model::Model;
-use kube_lockstep::engine::updater::{PodDecisions, RequestTexts, UpdaterEngine, request_texts};
+use kube_lockstep::engine::updater::{PodDecisions, RequestTexts, request_texts};
 use kube_lockstep::engine::upstream::build::{self, Artifact};
 use kube_lockstep::engine::upstream::updater::UpdaterHost;
-use kube_lockstep::engine::{CancellationToken, Engine, EngineError, Session, Vpa};
+use kube_lockstep::engine::{CancellationToken, Engine, EngineError, Session, UpdaterEngine, Vpa};
 use kube_lockstep::model::api::{Container, PodSpec, Requests};
 use kube_lockstep::model::quantity::Quantity;
 use kube_lockstep::model::rules::{Release, VpaRelease};

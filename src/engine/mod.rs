@@ -54,16 +54,31 @@ use serde::Serialize;
 #[cfg(feature = "engines")]
 pub use tokio_util::sync::CancellationToken;
 
-use self::updater::UpdaterEngine;
+use self::updater::PodDecisions;
 use crate::compare::Scope;
 use crate::model::observation::Request;
 use crate::model::rules::{AnyRelease, MinorVersion, Release, VpaRelease};
 use crate::model::time::Time;
 use crate::model::vpa;
+use crate::model::vpa::updater::{LivePod, Updater};
 use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
 use crate::trace::Stepped;
 use crate::world::Change;
+
+/// The updater and the admission controller of the Vertical Pod Autoscaler.
+pub trait UpdaterEngine {
+    /// Runs the updater once for each of these workloads, and asks the admission controller about
+    /// each pod. The time and the flags of the first run apply to all of them. The time is not
+    /// before that of the previous call.
+    ///
+    /// # Errors
+    /// If the engine is broken.
+    fn decide(
+        &mut self,
+        runs: &[(Updater<'_>, &[LivePod])],
+    ) -> Result<Vec<PodDecisions>, EngineError>;
+}
 
 /// Changes to the cluster, and the time to wait for their effects.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, JsonSchema)]

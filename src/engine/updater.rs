@@ -1,24 +1,9 @@
-//! An updater and an admission controller that check the decisions of their simulation.
+//! What an updater and an admission controller decide about pods.
 
 use std::collections::BTreeMap;
 
-use super::EngineError;
 use crate::model::api::{PodSpec, Requests};
-use crate::model::vpa::updater::{LivePod, PodUpdate, Updater};
-
-/// The updater and the admission controller of the Vertical Pod Autoscaler.
-pub trait UpdaterEngine {
-    /// Runs the updater once for each of these workloads, and asks the admission controller about
-    /// each pod. The time and the flags of the first run apply to all of them. The time is not
-    /// before that of the previous call.
-    ///
-    /// # Errors
-    /// If the engine is broken.
-    fn decide(
-        &mut self,
-        runs: &[(Updater<'_>, &[LivePod])],
-    ) -> Result<Vec<PodDecisions>, EngineError>;
-}
+use crate::model::vpa::updater::PodUpdate;
 
 /// What the updater and the admission controller decide about the pods of one workload.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

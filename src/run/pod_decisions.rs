@@ -5,8 +5,8 @@
 
 use super::findings::Findings;
 use crate::compare::FieldDifference;
-use crate::engine::EngineError;
-use crate::engine::updater::{PodDecisions, RequestTexts, UpdaterEngine, request_texts};
+use crate::engine::updater::{PodDecisions, RequestTexts, request_texts};
+use crate::engine::{EngineError, UpdaterEngine};
 use crate::model::api::PodSpec;
 use crate::model::vpa::admission::recommended;
 use crate::model::vpa::updater::{PodUpdate, Updater};

@@ -70,7 +70,8 @@ pub(super) fn explain(mut problem: Problem) -> Problem {
         problem.what = format!("`{name}` is not supported in a scenario with an HPA and a VPA");
         problem.hint = Some("remove it, or remove the HPA".to_owned());
     } else if let Some(hint) = problem.hint.as_mut().filter(|it| it.starts_with(ROOT_FIELDS)) {
-        hint.push_str(&format!("; for the VPA: {}", FIELDS.join(", ")));
+        let fields: Vec<&str> = FIELDS.into_iter().filter(|name| *name != "vpas").collect();
+        hint.push_str(&format!("; for the VPA: {}", fields.join(", ")));
     }
     problem
 }

@@ -6,14 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::artifact::Artifact;
 use super::process::{Process, TIME_LIMIT};
-use crate::engine::EngineError;
-use crate::engine::updater::{PodDecisions, RequestTexts, UpdaterEngine, request_texts};
+use crate::engine::updater::{PodDecisions, RequestTexts, request_texts};
+use crate::engine::{EngineError, UpdaterEngine};
 use crate::model::api::{PodSpec, Requests};
 use crate::model::time::{Span, Time, rfc3339};
 use crate::model::vpa::admission::Limits;
@@ -259,20 +258,21 @@ impl<'a> Pod<'a> {
                 limits: limits.get(&container.name),
             },
         });
+        let killed = pod.oom_kills.iter().map(|(name, kill)| ContainerStatus::of(name, *kill));
         Pod {
             metadata: Metadata::of(namespace, format!("{WORKLOAD}-{}", pod.ordinal), Some(owner)),
             spec: Spec { containers: containers.collect() },
             status: Status {
                 phase: if pod.started.is_some() { "Running" } else { "Pending" },
                 start_time: pod.started,
-                container_statuses: pod.oom_kills.iter().map(ContainerStatus::from).collect(),
+                container_statuses: killed.collect(),
             },
         }
     }
 }
 
-impl<'a> From<(&'a Arc<str>, &KilledContainer)> for ContainerStatus<'a> {
-    fn from((name, kill): (&'a Arc<str>, &KilledContainer)) -> ContainerStatus<'a> {
+impl<'a> ContainerStatus<'a> {
+    fn of(name: &'a str, kill: KilledContainer) -> ContainerStatus<'a> {
         let terminated = Terminated {
             reason: "OOMKilled",
             exit_code: 137,
