@@ -173,7 +173,7 @@ const FAILING_ENGINES: &[FailingEngine] = &[
     FailingEngine {
         name: "hides_an_action_behind_another",
         script: r#"HELLO; OPENED; echo '{"stepped":{"now":0,"api":[API],"log":[TWO]}}'; cat >/dev/null"#,
-        why: "the entry error has a second action, updateScale",
+        why: "a log entry has two actions, `error` and `updateScale`",
         output: "",
     },
     FailingEngine {
@@ -260,8 +260,8 @@ fn hangs() -> Result<(), Failed> {
     Ok(())
 }
 
-/// A program that ends by itself may leave other processes behind, which hold its output open: the
-/// end of the program is noticed nevertheless, before the time limit.
+/// A program that exits may leave children that hold its output open. Its exit is noticed before
+/// the timeout.
 fn leaves_a_child() -> Result<(), Failed> {
     // No other run of this suite has the same child.
     let child = format!("sleep {}", 1_000_000 + std::process::id());

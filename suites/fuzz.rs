@@ -3,7 +3,7 @@
 
 mod support;
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -51,7 +51,12 @@ fn main() -> ExitCode {
     }
     suite.test("a_panic_is_a_finding", a_panic_is_a_finding);
     let upstream = suite.upstream(RELEASE);
-    suite.test_with(&upstream, "upstream_agrees_in_a_short_run", upstream_agrees);
+    suite.test_with(&upstream, "upstream_agrees_in_a_short_run", |program| {
+        upstream_agrees(&program, &plan(8_000, 2, &[]))
+    });
+    suite.test_with(&upstream, "upstream_agrees_in_a_short_run_with_vpas", |program| {
+        upstream_agrees(&program, &plan(2_000, 2, &[Area::HpaAndVpa]))
+    });
     suite.run()
 }
 
@@ -311,9 +316,9 @@ fn a_panic_is_a_finding() -> Result<(), Failed> {
     Ok(())
 }
 
-fn upstream_agrees(program: PathBuf) -> Result<(), Failed> {
-    let engine = || Box::new(Upstream::new(program.clone(), RELEASE)) as Box<dyn Engine>;
-    let (summary, found) = run(&plan(8_000, 2, &[]), &engine);
+fn upstream_agrees(program: &Path, plan: &FuzzPlan) -> Result<(), Failed> {
+    let engine = || Box::new(Upstream::new(program.to_owned(), RELEASE)) as Box<dyn Engine>;
+    let (summary, found) = run(plan, &engine);
     assert_eq!(summary.inconclusive, 0);
     match found.as_slice() {
         [] => Ok(()),

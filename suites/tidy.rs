@@ -34,7 +34,7 @@ const fn module(
     Module { name, purpose, may_use }
 }
 
-/// The modules; each one follows the modules that it may use.
+/// The modules.
 const MODULES: &[Module] = &[
     module(
         "model",

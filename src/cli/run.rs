@@ -68,8 +68,8 @@ pub(super) struct Args {
     #[arg(short, long)]
     verbose: bool,
     /// Run a program that speaks the engine protocol instead of the upstream engine; reports name
-    /// it after its file. Scenarios with an HPA and a VPA also run the real recommender, which
-    /// requires Go
+    /// it after its file. Scenarios with an HPA and a VPA also run the real recommender,
+    /// updater and admission controller, which requires Go
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
     /// The timeout for each answer of an engine, for example 1m
@@ -362,8 +362,8 @@ fn scenarios(
                     Kubernetes releases";
         let hint = match is_beside_hpa && args.releases.are_only_vpa() {
             true => {
-                "for a scenario with an HPA and a VPA, --release selects the Kubernetes release; \
-                     its field `vpaRelease` selects the release of the recommender"
+                "pass a Kubernetes release, such as 1.37, to --release; `vpaRelease` in the \
+                 scenario selects the release of the recommender"
             }
             false => "leave out --engine or --release",
         };

@@ -54,7 +54,7 @@ use serde::Serialize;
 #[cfg(feature = "engines")]
 pub use tokio_util::sync::CancellationToken;
 
-use self::updater::PodDecisions;
+use self::updater::UpdaterAnswer;
 use crate::compare::Scope;
 use crate::model::observation::Request;
 use crate::model::rules::{AnyRelease, MinorVersion, Release, VpaRelease};
@@ -66,18 +66,30 @@ use crate::scenario::vpa::VpaScenario;
 use crate::trace::Stepped;
 use crate::world::Change;
 
-/// The updater and the admission controller of the Vertical Pod Autoscaler.
+/// The updater and the admission controller of the Vertical Pod Autoscaler, with which their
+/// simulation is compared. It is not an [`Engine`]: it runs no scenario, but answers questions about
+/// single decisions.
 pub trait UpdaterEngine {
-    /// Runs the updater once for each of these workloads, and asks the admission controller about
-    /// each pod. The time and the flags of the first run apply to all of them. The time is not
-    /// before that of the previous call.
+    /// Runs the updater once for each of these workloads at the time of the first one, and asks the
+    /// admission controller about each pod. All runs of an engine have the same flags, and none is
+    /// before the previous one.
     ///
     /// # Errors
     /// If the engine is broken.
-    fn decide(
+    fn run(
         &mut self,
         runs: &[(Updater<'_>, &[LivePod])],
-    ) -> Result<Vec<PodDecisions>, EngineError>;
+    ) -> Result<Vec<UpdaterAnswer>, EngineError>;
+
+    /// Asks the admission controller about each pod.
+    ///
+    /// # Errors
+    /// If the engine is broken.
+    fn admit(
+        &mut self,
+        updater: &Updater<'_>,
+        pods: &[LivePod],
+    ) -> Result<UpdaterAnswer, EngineError>;
 }
 
 /// Changes to the cluster, and the time to wait for their effects.

@@ -5,25 +5,35 @@ use std::collections::BTreeMap;
 use crate::model::api::{PodSpec, Requests};
 use crate::model::vpa::updater::PodUpdate;
 
-/// What the updater and the admission controller decide about the pods of one workload.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct PodDecisions {
+/// What upstream's updater and admission controller decide about the pods of one workload.
+#[derive(Clone, Debug, Default)]
+pub struct UpdaterAnswer {
     /// What the updater does, in its order.
     pub updates: Vec<PodUpdate>,
     /// The requests with which running pods are updated in place, by the pod's ordinal.
-    pub updated_requests: BTreeMap<u32, RequestTexts>,
+    pub updated_requests: BTreeMap<u32, PodRequests>,
     /// The requests that the admission controller would give to each pod, in the order of the pods.
-    pub admitted: Vec<RequestTexts>,
+    pub admitted: Vec<PodRequests>,
 }
 
-/// The amounts that each container of a pod requests, as their texts, by resource.
-pub type RequestTexts = Vec<BTreeMap<String, String>>;
+/// The requests of each container of a pod.
+pub type PodRequests = Vec<Requests>;
 
-/// The requests of a pod's containers, as texts.
+/// The requests of each container of a pod.
 #[must_use]
-pub fn request_texts(spec: &PodSpec) -> RequestTexts {
-    let texts = |requests: &Requests| {
-        requests.iter().map(|(name, amount)| (name.to_string(), amount.to_string())).collect()
+pub fn requests_of(spec: &PodSpec) -> PodRequests {
+    spec.containers.iter().map(|container| container.requests.clone()).collect()
+}
+
+/// Returns true if all amounts are equal, in whatever form they are written.
+#[must_use]
+pub fn are_equal(one: &PodRequests, other: &PodRequests) -> bool {
+    let equal = |one: &Requests, other: &Requests| {
+        let mut pairs = one.iter().zip(other);
+        one.len() == other.len()
+            && pairs.all(|((name, amount), (other_name, other))| {
+                name == other_name && amount.compare(other).is_eq()
+            })
     };
-    spec.containers.iter().map(|container| texts(&container.requests)).collect()
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| equal(one, other))
 }

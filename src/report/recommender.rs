@@ -334,8 +334,8 @@ pub(super) fn rows_of(
                 Resource::Memory => amount.to_string(),
             })
         });
-        let mut is_it = amounts.iter();
-        let recommended = is_it.find(|it| it.container == container && it.resource == resource);
+        let mut amounts = amounts.iter();
+        let recommended = amounts.find(|it| it.container == container && it.resource == resource);
         let value = |index: usize| recommended.map(|it| cell(it, index)).unwrap_or_default();
         let head = [container.to_owned(), resource.name().to_owned()];
         head.into_iter().chain(used).chain([1, 0, 2, 3].map(value)).collect()

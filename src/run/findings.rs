@@ -21,6 +21,8 @@ pub(super) struct Findings<'k> {
     pub(super) known: Vec<&'k KnownDisagreement>,
     pub(super) hits: Vec<&'k KnownDisagreement>,
     pub(super) divergence: Option<Divergence>,
+    /// Whether all ticks had been compared before the divergence was found.
+    pub(super) is_found_after_the_run: bool,
     pub(super) compared: usize,
     pub(super) external_scales: Vec<ExternalScale>,
     pub(super) undetermined: Option<String>,
@@ -44,6 +46,7 @@ impl<'k> Findings<'k> {
             known,
             hits: Vec::new(),
             divergence: None,
+            is_found_after_the_run: false,
             compared: 0,
             external_scales: Vec::new(),
             undetermined: None,
@@ -64,6 +67,23 @@ impl<'k> Findings<'k> {
     pub(super) fn with_sent_events(mut self) -> Findings<'k> {
         self.sent_events = Some(SentEvents::new(self.rules));
         self
+    }
+
+    /// Adds a difference that was found after all ticks had been compared, at a time after `tick`
+    /// ticks. `why` is the reason for what the model did.
+    pub(super) fn found_after_the_run(
+        &mut self,
+        tick: usize,
+        at: Time,
+        field: FieldDifference,
+        why: &str,
+    ) {
+        self.found(tick, at, vec![field]);
+        self.is_found_after_the_run = self.divergence.is_some();
+        let reason = tick.checked_sub(1).and_then(|index| self.why.get_mut(index));
+        if let Some(reason) = reason.filter(|_| self.is_found_after_the_run) {
+            why.clone_into(reason);
+        }
     }
 
     /// Adds differences. Those that no known disagreement explains are a divergence.

@@ -650,8 +650,10 @@ pub(super) fn conclude(
         (*vpa).conclude(outcome, scenario, release);
     }
     outcome.not_compared = match &findings.divergence {
-        Some(divergence) => findings.trace.ticks.len().saturating_sub(divergence.tick),
-        None => 0,
+        Some(divergence) if !findings.is_found_after_the_run => {
+            findings.trace.ticks.len().saturating_sub(divergence.tick)
+        }
+        _ => 0,
     };
     // On a cluster, it is faster than written.
     outcome.scenario = Some(scenario.clone());

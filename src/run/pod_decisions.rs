@@ -1,16 +1,20 @@
 //! The decisions of the simulated updater and admission controller, compared with upstream's code.
 //!
-//! The simulation decides in the world of the model and of the engine alike. After a run,
-//! upstream's updater and admission controller are asked about each decision.
+//! Model and engine share the simulated cluster, so a wrong decision would affect both equally.
+//! After a run, upstream's updater and admission controller are asked about each decision.
 
 use super::findings::Findings;
 use crate::compare::FieldDifference;
-use crate::engine::updater::{PodDecisions, RequestTexts, request_texts};
+use crate::engine::updater::{PodRequests, UpdaterAnswer, are_equal, requests_of};
 use crate::engine::{EngineError, UpdaterEngine};
-use crate::model::api::PodSpec;
+use crate::model::api::{PodSpec, Requests};
 use crate::model::vpa::admission::recommended;
 use crate::model::vpa::updater::{PodUpdate, Updater};
-use crate::world::{Decision, PodDecision, World};
+use crate::world::{PodDecision, VpaDecision, World};
+
+/// The reason in reports, in place of the reason for the HPA's decision.
+const WHY: &str = "a decision of the VPA's simulated updater or admission controller, compared \
+                   after the run";
 
 /// Adds the first decision that upstream would not have made to the findings.
 ///
@@ -23,12 +27,22 @@ pub(super) fn compare(
     findings: &mut Findings<'_>,
 ) -> Result<(), EngineError> {
     for (updater, decision) in world.pod_decisions() {
-        let answers = engine.decide(&[(updater.clone(), &decision.pods)])?;
-        let Some(answer) = answers.first() else { continue };
-        if let Some(field) = difference(workload, &updater, decision, answer) {
-            let earlier = findings.trace.ticks.iter().filter(|tick| tick.at <= decision.at);
-            findings.found(earlier.count(), decision.at, vec![field]);
-            return Ok(());
+        // The decisions after a divergence of a controller are not those of upstream's cluster.
+        if findings.divergence.is_some() {
+            break;
+        }
+        let answer = match &decision.made {
+            VpaDecision::Admit(_) => engine.admit(&updater, &decision.pods)?,
+            // Upstream's updater does not survive the run, and has no answer.
+            VpaDecision::Update(_) if updater.crashes(&decision.pods) => continue,
+            VpaDecision::Update(_) => {
+                let runs = [(updater.clone(), decision.pods.as_slice())];
+                engine.run(&runs)?.pop().unwrap_or_default()
+            }
+        };
+        if let Some(field) = difference(workload, &updater, decision, &answer) {
+            let earlier = findings.trace.ticks.iter().filter(|tick| tick.at < decision.at).count();
+            findings.found_after_the_run(earlier, decision.at, field, WHY);
         }
     }
     Ok(())
@@ -39,16 +53,16 @@ fn difference(
     workload: &str,
     updater: &Updater<'_>,
     decision: &PodDecision,
-    answer: &PodDecisions,
+    answer: &UpdaterAnswer,
 ) -> Option<FieldDifference> {
     let name = |ordinal: u32| format!("{workload}-{ordinal}");
     match &decision.made {
-        Decision::Admit(spec) => {
+        VpaDecision::Admit(spec) => {
             let pod = decision.pods.first()?;
             let field = format!("admission: requests of the new pod {}", name(pod.ordinal));
             requests(field, spec, answer.admitted.first()?)
         }
-        Decision::Update(updates) => {
+        VpaDecision::Update(updates) => {
             if *updates != answer.updates && !updater.may_do(&decision.pods, &answer.updates) {
                 return Some(FieldDifference {
                     field: "updater: changes of pods".to_owned(),
@@ -56,31 +70,28 @@ fn difference(
                     upstream: update_texts(&answer.updates, &name),
                 });
             }
-            let updated = answer.updated_requests.iter();
-            updated
-                .filter_map(|(ordinal, found)| {
-                    let pod = decision.pods.iter().find(|pod| pod.ordinal == *ordinal)?;
-                    let spec = recommended(updater.vpa, &pod.spec, updater.limits);
-                    let field = format!("updater: requests of the pod {}", name(*ordinal));
-                    requests(field, &spec, found)
-                })
-                .next()
+            answer.updated_requests.iter().find_map(|(ordinal, found)| {
+                let pod = decision.pods.iter().find(|pod| pod.ordinal == *ordinal)?;
+                let spec = recommended(updater.vpa, &pod.spec, updater.limits);
+                let field = format!("updater: requests of the pod {}", name(*ordinal));
+                requests(field, &spec, found)
+            })
         }
     }
 }
 
 /// The difference between the requests of a pod.
-fn requests(field: String, model: &PodSpec, upstream: &RequestTexts) -> Option<FieldDifference> {
-    let texts = request_texts(model);
-    (texts != *upstream).then(|| FieldDifference {
+fn requests(field: String, model: &PodSpec, upstream: &PodRequests) -> Option<FieldDifference> {
+    let requests = requests_of(model);
+    (!are_equal(&requests, upstream)).then(|| FieldDifference {
         field,
-        model: joined(model, &texts),
+        model: joined(model, &requests),
         upstream: joined(model, upstream),
     })
 }
 
 /// The requests of a pod as one text: `app: cpu 250m, memory 1Gi`.
-fn joined(spec: &PodSpec, requests: &RequestTexts) -> String {
+fn joined(spec: &PodSpec, requests: &[Requests]) -> String {
     let containers = spec.containers.iter().zip(requests).map(|(container, requests)| {
         let amounts: Vec<String> =
             requests.iter().map(|(resource, amount)| format!("{resource} {amount}")).collect();

@@ -175,7 +175,10 @@ fn beside_program<K: RunKind>(plan: &Plan, part: &ReleasePlan<K>) -> Option<Stri
         (Some(_), 1) => "1 scenario with an HPA and a VPA runs".to_owned(),
         (Some(_), many) => format!("{many} scenarios with an HPA and a VPA run"),
     };
-    Some(format!("{scenarios} the real recommender beside the program, which requires Go"))
+    Some(format!(
+        "{scenarios} the real recommender, updater and admission controller beside the program, \
+         which requires Go"
+    ))
 }
 
 /// Builds the recommenders that run beside the HPA controller, and the updaters with which their

@@ -148,7 +148,8 @@ fn with_vpa(
             problems
         }
         (of_hpa, of_vpa) => {
-            let of_hpa = of_hpa.err().into_iter().flatten().map(split::explain);
+            let of_hpa = of_hpa.err().into_iter().flatten();
+            let of_hpa = of_hpa.map(|problem| split::explain(problem, root));
             of_hpa.chain(of_vpa.err().into_iter().flatten()).collect()
         }
     };

@@ -27,7 +27,7 @@ pub(super) const EXPECTED: [&str; 13] = [
 ];
 /// The actions of the recommender's timeline that are not possible beside an HPA, whose timeline
 /// determines pods and metrics.
-const WITHOUT_HPA: [&str; 2] = ["relabel", "metricsLate"];
+const ACTIONS_WITHOUT_HPA: [&str; 2] = ["relabel", "metricsLate"];
 /// The fields of a scenario of the recommender that are not possible beside an HPA.
 const FIELDS_WITHOUT_HPA: [&str; 1] = ["history"];
 /// The fields of the workload that the recommender reads.
@@ -61,12 +61,21 @@ pub(super) fn take_vpa(root: &mut Node) -> Node {
     Node { kind: Kind::Map(part), ..root.clone() }
 }
 
-/// Explains a problem of the part of the HPA to users, whose file has both parts.
-pub(super) fn explain(mut problem: Problem) -> Problem {
-    let name = problem.what.strip_prefix("unknown field `").and_then(|it| it.strip_suffix('`'));
-    let Some(name) = name else { return problem };
-    let is_of_vpas = |it: &&str| FIELDS_WITHOUT_HPA.contains(it) || WITHOUT_HPA.contains(it);
-    if let Some(name) = Some(name).filter(is_of_vpas) {
+/// Rewrites an error of the HPA part, for a file with both parts. `root` is the HPA part.
+pub(super) fn explain(mut problem: Problem, root: &Node) -> Problem {
+    let place = (problem.line, problem.column);
+    let is_at = |node: &Node, names: &[&str]| {
+        let keys = names.iter().filter_map(|name| node.entry(name));
+        keys.map(|(key, _)| (key.line, key.column)).any(|key| key == place)
+    };
+    let events = match root.entry("timeline") {
+        Some((_, Node { kind: Kind::List(events), .. })) => events.as_slice(),
+        _ => &[],
+    };
+    let is_unknown = problem.what.starts_with("unknown field `");
+    let is_action = events.iter().any(|event| is_at(event, &ACTIONS_WITHOUT_HPA));
+    if is_unknown && (is_at(root, &FIELDS_WITHOUT_HPA) || is_action) {
+        let name = problem.what.split('`').nth(1).unwrap_or_default();
         problem.what = format!("`{name}` is not supported in a scenario with an HPA and a VPA");
         problem.hint = Some("remove it, or remove the HPA".to_owned());
     } else if let Some(hint) = problem.hint.as_mut().filter(|it| it.starts_with(ROOT_FIELDS)) {
@@ -82,7 +91,7 @@ const ROOT_FIELDS: &str = "expected one of apiVersion, kind, requirement, ";
 /// The actions that belong to the VPA: those that the HPA's timeline does not have.
 pub(super) fn actions() -> Vec<&'static str> {
     let of_hpa = variants::<Action>();
-    let is_own = |name: &&str| !of_hpa.contains(name) && !WITHOUT_HPA.contains(name);
+    let is_own = |name: &&str| !of_hpa.contains(name) && !ACTIONS_WITHOUT_HPA.contains(name);
     variants::<VpaAction>().iter().copied().filter(is_own).collect()
 }
 

@@ -90,8 +90,8 @@ struct LogEntry {
     action: ControllerAction,
 }
 
-/// Derived code would take the first action of an entry and ignore all other members: an engine
-/// could hide an action behind another.
+/// A derived implementation would ignore all fields after the first action: an engine could hide an
+/// action behind another.
 impl<'de> Deserialize<'de> for LogEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<LogEntry, D::Error> {
         struct Entry;
@@ -109,10 +109,14 @@ impl<'de> Deserialize<'de> for LogEntry {
                     match key.as_str() {
                         "at" if at.is_some() => return Err(A::Error::duplicate_field("at")),
                         "at" => at = Some(map.next_value()?),
-                        "namespace" => namespace = map.next_value()?,
+                        "namespace" if namespace.is_some() => {
+                            return Err(A::Error::duplicate_field("namespace"));
+                        }
+                        "namespace" => namespace = Some(map.next_value()?),
                         second if let Some(first) = &action => {
                             let first = first.name();
-                            let why = format!("the entry {first} has a second action, {second}");
+                            let why =
+                                format!("a log entry has two actions, `{first}` and `{second}`");
                             return Err(A::Error::custom(why));
                         }
                         _ => {
@@ -414,18 +418,22 @@ mod tests {
         }
     }
 
-    /// No effect of a controller is ignored because an entry has more than the harness reads.
+    /// An entry with a second or unknown action is an error.
     #[test]
     fn an_entry_has_one_action() {
         let read = |text: &str| serde_json::from_str::<LogEntry>(text).map_err(|e| e.to_string());
         let error = r#""error":{"message":"no"}"#;
         assert!(read(&format!(r#"{{{error},"at":3,"namespace":"default"}}"#)).is_ok());
         for (text, why) in [
-            (format!(r#"{{"at":3,{error},"event":{{}}}}"#), "error has a second action, event"),
+            (format!(r#"{{"at":3,{error},"event":{{}}}}"#), "two actions, `error` and `event`"),
             (format!(r#"{{"at":3,"fired":true,{error}}}"#), "unknown variant `fired`"),
             (format!("{{{error}}}"), "missing field `at`"),
             (r#"{"at":3}"#.to_owned(), "an entry has no action"),
             (format!(r#"{{"at":3,"at":4,{error}}}"#), "duplicate field `at`"),
+            (
+                format!(r#"{{"at":3,"namespace":"a","namespace":"b",{error}}}"#),
+                "duplicate field `namespace`",
+            ),
         ] {
             let found = read(&text).expect_err(&text);
             assert!(found.contains(why), "{found}");

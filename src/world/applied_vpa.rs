@@ -64,12 +64,12 @@ pub struct PodDecision {
     /// The configured replicas of each controller, by [`LivePod::group`].
     pub replicas: BTreeMap<u32, i64>,
     /// The decision.
-    pub made: Decision,
+    pub made: VpaDecision,
 }
 
 /// What the updater or the admission controller decides.
 #[derive(Clone, Debug)]
-pub enum Decision {
+pub enum VpaDecision {
     /// The changes of a run of the updater, in their order.
     Update(Vec<PodUpdate>),
     /// The requests of a new pod.
@@ -163,7 +163,7 @@ impl WorldSimulation {
                     oom_kills: BTreeMap::new(),
                 }],
                 replicas: BTreeMap::new(),
-                made: Decision::Admit(new.clone().map_or_else(|| spec.clone(), Arc::new)),
+                made: VpaDecision::Admit(new.clone().map_or_else(|| spec.clone(), Arc::new)),
             });
         }
         let Some(new) = new else { return };
@@ -211,13 +211,13 @@ impl WorldSimulation {
         applied.due = now + applied.with.updater.updater_interval;
         let Some(vpa) = applied.vpa.clone() else { return };
         let (pods, replicas) = (self.live_pods(), self.configured_replicas());
-        let made = Decision::Update(Vec::new());
+        let made = VpaDecision::Update(Vec::new());
         let mut decision = PodDecision { at: now, vpa, pods, replicas, made };
         let Some(applied) = &mut self.vpa else { return };
         let updates = applied.updater(&decision).run_once(&decision.pods);
         let (vpa, limits) = (decision.vpa.clone(), applied.limits.clone());
         if let Some(decisions) = &mut applied.decisions {
-            decision.made = Decision::Update(updates.clone());
+            decision.made = VpaDecision::Update(updates.clone());
             decisions.push(decision);
         }
         for update in updates {
@@ -229,10 +229,14 @@ impl WorldSimulation {
         self.act_and_follow();
     }
 
-    /// The pods of the workload that are not being deleted, in the order of their creation.
+    /// The pods that the updater sees, in the order of their creation: those of the workload that
+    /// have not ended and are not being deleted. All pods are scheduled.
+    ///
+    /// Upstream: pkg/updater/main.go, newPodLister
     fn live_pods(&self) -> Vec<LivePod> {
         let kills = self.vpa.as_ref().map(|applied| &applied.kills);
-        let live = self.pods.iter().filter(|(_, pod)| !pod.deleted && pod.deletion.is_none());
+        let is_live = |pod: &SimPod| !pod.deleted && pod.deletion.is_none() && pod.ended.is_none();
+        let live = self.pods.iter().filter(|(_, pod)| is_live(pod));
         let pods = live.map(|(ordinal, pod)| LivePod {
             ordinal: *ordinal,
             group: self.group_of(pod.revision),

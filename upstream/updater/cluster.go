@@ -4,14 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"testing/synctest"
 
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	vpa_types "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/apis/autoscaling.k8s.io/v1"
 	vpa_clientset "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/client/clientset/versioned"
 	"k8s.io/client-go/kubernetes/fake"
@@ -29,7 +30,7 @@ type cluster struct {
 	updates map[string][]update
 }
 
-func newCluster(q *request) *cluster {
+func newCluster(resizes bool) *cluster {
 	c := &cluster{kube: fake.NewSimpleClientset(), updates: map[string][]update{}}
 	record := func(action core.Action, u update) {
 		c.updates[action.GetNamespace()] = append(c.updates[action.GetNamespace()], u)
@@ -47,7 +48,7 @@ func newCluster(q *request) *cluster {
 			// The annotations of a resized pod.
 			return true, nil, nil
 		}
-		if !q.Resizes {
+		if !resizes {
 			return true, nil, errors.New("the server could not find the requested resource")
 		}
 		record(action, update{Resize: &resize{Pod: p.GetName(), Patches: p.GetPatch()}})
@@ -56,40 +57,88 @@ func newCluster(q *request) *cluster {
 	return c
 }
 
-// vpaClient is a client of an API that has the VPAs of the request.
-func vpaClient(q *request) (*vpa_clientset.Clientset, error) {
-	list := vpa_types.VerticalPodAutoscalerList{
-		TypeMeta: metav1.TypeMeta{
-			APIVersion: vpa_types.SchemeGroupVersion.String(), Kind: "VerticalPodAutoscalerList",
-		},
-		ListMeta: metav1.ListMeta{ResourceVersion: "1"},
-	}
-	for _, one := range q.Cases {
-		list.Items = append(list.Items, *one.VPA)
-	}
-	text, err := json.Marshal(list)
-	if err != nil {
-		return nil, err
-	}
+// clear forgets all requests.
+func (c *cluster) clear() {
+	c.updates = map[string][]update{}
+	c.kube.ClearActions()
+}
+
+// vpaAPI is an API that has VPAs and sends their changes to its only watch.
+type vpaAPI struct {
+	// vpas are the namespaces of the VPAs, each of which has one.
+	vpas    map[string]*vpa_types.VerticalPodAutoscaler
+	changes *io.PipeWriter
+	watch   *io.PipeReader
+}
+
+func newVPAAPI() *vpaAPI {
+	a := &vpaAPI{vpas: map[string]*vpa_types.VerticalPodAutoscaler{}}
+	a.watch, a.changes = io.Pipe()
+	return a
+}
+
+func (a *vpaAPI) client() (*vpa_clientset.Clientset, error) {
 	// Upstream's lister would first ask for the list as a stream of events.
 	if err := os.Setenv("KUBE_FEATURE_WatchListClient", "false"); err != nil {
 		return nil, err
 	}
-	return vpa_clientset.NewForConfig(&rest.Config{Host: "http://vpas", Transport: api(text)})
+	return vpa_clientset.NewForConfig(&rest.Config{Host: "http://vpas", Transport: a})
 }
 
-// api answers requests for the list of all VPAs with this text, and watches with silence.
-type api []byte
+// set replaces all VPAs, and waits until the updater's lister has received the changes.
+func (a *vpaAPI) set(vpas []*vpa_types.VerticalPodAutoscaler) error {
+	before := a.vpas
+	a.vpas = map[string]*vpa_types.VerticalPodAutoscaler{}
+	for _, vpa := range vpas {
+		a.vpas[vpa.Namespace] = vpa
+		kind := watch.Modified
+		if before[vpa.Namespace] == nil {
+			kind = watch.Added
+		}
+		if err := a.send(kind, vpa); err != nil {
+			return err
+		}
+	}
+	for namespace, vpa := range before {
+		if a.vpas[namespace] == nil {
+			if err := a.send(watch.Deleted, vpa); err != nil {
+				return err
+			}
+		}
+	}
+	synctest.Wait()
+	return nil
+}
 
-func (a api) RoundTrip(q *http.Request) (*http.Response, error) {
-	if q.URL.Query().Get("watch") != "" {
-		<-q.Context().Done()
-		return nil, fmt.Errorf("the watch has ended: %w", q.Context().Err())
+func (a *vpaAPI) send(kind watch.EventType, vpa *vpa_types.VerticalPodAutoscaler) error {
+	object := *vpa
+	object.APIVersion = vpa_types.SchemeGroupVersion.String()
+	object.Kind = "VerticalPodAutoscaler"
+	object.ResourceVersion = "2"
+	event := metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Object: &object}}
+	return json.NewEncoder(a.changes).Encode(event)
+}
+
+// RoundTrip answers requests for the list of all VPAs, which is empty at the start, and watches.
+func (a *vpaAPI) RoundTrip(q *http.Request) (*http.Response, error) {
+	body := io.ReadCloser(a.watch)
+	if q.URL.Query().Get("watch") == "" {
+		list := vpa_types.VerticalPodAutoscalerList{
+			TypeMeta: metav1.TypeMeta{
+				APIVersion: vpa_types.SchemeGroupVersion.String(), Kind: "VerticalPodAutoscalerList",
+			},
+			ListMeta: metav1.ListMeta{ResourceVersion: "1"},
+		}
+		text, err := json.Marshal(list)
+		if err != nil {
+			return nil, err
+		}
+		body = io.NopCloser(bytes.NewReader(text))
 	}
 	return &http.Response{
 		StatusCode: http.StatusOK,
 		Header:     http.Header{"Content-Type": {"application/json"}},
-		Body:       io.NopCloser(bytes.NewReader(a)),
+		Body:       body,
 		Request:    q,
 	}, nil
 }

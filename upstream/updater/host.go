@@ -1,10 +1,11 @@
 // Package updater hosts the updater and the admission controller of the Vertical Pod Autoscaler in
 // virtual time, so that the harness can compare its simulation of both with upstream's code.
 //
-// Each line of the input is a JSON object with a time, the flags of the updater, and independent
-// cases, each in a namespace of its own: a VPA, pods, and the ReplicaSets that own them. For each
-// line, a new updater runs once at that time. The answer has, for each case, the requests that change
-// pods, in their order, and for each pod the patches that the admission controller would apply to it.
+// Each line of the input is a JSON object. The first one starts the updater with its flags. Each of the
+// others has independent cases, each in a namespace of its own: a VPA, pods, and the ReplicaSets that
+// own them. If it has a time, the updater runs once at that time. The answer has, for each case, the
+// requests that change pods, in their order, and for each pod the patches that the admission controller
+// would apply to it.
 //
 // Everything that decides is upstream's code. The replacements of the cluster are ours: stores that
 // hold the objects, a client that records requests, and the two fetchers that find the selector of a
@@ -15,6 +16,8 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -27,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	admission "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/admission-controller/resource"
@@ -37,32 +41,43 @@ import (
 	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/features"
 	controllerfetcher "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/target/controller_fetcher"
 	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/updater/inplace"
+	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/updater/logic"
 	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/utils/limitrange"
 	vpa_api_util "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/utils/vpa"
 )
 
-// request is one line of the input.
+// request is one line of the input. Exactly one member is set.
 type request struct {
-	// Now is not before the time of the previous request.
-	Now   time.Time `json:"now"`
-	Flags flags     `json:"flags"`
+	Open   *openRequest   `json:"open,omitempty"`
+	Decide *decideRequest `json:"decide,omitempty"`
+}
+
+// openRequest starts the updater.
+type openRequest struct {
+	Flags flags `json:"flags"`
 	// Resizes says whether the API server accepts the resize of a pod.
-	Resizes bool    `json:"resizes"`
-	Cases   []fixed `json:"cases"`
+	Resizes bool `json:"resizes"`
 }
 
-// flags are the flags of the updater. Durations are in seconds.
+// decideRequest asks for decisions about pods.
+type decideRequest struct {
+	// Now is the time at which the updater runs. Without it, the updater does not run.
+	Now   *time.Time `json:"now,omitempty"`
+	Cases []fixed    `json:"cases"`
+}
+
+// flags are the flags of the updater. Durations are in nanoseconds.
 type flags struct {
-	MinReplicas             int     `json:"minReplicas"`
-	EvictionTolerance       float64 `json:"evictionTolerance"`
-	PodUpdateThreshold      float64 `json:"podUpdateThreshold"`
-	LifetimeThreshold       int64   `json:"lifetimeThreshold"`
-	EvictAfterOOMThreshold  int64   `json:"evictAfterOomThreshold"`
-	SkipsDisruptionBudget   bool    `json:"skipsDisruptionBudget"`
-	FeatureGatePerVPAConfig bool    `json:"perVpaConfig"`
+	MinReplicas             int           `json:"minReplicas"`
+	EvictionTolerance       float64       `json:"evictionTolerance"`
+	PodUpdateThreshold      float64       `json:"podUpdateThreshold"`
+	LifetimeThreshold       time.Duration `json:"lifetimeThreshold"`
+	EvictAfterOOMThreshold  time.Duration `json:"evictAfterOomThreshold"`
+	SkipsDisruptionBudget   bool          `json:"skipsDisruptionBudget"`
+	FeatureGatePerVPAConfig bool          `json:"perVpaConfig"`
 }
 
-// fixed is the cluster of a case, which does not change during the run.
+// fixed is the cluster of a case, which does not change during a run.
 type fixed struct {
 	VPA         *vpa_types.VerticalPodAutoscaler `json:"vpa"`
 	ReplicaSets []*appsv1.ReplicaSet             `json:"replicaSets"`
@@ -96,30 +111,50 @@ type resize struct {
 // Host answers requests until the input ends, then exits. The clock of its bubble begins at
 // 2000-01-01T00:00:00Z and stands still while the host waits for a request.
 func Host(t *testing.T, in io.Reader, out io.Writer) {
-	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard)
+	discardLog()
 	synctest.Test(t, func(*testing.T) {
-		// The bubble itself can't end: the updaters' watches of VPAs have no end.
+		// The bubble itself can't end: the updater's watch of VPAs has no end.
 		exit(serve(in, out))
 	})
+}
+
+// discardLog discards upstream's log. By default, errors are also written to the standard error.
+func discardLog() {
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+	options := flag.NewFlagSet("klog", flag.PanicOnError)
+	klog.InitFlags(options)
+	if err := options.Set("stderrthreshold", "FATAL"); err != nil {
+		panic(err)
+	}
 }
 
 func serve(in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<30)
 	answers := json.NewEncoder(out)
+	var h *host
 	for lines.Scan() {
 		var q request
 		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
 			return err
 		}
-		time.Sleep(time.Until(q.Now))
-		a, err := run(&q)
-		if err != nil {
-			return err
-		}
-		if err := answers.Encode(a); err != nil {
-			return err
+		switch {
+		case q.Open != nil && h == nil:
+			var err error
+			if h, err = open(q.Open); err != nil {
+				return err
+			}
+		case q.Decide != nil && h != nil:
+			a, err := h.decide(q.Decide)
+			if err != nil {
+				return err
+			}
+			if err := answers.Encode(a); err != nil {
+				return err
+			}
+		default:
+			return errors.New("an unexpected request")
 		}
 	}
 	return lines.Err()
@@ -134,48 +169,100 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// run runs a new updater once, and the admission controller for each pod.
-func run(q *request) (*answer, error) {
+// host has an updater and an admission controller with their cluster.
+type host struct {
+	cluster     *cluster
+	vpas        *vpaAPI
+	replicaSets cache.Store
+	pods        cache.Store
+	updater     logic.Updater
+	admission   patch.Calculator
+}
+
+// open starts an updater and an admission controller in an empty cluster.
+func open(q *openRequest) (*host, error) {
 	gate := fmt.Sprintf("%s=%t", features.PerVPAConfig, q.Flags.FeatureGatePerVPAConfig)
 	if err := features.MutableFeatureGate.Set(gate); err != nil {
 		return nil, err
 	}
-	c := newCluster(q)
+	c := newCluster(q.Resizes)
 	limits := limitrange.NewNoopLimitsCalculator()
 	processor := vpa_api_util.NewCappingRecommendationProcessor(limits)
 	provider := recommendation.NewProvider(limits, processor)
 	replicaSets := informers.NewSharedInformerFactory(c.kube, 0)
 	pods := informers.NewSharedInformerFactory(c.kube, 0)
-	for _, one := range q.Cases {
-		for _, set := range one.ReplicaSets {
-			store := replicaSets.Apps().V1().ReplicaSets().Informer().GetStore()
-			if err := store.Add(set); err != nil {
-				return nil, err
-			}
-		}
-		for _, pod := range one.Pods {
-			if err := pods.Core().V1().Pods().Informer().GetStore().Add(pod); err != nil {
-				return nil, err
-			}
-		}
-	}
-	vpas, err := vpaClient(q)
+	vpas := newVPAAPI()
+	client, err := vpas.client()
 	if err != nil {
 		return nil, err
 	}
 	updater, err := newUpdater(parts{
-		cluster: c, vpas: vpas, replicaSets: replicaSets, pods: pods, flags: &q.Flags, processor: processor,
+		cluster: c, vpas: client, replicaSets: replicaSets, pods: pods, flags: &q.Flags, processor: processor,
 		calculators: []patch.Calculator{
 			inplace.NewResourceInPlaceUpdatesCalculator(provider),
 			inplace.NewInPlaceUpdatedCalculator(),
 			inplace.NewUnboostAnnotationCalculator(),
 		},
 	})
-	if err != nil {
-		return nil, err
+	return &host{
+		cluster: c, vpas: vpas, updater: updater,
+		replicaSets: replicaSets.Apps().V1().ReplicaSets().Informer().GetStore(),
+		pods:        pods.Core().V1().Pods().Informer().GetStore(),
+		admission:   patch.NewResourceUpdatesCalculator(provider, resource.QuantityValue{}),
+	}, err
+}
+
+// decide runs the updater once, if it has a time, and asks the admission controller about each pod.
+func (h *host) decide(q *decideRequest) (*answer, error) {
+	h.cluster.clear()
+	if q.Now != nil {
+		if err := h.run(q); err != nil {
+			return nil, err
+		}
 	}
-	updater.RunOnce(context.Background())
-	return c.answer(q, patch.NewResourceUpdatesCalculator(provider, resource.QuantityValue{}))
+	a := &answer{}
+	for _, one := range q.Cases {
+		r := result{Updates: h.cluster.updates[one.VPA.Namespace]}
+		for _, pod := range one.Pods {
+			patches, err := h.admission.CalculatePatches(pod, one.VPA)
+			if err != nil {
+				return nil, err
+			}
+			r.Admissions = append(r.Admissions, patches)
+		}
+		a.Cases = append(a.Cases, r)
+	}
+	return a, nil
+}
+
+// run runs the updater once, at exactly the time of the request.
+func (h *host) run(q *decideRequest) error {
+	time.Sleep(time.Until(*q.Now))
+	var vpas []*vpa_types.VerticalPodAutoscaler
+	var replicaSets, pods []any
+	for _, one := range q.Cases {
+		vpas = append(vpas, one.VPA)
+		for _, set := range one.ReplicaSets {
+			replicaSets = append(replicaSets, set)
+		}
+		for _, pod := range one.Pods {
+			pods = append(pods, pod)
+		}
+	}
+	if err := h.vpas.set(vpas); err != nil {
+		return err
+	}
+	if err := h.replicaSets.Replace(replicaSets, ""); err != nil {
+		return err
+	}
+	if err := h.pods.Replace(pods, ""); err != nil {
+		return err
+	}
+	if now := time.Now(); !now.Equal(*q.Now) {
+		return fmt.Errorf("it is %v, after the time of the run, %v", now, *q.Now)
+	}
+	h.updater.RunOnce(context.Background())
+	return nil
 }
 
 // parts are the components of an updater.
@@ -189,28 +276,8 @@ type parts struct {
 	calculators []patch.Calculator
 }
 
-// seconds is a flag as a duration.
-func seconds(number int64) time.Duration { return time.Duration(number) * time.Second }
-
 // noRateLimit is a flag of the updater.
 const noRateLimit = -1
-
-// answer collects the requests of the updater, and asks the admission controller.
-func (c *cluster) answer(q *request, calculator patch.Calculator) (*answer, error) {
-	a := &answer{}
-	for _, one := range q.Cases {
-		r := result{Updates: c.updates[one.VPA.Namespace]}
-		for _, pod := range one.Pods {
-			patches, err := calculator.CalculatePatches(pod, one.VPA)
-			if err != nil {
-				return nil, err
-			}
-			r.Admissions = append(r.Admissions, patches)
-		}
-		a.Cases = append(a.Cases, r)
-	}
-	return a, nil
-}
 
 // fetcher finds what the cluster's API would: each VPA selects the pods with the label app, whose
 // value is the name of its target; and each ReplicaSet belongs to the Deployment of that name.

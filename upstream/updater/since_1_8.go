@@ -15,7 +15,7 @@ func newUpdater(p parts) (logic.Updater, error) {
 		p.cluster.kube, p.vpas, p.replicaSets, p.pods,
 		p.flags.MinReplicas, noRateLimit, 1, p.flags.EvictionTolerance,
 		false, p.flags.SkipsDisruptionBudget, p.flags.PodUpdateThreshold,
-		seconds(p.flags.LifetimeThreshold), seconds(p.flags.EvictAfterOOMThreshold),
+		p.flags.LifetimeThreshold, p.flags.EvictAfterOOMThreshold,
 		"", "", 0,
 		p.processor, priority.NewScalingDirectionPodEvictionAdmission(), fetcher{}, fetcher{},
 		priority.NewProcessor(), corev1.NamespaceAll, nil, p.calculators,

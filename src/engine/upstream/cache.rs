@@ -4,6 +4,7 @@
 //! shared lock while a process runs it, and removed only under an exclusive lock. Locks are
 //! released when their process ends.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -66,7 +67,7 @@ pub(super) fn not_usable(cache: &Path, problem: &str, error: &io::Error) -> Engi
 }
 
 /// The engines that this process uses, locked until it ends.
-static HELD: Mutex<Vec<File>> = Mutex::new(Vec::new());
+static HELD: Mutex<BTreeMap<PathBuf, File>> = Mutex::new(BTreeMap::new());
 
 /// Protects an engine from removal while this process runs. Returns true if the engine exists and
 /// is undamaged.
@@ -80,7 +81,7 @@ pub(super) fn hold(program: &Path) -> bool {
     // It may have been removed before it was locked.
     let exists = program.is_file();
     if exists && let Ok(mut held) = HELD.lock() {
-        held.push(file);
+        held.insert(program.to_owned(), file);
     }
     exists
 }

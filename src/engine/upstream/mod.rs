@@ -163,7 +163,7 @@ impl Engine for Upstream {
         }
         let stop = CancellationToken::new();
         let program = build::ensure(Artifact::Updater, release, &stop, &mut |_, _| {})?;
-        Ok(Some(Box::new(UpdaterHost::start(&program)?)))
+        Ok(Some(Box::new(UpdaterHost::start(&program, self.limit)?)))
     }
 
     /// Reports scenarios that the program's version of the protocol cannot express.

@@ -152,8 +152,9 @@ impl Process {
         }
         let Process { runtime, child, input, output, outgoing, incoming, .. } = self;
         incoming.reserve(CHUNK);
-        // A child of the program may hold its output open after the program has exited. An engine
-        // that answers at once does not pay for this check.
+        // A child of the program may hold its output open after the program has exited. The first
+        // pause spares engines that answer at once the check; the second one leaves time to read
+        // the last output.
         let gone = async {
             sleep(EXIT_GRACE).await;
             exited(child).await;

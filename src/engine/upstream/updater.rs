@@ -6,15 +6,17 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::artifact::Artifact;
-use super::process::{Process, TIME_LIMIT};
-use crate::engine::updater::{PodDecisions, RequestTexts, request_texts};
+use super::process::Process;
+use crate::engine::updater::{PodRequests, UpdaterAnswer, requests_of};
 use crate::engine::{EngineError, UpdaterEngine};
 use crate::model::api::{PodSpec, Requests};
-use crate::model::time::{Span, Time, rfc3339};
+use crate::model::quantity::Quantity;
+use crate::model::time::{Time, rfc3339};
 use crate::model::vpa::admission::Limits;
 use crate::model::vpa::updater::{KilledContainer, LivePod, PodUpdate, Updater, UpdaterFlags};
 use crate::model::vpa::{TargetRef, VerticalPodAutoscaler};
@@ -23,59 +25,82 @@ use crate::model::vpa::{TargetRef, VerticalPodAutoscaler};
 #[derive(Debug)]
 pub struct UpdaterHost {
     process: Process,
+    is_open: bool,
 }
 
 impl UpdaterHost {
-    /// Starts a program of [`Artifact::Updater`].
+    /// Starts a program of [`Artifact::Updater`](super::build::Artifact). `limit`: the timeout of
+    /// each answer.
     ///
     /// # Errors
     /// If the program can't be started.
-    pub fn start(program: &Path) -> Result<UpdaterHost, EngineError> {
+    pub fn start(program: &Path, limit: Duration) -> Result<UpdaterHost, EngineError> {
         let name = Artifact::Updater.name().into();
-        Ok(UpdaterHost { process: Process::start(&name, program, TIME_LIMIT)? })
+        Ok(UpdaterHost { process: Process::start(&name, program, limit)?, is_open: false })
     }
-}
 
-impl UpdaterEngine for UpdaterHost {
+    /// Asks about workloads. With `now`, the updater runs at that time.
     fn decide(
         &mut self,
+        now: Option<Time>,
         runs: &[(Updater<'_>, &[LivePod])],
-    ) -> Result<Vec<PodDecisions>, EngineError> {
+    ) -> Result<Vec<UpdaterAnswer>, EngineError> {
         let Some((first, _)) = runs.first() else { return Ok(Vec::new()) };
-        self.process.send(&Request {
-            now: first.now,
-            flags: Flags::of(first.flags, first.per_vpa_config),
-            resizes: first.resizes,
-            cases: (0..)
-                .zip(runs)
-                .map(|(number, (run, pods))| Case::of(number, run, pods))
-                .collect(),
-        })?;
+        if !self.is_open {
+            let flags = Flags::of(first.flags, first.per_vpa_config);
+            self.process.send(&Request::Open { flags, resizes: first.resizes })?;
+            self.is_open = true;
+        }
+        let cases = (0..).zip(runs).map(|(number, (run, pods))| Case::of(number, run, pods));
+        self.process.send(&Request::Decide { now, cases: cases.collect() })?;
         let answer: Answer = self
             .process
             .receive_as(|line| serde_json::from_slice(line).map_err(|error| error.to_string()))?;
         let answers = answer.cases.into_iter().zip(runs);
-        let decisions = answers.map(|(answer, (_, pods))| answer.decisions(pods));
-        let decisions: Result<Vec<PodDecisions>, String> = decisions.collect();
-        match decisions {
-            Ok(decisions) if decisions.len() == runs.len() => Ok(decisions),
+        let answers: Result<Vec<UpdaterAnswer>, String> =
+            answers.map(|(answer, (_, pods))| answer.about(pods)).collect();
+        match answers {
+            Ok(answers) if answers.len() == runs.len() => Ok(answers),
             Ok(_) => Err(self.process.broken("a workload has no answer")),
             Err(why) => Err(self.process.broken(&why)),
         }
     }
 }
 
-/// A line of the host's input.
-#[derive(Serialize)]
-struct Request<'a> {
-    #[serde(with = "rfc3339")]
-    now: Time,
-    flags: Flags,
-    resizes: bool,
-    cases: Vec<Case<'a>>,
+impl UpdaterEngine for UpdaterHost {
+    fn run(
+        &mut self,
+        runs: &[(Updater<'_>, &[LivePod])],
+    ) -> Result<Vec<UpdaterAnswer>, EngineError> {
+        self.decide(runs.first().map(|(first, _)| first.now), runs)
+    }
+
+    fn admit(
+        &mut self,
+        updater: &Updater<'_>,
+        pods: &[LivePod],
+    ) -> Result<UpdaterAnswer, EngineError> {
+        let mut answers = self.decide(None, &[(updater.clone(), pods)])?;
+        Ok(answers.pop().unwrap_or_default())
+    }
 }
 
-/// The flags of the updater. Times are in seconds.
+/// A line of the host's input.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Request<'a> {
+    Open {
+        flags: Flags,
+        resizes: bool,
+    },
+    Decide {
+        #[serde(with = "rfc3339::option", skip_serializing_if = "Option::is_none")]
+        now: Option<Time>,
+        cases: Vec<Case<'a>>,
+    },
+}
+
+/// The flags of the updater. Durations are in nanoseconds.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Flags {
@@ -90,13 +115,12 @@ struct Flags {
 
 impl Flags {
     fn of(flags: &UpdaterFlags, per_vpa_config: bool) -> Flags {
-        let seconds = |span: Span| span.0 / Span::from_secs(1).0;
         Flags {
             min_replicas: flags.min_replicas,
             eviction_tolerance: flags.eviction_tolerance,
             pod_update_threshold: flags.pod_update_threshold,
-            lifetime_threshold: seconds(flags.in_recommendation_bounds_eviction_lifetime_threshold),
-            evict_after_oom_threshold: seconds(flags.evict_after_oom_threshold),
+            lifetime_threshold: flags.in_recommendation_bounds_eviction_lifetime_threshold.0,
+            evict_after_oom_threshold: flags.evict_after_oom_threshold.0,
             skips_disruption_budget: flags.in_place_skip_disruption_budget,
             per_vpa_config,
         }
@@ -291,9 +315,8 @@ struct Answer {
 
 #[derive(Deserialize)]
 struct CaseAnswer {
-    #[serde(default)]
     updates: Option<Vec<Update>>,
-    admissions: Vec<Option<Vec<Patch>>>,
+    admissions: Option<Vec<Option<Vec<Patch>>>>,
 }
 
 /// A request of the updater.
@@ -309,13 +332,13 @@ enum Update {
 struct Patch {
     path: String,
     #[serde(default)]
-    value: Value,
+    value: PatchValue,
 }
 
 /// The value of a patch.
 #[derive(Deserialize, Default)]
 #[serde(untagged)]
-enum Value {
+enum PatchValue {
     Text(String),
     /// For example an empty map of requests.
     Other(serde::de::IgnoredAny),
@@ -324,28 +347,29 @@ enum Value {
 }
 
 impl CaseAnswer {
-    fn decisions(self, pods: &[LivePod]) -> Result<PodDecisions, String> {
-        if self.admissions.len() != pods.len() {
+    fn about(self, pods: &[LivePod]) -> Result<UpdaterAnswer, String> {
+        let admissions = self.admissions.unwrap_or_default();
+        if admissions.len() != pods.len() {
             return Err("a pod has no answer of the admission controller".to_owned());
         }
-        let mut decisions = PodDecisions::default();
-        for (patches, pod) in self.admissions.iter().zip(pods) {
-            decisions.admitted.push(patched(&pod.spec, patches.as_deref().unwrap_or_default())?);
+        let mut answer = UpdaterAnswer::default();
+        for (patches, pod) in admissions.iter().zip(pods) {
+            answer.admitted.push(patched(&pod.spec, patches.as_deref().unwrap_or_default())?);
         }
         for update in self.updates.unwrap_or_default() {
             match update {
                 Update::Evict(name) => {
-                    decisions.updates.push(PodUpdate::Evict(pod_named(&name, pods)?.ordinal));
+                    answer.updates.push(PodUpdate::Evict(pod_named(&name, pods)?.ordinal));
                 }
                 Update::Resize { pod: name, patches } => {
                     let pod = pod_named(&name, pods)?;
-                    decisions.updates.push(PodUpdate::InPlace(pod.ordinal));
+                    answer.updates.push(PodUpdate::InPlace(pod.ordinal));
                     let requests = patched(&pod.spec, &patches)?;
-                    decisions.updated_requests.insert(pod.ordinal, requests);
+                    answer.updated_requests.insert(pod.ordinal, requests);
                 }
             }
         }
-        Ok(decisions)
+        Ok(answer)
     }
 }
 
@@ -357,18 +381,22 @@ fn pod_named<'p>(name: &str, pods: &'p [LivePod]) -> Result<&'p LivePod, String>
 }
 
 /// The requests of a pod with patches of its containers' requests. Other patches are ignored.
-fn patched(spec: &PodSpec, patches: &[Patch]) -> Result<RequestTexts, String> {
-    let mut requests = request_texts(spec);
+fn patched(spec: &PodSpec, patches: &[Patch]) -> Result<PodRequests, String> {
+    let mut requests = requests_of(spec);
     for Patch { path, value } in patches {
         let Some(rest) = path.strip_prefix("/spec/containers/") else { continue };
         let Some((container, resource)) = rest.split_once("/resources/requests/") else { continue };
         let container = container.parse().ok().and_then(|index: usize| requests.get_mut(index));
-        match (container, value) {
-            (Some(container), Value::Text(amount)) => {
-                container.insert(resource.to_owned(), amount.clone());
+        let amount = match value {
+            PatchValue::Text(text) => Quantity::parse(text).ok(),
+            PatchValue::Other(_) | PatchValue::Absent => None,
+        };
+        match (container, amount) {
+            (Some(container), Some(amount)) => container.insert(resource.into(), amount),
+            _ => {
+                return Err(format!("the patch of {path} has no matching container, or no amount"));
             }
-            _ => return Err(format!("it patches {path} without a container or an amount")),
-        }
+        };
     }
     Ok(requests)
 }

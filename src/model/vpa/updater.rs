@@ -219,7 +219,8 @@ impl Priority {
 }
 
 /// The pods in the order of these updates, then all others. If any order of the list leads to these
-/// updates, this one does: a pod that could not be updated after fewer others still can't be.
+/// updates, this one does: a pod that can't be updated after some updates can't be updated after
+/// more.
 #[must_use]
 pub fn in_order_of(pods: &[LivePod], updates: &[PodUpdate]) -> Vec<LivePod> {
     let position = |pod: &LivePod| updates.iter().position(|it| it.ordinal() == pod.ordinal);
@@ -241,6 +242,9 @@ impl Updater<'_> {
         }
         let in_place = mode == Mode::InPlaceOrRecreate;
         if in_place && self.vpa.status.recommendation.is_none() {
+            return Vec::new();
+        }
+        if self.crashes(pods) {
             return Vec::new();
         }
         let mut groups = self.groups(pods);
@@ -266,6 +270,21 @@ impl Updater<'_> {
             });
         }
         updates
+    }
+
+    /// Returns true if upstream's updater crashes before it changes any pod: without a
+    /// recommendation and with a threshold of 0, it accepts each old pod and then reads the
+    /// recommendation.
+    ///
+    /// Upstream: update_priority_calculator.go, GetProcessedRecommendationTargets
+    #[must_use]
+    pub fn crashes(&self, pods: &[LivePod]) -> bool {
+        let evicts = self.vpa.mode() == Mode::Recreate;
+        let groups = self.groups(pods);
+        let accepts = |pod: &LivePod| {
+            self.may_update(pod, groups.get(&pod.group), false) && self.accept(pod, &[]).is_some()
+        };
+        evicts && self.vpa.status.recommendation.is_none() && pods.iter().any(accepts)
     }
 
     /// Returns true if upstream's updater, which lists the pods in a random order, may change them
@@ -315,10 +334,22 @@ impl Updater<'_> {
 
     /// The priority of a pod that is to be updated.
     ///
-    /// Upstream: update_priority_calculator.go, AddPod; scaling_direction_pod_eviction_admission.go
+    /// Upstream: scaling_direction_pod_eviction_admission.go
     fn priority_of(&self, pod: &LivePod) -> Option<Priority> {
         let recommendation = processed(self.vpa, &pod.spec, self.limits);
-        let priority = priority(&pod.spec, &recommendation);
+        let accepted = self.accept(pod, &recommendation);
+        accepted.filter(|_| self.meets_requirements(&pod.spec, &recommendation))
+    }
+
+    /// The priority of a pod that is to be updated if the VPA's requirements permit it.
+    ///
+    /// Upstream: update_priority_calculator.go, AddPod
+    fn accept(
+        &self,
+        pod: &LivePod,
+        recommendation: &[ContainerRecommendation],
+    ) -> Option<Priority> {
+        let priority = priority(&pod.spec, recommendation);
         let quick_oom = pod.oom_kills.iter().any(|(name, kill)| self.is_quick(name, *kill));
         if !priority.is_outside && !quick_oom {
             let lifetime = self.flags.in_recommendation_bounds_eviction_lifetime_threshold;
@@ -328,10 +359,7 @@ impl Updater<'_> {
                 return None;
             }
         }
-        if quick_oom && priority.difference == 0.0 {
-            return None;
-        }
-        self.meets_requirements(&pod.spec, &recommendation).then_some(priority)
+        (!quick_oom || priority.difference != 0.0).then_some(priority)
     }
 
     /// Returns true if a container was killed soon after its start, and not long ago.

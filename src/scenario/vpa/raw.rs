@@ -222,7 +222,7 @@ pub(in crate::scenario) struct VpaMetrics {
     pub(in crate::scenario) sampling: Sampling,
 }
 
-/// Samples before the start, of the first pod that exists at the start.
+/// The usage of the first pod before the start of the scenario.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[serde(expecting = "a history, for example {length: 192h, step: 1h, resource: […]}")]
