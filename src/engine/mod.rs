@@ -67,8 +67,8 @@ use crate::trace::Stepped;
 use crate::world::Change;
 
 /// The updater and the admission controller of the Vertical Pod Autoscaler, with which their
-/// simulation is compared. It is not an [`Engine`]: it runs no scenario, but answers questions about
-/// single decisions.
+/// simulation is compared. It is not an [`Engine`]: it runs no scenario, but answers questions
+/// about single decisions.
 pub trait UpdaterEngine {
     /// Runs the updater once for each of these workloads at the time of the first one, and asks the
     /// admission controller about each pod. All runs of an engine have the same flags, and none is
