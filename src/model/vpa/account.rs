@@ -232,10 +232,10 @@ impl fmt::Display for Occurrence {
                 let why = match (why, resource) {
                     (IgnoredSample::AfterPeakOfZero, _) => AFTER_PEAK_OF_ZERO,
                     (IgnoredSample::OutOfOrder, Resource::Cpu) => {
-                        "it is not newer than the last one"
+                        "it is negative, or not newer than the last one"
                     }
                     (IgnoredSample::OutOfOrder, Resource::Memory) => {
-                        "it is older than the last one"
+                        "it is negative, or older than the last one"
                     }
                 };
                 write!(f, "{} of {of} does not count: {why}", resource.name())

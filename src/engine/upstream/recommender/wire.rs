@@ -273,7 +273,7 @@ impl<'a> From<&'a PodMetrics> for MetricsItem<'a> {
     fn from(item: &'a PodMetrics) -> MetricsItem<'a> {
         let containers = item.containers.iter().map(|usage| ContainerItem {
             name: &usage.container,
-            cpu: usage.cpu.map_or_else(String::new, |millicores| format!("{millicores}m")),
+            cpu: usage.cpu.map_or_else(String::new, millicores),
             memory: usage.memory.map_or_else(String::new, |bytes| bytes.to_string()),
         });
         MetricsItem {
@@ -281,6 +281,17 @@ impl<'a> From<&'a PodMetrics> for MetricsItem<'a> {
             timestamp: item.timestamp.unix(),
             containers: containers.collect(),
         }
+    }
+}
+
+/// A quantity that upstream reads as this number of millicores. Upstream misreads negative numbers
+/// of 19 digits as other numbers, but drops the bits of a number above the lowest 64.
+///
+/// Upstream: apimachinery, pkg/api/resource/scale_int.go, scaledValue
+fn millicores(number: i64) -> String {
+    match number {
+        ..=-1_000_000_000_000_000_000 => format!("{}m", i128::from(number) + (1 << 64)),
+        _ => format!("{number}m"),
     }
 }
 
