@@ -80,6 +80,7 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "hpa-and-vpa-with-a-recording-of-several-series",
     "hpa-and-vpa-with-different-targets",
     "hpa-and-vpa-with-slow-metrics",
+    "hpa-and-vpa-with-too-many-runs-of-the-updater",
     "hpa-on-an-action-without-an-hpa",
     "hpa-with-an-unknown-target",
     "hpas-in-two-namespaces",

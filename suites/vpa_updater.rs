@@ -406,8 +406,8 @@ fn compare_admission(case: &Case, answer: &UpdaterAnswer, seen: &mut Seen) -> Re
 fn batch() -> impl Strategy<Value = Batch> {
     let flags = (
         1..4_i32,
-        select(vec![0.0, 0.25, 0.5, 1.0]),
-        select(vec![0.0, 0.1, 0.5]),
+        select(vec![0.0, 0.25, 0.5, 1.0, f64::INFINITY, f64::NAN, -1e300]),
+        select(vec![0.0, 0.1, 0.5, f64::INFINITY]),
         select(vec![600, 3600]),
         select(vec![60, 600]),
         any::<bool>(),

@@ -169,15 +169,16 @@ fn doctor_reports_unbuilt_engines() {
 fn waiting_engine(folder: &Path) -> PathBuf {
     let engine = folder.join("engine");
     let script = format!(
-        "[ -e {0}/first ] || {{ echo >{0}/first; exit 1; }}\necho begun > {0}/begun\n\
-         while read line; do :; done\necho ended > {0}/ended",
+        "[ -e {0}/first ] || {{ echo >{0}/first; exit 1; }}\necho $$ > {0}/pid\nmv {0}/pid {0}/begun\n\
+         while read line; do :; done",
         text(folder)
     );
     program(&engine, &script);
     engine
 }
 
-/// The engine exits at the end of its input; the interrupted command leaves no process behind.
+/// The engine exits at the end of its input, unless it is killed before: the interrupted command
+/// leaves no process behind.
 #[cfg(unix)]
 #[rstest]
 #[case::interrupt("INT", 2)]
@@ -192,10 +193,10 @@ fn an_interrupted_run_is_reported_and_stops_its_engine(#[case] name: &str, #[cas
     let second = folder.path().join("second.yaml");
     fs::copy(&file, &second).expect("a file can be copied");
     let engine = waiting_engine(folder.path());
-    let wait_for = |name: &str| {
+    let wait_until = |what: &str, is_done: &dyn Fn() -> bool| {
         let begin = Instant::now();
-        while !folder.path().join(name).exists() {
-            assert!(begin.elapsed() < Duration::from_secs(20), "the engine has not {name}");
+        while !is_done() {
+            assert!(begin.elapsed() < Duration::from_secs(20), "the engine has not {what}");
             std::thread::sleep(Duration::from_millis(10));
         }
     };
@@ -213,7 +214,9 @@ fn an_interrupted_run_is_reported_and_stops_its_engine(#[case] name: &str, #[cas
     let out = BufReader::new(child.stdout.take().expect("its output is a pipe"));
     let mut lines = out.lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains("replay: ")), "the first scenario is reported");
-    wait_for("begun");
+    let begun = folder.path().join("begun");
+    wait_until("begun", &|| begun.exists());
+    let id = fs::read_to_string(&begun).expect("the engine writes its id");
     let kill = std::process::Command::new("kill");
     let kill = { kill }.args([&format!("-{name}"), &child.id().to_string()]).status();
     assert!(kill.expect("kill can be run").success());
@@ -221,7 +224,12 @@ fn an_interrupted_run_is_reported_and_stops_its_engine(#[case] name: &str, #[cas
     assert_eq!(output.status.signal(), Some(number), "{}", output.status);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(errors, "interrupted: 1 of 2 scenarios were done\n");
-    wait_for("ended");
+    wait_until("ended", &|| {
+        let state =
+            std::process::Command::new("ps").args(["-o", "stat=", "-p", id.trim()]).output();
+        let state = state.expect("ps can be run").stdout;
+        state.is_empty() || state.starts_with(b"Z")
+    });
     let page = fs::read_to_string(page).expect("the report is written");
     assert!(page.contains("the run did not finish: interrupted: 1 of 2"), "{page}");
     assert!(page.contains("class=\"badge inconclusive\"") && page.ends_with("</html>"), "{page}");

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,12 +70,22 @@ type decideRequest struct {
 // flags are the flags of the updater. Durations are in nanoseconds.
 type flags struct {
 	MinReplicas             int           `json:"minReplicas"`
-	EvictionTolerance       float64       `json:"evictionTolerance"`
-	PodUpdateThreshold      float64       `json:"podUpdateThreshold"`
+	EvictionTolerance       fraction      `json:"evictionTolerance"`
+	PodUpdateThreshold      fraction      `json:"podUpdateThreshold"`
 	LifetimeThreshold       time.Duration `json:"lifetimeThreshold"`
 	EvictAfterOOMThreshold  time.Duration `json:"evictAfterOomThreshold"`
 	SkipsDisruptionBudget   bool          `json:"skipsDisruptionBudget"`
 	FeatureGatePerVPAConfig bool          `json:"perVpaConfig"`
+}
+
+// fraction is a number as a text, because JSON has no infinity.
+type fraction float64
+
+// UnmarshalText reads a number as the flags of upstream do.
+func (f *fraction) UnmarshalText(text []byte) error {
+	number, err := strconv.ParseFloat(string(text), 64)
+	*f = fraction(number)
+	return err
 }
 
 // fixed is the cluster of a case, which does not change during a run.

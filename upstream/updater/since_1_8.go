@@ -13,8 +13,8 @@ import (
 func newUpdater(p parts) (logic.Updater, error) {
 	return logic.NewUpdater(
 		p.cluster.kube, p.vpas, p.replicaSets, p.pods,
-		p.flags.MinReplicas, noRateLimit, 1, p.flags.EvictionTolerance,
-		false, p.flags.SkipsDisruptionBudget, p.flags.PodUpdateThreshold,
+		p.flags.MinReplicas, noRateLimit, 1, float64(p.flags.EvictionTolerance),
+		false, p.flags.SkipsDisruptionBudget, float64(p.flags.PodUpdateThreshold),
 		p.flags.LifetimeThreshold, p.flags.EvictAfterOOMThreshold,
 		"", "", 0,
 		p.processor, priority.NewScalingDirectionPodEvictionAdmission(), fetcher{}, fetcher{},

@@ -100,13 +100,14 @@ enum Request<'a> {
     },
 }
 
-/// The flags of the updater. Durations are in nanoseconds.
+/// The flags of the updater. Durations are in nanoseconds. Fractions are texts, because JSON has no
+/// infinity.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Flags {
     min_replicas: i32,
-    eviction_tolerance: f64,
-    pod_update_threshold: f64,
+    eviction_tolerance: String,
+    pod_update_threshold: String,
     lifetime_threshold: i64,
     evict_after_oom_threshold: i64,
     skips_disruption_budget: bool,
@@ -117,8 +118,8 @@ impl Flags {
     fn of(flags: &UpdaterFlags, per_vpa_config: bool) -> Flags {
         Flags {
             min_replicas: flags.min_replicas,
-            eviction_tolerance: flags.eviction_tolerance,
-            pod_update_threshold: flags.pod_update_threshold,
+            eviction_tolerance: flags.eviction_tolerance.to_string(),
+            pod_update_threshold: flags.pod_update_threshold.to_string(),
             lifetime_threshold: flags.in_recommendation_bounds_eviction_lifetime_threshold.0,
             evict_after_oom_threshold: flags.evict_after_oom_threshold.0,
             skips_disruption_budget: flags.in_place_skip_disruption_budget,

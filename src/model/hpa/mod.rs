@@ -10,7 +10,7 @@ mod apimachinery;
 mod controller;
 mod decision;
 mod event_correlator;
-mod go;
+pub(super) mod go;
 mod input;
 mod memory;
 mod metric_name;

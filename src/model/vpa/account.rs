@@ -343,7 +343,8 @@ mod tests {
         assert_eq!(texts(&[300 * MIB], 200 * MIB, 1), none);
         let higher = "memory of web-0 app: 400Mi replaces 300Mi as the peak of the interval";
         assert_eq!(texts(&[300 * MIB], 400 * MIB, 1), [higher]);
-        let older = "memory of web-0 app does not count: it is older than the last one";
+        let older =
+            "memory of web-0 app does not count: it is negative, or older than the last one";
         assert_eq!(texts(&[300 * MIB, 300 * MIB], 400 * MIB, 0), [older]);
         let zero = format!("memory of web-0 app does not count: {AFTER_PEAK_OF_ZERO}");
         assert_eq!(texts(&[0], 400 * MIB, 1), [zero]);

@@ -16,6 +16,7 @@ use super::api::{
 };
 use super::flags::{CONNECTION_FLAGS, LOG_FLAGS, parse, positive};
 use crate::model::api::{PodSpec, Requests};
+use crate::model::hpa::go::go_i64;
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 
@@ -195,7 +196,8 @@ struct Group {
 impl Group {
     /// Upstream: pods_restriction_factory.go, isPodDisruptable
     fn is_pod_disruptable(&self) -> bool {
-        let should_be_alive = self.configured.saturating_sub(self.tolerance);
+        // Go's integers wrap around.
+        let should_be_alive = self.configured.wrapping_sub(self.tolerance);
         let alive = self.running - self.updated;
         let is_whole = self.configured == self.running && self.updated == 0;
         alive > should_be_alive || (is_whole && self.tolerance == 0)
@@ -313,7 +315,7 @@ impl Updater<'_> {
             group.configured = self.replicas.get(name).copied().unwrap_or(0);
             // The product is truncated.
             let tolerance = group.configured as f64 * self.flags.eviction_tolerance;
-            group.tolerance = tolerance as i64;
+            group.tolerance = go_i64(tolerance);
             group.configured > 0 && (!group.is_below_minimum || skips_check)
         });
         groups

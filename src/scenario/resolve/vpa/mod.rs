@@ -31,8 +31,8 @@ use crate::scenario::resolved::{Container, Metrics, ResourceUsage, UsageSource};
 use crate::scenario::vpa::raw::{RecommenderSettings, ScriptFields, VpaScenarioFile};
 use crate::scenario::vpa::{History, VpaAction, VpaScenario, VpaTimelineEvent, VpaWorkload};
 
-/// The largest number of runs of the recommender: 100 days of one per minute.
-const MOST_RUNS: i64 = 144_000;
+/// The largest number of runs of the recommender or of the updater: 100 days of one per minute.
+pub(super) const MOST_RUNS: i64 = 144_000;
 
 /// The number of containers in the history of all pods, times their samples.
 const MOST_HISTORY: i64 = 1_000_000;
