@@ -265,7 +265,7 @@ fn recommender_evidence_of(scenario: &Arc<VpaScenario>) -> Vec<String> {
     steps.collect()
 }
 
-/// What a run of the recommender writes.
+/// A write of a run of the recommender.
 fn writes(writes: &[Write]) -> String {
     fn json(value: &impl Serialize) -> String {
         serde_json::to_string(value).expect("an object can be written")

@@ -16,7 +16,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use kube_lockstep::engine::model::Model;
-use kube_lockstep::engine::updater::{PodRequests, UpdaterAnswer, are_equal, requests_of};
+use kube_lockstep::engine::updater::{
+    PodRequests, UpdaterAnswer, UpdaterRun, are_equal, requests_of,
+};
 use kube_lockstep::engine::upstream::TIME_LIMIT;
 use kube_lockstep::engine::upstream::build::{self, Artifact};
 use kube_lockstep::engine::upstream::updater::UpdaterHost;
@@ -126,7 +128,9 @@ impl Observed {
         }
         // A host has one updater, with flags of its own.
         let answers = batches.iter().map(|batch| {
-            let runs = batch.cases.iter().map(|case| (batch.updater(case), case.pods.as_slice()));
+            let run =
+                |case| UpdaterRun { updater: batch.updater(case), pods: case.pods.as_slice() };
+            let runs = batch.cases.iter().map(run);
             UpdaterHost::start(program, TIME_LIMIT)?.run(&runs.collect::<Vec<_>>())
         });
         let answers: Result<_, EngineError> = answers.collect();
@@ -211,10 +215,7 @@ struct Altered {
 }
 
 impl UpdaterEngine for Altered {
-    fn run(
-        &mut self,
-        runs: &[(Updater<'_>, &[LivePod])],
-    ) -> Result<Vec<UpdaterAnswer>, EngineError> {
+    fn run(&mut self, runs: &[UpdaterRun<'_>]) -> Result<Vec<UpdaterAnswer>, EngineError> {
         let mut answers = self.host.run(runs)?;
         let changes = answers.iter().map(|answer| answer.updates.len()).sum::<usize>();
         self.changes.set(self.changes.get() + changes);
@@ -222,12 +223,8 @@ impl UpdaterEngine for Altered {
         Ok(answers)
     }
 
-    fn admit(
-        &mut self,
-        updater: &Updater<'_>,
-        pods: &[LivePod],
-    ) -> Result<UpdaterAnswer, EngineError> {
-        let mut answer = self.host.admit(updater, pods)?;
+    fn admit(&mut self, pods: &UpdaterRun<'_>) -> Result<UpdaterAnswer, EngineError> {
+        let mut answer = self.host.admit(pods)?;
         (self.alter)(&mut answer);
         Ok(answer)
     }
@@ -334,7 +331,7 @@ fn set_unusual_cpu(requests: &mut PodRequests) {
     requests.iter_mut().for_each(|it| drop(it.insert("cpu".into(), quantity("31"))));
 }
 
-/// What the compared clusters have shown.
+/// The effects in the compared clusters.
 #[derive(Default)]
 struct Seen {
     evictions: usize,

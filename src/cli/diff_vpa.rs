@@ -86,7 +86,7 @@ pub(super) fn compare(
     }
 }
 
-/// What the real recommender does: from a recorded trace or, if there is none, live. With
+/// The actions of the real recommender: from a recorded trace or, if there is none, live. With
 /// `recorded`, a scenario without a recorded trace is not compared.
 fn behavior(
     fixtures: &Fixtures,

@@ -34,7 +34,7 @@ pub(super) struct Args {
     source: Source,
 }
 
-/// What is listed of a scenario.
+/// A scenario in the list.
 struct Listed {
     id: String,
     path: String,

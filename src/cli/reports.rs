@@ -168,7 +168,7 @@ struct Inner {
 }
 
 /// How long a signal waits for a report that is being written.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Reports {
     /// Opens the files of the reports. `format` is the format of the report on standard output.
@@ -206,7 +206,7 @@ impl ReportFiles {
                 Ok(inner) => break inner,
                 Err(TryLockError::Poisoned(error)) => break error.into_inner(),
                 // The reader of a pipe may have stopped.
-                Err(TryLockError::WouldBlock) if begin.elapsed() > PATIENCE => return Ok(()),
+                Err(TryLockError::WouldBlock) if begin.elapsed() > LOCK_TIMEOUT => return Ok(()),
                 Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(10)),
             }
         };

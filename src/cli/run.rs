@@ -101,7 +101,7 @@ struct CustomControllerArgs {
     /// the embedded control plane
     #[arg(long, value_name = "COMMAND")]
     controller: Option<String>,
-    /// Which actions of that controller to compare with the model [default: scale]
+    /// The actions of that controller to compare with the model [default: scale]
     #[arg(long, value_enum, value_name = "WHAT", requires = "controller")]
     compare: Option<Compared>,
     /// A ClusterRole with additional permissions for that controller
@@ -336,8 +336,8 @@ fn engine(args: &Args) -> Result<EngineChoice, Failure> {
     Ok(engine)
 }
 
-/// The selected scenarios that the engine and the releases can run. Scenarios of VPAs require the
-/// recommender's own releases, and virtual time.
+/// The selected scenarios that the engine and the releases can run. Scenarios of VPAs require
+/// releases of the recommender, and an engine that can run one.
 fn scenarios(
     args: &Args,
     engine: EngineChoice,

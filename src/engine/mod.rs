@@ -54,13 +54,12 @@ use serde::Serialize;
 #[cfg(feature = "engines")]
 pub use tokio_util::sync::CancellationToken;
 
-use self::updater::UpdaterAnswer;
+use self::updater::{UpdaterAnswer, UpdaterRun};
 use crate::compare::Scope;
 use crate::model::observation::Request;
 use crate::model::rules::{AnyRelease, MinorVersion, Release, VpaRelease};
 use crate::model::time::Time;
 use crate::model::vpa;
-use crate::model::vpa::updater::{LivePod, Updater};
 use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
 use crate::trace::Stepped;
@@ -76,20 +75,13 @@ pub trait UpdaterEngine {
     ///
     /// # Errors
     /// If the engine is broken.
-    fn run(
-        &mut self,
-        runs: &[(Updater<'_>, &[LivePod])],
-    ) -> Result<Vec<UpdaterAnswer>, EngineError>;
+    fn run(&mut self, runs: &[UpdaterRun<'_>]) -> Result<Vec<UpdaterAnswer>, EngineError>;
 
     /// Asks the admission controller about each pod.
     ///
     /// # Errors
     /// If the engine is broken.
-    fn admit(
-        &mut self,
-        updater: &Updater<'_>,
-        pods: &[LivePod],
-    ) -> Result<UpdaterAnswer, EngineError>;
+    fn admit(&mut self, pods: &UpdaterRun<'_>) -> Result<UpdaterAnswer, EngineError>;
 }
 
 /// Changes to the cluster, and the time to wait for their effects.

@@ -1,14 +1,23 @@
-//! What an updater and an admission controller decide about pods.
+//! The decisions of upstream's updater and admission controller.
 
 use std::collections::BTreeMap;
 
 use crate::model::api::{PodSpec, Requests};
-use crate::model::vpa::updater::PodUpdate;
+use crate::model::vpa::updater::{LivePod, PodUpdate, Updater};
 
-/// What upstream's updater and admission controller decide about the pods of one workload.
+/// A run of the updater for one workload: its configuration, and the pods of the workload.
+#[derive(Clone, Debug)]
+pub struct UpdaterRun<'a> {
+    /// The VPA, the flags, the replicas and the time.
+    pub updater: Updater<'a>,
+    /// The pods, in the order of the list that the updater receives.
+    pub pods: &'a [LivePod],
+}
+
+/// The decisions of upstream's updater and admission controller about the pods of one workload.
 #[derive(Clone, Debug, Default)]
 pub struct UpdaterAnswer {
-    /// What the updater does, in its order.
+    /// The evictions and updates that the updater requests, in order.
     pub updates: Vec<PodUpdate>,
     /// The requests with which running pods are updated in place, by the pod's ordinal.
     pub updated_requests: BTreeMap<u32, PodRequests>,

@@ -266,7 +266,7 @@ pub struct ScalingRules {
     pub tolerance: Option<Quantity>,
 }
 
-/// Which of several policies applies.
+/// The selection of one policy from several.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub enum SelectPolicy {
     /// The policy that allows the largest change.

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use super::{counted, json as lines, layout, outcome, thousands};
+use crate::compare::FieldDifference;
 use crate::fuzz::CoverageGroup;
 use crate::run::fuzzing::{Failure, Finding, FuzzSummary};
 use crate::run::{Setting, Shard, Verdict};
@@ -166,28 +167,53 @@ pub(super) struct FindingFigures {
     pub(super) file: String,
     cut_short: bool,
     pub(super) replay: String,
-    #[serde(default)]
-    failure: Value,
+    failure: Option<FailureFigures>,
+}
+
+/// How a scenario failed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum FailureFigures {
+    /// The model panicked.
+    Panic { panic: String },
+    /// There is no verdict.
+    Inconclusive { inconclusive: String },
+    /// The model and the engine differ.
+    Divergence {
+        tick: usize,
+        /// For example `1m30s`.
+        at: String,
+        fields: Vec<FieldDifference>,
+        why: String,
+    },
+}
+
+impl FailureFigures {
+    fn of(failure: &Failure) -> Option<FailureFigures> {
+        let failed = match failure {
+            Failure::Panic(message) => {
+                return Some(FailureFigures::Panic { panic: message.clone() });
+            }
+            Failure::Outcome(failed) => failed,
+        };
+        match &failed.verdict {
+            Verdict::Diverges(divergence) => Some(FailureFigures::Divergence {
+                tick: divergence.tick,
+                at: divergence.at.to_string(),
+                fields: divergence.fields.clone(),
+                why: outcome::reason(failed, divergence).to_owned(),
+            }),
+            Verdict::Inconclusive { why, .. } => {
+                Some(FailureFigures::Inconclusive { inconclusive: why.clone() })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A finding for programs.
 #[must_use]
 pub fn finding_json<S>(found: &Finding<S>, setting: &FuzzSetting, path: &str) -> Value {
-    let failure = match &found.failure {
-        Failure::Panic(message) => json!({ "panic": message }),
-        Failure::Outcome(failed) => match &failed.verdict {
-            Verdict::Diverges(divergence) => {
-                json!({
-                    "tick": divergence.tick,
-                    "at": divergence.at.to_string(),
-                    "fields": divergence.fields,
-                    "why": outcome::reason(failed, divergence),
-                })
-            }
-            Verdict::Inconclusive { why, .. } => json!({ "inconclusive": why }),
-            _ => Value::Null,
-        },
-    };
     let found = FindingFigures {
         kind: found.kind.clone(),
         index: found.index,
@@ -196,7 +222,7 @@ pub fn finding_json<S>(found: &Finding<S>, setting: &FuzzSetting, path: &str) ->
         file: path.to_owned(),
         cut_short: found.cut_short,
         replay: super::replay(path, &setting.setting),
-        failure,
+        failure: FailureFigures::of(&found.failure),
     };
     json!(FindingLine { found })
 }

@@ -128,7 +128,7 @@ fn replay(id: &str, setting: &Setting) -> String {
     command
 }
 
-/// What is wrong with an outcome, in one line: the first field that differs, the first unmet
+/// The problem of an outcome, in one line: the first field that differs, the first unmet
 /// expectation, or the reason why there is no verdict.
 #[cfg(feature = "cli")]
 fn headline(outcome: &Outcome) -> String {

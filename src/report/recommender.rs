@@ -230,8 +230,8 @@ fn table(snapshots: &[Snapshot], vpa: &str, shown: Rows, columns: usize) -> Stri
     table.render(0, columns)
 }
 
-/// Which runs a report contains, by index: with [`Rows::Changes`], those that change a target or a
-/// condition of a VPA, and those with an error.
+/// The runs that a report contains, by index: with [`Rows::Changes`], those that change a target or
+/// a condition of a VPA, and those with an error.
 pub(super) fn shown_runs(rows: Rows, snapshots: &[Snapshot], vpas: &[&str]) -> Vec<bool> {
     let state = |snapshot: &Snapshot| {
         let of = |vpa: &&str| {

@@ -51,7 +51,7 @@ pub enum Rows {
 }
 
 impl Rows {
-    /// Which ticks of a run the report contains, by index.
+    /// The ticks of a run that the report contains, by index.
     pub(super) fn of(self, run: &FreeRun) -> Vec<bool> {
         let mut statuses: BTreeMap<&str, &HpaStatus> = BTreeMap::new();
         let mut contains = Vec::with_capacity(run.ticks.len());
@@ -273,7 +273,7 @@ fn notes(scenario: &Scenario, run: &FreeRun) -> Vec<(usize, Time, String)> {
     let during = run.ticks.iter().enumerate().flat_map(|(index, tick)| {
         let at = tick.observation.at;
         let during = tick.derivation.during.iter();
-        during.map(move |happening| (index + 1, at, format!("{at}: {happening}")))
+        during.map(move |event| (index + 1, at, format!("{at}: {event}")))
     });
     let between = |it: &&TimelineEvent| it.during.is_none() && !has_own_row(&it.action);
     let events = scenario.timeline.iter().filter(between).flat_map(|it| {

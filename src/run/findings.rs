@@ -21,13 +21,13 @@ pub(super) struct Findings<'k> {
     pub(super) known: Vec<&'k KnownDisagreement>,
     pub(super) hits: Vec<&'k KnownDisagreement>,
     pub(super) divergence: Option<Divergence>,
-    /// Whether all ticks had been compared before the divergence was found.
+    /// True if the divergence was found after all ticks had been compared.
     pub(super) is_found_after_the_run: bool,
     pub(super) compared: usize,
     pub(super) external_scales: Vec<ExternalScale>,
     pub(super) undetermined: Option<String>,
     pub(super) notes: Vec<Note>,
-    /// What the VPA did, if the scenario has one.
+    /// The actions of the VPA, if the scenario has one.
     pub(super) vpa: Option<Box<ObservedVpa>>,
     /// The rules of the release.
     rules: Rules,

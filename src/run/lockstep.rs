@@ -54,7 +54,7 @@ pub struct FreeRun {
     pub undetermined: Option<String>,
     /// Parts of the scenario that are probably mistakes.
     pub notes: Vec<Note>,
-    /// What the VPA does, if the scenario has one.
+    /// The actions of the VPA, if the scenario has one.
     pub vpa: Option<Box<VpaRun>>,
 }
 
@@ -105,8 +105,8 @@ struct Lockstep<'a> {
     external_scales: Vec<ExternalScale>,
     /// Why the scenario can't run to its end, if it can't.
     undetermined: Option<String>,
-    /// What the first reconciles of the present step scaled: the index of the target and its new
-    /// replicas. Their writes are committed, because another reconcile of the same instant read
+    /// The scale writes of the first reconciles of the present step: the index of the target and
+    /// its new replicas. They are committed, because another reconcile of the same instant read
     /// them.
     early: VecDeque<Option<(usize, i32)>>,
     /// Whether the release leaves parts of reconciles to chance that the scenario can reach.

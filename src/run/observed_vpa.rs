@@ -1,4 +1,4 @@
-//! What the VPA of a scenario with an HPA did on an engine.
+//! The observed actions of the VPA in a scenario with an HPA.
 
 use std::sync::Arc;
 

@@ -23,7 +23,7 @@ use crate::scenario::vpa::VpaScenario;
 use crate::trace::Trace;
 use crate::world::{PodChange, World};
 
-/// What a VPA does in a free run of the model.
+/// The actions of a VPA in a free run of the model.
 #[derive(Clone, Debug)]
 pub struct VpaRun {
     /// The VPA, and the expectations of recommendations.
@@ -32,7 +32,7 @@ pub struct VpaRun {
     pub release: VpaRelease,
     /// The runs of the recommender, with the usage that each of them read.
     pub charted: ChartedRun,
-    /// What the updater and the admission controller do with pods.
+    /// The effects of the updater and the admission controller on pods.
     pub pod_changes: Vec<PodChange>,
 }
 
@@ -278,10 +278,10 @@ impl<'e, 'k> OneClock<Comparing<'e, 'k>> {
     }
 }
 
-/// What precedes the number of a run of the recommender in the name of a field.
+/// The text before the number of a run of the recommender in the name of a field.
 const RUN: &str = "run ";
 
-/// What follows the number.
+/// The text after the number.
 const OF_RECOMMENDER: &str = " of the recommender: ";
 
 /// A divergence of the recommender as one of the whole scenario, after `tick` ticks of the HPA:

@@ -5,7 +5,7 @@
 
 use super::findings::Findings;
 use crate::compare::FieldDifference;
-use crate::engine::updater::{PodRequests, UpdaterAnswer, are_equal, requests_of};
+use crate::engine::updater::{PodRequests, UpdaterAnswer, UpdaterRun, are_equal, requests_of};
 use crate::engine::{EngineError, UpdaterEngine};
 use crate::model::api::{PodSpec, Requests};
 use crate::model::vpa::admission::recommended;
@@ -31,13 +31,13 @@ pub(super) fn compare(
         if findings.divergence.is_some() {
             break;
         }
+        let run = UpdaterRun { updater: updater.clone(), pods: &decision.pods };
         let answer = match &decision.made {
-            VpaDecision::Admit(_) => engine.admit(&updater, &decision.pods)?,
+            VpaDecision::Admit(_) => engine.admit(&run)?,
             // Upstream's updater does not survive the run, and has no answer.
             VpaDecision::Update(_) if updater.crashes(&decision.pods) => continue,
             VpaDecision::Update(_) => {
-                let runs = [(updater.clone(), decision.pods.as_slice())];
-                engine.run(&runs)?.pop().unwrap_or_default()
+                engine.run(std::slice::from_ref(&run))?.pop().unwrap_or_default()
             }
         };
         if let Some(field) = difference(workload, &updater, decision, &answer) {

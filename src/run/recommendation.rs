@@ -1,5 +1,5 @@
-//! What a VPA recommends, and how its amounts were derived: for tables, explanations and unmet
-//! expectations.
+//! The recommendations of a VPA, and how its amounts were derived: for tables, explanations and
+//! unmet expectations.
 
 use std::fmt::Write as _;
 

@@ -20,7 +20,7 @@ use crate::world::recommender::{script, unmatched_actions};
 /// The name of the model in reports.
 pub const MODEL: &str = crate::engine::model::NAME;
 
-/// What a recommender did in a scenario.
+/// A run of a recommender in a scenario.
 #[derive(Clone, Debug)]
 pub struct RecommenderRun {
     /// The scenario.
@@ -49,7 +49,7 @@ pub struct ExplainedRun {
     pub derived: Vec<Derived>,
     /// The errors that the recommender logged when it started, if it started since the run before.
     pub start_log: Vec<LogLine>,
-    /// What the recommender did with samples and OOM kills since the run before.
+    /// The samples and OOM kills that the recommender has read since the previous run.
     pub account: Vec<Occurrence>,
     /// The usage that the run read, or the error.
     pub usage: Result<Arc<Vec<PodMetrics>>, String>,
@@ -229,7 +229,7 @@ fn add(ranges: &mut Vec<PodUsage>, usage: PodUsage) {
     }
 }
 
-/// What the model predicts by any set of rules.
+/// The predictions of the model by any set of rules.
 #[must_use]
 pub fn predicted(scenario: &VpaScenario, rules: VpaRules) -> Vec<Entry> {
     let script = script(scenario);

@@ -17,7 +17,7 @@ use crate::trace::recommender::{Entry, RecommenderTrace};
 pub struct RunsOn<'a> {
     /// The release.
     pub release: VpaRelease,
-    /// What happened.
+    /// The trace.
     pub trace: &'a RecommenderTrace,
 }
 

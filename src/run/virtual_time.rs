@@ -21,8 +21,8 @@ use crate::compare::KnownDisagreement;
 use crate::engine::recorded;
 use crate::engine::registry::EngineChoice;
 use crate::engine::source::{EngineFactory, EngineLimits, EngineSource};
-use crate::engine::upstream::build::{self, Artifact, Progress};
-use crate::engine::upstream::recommender;
+use crate::engine::upstream::build::{self, Progress};
+use crate::engine::upstream::{recommender, updater};
 use crate::engine::{Engine, EngineError, Kind};
 use crate::model::rules::VpaRelease;
 
@@ -190,9 +190,7 @@ fn prepare_recommenders<K: RunKind>(
 ) {
     for release in recommenders(part).collect::<BTreeSet<VpaRelease>>() {
         drop(recommender::ensure(release, stop, progress));
-        if build::supports(Artifact::Updater, release) {
-            drop(build::ensure(Artifact::Updater, release, stop, progress));
-        }
+        drop(updater::ensure(release, stop, progress));
     }
 }
 

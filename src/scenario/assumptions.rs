@@ -1,4 +1,4 @@
-//! What a prediction for a release assumes, or leaves out, because of the defaults of the release:
+//! Assumptions and omissions of a prediction, because of the defaults of the release:
 //! fields that its API server drops, gates that are off by default, versions that it does not
 //! serve.
 

@@ -23,7 +23,7 @@ pub(super) trait EventForm: Sized {
     /// The actions: an enum with one variant per action, in the order of messages.
     type Action: for<'de> Deserialize<'de> + JsonSchema;
 
-    /// What a message expects in place of a value that is not an event.
+    /// The expected value, for messages about a value that is not an event.
     const EXPECTED: &'static str;
 
     /// The names of all fields: `at` and others, then the actions.

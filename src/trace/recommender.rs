@@ -19,7 +19,7 @@ use crate::model::merge_patch::merge_patch;
 use crate::model::time::Time;
 use crate::model::vpa::{Checkpoint, LogLine, ObjectName, Run, RunAt, VpaStatus, Write};
 
-/// What a recommender did in a scenario.
+/// The recorded runs of a recommender in a scenario.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct RecommenderTrace {
     /// The release as the engine reports it.
@@ -30,7 +30,7 @@ pub struct RecommenderTrace {
     pub scenario: String,
     /// The scenario's content hash.
     pub hash: String,
-    /// What happened, in the order of time.
+    /// The runs and the errors, in chronological order.
     pub entries: Vec<Entry>,
 }
 

@@ -23,13 +23,13 @@ pub struct PodChange {
     pub at: Time,
     /// The pod's name.
     pub pod: Arc<str>,
-    /// What happened.
+    /// The kind of change.
     pub kind: PodChangeKind,
     /// The requests of the pod's containers afterwards, by container. Empty for evictions.
     pub requests: Vec<(Arc<str>, Requests)>,
 }
 
-/// What a VPA does with a pod.
+/// A change of a pod by a VPA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PodChangeKind {
     /// The updater evicts it.
@@ -67,7 +67,7 @@ pub struct PodDecision {
     pub made: VpaDecision,
 }
 
-/// What the updater or the admission controller decides.
+/// A decision of the updater or of the admission controller.
 #[derive(Clone, Debug)]
 pub enum VpaDecision {
     /// The changes of a run of the updater, in their order.
@@ -84,7 +84,7 @@ pub(super) struct AppliedVpa {
     pub(super) vpa: Option<VerticalPodAutoscaler>,
     /// The last OOM kill of each container, by the pod's ordinal and the container's name.
     kills: BTreeMap<u32, BTreeMap<Arc<str>, KilledContainer>>,
-    /// What has happened so far.
+    /// The changes of pods so far.
     pub(super) changes: Vec<PodChange>,
     /// All decisions so far, if they are kept.
     pub(super) decisions: Option<Vec<PodDecision>>,

@@ -20,7 +20,7 @@ pub struct World {
     /// HPA events and restarts by time.
     api: Arc<[(Time, ApiEvent)]>,
     next_api: usize,
-    /// What the recommender of the VPA sees, if there is a VPA.
+    /// The cluster as the recommender of the VPA sees it, if there is a VPA.
     view: Option<RecommenderView>,
     /// Changes that the recommender has seen, and the HPA controller has not.
     early: Vec<Change>,
@@ -147,7 +147,7 @@ impl World {
         })
     }
 
-    /// What the VPA has done with pods so far.
+    /// The changes of pods by the VPA so far.
     #[must_use]
     pub fn pod_changes(&self) -> &[PodChange] {
         self.simulation.vpa.as_ref().map_or(&[], |applied| &applied.changes)

@@ -1,4 +1,4 @@
-//! What the recommender sees of the world of an HPA: pods with their own requests, the samples of
+//! The world of an HPA as the recommender sees it: pods with their own requests, the samples of
 //! metrics.k8s.io, and the events of the VPA.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -683,8 +683,8 @@ fn what_a_release_lacks_or_disables_by_default_is_a_note() {
         match expected {
             Some(expected) => assert!(shown.contains(expected), "{name}\n{shown}"),
             None => {
-                let is_told = ["by default", "does not serve", "drops"];
-                assert!(is_told.iter().all(|part| !shown.contains(part)), "{name}\n{shown}");
+                let notes = ["by default", "does not serve", "drops"];
+                assert!(notes.iter().all(|part| !shown.contains(part)), "{name}\n{shown}");
             }
         }
         assert!(!shown.contains("`run` skips this scenario"), "{name}\n{shown}");

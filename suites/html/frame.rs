@@ -30,12 +30,12 @@ pub(super) struct Frame<'a> {
     pub(super) script: String,
 }
 
-/// What a frame shows.
+/// The contents of a frame.
 pub(super) struct Shown {
     _folder: tempfile::TempDir,
     /// A picture of the window.
     pub(super) picture: PathBuf,
-    /// What the script stored in `seen`.
+    /// The value that the script stored in `seen`.
     pub(super) seen: serde_json::Value,
 }
 

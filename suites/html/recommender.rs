@@ -239,7 +239,7 @@ pub(super) fn divergence() -> Result<(), Failed> {
     Ok(())
 }
 
-/// What changed between the releases, and why, with the timelines of both.
+/// The changes between the releases, their reasons, and the timelines of both.
 pub(super) fn changes() -> Result<(), Failed> {
     let page = page(&["diff", "vpa/oom", "--from", "vpa-1.7"], "--html", "")?;
     let document = parse(&page.text)?;

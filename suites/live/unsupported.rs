@@ -85,7 +85,7 @@ pub(super) fn unsupported(build: &Build, program: PathBuf) -> Result<(), Failed>
 /// Checks that upstream shows that its release lacks something.
 ///
 /// # Errors
-/// What upstream did instead.
+/// Upstream's behavior instead.
 fn is_shown(
     evidence: &Evidence,
     scenario: &Arc<Scenario>,

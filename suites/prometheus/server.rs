@@ -24,9 +24,9 @@ const INTERVAL: i64 = 60;
 /// The length of the data, in seconds.
 const LENGTH: i64 = 7 * 86_400;
 /// How long the server may take to start.
-const PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What a server requires of its clients.
+/// The requirements of a server for its clients.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Security {
     /// Nothing, without TLS.
@@ -120,7 +120,7 @@ fn start(security: Security) -> io::Result<Server> {
     // It listens once its data is loaded.
     while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
         let log = || fs::read_to_string(server.folder.path().join("log")).unwrap_or_default();
-        if server.child.try_wait()?.is_some() || begin.elapsed() > PATIENCE {
+        if server.child.try_wait()?.is_some() || begin.elapsed() > START_TIMEOUT {
             return Err(io::Error::other(format!("it does not listen: {}", log())));
         }
         sleep(Duration::from_millis(50));

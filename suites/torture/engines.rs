@@ -28,7 +28,7 @@ const FIXTURE: &str = "tolerance/just-above-the-upper-edge-scales-up";
 /// The answers of each session: `hello`, `opened` and at least one `stepped` come first.
 const ANSWERS: usize = 3;
 
-/// What the proxy does at an answer.
+/// The effect of the proxy on an answer.
 #[derive(Clone, Debug)]
 enum Fault {
     /// It cuts the answer.
@@ -118,7 +118,7 @@ fn fault() -> impl Strategy<Value = Fault> {
     ]
 }
 
-/// What the proxy of a round does, and at which answer.
+/// The effect of the proxy of a round, and the answer.
 fn drawn(round: Round) -> Result<(usize, Fault), Failed> {
     round.draw(&(0..ANSWERS, fault()))
 }

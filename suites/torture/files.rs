@@ -16,7 +16,7 @@ const MEMORY: u64 = 1 << 20;
 /// The name of the file.
 const NAME: &str = "file.yaml";
 
-/// What is done with a file. `FILE` is its path, `OUT` a path for output.
+/// The commands for a file. `FILE` is its path, `OUT` a path for output.
 const COMMANDS: &[&[&str]] = &[
     &["run", "--engine", "model", "FILE"],
     &["predict", "FILE"],

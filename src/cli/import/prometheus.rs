@@ -125,7 +125,7 @@ fn write(path: &Path, force: bool, text: &str) -> Result<(), Failure> {
     })
 }
 
-/// What the file contains, and how to use it.
+/// A description of the file, and of its use.
 fn summary(args: &PrometheusArgs, overview: &AnswerOverview) -> String {
     let AnswerOverview { series, samples, first, last } = overview;
     let path = args.output.display();

@@ -88,7 +88,7 @@ const GO_ARCH: &str = match std::env::consts::ARCH.as_bytes() {
 const GO_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The time after which a message names the command that the program waits for.
-const PATIENCE: Duration = Duration::from_secs(2);
+const SILENT_WAIT: Duration = Duration::from_secs(2);
 
 /// Runs a [`shell`] with little output to its end. It is killed after [`GO_TIMEOUT`], together with
 /// the processes that it started.
@@ -98,11 +98,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 fn output_of(command: &mut Command, progress: Progress<'_>) -> io::Result<Output> {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let begin = Instant::now();
-    let mut is_told = false;
+    let mut is_reported = false;
     while child.try_wait()?.is_none() {
-        if begin.elapsed() >= PATIENCE && !is_told {
+        if begin.elapsed() >= SILENT_WAIT && !is_reported {
             progress("waiting for `go env`, which usually takes milliseconds", None);
-            is_told = true;
+            is_reported = true;
         }
         if begin.elapsed() >= GO_TIMEOUT {
             // The process is not reaped, so no other process has its id.

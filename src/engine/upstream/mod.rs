@@ -10,6 +10,7 @@ pub mod build;
 mod cache;
 pub mod checkout;
 mod go;
+pub(crate) mod objects;
 mod process;
 pub mod recommender;
 mod staging;
@@ -24,7 +25,6 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use self::artifact::Artifact;
 pub use self::artifact::NAME;
 use self::process::Process;
 pub use self::process::TIME_LIMIT;
@@ -158,11 +158,8 @@ impl Engine for Upstream {
         &mut self,
         release: VpaRelease,
     ) -> Result<Option<Box<dyn UpdaterEngine>>, EngineError> {
-        if !build::supports(Artifact::Updater, release) {
-            return Ok(None);
-        }
-        let stop = CancellationToken::new();
-        let program = build::ensure(Artifact::Updater, release, &stop, &mut |_, _| {})?;
+        let program = updater::ensure(release, &CancellationToken::new(), &mut |_, _| {})?;
+        let Some(program) = program else { return Ok(None) };
         Ok(Some(Box::new(UpdaterHost::start(&program, self.limit)?)))
     }
 

@@ -4,22 +4,45 @@
 //! A small Go program (`upstream/updater`) hosts them. It is built and cached like the host of the
 //! HPA controller, and runs in the same kind of process.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use tokio_util::sync::CancellationToken;
+
 use super::artifact::Artifact;
+use super::build::{self, Progress};
+use super::objects::{
+    Container, ObjectMetadata, Owner, PodObject, PodSpec, PodStatus, ReplicaSetObject,
+    ReplicaSetSpec, Requests, Resources, Status,
+};
 use super::process::Process;
-use crate::engine::updater::{PodRequests, UpdaterAnswer, requests_of};
+use crate::engine::updater::{PodRequests, UpdaterAnswer, UpdaterRun, requests_of};
 use crate::engine::{EngineError, UpdaterEngine};
-use crate::model::api::{PodSpec, Requests};
+use crate::model::api;
 use crate::model::quantity::Quantity;
+use crate::model::rules::VpaRelease;
 use crate::model::time::{Time, rfc3339};
 use crate::model::vpa::admission::Limits;
-use crate::model::vpa::updater::{KilledContainer, LivePod, PodUpdate, Updater, UpdaterFlags};
-use crate::model::vpa::{TargetRef, VerticalPodAutoscaler};
+use crate::model::vpa::updater::{LivePod, PodUpdate, UpdaterFlags};
+use crate::model::vpa::{ObjectName, TargetRef, VerticalPodAutoscaler};
+
+/// Builds the host of a release if necessary. Returns the program, or `None` for a release whose
+/// sources are not Go modules. `stop` stops the build.
+///
+/// # Errors
+/// If there is no Go, or the build fails.
+pub fn ensure(
+    release: VpaRelease,
+    stop: &CancellationToken,
+    progress: Progress<'_>,
+) -> Result<Option<PathBuf>, EngineError> {
+    let is_supported = build::supports(Artifact::Updater, release);
+    is_supported.then(|| build::ensure(Artifact::Updater, release, stop, progress)).transpose()
+}
 
 /// The updater and the admission controller of one release.
 #[derive(Debug)]
@@ -29,7 +52,7 @@ pub struct UpdaterHost {
 }
 
 impl UpdaterHost {
-    /// Starts a program of [`Artifact::Updater`](super::build::Artifact). `limit`: the timeout of
+    /// Starts a program of [`ensure`]. `limit`: the timeout of
     /// each answer.
     ///
     /// # Errors
@@ -43,22 +66,22 @@ impl UpdaterHost {
     fn decide(
         &mut self,
         now: Option<Time>,
-        runs: &[(Updater<'_>, &[LivePod])],
+        runs: &[UpdaterRun<'_>],
     ) -> Result<Vec<UpdaterAnswer>, EngineError> {
-        let Some((first, _)) = runs.first() else { return Ok(Vec::new()) };
+        let Some(UpdaterRun { updater: first, .. }) = runs.first() else { return Ok(Vec::new()) };
         if !self.is_open {
             let flags = Flags::of(first.flags, first.per_vpa_config);
             self.process.send(&Request::Open { flags, resizes: first.resizes })?;
             self.is_open = true;
         }
-        let cases = (0..).zip(runs).map(|(number, (run, pods))| Case::of(number, run, pods));
+        let cases = (0..).zip(runs).map(|(number, run)| Case::of(number, run));
         self.process.send(&Request::Decide { now, cases: cases.collect() })?;
         let answer: Answer = self
             .process
             .receive_as(|line| serde_json::from_slice(line).map_err(|error| error.to_string()))?;
         let answers = answer.cases.into_iter().zip(runs);
         let answers: Result<Vec<UpdaterAnswer>, String> =
-            answers.map(|(answer, (_, pods))| answer.about(pods)).collect();
+            answers.map(|(answer, run)| answer.about(run.pods)).collect();
         match answers {
             Ok(answers) if answers.len() == runs.len() => Ok(answers),
             Ok(_) => Err(self.process.broken("a workload has no answer")),
@@ -68,19 +91,12 @@ impl UpdaterHost {
 }
 
 impl UpdaterEngine for UpdaterHost {
-    fn run(
-        &mut self,
-        runs: &[(Updater<'_>, &[LivePod])],
-    ) -> Result<Vec<UpdaterAnswer>, EngineError> {
-        self.decide(runs.first().map(|(first, _)| first.now), runs)
+    fn run(&mut self, runs: &[UpdaterRun<'_>]) -> Result<Vec<UpdaterAnswer>, EngineError> {
+        self.decide(runs.first().map(|first| first.updater.now), runs)
     }
 
-    fn admit(
-        &mut self,
-        updater: &Updater<'_>,
-        pods: &[LivePod],
-    ) -> Result<UpdaterAnswer, EngineError> {
-        let mut answers = self.decide(None, &[(updater.clone(), pods)])?;
+    fn admit(&mut self, pods: &UpdaterRun<'_>) -> Result<UpdaterAnswer, EngineError> {
+        let mut answers = self.decide(None, std::slice::from_ref(pods))?;
         Ok(answers.pop().unwrap_or_default())
     }
 }
@@ -133,106 +149,16 @@ impl Flags {
 #[serde(rename_all = "camelCase")]
 struct Case<'a> {
     vpa: VerticalPodAutoscaler,
-    replica_sets: Vec<ReplicaSet>,
-    pods: Vec<Pod<'a>>,
-}
-
-#[derive(Serialize)]
-struct ReplicaSet {
-    metadata: Metadata,
-    spec: ReplicaSetSpec,
-}
-
-#[derive(Serialize)]
-struct ReplicaSetSpec {
-    replicas: i64,
-}
-
-/// The metadata of an object.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata {
-    namespace: String,
-    name: String,
-    uid: String,
-    labels: BTreeMap<&'static str, &'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    owner_references: Option<[Owner; 1]>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Owner {
-    api_version: &'static str,
-    kind: &'static str,
-    name: String,
-    uid: &'static str,
-    controller: bool,
-}
-
-#[derive(Serialize)]
-struct Pod<'a> {
-    metadata: Metadata,
-    spec: Spec<'a>,
-    status: Status<'a>,
-}
-
-#[derive(Serialize)]
-struct Spec<'a> {
-    containers: Vec<Container<'a>>,
-}
-
-#[derive(Serialize)]
-struct Container<'a> {
-    name: &'a str,
-    resources: Resources<'a>,
-}
-
-#[derive(Serialize)]
-struct Resources<'a> {
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    requests: &'a Requests,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    limits: Option<&'a Requests>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Status<'a> {
-    phase: &'static str,
-    #[serde(with = "rfc3339::option", skip_serializing_if = "Option::is_none")]
-    start_time: Option<Time>,
-    container_statuses: Vec<ContainerStatus<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ContainerStatus<'a> {
-    name: &'a str,
-    last_state: LastState,
-}
-
-#[derive(Serialize)]
-struct LastState {
-    terminated: Terminated,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Terminated {
-    reason: &'static str,
-    exit_code: i32,
-    #[serde(with = "rfc3339")]
-    started_at: Time,
-    #[serde(with = "rfc3339")]
-    finished_at: Time,
+    replica_sets: Vec<ReplicaSetObject<'a>>,
+    pods: Vec<PodObject<'a>>,
 }
 
 /// The name of each workload, by which the host finds its pods.
 const WORKLOAD: &str = "web";
 
 impl<'a> Case<'a> {
-    fn of(number: usize, run: &Updater<'a>, pods: &'a [LivePod]) -> Case<'a> {
+    fn of(number: usize, run: &UpdaterRun<'a>) -> Case<'a> {
+        let UpdaterRun { updater: run, pods } = run;
         let namespace = format!("ns-{number}");
         let mut vpa = run.vpa.clone();
         vpa.metadata.name.namespace = namespace.as_str().into();
@@ -241,12 +167,12 @@ impl<'a> Case<'a> {
             kind: "Deployment".to_owned(),
             name: WORKLOAD.to_owned(),
         };
-        let replica_sets = run.replicas.iter().map(|(group, replicas)| ReplicaSet {
-            metadata: Metadata::of(&namespace, replica_set(*group), None),
+        let replica_sets = run.replicas.iter().map(|(group, replicas)| ReplicaSetObject {
+            metadata: metadata(&namespace, replica_set(*group), None),
             spec: ReplicaSetSpec { replicas: *replicas },
         });
         let replica_sets = replica_sets.collect();
-        let pods = pods.iter().map(|pod| Pod::of(&namespace, pod, run.limits)).collect();
+        let pods = pods.iter().map(|it| pod(&namespace, it, run.limits)).collect();
         Case { vpa, replica_sets, pods }
     }
 }
@@ -255,56 +181,38 @@ fn replica_set(group: u32) -> String {
     format!("set-{group}")
 }
 
-impl Metadata {
-    fn of(namespace: &str, name: String, owner: Option<Owner>) -> Metadata {
-        Metadata {
-            uid: format!("{namespace}-{name}"),
-            namespace: namespace.to_owned(),
-            name,
-            labels: BTreeMap::from([("app", WORKLOAD)]),
-            owner_references: owner.map(|owner| [owner]),
-        }
+fn metadata<'a>(namespace: &str, name: String, owner: Option<Owner>) -> ObjectMetadata<'a> {
+    ObjectMetadata {
+        uid: Some(format!("{namespace}-{name}")),
+        name: ObjectName::new(namespace, name),
+        labels: Cow::Owned(BTreeMap::from([("app".to_owned(), WORKLOAD.to_owned())])),
+        owner_references: owner.map(|owner| [owner]),
     }
 }
 
-impl<'a> Pod<'a> {
-    fn of(namespace: &str, pod: &'a LivePod, limits: &'a Limits) -> Pod<'a> {
-        let owner = Owner {
-            api_version: "apps/v1",
-            kind: "ReplicaSet",
-            name: replica_set(pod.group),
-            uid: "",
-            controller: true,
-        };
-        let containers = pod.spec.containers.iter().map(|container| Container {
-            name: &container.name,
-            resources: Resources {
-                requests: &container.requests,
-                limits: limits.get(&container.name),
-            },
-        });
-        let killed = pod.oom_kills.iter().map(|(name, kill)| ContainerStatus::of(name, *kill));
-        Pod {
-            metadata: Metadata::of(namespace, format!("{WORKLOAD}-{}", pod.ordinal), Some(owner)),
-            spec: Spec { containers: containers.collect() },
-            status: Status {
-                phase: if pod.started.is_some() { "Running" } else { "Pending" },
-                start_time: pod.started,
-                container_statuses: killed.collect(),
-            },
-        }
-    }
-}
-
-impl<'a> ContainerStatus<'a> {
-    fn of(name: &'a str, kill: KilledContainer) -> ContainerStatus<'a> {
-        let terminated = Terminated {
-            reason: "OOMKilled",
-            exit_code: 137,
-            started_at: kill.started_at,
-            finished_at: kill.finished_at,
-        };
-        ContainerStatus { name, last_state: LastState { terminated } }
+fn pod<'a>(namespace: &str, pod: &'a LivePod, limits: &'a Limits) -> PodObject<'a> {
+    let owner = Owner::replica_set(replica_set(pod.group));
+    let containers = pod.spec.containers.iter().map(|container| Container {
+        name: &container.name,
+        resources: Some(Resources {
+            requests: Requests::All(&container.requests),
+            limits: limits.get(&container.name),
+        }),
+        image: None,
+    });
+    let killed = pod.oom_kills.iter().map(|(name, kill)| Status::of_killed(name, *kill));
+    PodObject {
+        metadata: metadata(namespace, format!("{WORKLOAD}-{}", pod.ordinal), Some(owner)),
+        spec: PodSpec {
+            containers: containers.collect(),
+            init_containers: Vec::new(),
+            scheduler_name: None,
+        },
+        status: Some(PodStatus {
+            phase: if pod.started.is_some() { "Running" } else { "Pending" },
+            start_time: pod.started,
+            container_statuses: killed.collect(),
+        }),
     }
 }
 
@@ -382,7 +290,7 @@ fn pod_named<'p>(name: &str, pods: &'p [LivePod]) -> Result<&'p LivePod, String>
 }
 
 /// The requests of a pod with patches of its containers' requests. Other patches are ignored.
-fn patched(spec: &PodSpec, patches: &[Patch]) -> Result<PodRequests, String> {
+fn patched(spec: &api::PodSpec, patches: &[Patch]) -> Result<PodRequests, String> {
     let mut requests = requests_of(spec);
     for Patch { path, value } in patches {
         let Some(rest) = path.strip_prefix("/spec/containers/") else { continue };

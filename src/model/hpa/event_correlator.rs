@@ -287,7 +287,7 @@ mod tests {
         correlator
     }
 
-    /// What was observed in place of a prediction.
+    /// An event that was observed instead of a predicted one.
     fn observed(verb: EventVerb, count: u32, message: &str) -> Observation {
         let tick = decision(Time::ZERO, &[message]);
         let event = tick.observation.events().next().unwrap().clone();

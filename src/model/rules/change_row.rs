@@ -1,4 +1,4 @@
-//! What the rows of both tables of changes have in common.
+//! The common parts of the rows of both tables of changes.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! What a recommender does with samples and OOM kills, for explanations. The recommender records it
-//! only on request.
+//! The effects of samples and OOM kills on a recommender, for explanations. The recommender records
+//! them only on request.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -195,7 +195,7 @@ pub struct ContainerPolicy {
     /// The resources with a recommendation. `None` means `cpu` and `memory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controlled_resources: Option<Vec<String>>,
-    /// What the admission controller sets. `None` means `RequestsAndLimits`.
+    /// The values that the admission controller sets. `None` means `RequestsAndLimits`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controlled_values: Option<ControlledValues>,
     /// The factor of memory after an OOM kill. Requires the feature gate `PerVPAConfig`.
@@ -212,7 +212,7 @@ pub struct ContainerPolicy {
     pub memory_aggregation_interval_count: Option<i64>,
 }
 
-/// What the admission controller sets.
+/// The values that the admission controller sets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum ControlledValues {
     /// Requests, and limits in proportion.

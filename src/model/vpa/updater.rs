@@ -144,7 +144,7 @@ pub struct KilledContainer {
     pub finished_at: Time,
 }
 
-/// What the updater does with a pod.
+/// An update of a pod.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PodUpdate {
     /// It evicts the pod.
@@ -246,10 +246,10 @@ impl Updater<'_> {
         if in_place && self.vpa.status.recommendation.is_none() {
             return Vec::new();
         }
-        if self.crashes(pods) {
+        let mut groups = self.groups(pods);
+        if self.crashes_with(&groups, pods) {
             return Vec::new();
         }
-        let mut groups = self.groups(pods);
         let mut chosen: Vec<(Priority, &LivePod)> = pods
             .iter()
             .filter(|pod| self.may_update(pod, groups.get(&pod.group), in_place))
@@ -281,8 +281,11 @@ impl Updater<'_> {
     /// Upstream: update_priority_calculator.go, GetProcessedRecommendationTargets
     #[must_use]
     pub fn crashes(&self, pods: &[LivePod]) -> bool {
+        self.crashes_with(&self.groups(pods), pods)
+    }
+
+    fn crashes_with(&self, groups: &BTreeMap<u32, Group>, pods: &[LivePod]) -> bool {
         let evicts = self.vpa.mode() == Mode::Recreate;
-        let groups = self.groups(pods);
         let accepts = |pod: &LivePod| {
             self.may_update(pod, groups.get(&pod.group), false) && self.accept(pod, &[]).is_some()
         };
@@ -506,7 +509,7 @@ mod tests {
         }
     }
 
-    /// What the updater does after an hour, with as many replicas as pods.
+    /// The updates after an hour, with as many replicas as pods.
     fn run(vpa: &VerticalPodAutoscaler, flags: &UpdaterFlags, pods: &[LivePod]) -> Vec<PodUpdate> {
         let replicas = BTreeMap::from([(0, i64::try_from(pods.len()).expect("a few pods"))]);
         let updater = Updater {

@@ -48,7 +48,7 @@ const MOST_STRONG: usize = 6;
 pub struct Compared<'a> {
     /// The name of the setting.
     pub setting: &'a str,
-    /// What distinguishes it from the others.
+    /// The difference from the other settings.
     pub about: &'a str,
     /// The scenario with this setting.
     pub scenario: &'a Arc<Scenario>,

@@ -27,7 +27,7 @@ pub(super) struct Contents<'a> {
     pub(super) notes: &'a [String],
     /// The content above the sections. With it, the sections are closed at first.
     pub(super) overview: Option<Markup>,
-    /// What a section shows, singular: `scenario`.
+    /// The subject of a section, singular: `scenario`.
     pub(super) noun: &'a str,
     pub(super) sections: Vec<Section>,
     /// The values of the overview, as JSON.

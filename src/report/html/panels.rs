@@ -67,7 +67,7 @@ pub(super) struct PanelTicks {
     pub(super) ticks: Vec<PanelTick>,
     /// The number of ticks that were left out.
     pub(super) left_out: usize,
-    /// Which ones were left out, after their number.
+    /// The description of the omitted ones, which follows their number.
     pub(super) note: &'static str,
 }
 
@@ -102,7 +102,7 @@ struct Figure {
     /// The number of ticks that were left out.
     #[serde(rename = "more", skip_serializing_if = "is_zero")]
     left_out: usize,
-    /// Which ones were left out.
+    /// The description of the omitted ones.
     #[serde(skip_serializing_if = "str::is_empty")]
     note: &'static str,
 }
@@ -244,7 +244,7 @@ fn limited_by(limits: &[&'static str]) -> (String, &'static str) {
     (limits.join(", "), limits.last().map_or("", |by| words::limit_class(by)))
 }
 
-/// Which of several ticks are kept.
+/// The selection of ticks to keep.
 pub(super) struct Kept {
     /// The maximum number of ticks at which something happens, and that of all ticks, about.
     pub(super) most: usize,

@@ -68,7 +68,7 @@ pub enum Selected {
     /// All.
     #[default]
     All,
-    /// Those with these names: `NAME` or `NAMESPACE/NAME`, in which `*` is any text.
+    /// The HPAs with these names: `NAME` or `NAMESPACE/NAME`, in which `*` is any text.
     Named(Vec<String>),
     /// None, because one of another kind is named.
     None,
@@ -151,7 +151,7 @@ pub struct Missing {
     pub value: MissingValue,
 }
 
-/// Which value is missing.
+/// A missing value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum MissingValue {
     /// The target, with its replicas.

@@ -98,7 +98,7 @@ struct ProbeFields {
     initial_delay_seconds: Option<u32>,
 }
 
-/// What a manifest says about a target and its pods.
+/// A target and its pods, as a manifest describes them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pods {
     pub(super) replicas: Option<i32>,

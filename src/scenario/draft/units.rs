@@ -12,7 +12,7 @@ pub(super) struct Loaded<'a> {
     pub(super) autoscalers: &'a [HpaName],
     /// The upper limit of the replicas.
     pub(super) most_replicas: i64,
-    /// What usage is compared with if the pods do not request the resource.
+    /// The reference value of usage if the pods do not request the resource.
     pub(super) without_request: &'a dyn Fn(&str) -> Option<Usual>,
 }
 

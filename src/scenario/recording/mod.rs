@@ -594,7 +594,7 @@ fn one(recorded: &Recorded, mut found: Vec<Series>, hold: Span) -> Result<Series
     Err(RecordingError::new(what).hint(hint))
 }
 
-/// What to do with several series. `name` is what distinguishes them, `by` what names their pods.
+/// The hint if there are several series. `name` distinguishes them, and `by` names their pods.
 fn hint_on_several(name: &str, by: &str) -> String {
     format!(
         "select one with `series: {{{name}: VALUE}}`{IF_PODS}`by: {by}` for the usage of each, or \

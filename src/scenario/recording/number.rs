@@ -124,7 +124,7 @@ fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\u{a0}' | '\u{202f}')
 }
 
-/// What the numbers of a file say about its decimal mark.
+/// The numbers of a file that show its decimal mark.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
     /// A number with a decimal point.

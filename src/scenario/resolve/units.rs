@@ -33,7 +33,7 @@ struct Shared<'w> {
     replicas: i64,
     /// The upper limit.
     most: i64,
-    /// What the usage of a resource is compared with if the pods do not request it.
+    /// The reference value of a resource's usage if the pods do not request it.
     without_request: &'w dyn Fn(&str) -> Option<Usual>,
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::Reader;
 use super::cursor::{At, Problems};
-use super::vpa::{Component, MOST_RUNS, flag_text, resolve as resolve_vpa};
+use super::vpa::{Component, flag_text, resolve as resolve_vpa};
 use crate::model::rules::{InPlaceMode, VpaRelease};
 use crate::model::selector::Selector;
 use crate::model::vpa::VerticalPodAutoscaler;
@@ -46,14 +46,7 @@ pub(in crate::scenario) fn resolve(
     if let Ok(recommender) = &recommender {
         check_flags(recommender, release, at, &mut problems);
         check_modes(recommender, release, at, &mut problems);
-        let runs = recommender.until.since_start().0 / updater.updater_interval.0.max(1);
-        if runs > MOST_RUNS {
-            let what = format!(
-                "the scenario has {runs} runs of the updater, more than the limit of {MOST_RUNS}"
-            );
-            let hint = "decrease `until`, or increase `updater-interval`";
-            problems.hint(at.key_position("until"), what, hint);
-        }
+        UPDATER.check_runs(recommender.until, updater.updater_interval, at, &mut problems);
     }
     let own = problems.into_result();
     match (own, recommender) {
@@ -202,6 +195,7 @@ fn release(at: At<'_>, problems: &mut Problems) -> VpaRelease {
 
 const UPDATER: Component = Component {
     name: "updater",
+    interval: "updater-interval",
     flags: &UpdaterFlags::NAMES,
     unsupported: UpdaterFlags::unsupported,
 };

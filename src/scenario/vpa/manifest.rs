@@ -198,7 +198,7 @@ words! {
         Off,
     }
 
-    /// What the admission controller sets.
+    /// The values that the admission controller sets.
     ControlledValues {
         /// Requests, and limits in proportion.
         RequestsAndLimits,

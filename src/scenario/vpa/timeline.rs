@@ -238,7 +238,7 @@ pub struct OomKillOfPods {
     /// The container's name. Default: the only one of the workload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<Arc<str>>,
-    /// What the update of the pod shows. Default: `restarted`.
+    /// The state of the container in the update of the pod. Default: `restarted`.
     #[serde(default, skip_serializing_if = "OomSeen::is_default")]
     pub shown: OomSeen,
     /// How long before the update the container was killed. Default 0s.
@@ -250,7 +250,7 @@ fn is_zero(span: &Span) -> bool {
     *span == Span::ZERO
 }
 
-/// What the update of a pod shows after an OOM kill.
+/// The state of a container in the update of its pod after an OOM kill.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum OomSeen {

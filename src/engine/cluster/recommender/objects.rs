@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::process::NAMESPACE_FLAG;
-use crate::engine::upstream::recommender::{EvictionEvent, PodObject, PodStatus};
+use crate::engine::upstream::objects::{EvictionEvent, PodObject, PodStatus};
 use crate::model::vpa::{
     Checkpoint, ClusterChange, ObjectName, ObservedOom, Pod, Script, Target, TargetRef,
     VerticalPodAutoscaler,

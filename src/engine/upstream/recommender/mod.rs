@@ -6,7 +6,6 @@
 #[cfg(feature = "clusters")]
 pub mod deploy;
 mod engine;
-mod objects;
 mod wire;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -17,8 +16,6 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 pub use self::engine::UpstreamRecommender;
-#[cfg(feature = "clusters")]
-pub(crate) use self::objects::{EvictionEvent, PodObject, PodStatus};
 use self::wire::{Answer, Open, Request, Step};
 use super::artifact::{Artifact, Progress};
 use super::build;

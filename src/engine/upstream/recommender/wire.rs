@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::objects::{EvictionEvent, PodObject};
+use crate::engine::upstream::objects::{EvictionEvent, PodObject};
 use crate::model::time::Time;
 use crate::model::vpa::{
     Checkpoint, CheckpointSpec, CheckpointStatus, ClusterChange, HistorySample, LogLine,

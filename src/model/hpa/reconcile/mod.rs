@@ -65,7 +65,7 @@ pub(crate) struct Reconcile<'a> {
     pub(crate) now: Time,
     /// The known inputs after the first wait, after the second wait, and so on.
     pub(crate) later: &'a [Input<'a>],
-    /// What has not happened yet.
+    /// The interruptions that are still to come.
     interruptions: &'a [Interruption<'a>],
     /// The end of the first wait whose input is not known yet.
     pub(crate) blocked_until: Option<Time>,

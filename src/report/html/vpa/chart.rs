@@ -91,7 +91,7 @@ fn with_units(difference: &FieldDifference, resource: Resource) -> FieldDifferen
     }
 }
 
-/// What one chart shows.
+/// The contents of one chart.
 struct Drawn<'a> {
     series: &'a Series,
     axis: ChartAxis,

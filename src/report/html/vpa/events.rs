@@ -129,7 +129,7 @@ pub(super) fn of(timeline: &VpaTimeline<'_>) -> Vec<Entry> {
     entries
 }
 
-/// What the VPA does with pods: one event for each time.
+/// The changes of pods by the VPA: one event for each time.
 fn pod_changes(changes: &[PodChange]) -> impl Iterator<Item = Entry> {
     changes.chunk_by(|a, b| a.at == b.at).filter_map(|at_once| {
         let texts = at_once.chunk_by(|a, b| a.kind == b.kind).filter_map(|same| {

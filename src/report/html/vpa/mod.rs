@@ -49,7 +49,7 @@ pub(super) struct VpaRun<'a> {
     snapshots: &'a [Snapshot],
     /// The model alone.
     model: ChartedRun,
-    /// What the VPA does with the pods of an HPA, as the model predicts it; `None` without an HPA.
+    /// The predicted changes of an HPA's pods by the VPA; `None` without an HPA.
     pod_changes: Option<Vec<PodChange>>,
     /// The indices of the runs whose derivations are kept.
     kept: Vec<usize>,
@@ -172,7 +172,7 @@ enum Model<'a> {
     BesideHpa { scenario: &'a Arc<Scenario>, release: Release },
 }
 
-/// What is drawn.
+/// The runs to draw.
 struct Observed<'a> {
     scenario: &'a VpaScenario,
     snapshots: &'a [Snapshot],

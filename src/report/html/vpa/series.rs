@@ -143,7 +143,7 @@ fn requests(run: &VpaRun<'_>, container: &Arc<str>, resource: Resource) -> Vec<V
     requests
 }
 
-/// Which of several values of a column is kept.
+/// The value to keep of several in a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Keep {
     Least,

@@ -1,4 +1,4 @@
-//! What a run of the recommender wrote, in the form in which runs are compared.
+//! The writes of a run of the recommender, in the form in which runs are compared.
 
 use std::sync::Arc;
 

@@ -32,7 +32,7 @@ use crate::scenario::vpa::raw::{RecommenderSettings, ScriptFields, VpaScenarioFi
 use crate::scenario::vpa::{History, VpaAction, VpaScenario, VpaTimelineEvent, VpaWorkload};
 
 /// The largest number of runs of the recommender or of the updater: 100 days of one per minute.
-pub(super) const MOST_RUNS: i64 = 144_000;
+const MOST_RUNS: i64 = 144_000;
 
 /// The number of containers in the history of all pods, times their samples.
 const MOST_HISTORY: i64 = 1_000_000;
@@ -306,6 +306,8 @@ fn flags(
 pub(super) struct Component {
     /// `recommender` or `updater`.
     pub(super) name: &'static str,
+    /// The flag for the time between two runs.
+    pub(super) interval: &'static str,
     /// The flags that the harness supports.
     pub(super) flags: &'static [&'static str],
     /// Why a flag of upstream is not supported.
@@ -314,11 +316,33 @@ pub(super) struct Component {
 
 const RECOMMENDER: Component = Component {
     name: "recommender",
+    interval: "recommender-interval",
     flags: &RecommenderFlags::NAMES,
     unsupported: RecommenderFlags::unsupported,
 };
 
 impl Component {
+    /// Returns the number of runs of the component, and adds a problem if there are too many.
+    /// `at`: the scenario.
+    pub(super) fn check_runs(
+        &self,
+        until: Time,
+        interval: Span,
+        at: At<'_>,
+        problems: &mut Problems,
+    ) -> i64 {
+        let runs = until.since_start().0 / interval.0.max(1);
+        if runs > MOST_RUNS {
+            let what = format!(
+                "the scenario has {runs} runs of the {}, more than the limit of {MOST_RUNS}",
+                self.name
+            );
+            let hint = format!("decrease `until`, or increase `{}`", self.interval);
+            problems.hint(at.key("until"), what, hint);
+        }
+        runs
+    }
+
     /// The problem of a flag that upstream does not have, or that the harness does not support.
     pub(super) fn unknown_flag(&self, name: &str, at: At<'_>) -> Problem {
         let subject = format!("the flag `{name}` of the {}", self.name);
@@ -488,14 +512,8 @@ fn check_runs(
     problems: &mut Problems,
 ) -> i64 {
     let interval: Span = flags.recommender_interval;
-    let runs = file.until.since_start().0 / interval.0.max(1);
-    if runs > MOST_RUNS {
-        let what = format!(
-            "the scenario has {runs} runs of the recommender, more than the limit of {MOST_RUNS}"
-        );
-        let hint = "decrease `until`, or increase `recommender-interval`";
-        problems.hint(at.key("until"), what, hint);
-    } else if runs == 0 {
+    let runs = RECOMMENDER.check_runs(file.until, interval, at, problems);
+    if runs == 0 {
         let what =
             format!("the scenario ends before the first run of the recommender, at {interval}");
         problems.hint(at.key("until"), what, LATER_END);

@@ -1,29 +1,70 @@
-//! Pods and events in the form of the API, with the fields that the recommender reads.
+//! Pods, their owners and events in the form of the API, with the fields that the components of the
+//! VPA read.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::model::api;
+use crate::model::time::{Time, rfc3339};
+use crate::model::vpa::updater::KilledContainer;
 use crate::model::vpa::{
-    ContainerState, ContainerStatus, ObjectName, ObservedOom, Phase, Pod, PodContainer, Terminated,
+    ContainerState, ContainerStatus, ObjectName, ObservedOom, Pod, PodContainer, Terminated,
 };
 
 /// A pod.
 #[derive(Serialize)]
 pub(crate) struct PodObject<'a> {
-    pub(crate) metadata: PodMetadata<'a>,
+    pub(crate) metadata: ObjectMetadata<'a>,
     pub(crate) spec: PodSpec<'a>,
     /// `None` in requests that do not set the status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<PodStatus<'a>>,
 }
 
-/// The metadata of a pod.
+/// The metadata of an object.
 #[derive(Serialize)]
-pub(crate) struct PodMetadata<'a> {
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ObjectMetadata<'a> {
     #[serde(flatten)]
-    name: &'a ObjectName,
-    labels: &'a BTreeMap<String, String>,
+    pub(crate) name: ObjectName,
+    pub(crate) labels: Cow<'a, BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) uid: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) owner_references: Option<[Owner; 1]>,
+}
+
+/// The controller of a pod.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Owner {
+    api_version: &'static str,
+    kind: &'static str,
+    name: String,
+    uid: &'static str,
+    controller: bool,
+}
+
+impl Owner {
+    /// A ReplicaSet with this name.
+    pub(crate) fn replica_set(name: String) -> Owner {
+        Owner { api_version: "apps/v1", kind: "ReplicaSet", name, uid: "", controller: true }
+    }
+}
+
+/// A ReplicaSet.
+#[derive(Serialize)]
+pub(crate) struct ReplicaSetObject<'a> {
+    pub(crate) metadata: ObjectMetadata<'a>,
+    pub(crate) spec: ReplicaSetSpec,
+}
+
+/// The specification of a ReplicaSet.
+#[derive(Serialize)]
+pub(crate) struct ReplicaSetSpec {
+    pub(crate) replicas: i64,
 }
 
 /// The specification of a pod.
@@ -40,45 +81,71 @@ pub(crate) struct PodSpec<'a> {
 /// A container of a specification.
 #[derive(Serialize)]
 pub(crate) struct Container<'a> {
-    name: &'a str,
+    pub(crate) name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    resources: Option<Resources>,
+    pub(crate) resources: Option<Resources<'a>>,
     /// An API server requires an image, which the recommender does not read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) image: Option<&'static str>,
 }
 
-/// Requests of a container.
+/// The resources of a container.
 #[derive(Serialize)]
-struct Resources {
-    requests: Requests,
+pub(crate) struct Resources<'a> {
+    pub(crate) requests: Requests<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) limits: Option<&'a api::Requests>,
 }
 
-/// The requested memory, in bytes.
+/// The requests of a container.
 #[derive(Serialize)]
-struct Requests {
-    memory: String,
+#[serde(untagged)]
+pub(crate) enum Requests<'a> {
+    /// Memory only, which is all that the recommender reads.
+    Memory {
+        /// In bytes.
+        memory: String,
+    },
+    All(&'a api::Requests),
 }
 
 /// The status of a pod.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PodStatus<'a> {
-    phase: Phase,
-    container_statuses: Vec<Status<'a>>,
+    pub(crate) phase: &'static str,
+    #[serde(with = "rfc3339::option", skip_serializing_if = "Option::is_none")]
+    pub(crate) start_time: Option<Time>,
+    pub(crate) container_statuses: Vec<Status<'a>>,
 }
 
 /// The status of a container.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Status<'a> {
+pub(crate) struct Status<'a> {
     name: &'a str,
     restart_count: i32,
-    state: State<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<State<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_state: Option<State<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    resources: Option<Resources>,
+    resources: Option<Resources<'a>>,
+}
+
+impl<'a> Status<'a> {
+    /// The status of a container whose last instance was killed because of its memory.
+    pub(crate) fn of_killed(name: &'a str, kill: KilledContainer) -> Status<'a> {
+        let KilledContainer { started_at, finished_at } = kill;
+        let killed = Killed { reason: "OOMKilled", exit_code: 137, started_at, finished_at };
+        Status {
+            name,
+            restart_count: 0,
+            state: None,
+            last_state: Some(State::Terminated(Termination::Killed(killed))),
+            resources: None,
+        }
+    }
 }
 
 /// The state of a container.
@@ -87,14 +154,41 @@ struct Status<'a> {
 enum State<'a> {
     Waiting {},
     Running {},
-    Terminated(&'a Terminated),
+    Terminated(Termination<'a>),
+}
+
+/// The end of an instance of a container.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Termination<'a> {
+    /// For the recommender, at a time of the API.
+    Ended(&'a Terminated),
+    /// For the updater, which also reads the start, at exact times.
+    Killed(Killed),
+}
+
+/// A kill because of memory.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Killed {
+    reason: &'static str,
+    exit_code: i32,
+    #[serde(with = "rfc3339")]
+    started_at: Time,
+    #[serde(with = "rfc3339")]
+    finished_at: Time,
 }
 
 impl<'a> From<&'a Pod> for PodObject<'a> {
     fn from(pod: &'a Pod) -> PodObject<'a> {
         let init = pod.init_containers.iter();
         PodObject {
-            metadata: PodMetadata { name: &pod.name, labels: pod.labels.map() },
+            metadata: ObjectMetadata {
+                name: pod.name.clone(),
+                labels: Cow::Borrowed(pod.labels.map()),
+                uid: None,
+                owner_references: None,
+            },
             spec: PodSpec {
                 containers: pod.containers.iter().map(Container::from).collect(),
                 init_containers: init
@@ -110,14 +204,22 @@ impl<'a> From<&'a Pod> for PodObject<'a> {
 impl<'a> From<&'a Pod> for PodStatus<'a> {
     fn from(pod: &'a Pod) -> PodStatus<'a> {
         let statuses = pod.statuses.iter().map(Status::from);
-        PodStatus { phase: pod.phase, container_statuses: statuses.collect() }
+        PodStatus {
+            phase: pod.phase.name(),
+            start_time: None,
+            container_statuses: statuses.collect(),
+        }
     }
 }
 
 impl<'a> From<&'a PodContainer> for Container<'a> {
     fn from(container: &'a PodContainer) -> Container<'a> {
         let requested = Some(container.memory_request).filter(|bytes| *bytes != 0);
-        Container { name: &container.name, resources: requested.map(Resources::of), image: None }
+        Container {
+            name: &container.name,
+            resources: requested.map(Resources::of_memory),
+            image: None,
+        }
     }
 }
 
@@ -126,21 +228,27 @@ impl<'a> From<&'a ContainerStatus> for Status<'a> {
         Status {
             name: &status.name,
             restart_count: status.restart_count,
-            state: match &status.state {
+            state: Some(match &status.state {
                 ContainerState::Waiting => State::Waiting {},
                 ContainerState::Running => State::Running {},
-                ContainerState::Terminated(end) => State::Terminated(end),
-            },
-            last_state: status.last_terminated.as_ref().map(State::Terminated),
-            resources: status.memory_request.map(Resources::of),
+                ContainerState::Terminated(end) => State::ended(end),
+            }),
+            last_state: status.last_terminated.as_ref().map(State::ended),
+            resources: status.memory_request.map(Resources::of_memory),
         }
     }
 }
 
-impl Resources {
+impl<'a> State<'a> {
+    fn ended(end: &'a Terminated) -> State<'a> {
+        State::Terminated(Termination::Ended(end))
+    }
+}
+
+impl Resources<'_> {
     /// The request for an amount of memory, in bytes.
-    fn of(memory: i64) -> Resources {
-        Resources { requests: Requests { memory: memory.to_string() } }
+    fn of_memory(memory: i64) -> Self {
+        Resources { requests: Requests::Memory { memory: memory.to_string() }, limits: None }
     }
 }
 
