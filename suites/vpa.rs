@@ -215,10 +215,12 @@ fn live(path: &Path, program: PathBuf, release: VpaRelease) -> Result<(), Failed
         };
         let trace = outcome.recommender.as_ref().map(|run| &run.trace);
         let folder = support::repository().join(FOLDER);
-        // The last bits of some weights depend on upstream's random order of subtractions.
         let entries = predicted(&scenario, VpaRules::of(release));
-        let trace = trace
-            .filter(|_| Mode::get() == Mode::Record || !entries.iter().any(is_random_in_its_bits));
+        let mut writes = entries.iter().flat_map(writes);
+        // Another run has other bits, so a recorded trace stays as long as it conforms.
+        let keeps = writes.any(is_random_in_its_bits)
+            && (Mode::get() != Mode::Record || is_recorded(&scenario, release));
+        let trace = trace.filter(|_| !keeps);
         if trace.is_none() && outcome.recommender.is_some() {
             return conforms(&scenario, &mut engine).map(drop);
         }
@@ -229,11 +231,20 @@ fn live(path: &Path, program: PathBuf, release: VpaRelease) -> Result<(), Failed
     conforms(&scenario, &mut engine).map(drop)
 }
 
-fn is_random_in_its_bits(entry: &Entry) -> bool {
-    let Entry::Run(run) = entry else { return false };
-    run.run.writes.iter().any(|write| {
-        matches!(write, Write::Checkpoint { memory_tolerance, .. } if *memory_tolerance > 0.0)
-    })
+fn writes(entry: &Entry) -> impl Iterator<Item = &Write> {
+    let run = if let Entry::Run(run) = entry { Some(run) } else { None };
+    run.into_iter().flat_map(|run| &run.run.writes)
+}
+
+/// Returns true if the last bits of some weights depend on upstream's random order.
+fn is_random_in_its_bits(write: &Write) -> bool {
+    matches!(write, Write::Checkpoint { tolerances, .. } if tolerances.is_random())
+}
+
+/// Returns true if there is a recorded trace of the scenario, and it conforms.
+fn is_recorded(scenario: &Arc<VpaScenario>, release: VpaRelease) -> bool {
+    let traces = Traces::Folder(support::repository().join(FOLDER));
+    conforms(scenario, &mut RecordedRecommender::new(traces, release)).is_ok()
 }
 
 /// The value of an environment variable.
@@ -500,12 +511,13 @@ fn answers(script: &Script, host: &mut Upstream) -> Result<Vec<Stepped>, Failed>
     Ok(answers)
 }
 
-/// Returns true if the model says that the result of a script is random.
-fn is_undetermined(script: &Script, rules: VpaRules) -> bool {
+/// Returns true if the model says that the result of a script is random, at least in some bits.
+fn has_random_results(script: &Script, rules: VpaRules) -> bool {
     let (mut session, _) = Session::open(&script.start, rules);
     script.steps.iter().any(|step| {
         let stepped = session.step(&step.changes, step.until);
-        stepped.runs.iter().any(|run| run.run.is_undetermined)
+        let mut runs = stepped.runs.iter();
+        runs.any(|run| run.run.is_undetermined || run.run.writes.iter().any(is_random_in_its_bits))
     })
 }
 
@@ -514,7 +526,7 @@ fn is_random(program: &Path, release: VpaRelease) -> Result<(), Failed> {
     let rules = VpaRules::of(release);
     let mut host = Upstream(RecommenderHost::start(program, release)?);
     let scripts = (0..300).map(|index| script(12, index, RUNS_OF_A_SCRIPT, release));
-    for script in scripts.filter(|script| is_undetermined(script, rules)) {
+    for script in scripts.filter(|script| has_random_results(script, rules)) {
         let first = answers(&script, &mut host)?;
         for _ in 0..10 {
             let again = answers(&script, &mut host)?;

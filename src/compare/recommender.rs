@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::model::vpa::{
     BucketWeight, CheckpointStatus, ContainerRecommendation, GoTime, HistogramCheckpoint, LogLine,
-    ObjectName, ResourceList, Run, VpaStatus, Write,
+    ObjectName, ResourceList, Run, Tolerances, VpaStatus, Write,
 };
 
 /// A difference of two runs.
@@ -196,12 +196,12 @@ impl Differences {
                 self.status(vpa, ours, theirs);
             }
             (
-                Write::Checkpoint { checkpoint: ours, memory_tolerance, .. },
+                Write::Checkpoint { checkpoint: ours, tolerances, .. },
                 Write::Checkpoint { checkpoint: theirs, .. },
             ) => {
                 let spec = Field { object: &ours.metadata, name: "spec" };
                 self.field(spec, [&ours.spec, &theirs.spec], json);
-                self.checkpoint(&ours.metadata, &ours.status, &theirs.status, *memory_tolerance);
+                self.checkpoint(&ours.metadata, &ours.status, &theirs.status, *tolerances);
             }
             _ => {}
         }
@@ -262,7 +262,7 @@ impl Differences {
         object: &ObjectName,
         ours: &CheckpointStatus,
         theirs: &CheckpointStatus,
-        memory_tolerance: f64,
+        tolerances: Tolerances,
     ) {
         let field = |name| Field { object, name };
         let times = [&ours.last_update_time, &theirs.last_update_time];
@@ -274,8 +274,9 @@ impl Differences {
         self.field(field("lastSampleStart"), times, time);
         let counts = [&ours.total_samples_count, &theirs.total_samples_count];
         self.field(field("totalSamplesCount"), counts, ToString::to_string);
-        self.histogram(object, "cpuHistogram", [&ours.cpu, &theirs.cpu], 0.0);
-        self.histogram(object, "memoryHistogram", [&ours.memory, &theirs.memory], memory_tolerance);
+        self.histogram(object, "cpuHistogram", [&ours.cpu, &theirs.cpu], tolerances.cpu);
+        let memory: [&HistogramCheckpoint; 2] = [&ours.memory, &theirs.memory];
+        self.histogram(object, "memoryHistogram", memory, tolerances.memory);
     }
 
     fn histogram(
@@ -313,7 +314,7 @@ impl Differences {
     }
 }
 
-/// Returns true if two histograms differ only by the order of subtractions. Weights are relative to
+/// Returns true if two histograms differ only by the order of merges and subtractions. Weights are relative to
 /// the largest one: if that is as small as the tolerance, all weights are rounding errors.
 fn is_close(ours: &HistogramCheckpoint, theirs: &HistogramCheckpoint, tolerance: f64) -> bool {
     let (our_weights, their_weights) = (weights(ours), weights(theirs));
@@ -355,7 +356,7 @@ mod tests {
         let spec = CheckpointSpec { vpa_object_name: "web".into(), container_name: "app".into() };
         let metadata = ObjectName::new("default", "web-app");
         let checkpoint = Checkpoint { metadata, spec, status }.into();
-        Write::Checkpoint { checkpoint, is_new: false, memory_tolerance: 0.0 }
+        Write::Checkpoint { checkpoint, is_new: false, tolerances: Tolerances::default() }
     }
 
     fn run(writes: Vec<Write>) -> Run {

@@ -17,7 +17,9 @@ use crate::model::as_text;
 use crate::model::content_hash::content_hash;
 use crate::model::merge_patch::merge_patch;
 use crate::model::time::Time;
-use crate::model::vpa::{Checkpoint, LogLine, ObjectName, Run, RunAt, VpaStatus, Write};
+use crate::model::vpa::{
+    Checkpoint, LogLine, ObjectName, Run, RunAt, Tolerances, VpaStatus, Write,
+};
 
 /// The recorded runs of a recommender in a scenario.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -236,5 +238,5 @@ fn checkpoint(
     is_new: bool,
 ) -> Result<Write, String> {
     let checkpoint = contents.patched::<Arc<Checkpoint>>(false, name, patch)?;
-    Ok(Write::Checkpoint { checkpoint, is_new, memory_tolerance: 0.0 })
+    Ok(Write::Checkpoint { checkpoint, is_new, tolerances: Tolerances::default() })
 }

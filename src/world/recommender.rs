@@ -186,7 +186,19 @@ impl<'s> World<'s> {
         }
     }
 
-    /// Creates a pod with the next ordinal, and returns the ordinal.
+    /// The ordinal of the next pod. A StatefulSet uses the lowest free one again, so a new pod can
+    /// have the name of a deleted one; other workloads never use a name again.
+    fn take_ordinal(&mut self) -> u32 {
+        if self.scenario.target.kind == "StatefulSet" {
+            let mut free = (0..).filter(|ordinal| !self.pods.contains_key(ordinal));
+            return free.next().unwrap_or_default();
+        }
+        let ordinal = self.next_ordinal;
+        self.next_ordinal += 1;
+        ordinal
+    }
+
+    /// Creates a pod, and returns its ordinal.
     fn create(&mut self, created: Option<Time>) -> u32 {
         let workload = &self.scenario.workload;
         let mut labels = workload.pod_labels.clone();
@@ -194,8 +206,7 @@ impl<'s> World<'s> {
         let container = ContainerOfPod { restarts: 0, state: ContainerState::Running, last: None };
         let containers = vec![container; workload.containers.len()];
         let labels = Labels::new(labels);
-        let ordinal = self.next_ordinal;
-        self.next_ordinal += 1;
+        let ordinal = self.take_ordinal();
         let pod = PodState { created, labels, phase: Phase::Running, containers };
         self.pods.insert(ordinal, pod);
         ordinal

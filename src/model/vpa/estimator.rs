@@ -7,6 +7,7 @@ use std::array;
 use super::aggregate::Aggregate;
 use super::flags::RecommenderFlags;
 use super::float::{Amount, amount, millicores, pow, scale};
+use super::histogram::Histogram;
 use crate::model::time::Span;
 
 /// A resource of a container.
@@ -26,6 +27,19 @@ impl Resource {
             Resource::Cpu => "cpu",
             Resource::Memory => "memory",
         }
+    }
+
+    /// The samples of the resource.
+    pub(super) fn histogram(self, aggregate: &Aggregate) -> &Histogram {
+        match self {
+            Resource::Cpu => &aggregate.cpu,
+            Resource::Memory => &aggregate.memory,
+        }
+    }
+
+    /// The percentiles, from 0 to 1, in the order of [`BOUNDS`].
+    pub(super) fn percentiles(self, flags: &RecommenderFlags) -> [f64; BOUNDS.len()] {
+        BOUNDS.map(|bound| percentile(flags, self, bound))
     }
 }
 
@@ -117,11 +131,8 @@ pub(super) fn percentiles(
     flags: &RecommenderFlags,
     resource: Resource,
 ) -> Percentiles {
-    let histogram = match resource {
-        Resource::Cpu => &aggregate.cpu,
-        Resource::Memory => &aggregate.memory,
-    };
-    let percentiles = BOUNDS.map(|bound| percentile(flags, resource, bound));
+    let histogram = resource.histogram(aggregate);
+    let percentiles = resource.percentiles(flags);
     let buckets = histogram.percentile_buckets(percentiles);
     array::from_fn(|index| {
         let bucket = buckets.map(|buckets| buckets[index]);

@@ -26,6 +26,13 @@ const RATIO: f64 = 1.0 + 0.05;
 /// The largest weight of a bucket in a checkpoint.
 const MAX_CHECKPOINT_WEIGHT: f64 = 10_000.0;
 
+/// A merge in a random order moves the reference time to the latest one with a probability of at
+/// least one half. After so many merges, it is certain: the probability is 1 - 2⁻⁴⁰.
+const CERTAIN_MERGES: u32 = 40;
+
+/// A multiple of the rounding error of weights, relative to the total.
+pub(super) const ROUNDING_ERROR: f64 = 1e-13;
+
 /// The number of half-lives after which the reference time is moved.
 const MAX_DECAY_EXPONENT: i128 = 100;
 
@@ -158,6 +165,42 @@ pub(super) struct Histogram {
     max: usize,
     /// How often the histogram has possibly changed. Never decreases.
     changes: u64,
+    /// The effects of upstream's random order of merges; `None` if the order does not matter.
+    random: Option<RandomOrder>,
+}
+
+/// The possible effects of upstream's random order of merges on a histogram.
+#[derive(Clone, Copy, Debug)]
+struct RandomOrder {
+    /// The earliest reference time that upstream's histogram may have.
+    earliest: GoTime,
+    /// The latest reference time of the histograms with which it is merged.
+    latest: GoTime,
+    /// The number of merges with a histogram of that reference time.
+    merges: u32,
+    /// Whether the reference time is random: an order of merges leads to another one.
+    is_reference_random: bool,
+    /// Whether weights are rounded in another way in some orders.
+    is_rounding_random: bool,
+    /// The largest weight that is missing in some orders: buckets at the ends that count as empty.
+    light: f64,
+}
+
+impl RandomOrder {
+    fn has_effects(&self) -> bool {
+        self.is_reference_random || self.is_rounding_random
+    }
+
+    fn at(reference: GoTime) -> RandomOrder {
+        RandomOrder {
+            earliest: reference,
+            latest: reference,
+            merges: 0,
+            is_reference_random: false,
+            is_rounding_random: false,
+            light: 0.0,
+        }
+    }
 }
 
 impl Histogram {
@@ -175,6 +218,7 @@ impl Histogram {
             min: LAST,
             max: 0,
             changes: 0,
+            random: None,
         }
     }
 
@@ -186,6 +230,7 @@ impl Histogram {
         self.min = LAST;
         self.max = 0;
         self.changes += 1;
+        self.random = None;
     }
 
     /// Returns true if no bucket has a weight.
@@ -210,6 +255,97 @@ impl Histogram {
     #[must_use]
     pub(super) fn changes(&self) -> u64 {
         self.changes
+    }
+
+    /// Records that a merge may or may not move the reference time to the latest one of all merged
+    /// histograms, depending on upstream's random order. After enough merges, one of them has.
+    pub(super) fn may_be_shifted(&mut self, latest: GoTime) {
+        let reference = self.reference;
+        let random = self.random.get_or_insert(RandomOrder::at(reference));
+        if random.latest != latest {
+            (random.latest, random.merges) = (latest, 0);
+        }
+        random.merges += 1;
+        if random.merges > CERTAIN_MERGES {
+            random.earliest = random.earliest.max(latest);
+            if reference < latest {
+                self.shift(latest);
+            }
+        }
+        // Weights without samples in the meantime are scaled by the same factor whenever they are
+        // scaled.
+        self.random.take_if(|it| it.earliest >= latest && !it.has_effects());
+    }
+
+    /// Returns true if upstream's reference time may be before the latest one.
+    #[must_use]
+    pub(super) fn awaits_shift(&self) -> bool {
+        self.random.is_some_and(|random| random.earliest < random.latest)
+    }
+
+    /// Returns true if upstream's random order of merges affects the weights.
+    #[must_use]
+    pub(super) fn is_random(&self) -> bool {
+        self.random.is_some()
+    }
+
+    /// Records that these histograms were merged into this one in a random order, which affects the
+    /// weights. `rounds`: the sums are rounded in another way in some orders.
+    pub(super) fn merged_in_random_order<'h>(
+        &mut self,
+        merged: impl Iterator<Item = &'h Histogram>,
+        rounds: bool,
+    ) {
+        let mut random =
+            RandomOrder { is_rounding_random: rounds, ..RandomOrder::at(self.reference) };
+        for histogram in merged {
+            if let Some(other) = histogram.random {
+                random.is_reference_random |= other.is_reference_random;
+                random.is_rounding_random |= other.is_rounding_random;
+                random.light += histogram.light(self.reference);
+            }
+        }
+        self.random = Some(random);
+    }
+
+    /// The sum of the weights that count as empty at a reference time that is not before the own
+    /// one. A merge leaves out such buckets at the ends.
+    fn light(&self, reference: GoTime) -> f64 {
+        let half_lives = self.reference.since(reference).0 as f64 / self.half_life.0 as f64;
+        let factor = exp2(half_lives.min(0.0));
+        let weights = self.weights.iter().map(|weight| weight * factor);
+        weights.filter(|weight| *weight < EPSILON).sum()
+    }
+
+    /// The largest difference of a sum of weights that upstream's random order of merges can cause.
+    /// 0 if the order does not matter.
+    #[must_use]
+    pub(super) fn tolerance(&self) -> f64 {
+        let Some(random) = self.random else { return 0.0 };
+        let of_rounding = if random.is_rounding_random { self.total * ROUNDING_ERROR } else { 0.0 };
+        of_rounding + random.light
+    }
+
+    /// Returns true if upstream's random order of merges can decide the buckets of percentiles (0
+    /// to 1), or the reference time.
+    #[must_use]
+    pub(super) fn is_decided_by_order(&self, percentiles: &[f64]) -> bool {
+        let Some(random) = self.random else { return false };
+        let tolerance = self.tolerance();
+        let largest = self.weights.iter().copied().fold(0.0, f64::max);
+        if random.is_reference_random || tolerance == 0.0 {
+            return random.is_reference_random;
+        }
+        if (largest - EPSILON).abs() <= tolerance {
+            return true;
+        }
+        let mut sum = 0.0;
+        (self.min..=self.max).any(|bucket| {
+            sum += self.weights[bucket];
+            // The last bucket needs no comparison, unless another order has one behind it.
+            (bucket < self.max || random.light > 0.0)
+                && percentiles.iter().any(|it| (sum - it * self.total).abs() <= tolerance)
+        })
     }
 
     /// Adds a sample. Upstream: decaying_histogram.go, AddSample
@@ -423,8 +559,18 @@ impl Histogram {
     fn decay_factor(&mut self, at: GoTime) -> f64 {
         // Upstream multiplies in 64 bits.
         let longest = i128::from(self.half_life.0) * MAX_DECAY_EXPONENT;
-        if at > self.reference.plus(Span(longest as i64)) {
+        let longest = Span(longest as i64);
+        let is_shifted = at > self.reference.plus(longest);
+        if is_shifted {
             self.shift(at);
+        }
+        let (reference, rounded) = (self.reference, at.round(self.half_life));
+        if let Some(random) = &mut self.random {
+            if at > random.earliest.plus(longest) {
+                random.is_reference_random |= !is_shifted && rounded != reference;
+                random.earliest = reference;
+            }
+            random.is_rounding_random |= random.earliest < random.latest;
         }
         exp2(at.since(self.reference).0 as f64 / self.half_life.0 as f64)
     }

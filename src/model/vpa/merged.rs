@@ -14,7 +14,7 @@ use super::context::Context;
 use super::estimator::{Estimation, Minimum, Percentiles, Resource, estimate, percentiles};
 use super::flags::RecommenderFlags;
 use super::float::Amount;
-use super::histogram::{Histogram, HistogramCheckpoint};
+use super::histogram::{Histogram, HistogramCheckpoint, ROUNDING_ERROR};
 use super::time::GoTime;
 
 /// The merged samples of a VPA.
@@ -49,8 +49,9 @@ pub(super) struct MergedContainer {
     /// The percentiles of CPU and of memory.
     cpu: Percentiles,
     memory: Percentiles,
-    /// How far upstream's random order can affect the samples.
-    pub(super) order: MergeOrder,
+    /// Whether upstream's random order of merges decides a percentile of CPU or of memory.
+    is_cpu_random: bool,
+    is_memory_random: bool,
     /// The merged aggregates, in the order of the labels, without the one of a checkpoint.
     sources: Vec<AggregateId>,
     /// The number of changes of the merged memory histograms before they were merged.
@@ -63,16 +64,40 @@ pub(super) struct MergedContainer {
 #[derive(Clone, Debug)]
 struct SavedMemory {
     histogram: Arc<HistogramCheckpoint>,
-    /// The largest difference of a weight that upstream's random order of subtractions can cause.
+    /// The largest difference of a weight that upstream's random order of merges and subtractions
+    /// can cause.
     tolerance: f64,
+}
+
+/// The largest differences of weights in a checkpoint that upstream's random order of merges and
+/// subtractions can cause. Zero if the order does not matter.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct Tolerances {
+    /// Of weights of CPU.
+    pub cpu: f64,
+    /// Of weights of memory.
+    pub memory: f64,
+}
+
+impl Tolerances {
+    /// The larger ones.
+    #[must_use]
+    pub fn max(self, other: Tolerances) -> Tolerances {
+        Tolerances { cpu: self.cpu.max(other.cpu), memory: self.memory.max(other.memory) }
+    }
+
+    /// Returns true if the order matters.
+    #[must_use]
+    pub fn is_random(self) -> bool {
+        self.cpu > 0.0 || self.memory > 0.0
+    }
 }
 
 /// The checkpoint of a container.
 pub(super) struct SavedContainer<'m> {
     pub(super) container: &'m MergedContainer,
     pub(super) status: CheckpointStatus,
-    /// The largest difference of a weight of memory that upstream's random order can cause.
-    pub(super) memory_tolerance: f64,
+    pub(super) tolerances: Tolerances,
 }
 
 impl Merged {
@@ -119,15 +144,15 @@ impl Merged {
             let memory = container.saved_memory(present_peaks.iter().filter(is_own));
             SavedContainer {
                 status: container.aggregate.save(memory.histogram, now),
+                tolerances: Tolerances {
+                    cpu: container.aggregate.cpu.tolerance(),
+                    memory: memory.tolerance,
+                },
                 container,
-                memory_tolerance: memory.tolerance,
             }
         })
     }
 }
-
-/// A multiple of the rounding error of a few subtractions, relative to the total.
-const ROUNDING_ERROR: f64 = 1e-13;
 
 impl MergedContainer {
     fn new(name: &Arc<str>, vpa: &ObjectName, context: Context<'_>) -> MergedContainer {
@@ -140,7 +165,8 @@ impl MergedContainer {
             aggregate: Box::new(Aggregate::new(context.flags, context.now)),
             cpu: Percentiles::default(),
             memory: Percentiles::default(),
-            order: MergeOrder::default(),
+            is_cpu_random: false,
+            is_memory_random: false,
             sources: Vec::new(),
             memory_changes: None,
             saved_memory: None,
@@ -166,11 +192,25 @@ impl MergedContainer {
         let changes = Some(own.chain(of_checkpoint).sum());
         self.merge_cpu(aggregates, checkpoint.as_deref_mut());
         self.cpu = percentiles(&self.aggregate, flags, Resource::Cpu);
-        if self.memory_changes != changes {
+        self.is_cpu_random =
+            self.is_decided_by_order(aggregates, checkpoint.as_deref(), flags, Resource::Cpu);
+        let mut sources = self.sources.iter().map(|id| &aggregates[*id].memory);
+        if self.memory_changes != changes || sources.any(Histogram::awaits_shift) {
             self.memory_changes = changes;
-            self.merge_memory(aggregates, checkpoint);
+            self.merge_memory(aggregates, checkpoint.as_deref_mut());
             self.memory = percentiles(&self.aggregate, flags, Resource::Memory);
+            self.is_memory_random = self.is_decided_by_order(
+                aggregates,
+                checkpoint.as_deref(),
+                flags,
+                Resource::Memory,
+            );
         }
+    }
+
+    /// Returns true if upstream's result is random.
+    pub(super) fn is_random(&self) -> bool {
+        self.is_cpu_random || self.is_memory_random
     }
 
     /// The values of a recommendation for one resource.
@@ -188,12 +228,13 @@ impl MergedContainer {
     }
 
     fn merge_cpu(&mut self, aggregates: &mut [Aggregate], checkpoint: Option<&mut Aggregate>) {
-        self.order.cpu = HistogramOrder::default();
         self.aggregate.clear_cpu();
+        let order = MergeOrder::prepare(&self.sources, aggregates, |it| &mut it.cpu);
         for id in &self.sources {
-            self.order.cpu.merge(&aggregates[*id].cpu);
             self.aggregate.merge_cpu(&mut aggregates[*id]);
         }
+        let sources = self.sources.iter().map(|id| &aggregates[*id].cpu);
+        order.record(&mut self.aggregate.cpu, sources);
         if let Some(checkpoint) = checkpoint {
             self.aggregate.merge_cpu(checkpoint);
         }
@@ -201,15 +242,44 @@ impl MergedContainer {
 
     fn merge_memory(&mut self, aggregates: &mut [Aggregate], checkpoint: Option<&mut Aggregate>) {
         self.saved_memory = None;
-        self.order.memory = HistogramOrder::default();
         self.aggregate.memory.clear();
+        let order = MergeOrder::prepare(&self.sources, aggregates, |it| &mut it.memory);
         for id in &self.sources {
-            self.order.memory.merge(&aggregates[*id].memory);
             self.aggregate.memory.merge(&mut aggregates[*id].memory);
         }
+        let sources = self.sources.iter().map(|id| &aggregates[*id].memory);
+        order.record(&mut self.aggregate.memory, sources);
         if let Some(checkpoint) = checkpoint {
             self.aggregate.memory.merge(&mut checkpoint.memory);
         }
+    }
+
+    /// Returns true if upstream's random order of merges decides a percentile of a resource.
+    fn is_decided_by_order(
+        &self,
+        aggregates: &[Aggregate],
+        checkpoint: Option<&Aggregate>,
+        flags: &RecommenderFlags,
+        resource: Resource,
+    ) -> bool {
+        let histogram = |aggregate: &'_ Aggregate| resource.histogram(aggregate).clone();
+        let merged = resource.histogram(&self.aggregate);
+        let percentiles = resource.percentiles(flags);
+        if !merged.is_decided_by_order(&percentiles) {
+            return false;
+        }
+        let sources: Vec<Histogram> =
+            self.sources.iter().map(|id| histogram(&aggregates[*id])).collect();
+        let can_try = sources.len() <= MOST_TRIED && !sources.iter().any(Histogram::is_random);
+        let buckets = merged.percentile_buckets(percentiles);
+        !can_try
+            || !in_all_orders(sources, &mut |sources| {
+                let mut other = merged.clone();
+                other.clear();
+                let checkpoint = checkpoint.map(histogram);
+                sources.iter().cloned().chain(checkpoint).for_each(|mut it| other.merge(&mut it));
+                other.percentile_buckets(percentiles) == buckets
+            })
     }
 
     /// Memory without these peaks. Equal weights can be subtracted in any order; others cannot.
@@ -222,7 +292,8 @@ impl MergedContainer {
             let mut ends = peaks.clone().map(|it| it.end);
             let first = ends.next();
             let has_several_weights = ends.any(|end| Some(end) != first);
-            let tolerance = if has_several_weights { memory.total() * ROUNDING_ERROR } else { 0.0 };
+            let of_order = if has_several_weights { memory.total() * ROUNDING_ERROR } else { 0.0 };
+            let tolerance = of_order + memory.tolerance();
             peaks.for_each(|it| memory.subtract(it.peak as f64, MEMORY_WEIGHT, it.end));
             SavedMemory { histogram: Arc::new(memory.save()), tolerance }
         };
@@ -230,38 +301,64 @@ impl MergedContainer {
     }
 }
 
-/// Records whether the weights of a container can depend on upstream's random order of merges.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct MergeOrder {
-    cpu: HistogramOrder,
-    memory: HistogramOrder,
+/// The largest number of histograms whose orders are all tried.
+const MOST_TRIED: usize = 6;
+
+/// Returns true if a condition holds for all orders of a list.
+fn in_all_orders<T>(mut list: Vec<T>, holds: &mut dyn FnMut(&[T]) -> bool) -> bool {
+    fn from<T>(index: usize, list: &mut [T], holds: &mut dyn FnMut(&[T]) -> bool) -> bool {
+        if index == list.len() {
+            return holds(list);
+        }
+        (index..list.len()).all(|other| {
+            list.swap(index, other);
+            let all = from(index + 1, list, holds);
+            list.swap(index, other);
+            all
+        })
+    }
+    from(0, &mut list, holds)
+}
+
+/// The effect of upstream's random order on the sum of histograms.
+///
+/// It affects the weights if the reference times differ, even those of empty histograms: the first
+/// one decides which others are moved for good. Sums of more than two are rounded in another way.
+#[derive(Clone, Copy, Debug)]
+struct MergeOrder {
+    matters: bool,
+    rounds: bool,
 }
 
 impl MergeOrder {
-    /// Returns true if upstream's result is random.
-    pub(super) fn matters(&self) -> bool {
-        self.cpu.matters || self.memory.matters
+    /// Prepares histograms to be merged.
+    fn prepare(
+        sources: &[AggregateId],
+        aggregates: &mut [Aggregate],
+        histogram: fn(&mut Aggregate) -> &mut Histogram,
+    ) -> MergeOrder {
+        let mut latest = GoTime::ZERO;
+        let mut with_samples = 0;
+        let (mut first, mut differ, mut matters) = (None, false, false);
+        for id in sources {
+            let source = histogram(&mut aggregates[*id]);
+            differ |= *first.get_or_insert(source.reference()) != source.reference();
+            differ |= source.awaits_shift();
+            matters |= source.is_random();
+            latest = latest.max(source.reference());
+            with_samples += usize::from(source.total() != 0.0);
+        }
+        if differ {
+            sources.iter().for_each(|id| histogram(&mut aggregates[*id]).may_be_shifted(latest));
+        }
+        let rounds = with_samples > 2;
+        MergeOrder { matters: matters || differ || rounds, rounds }
     }
-}
 
-/// The merged histograms of a container. The result depends on their order if their reference times
-/// differ, even those of empty histograms: the first one decides which others are moved for good.
-/// It also depends on the order of more than two additions.
-#[derive(Clone, Copy, Default, Debug)]
-struct HistogramOrder {
-    merged: usize,
-    with_samples: usize,
-    reference: GoTime,
-    matters: bool,
-}
-
-impl HistogramOrder {
-    fn merge(&mut self, histogram: &Histogram) {
-        let reference = histogram.reference();
-        self.matters |= self.merged > 0 && reference != self.reference;
-        self.reference = reference;
-        self.merged += 1;
-        self.with_samples += usize::from(histogram.total() != 0.0);
-        self.matters |= self.with_samples > 2;
+    /// Records the effect on merged histograms.
+    fn record<'h>(self, merged: &mut Histogram, sources: impl Iterator<Item = &'h Histogram>) {
+        if self.matters {
+            merged.merged_in_random_order(sources, self.rounds);
+        }
     }
 }

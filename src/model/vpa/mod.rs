@@ -61,6 +61,7 @@ pub use flags::{RecommenderFlagError, RecommenderFlags};
 pub use float::Amount;
 pub use histogram::{BUCKETS, BucketShare, BucketWeight, HistogramCheckpoint, Scheme, Shares};
 pub use log::LogLine;
+pub use merged::Tolerances;
 pub use objects::{Objects, PodMetrics, Target};
 pub use pod::{
     ContainerState, ContainerStatus, Labels, ObservedOom, Phase, Pod, PodContainer, Terminated,

@@ -21,7 +21,7 @@ use super::estimator::{Estimation, Minimum, Resource};
 use super::flags::RecommenderFlags;
 use super::histogram::Shares;
 use super::log::{Failure, LogLine};
-use super::merged::{MergedContainer, SavedContainer};
+use super::merged::{MergedContainer, SavedContainer, Tolerances};
 use super::objects::{Objects, Target};
 use super::pod::{Labels, ObservedOom, Phase};
 use super::recommendation::recommend;
@@ -52,9 +52,8 @@ pub enum Write {
         checkpoint: Arc<Checkpoint>,
         /// Whether it is created.
         is_new: bool,
-        /// How far the weights of memory depend on upstream's random order of subtractions. Zero
-        /// if the order does not matter.
-        memory_tolerance: f64,
+        /// The effect of upstream's random order on the weights.
+        tolerances: Tolerances,
     },
     /// A checkpoint without a VPA is deleted.
     DeleteCheckpoint(ObjectName),
@@ -72,15 +71,15 @@ impl Write {
         Write::Status { vpa, status: status.into() }
     }
 
-    /// Sets the tolerance of the write of a checkpoint to that of the model's write of the same
-    /// checkpoint, if that is larger.
+    /// Sets the tolerances of the write of a checkpoint to those of the model's write of the same
+    /// checkpoint, if they are larger.
     pub(crate) fn tolerate(&mut self, model: &[Write]) {
-        let Write::Checkpoint { checkpoint, memory_tolerance, .. } = self else { return };
+        let Write::Checkpoint { checkpoint, tolerances, .. } = self else { return };
         for write in model {
-            if let Write::Checkpoint { checkpoint: ours, memory_tolerance: tolerance, .. } = write
+            if let Write::Checkpoint { checkpoint: ours, tolerances: theirs, .. } = write
                 && ours.metadata == checkpoint.metadata
             {
-                *memory_tolerance = memory_tolerance.max(*tolerance);
+                *tolerances = tolerances.max(*theirs);
             }
         }
     }
@@ -95,7 +94,7 @@ pub struct Run {
     /// The logged errors.
     pub log: Vec<LogLine>,
     /// Whether the result of this run, and of all later ones, depends on the order in which
-    /// upstream merges histograms, which is random.
+    /// upstream merges histograms, which is random: on more than the last digits of weights.
     pub is_undetermined: bool,
 }
 
@@ -278,7 +277,7 @@ impl Recommender {
         let context = Context { flags: &self.flags, rules: &self.rules, now };
         for (name, vpa) in &objects.vpas {
             let Some(state) = self.state.merge(name, context) else { continue };
-            run.is_undetermined |= state.merged.containers.iter().any(|it| it.order.matters());
+            run.is_undetermined |= state.merged.containers.iter().any(MergedContainer::is_random);
             let write = update_vpa(vpa, state, context, &mut run.log);
             // Another order of the containers is a change that is written.
             run.is_undetermined |=
@@ -526,7 +525,7 @@ fn store_checkpoints(
     if conditions.any(|it| it.kind == "FetchingHistory" && it.status == "True") {
         return;
     }
-    for SavedContainer { container, status, memory_tolerance } in state.merged.save(now) {
+    for SavedContainer { container, status, tolerances } in state.merged.save(now) {
         let existing = objects.checkpoints.get(&container.checkpoint);
         let spec = existing.map_or_else(
             || CheckpointSpec {
@@ -540,7 +539,7 @@ fn store_checkpoints(
         writes.push(Write::Checkpoint {
             checkpoint: Arc::new(checkpoint),
             is_new: existing.is_none(),
-            memory_tolerance,
+            tolerances,
         });
     }
 }

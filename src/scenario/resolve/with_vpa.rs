@@ -16,7 +16,7 @@ use crate::model::vpa::updater::UpdaterFlags;
 use crate::scenario::decode::{self, Decoded};
 use crate::scenario::error::Problem;
 use crate::scenario::node::{Kind, Node, Scalar};
-use crate::scenario::resolved::{Scenario, Workload};
+use crate::scenario::resolved::{ReadingNote, Scenario, Workload};
 use crate::scenario::split;
 use crate::scenario::vpa::VpaScenario;
 use crate::scenario::with_vpa::{UpdaterSettings, WithVpa, Written};
@@ -68,6 +68,11 @@ pub(in crate::scenario) fn complete(with: &mut WithVpa, scenario: &Scenario) {
     let recommender = Arc::make_mut(&mut with.recommender);
     recommender.workload.init_containers =
         spec.init_containers.iter().map(|container| container.name.clone()).collect();
+    if scenario.workload.kind == "StatefulSet" {
+        let what = "the simulated StatefulSet gives new pods new names, so the recommender does \
+                    not take a new pod for the one that it replaces";
+        recommender.notes.push(ReadingNote { line: None, what: what.to_owned() });
+    }
 }
 
 /// Checks the VPA against the HPA's part of the scenario: `of_hpa` and `of_vpa` are their files.

@@ -9,7 +9,9 @@ use tokio::io::AsyncRead;
 
 use crate::engine::cluster::observe::audit_log::{self, Event};
 use crate::engine::cluster::observe::dispatch::Dispatcher;
-use crate::model::vpa::{Checkpoint, CheckpointSpec, CheckpointStatus, ObjectName, Write};
+use crate::model::vpa::{
+    Checkpoint, CheckpointSpec, CheckpointStatus, ObjectName, Tolerances, Write,
+};
 
 /// A write of the recommender.
 #[derive(Clone, PartialEq, Debug)]
@@ -80,7 +82,7 @@ fn checkpoint(name: ObjectName, object: &Value, is_new: bool) -> Result<Write, S
     let spec: CheckpointSpec = read(&name, &object["spec"])?;
     let status: CheckpointStatus = read(&name, &object["status"])?;
     let checkpoint = Arc::new(Checkpoint { metadata: name, spec, status });
-    Ok(Write::Checkpoint { checkpoint, is_new, memory_tolerance: 0.0 })
+    Ok(Write::Checkpoint { checkpoint, is_new, tolerances: Tolerances::default() })
 }
 
 fn read<T: for<'de> Deserialize<'de>>(name: &ObjectName, value: &Value) -> Result<T, String> {

@@ -11,7 +11,7 @@ use crate::engine::upstream::objects::{EvictionEvent, PodObject};
 use crate::model::time::Time;
 use crate::model::vpa::{
     Checkpoint, CheckpointSpec, CheckpointStatus, ClusterChange, HistorySample, LogLine,
-    ObjectName, PodHistory, PodMetrics, Run, RunAt, Start, Stepped, Target, TargetRef,
+    ObjectName, PodHistory, PodMetrics, Run, RunAt, Start, Stepped, Target, TargetRef, Tolerances,
     VerticalPodAutoscaler, VpaStatus, Write,
 };
 
@@ -112,7 +112,7 @@ impl WriteJson {
                 let spec = spec_of.get(&name).cloned();
                 let spec = spec.ok_or_else(|| format!("it wrote the unknown checkpoint {name}"))?;
                 let checkpoint = Arc::new(Checkpoint { metadata: name, spec, status });
-                Ok(Write::Checkpoint { checkpoint, is_new, memory_tolerance: 0.0 })
+                Ok(Write::Checkpoint { checkpoint, is_new, tolerances: Tolerances::default() })
             }
             (None, None) if self.deleted => Ok(Write::DeleteCheckpoint(name)),
             _ => Err(format!("it wrote {name} without a known content")),
