@@ -13,7 +13,7 @@ use kube_lockstep::model::api::HpaSpec;
 use kube_lockstep::model::rules::Release;
 use kube_lockstep::run::{Verdict, run_one};
 use kube_lockstep::scenario::Scenario;
-use kube_lockstep::trace::{ApiOutcome, Stepped};
+use kube_lockstep::trace::{ApiOutcome, Observation, Stepped};
 use kube_lockstep::world::{Change, Faults};
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -167,7 +167,7 @@ impl Session for FaultySession<'_> {
         Ok(stepped)
     }
 
-    fn close(self: Box<Self>) -> Result<(), EngineError> {
+    fn close(self: Box<Self>) -> Result<Vec<Observation>, EngineError> {
         self.session.close()
     }
 }

@@ -19,7 +19,7 @@ use kube_lockstep::run::fuzzing::{
 };
 use kube_lockstep::run::{Shard, Verdict, run_one, run_watched};
 use kube_lockstep::scenario::{self, Scenario};
-use kube_lockstep::trace::Stepped;
+use kube_lockstep::trace::{Observation, Stepped};
 use kube_lockstep::world::Change;
 use libtest_mimic::Failed;
 use support::trials::Suite;
@@ -156,7 +156,7 @@ impl Session for FaultySession<'_> {
         Ok(stepped)
     }
 
-    fn close(self: Box<Self>) -> Result<(), EngineError> {
+    fn close(self: Box<Self>) -> Result<Vec<Observation>, EngineError> {
         self.session.close()
     }
 }

@@ -56,7 +56,7 @@ pub use tokio_util::sync::CancellationToken;
 
 use self::updater::{UpdaterAnswer, UpdaterRun};
 use crate::compare::Scope;
-use crate::model::observation::Request;
+use crate::model::observation::{Observation, Request};
 use crate::model::rules::{AnyRelease, MinorVersion, Release, VpaRelease};
 use crate::model::time::Time;
 use crate::model::vpa;
@@ -141,6 +141,8 @@ pub trait Kind: Sized + 'static {
     type Stepped;
     /// The lines that the controller logs while it starts.
     type StartLog: Default;
+    /// The actions of the controller that are not complete at the end of a scenario.
+    type Unfinished;
 }
 
 /// The HPA controller of Kubernetes.
@@ -155,6 +157,8 @@ impl Kind for Hpa {
     type Stepped = Stepped;
     /// Its log is not compared.
     type StartLog = ();
+    /// The reconciles that have begun and not ended, by the names of their HPAs.
+    type Unfinished = Vec<Observation>;
 }
 
 /// The recommender of the Vertical Pod Autoscaler.
@@ -168,6 +172,8 @@ impl Kind for Vpa {
     type Step = vpa::ScriptStep;
     type Stepped = vpa::Stepped;
     type StartLog = Vec<vpa::LogLine>;
+    /// A run takes no time.
+    type Unfinished = ();
 }
 
 /// A scenario of the recommender, with the objects and changes that the recommender observes.
@@ -266,11 +272,11 @@ pub trait Session<K: Kind = Hpa> {
         false
     }
 
-    /// Ends the scenario and removes all its objects.
+    /// Ends the scenario and removes all its objects. Returns what has not ended.
     ///
     /// # Errors
     /// If the engine is broken, or a recorded trace has more entries. Earlier answers stay valid.
-    fn close(self: Box<Self>) -> Result<(), EngineError>;
+    fn close(self: Box<Self>) -> Result<K::Unfinished, EngineError>;
 }
 
 /// The failure of an engine. It is never a verdict on a controller.

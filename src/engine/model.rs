@@ -281,6 +281,15 @@ impl Simulation {
         self.controller.is_blocked(key.map(|served| &*served.key))
     }
 
+    /// The reconciles that have begun and not ended, up to their current waits, by the names of
+    /// their HPAs.
+    #[must_use]
+    pub fn unfinished(&self) -> Vec<Observation> {
+        let mut unfinished = self.controller.unfinished();
+        unfinished.sort_by(|a, b| a.hpa.cmp(&b.hpa));
+        unfinished
+    }
+
     /// Returns true if the controller's informer resyncs at exactly this time.
     #[must_use]
     pub fn resyncs_at(&self, instant: Time) -> bool {
@@ -627,7 +636,7 @@ impl Session for ModelSession {
         Ok(self.answers.remove(0))
     }
 
-    fn close(self: Box<Self>) -> Result<(), EngineError> {
-        Ok(())
+    fn close(self: Box<Self>) -> Result<Vec<Observation>, EngineError> {
+        Ok(self.simulation.unfinished())
     }
 }

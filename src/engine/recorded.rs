@@ -23,7 +23,7 @@ use crate::scenario::vpa::VpaScenario;
 use crate::trace::header::Header;
 use crate::trace::recommender::{self, Entry, RecommenderTrace};
 use crate::trace::text;
-use crate::trace::{Stepped, Trace};
+use crate::trace::{Observation, Stepped, Trace};
 
 /// The engine's name.
 pub const NAME: &str = "recorded";
@@ -320,13 +320,13 @@ impl Session for RecordedSession {
     }
 
     /// Every line of the trace belongs to the scenario, so nothing may be left.
-    fn close(self: Box<Self>) -> Result<(), EngineError> {
+    fn close(self: Box<Self>) -> Result<Vec<Observation>, EngineError> {
         let ticks = self.trace.ticks.len() - self.tick;
         let answers = self.trace.api.len() - self.api;
         match (ticks, answers) {
-            (0, 0) => Ok(()),
             // The run ended early.
-            _ if self.played_until < self.end => Ok(()),
+            _ if self.played_until < self.end => Ok(Vec::new()),
+            (0, 0) => Ok(self.trace.unfinished),
             _ => Err(broken(format!(
                 "{}: after the end of the scenario, the recorded trace has {ticks} more \
                  reconciles and {answers} more answers of the API server",

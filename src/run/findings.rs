@@ -1,6 +1,7 @@
 //! The findings of a run so far, tick by tick.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use super::Note;
 use super::observed_vpa::ObservedVpa;
@@ -11,7 +12,7 @@ use crate::expect::ExternalScale;
 use crate::model::derivation::Derivation;
 use crate::model::rules::Rules;
 use crate::model::time::Time;
-use crate::trace::{Stepped, Trace};
+use crate::trace::{Observation, Stepped, Trace};
 
 /// The findings so far, tick by tick.
 pub(super) struct Findings<'k> {
@@ -108,6 +109,27 @@ impl<'k> Findings<'k> {
         self.why.pop();
         self.derivations.pop();
         self.compared = self.compared.saturating_sub(1);
+    }
+
+    /// Compares the reconciles that had not ended at the end of the scenario.
+    pub(super) fn compare_unfinished(
+        &mut self,
+        model: &[Observation],
+        seen: Vec<Observation>,
+        scope: compare::Scope,
+    ) {
+        let names = model.iter().chain(&seen).map(|tick| &tick.hpa);
+        for name in names.cloned().collect::<BTreeSet<_>>() {
+            let of_name = |tick: &&Observation| tick.hpa == name;
+            let pair = (model.iter().find(of_name), seen.iter().find(of_name));
+            let at = pair.1.or(pair.0).map_or(Time::ZERO, |tick| tick.at);
+            let fields = match pair {
+                (Some(model), Some(seen)) => compare::observations(model, seen, scope),
+                (model, seen) => compare::unmatched(model, seen),
+            };
+            self.found(self.trace.ticks.len(), at, fields);
+        }
+        self.trace.unfinished = seen;
     }
 
     /// Compares one step, and adds its ticks to the trace.

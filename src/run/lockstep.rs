@@ -368,6 +368,18 @@ impl<'a> Lockstep<'a> {
         }
     }
 
+    /// Compares the reconciles that have not ended with the model's.
+    fn compare_unfinished(
+        &self,
+        seen: Vec<Observation>,
+        scope: Scope,
+        findings: &mut Findings<'_>,
+    ) {
+        if self.undetermined.is_none() {
+            findings.compare_unfinished(&self.simulation.unfinished(), seen, scope);
+        }
+    }
+
     /// Ends the run and adds its notes, external scales and limits to the findings.
     fn close(self, findings: &mut Findings<'_>) {
         findings.notes = self.notes(&findings.trace.release);
@@ -735,9 +747,11 @@ fn ahead<'k>(
             break;
         }
     }
-    session.close()?;
+    let unfinished = session.close()?;
+    run.compare_unfinished(unfinished, scope, &mut findings);
     run.close(&mut findings);
-    Ok(as_predicted.then_some(findings))
+    let is_as_predicted = as_predicted && findings.divergence.is_none();
+    Ok(is_as_predicted.then_some(findings))
 }
 
 /// The orders in which a controller named HPAs with the same pods, one for each reconcile.
@@ -804,7 +818,8 @@ fn step_by_step<'k>(
     if let Some(updater) = &mut updater {
         pod_decisions::compare(&run.world, &scenario.workload.name, &mut **updater, &mut findings)?;
     }
+    let unfinished = session.close()?;
+    run.compare_unfinished(unfinished, scope, &mut findings);
     run.close(&mut findings);
-    session.close()?;
     Ok(findings)
 }

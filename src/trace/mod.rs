@@ -28,6 +28,8 @@ pub struct Trace {
     pub api: Vec<(usize, ApiAnswer)>,
     /// The reconciles, in order of time.
     pub ticks: Vec<Observation>,
+    /// The reconciles that had not ended at the end of the scenario, by the names of their HPAs.
+    pub unfinished: Vec<Observation>,
 }
 
 impl Trace {

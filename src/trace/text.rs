@@ -25,6 +25,8 @@ enum Line {
     Api(ApiAnswer),
     /// A reconcile.
     Reconcile(Observation),
+    /// A reconcile that had not ended at the end of the scenario.
+    Unfinished(Observation),
     /// The previous reconcile is repeated without its writes and new values of gauges. Events that
     /// are patched count on.
     Repeat {
@@ -76,7 +78,7 @@ fn lines(trace: &Trace) -> Vec<Line> {
         while let Some((_, answer)) = api.next_if(|(before, _)| *before <= index) {
             lines.push(Line::Api(answer.clone()));
         }
-        let Some(tick) = trace.ticks.get(index) else { return lines };
+        let Some(tick) = trace.ticks.get(index) else { break };
         let end = api.peek().map_or(trace.ticks.len(), |(before, _)| *before);
         let ticks = &trace.ticks[index..end.min(trace.ticks.len())];
         let before = index.checked_sub(1).map(|before| &trace.ticks[before]);
@@ -94,6 +96,8 @@ fn lines(trace: &Trace) -> Vec<Line> {
             index += 1;
         }
     }
+    lines.extend(trace.unfinished.iter().cloned().map(Line::Unfinished));
+    lines
 }
 
 /// The number of these reconciles that only repeat the previous one, and their interval.
@@ -168,6 +172,7 @@ fn read_line(trace: &mut Trace, conditions: &mut Conditions, line: Line) -> Resu
             }
             trace.ticks.push(tick);
         }
+        Line::Unfinished(tick) => trace.unfinished.push(tick),
         Line::Repeat { times, every } => {
             for _ in 0..times {
                 let before = trace.ticks.last().ok_or("there is no reconcile to repeat")?;

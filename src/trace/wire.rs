@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{ApiAnswer, ApiOutcome, Stepped};
 use crate::model::observation::{ControllerAction, Event, Observation, Request, SentEvent};
-use crate::model::time::{Time, rfc3339};
+use crate::model::time::{Span, Time, rfc3339};
 
 /// The version of the protocol that this program speaks.
 pub const PROTOCOL: u32 = 4;
@@ -179,8 +179,10 @@ pub struct Log {
     interleaved: bool,
     /// Reconciles that have ended and are not yet returned.
     ticks: Vec<Observation>,
-    /// Reconciles in progress, if the log marks their ends.
+    /// Reconciles in progress with actions, if the log marks their ends.
     open: Vec<Observation>,
+    /// The HPAs of reconciles in progress, if the log names them.
+    begun: Vec<Arc<str>>,
     /// The HPA of the next actions, if the log names it.
     current: Option<Arc<str>>,
     last: Option<Last>,
@@ -218,6 +220,7 @@ impl Log {
             interleaved,
             ticks: Vec::new(),
             open: Vec::new(),
+            begun: Vec::new(),
             current: None,
             last: None,
             answered: Vec::new(),
@@ -262,6 +265,15 @@ impl Log {
         Ok(Stepped { now: answer.now, api, ticks })
     }
 
+    /// The reconciles that have not ended, by the names of their HPAs.
+    #[must_use]
+    pub fn unfinished(&self) -> Vec<Observation> {
+        let mut unfinished = self.open.clone();
+        unfinished.iter_mut().for_each(|tick| tick.took = Span(0));
+        unfinished.sort_by(|a, b| a.hpa.cmp(&b.hpa));
+        unfinished
+    }
+
     fn entry(&mut self, entry: LogEntry) -> Result<(), String> {
         let LogEntry { at, namespace, mut action } = entry;
         if namespace.is_none() && action.is_request() {
@@ -279,11 +291,21 @@ impl Log {
         }
         let tick = match &action {
             ControllerAction::Reconcile { hpa } => {
-                self.current = Some(self.known_hpa(hpa.clone())?);
+                let hpa = self.known_hpa(hpa.clone())?;
+                if !self.begun.contains(&hpa) {
+                    self.begun.push(hpa.clone());
+                }
+                self.current = Some(hpa);
                 return Ok(());
             }
             ControllerAction::Reconciled { hpa } => {
                 self.current = None;
+                let Some(index) = self.begun.iter().position(|begun| begun == hpa) else {
+                    return Err(format!(
+                        "the entry reconciled at {at} names {hpa}, whose reconcile did not begin"
+                    ));
+                };
+                self.begun.remove(index);
                 let ended = self.open.iter().position(|tick| tick.hpa == *hpa);
                 self.ticks.extend(ended.map(|index| self.open.remove(index)));
                 return Ok(());
@@ -393,7 +415,6 @@ fn check_time(entry: &LogEntry, previous: Time, end: Time) -> Result<(), String>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::time::Span;
 
     /// The protocol promises the order of the log, and that its times are within the step.
     #[test]

@@ -36,10 +36,10 @@ use crate::compare::Scope;
 use crate::model::rules::{Release, Rules, VpaRelease};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
-use crate::trace::Stepped;
 use crate::trace::wire::{
     ALL_METRICS, Answer, Answered, DURING, Hello, Log, OLDEST_PROTOCOL, PROTOCOL,
 };
+use crate::trace::{Observation, Stepped};
 use crate::world::Change;
 
 /// The upstream controller of one release.
@@ -332,11 +332,11 @@ impl Session for UpstreamSession<'_> {
         true
     }
 
-    fn close(mut self: Box<Self>) -> Result<(), EngineError> {
+    fn close(mut self: Box<Self>) -> Result<Vec<Observation>, EngineError> {
         self.closed = true;
         self.process()?.send(&Request::Close {})?;
         match self.answer()? {
-            Answer::Closed {} => Ok(()),
+            Answer::Closed {} => Ok(self.log.unfinished()),
             answer => Err(self.engine.give_up(&format!("it answered {answer:?} to `close`"))),
         }
     }

@@ -560,15 +560,18 @@ impl Histogram {
         // Upstream multiplies in 64 bits.
         let longest = i128::from(self.half_life.0) * MAX_DECAY_EXPONENT;
         let longest = Span(longest as i64);
-        let is_shifted = at > self.reference.plus(longest);
-        if is_shifted {
+        let before = self.reference;
+        if at > before.plus(longest) {
             self.shift(at);
         }
-        let (reference, rounded) = (self.reference, at.round(self.half_life));
         if let Some(random) = &mut self.random {
-            if at > random.earliest.plus(longest) {
-                random.is_reference_random |= !is_shifted && rounded != reference;
-                random.earliest = reference;
+            let last = random.latest.max(before);
+            if at > last.plus(longest) {
+                // In all orders, it is shifted now.
+                (random.earliest, random.latest) = (self.reference, self.reference);
+            } else if at > random.earliest.plus(longest) {
+                random.is_reference_random |= at.round(self.half_life) != last;
+                random.earliest = at.plus(-longest);
             }
             random.is_rounding_random |= random.earliest < random.latest;
         }

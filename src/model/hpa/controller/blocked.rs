@@ -5,6 +5,8 @@ use crate::model::hpa::apimachinery::is_conflict;
 use crate::model::hpa::decision::WorkItemResult;
 use crate::model::hpa::input::{Input, OwnedInput};
 use crate::model::hpa::queue::{BlockedReconcile, Taken};
+use crate::model::hpa::reconcile::Wait;
+use crate::model::observation::Observation;
 use crate::model::time::Time;
 use std::sync::Arc;
 
@@ -19,7 +21,9 @@ impl Controller {
             let (hpa, selectors) = (hpa.clone(), self.selectors.clone());
             let (seen, until) = (vec![OwnedInput::of(input)], input.now);
             let Taken { key, counts } = taken;
-            let blocked = BlockedReconcile { key, counts, hpa, selectors, seen, until };
+            let observation = Observation::default();
+            let blocked =
+                BlockedReconcile { key, counts, hpa, selectors, seen, until, observation };
             return self.advance(blocked);
         }
         let mut decision = Box::default();
@@ -52,6 +56,11 @@ impl Controller {
         self.blocked.iter().any(|blocked| key.is_none_or(|key| *blocked.key == *key))
     }
 
+    /// The actions of the blocked reconciles up to their current waits.
+    pub fn unfinished(&self) -> Vec<Observation> {
+        self.blocked.iter().map(|blocked| blocked.observation.clone()).collect()
+    }
+
     fn first_to_resume(&self) -> Option<usize> {
         let order = |index: &usize| (self.blocked[*index].until, &self.blocked[*index].key);
         (0..self.blocked.len()).min_by(|a, b| order(a).cmp(&order(b)))
@@ -69,11 +78,11 @@ impl Controller {
             // No other reconcile happens before the first wait.
             self.selectors = selectors;
         }
-        if let Some(until) = result.blocked_until {
+        if let Some(Wait { until, observation }) = result.blocked {
             if begins {
                 self.queue.begin(&key);
             }
-            blocked.until = until;
+            (blocked.until, blocked.observation) = (until, observation);
             self.blocked.push(blocked);
             return WorkItemResult::Blocked;
         }

@@ -11,6 +11,7 @@ use super::work_queue::QueueCounts;
 use crate::model::api::Hpa;
 use crate::model::hpa::input::{Input, OwnedInput};
 use crate::model::hpa::selector_store::HpaSelectorStore;
+use crate::model::observation::Observation;
 use crate::model::time::Time;
 
 /// A blocked reconcile.
@@ -27,6 +28,8 @@ pub(crate) struct BlockedReconcile {
     pub(crate) seen: Vec<OwnedInput>,
     /// The end of its wait.
     pub(crate) until: Time,
+    /// The actions before the wait.
+    pub(crate) observation: Observation,
 }
 
 impl BlockedReconcile {

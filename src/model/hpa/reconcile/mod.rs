@@ -67,8 +67,8 @@ pub(crate) struct Reconcile<'a> {
     pub(crate) later: &'a [Input<'a>],
     /// The interruptions that are still to come.
     interruptions: &'a [Interruption<'a>],
-    /// The end of the first wait whose input is not known yet.
-    pub(crate) blocked_until: Option<Time>,
+    /// The first wait whose input is not known yet.
+    pub(crate) blocked: Option<Wait>,
     /// The status that is written at the end, with the metrics computed until now.
     pub(crate) status: HpaStatus,
     pub(crate) observation: &'a mut Observation,
@@ -108,9 +108,17 @@ pub(crate) struct ReconcileResult {
     pub(crate) end: Time,
     pub(crate) succeeded: bool,
     pub(crate) monitored: Monitored,
-    /// The end of the first wait whose input is not known yet. If present, the decision is not
-    /// final.
-    pub(crate) blocked_until: Option<Time>,
+    /// The first wait whose input is not known yet. If present, the decision is not final.
+    pub(crate) blocked: Option<Wait>,
+}
+
+/// A wait in a reconcile.
+#[derive(Clone, Debug)]
+pub(crate) struct Wait {
+    /// Its end.
+    pub(crate) until: Time,
+    /// The actions before it.
+    pub(crate) observation: Observation,
 }
 
 /// The desired replicas and their reason.
@@ -140,7 +148,7 @@ impl<'a> Reconcile<'a> {
             now: input.now,
             later,
             interruptions,
-            blocked_until: None,
+            blocked: None,
             status: HpaStatus {
                 current_metrics: Vec::new(),
                 conditions: hpa.status.conditions.clone(),
@@ -163,8 +171,8 @@ impl<'a> Reconcile<'a> {
         }
         reconcile.observation.took = reconcile.now - input.now;
         *end = reconcile.now;
-        let Reconcile { monitored, blocked_until, .. } = reconcile;
-        ReconcileResult { end: *end, succeeded, monitored, blocked_until }
+        let Reconcile { monitored, blocked, .. } = reconcile;
+        ReconcileResult { end: *end, succeeded, monitored, blocked }
     }
 
     /// Advances the clock. After the wait the controller sees the next input; if that is not known
@@ -176,7 +184,11 @@ impl<'a> Reconcile<'a> {
                 self.input = input;
                 self.later = later;
             }
-            None => _ = self.blocked_until.get_or_insert(self.now),
+            None if self.blocked.is_none() => {
+                self.blocked =
+                    Some(Wait { until: self.now, observation: self.observation.clone() });
+            }
+            None => {}
         }
     }
 
