@@ -824,6 +824,6 @@ fn a_build_without_clusters_names_the_feature_to_build_with() {
         let mut command = kube_lockstep(arguments);
         let errors = stderr(&command.env("KUBE_LOCKSTEP_CACHE", cache.path()).assert().code(3));
         assert!(errors.contains("requires a build with `--features clusters`"), "{errors}");
-        assert!(errors.contains("run `cargo run --features clusters -- …`"), "{errors}");
+        assert!(errors.contains("`cargo install --path . --features clusters`"), "{errors}");
     }
 }

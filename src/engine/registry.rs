@@ -187,12 +187,23 @@ pub fn feature_hint(feature: &str) -> String {
     if feature == CLUSTERS && !cfg!(unix) {
         return format!("control planes require {SYSTEMS}");
     }
-    format!("run `cargo run --features {feature} -- …`")
+    format!(
+        "in a clone, install it with `cargo install --path . --features {feature}`, or run \
+         `cargo run --features {feature} -- …`"
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn the_hint_for_a_feature_also_holds_for_an_installed_program() {
+        let hint = feature_hint(CLUSTERS);
+        assert!(hint.contains("`cargo install --path . --features clusters`"), "{hint}");
+        assert!(hint.contains("`cargo run --features clusters -- …`"), "{hint}");
+    }
 
     #[test]
     fn every_engine_has_one_row() {

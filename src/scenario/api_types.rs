@@ -250,10 +250,16 @@ fn unknown_field_hint(field: &str, known: &[&str]) -> Option<String> {
 pub(super) fn type_hint(node: &Node, kind: &str) -> Option<String> {
     match (node.scalar(), kind) {
         (Some(Scalar::Text(text)), "int32" | "int64") => number_hint(text, true),
+        (Some(Scalar::Int(_) | Scalar::Float(_)), "int32") => Some(int32_hint()),
         (Some(_), "string") => Some("put the value in quotes".to_owned()),
         (_, kind) if kind.starts_with("[]") => shape_hint("a list", node),
         _ => None,
     }
+}
+
+/// The hint for a number that is not an int32.
+pub(super) fn int32_hint() -> String {
+    format!("expected a whole number from {} to {}", i32::MIN, i32::MAX)
 }
 
 pub(super) fn quantity_hint(text: &str, path: &str) -> Option<String> {

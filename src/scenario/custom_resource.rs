@@ -18,7 +18,7 @@ use std::iter::Peekable;
 use std::str::Lines;
 use std::sync::LazyLock;
 
-use super::api_types::{boolean, metadata_problems, quantity_hint, type_hint};
+use super::api_types::{boolean, int32_hint, metadata_problems, quantity_hint, type_hint};
 use super::error::{DistinctProblems, Problem, rejection, suggest};
 use super::node::{Key, Kind, Node};
 use super::object_meta;
@@ -297,7 +297,8 @@ impl Check {
             let detail = format!("must be of type {type_}: {value}");
             self.invalid(node, path, &value, &detail, hint.clone());
         }
-        self.without_a_field(node, &format!("{path:?} must validate at least one schema (anyOf)"));
+        let detail = format!("{path:?} must validate at least one schema (anyOf)");
+        self.without_a_field(node, &detail, None);
         if found == "number" {
             self.range(node, &Schema { type_: "integer", ..Schema::default() }, path);
         }
@@ -306,7 +307,8 @@ impl Check {
     /// Checks that a number is within the range of its type.
     fn range(&mut self, node: &Node, schema: &Schema, path: &str) {
         let number = value_of(node).as_i64();
-        let is_in_range = |number: i64| schema.format != "int32" || i32::try_from(number).is_ok();
+        let has_32_bits = schema.format == "int32";
+        let is_in_range = |number: i64| !has_32_bits || i32::try_from(number).is_ok();
         if schema.type_ != "integer" || number.is_some_and(is_in_range) {
             return;
         }
@@ -315,13 +317,13 @@ impl Check {
             format => format!("with format {format}"),
         };
         let detail = format!("Checked value must be of type integer {format} in {path}");
-        self.without_a_field(node, &detail);
+        self.without_a_field(node, &detail, has_32_bits.then(int32_hint));
     }
 
     /// Adds an error for which upstream names no field.
-    fn without_a_field(&mut self, node: &Node, detail: &str) {
+    fn without_a_field(&mut self, node: &Node, detail: &str, hint: Option<String>) {
         let message = format!("<nil>: Invalid value: \"\": {detail}");
-        self.report(node.line, node.column, &message, None);
+        self.report(node.line, node.column, &message, hint);
     }
 
     /// Checks the limits of a value.

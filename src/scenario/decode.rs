@@ -13,7 +13,8 @@ use serde::de::{
     Unexpected, Visitor,
 };
 
-use super::error::{Problem, elsewhere, hint_for_another_map, suggest};
+use super::deprecated::new_name;
+use super::error::{Problem, elsewhere, hint_for_another_map, hint_for_another_timeline, suggest};
 use super::forms::FormCheck;
 use super::node::{Key, Kind, Node, Scalar, shorten};
 
@@ -132,8 +133,9 @@ impl serde::de::Error for Fault {
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Fault {
         let hint = hint_for_another_map(field, expected)
+            .or_else(|| hint_for_another_timeline(field, expected))
             .map(str::to_owned)
-            .or_else(|| elsewhere(field, expected).map(|at| format!("`{field}` belongs {at}")))
+            .or_else(|| elsewhere(field, expected).map(|at| belongs(field, at)))
             .or_else(|| suggest(field, expected.iter().copied()));
         Fault::new(format!("unknown field `{field}`"), hint)
     }
@@ -148,7 +150,28 @@ impl serde::de::Error for Fault {
     }
 }
 
+/// The hint for a field at a wrong place.
+fn belongs(field: &str, at: &str) -> String {
+    match new_name(field) {
+        Some(new) => format!("`{field}` is the old name of `{new}`, which belongs {at}"),
+        None => format!("`{field}` belongs {at}"),
+    }
+}
+
 impl Fault {
+    /// The error for a value of `metricMissing` that has no metric.
+    fn in_metric_missing(mut self, node: &Node) -> Fault {
+        let hint = "`metricMissing` is for a metric of `metrics.pods`, {metric: …, pods: …}; to \
+                    remove pods from metrics.k8s.io, use `metricsMissing`";
+        let is_of_node = |name: &str| node.entry(name).is_some();
+        let unknown = self.what.strip_prefix("unknown field `").and_then(|it| it.strip_suffix('`'));
+        let is_unclear = self.hint.as_ref().is_none_or(|hint| !hint.starts_with("did you mean"));
+        if self.what == "missing field `metric`" || is_unclear && unknown.is_some_and(is_of_node) {
+            self.hint = Some(hint.to_owned());
+        }
+        self
+    }
+
     fn out_of_range(number: &str, expected: &dyn Expected) -> Fault {
         let range = match expected.to_string().as_str() {
             "i32" => format!("a whole number from {} to {}", i32::MIN, i32::MAX),
@@ -418,10 +441,14 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
     fn deserialize_struct<V: Visitor<'n>>(
         self,
         _name: &'static str,
-        _fields: &'static [&'static str],
+        fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        self.deserialize_map(visitor)
+        let result = self.deserialize_map(visitor);
+        match fields {
+            ["metric", "pods"] => result.map_err(|fault| fault.in_metric_missing(self.node)),
+            _ => result,
+        }
     }
 
     fn deserialize_enum<V: Visitor<'n>>(

@@ -16,6 +16,11 @@ struct RenamedField {
 const RENAMED_FIELDS: [RenamedField; 1] =
     [RenamedField { parent: "workload", old: "victims", new: "scaleDownOrder" }];
 
+/// The new name of a field with this old name.
+pub(super) fn new_name(old: &str) -> Option<&'static str> {
+    RENAMED_FIELDS.iter().find(|field| field.old == old).map(|field| field.new)
+}
+
 /// Renames old fields to their new names, and returns a note for each of them.
 ///
 /// # Errors

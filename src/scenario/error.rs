@@ -6,6 +6,7 @@ use std::fmt;
 
 use super::action::Action;
 use super::event::variants;
+use super::vpa::VpaAction;
 
 /// A file that is not a valid scenario, with all its problems.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -126,7 +127,7 @@ pub(super) fn suggest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>)
 }
 
 /// Names in other tools that are not similar to the names here.
-const SYNONYMS: [(&str, &str); 9] = [
+const SYNONYMS: [(&str, &str); 10] = [
     ("expectations", "expect"),
     ("assert", "expect"),
     ("assertions", "expect"),
@@ -136,6 +137,7 @@ const SYNONYMS: [(&str, &str); 9] = [
     ("end", "until"),
     ("description", "requirement"),
     ("deployment", "workload"),
+    ("victim", "scaleDownOrder"),
 ];
 
 /// The longest word for which a similar one is searched, in bytes.
@@ -202,10 +204,37 @@ const PLACES: [(&str, &[&str]); 13] = [
 /// The correct place of actions.
 const IN_TIMELINE: &str = "to an event, in the list `timeline`";
 
+/// The correct place of `metricMissing` in the usage of a resource.
+const IN_TIMELINE_FOR_A_RESOURCE: &str =
+    "to an event, in the list `timeline`; for cpu and memory, use `metricsMissing` there";
+
 /// The meaning of fields that are similar to those of another kind of map: the fields, a field of
 /// the map in which they are, and the hint.
-const FIELDS_OF_OTHER_MAPS: [(&[&str], &str, &str); 7] = [
+const FIELDS_OF_OTHER_MAPS: [(&[&str], &str, &str); 11] = [
     (&["tolerance"], "toleranceTicks", "did you mean `toleranceTicks`?"),
+    (
+        &["vpaRelease", "recommender", "updater", "checkpoints"],
+        "otherNamespaces",
+        "the scenario has no VPA: add `vpa`, or remove the field",
+    ),
+    (
+        &["vpaRelease"],
+        "script",
+        "remove the field, which only a scenario with an HPA and a VPA can have; `--release` \
+         selects the release of the VPA, and `releases` limits the scenario to some",
+    ),
+    (
+        &["updater"],
+        "script",
+        "remove the field, which only a scenario with an HPA and a VPA can have: without an HPA, \
+         only the recommender runs",
+    ),
+    (
+        &["scaleDownOrder", "victims"],
+        "script",
+        "a VPA does not change the replicas: remove the field, which only a scenario with an HPA \
+         can have",
+    ),
     (
         &["tolerance", "toleranceTicks"],
         "every",
@@ -244,6 +273,19 @@ pub(super) fn hint_for_another_map(field: &str, here: &[&str]) -> Option<&'stati
     found.map(|(_, _, hint)| *hint)
 }
 
+/// The hint for an action of the other kind of scenario: with an HPA, or with a VPA.
+pub(super) fn hint_for_another_timeline(field: &str, here: &[&str]) -> Option<&'static str> {
+    let of_hpa = variants::<Action>().contains(&field);
+    let of_vpa = variants::<VpaAction>().contains(&field);
+    if of_hpa && here.contains(&"restartRecommender") {
+        Some("remove the event, which only a scenario with an HPA can have")
+    } else if of_vpa && here.contains(&"restartController") {
+        Some("remove the event, which only a scenario with a VPA can have")
+    } else {
+        None
+    }
+}
+
 /// The correct place of a field that is known, but not valid here.
 pub(super) fn elsewhere(field: &str, here: &[&str]) -> Option<&'static str> {
     // The usage of the containers of a pod is not a field of all metrics.
@@ -252,6 +294,9 @@ pub(super) fn elsewhere(field: &str, here: &[&str]) -> Option<&'static str> {
     }
     if nearest(field, here).is_some() {
         return None;
+    }
+    if field == "metricMissing" && here.contains(&"perPod") && here.contains(&"containers") {
+        return Some(IN_TIMELINE_FOR_A_RESOURCE);
     }
     // A map with another field of the place is at the right place, but can't have the field.
     let is_here = |fields: &[&str]| fields.iter().any(|it| here.contains(it));

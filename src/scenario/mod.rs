@@ -94,7 +94,7 @@ pub fn parse_any(
         return parse(path, text, read).map(|scenario| AnyScenario::Hpa(Box::new(scenario)));
     }
     let problems = percent::replace_of_vpa(&mut root);
-    let scenario = all_problems(resolve::resolve_vpa(path, &root, read), problems);
+    let scenario = all_problems(resolve::resolve_vpa(path, &root, &[], read), problems);
     let scenario = scenario.map_err(|problems| failed(beside(path, problems)))?;
     Ok(AnyScenario::Vpa(Box::new(scenario)))
 }
@@ -135,7 +135,7 @@ fn with_vpa(
     read: &dyn Fn(&str) -> Result<String, String>,
 ) -> Result<Scenario, Vec<Problem>> {
     let of_hpa = resolve::resolve(path, root, read);
-    let of_vpa = resolve::with_vpa::resolve(path, vpa, read);
+    let of_vpa = resolve::with_vpa::resolve(path, vpa, &split::init_containers(root), read);
     let mut problems = match (of_hpa, of_vpa) {
         (Ok(mut scenario), Ok(mut with)) => {
             let problems = resolve::with_vpa::check(&with, &scenario, root, vpa);
@@ -150,7 +150,8 @@ fn with_vpa(
         (of_hpa, of_vpa) => {
             let of_hpa = of_hpa.err().into_iter().flatten();
             let of_hpa = of_hpa.map(|problem| split::explain(problem, root));
-            of_hpa.chain(of_vpa.err().into_iter().flatten()).collect()
+            let of_vpa = of_vpa.err().into_iter().flatten();
+            of_hpa.chain(of_vpa.map(|problem| split::explain(problem, vpa))).collect()
         }
     };
     problems.sort_by_key(place);

@@ -319,3 +319,104 @@ fn notes_on_recordings_have_the_line_of_the_signal() {
     let line = text.lines().position(|line| line.contains("csv")).map(|index| index + 1);
     assert_eq!(note.line, line, "{note:?}");
 }
+
+/// A scenario with a VPA and policies. That of the container `mesh` is on line 14.
+const VPA: &str = r#"
+apiVersion: kube-lockstep.dev/v1alpha1
+kind: Scenario
+requirement: Nothing happens.
+vpa:
+  apiVersion: autoscaling.k8s.io/v1
+  kind: VerticalPodAutoscaler
+  metadata: {name: web}
+  spec:
+    targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+    resourcePolicy:
+      containerPolicies:
+        - {containerName: app, minAllowed: {cpu: 10m}}
+        - {containerName: mesh, minAllowed: {cpu: 10m}}
+        - {containerName: "*", mode: "Off"}
+workload:
+  containers: [{name: app}]
+until: 5m
+"#;
+
+/// The notes of a scenario with a VPA, with their lines.
+fn notes_of_vpa(text: &str) -> String {
+    let notes = match parse_any("test.yaml", text, &no_files) {
+        Ok(AnyScenario::Vpa(scenario)) => scenario.notes,
+        Ok(AnyScenario::Hpa(scenario)) => scenario.notes,
+        Err(error) => panic!("{error}"),
+    };
+    let line = |note: &ReadingNote| format!("{} {}", note.line.unwrap_or(0), note.what);
+    notes.iter().map(line).collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn a_policy_of_an_unknown_container_has_a_note() {
+    let expected = "14 the policy of VPA web for container mesh has no effect: the pods have no \
+                    container with this name";
+    assert_eq!(notes_of_vpa(VPA), expected);
+    let init = VPA.replace("workload:\n", "workload:\n  initContainers: [mesh]\n");
+    assert_eq!(notes_of_vpa(&init), "");
+    // The containers of a manifest without its target are not known.
+    let open = VPA.replace("  containers: [{name: app}]", "  replicas: 2");
+    assert_eq!(notes_of_vpa(&open), "");
+}
+
+#[test]
+fn a_policy_beside_an_hpa_has_the_same_note() {
+    let (head, vpa) = VPA.split_once("vpa:\n").expect("a VPA");
+    let hpa = SHORT.split_once("hpa:\n").and_then(|(_, rest)| rest.split_once("workload:"));
+    let (hpa, _) = hpa.expect("an HPA");
+    let both = format!("{head}vpa:\n{vpa}hpa:\n{hpa}");
+    let both = both.replace("workload:\n", "workload:\n  replicas: 2\n");
+    assert!(notes_of_vpa(&both).contains("14 the policy of VPA web for container mesh"), "{both}");
+    let init = both.replace("{name: app}]", "{name: app}]\n  initContainers: [{name: mesh}]");
+    assert!(!notes_of_vpa(&init).contains("mesh"), "{init}");
+}
+
+#[test]
+fn a_vpa_whose_target_has_no_pods_has_a_note() {
+    let (head, rest) = VPA.split_once("vpa:\n").expect("a VPA");
+    let (_, rest) = rest.split_once("workload:").expect("a workload");
+    let vpa = |name: &str, target: &str| {
+        format!(
+            "  - apiVersion: autoscaling.k8s.io/v1
+    kind: VerticalPodAutoscaler
+    metadata: {{name: {name}}}
+    spec: {{targetRef: {{apiVersion: apps/v1, kind: Deployment, name: {target}}}}}
+"
+        )
+    };
+    let vpas = [vpa("web", "web"), vpa("more", "web"), vpa("api", "api")].concat();
+    let expected = "14 the target of VPA api, Deployment api, has no pods in this scenario: only \
+                    the target of the first VPA has pods";
+    assert_eq!(notes_of_vpa(&format!("{head}vpas:\n{vpas}workload:{rest}")), expected);
+}
+
+#[test]
+fn an_expectation_can_name_the_container_of_a_checkpoint() {
+    let checkpoint = "
+checkpoints:
+  - apiVersion: autoscaling.k8s.io/v1
+    kind: VerticalPodAutoscalerCheckpoint
+    metadata: {name: web-old}
+    spec: {vpaObjectName: web, containerName: old}
+    status:
+      version: v3
+      lastUpdateTime: \"2000-01-01T00:00:00Z\"
+      firstSampleStart: \"2000-01-01T00:00:00Z\"
+      lastSampleStart: \"2000-01-01T00:00:00Z\"
+      totalSamplesCount: 1
+      cpuHistogram: {referenceTimestamp: \"2000-01-01T00:00:00Z\", totalWeight: 1}
+      memoryHistogram: {referenceTimestamp: \"2000-01-01T00:00:00Z\", totalWeight: 1}
+expect:
+  - {tick: 1, container: NAME, target: {cpu: {atLeast: 1m}}}
+";
+    for (name, is_known) in [("old", true), ("mesh", true), ("app", true), ("older", false)] {
+        let text = format!("{VPA}{}", checkpoint.replace("NAME", name));
+        let result = parse_any("test.yaml", &text, &no_files);
+        assert_eq!(result.is_ok(), is_known, "{name}: {:?}", result.err());
+    }
+}

@@ -135,6 +135,7 @@ impl Objects {
             let documents = yaml::manifests(&file.text)
                 .map_err(|problem| failed(with_template_hint(problem, &file.text)))?;
             for document in documents {
+                several_objects(&document).map_or(Ok(()), |problem| Err(failed(problem)))?;
                 objects.add(document, file).map_err(failed)?;
             }
         }
@@ -208,6 +209,28 @@ pub(super) fn same_namespace(one: Option<&String>, other: Option<&String>) -> bo
 fn problem(node: &Node, what: &str, hint: &str) -> Problem {
     let (line, column) = (node.line, node.column);
     Problem { file: None, line, column, what: what.to_owned(), hint: Some(hint.to_owned()) }
+}
+
+/// The problem of a document with the fields of several objects, if it is one.
+fn several_objects(document: &Node) -> Option<Problem> {
+    let Kind::Map(entries) = &document.kind else { return None };
+    let repeated = |name: &str| {
+        let mut keys = entries.iter().map(|(key, _)| key).filter(|key| key.text == name);
+        Some((keys.next()?.line, keys.next()?))
+    };
+    let (first_of_kind, kind) = repeated("kind")?;
+    let (first_of_version, version) = repeated("apiVersion")?;
+    let (first, key) = match kind.line < version.line {
+        true => (first_of_kind, kind),
+        false => (first_of_version, version),
+    };
+    Some(Problem {
+        file: None,
+        line: key.line,
+        column: key.column,
+        what: format!("duplicate field `{}`, first on line {first}", key.text),
+        hint: Some("a line `---` is missing between two objects".to_owned()),
+    })
 }
 
 fn not_an_object(node: &Node) -> Problem {

@@ -113,7 +113,7 @@ pub(super) fn of_vpa(
         let flag = "--filename with its manifest, or --replicas 3".to_owned();
         missing.push(Missing::target(what, flag));
     } else if replicas.is_none() {
-        notes.push(format!("{kind} {name} sets no replicas, so it has 1 pod; see --replicas"));
+        notes.push(without_replicas(kind, name));
     }
     notes.extend(gate_notes(vpa));
     notes.extend(feedback(vpa, hpas));
@@ -151,6 +151,17 @@ pub(super) fn of_vpa(
             object: target.cloned(),
         },
     })
+}
+
+/// The note on a target whose number of pods is not known.
+fn without_replicas(kind: &str, name: &str) -> String {
+    match kind {
+        "DaemonSet" => format!(
+            "DaemonSet {name} runs one pod per node, and the manifests do not contain the number \
+             of nodes, so it has 1 pod; set it with --replicas"
+        ),
+        _ => format!("{kind} {name} sets no replicas, so it has 1 pod; see --replicas"),
+    }
 }
 
 /// Notes on fields that require a feature gate.

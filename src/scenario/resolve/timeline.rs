@@ -291,8 +291,19 @@ fn check_metric(
     known_metric(name, known, &names.resources, &hint, at, problems);
 }
 
+/// Returns true for the metrics of metrics.k8s.io, in any case.
+fn is_resource(name: &str) -> bool {
+    ["cpu", "memory"].iter().any(|resource| name.eq_ignore_ascii_case(resource))
+}
+
 fn check_metric_of_pods(file: &ScenarioFile, name: &str, at: At<'_>, problems: &mut Problems) {
     let names = MetricNames::of(file);
+    if is_resource(name) && !names.pods.contains(&name) {
+        let what = format!("the action does not apply to {name}, a metric of metrics.k8s.io");
+        let hint = "use `metricsMissing`, which removes pods from metrics.k8s.io, or \
+                    `resourceMissing`, which removes one resource of pods";
+        return problems.hint(at, what, hint);
+    }
     let hint = "for object and external metrics, use `metricEmpty`, which removes all series";
     known_metric(name, names.pods, &names.objects_and_externals, hint, at, problems);
 }

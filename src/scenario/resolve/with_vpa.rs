@@ -24,10 +24,12 @@ use crate::scenario::with_vpa::{UpdaterSettings, WithVpa, Written};
 /// The fields that a scenario of the recommender alone does not have.
 const OWN: [&str; 2] = ["vpaRelease", "updater"];
 
-/// Resolves the part that [`split::take_vpa`] returns.
+/// Resolves the part that [`split::take_vpa`] returns. `init_containers`: those of the workload,
+/// which the part does not contain.
 pub(in crate::scenario) fn resolve(
     path: &str,
     part: &Node,
+    init_containers: &[String],
     read: Reader<'_>,
 ) -> Result<WithVpa, Vec<Problem>> {
     let mut of_recommender = part.clone();
@@ -42,7 +44,7 @@ pub(in crate::scenario) fn resolve(
     }
     let release = release(at.key("vpaRelease"), &mut problems);
     let updater = updater(at.key("updater"), &mut problems);
-    let recommender = resolve_vpa(path, &of_recommender, read);
+    let recommender = resolve_vpa(path, &of_recommender, init_containers, read);
     if let Ok(recommender) = &recommender {
         check_flags(recommender, release, at, &mut problems);
         check_modes(recommender, release, at, &mut problems);
@@ -85,8 +87,7 @@ pub(in crate::scenario) fn check(
     let mut problems = Problems::new(Vec::new());
     check_target(&with.recommender, scenario, At::root(of_vpa).key("vpa"), &mut problems);
     if let Some((_, Node { kind: Kind::List(events), .. })) = of_hpa.entry("timeline") {
-        const WITHOUT_VPA: [&str; 3] = ["metricsSlow", "during", "cacheLag"];
-        let found = |event| WITHOUT_VPA.into_iter().map(move |name| (event, name));
+        let found = |event| split::EVENTS_WITHOUT_VPA.into_iter().map(move |name| (event, name));
         let found = events.iter().flat_map(found);
         for (event, name) in found.filter(|(event, name)| event.entry(name).is_some()) {
             let what = format!("`{name}` is not supported in a scenario with a VPA");

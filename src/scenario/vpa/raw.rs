@@ -114,7 +114,9 @@ pub(in crate::scenario) struct ScriptFields {
 #[serde(expecting = "a map of start and flags")]
 pub(in crate::scenario) struct RecommenderSettings {
     /// The date and time of t=0, in whole seconds of UTC. It matters because histograms decay in
-    /// steps that begin at midnight. Default 2000-01-01T00:00:00Z.
+    /// steps that begin at midnight. The scenario must start at 2000-01-01T00:00:00Z or later, and
+    /// end before 2262-04-11T00:00:00Z: this is the range of the virtual clock. Default
+    /// 2000-01-01T00:00:00Z.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub(in crate::scenario) start: Option<String>,

@@ -3,15 +3,14 @@
 use super::super::cursor::{At, Problems};
 use super::super::expect::{check_tick, reversed};
 use super::super::values::{LATER_END, not_after_end};
-use super::manifest::Vpa;
-use super::timeline::{container, named};
+use super::timeline::{Context, container, named};
 use crate::model::time::Time;
 use crate::model::vpa::BUCKETS;
 use crate::scenario::error::suggest;
 use crate::scenario::resolved::When;
 use crate::scenario::vpa::raw::VpaScenarioFile;
 use crate::scenario::vpa::{
-    AmountRange, ExpectedCheckpoint, ExpectedHistogram, VpaExpectation, VpaValue, VpaWorkload,
+    AmountRange, ExpectedCheckpoint, ExpectedHistogram, VpaExpectation, VpaValue,
 };
 
 /// The conditions that the recommender sets.
@@ -37,11 +36,12 @@ const WHATS: [&str; 12] = [
 /// The expected values that are not those of one VPA.
 const OF_NO_VPA: [&str; 4] = ["checkpoints", "samples", "checkpointStatus", "log"];
 
-/// Checks the expectations, and fills in the VPA and the container.
+/// Checks the expectations, and fills in the VPA and the container. `containers`: those that can
+/// have a recommendation.
 pub(super) fn resolve(
+    context: &Context<'_>,
     file: &VpaScenarioFile,
-    vpas: &[Vpa],
-    workload: &VpaWorkload,
+    containers: &[&str],
     most_runs: i64,
     at: At<'_>,
     problems: &mut Problems,
@@ -50,18 +50,30 @@ pub(super) fn resolve(
     for (index, expectation) in expectations.iter_mut().enumerate() {
         let at = at.index(index);
         if check(expectation, file.until, most_runs, at, problems) || expectation.vpa.is_some() {
-            let vpa = named(expectation.vpa.as_ref(), vpas, at, problems);
+            let vpa = named(expectation.vpa.as_ref(), context.vpas, at, problems);
             expectation.vpa = vpa.map(|vpa| vpa.name().clone());
         }
         if expectation.amounts().next().is_some() {
             expectation.container = match expectation.container.take() {
-                // A container that no longer exists can have a recommendation.
-                Some(name) => Some(name),
-                None => container(None, workload, at, problems),
+                Some(name) => {
+                    check_container(&name, containers, at.key("container"), problems);
+                    Some(name)
+                }
+                None => container(None, context.workload, at, problems),
             };
+        }
+        for (index, name) in expectation.containers.iter().flatten().enumerate() {
+            check_container(name, containers, at.key("containers").index(index), problems);
         }
     }
     expectations
+}
+
+fn check_container(name: &str, containers: &[&str], at: At<'_>, problems: &mut Problems) {
+    if !containers.contains(&name) {
+        let what = format!("the scenario has no container `{name}`");
+        problems.add(at.problem(what, suggest(name, containers.iter().copied())));
+    }
 }
 
 /// Checks the expectations of a script, which have no default for the VPA and the container.

@@ -2,9 +2,11 @@
 
 mod expect;
 mod manifest;
+mod notes;
 mod timeline;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -28,7 +30,7 @@ use crate::scenario::hash;
 use crate::scenario::node::Node;
 use crate::scenario::raw::Workload;
 use crate::scenario::resolved::{Container, Metrics, ResourceUsage, UsageSource};
-use crate::scenario::vpa::raw::{RecommenderSettings, ScriptFields, VpaScenarioFile};
+use crate::scenario::vpa::raw::{ScriptFields, VpaScenarioFile};
 use crate::scenario::vpa::{History, VpaAction, VpaScenario, VpaTimelineEvent, VpaWorkload};
 
 /// The largest number of runs of the recommender or of the updater: 100 days of one per minute.
@@ -37,10 +39,11 @@ const MOST_RUNS: i64 = 144_000;
 /// The number of containers in the history of all pods, times their samples.
 const MOST_HISTORY: i64 = 1_000_000;
 
-/// Resolves a file.
+/// Resolves a file. `init_containers`: further init containers of the workload.
 pub(in crate::scenario) fn resolve(
     path: &str,
     root: &Node,
+    init_containers: &[String],
     read: Reader<'_>,
 ) -> Result<VpaScenario, Vec<Problem>> {
     check_kind(root).map_err(|problem| vec![problem])?;
@@ -48,7 +51,7 @@ pub(in crate::scenario) fn resolve(
     let Decoded { value: file, malformed } = decoded.map_err(|problem| vec![problem])?;
     let mut problems = Problems::new(malformed);
     let at = At::root(root);
-    let scenario = scenario(path, &file, at, read, &mut problems);
+    let scenario = scenario(path, &file, init_containers, at, read, &mut problems);
     problems.into_result()?;
     scenario.ok_or_else(|| {
         vec![at.problem("a problem without a message: please report this file", None)]
@@ -59,6 +62,7 @@ pub(in crate::scenario) fn resolve(
 fn scenario(
     path: &str,
     file: &VpaScenarioFile,
+    init_containers: &[String],
     at: At<'_>,
     read: Reader<'_>,
     problems: &mut Problems,
@@ -67,9 +71,8 @@ fn scenario(
     if let Some(script) = &file.script {
         return of_script(path, file, script, at, problems);
     }
-    let recommender = at.key("recommender");
-    let start = start(&file.recommender, recommender.key("start"), problems);
-    let (flags, parsed_flags) = flags(&file.recommender, recommender.key("flags"), problems);
+    let start = start(file, at, problems);
+    let (flags, parsed_flags) = flags(file, at, problems);
     let gates = Gates { per_vpa_config: parsed_flags.per_vpa_config, ..Gates::default() };
     let vpas = vpas(file, at, read, gates, problems);
     let target = vpas.first().map(|vpa| vpa.object.spec.target_ref.clone());
@@ -89,7 +92,9 @@ fn scenario(
         .collect();
     let context = timeline::Context { vpas: &vpas, workload: &workload, until: file.until };
     let events = timeline::resolve(&context, file, at.key("timeline"), read, gates, problems);
-    let expect = expect::resolve(file, &vpas, &workload, runs, at.key("expect"), problems);
+    let known = notes::Containers { workload: &workload, init_containers, vpas: &vpas };
+    let named = known.names(&checkpoints, &events);
+    let expect = expect::resolve(&context, file, &named, runs, at.key("expect"), problems);
     let first = vpas.first()?;
     let mut scenario = VpaScenario {
         id: path.to_owned(),
@@ -100,7 +105,7 @@ fn scenario(
         covers: file.covers.clone(),
         releases: file.releases,
         hash: String::new(),
-        notes: recordings.notes(),
+        notes: [recordings.notes(), known.notes(file, &checkpoints, &events, at)].concat(),
         start,
         flags,
         parsed_flags,
@@ -150,9 +155,8 @@ fn of_script(
         let what = format!("`{name}` can't be combined with `script`");
         problems.plain(at.key_position(name), what);
     }
-    let recommender = at.key("recommender");
-    let start = start(&file.recommender, recommender.key("start"), problems);
-    let (flags, parsed) = flags(&file.recommender, recommender.key("flags"), problems);
+    let start = start(file, at, problems);
+    let (flags, parsed) = flags(file, at, problems);
     let fields = match serde_json::from_value::<ScriptFields>(script.clone()) {
         Ok(fields) => fields,
         Err(error) => {
@@ -265,25 +269,51 @@ fn hash_of(scenario: &VpaScenario, file: &VpaScenarioFile) -> String {
     hash::of_value(&serde_json::to_value(hashed).unwrap_or_default(), metrics.recorded())
 }
 
-fn start(settings: &RecommenderSettings, at: At<'_>, problems: &mut Problems) -> GoTime {
-    let Some(text) = &settings.start else { return GoTime::from_unix(946_684_800) };
-    match text.parse::<jiff::Timestamp>() {
+/// The range of the virtual clock, in seconds since 1970. It begins with the year 2000, and ends
+/// before the day on which the nanoseconds since 1970 no longer have 64 bits.
+const CLOCK: Range<i64> = 946_684_800..9_223_286_400;
+
+/// The range of the virtual clock, in messages.
+const CLOCK_TEXT: &str = "2000-01-01T00:00:00Z or later, and before 2262-04-11T00:00:00Z";
+
+/// The time of t=0, the default if there is a problem.
+fn start(file: &VpaScenarioFile, at: At<'_>, problems: &mut Problems) -> GoTime {
+    let default = GoTime::from_unix(CLOCK.start);
+    let Some(text) = &file.recommender.start else { return default };
+    let value = at.key("recommender").key("start");
+    let start = match text.parse::<jiff::Timestamp>() {
         Ok(timestamp) if timestamp.subsec_nanosecond() == 0 => GoTime::from_timestamp(timestamp),
         _ => {
             let what = format!("expected a date and time in whole seconds, found {text:?}");
-            problems.hint(at, what, "for example 2024-03-01T12:00:00Z");
-            GoTime::from_unix(0)
+            problems.hint(value, what, "for example 2024-03-01T12:00:00Z");
+            return default;
         }
+    };
+    if !CLOCK.contains(&start.unix()) {
+        let what = format!("{text} is outside the range of the virtual clock");
+        problems.hint(value, what, format!("expected {CLOCK_TEXT}"));
+        return default;
     }
+    if start.plus(file.until.since_start()).unix() >= CLOCK.end {
+        let what = format!(
+            "the scenario ends outside the range of the virtual clock, {} after {text}",
+            file.until
+        );
+        let hint = "decrease `until`, or let the scenario start earlier: it must end before \
+                    2262-04-11T00:00:00Z";
+        problems.hint(at.key("until"), what, hint);
+    }
+    start
 }
 
 fn flags(
-    settings: &RecommenderSettings,
+    file: &VpaScenarioFile,
     at: At<'_>,
     problems: &mut Problems,
 ) -> (BTreeMap<String, String>, RecommenderFlags) {
+    let at = at.key("recommender").key("flags");
     let mut flags = BTreeMap::new();
-    for (name, value) in &settings.flags {
+    for (name, value) in &file.recommender.flags {
         let Some(text) = flag_text(name, value, at, problems) else { continue };
         let name = name.trim_start_matches('-');
         match RecommenderFlags::parse(&BTreeMap::from([(name.to_owned(), text.clone())])) {
