@@ -143,7 +143,7 @@ const FAILING_ENGINES: &[FailingEngine] = &[
     FailingEngine {
         name: "answers_without_end",
         script: "HELLO; OPENED; tr '\\0' x < /dev/zero",
-        why: "an answer is longer than 64 MiB",
+        why: "an answer is longer than 16 MiB",
         output: "",
     },
     FailingEngine {

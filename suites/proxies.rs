@@ -27,6 +27,9 @@ const PROXY: &str = "--proxy";
 /// A scenario whose first reconcile queries a metric and scales.
 const SCALES: &str = "tolerance/just-above-the-upper-edge-scales-up";
 
+/// A scenario that ends while a reconcile waits for a slow response.
+const UNFINISHED: &str = "several/with-one-worker-a-slow-answer-holds-up-the-others";
+
 /// A scenario in which the same events occur in each reconcile.
 const REPEATS: &str = "events/a-repeated-event-is-patched-until-the-limit";
 
@@ -187,6 +190,68 @@ const ALTERATIONS: &[Alteration] = &[
         alter: |log| in_another_namespace(log, "sendEvent"),
         field: "namespaces[0]",
     },
+    Alteration {
+        name: "a_query_of_a_reconcile_that_does_not_end",
+        fixture: UNFINISHED,
+        alter: |log| {
+            log.retain(|entry| !is(entry, "getScale") || entry["at"].as_i64() < Some(A_MINUTE));
+        },
+        field: "at",
+    },
+    Alteration {
+        name: "a_write_of_a_reconcile_that_does_not_end",
+        fixture: UNFINISHED,
+        alter: |log| {
+            let mut writes = Vec::new();
+            for entry in log.iter().filter(|entry| entry["at"].as_i64() >= Some(A_MINUTE)) {
+                if let Some(scale) = entry.get("getScale") {
+                    let (at, namespace) = (&entry["at"], &entry["namespace"]);
+                    let (resource, name) = (&scale["resource"], &scale["name"]);
+                    let scale = json!({ "resource": resource, "name": name, "replicas": 99 });
+                    writes.push(json!({ "at": at, "namespace": namespace, "updateScale": scale }));
+                }
+            }
+            log.extend(writes);
+        },
+        field: "scale.spec.replicas[0]",
+    },
+];
+
+/// A minute, in nanoseconds.
+const A_MINUTE: i64 = 60_000_000_000;
+
+/// An alteration of the log that breaks the protocol.
+struct Breach {
+    name: &'static str,
+    alter: fn(&mut Vec<Value>),
+    /// A part of the message.
+    message: &'static str,
+}
+
+const BREACHES: &[Breach] = &[
+    Breach {
+        name: "an_unknown_member_of_a_query",
+        alter: |log| change(log, "getScale", "uid", &json!("0")),
+        message: "`getScale` has the unknown member `uid`",
+    },
+    Breach {
+        name: "an_unknown_member_of_a_write",
+        alter: |log| change(log, "updateScale", "annotations", &json!({ "a": [1, 2] })),
+        message: "`updateScale` has the unknown member `annotations`",
+    },
+    Breach {
+        name: "an_unknown_member_of_an_event",
+        alter: |log| change(log, "sendEvent", "uid", &json!("0")),
+        message: "`sendEvent` has the unknown member `uid`",
+    },
+    Breach {
+        name: "the_end_of_a_reconcile_that_did_not_begin",
+        alter: |log| {
+            let at = log.last().map_or(json!(0), |entry| entry["at"].clone());
+            log.push(json!({ "at": at, "reconciled": { "hpa": "web" } }));
+        },
+        message: "whose reconcile did not begin",
+    },
 ];
 
 fn main() -> ExitCode {
@@ -222,6 +287,16 @@ fn main() -> ExitCode {
             }
         });
     }
+    for breach in BREACHES {
+        suite.test_with(&upstream, format!("{}_is_inconclusive", breach.name), |engine| match run(
+            breach.name,
+            SCALES,
+            &engine,
+        )? {
+            Verdict::Inconclusive { why, .. } if why.contains(breach.message) => Ok(()),
+            verdict => Err(format!("{verdict:?}").into()),
+        });
+    }
     suite.run()
 }
 
@@ -239,17 +314,19 @@ fn run(alteration: &str, fixture: &str, engine: &Path) -> Result<Verdict, Failed
 
 /// Forwards requests to an engine, and its answers with an alteration.
 fn proxy(name: &str, engine: &str) -> Result<ExitCode, Box<dyn Error>> {
-    let alteration = ALTERATIONS.iter().find(|alteration| alteration.name == name);
+    let of_alteration = ALTERATIONS.iter().find(|it| it.name == name).map(|it| it.alter);
+    let of_breach = BREACHES.iter().find(|it| it.name == name).map(|it| it.alter);
+    let alter = of_alteration.or(of_breach);
     let mut child = Command::new(engine).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let mut requests = child.stdin.take().ok_or("no standard input")?;
     let forwarding = thread::spawn(move || io::copy(&mut io::stdin(), &mut requests));
     let answers = BufReader::new(child.stdout.take().ok_or("no standard output")?);
     for line in answers.lines() {
         let mut answer: Value = serde_json::from_str(&line?)?;
-        if let Some(alteration) = alteration
+        if let Some(alter) = alter
             && let Some(log) = answer.pointer_mut("/stepped/log").and_then(Value::as_array_mut)
         {
-            (alteration.alter)(log);
+            alter(log);
         }
         writeln!(io::stdout(), "{answer}")?;
     }

@@ -4,6 +4,7 @@
 //! traces are recorded and reviewed. Traces are not compared here.
 
 pub mod header;
+mod members;
 pub mod recommender;
 pub mod text;
 pub mod wire;

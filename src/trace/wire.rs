@@ -11,6 +11,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Error as _, IntoDeserializer as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::members::KnownMembers;
 use super::{ApiAnswer, ApiOutcome, Stepped};
 use crate::model::observation::{ControllerAction, Event, Observation, Request, SentEvent};
 use crate::model::time::{Span, Time, rfc3339};
@@ -120,7 +121,8 @@ impl<'de> Deserialize<'de> for LogEntry {
                             return Err(A::Error::custom(why));
                         }
                         _ => {
-                            let entries = FromKey { key: Some(key), map: &mut map };
+                            let name = key.clone();
+                            let entries = FromKey { key: Some(key), name, map: &mut map };
                             let entries = MapAccessDeserializer::new(entries);
                             action = Some(ControllerAction::deserialize(entries)?);
                         }
@@ -141,6 +143,8 @@ impl<'de> Deserialize<'de> for LogEntry {
 /// The rest of a map whose next key has already been read.
 struct FromKey<'a, A> {
     key: Option<String>,
+    /// The key.
+    name: String,
     map: &'a mut A,
 }
 
@@ -155,7 +159,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for FromKey<'_, A> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
-        self.map.next_value_seed(seed)
+        self.map.next_value_seed(KnownMembers { action: &self.name, seed })
     }
 }
 

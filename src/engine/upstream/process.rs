@@ -28,7 +28,7 @@ pub const TIME_LIMIT: Duration = Duration::from_secs(30);
 const TAIL: u64 = 4096;
 
 /// The largest answer, in bytes: an engine must not exhaust the memory of this process.
-const MAX_ANSWER: usize = 64 << 20;
+const MAX_ANSWER: usize = 16 << 20;
 
 /// The size of a read or write, in bytes.
 const CHUNK: usize = 64 * 1024;

@@ -571,7 +571,7 @@ impl Histogram {
                 (random.earliest, random.latest) = (self.reference, self.reference);
             } else if at > random.earliest.plus(longest) {
                 random.is_reference_random |= at.round(self.half_life) != last;
-                random.earliest = at.plus(-longest);
+                random.earliest = at.plus(Span(longest.0.wrapping_neg()));
             }
             random.is_rounding_random |= random.earliest < random.latest;
         }

@@ -1,0 +1,115 @@
+//! Rejects unknown members of actions: `serde` can't, because the members of an answer are
+//! flattened into those of its query.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::LazyLock;
+
+use schemars::schema_for;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
+use serde_json::Value;
+
+use crate::model::observation::ControllerAction;
+
+/// The names of the members of each action, by the name of the action.
+static MEMBERS: LazyLock<BTreeMap<String, BTreeSet<String>>> = LazyLock::new(|| {
+    let schema = schema_for!(ControllerAction).to_value();
+    let variants = schema["oneOf"].as_array().into_iter().flatten();
+    let properties = variants.filter_map(|variant| variant["properties"].as_object());
+    let actions = properties.flatten();
+    actions.map(|(action, content)| (action.clone(), members(content, &schema))).collect()
+});
+
+/// The names of all members that an object may have.
+fn members(object: &Value, root: &Value) -> BTreeSet<String> {
+    let own = object["properties"].as_object().into_iter().flat_map(|it| it.keys().cloned());
+    let reference = object["$ref"].as_str().and_then(|path| root.pointer(path.strip_prefix('#')?));
+    let parts = ["allOf", "anyOf", "oneOf"].into_iter();
+    let parts = parts.filter_map(|name| object[name].as_array()).flatten();
+    own.chain(parts.chain(reference).flat_map(|part| members(part, root))).collect()
+}
+
+/// Deserializes the content of an action that has no unknown members.
+pub(super) struct KnownMembers<'a, S> {
+    /// The name of the action.
+    pub(super) action: &'a str,
+    pub(super) seed: S,
+}
+
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for KnownMembers<'_, S> {
+    type Value = S::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<S::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for KnownMembers<'_, S> {
+    type Value = S::Value;
+
+    fn expecting(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(text, "the members of `{}`", self.action)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<S::Value, A::Error> {
+        let KnownMembers { action, seed } = self;
+        let map = CheckedMap { map, action, known: MEMBERS.get(action) };
+        seed.deserialize(MapAccessDeserializer::new(map))
+    }
+}
+
+/// A map whose keys are checked.
+struct CheckedMap<'a, A> {
+    map: A,
+    action: &'a str,
+    /// `None` for an unknown action, which is rejected elsewhere.
+    known: Option<&'a BTreeSet<String>>,
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for CheckedMap<'_, A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, A::Error> {
+        struct Key;
+
+        impl<'de> DeserializeSeed<'de> for Key {
+            type Value = String;
+
+            fn deserialize<D: Deserializer<'de>>(self, key: D) -> Result<String, D::Error> {
+                String::deserialize(key)
+            }
+        }
+
+        let Some(key) = self.map.next_key_seed(Key)? else { return Ok(None) };
+        if self.known.is_some_and(|known| !known.contains(&key)) {
+            let action = self.action;
+            return Err(A::Error::custom(format!("`{action}` has the unknown member `{key}`")));
+        }
+        let key = serde::de::value::StringDeserializer::new(key);
+        seed.deserialize(key).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        self.map.next_value_seed(seed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_actions_have_members() {
+        for (action, members) in &*MEMBERS {
+            assert!(!members.is_empty(), "{action}");
+        }
+        let of = |action: &str| MEMBERS[action].iter().map(String::as_str).collect::<Vec<_>>();
+        let expected = ["error", "name", "replicas", "resource", "statusReplicas"];
+        assert!(expected.iter().all(|name| of("getScale").contains(name)), "{:?}", of("getScale"));
+        assert!(of("updateScale").contains(&"statusReplicas"), "{:?}", of("updateScale"));
+    }
+}
