@@ -329,7 +329,7 @@ fn diff_shows_the_first_tick_that_differs_and_the_row_that_explains_it() {
     let text = stdout(&kube_lockstep(&of_vpas).assert().code(0));
     let row = "\n## vpa-1.8: OOM kills and samples of a pod that was deleted since the last run";
     assert!(text.starts_with("# From vpa-1.7 to vpa-1.8\n") && text.contains(row), "{text}");
-    assert!(text.contains("\n- `vpa/oom/of-a-deleted-pod`, tick 3 "), "{text}");
+    assert!(text.contains("\n- `vpa/oom/an-oom-kill-of-a-deleted-pod`, tick 3 "), "{text}");
     for command in ["diff", "bisect"] {
         let options = [command, "tolerance/docs-five-percent-of-100mi", "--from", "1.12"];
         let run = kube_lockstep(&[&options[..], &["--to", "1.13"]].concat()).assert().code(4);
@@ -500,7 +500,7 @@ fn predict_ignores_expectations_for_other_releases() {
 #[test]
 fn predict_marks_restarts_and_ignored_pods() {
     let shown = |id: &str| stdout(&kube_lockstep(&["predict", id]).assert().code(0));
-    let restart = shown("restart/forgets-the-window");
+    let restart = shown("restart/a-restart-forgets-the-stabilization-window");
     let rows: Vec<&str> = restart.lines().skip_while(|line| !line.starts_with("tick")).collect();
     assert!(rows[0].contains(" counted  proposal "), "{restart}");
     assert!(restart.contains(": the controller restarts\n"), "{restart}");

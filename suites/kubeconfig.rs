@@ -40,7 +40,7 @@ use tokio::runtime::Runtime;
 const CONFORM: [&str; 16] = [
     "average-value/docs-twice-the-target-doubles",
     "average-value/metrics-of-pods-that-are-gone-still-count",
-    "average-value/needs-no-requests",
+    "average-value/an-average-value-requires-no-requests",
     "behavior/a-manual-scale-up-does-not-use-up-a-policy",
     "behavior/eighty-percent-down-of-ten-leaves-one",
     "behavior/min-policy-on-the-way-up",

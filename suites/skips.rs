@@ -1,6 +1,7 @@
 //! The budget of skipped runs: `docs/skips.md` lists each reason with its number of runs, so that a
 //! change of any number is part of a review. Each reason for a random outcome needs an
-//! explanation, and the number of runs that are not recorded has a limit.
+//! explanation, and the number of runs that are not recorded has a limit. The share of unsupported
+//! runs has a budget for each release, which the page cannot raise.
 //!
 //! The page is generated. To update it: `UPDATE_DOCS=1 cargo test --test skips`.
 
@@ -17,6 +18,15 @@ use kube_lockstep::run::{Outcome, Verdict, run_one};
 
 /// Reasons of chance, by their first words, and why no order can be compared instead.
 const CHANCE: &[(&str, &str)] = &[];
+
+/// The largest share of runs, in percent, that a release may not support, from the oldest release
+/// of each line on. Releases are listed in order.
+const BUDGET: &[(&str, usize)] =
+    &[("1.6", 45), ("1.10", 36), ("1.12", 31), ("1.18", 9), ("1.20", 6), ("1.33", 4), ("1.37", 1)];
+
+/// The same for releases of the VPA.
+const VPA_BUDGET: &[(&str, usize)] =
+    &[("vpa-0.10", 17), ("vpa-0.13", 14), ("vpa-1.2", 10), ("vpa-1.4", 7), ("vpa-1.6", 1)];
 
 /// Why a run is skipped.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -81,6 +91,23 @@ impl AllRuns {
     /// The number of runs that are skipped for this reason.
     fn count(&self, kind: Kind) -> usize {
         self.skips.iter().filter(|skip| skip.kind == kind).count()
+    }
+
+    /// The releases that do not support more runs than their budget.
+    fn over_budget(&self, budget: &[(&str, usize)]) -> Vec<String> {
+        let (mut limits, mut limit) = (budget.iter().peekable(), 0);
+        let mut over = Vec::new();
+        for Runs { release, all, skipped } in &self.releases {
+            if let Some((_, next)) = limits.next_if(|(first, _)| first == release) {
+                limit = *next;
+            }
+            let skips = skipped.get(&Kind::Unsupported).copied().unwrap_or(0);
+            if skips * 100 > all * limit {
+                over.push(format!("{release}: {skips} of {all} runs, more than {limit}%"));
+            }
+        }
+        assert!(limits.next().is_none(), "a budget names a release that does not exist");
+        over
     }
 
     /// The runs without a trace of fixtures that are recorded on several other releases. A new
@@ -295,6 +322,8 @@ fn skipped_runs_are_as_documented_and_chance_is_explained() {
         .collect();
     assert!(unused.is_empty(), "not skipped any more: {unused:#?}");
     assert_eq!(vpas.count(Kind::Chance), 0, "runs of VPAs that depend on chance");
+    let over = [hpas.over_budget(BUDGET), vpas.over_budget(VPA_BUDGET)].concat();
+    assert!(over.is_empty(), "too many unsupported runs: {over:#?}");
     let path = support::repository().join("docs/skips.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(&path, &page).expect("docs/skips.md can be written");

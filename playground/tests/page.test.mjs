@@ -1015,7 +1015,7 @@ option("a part of a kept picture that is painted over is noticed", async () => {
   assert.equal(shown.length, SHOTS.length, "each picture has parts");
 });
 
-const OOM = "fixtures/vpa/oom/before-the-end-of-the-interval.yaml";
+const OOM = "fixtures/vpa/oom/an-oom-kill-before-the-end-of-the-interval.yaml";
 
 option("a scenario of a VPA has its charts, releases, decisions and errors", async () => {
   await change(() => choose("release", "1.30"));

@@ -651,7 +651,7 @@ fn a_run_with_a_vpa_beside_an_hpa_names_both_releases() {
 /// `bisect` finds the releases in which a scenario of a VPA changed.
 #[test]
 fn bisect_finds_the_changes_of_a_recommender() {
-    let fixture = "vpa/oom/of-a-deleted-pod";
+    let fixture = "vpa/oom/an-oom-kill-of-a-deleted-pod";
     let from = ["--from", "vpa-1.6"];
     let bisect =
         |more: &[&str]| kube_lockstep(&[&["bisect", fixture], &from[..], more].concat()).assert();

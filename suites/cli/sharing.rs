@@ -125,7 +125,7 @@ fn invalid_results_are_reported_with_their_position() {
 fn sums_of_results_saturate() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     const ONE: &str = "limits/a-manual-scale-to-zero-stays";
-    const OTHER: &str = "limits/hold-while-the-metrics-api-is-down";
+    const OTHER: &str = "limits/limits-hold-while-the-metrics-api-is-down";
     let run = ["run", "--engine", "recorded", ONE, OTHER];
     let (file, _) = saved(folder.path(), "results.json", &run);
     let results = fs::read_to_string(&file).expect("a file can be read");

@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_gate_at_its_default_requires_no_other_control_plane() {
-        let scenario = fixture("zero/by-gate-a-raised-minimum-revives-the-workload");
+        let scenario = fixture("zero/with-the-gate-a-raised-minimum-revives-the-workload");
         let gates = |release| settings(&scenario, release, None).gates;
         assert!(gates(Release::NEWEST).is_empty(), "it is on");
         assert!(

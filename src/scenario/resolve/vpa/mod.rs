@@ -105,7 +105,12 @@ fn scenario(
         covers: file.covers.clone(),
         releases: file.releases,
         hash: String::new(),
-        notes: [recordings.notes(), known.notes(file, &checkpoints, &events, at)].concat(),
+        notes: [
+            recordings.notes(),
+            known.notes(file, &checkpoints, &events, at),
+            notes::on_restarts(file, at),
+        ]
+        .concat(),
         start,
         flags,
         parsed_flags,

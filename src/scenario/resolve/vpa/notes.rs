@@ -5,7 +5,7 @@ use super::manifest::Vpa;
 use crate::model::vpa::{Checkpoint, ClusterChange, TargetRef};
 use crate::scenario::resolved::ReadingNote;
 use crate::scenario::vpa::raw::VpaScenarioFile;
-use crate::scenario::vpa::{VpaTimelineEvent, VpaWorkload};
+use crate::scenario::vpa::{VpaAction, VpaTimelineEvent, VpaWorkload};
 
 /// The policy of all containers without their own.
 const ALL: &str = "*";
@@ -99,6 +99,20 @@ impl<'s> Containers<'s> {
         }
         notes
     }
+}
+
+/// The note on a restart that reads a history.
+pub(super) fn on_restarts(file: &VpaScenarioFile, at: At<'_>) -> Vec<ReadingNote> {
+    let is_restart =
+        |event: &VpaTimelineEvent| matches!(event.action, VpaAction::RestartRecommender(_));
+    let index = file.timeline.iter().position(is_restart).filter(|_| file.history.is_some());
+    let note = |index| ReadingNote {
+        line: Some(at.key("timeline").index(index).line),
+        what: "after the restart, the recommender reads `history` again, without the usage since \
+               the start of the scenario; a Prometheus server would have both"
+            .to_owned(),
+    };
+    index.map(note).into_iter().collect()
 }
 
 /// The names of the containers in the policies of a VPA.
