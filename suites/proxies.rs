@@ -191,7 +191,7 @@ const ALTERATIONS: &[Alteration] = &[
         field: "namespaces[0]",
     },
     Alteration {
-        name: "a_query_of_a_reconcile_that_does_not_end",
+        name: "a_read_of_the_scale_of_an_unfinished_reconcile",
         fixture: UNFINISHED,
         alter: |log| {
             log.retain(|entry| !is(entry, "getScale") || entry["at"].as_i64() < Some(A_MINUTE));
@@ -199,7 +199,7 @@ const ALTERATIONS: &[Alteration] = &[
         field: "at",
     },
     Alteration {
-        name: "a_write_of_a_reconcile_that_does_not_end",
+        name: "a_write_of_an_unfinished_reconcile",
         fixture: UNFINISHED,
         alter: |log| {
             let mut writes = Vec::new();
@@ -232,17 +232,17 @@ const BREACHES: &[Breach] = &[
     Breach {
         name: "an_unknown_member_of_a_query",
         alter: |log| change(log, "getScale", "uid", &json!("0")),
-        message: "`getScale` has the unknown member `uid`",
+        message: "unknown member `uid` in `getScale`",
     },
     Breach {
         name: "an_unknown_member_of_a_write",
         alter: |log| change(log, "updateScale", "annotations", &json!({ "a": [1, 2] })),
-        message: "`updateScale` has the unknown member `annotations`",
+        message: "unknown member `annotations` in `updateScale`",
     },
     Breach {
         name: "an_unknown_member_of_an_event",
         alter: |log| change(log, "sendEvent", "uid", &json!("0")),
-        message: "`sendEvent` has the unknown member `uid`",
+        message: "unknown member `uid` in `sendEvent`",
     },
     Breach {
         name: "the_end_of_a_reconcile_that_did_not_begin",
@@ -250,7 +250,7 @@ const BREACHES: &[Breach] = &[
             let at = log.last().map_or(json!(0), |entry| entry["at"].clone());
             log.push(json!({ "at": at, "reconciled": { "hpa": "web" } }));
         },
-        message: "whose reconcile did not begin",
+        message: "which has no reconcile in progress",
     },
 ];
 

@@ -1,7 +1,7 @@
 //! The budget of skipped runs: `docs/skips.md` lists each reason with its number of runs, so that a
 //! change of any number is part of a review. Each reason for a random outcome needs an
 //! explanation, and the number of runs that are not recorded has a limit. The share of unsupported
-//! runs has a budget for each release, which the page cannot raise.
+//! runs has a budget for each release, which updating the page does not change.
 //!
 //! The page is generated. To update it: `UPDATE_DOCS=1 cargo test --test skips`.
 
@@ -19,8 +19,8 @@ use kube_lockstep::run::{Outcome, Verdict, run_one};
 /// Reasons of chance, by their first words, and why no order can be compared instead.
 const CHANCE: &[(&str, &str)] = &[];
 
-/// The largest share of runs, in percent, that a release may not support, from the oldest release
-/// of each line on. Releases are listed in order.
+/// The largest percentage of runs that may be unsupported. Each entry applies to its release and to
+/// later ones, up to the next entry.
 const BUDGET: &[(&str, usize)] =
     &[("1.6", 45), ("1.10", 36), ("1.12", 31), ("1.18", 9), ("1.20", 6), ("1.33", 4), ("1.37", 1)];
 
@@ -93,7 +93,7 @@ impl AllRuns {
         self.skips.iter().filter(|skip| skip.kind == kind).count()
     }
 
-    /// The releases that do not support more runs than their budget.
+    /// The releases on which the share of unsupported runs exceeds the budget.
     fn over_budget(&self, budget: &[(&str, usize)]) -> Vec<String> {
         let (mut limits, mut limit) = (budget.iter().peekable(), 0);
         let mut over = Vec::new();

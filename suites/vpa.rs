@@ -521,7 +521,8 @@ fn has_random_results(script: &Script, rules: VpaRules) -> bool {
     })
 }
 
-/// In some script whose result the model does not determine, identical runs of upstream differ.
+/// Checks that identical runs of upstream differ in a script whose results are random, at least in
+/// their last bits.
 fn is_random(program: &Path, release: VpaRelease) -> Result<(), Failed> {
     let rules = VpaRules::of(release);
     let mut host = Upstream(RecommenderHost::start(program, release)?);

@@ -272,7 +272,7 @@ pub trait Session<K: Kind = Hpa> {
         false
     }
 
-    /// Ends the scenario and removes all its objects. Returns what has not ended.
+    /// Ends the scenario and removes all its objects. Returns the actions that are not complete.
     ///
     /// # Errors
     /// If the engine is broken, or a recorded trace has more entries. Earlier answers stay valid.

@@ -188,7 +188,7 @@ pub fn feature_hint(feature: &str) -> String {
         return format!("control planes require {SYSTEMS}");
     }
     format!(
-        "in a clone, install it with `cargo install --path . --features {feature}`, or run \
+        "in a clone of the repository, run `cargo install --path . --features {feature}` or \
          `cargo run --features {feature} -- …`"
     )
 }

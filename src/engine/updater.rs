@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use crate::model::api::{PodSpec, Requests};
 use crate::model::vpa::updater::{LivePod, PodUpdate, Updater};
 
-/// A run of the updater for one workload: its configuration, and the pods of the workload.
+/// The input of the updater or the admission controller for one workload: the configuration, and
+/// the pods.
 #[derive(Clone, Debug)]
 pub struct UpdaterRun<'a> {
     /// The VPA, the flags, the replicas and the time.

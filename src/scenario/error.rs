@@ -220,20 +220,18 @@ const FIELDS_OF_OTHER_MAPS: [(&[&str], &str, &str); 11] = [
     (
         &["vpaRelease"],
         "script",
-        "remove the field, which only a scenario with an HPA and a VPA can have; `--release` \
-         selects the release of the VPA, and `releases` limits the scenario to some",
+        "remove the field, which requires an HPA and a VPA; `--release` selects the release of \
+         the VPA, and `releases` limits the scenario to some releases",
     ),
     (
         &["updater"],
         "script",
-        "remove the field, which only a scenario with an HPA and a VPA can have: without an HPA, \
-         only the recommender runs",
+        "remove the field: without an HPA, only the recommender runs, and no updater",
     ),
     (
         &["scaleDownOrder", "victims"],
         "script",
-        "a VPA does not change the replicas: remove the field, which only a scenario with an HPA \
-         can have",
+        "remove the field, which requires an HPA: a VPA does not change the number of replicas",
     ),
     (
         &["tolerance", "toleranceTicks"],
@@ -278,9 +276,9 @@ pub(super) fn hint_for_another_timeline(field: &str, here: &[&str]) -> Option<&'
     let of_hpa = variants::<Action>().contains(&field);
     let of_vpa = variants::<VpaAction>().contains(&field);
     if of_hpa && here.contains(&"restartRecommender") {
-        Some("remove the event, which only a scenario with an HPA can have")
+        Some("remove the event: this action requires an HPA")
     } else if of_vpa && here.contains(&"restartController") {
-        Some("remove the event, which only a scenario with a VPA can have")
+        Some("the scenario has no VPA: add `vpa`, or remove the event")
     } else {
         None
     }

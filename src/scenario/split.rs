@@ -118,7 +118,7 @@ fn explain_event(problem: &mut Problem, name: &str, event: &Node) {
         not_beside_an_hpa(problem, name);
     } else if EVENTS_WITHOUT_VPA.contains(&name) {
         problem.what = format!("`{name}` is not supported in a scenario with a VPA");
-        problem.hint = Some("remove it, or the VPA".to_owned());
+        problem.hint = Some("remove it, or remove the VPA".to_owned());
     } else if !known.contains(&name) {
         problem.hint = suggest(name, known);
     } else if given.len() > 1 {

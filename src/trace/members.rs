@@ -1,5 +1,5 @@
-//! Rejects unknown members of actions: `serde` can't, because the members of an answer are
-//! flattened into those of its query.
+//! Rejects unknown members of actions. Serde's `deny_unknown_fields` does not support the
+//! flattened members of answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -87,7 +87,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for CheckedMap<'_, A> {
         let Some(key) = self.map.next_key_seed(Key)? else { return Ok(None) };
         if self.known.is_some_and(|known| !known.contains(&key)) {
             let action = self.action;
-            return Err(A::Error::custom(format!("`{action}` has the unknown member `{key}`")));
+            return Err(A::Error::custom(format!("unknown member `{key}` in `{action}`")));
         }
         let key = serde::de::value::StringDeserializer::new(key);
         seed.deserialize(key).map(Some)

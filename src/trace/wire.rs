@@ -143,7 +143,7 @@ impl<'de> Deserialize<'de> for LogEntry {
 /// The rest of a map whose next key has already been read.
 struct FromKey<'a, A> {
     key: Option<String>,
-    /// The key.
+    /// The name of the action, which is this key.
     name: String,
     map: &'a mut A,
 }
@@ -306,7 +306,7 @@ impl Log {
                 self.current = None;
                 let Some(index) = self.begun.iter().position(|begun| begun == hpa) else {
                     return Err(format!(
-                        "the entry reconciled at {at} names {hpa}, whose reconcile did not begin"
+                        "the entry `reconciled` at {at} names {hpa}, which has no reconcile in progress"
                     ));
                 };
                 self.begun.remove(index);

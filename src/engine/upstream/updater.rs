@@ -52,8 +52,7 @@ pub struct UpdaterHost {
 }
 
 impl UpdaterHost {
-    /// Starts a program of [`ensure`]. `limit`: the timeout of
-    /// each answer.
+    /// Starts a program that [`ensure`] returned. `limit`: the timeout of each answer.
     ///
     /// # Errors
     /// If the program can't be started.

@@ -26,11 +26,12 @@ const RATIO: f64 = 1.0 + 0.05;
 /// The largest weight of a bucket in a checkpoint.
 const MAX_CHECKPOINT_WEIGHT: f64 = 10_000.0;
 
-/// A merge in a random order moves the reference time to the latest one with a probability of at
-/// least one half. After so many merges, it is certain: the probability is 1 - 2⁻⁴⁰.
+/// Each merge in random order moves the reference time to the latest one with a probability of at
+/// least one half. After this many merges, the model treats the move as certain: the probability is
+/// at least 1 - 2⁻⁴⁰.
 const CERTAIN_MERGES: u32 = 40;
 
-/// A multiple of the rounding error of weights, relative to the total.
+/// A generous bound on the rounding error of weights, relative to the total weight.
 pub(super) const ROUNDING_ERROR: f64 = 1e-13;
 
 /// The number of half-lives after which the reference time is moved.
@@ -182,7 +183,8 @@ struct RandomOrder {
     is_reference_random: bool,
     /// Whether weights are rounded in another way in some orders.
     is_rounding_random: bool,
-    /// The largest weight that is missing in some orders: buckets at the ends that count as empty.
+    /// The largest weight that a merge omits in some orders: that of buckets at the ends that
+    /// count as empty.
     light: f64,
 }
 
@@ -272,8 +274,8 @@ impl Histogram {
                 self.shift(latest);
             }
         }
-        // Weights without samples in the meantime are scaled by the same factor whenever they are
-        // scaled.
+        // If no sample was added in the meantime, the shift scales all weights by the same factor at
+        // any time, so the order has no effect.
         self.random.take_if(|it| it.earliest >= latest && !it.has_effects());
     }
 
@@ -290,7 +292,7 @@ impl Histogram {
     }
 
     /// Records that these histograms were merged into this one in a random order, which affects the
-    /// weights. `rounds`: the sums are rounded in another way in some orders.
+    /// weights. `rounds`: whether the rounding of the sums depends on the order.
     pub(super) fn merged_in_random_order<'h>(
         &mut self,
         merged: impl Iterator<Item = &'h Histogram>,
@@ -342,7 +344,7 @@ impl Histogram {
         let mut sum = 0.0;
         (self.min..=self.max).any(|bucket| {
             sum += self.weights[bucket];
-            // The last bucket needs no comparison, unless another order has one behind it.
+            // The last bucket needs no comparison, unless another order has a bucket after it.
             (bucket < self.max || random.light > 0.0)
                 && percentiles.iter().any(|it| (sum - it * self.total).abs() <= tolerance)
         })
@@ -567,7 +569,7 @@ impl Histogram {
         if let Some(random) = &mut self.random {
             let last = random.latest.max(before);
             if at > last.plus(longest) {
-                // In all orders, it is shifted now.
+                // The sample shifts the histogram in every order.
                 (random.earliest, random.latest) = (self.reference, self.reference);
             } else if at > random.earliest.plus(longest) {
                 random.is_reference_random |= at.round(self.half_life) != last;

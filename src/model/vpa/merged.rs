@@ -323,7 +323,8 @@ fn in_all_orders<T>(mut list: Vec<T>, holds: &mut dyn FnMut(&[T]) -> bool) -> bo
 /// The effect of upstream's random order on the sum of histograms.
 ///
 /// It affects the weights if the reference times differ, even those of empty histograms: the first
-/// one decides which others are moved for good. Sums of more than two are rounded in another way.
+/// one decides which others are moved for good. The rounding of a sum of more than
+/// two histograms depends on the order.
 #[derive(Clone, Copy, Debug)]
 struct MergeOrder {
     matters: bool,

@@ -427,12 +427,13 @@ fn priority(spec: &PodSpec, recommendation: &[ContainerRecommendation]) -> Prior
         };
         for (resource, target) in it.target.amounts() {
             let (requested, recommended) = totals.entry(resource).or_default();
-            *recommended += target.milli();
+            // Go's integers wrap around.
+            *recommended = recommended.wrapping_add(target.milli());
             let Some(request) = container.requests.get(resource) else {
                 (priority.scale_up, priority.is_outside) = (true, true);
                 continue;
             };
-            *requested += request.milli();
+            *requested = requested.wrapping_add(request.milli());
             priority.scale_up |= target.milli() > request.milli();
             let is_below = it.lower_bound.amount(resource).map(|lower| request.compare(lower));
             let is_above = it.upper_bound.amount(resource).map(|upper| request.compare(upper));

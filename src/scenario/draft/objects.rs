@@ -229,7 +229,7 @@ fn several_objects(document: &Node) -> Option<Problem> {
         line: key.line,
         column: key.column,
         what: format!("duplicate field `{}`, first on line {first}", key.text),
-        hint: Some("a line `---` is missing between two objects".to_owned()),
+        hint: Some("separate two objects with a line `---`".to_owned()),
     })
 }
 

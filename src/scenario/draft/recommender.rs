@@ -158,7 +158,7 @@ fn without_replicas(kind: &str, name: &str) -> String {
     match kind {
         "DaemonSet" => format!(
             "DaemonSet {name} runs one pod per node, and the manifests do not contain the number \
-             of nodes, so it has 1 pod; set it with --replicas"
+             of nodes, so the scenario has 1 pod; set the number of pods with --replicas"
         ),
         _ => format!("{kind} {name} sets no replicas, so it has 1 pod; see --replicas"),
     }

@@ -299,9 +299,10 @@ fn is_resource(name: &str) -> bool {
 fn check_metric_of_pods(file: &ScenarioFile, name: &str, at: At<'_>, problems: &mut Problems) {
     let names = MetricNames::of(file);
     if is_resource(name) && !names.pods.contains(&name) {
-        let what = format!("the action does not apply to {name}, a metric of metrics.k8s.io");
+        let what =
+            format!("`metricMissing` does not apply to `{name}`, a metric of metrics.k8s.io");
         let hint = "use `metricsMissing`, which removes pods from metrics.k8s.io, or \
-                    `resourceMissing`, which removes one resource of pods";
+                    `resourceMissing`, which removes one resource from their metrics";
         return problems.hint(at, what, hint);
     }
     let hint = "for object and external metrics, use `metricEmpty`, which removes all series";

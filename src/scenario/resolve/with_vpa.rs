@@ -71,8 +71,8 @@ pub(in crate::scenario) fn complete(with: &mut WithVpa, scenario: &Scenario) {
     recommender.workload.init_containers =
         spec.init_containers.iter().map(|container| container.name.clone()).collect();
     if scenario.workload.kind == "StatefulSet" {
-        let what = "the simulated StatefulSet gives new pods new names, so the recommender does \
-                    not take a new pod for the one that it replaces";
+        let what = "in this simulation, replacement pods of a StatefulSet get new names, so the \
+                    recommender treats them as different pods; in a cluster, they keep their names";
         recommender.notes.push(ReadingNote { line: None, what: what.to_owned() });
     }
 }

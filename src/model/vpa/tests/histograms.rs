@@ -178,3 +178,77 @@ fn a_first_bucket_with_nearly_no_weight_is_left_out() {
     };
     assert!(is_empty("vpa-1.2") && !is_empty("vpa-1.3"));
 }
+
+/// Three histograms with these weights in the bucket of a core, and a fourth one with a weight in
+/// the bucket of two cores, merged in this order.
+fn merged_cores(weights: [f64; 3], larger: f64, rounds: bool) -> Histogram {
+    let source = |cores: f64, weight: f64| {
+        let mut source = Histogram::new(Scheme::Cpu, DAY);
+        source.add(cores, weight, midnight());
+        source
+    };
+    let mut sources: Vec<Histogram> = weights.map(|weight| source(1.0, weight)).into();
+    sources.push(source(2.0, larger));
+    let mut merged = Histogram::new(Scheme::Cpu, DAY);
+    sources.iter_mut().for_each(|source| merged.merge(source));
+    if rounds {
+        merged.merged_in_random_order(sources.iter(), true);
+    }
+    merged
+}
+
+#[test]
+fn the_order_of_a_sum_decides_a_percentile_at_the_end_of_a_bucket() {
+    // (0.1 + 0.2) + 0.3 and 0.1 + (0.2 + 0.3) differ in their last bits.
+    let merged = merged_cores([0.1, 0.2, 0.3], 0.6, true);
+    assert!(merged.tolerance() > 0.0);
+    assert!(merged.is_decided_by_order(&[0.9, 0.5, 0.95]));
+    assert!(!merged.is_decided_by_order(&[0.9, 0.4, 0.95]));
+    let in_one_order = merged_cores([0.1, 0.2, 0.3], 0.6, false);
+    assert!(!in_one_order.is_decided_by_order(&[0.5]));
+    assert!(in_one_order.tolerance() == 0.0);
+}
+
+#[test]
+fn after_many_merges_a_histogram_has_the_latest_reference_time() {
+    let latest = midnight().plus(DAY);
+    let mut old = Histogram::new(Scheme::Cpu, DAY);
+    old.add(1.0, 1.0, midnight());
+    for _ in 0..40 {
+        old.may_be_shifted(latest);
+        assert!(old.awaits_shift());
+        assert_eq!(old.reference(), midnight());
+    }
+    old.may_be_shifted(latest);
+    assert_eq!((old.awaits_shift(), old.reference()), (false, latest));
+    // Weights are scaled by a power of two, whenever they are scaled.
+    assert!(!old.is_random());
+    assert_eq!(old.total().to_bits(), 0.5_f64.to_bits());
+}
+
+#[test]
+fn a_sample_before_the_shift_has_random_bits() {
+    let mut old = Histogram::new(Scheme::Cpu, DAY);
+    old.add(1.0, 1.0, midnight());
+    old.may_be_shifted(midnight().plus(DAY));
+    old.add(1.0, 1.0, midnight().plus(Span::from_mins(1)));
+    (0..50).for_each(|_| old.may_be_shifted(midnight().plus(DAY)));
+    assert!(!old.awaits_shift() && old.is_random());
+    assert!(old.tolerance() > 0.0 && old.tolerance() < 1e-12);
+}
+
+#[test]
+fn the_first_sample_of_an_empty_histogram_can_have_a_random_reference_time() {
+    let decided = |days: i64| {
+        let mut empty = Histogram::new(Scheme::Cpu, DAY);
+        empty.may_be_shifted(midnight());
+        empty.add(1.0, 1.0, midnight().plus(Span(DAY.0 * days)));
+        empty.is_decided_by_order(&[0.5])
+    };
+    // If it was shifted to the other histogram's time, the sample does not shift it again.
+    assert!(decided(1));
+    // Otherwise, the sample shifts it to the same time.
+    assert!(!decided(0));
+    // After 100 half-lives, the sample shifts it in either case.
+    assert!(!decided(101));
+}

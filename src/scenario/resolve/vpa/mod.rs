@@ -275,7 +275,7 @@ fn hash_of(scenario: &VpaScenario, file: &VpaScenarioFile) -> String {
 }
 
 /// The range of the virtual clock, in seconds since 1970. It begins with the year 2000, and ends
-/// before the day on which the nanoseconds since 1970 no longer have 64 bits.
+/// at the start of the day on which the nanoseconds since 1970 overflow an int64.
 const CLOCK: Range<i64> = 946_684_800..9_223_286_400;
 
 /// The range of the virtual clock, in messages.
@@ -301,10 +301,10 @@ fn start(file: &VpaScenarioFile, at: At<'_>, problems: &mut Problems) -> GoTime 
     }
     if start.plus(file.until.since_start()).unix() >= CLOCK.end {
         let what = format!(
-            "the scenario ends outside the range of the virtual clock, {} after {text}",
+            "the scenario ends after the range of the virtual clock: {} after {text}",
             file.until
         );
-        let hint = "decrease `until`, or let the scenario start earlier: it must end before \
+        let hint = "decrease `until`, or set an earlier `start`: the scenario must end before \
                     2262-04-11T00:00:00Z";
         problems.hint(at.key("until"), what, hint);
     }

@@ -108,8 +108,8 @@ pub(super) fn on_restarts(file: &VpaScenarioFile, at: At<'_>) -> Vec<ReadingNote
     let index = file.timeline.iter().position(is_restart).filter(|_| file.history.is_some());
     let note = |index| ReadingNote {
         line: Some(at.key("timeline").index(index).line),
-        what: "after the restart, the recommender reads `history` again, without the usage since \
-               the start of the scenario; a Prometheus server would have both"
+        what: "after a restart, the recommender reads only `history`; a Prometheus server would \
+               also return the usage since the start of the scenario"
             .to_owned(),
     };
     index.map(note).into_iter().collect()
