@@ -22,7 +22,9 @@ use crate::engine::upstream::checkout::Checkout;
 use crate::fuzz::Area;
 use crate::model::rules::{AnyRelease, Release};
 use crate::report::fuzz::{self as report, FuzzSetting, Saved};
-use crate::run::fuzzing::{Finding, FuzzEvent, FuzzPlan, FuzzSummary, RunLimit, fuzz};
+use crate::run::fuzzing::{
+    Finding, FuzzEvent, FuzzPlan, FuzzSummary, RunLimit, catches_panics, fuzz,
+};
 use crate::run::{Setting, Shard};
 
 /// The message for a signal while there are findings to save.
@@ -226,7 +228,12 @@ fn run_and_report(
     let results = Results { setting, folder: &args.save, format: args.format };
     results.begin()?;
     // A panic of the model is reported as a finding.
-    std::panic::set_hook(Box::new(|_| {}));
+    let report_panic = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !catches_panics() {
+            report_panic(panic);
+        }
+    }));
     let mut progress = Progress::new();
     let mut broken: anyhow::Result<()> = Ok(());
     let summary = fuzz(plan, engine, &mut |event| {

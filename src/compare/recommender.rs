@@ -314,8 +314,9 @@ impl Differences {
     }
 }
 
-/// Returns true if two histograms differ only by the order of merges and subtractions. Weights are relative to
-/// the largest one: if that is as small as the tolerance, all weights are rounding errors.
+/// Returns true if two histograms differ only by the order of merges and subtractions. Weights are
+/// relative to the largest one: if that is as small as the tolerance, all weights are rounding
+/// errors.
 fn is_close(ours: &HistogramCheckpoint, theirs: &HistogramCheckpoint, tolerance: f64) -> bool {
     let (our_weights, their_weights) = (weights(ours), weights(theirs));
     let sum: u64 = our_weights.iter().map(|weight| u64::from(*weight)).sum();

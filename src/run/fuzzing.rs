@@ -4,6 +4,7 @@
 //! counted in the order of the indices, so a run ends at the same scenario with any number of
 //! workers. Afterwards, one failure of each kind is shrunk.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -262,6 +263,16 @@ pub fn fuzz(
 /// The number of scenarios in a row for which all metrics are observed, or not.
 const ALL_METRICS_BLOCK: u64 = 64;
 
+thread_local! {
+    static CATCHES_PANICS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns true if a panic of this thread becomes a finding.
+#[must_use]
+pub fn catches_panics() -> bool {
+    CATCHES_PANICS.get()
+}
+
 struct Worker<'a> {
     plan: &'a FuzzPlan,
     new: NewEngine<'a>,
@@ -287,8 +298,10 @@ impl Worker<'_> {
     fn judge(&mut self, scenario: &Arc<Scenario>, watch: &mut dyn FnMut(&Decision)) -> Judged {
         let mut engine = self.engine.take().unwrap_or_else(self.new);
         let known = &self.plan.known;
+        CATCHES_PANICS.set(true);
         let ran =
             catch_unwind(AssertUnwindSafe(|| run_watched(scenario, &mut *engine, known, watch)));
+        CATCHES_PANICS.set(false);
         let outcome = match ran {
             Ok(outcome) => outcome,
             // The state of the engine is unknown: the next scenario gets a new engine.

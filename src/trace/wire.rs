@@ -306,7 +306,8 @@ impl Log {
                 self.current = None;
                 let Some(index) = self.begun.iter().position(|begun| begun == hpa) else {
                     return Err(format!(
-                        "the entry `reconciled` at {at} names {hpa}, which has no reconcile in progress"
+                        "the entry `reconciled` at {at} names {hpa}, which has no reconcile in \
+                         progress"
                     ));
                 };
                 self.begun.remove(index);

@@ -274,8 +274,8 @@ impl Histogram {
                 self.shift(latest);
             }
         }
-        // If no sample was added in the meantime, the shift scales all weights by the same factor at
-        // any time, so the order has no effect.
+        // If no sample was added in the meantime, the shift scales all weights by the same factor
+        // at any time, so the order has no effect.
         self.random.take_if(|it| it.earliest >= latest && !it.has_effects());
     }
 

@@ -196,7 +196,7 @@ impl Pods {
         let wanted = self.running().filter(|it| container.is_none_or(|name| *it.name == *name));
         let requests: Vec<i64> =
             wanted.filter_map(|it| it.requests.get(resource)).map(|it| it.milli()).collect();
-        (!requests.is_empty()).then(|| requests.iter().sum())
+        (!requests.is_empty()).then(|| requests.into_iter().fold(0, i64::saturating_add))
     }
 
     /// The most that a container or the pod can use, in milli-units. None: it has no limit. A pod
@@ -211,7 +211,9 @@ impl Pods {
         let wanted = self.running().filter(|it| container.is_none_or(|name| *it.name == *name));
         let limits: Option<Vec<i64>> =
             wanted.map(|it| Some(it.limits.get(resource)?.milli())).collect();
-        limits.filter(|limits| !limits.is_empty()).map(|limits| limits.iter().sum())
+        limits
+            .filter(|limits| !limits.is_empty())
+            .map(|limits| limits.into_iter().fold(0, i64::saturating_add))
     }
 
     /// The fields of `workload` in a scenario, except for the replicas and the start-up.

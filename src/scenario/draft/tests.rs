@@ -841,7 +841,8 @@ fn values_with_percent_signs_can_have_a_unit_in_percent() {
 #[test]
 fn two_objects_without_a_separator_have_a_hint() {
     let text = format!("{}{}", HPA.trim_start(), DEPLOYMENT.trim_start());
-    let expected = "web.yaml:11:1: duplicate field `apiVersion`, first on line 1\n  hint: separate two objects with a line `---`";
+    let expected = "web.yaml:11:1: duplicate field `apiVersion`, first on line 1\n  hint: \
+                    separate two objects with a line `---`";
     assert_eq!(error(&[&text], &options(&["cpu=1"])), expected);
     let text = format!("{}---{}", HPA.trim_start(), DEPLOYMENT);
     assert_eq!(drafts(&[&text], &options(&["cpu=1"])).list.len(), 1);
@@ -854,6 +855,7 @@ fn the_pods_of_a_daemon_set_depend_on_the_nodes() {
     let target = target.replace("  replicas: 3\n", "");
     let drafts = drafts(&[&vpa, &target], &options(&["cpu=300m", "memory=200Mi"]));
     let expected = "DaemonSet web runs one pod per node, and the manifests do not contain the \
-                    number of nodes, so the scenario has 1 pod; set the number of pods with --replicas";
+                    number of nodes, so the scenario has 1 pod; set the number of pods with \
+                    --replicas";
     assert_eq!(drafts.list[0].notes, [expected]);
 }

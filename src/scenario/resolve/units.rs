@@ -268,6 +268,7 @@ fn request(spec: &PodSpec, resource: &str, container: Option<&str>) -> Option<i6
     }
     let running = spec.running_containers();
     let named = running.filter(|it| container.is_none_or(|name| *it.name == *name));
-    let sum: i64 = named.filter_map(|it| it.requests.get(resource)).map(Quantity::milli).sum();
+    let amounts = named.filter_map(|it| it.requests.get(resource)).map(Quantity::milli);
+    let sum = amounts.fold(0, i64::saturating_add);
     (sum > 0).then_some(sum)
 }
