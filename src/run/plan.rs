@@ -21,6 +21,8 @@ use crate::engine::upstream::TIME_LIMIT;
 use crate::engine::upstream::checkout::Checkout;
 use crate::engine::{Hpa, Kind, Vpa};
 use crate::model::rules::{AnyRelease, Releases, VpaRelease};
+#[cfg(feature = "clusters")]
+use crate::model::time::Span;
 use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
 
@@ -97,6 +99,15 @@ pub struct Pace {
     pub speed: NonZero<u32>,
     /// The maximum duration: longer scenarios are skipped.
     pub longest: Duration,
+}
+
+impl Pace {
+    /// The reason why a scenario of this length, at this speed, is not run, if it is too long.
+    #[cfg(feature = "clusters")]
+    pub(super) fn too_long(self, length: Span) -> Option<String> {
+        let longest = Span(i64::try_from(self.longest.as_nanos()).unwrap_or(i64::MAX));
+        (length > longest).then(|| format!("it takes {length}, but the limit is {longest}"))
+    }
 }
 
 impl Default for Pace {

@@ -10,6 +10,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 
 use super::attempt::{On, attempt};
 use super::preparation::PreparedScenario;
+use super::retries::note_retries;
 use super::uncertainty::History;
 use crate::engine::EngineError;
 use crate::engine::cluster::Cluster;
@@ -182,13 +183,7 @@ impl GroupRun {
             return None;
         }
         if let Some(why) = attempt.before.last() {
-            let times = match outcome.retries {
-                1 => "once".to_owned(),
-                2 => "twice".to_owned(),
-                many => format!("{many} times"),
-            };
-            outcome
-                .note(format!("it was retried {times}; the last attempt without a verdict: {why}"));
+            note_retries(&mut outcome, why);
         }
         Some(outcome)
     }

@@ -27,6 +27,7 @@ mod in_flight;
 mod preparation;
 mod recommender;
 mod requirements;
+mod retries;
 mod schedule;
 mod template;
 mod uncertainty;

@@ -80,7 +80,9 @@ pub(super) fn for_new_cluster(
         return Err(on_a_cluster(why));
     }
     let faster = scenario.faster(pace.speed).map_err(on_a_cluster)?;
-    if let Some(why) = too_short(&faster, release).or_else(|| too_long(&faster, pace)) {
+    if let Some(why) =
+        too_short(&faster, release).or_else(|| pace.too_long(faster.until.since_start()))
+    {
         return Err(on_a_cluster(why));
     }
     let faster = Arc::new(faster);
@@ -95,13 +97,6 @@ fn too_short(faster: &Scenario, release: Release) -> Option<String> {
         let least = SHORTEST_SYNC_PERIOD;
         format!("its sync period would be {period}, but the minimum is {least}")
     })
-}
-
-/// Why a scenario takes longer than allowed, if it does.
-fn too_long(faster: &Scenario, pace: Pace) -> Option<String> {
-    let length = Duration::from_nanos(faster.until.0.unsigned_abs());
-    let (takes, longest) = (faster.until, Span(pace.longest.as_nanos() as i64));
-    (length > pace.longest).then(|| format!("it takes {takes}, but the limit is {longest}"))
 }
 
 /// Why the outcome is random, if, by the model, the HPA is edited at the time of a reconcile that
@@ -144,7 +139,7 @@ pub(super) fn for_existing_cluster(
     }
     let speed = speed(scenario.flags_by(&rules).sync_period, period).map_err(on_this_cluster)?;
     let faster = scenario.faster(speed).map_err(on_this_cluster)?;
-    if let Some(why) = too_long(&faster, pace) {
+    if let Some(why) = pace.too_long(faster.until.since_start()) {
         return Err(on_this_cluster(why));
     }
     with_flags_of(faster, release, period).map_err(on_this_cluster)

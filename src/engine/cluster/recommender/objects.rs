@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::process::NAMESPACE_FLAG;
 use crate::engine::upstream::objects::{EvictionEvent, PodObject, PodStatus};
+use crate::model::selector::match_labels;
 use crate::model::vpa::{
     Checkpoint, ClusterChange, ObjectName, ObservedOom, Pod, Script, Target, TargetRef,
     VerticalPodAutoscaler,
@@ -103,10 +104,7 @@ fn plural(target: &TargetRef) -> Option<&'static str> {
 
 /// The labels that a selector requires.
 fn labels(selector: &str) -> Option<BTreeMap<&str, &str>> {
-    let terms = selector.split(',').map(|term| term.split_once('='));
-    let labels: Option<BTreeMap<&str, &str>> = terms.collect();
-    let is_plain = |text: &str| !text.contains(['!', '=', ' ', '(']);
-    labels.filter(|all| all.iter().all(|(name, value)| is_plain(name) && is_plain(value)))
+    match_labels(selector).map(|labels| labels.into_iter().collect())
 }
 
 /// The path of the targets of a kind.

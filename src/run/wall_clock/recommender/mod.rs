@@ -10,13 +10,14 @@ mod place;
 mod schedule;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use futures::StreamExt as _;
 use futures::stream::iter;
 
 use self::attempt::{PreparedScript, attempt};
 use super::context::Context;
+use super::retries::note_retries;
 use crate::engine::cluster::tolerances::{
     MAX_ATTEMPTS, RECOMMENDER_DIVERGENCES, SHORTEST_RECOMMENDER_INTERVAL,
 };
@@ -173,10 +174,8 @@ fn prepare(
         let why = format!("its interval would be {interval}, but the minimum is {shortest}");
         return Err(on_a_cluster(why));
     }
-    let length = faster(scenario.until.since_start());
-    if Duration::from_nanos(length.0.unsigned_abs()) > pace.longest {
-        let longest = Span(i64::try_from(pace.longest.as_nanos()).unwrap_or(i64::MAX));
-        return Err(on_a_cluster(format!("it takes {length}, but the limit is {longest}")));
+    if let Some(why) = pace.too_long(faster(scenario.until.since_start())) {
+        return Err(on_a_cluster(why));
     }
     Ok(PreparedScript { script, interval, speed })
 }
@@ -236,7 +235,7 @@ impl Group<'_> {
             before = Some(why);
         }
         if let Some(why) = before.filter(|_| outcome.retries > 0) {
-            outcome.note(format!("it was retried; the last attempt without a verdict: {why}"));
+            note_retries(&mut outcome, &why);
         }
         outcome.elapsed = begin.elapsed();
         Some(outcome)
