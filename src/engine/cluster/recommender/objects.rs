@@ -86,6 +86,11 @@ fn unsupported_target(target: &Target) -> Option<String> {
     if plural(&target.reference).is_none() {
         return Some(format!("a target of the kind {api_version} {kind}"));
     }
+    if *kind != "Deployment" {
+        return Some(format!(
+            "a target of the kind {kind}, whose controller would adopt the pods and delete them"
+        ));
+    }
     if target.has_parent || target.error.is_some() {
         return Some("a target that another controller owns".to_owned());
     }
@@ -140,7 +145,6 @@ pub(super) fn target(target: &Target) -> Value {
         "spec": {
             "replicas": 0,
             "selector": { "matchLabels": labels },
-            "serviceName": (kind == "StatefulSet").then_some("none"),
             "template": {
                 "metadata": { "labels": labels },
                 "spec": { "containers": [{ "name": "app", "image": "none" }] },
