@@ -282,7 +282,8 @@ mod tests {
         request
     }
 
-    const OOM: &str = include_str!("../../fixtures/vpa/oom/an-oom-kill-before-the-end-of-the-interval.yaml");
+    const OOM: &str =
+        include_str!("../../fixtures/vpa/oom/an-oom-kill-before-the-end-of-the-interval.yaml");
 
     #[test]
     fn a_vpa_has_charts_decisions_and_loads() {
