@@ -179,9 +179,9 @@ struct RandomOrder {
     latest: GoTime,
     /// The number of merges with a histogram of that reference time.
     merges: u32,
-    /// Whether the reference time is random: an order of merges leads to another one.
+    /// True if the reference time depends on the order of merges.
     is_reference_random: bool,
-    /// Whether weights are rounded in another way in some orders.
+    /// True if the rounding of weights depends on the order of merges.
     is_rounding_random: bool,
     /// The largest weight that a merge omits in some orders: that of buckets at the ends that
     /// count as empty.

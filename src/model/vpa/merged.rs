@@ -49,8 +49,9 @@ pub(super) struct MergedContainer {
     /// The percentiles of CPU and of memory.
     cpu: Percentiles,
     memory: Percentiles,
-    /// Whether upstream's random order of merges decides a percentile of CPU or of memory.
+    /// True if a percentile of CPU depends on upstream's random order of merges.
     is_cpu_random: bool,
+    /// The same for memory.
     is_memory_random: bool,
     /// The merged aggregates, in the order of the labels, without the one of a checkpoint.
     sources: Vec<AggregateId>,
