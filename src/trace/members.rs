@@ -7,7 +7,9 @@ use std::sync::LazyLock;
 
 use schemars::schema_for;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, Error as _, IntoDeserializer as _, MapAccess, Visitor,
+};
 use serde_json::Value;
 
 use crate::model::observation::ControllerAction;
@@ -74,23 +76,12 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for CheckedMap<'_, A> {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, A::Error> {
-        struct Key;
-
-        impl<'de> DeserializeSeed<'de> for Key {
-            type Value = String;
-
-            fn deserialize<D: Deserializer<'de>>(self, key: D) -> Result<String, D::Error> {
-                String::deserialize(key)
-            }
-        }
-
-        let Some(key) = self.map.next_key_seed(Key)? else { return Ok(None) };
+        let Some(key) = self.map.next_key::<String>()? else { return Ok(None) };
         if self.known.is_some_and(|known| !known.contains(&key)) {
             let action = self.action;
             return Err(A::Error::custom(format!("unknown member `{key}` in `{action}`")));
         }
-        let key = serde::de::value::StringDeserializer::new(key);
-        seed.deserialize(key).map(Some)
+        seed.deserialize(key.into_deserializer()).map(Some)
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
