@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -25,6 +25,8 @@ const INTERVAL: i64 = 60;
 const LENGTH: i64 = 7 * 86_400;
 /// How long the server may take to start.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// The line of its log once it accepts queries.
+const READY: &str = "Server is ready to receive web requests.";
 
 /// The requirements of a server for its clients.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -117,15 +119,17 @@ fn start(security: Security) -> io::Result<Server> {
     let url = format!("{scheme}://localhost:{port}");
     let mut server = Server { url, port, now, authority, child, folder };
     let begin = Instant::now();
-    // It listens once its data is loaded.
-    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-        let log = || fs::read_to_string(server.folder.path().join("log")).unwrap_or_default();
+    // It listens before it is ready, and refuses queries until then.
+    loop {
+        let log = fs::read_to_string(server.file("log"))?;
+        if log.contains(READY) {
+            return Ok(server);
+        }
         if server.child.try_wait()?.is_some() || begin.elapsed() > START_TIMEOUT {
-            return Err(io::Error::other(format!("it does not listen: {}", log())));
+            return Err(io::Error::other(format!("it is not ready: {log}")));
         }
         sleep(Duration::from_millis(50));
     }
-    Ok(server)
 }
 
 /// Three pods, for a week until now.
