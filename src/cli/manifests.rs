@@ -78,7 +78,8 @@ pub(super) struct ManifestArgs {
     #[arg(long, value_name = "DURATION", requires = "filename", value_parser = duration)]
     startup: Option<Span>,
     /// The end of the prediction [default: that of a recorded load; otherwise 10 minutes after the
-    /// last change of a load for HPAs, and 8 days for VPAs]
+    /// last change of a load for HPAs, 8 days for VPAs, and at least 1 day for an HPA and a VPA of
+    /// the same pods]
     #[arg(long, value_name = "DURATION", requires = "filename", value_parser = duration)]
     until: Option<Span>,
 }

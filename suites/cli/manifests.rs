@@ -316,7 +316,7 @@ fn missing_usage_of_a_vpa_is_asked_for() {
 }
 
 #[test]
-fn an_hpa_and_a_vpa_are_predicted_each_by_itself() {
+fn an_hpa_and_a_vpa_of_the_same_pods_are_predicted_together() {
     let hpa = fs::read_to_string(format!("{PHP_APACHE}/hpa.yaml")).expect("an example");
     let hpa = hpa.replace("php-apache", "hamster");
     let files = ["-f", HAMSTER, "-f", "-"];
@@ -325,23 +325,35 @@ fn an_hpa_and_a_vpa_are_predicted_each_by_itself() {
         let command = command.args(files).args(arguments).args(USAGE);
         stdout(&command.write_stdin(hpa.clone()).assert().code(0))
     };
-    let both = predict(&["--release", "vpa-1.7"]);
+    let both = predict(&["--release", "1.36"]);
     let both = both.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
-        "hamster model of 1.37",
-        "hamster-vpa model of vpa-1.7",
-        "HPA hamster scales the same pods on cpu, and the VPA changes their requests",
+        "hamster model of 1.36",
+        "10 runs of the recommender; 0 pods evicted",
+        "VPA hamster-vpa is in the same scenario, because it changes the requests",
     ] {
         assert!(both.contains(part), "{part}\n{both}");
     }
     let only = predict(&["--vpa", "hamster-vpa"]);
     assert!(only.starts_with("hamster-vpa  model of vpa-1.8"), "{only}");
+    let only = only.split_whitespace().collect::<Vec<_>>().join(" ");
+    let note = "HPA hamster scales the same pods on cpu, and the VPA changes their requests";
+    assert!(only.contains(note), "{only}");
     let hpa_only = ["predict", "--hpa", "hamster", "--load", "cpu=500m"];
     let run = kube_lockstep(&hpa_only).args(files).write_stdin(hpa.clone()).assert().code(0);
     assert!(!stdout(&run).contains("hamster-vpa"), "{}", stdout(&run));
-    let init = kube_lockstep(&["init"]).args(files).write_stdin(hpa.clone()).assert().code(2);
+    let init = kube_lockstep(&["init"]).args(files).write_stdin(hpa.clone()).assert().code(0);
+    let shown = stdout(&init);
+    assert!(shown.contains("\nhpa:\n") && shown.contains("\nvpa:\n"), "{shown}");
+    let off = hpa.clone()
+        + "---\n"
+        + &fs::read_to_string(format!("{HAMSTER}/vpa.yaml"))
+            .expect("an example")
+            .replace("hamster-vpa", "other")
+            .replace("name: hamster", "name: absent");
+    let init = kube_lockstep(&["init"]).args(files).write_stdin(off).assert().code(2);
     let errors = stderr(&init);
-    let expected = "the manifests contain 2 autoscalers: HPA hamster, VPA hamster-vpa";
+    let expected = "the manifests contain 2 autoscalers: HPA hamster, VPA other";
     assert!(errors.contains(expected), "{errors}");
 }
 

@@ -56,7 +56,8 @@ pub struct DraftOptions {
     /// The time from the creation of a pod until it is ready.
     pub startup: Option<Span>,
     /// The end. None: the end of a recorded load; otherwise ten minutes after the last change of a
-    /// load for HPAs, and eight days for VPAs.
+    /// load for HPAs, eight days for VPAs, and at least one day for an HPA and a VPA of the same
+    /// pods.
     pub until: Option<Span>,
     /// Whether the draft contains examples in place of missing values, to be edited.
     pub examples: bool,
@@ -95,10 +96,11 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The scenario of one HPA, of several HPAs that scale the same target, or of one VPA.
+/// The scenario of one HPA, of several HPAs that scale the same target, of one VPA, or of HPAs and
+/// the VPA that changes the pods of their target.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    /// The kind of the autoscaler.
+    /// The kind of the autoscaler; of an HPA and a VPA, the HPA.
     pub kind: Kind,
     /// The name of the autoscaler, with its namespace if the manifest sets one.
     pub name: String,
@@ -117,6 +119,8 @@ pub struct Draft {
     used_loads: Vec<usize>,
     /// The HPAs. Empty: it is the draft of a VPA.
     hpas: Vec<Hpa>,
+    /// Whether the scenario has a VPA.
+    has_vpa: bool,
     target: DraftTarget,
 }
 
@@ -266,14 +270,17 @@ fn draft_objects(
     let vpas = invalid.valid(vpas, Kind::Vpa, read_vpa, others);
     let options = &find_autoscalers(&hpas, &vpas, objects, options)?;
     let groups = by_target(hpas);
+    let mut alone: Vec<&Vpa> = vpas.iter().collect();
     for group in &groups {
         let hpa = &group[0];
+        let vpa = recommender::take_joint(group, &mut alone);
         let namespace = hpa.name.namespace.as_ref();
         let found = find_target(&objects.others, namespace, |object| hpa.scales(object));
         let Some(found) = invalid.note(found)? else { continue };
         used_objects.extend(found);
         let target = found.map(|index| &objects.others[index]);
-        list.extend(invalid.note(of_group(group, target, options, read))?);
+        let group = Group { hpas: group, vpa };
+        list.extend(invalid.note(of_group(&group, target, options, read))?);
     }
     if let (Some(_), true) = (options.startup, groups.is_empty() && !vpas.is_empty()) {
         let what = "--startup is for HPAs: the VPA recommender ignores startup times".to_owned();
@@ -281,7 +288,7 @@ fn draft_objects(
     }
     // HPAs that are not predicted matter for a note only, so errors in them are ignored.
     let all_hpas: Vec<Hpa> = objects.hpas.iter().filter_map(|it| Hpa::read(it).ok()).collect();
-    for vpa in &vpas {
+    for vpa in alone {
         let namespace = vpa.namespace.as_ref();
         let target = find_target(&objects.others, namespace, |object| vpa.targets(object));
         let Some(target) = invalid.note(target)? else { continue };
@@ -769,34 +776,78 @@ fn read_target(target: &Object, of: Kind) -> Result<Pods, Error> {
     if is_known { pods } else { Ok(pods.unwrap_or_default()) }
 }
 
-/// Drafts the scenario of HPAs that scale the same target.
+/// The autoscalers of one target whose scenario has an HPA.
+struct Group<'a> {
+    /// The HPAs, at least one.
+    hpas: &'a [Hpa],
+    /// The VPA that changes the pods.
+    vpa: Option<&'a Vpa>,
+}
+
+impl Group<'_> {
+    fn names(&self) -> Vec<HpaName> {
+        let of_hpas = self.hpas.iter().map(|hpa| hpa.name.clone());
+        of_hpas.chain(self.vpa.map(Vpa::full_name)).collect()
+    }
+
+    /// The largest `maxReplicas`.
+    fn most_replicas(&self) -> i64 {
+        self.hpas.iter().map(|hpa| hpa.hpa.max_replicas).max().unwrap_or(1).into()
+    }
+
+    /// The metrics of the HPAs, and the usage that the recommender of the VPA reads.
+    fn metrics(&self, pods: &Pods) -> Vec<MetricSpec> {
+        let of_hpas = self.hpas.iter().flat_map(|hpa| hpa.hpa.metrics.clone());
+        let of_hpas: Vec<MetricSpec> = of_hpas.collect();
+        let of_vpa = self.vpa.map_or_else(Vec::new, |vpa| vpa.usage_metrics(pods, &of_hpas));
+        of_hpas.into_iter().chain(of_vpa).collect()
+    }
+
+    /// The end of a prediction that shows the used loads.
+    fn end(
+        &self,
+        options: &DraftOptions,
+        used: &[usize],
+        read: Reader<'_>,
+    ) -> Result<Span, DraftError> {
+        let of_hpas = end(options, used, read)?;
+        Ok(self.vpa.map_or(of_hpas, |_| recommender::joint_end(options, of_hpas)))
+    }
+
+    /// Notes on a VPA in the same scenario.
+    fn joint_notes(&self, pods: &Pods, options: &DraftOptions, used: &[usize]) -> Vec<String> {
+        let loads: Vec<&Load> = used.iter().map(|index| &options.loads[*index]).collect();
+        self.vpa.map_or_else(Vec::new, |vpa| vpa.joint_notes(pods, &loads))
+    }
+}
+
+/// Drafts the scenario of HPAs that scale the same target, and of the VPA that changes its pods.
 fn of_group(
-    group: &[Hpa],
+    group: &Group<'_>,
     target: Option<&Object>,
     options: &DraftOptions,
     read: Reader<'_>,
 ) -> Result<Draft, DraftError> {
-    let first = &group[0];
+    let first = &group.hpas[0];
     let (kind, name) = (&first.hpa.target.kind, &*first.hpa.target.name);
     let pods = target.map(|target| read_target(target, Kind::Hpa)).transpose()?;
     let mut pods = pods.unwrap_or_default();
     let (mut missing, mut of_target) = (Vec::new(), Vec::new());
-    let names: Vec<HpaName> = group.iter().map(|hpa| hpa.name.clone()).collect();
-    let most = group.iter().map(|hpa| hpa.hpa.max_replicas).max().unwrap_or(1);
+    let names = group.names();
     let containers = check_containers(&pods, &format!("{kind} {name}"), &names, options)?;
     apply_requests(&mut pods, &names, &options.requests);
-    let (most_replicas, without_request) = (i64::from(most), &|_: &str| None);
+    let (most_replicas, without_request) = (group.most_replicas(), &|_: &str| None);
     let loaded = Loaded { pods: &pods, autoscalers: &names, most_replicas, without_request };
     loaded.check_units(options)?;
-    let metric_specs: Vec<_> = group.iter().flat_map(|hpa| hpa.hpa.metrics.clone()).collect();
+    let metric_specs = group.metrics(&pods);
     let (hpas, has_target) = (&names[..], target.is_some());
     let examples = options.examples;
     let context = usage::Context { hpas, has_target, containers: &containers, examples };
     let mut usage = Usage::new(&options.loads, &mut pods, context);
     let metrics = usage.of(&metric_specs);
     let used_loads = std::mem::take(&mut usage.used);
-    let until = end(options, &used_loads, read)?;
-    let (mut of_usage, notes) =
+    let until = group.end(options, &used_loads, read)?;
+    let (mut of_usage, mut notes) =
         (std::mem::take(&mut usage.missing), std::mem::take(&mut usage.notes));
     let more_notes = usage.of_target;
     let replicas = options.replicas.or(pods.replicas);
@@ -810,12 +861,16 @@ fn of_group(
     missing.extend(of_usage);
     of_target.extend(namespace_note(first, target));
     of_target.extend(more_notes);
+    notes.extend(group.joint_notes(&pods, options, &used_loads));
     let mut workload = workload_of(&pods, kind, name, replicas.unwrap_or(1));
     if let Some(ready) = startup(&pods, options, &mut of_target) {
         workload.insert("startup".to_owned(), json!({ "ready": ready.to_string() }));
     }
     if options.examples {
         fill_requests(&mut workload, &metric_specs);
+    }
+    if group.vpa.is_some() {
+        Vpa::add_limits(&mut workload, &pods);
     }
     missing.dedup();
     Ok(Draft {
@@ -829,7 +884,8 @@ fn of_group(
         fields: fields_of(group, workload, metrics),
         until,
         used_loads,
-        hpas: group.to_vec(),
+        hpas: group.hpas.to_vec(),
+        has_vpa: group.vpa.is_some(),
         target: DraftTarget {
             kind: kind.clone(),
             name: name.to_owned(),
@@ -882,32 +938,43 @@ fn namespace_note(hpa: &Hpa, target: Option<&Object>) -> Option<String> {
 }
 
 /// The fields of the scenario.
-fn fields_of(group: &[Hpa], workload: Map<String, Value>, metrics: Value) -> Map<String, Value> {
+fn fields_of(
+    group: &Group<'_>,
+    workload: Map<String, Value>,
+    metrics: Value,
+) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
     put("apiVersion", json!(API_VERSION));
     put("kind", json!("Scenario"));
     put("requirement", json!(requirement(group)));
-    match group {
+    match group.hpas {
         [only] => put("hpa", only.hpa.manifest.clone()),
         several => put("hpas", several.iter().map(|hpa| hpa.hpa.manifest.clone()).collect()),
     };
+    group.vpa.into_iter().flat_map(Vpa::fields).for_each(|(name, value)| {
+        put(name, value);
+    });
     put("workload", workload.into());
     put("metrics", metrics);
     fields
 }
 
 /// `HPA web scales Deployment web from 2 to 10 replicas.`
-fn requirement(group: &[Hpa]) -> String {
-    let target = &group[0].hpa.target;
-    let names: Vec<&str> = group.iter().map(|hpa| &*hpa.hpa.name).collect();
+fn requirement(Group { hpas, vpa }: &Group<'_>) -> String {
+    let target = &hpas[0].hpa.target;
+    let names: Vec<&str> = hpas.iter().map(|hpa| &*hpa.hpa.name).collect();
     let (subject, verb) = match names.as_slice() {
         [only] => (format!("HPA {only}"), "scales"),
         several => (format!("HPAs {}", several.join(", ")), "scale"),
     };
-    let least = group.iter().map(|hpa| hpa.hpa.min_replicas).min().unwrap_or(1);
-    let most = group.iter().map(|hpa| hpa.hpa.max_replicas).max().unwrap_or(1);
-    format!("{subject} {verb} {} {} from {least} to {most} replicas.", target.kind, target.name)
+    let least = hpas.iter().map(|hpa| hpa.hpa.min_replicas).min().unwrap_or(1);
+    let most = hpas.iter().map(|hpa| hpa.hpa.max_replicas).max().unwrap_or(1);
+    let of_vpa = vpa.map_or_else(String::new, |vpa| {
+        format!(", and VPA {} sets the requests of its pods", vpa.vpa.name)
+    });
+    let (kind, name) = (&target.kind, &target.name);
+    format!("{subject} {verb} {kind} {name} from {least} to {most} replicas{of_vpa}.")
 }
 
 /// The time until a new pod is ready.

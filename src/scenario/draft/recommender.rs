@@ -11,7 +11,9 @@ use super::pods::{PodContainer, Pods};
 use super::units::Loaded;
 use super::{Draft, DraftError, DraftOptions, DraftTarget, Hpa, Kind, Missing, MissingValue};
 use super::{apply_requests, check_containers, metric_name, read_target};
-use crate::model::api::Requests;
+use crate::model::api::{
+    MetricSourceType, MetricSpec, MetricTarget, MetricTargetType, Requests, ResourceMetricSource,
+};
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::Span;
 use crate::model::vpa::ScalingMode;
@@ -21,6 +23,9 @@ use crate::scenario::resolve::{Reader, SingleVpa, usual_pod};
 
 /// The length of a prediction without a recorded load: the recommender remembers about eight days.
 pub(super) const DAYS: Span = Span::from_mins(8 * 24 * 60);
+
+/// The length of a prediction of an HPA and a VPA without a recorded load.
+const JOINT: Span = Span::from_mins(24 * 60);
 
 /// The resources that the recommender knows.
 const RESOURCES: [&str; 2] = ["cpu", "memory"];
@@ -40,6 +45,79 @@ impl Vpa {
             && object.kind() == target.kind
             && object.group() == self.group()
             && object.name() == target.name
+    }
+
+    /// Returns true if its updater or its admission controller changes pods.
+    fn changes_pods(&self) -> bool {
+        self.vpa.update_mode.as_deref() != Some("Off")
+    }
+
+    /// Returns true if an HPA has the same target.
+    fn has_target_of(&self, hpa: &Hpa) -> bool {
+        let (target, other) = (&self.vpa.target, &hpa.hpa.target);
+        same_namespace(self.namespace.as_ref(), hpa.name.namespace.as_ref())
+            && (&*other.kind, &*other.group, &*other.name)
+                == (&*target.kind, self.group(), &*target.name)
+    }
+
+    /// The fields of a scenario that describe the VPA and its recommender.
+    pub(super) fn fields(&self) -> Vec<(&'static str, Value)> {
+        let flags = json!({ "flags": { "feature-gates": "PerVPAConfig=true" } });
+        let recommender = self.vpa.gates.per_vpa_config.then_some(("recommender", flags));
+        recommender.into_iter().chain([("vpa", self.vpa.manifest.clone())]).collect()
+    }
+
+    /// A metric for each resource whose usage the recommender reads, but none of the HPAs' metrics.
+    pub(super) fn usage_metrics(&self, pods: &Pods, of_hpas: &[MetricSpec]) -> Vec<MetricSpec> {
+        let is_of_an_hpa = |resource: &str| {
+            of_hpas.iter().any(|metric| {
+                let is_resource = metric.resource.is_some() || metric.container_resource.is_some();
+                is_resource && metric_name(metric) == Some(resource)
+            })
+        };
+        let is_read = |resource: &str| match pods.containers.as_slice() {
+            [] => self.controls_any(resource) || resource == "cpu",
+            containers => containers.iter().any(|it| self.reads(&it.name, resource)),
+        };
+        let resources = RESOURCES.into_iter();
+        let wanted = resources.filter(|it| is_read(it) && !is_of_an_hpa(it));
+        wanted.map(usage_metric).collect()
+    }
+
+    /// Adds the limits of containers to the field `workload`: the admission controller keeps
+    /// requests below them, or changes both in proportion.
+    pub(super) fn add_limits(workload: &mut Map<String, Value>, pods: &Pods) {
+        let Some(Value::Array(containers)) = workload.get_mut("containers") else { return };
+        for container in containers {
+            let with_name = |it: &&PodContainer| container["name"] == *it.name;
+            let found = pods.containers.iter().find(with_name);
+            if let Some(found) = found.filter(|it| !it.limits.is_empty()) {
+                container["limits"] = json!(found.limits);
+            }
+        }
+    }
+
+    /// Notes on a scenario with HPAs, these pods and loads.
+    pub(super) fn joint_notes(&self, pods: &Pods, loads: &[&Load]) -> Vec<String> {
+        let note = format!(
+            "VPA {} is in the same scenario, because it changes the requests of these pods; --hpa \
+             NAME or --vpa NAME predicts one of them alone",
+            self.vpa.name
+        );
+        let mut notes: Vec<String> = std::iter::once(note).chain(gate_notes(self)).collect();
+        let mut running = pods.running().map(|container| &*container.name);
+        let (Some(first), Some(second)) = (running.next(), running.next()) else { return notes };
+        let is_whole =
+            |load: &&&Load| load.subject.is_resource() && load.subject.container.is_none();
+        for resource in loads.iter().filter(is_whole).map(|load| &load.subject.name) {
+            let (value, _) = examples(resource);
+            notes.push(format!(
+                "the load of {resource} names no container, so container {first} uses all of it, \
+                 and the VPA sees no usage of the others: name the containers, as in \
+                 --load {resource}/{second}={value}"
+            ));
+        }
+        notes
     }
 
     fn group(&self) -> &str {
@@ -83,6 +161,28 @@ fn end(options: &DraftOptions, used: &[usize], read: Reader<'_>) -> Result<Span,
     // A load that changes until the usual end needs no time after it.
     let is_later = end.0 > DAYS.0 + AFTER_THE_LAST_CHANGE.0;
     Ok(if is_later { end } else { DAYS })
+}
+
+/// Takes the VPA that changes the pods of these HPAs from a list. With several such VPAs, which are
+/// a mistake, none is taken: a scenario with an HPA has one VPA.
+pub(super) fn take_joint<'v>(group: &[Hpa], vpas: &mut Vec<&'v Vpa>) -> Option<&'v Vpa> {
+    let joins = |vpa: &&&Vpa| {
+        // Otherwise, the manifests of one scenario would be in several namespaces.
+        vpa.namespace == group[0].name.namespace && vpa.has_target_of(&group[0])
+    };
+    let mut found = vpas.iter().enumerate().filter(|(_, vpa)| joins(vpa));
+    match (found.next(), found.next()) {
+        (Some((index, vpa)), None) if vpa.changes_pods() => Some(vpas.remove(index)),
+        _ => None,
+    }
+}
+
+/// The end of the prediction of an HPA and a VPA, of which the HPA needs this long: until the
+/// bounds of the recommendation are narrow enough that pods are evicted.
+pub(super) fn joint_end(options: &DraftOptions, of_hpa: Span) -> Span {
+    let has_own_end =
+        options.until.is_some() || options.loads.iter().any(|load| load.recorded().is_some());
+    if has_own_end || of_hpa > JOINT { of_hpa } else { JOINT }
 }
 
 /// Drafts the scenario of a VPA. `hpas` are the HPAs of the manifests.
@@ -143,6 +243,7 @@ pub(super) fn of_vpa(
         until,
         used_loads,
         hpas: Vec::new(),
+        has_vpa: true,
         target: DraftTarget {
             kind: kind.to_owned(),
             name: name.to_owned(),
@@ -231,10 +332,9 @@ fn fields_of(vpa: &Vpa, workload: Map<String, Value>, entries: Vec<Value>) -> Ma
     put("apiVersion", json!(API_VERSION));
     put("kind", json!("Scenario"));
     put("requirement", json!(requirement));
-    if vpa.vpa.gates.per_vpa_config {
-        put("recommender", json!({ "flags": { "feature-gates": "PerVPAConfig=true" } }));
-    }
-    put("vpa", vpa.vpa.manifest.clone());
+    vpa.fields().into_iter().for_each(|(name, value)| {
+        put(name, value);
+    });
     put("workload", workload.into());
     put("metrics", json!({ "resource": entries }));
     fields
@@ -393,6 +493,24 @@ impl Usage<'_> {
     }
 }
 
+/// A metric without a target: only the usage of a resource.
+fn usage_metric(resource: &str) -> MetricSpec {
+    let target = MetricTarget {
+        type_: MetricTargetType::AverageValue,
+        value: None,
+        average_value: None,
+        average_utilization: None,
+    };
+    MetricSpec {
+        type_: MetricSourceType::Resource,
+        resource: Some(ResourceMetricSource { name: resource.into(), target }),
+        container_resource: None,
+        pods: None,
+        object: None,
+        external: None,
+    }
+}
+
 /// Examples of the usage of a pod, and of all pods.
 fn examples(resource: &str) -> (&'static str, &'static str) {
     if resource == "cpu" { ("300m", "8") } else { ("200Mi", "8Gi") }
@@ -400,19 +518,11 @@ fn examples(resource: &str) -> (&'static str, &'static str) {
 
 /// A note if HPAs scale the pods on the resources whose requests the VPA changes.
 fn feedback(vpa: &Vpa, hpas: &[Hpa]) -> Option<String> {
-    let mode = vpa.vpa.update_mode.as_deref();
-    if mode == Some("Off") {
+    if !vpa.changes_pods() {
         return None;
     }
-    let target = &vpa.vpa.target;
-    let is_same = |hpa: &&Hpa| {
-        let other = &hpa.hpa.target;
-        same_namespace(vpa.namespace.as_ref(), hpa.name.namespace.as_ref())
-            && (&*other.kind, &*other.group, &*other.name)
-                == (&*target.kind, vpa.group(), &*target.name)
-    };
     let mut texts = Vec::new();
-    for hpa in hpas.iter().filter(is_same) {
+    for hpa in hpas.iter().filter(|hpa| vpa.has_target_of(hpa)) {
         let mut common: Vec<&str> = hpa
             .hpa
             .metrics
@@ -434,11 +544,11 @@ fn feedback(vpa: &Vpa, hpas: &[Hpa]) -> Option<String> {
     if texts.is_empty() {
         return None;
     }
-    let mode = mode.unwrap_or("not set");
+    let mode = vpa.vpa.update_mode.as_deref().unwrap_or("not set");
     Some(format!(
         "{}, and the VPA changes their requests (updateMode is {mode}): each change of the \
          requests changes the utilization that the HPA sees, and each change of the replicas the \
-         usage that the VPA sees. Each is predicted on its own. Use updateMode Off, or another \
+         usage that the VPA sees. This prediction has no HPA. Use updateMode Off, or another \
          metric for the HPA",
         texts.join("; ")
     ))

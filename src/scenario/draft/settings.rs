@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::load::{HpaName, Subject};
 use super::objects::Object;
-use super::{Draft, DraftError, Drafts, Hpa, Kind, among, metric_name, of_group, subject_of};
+use super::{Draft, DraftError, Drafts, Group, Hpa, among, metric_name, of_group, subject_of};
 use crate::model::api::MetricSpec;
 use crate::model::time::Span;
 use crate::scenario::yaml;
@@ -57,7 +57,8 @@ impl Drafts {
             Hpa::read(&replaced(&hpa.object, manifest))
         });
         let hpas: Vec<Hpa> = hpas.collect::<Result<_, _>>()?;
-        let mut again = of_group(&hpas, draft.target.object.as_ref(), &self.options, read)?;
+        let group = Group { hpas: &hpas, vpa: None };
+        let mut again = of_group(&group, draft.target.object.as_ref(), &self.options, read)?;
         again.suggest_target(&self.others);
         Ok(again)
     }
@@ -75,7 +76,7 @@ impl Drafts {
             return Ok(());
         };
         let hpas: Vec<&Hpa> = drafts().flat_map(|draft| &draft.hpas).collect();
-        let has_vpa = drafts().any(|draft| draft.kind == Kind::Vpa);
+        let has_vpa = drafts().any(|draft| draft.has_vpa);
         Err(unused(&load.subject, &hpas, has_vpa, others.is_empty()))
     }
 }

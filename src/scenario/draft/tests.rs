@@ -654,11 +654,12 @@ fn the_policy_of_a_vpa_decides_which_loads_are_required() {
 #[test]
 fn an_hpa_on_the_requests_that_a_vpa_changes_gives_a_note() {
     let note = |vpa: &str, hpa: &str| {
-        let loads = options(&["cpu=300m", "memory=200Mi"]);
+        let hpas = Selected::None;
+        let loads = DraftOptions { hpas, ..options(&["cpu=300m", "memory=200Mi"]) };
         let list = drafts(&[hpa, vpa, DEPLOYMENT], &loads).list;
         let kinds: Vec<Kind> = list.iter().map(|draft| draft.kind).collect();
-        assert_eq!(kinds, [Kind::Hpa, Kind::Vpa]);
-        list[1].notes.iter().any(|note| note.contains("HPA web scales the same pods on cpu"))
+        assert_eq!(kinds, [Kind::Vpa]);
+        list[0].notes.iter().any(|note| note.contains("HPA web scales the same pods on cpu"))
     };
     assert!(note(VPA, HPA));
     let off = format!("{VPA}  updatePolicy: {{updateMode: 'Off'}}\n");
@@ -676,6 +677,59 @@ fn an_hpa_on_the_requests_that_a_vpa_changes_gives_a_note() {
 }
 
 #[test]
+fn an_hpa_and_the_vpa_that_changes_its_pods_share_a_scenario() {
+    let all = options(&["cpu=total:1", "memory=200Mi"]);
+    let joint = |vpa: &str, deployment: &str| {
+        let list = drafts(&[HPA, vpa, deployment], &all).list;
+        let [draft] = list.as_slice() else { panic!("{} drafts", list.len()) };
+        assert_eq!(draft.missing, []);
+        let text = draft.to_yaml();
+        match scenario::parse_any("web.yaml", &text, &no_files) {
+            Ok(scenario::AnyScenario::Hpa(scenario)) => (draft.clone(), *scenario),
+            other => panic!("{other:?}\n{text}"),
+        }
+    };
+    let (draft, scenario) = joint(VPA, DEPLOYMENT);
+    assert_eq!(draft.until(), Span::from_mins(24 * 60));
+    assert!(draft.notes.iter().any(|note| note.starts_with("VPA web-vpa is in the same scenario")));
+    let with = scenario.vpa.expect("the scenario has a VPA");
+    assert_eq!(with.recommender.vpas[0].metadata.name.name, "web-vpa".into());
+    assert_eq!(with.limits().len(), 1);
+    let text = draft.to_yaml();
+    assert!(text.contains("limits: {cpu: \"1\", memory: 1Gi}"), "{text}");
+    assert!(text.contains("and VPA web-vpa sets the requests of its pods"), "{text}");
+    // The VPA reads cpu, which no metric of this HPA uses.
+    let other = HPA.replace("name: cpu", "name: memory");
+    let list = drafts(&[&other, VPA, DEPLOYMENT], &options(&["memory=200Mi"])).list;
+    let flags: Vec<&str> = list[0].missing.iter().map(|it| &*it.flag).collect();
+    assert!(flags.iter().any(|it| it.starts_with("--load cpu=300m (per pod)")), "{flags:?}");
+    // The containers of loads.
+    let sidecar = DEPLOYMENT.to_owned() + "      - {name: proxy, image: example.org/proxy}\n";
+    let loads = options(&["cpu=total:1", "memory=200Mi", "web-vpa:cpu/proxy=10m"]);
+    assert_eq!(drafts(&[HPA, VPA, &sidecar], &loads).list.len(), 1);
+    let list = drafts(&[HPA, VPA, &sidecar], &all).list;
+    let note = "the load of memory names no container, so container app uses all of it";
+    assert!(list[0].notes.iter().any(|it| it.starts_with(note)), "{:?}", list[0].notes);
+}
+
+#[test]
+fn an_hpa_and_a_vpa_that_do_not_affect_each_other_have_scenarios_of_their_own() {
+    let kinds = |vpas: &[&str]| {
+        let texts: Vec<&str> = [HPA, DEPLOYMENT].into_iter().chain(vpas.iter().copied()).collect();
+        let loads = options(&["cpu=300m", "memory=200Mi"]);
+        let loads = DraftOptions { replicas: Some(2), ..loads };
+        drafts(&texts, &loads).list.iter().map(|draft| draft.kind).collect::<Vec<_>>()
+    };
+    let off = format!("{VPA}  updatePolicy: {{updateMode: 'Off'}}\n");
+    assert_eq!(kinds(&[&off]), [Kind::Hpa, Kind::Vpa]);
+    let elsewhere = VPA.replace("name: web}", "name: api}");
+    assert_eq!(kinds(&[&elsewhere]), [Kind::Hpa, Kind::Vpa]);
+    // A mistake: a scenario can have only one.
+    let second = VPA.replace("web-vpa", "another");
+    assert_eq!(kinds(&[VPA, &second]), [Kind::Hpa, Kind::Vpa, Kind::Vpa]);
+}
+
+#[test]
 fn autoscalers_are_selected_by_kind_and_name() {
     let names = |hpas: Selected, vpas: Selected| {
         let options = DraftOptions { hpas, vpas, ..options(&["cpu=300m"]) };
@@ -683,7 +737,8 @@ fn autoscalers_are_selected_by_kind_and_name() {
         list.into_iter().map(|draft| format!("{} {}", draft.kind, draft.name)).collect::<Vec<_>>()
     };
     let named = |name: &str| Selected::Named(vec![name.to_owned()]);
-    assert_eq!(names(Selected::All, Selected::All), ["HPA web", "VPA web-vpa"]);
+    // Both are in one scenario.
+    assert_eq!(names(Selected::All, Selected::All), ["HPA web"]);
     assert_eq!(names(Selected::None, named("web-vpa")), ["VPA web-vpa"]);
     assert_eq!(names(named("web"), Selected::None), ["HPA web"]);
     let options = DraftOptions { vpas: Selected::Unsupported, ..options(&["cpu=300m"]) };

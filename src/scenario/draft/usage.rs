@@ -388,7 +388,8 @@ impl<'a> Usage<'a> {
         let container = of_containers.first().map(|source| &*source.container);
         let target = of_pod.first().copied().or(of_containers.first().map(|it| &it.target));
         let request = self.pods.request(resource, container);
-        let value = target.map_or_else(|| value.to_owned(), |target| at_target(target, request));
+        let idle = target.and_then(|target| at_target(target, request));
+        let value = idle.unwrap_or_else(|| value.to_owned());
         self.resource.push(json!({ "name": resource, "perPod": value }));
     }
 
@@ -415,8 +416,8 @@ impl<'a> Usage<'a> {
         let name = &metric.name;
         let what = format!("there is no load of {name}");
         self.missing.push(Missing::load(what, form.replace("NAME", name)));
-        let example = || Found { signal: at_target(target, None).into(), total: false };
-        self.context.examples.then(example)
+        let value = at_target(target, None).unwrap_or_else(|| "0".to_owned());
+        self.context.examples.then(|| Found { signal: value.into(), total: false })
     }
 
     fn add_pods(&mut self, metric: &MetricIdentifier, target: &MetricTarget) {
@@ -489,15 +490,13 @@ fn is_above(usage: i64, target: &MetricTarget, request: Option<i64>) -> bool {
     wanted.is_some_and(|wanted| usage / 11 > wanted / 10)
 }
 
-/// The value at which an HPA does nothing.
-fn at_target(target: &MetricTarget, request: Option<i64>) -> String {
+/// The value at which an HPA does nothing. None: the target has no value.
+fn at_target(target: &MetricTarget, request: Option<i64>) -> Option<String> {
     if let Some(percent) = target.average_utilization {
-        let request = request.unwrap_or(1000);
-        return Quantity::from_milli(request / 100 * i64::from(percent), Format::DecimalSI)
-            .to_string();
+        let value = request.unwrap_or(1000) / 100 * i64::from(percent);
+        return Some(Quantity::from_milli(value, Format::DecimalSI).to_string());
     }
-    let value = target.average_value.as_ref().or(target.value.as_ref());
-    value.map_or_else(|| "0".to_owned(), ToString::to_string)
+    target.average_value.as_ref().or(target.value.as_ref()).map(ToString::to_string)
 }
 
 /// Labels that a selector matches, if they are simple to find.
