@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 
 use kube_lockstep::engine::CancellationToken;
 use kube_lockstep::engine::upstream::recommender::{self, RecommenderHost};
+use kube_lockstep::model::api::{CrossVersionObjectReference, PodPhase};
 use kube_lockstep::model::rules::{VpaRelease, VpaRules};
 use kube_lockstep::model::selector::Selector;
 use kube_lockstep::model::time::{Span, Time};
 use kube_lockstep::model::vpa::{
-    ClusterChange, ContainerUsage, GoTime, Labels, ObjectName, Phase, Pod, PodContainer,
-    PodMetrics, RecommenderFlags, Session, Start, Target, TargetRef, VerticalPodAutoscaler,
-    VpaMetadata, VpaSpec,
+    ClusterChange, ContainerUsage, GoTime, Labels, ObjectName, Pod, PodContainer, PodMetrics,
+    RecommenderFlags, Session, Start, Target, VerticalPodAutoscaler, VpaMetadata, VpaSpec,
 };
 
 const RELEASE: VpaRelease = VpaRelease::NEWEST;
@@ -62,11 +62,7 @@ fn say(line: &str) {
 }
 
 fn start() -> Start {
-    let reference = TargetRef {
-        api_version: "apps/v1".to_owned(),
-        kind: "Deployment".to_owned(),
-        name: "web".to_owned(),
-    };
+    let reference = CrossVersionObjectReference::new("apps/v1", "Deployment", "web");
     let vpa = VerticalPodAutoscaler {
         metadata: VpaMetadata {
             name: ObjectName::new("ns", "web"),
@@ -104,7 +100,7 @@ fn pod(index: i64) -> Pod {
     Pod {
         name: pod_name(index),
         labels: Labels::new(BTreeMap::from([("app".to_owned(), "web".to_owned())])),
-        phase: Phase::Running,
+        phase: PodPhase::Running,
         containers: containers.collect(),
         init_containers: Vec::new(),
         statuses: Vec::new(),

@@ -23,7 +23,7 @@ use kube_lockstep::engine::upstream::TIME_LIMIT;
 use kube_lockstep::engine::upstream::build::{self, Artifact};
 use kube_lockstep::engine::upstream::updater::UpdaterHost;
 use kube_lockstep::engine::{CancellationToken, Engine, EngineError, Session, UpdaterEngine, Vpa};
-use kube_lockstep::model::api::{Container, PodSpec, Requests};
+use kube_lockstep::model::api::{Container, CrossVersionObjectReference, PodSpec, Requests};
 use kube_lockstep::model::quantity::Quantity;
 use kube_lockstep::model::rules::{Release, VpaRelease};
 use kube_lockstep::model::time::{Span, Time};
@@ -34,7 +34,7 @@ use kube_lockstep::model::vpa::updater::{
 use kube_lockstep::model::vpa::{
     ChangeRequirement, ContainerPolicy, ContainerRecommendation, ControlledValues,
     EvictionRequirement, ObjectName, Recommendation, ResourceList, ResourcePolicy, ScalingMode,
-    TargetRef, UpdatePolicy, VerticalPodAutoscaler, VpaMetadata, VpaSpec, VpaStatus,
+    UpdatePolicy, VerticalPodAutoscaler, VpaMetadata, VpaSpec, VpaStatus,
 };
 use kube_lockstep::run::{Outcome, Verdict, run_one};
 use kube_lockstep::scenario::Scenario;
@@ -498,11 +498,7 @@ fn vpa() -> impl Strategy<Value = VerticalPodAutoscaler> {
                 generation: 1,
             },
             spec: VpaSpec {
-                target_ref: TargetRef {
-                    api_version: "apps/v1".to_owned(),
-                    kind: "Deployment".to_owned(),
-                    name: "web".to_owned(),
-                },
+                target_ref: CrossVersionObjectReference::new("apps/v1", "Deployment", "web"),
                 update_policy,
                 resource_policy: (!container_policies.is_empty())
                     .then_some(ResourcePolicy { container_policies }),

@@ -13,7 +13,7 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::api::{Condition, HpaStatus};
+use crate::model::api::{HpaCondition, HpaStatus};
 use crate::model::observation::{
     ControllerAction, Observation, ScaleWrite, SentScale, StatusWrite,
 };
@@ -480,11 +480,11 @@ fn status(differences: &mut Differences, model: &HpaStatus, seen: &HpaStatus, sc
 
 fn conditions(
     differences: &mut Differences,
-    model: &[Condition],
-    seen: &[Condition],
+    model: &[HpaCondition],
+    seen: &[HpaCondition],
     scope: Scope,
 ) {
-    let order = |conditions: &[Condition]| {
+    let order = |conditions: &[HpaCondition]| {
         let types: Vec<_> = conditions.iter().map(|c| format!("{:?}", c.type_)).collect();
         types.join(", ")
     };

@@ -468,7 +468,7 @@ impl Simulation {
 
     fn target_in(&self, spec: &HpaSpec) -> Option<usize> {
         let reference = &spec.scale_target_ref;
-        let group = group_of(reference);
+        let group = reference.group();
         self.targets.iter().position(|target| {
             *target.name == *reference.name
                 && target.kind == reference.kind
@@ -505,11 +505,6 @@ impl Served {
     }
 }
 
-fn group_of(target: &CrossVersionObjectReference) -> &str {
-    let version = target.api_version.as_deref().unwrap_or_default();
-    version.split_once('/').map_or("", |(group, _)| group)
-}
-
 /// Maps a kind to its resource. Custom kinds are served only if they are targets.
 ///
 /// Upstream: apimachinery, pkg/api/meta, NoKindMatchError
@@ -518,7 +513,7 @@ fn map_to_resource(
     reference: &CrossVersionObjectReference,
     quoted: bool,
 ) -> Result<ScaleLocation, String> {
-    let (group, kind) = (group_of(reference), &reference.kind);
+    let (group, kind) = (reference.group(), &reference.kind);
     let mut same = kinds.iter().filter(|known| known.group == group && known.kind == *kind);
     let known = same.next().map(|known| ScaleLocation {
         asked: known.resource.clone(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Unmet, UnmetTick};
+use crate::model::api::ConditionStatus;
 use crate::model::rules::VpaRelease;
 use crate::model::time::Time;
 use crate::model::vpa::{ResourceList, Snapshot, VpaStatus};
@@ -252,18 +253,17 @@ fn amounts(status: &VpaStatus, expected: &VpaExpectation, wrong: &mut Vec<String
 fn conditions(status: &VpaStatus, expected: &VpaExpectation, wrong: &mut Vec<String>) {
     for condition in &expected.conditions {
         let ExpectedVpaCondition { type_, status: expected, reason, message, .. } = condition;
-        let Some(found) = status.conditions.iter().find(|it| it.kind == *type_) else {
+        let Some(found) = status.conditions.iter().find(|it| it.type_ == *type_) else {
             wrong.push(format!("condition {type_}: expected, but there is none"));
             continue;
         };
         let mut differs = |field: &str, expected: &str, found: &str| {
             wrong.push(format!("{field} of {type_}: expected {expected:?}, was {found:?}"));
         };
-        let text = |status: bool| if status { "True" } else { "False" };
-        if let Some(expected) = expected.map(text)
+        if let Some(expected) = expected.map(ConditionStatus::from)
             && found.status != expected
         {
-            differs("status", expected, &found.status);
+            differs("status", expected.name(), found.status.name());
         }
         if let Some(reason) = reason
             && found.reason != *reason
@@ -283,7 +283,7 @@ fn conditions(status: &VpaStatus, expected: &VpaExpectation, wrong: &mut Vec<Str
         }
     }
     for type_ in &expected.no_conditions {
-        if status.conditions.iter().any(|condition| condition.kind == *type_) {
+        if status.conditions.iter().any(|condition| condition.type_ == *type_) {
             wrong.push(format!("condition {type_}: not expected, but there is one"));
         }
     }

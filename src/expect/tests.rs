@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::api::{
-    Condition, ConditionType, HpaStatus, MetricStatus, MetricValueStatus, ResourceMetricStatus,
+    ConditionType, HpaCondition, HpaStatus, MetricStatus, MetricValueStatus, ResourceMetricStatus,
 };
 use crate::model::observation::{ControllerAction, Event, EventType, ScaleWrite, StatusWrite};
 use crate::model::quantity::Quantity;
@@ -190,7 +190,7 @@ fn always_never_and_within_apply_to_ranges() {
 /// A tick that writes a status, followed by a tick without a write.
 fn with_status() -> Vec<Observation> {
     let mut run = ticks(&[None, None]);
-    let condition = |type_, status, reason: &'static str, message: &'static str| Condition {
+    let condition = |type_, status, reason: &'static str, message: &'static str| HpaCondition {
         type_,
         status,
         reason: reason.into(),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::tick::Tick;
 use super::unmet::{Miss, UnmetValue};
-use crate::model::api::{Condition, MetricStatus, MetricValueStatus};
+use crate::model::api::{ConditionStatus, HpaCondition, MetricStatus, MetricValueStatus};
 use crate::model::observation::{Event, Observation};
 use crate::model::quantity::Quantity;
 use crate::scenario::resolved::{
@@ -131,10 +131,10 @@ impl Wrong {
         self.add_value(value.with_values(expected_numbers(expected), observed));
     }
 
-    fn condition(&mut self, expected: &ExpectedCondition, conditions: &[Condition]) {
+    fn condition(&mut self, expected: &ExpectedCondition, conditions: &[HpaCondition]) {
         let type_ = &expected.type_;
         let field = format!("condition {type_}");
-        let of_type = |condition: &&Condition| format!("{:?}", condition.type_) == *type_;
+        let of_type = |condition: &&HpaCondition| format!("{:?}", condition.type_) == *type_;
         let Some(seen) = conditions.iter().find(of_type) else {
             let types = list(conditions.iter().map(|condition| format!("{:?}", condition.type_)));
             let ExpectedCondition { status, reason, message, .. } = expected;
@@ -382,7 +382,7 @@ impl Display for Range {
 }
 
 fn truth(status: bool) -> &'static str {
-    if status { "True" } else { "False" }
+    ConditionStatus::from(status).name()
 }
 
 fn quoted(text: &str) -> String {

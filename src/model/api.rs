@@ -55,7 +55,7 @@ pub struct HpaSpec {
     pub behavior: Option<Behavior>,
 }
 
-/// A reference to an object in the HPA's namespace.
+/// A reference to an object in the namespace of the autoscaler.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CrossVersionObjectReference {
@@ -66,6 +66,31 @@ pub struct CrossVersionObjectReference {
     /// Group and version, for example `apps/v1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
+}
+
+impl CrossVersionObjectReference {
+    /// Creates a reference with a group and version, for example `apps/v1`.
+    #[must_use]
+    pub fn new(
+        api_version: impl Into<String>,
+        kind: impl Into<String>,
+        name: impl Into<Arc<str>>,
+    ) -> CrossVersionObjectReference {
+        let (kind, name) = (kind.into(), name.into());
+        CrossVersionObjectReference { kind, name, api_version: Some(api_version.into()) }
+    }
+
+    /// The group and version. Empty if the reference does not contain them.
+    #[must_use]
+    pub fn api_version(&self) -> &str {
+        self.api_version.as_deref().unwrap_or_default()
+    }
+
+    /// The group. Empty for the core group.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        self.api_version().split_once('/').map_or("", |(group, _)| group)
+    }
 }
 
 /// A kind or a resource with its group as one text: `Ingress.networking.k8s.io`, or `Service` for
@@ -320,7 +345,7 @@ pub struct HpaStatus {
     pub current_metrics: Vec<MetricStatus>,
     /// Conditions, in the order in which they first appeared.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "list_or_null")]
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<HpaCondition>,
 }
 
 impl HpaStatus {
@@ -448,7 +473,7 @@ pub struct MetricValueStatus {
 /// A condition of the HPA's status.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Condition {
+pub struct HpaCondition {
     /// AbleToScale, ScalingActive, ScalingLimited, ScaledToZero.
     #[serde(rename = "type")]
     pub type_: ConditionType,
@@ -472,7 +497,7 @@ mod true_or_false {
     use super::ConditionStatus;
 
     pub(super) fn serialize<S: Serializer>(status: &bool, to: S) -> Result<S::Ok, S::Error> {
-        if *status { ConditionStatus::True } else { ConditionStatus::False }.serialize(to)
+        ConditionStatus::from(*status).serialize(to)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
@@ -497,7 +522,7 @@ impl fmt::Display for HpaStatus {
             write!(f, ", {metric}")?;
         }
         for condition in &self.conditions {
-            let on = if condition.status { "True" } else { "False" };
+            let on = ConditionStatus::from(condition.status);
             write!(f, ", {:?}={on}/{}", condition.type_, condition.reason)?;
         }
         Ok(())
@@ -689,6 +714,20 @@ pub enum PodPhase {
     Unknown,
 }
 
+impl PodPhase {
+    /// The name in the API.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            PodPhase::Pending => "Pending",
+            PodPhase::Running => "Running",
+            PodPhase::Succeeded => "Succeeded",
+            PodPhase::Failed => "Failed",
+            PodPhase::Unknown => "Unknown",
+        }
+    }
+}
+
 /// The condition `Ready` of a pod.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -708,6 +747,31 @@ pub enum ConditionStatus {
     False,
     /// Unknown.
     Unknown,
+}
+
+impl ConditionStatus {
+    /// The name in the API.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            ConditionStatus::True => "True",
+            ConditionStatus::False => "False",
+            ConditionStatus::Unknown => "Unknown",
+        }
+    }
+}
+
+impl From<bool> for ConditionStatus {
+    fn from(holds: bool) -> ConditionStatus {
+        if holds { ConditionStatus::True } else { ConditionStatus::False }
+    }
+}
+
+/// The name in the API.
+impl fmt::Display for ConditionStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// The fields of a pod's `spec` that determine its requests.

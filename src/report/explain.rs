@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::layout::{Align, Columns, hanging, wrap};
 use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use super::{recommender, table};
-use crate::model::api::HpaStatus;
+use crate::model::api::{ConditionStatus, HpaCondition, HpaStatus};
 use crate::model::derivation::{MetricDerivation, Path};
 use crate::model::observation::{EventType, SentEvent, StatusWrite};
 use crate::model::rules::Release;
@@ -229,8 +229,8 @@ fn status(out: &mut String, status: &HpaStatus, before: Option<&HpaStatus>, colu
     }
     out.push_str(&hanging("status    ", &text, 2, columns));
     for condition in &status.conditions {
-        let is = if condition.status { "True" } else { "False" };
-        let same = |other: &&crate::model::api::Condition| other.type_ == condition.type_;
+        let is = ConditionStatus::from(condition.status);
+        let same = |other: &&HpaCondition| other.type_ == condition.type_;
         let known = before.and_then(|status| status.conditions.iter().find(same));
         let mark = if known == Some(condition) { ' ' } else { '*' };
         let head = format!(

@@ -12,7 +12,7 @@ use super::recommender::{names, shown_runs};
 use super::table::Rows;
 use super::unmet::UnmetOf;
 use crate::expect::Unmet;
-use crate::model::api::{Condition, ConditionType, Requests, Text};
+use crate::model::api::{ConditionStatus, ConditionType, HpaCondition, Requests, Text};
 use crate::model::derivation::{MetricDerivation, PodCounts, Source, Target};
 use crate::model::observation::{Event, EventType, EventVerb, SentEvent};
 use crate::model::rules::VpaRelease;
@@ -248,11 +248,11 @@ struct ConditionLine<'a> {
 }
 
 impl ConditionLine<'_> {
-    fn of(condition: &Condition) -> ConditionLine<'_> {
-        let Condition { type_, status, reason, message, last_transition_time } = condition;
+    fn of(condition: &HpaCondition) -> ConditionLine<'_> {
+        let HpaCondition { type_, status, reason, message, last_transition_time } = condition;
         ConditionLine {
             kind: *type_,
-            status: if *status { "True" } else { "False" },
+            status: ConditionStatus::from(*status).name(),
             reason,
             message,
             last_transition_time: last_transition_time.to_string(),

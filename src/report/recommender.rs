@@ -12,6 +12,8 @@ use super::table::Rows;
 use super::unmet::UnmetOf;
 use super::{counted, outcome, plot};
 use crate::expect::Unmet;
+#[cfg(feature = "pages")]
+use crate::model::api::ConditionStatus;
 use crate::model::rules::VpaRelease;
 use crate::model::time::Time;
 use crate::model::vpa::{
@@ -151,8 +153,8 @@ impl Shown {
 
 pub(super) fn conditions(status: &VpaStatus) -> Vec<String> {
     let texts = status.conditions.iter().map(|it| match it.reason.is_empty() {
-        true => format!("{}={}", it.kind, it.status),
-        false => format!("{}={} ({})", it.kind, it.status, it.reason),
+        true => format!("{}={}", it.type_, it.status),
+        false => format!("{}={} ({})", it.type_, it.status, it.reason),
     });
     texts.collect()
 }
@@ -160,14 +162,13 @@ pub(super) fn conditions(status: &VpaStatus) -> Vec<String> {
 /// The conditions that explain why there is no current recommendation, in one line.
 #[cfg(feature = "pages")]
 pub(super) fn problems(status: &VpaStatus) -> String {
-    let is_problem = |kind: &str, status: &str| match kind {
-        "RecommendationProvided" => status == "False",
-        _ => status == "True",
-    };
-    let found = status.conditions.iter().filter(|it| is_problem(&it.kind, &it.status));
-    let texts = found.map(|it| match &*it.kind {
+    let found = status.conditions.iter().filter(|it| match &*it.type_ {
+        "RecommendationProvided" => it.status == ConditionStatus::False,
+        _ => it.status == ConditionStatus::True,
+    });
+    let texts = found.map(|it| match &*it.type_ {
         "RecommendationProvided" => "no recommendation".to_owned(),
-        kind => kind.to_owned(),
+        type_ => type_.to_owned(),
     });
     texts.collect::<Vec<_>>().join(", ")
 }

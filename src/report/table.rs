@@ -10,7 +10,7 @@ use super::layout::{Align, Columns, hanging};
 use super::style::{BAD, DIM, GOOD, STRONG, paint};
 use super::{counted, outcome, plot, recommender};
 use crate::expect::{ExternalScale, Moment, Unmet};
-use crate::model::api::{Condition, HpaStatus};
+use crate::model::api::{ConditionStatus, HpaCondition, HpaStatus};
 use crate::model::derivation::{Derivation, MetricDerivation, PodCounts, Source, Target};
 use crate::model::observation::Observation;
 use crate::model::quantity::{Format, Quantity};
@@ -495,7 +495,7 @@ pub(super) fn changed_conditions(
             None => !is_ordinary(condition),
         };
         if is_new {
-            let status = if condition.status { "True" } else { "False" };
+            let status = ConditionStatus::from(condition.status);
             changed.push(format!("{:?}={status} ({})", condition.type_, condition.reason));
         }
     }
@@ -505,12 +505,12 @@ pub(super) fn changed_conditions(
     changed
 }
 
-fn same_type<'a>(conditions: &'a [Condition], like: &Condition) -> Option<&'a Condition> {
+fn same_type<'a>(conditions: &'a [HpaCondition], like: &HpaCondition) -> Option<&'a HpaCondition> {
     conditions.iter().find(|condition| condition.type_ == like.type_)
 }
 
 /// Returns true for a condition of a healthy HPA.
-fn is_ordinary(condition: &Condition) -> bool {
+fn is_ordinary(condition: &HpaCondition) -> bool {
     matches!(
         (condition.status, condition.reason.as_str()),
         (true, "SucceededGetScale" | "ReadyForNewScale" | "SucceededRescale" | "ValidMetricFound")

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::header::{Build, Header};
 use super::{ApiAnswer, Trace};
-use crate::model::api::{Condition, HpaStatus};
+use crate::model::api::{HpaCondition, HpaStatus};
 use crate::model::as_text;
 use crate::model::content_hash::content_hash;
 use crate::model::observation::Observation;
@@ -188,7 +188,7 @@ fn read_line(trace: &mut Trace, conditions: &mut Conditions, line: Line) -> Resu
 
 /// The conditions of each HPA's last status.
 #[derive(Default)]
-struct Conditions(BTreeMap<Arc<str>, Vec<Condition>>);
+struct Conditions(BTreeMap<Arc<str>, Vec<HpaCondition>>);
 
 impl Conditions {
     /// Removes the conditions that did not change. If [`Conditions::complete`] could not restore

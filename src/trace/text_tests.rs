@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::api::{
-    ConditionType, ContainerResourceMetricStatus, CrossVersionObjectReference,
+    ConditionType, ContainerResourceMetricStatus, CrossVersionObjectReference, HpaCondition,
     ExternalMetricStatus, HpaSpec, LabelSelector, MetricIdentifier, MetricStatus,
     MetricValueStatus, ObjectMetricStatus, PodsMetricStatus,
 };
@@ -196,7 +196,7 @@ fn all_kinds_of_actions_can_be_written_and_read() {
 }
 
 fn with_conditions(seconds: i64, conditions: &[(ConditionType, &'static str)]) -> Observation {
-    let conditions = conditions.iter().map(|(type_, reason)| Condition {
+    let conditions = conditions.iter().map(|(type_, reason)| HpaCondition {
         type_: *type_,
         status: true,
         reason: (*reason).into(),

@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::signal::{Grain, milli, read};
+use crate::model::api::PodPhase;
 use crate::model::quantity::Quantity;
 use crate::model::selector::Selector;
 use crate::model::time::{Span, Time};
 use crate::model::vpa::{
     ClusterChange, ContainerState, ContainerStatus, ContainerUsage, GoTime, HistorySample, Labels,
-    ObjectName, ObservedOom, OomKill, Phase, Pod, PodContainer, PodHistory, PodMetrics, Script,
+    ObjectName, ObservedOom, OomKill, Pod, PodContainer, PodHistory, PodMetrics, Script,
     ScriptStep, Start, Target, Terminated,
 };
 use crate::scenario::resolved::{Exception, PodSet, ResourceUsage, Signal, UsageSource};
@@ -135,7 +136,7 @@ struct PodState {
     /// `None` for the pods of the start, which are older than all samples.
     created: Option<Time>,
     labels: Labels,
-    phase: Phase,
+    phase: PodPhase,
     containers: Vec<ContainerOfPod>,
 }
 
@@ -207,7 +208,7 @@ impl<'s> World<'s> {
         let containers = vec![container; workload.containers.len()];
         let labels = Labels::new(labels);
         let ordinal = self.take_ordinal();
-        let pod = PodState { created, labels, phase: Phase::Running, containers };
+        let pod = PodState { created, labels, phase: PodPhase::Running, containers };
         self.pods.insert(ordinal, pod);
         ordinal
     }
@@ -268,9 +269,9 @@ impl<'s> World<'s> {
                 }
             }
             VpaAction::PodsSucceeded(set) => {
-                self.change(set, out, |pod| pod.phase = Phase::Succeeded);
+                self.change(set, out, |pod| pod.phase = PodPhase::Succeeded);
             }
-            VpaAction::PodsFailed(set) => self.change(set, out, |pod| pod.phase = Phase::Failed),
+            VpaAction::PodsFailed(set) => self.change(set, out, |pod| pod.phase = PodPhase::Failed),
             VpaAction::Relabel(relabel) => {
                 let labels = Labels::new(relabel.labels.clone());
                 self.change(&relabel.pods, out, |pod| pod.labels = labels.clone());
@@ -341,7 +342,7 @@ impl<'s> World<'s> {
 
     /// Creates pods, or deletes the newest. Pods that have ended do not count.
     fn scale(&mut self, replicas: u32, at: Time, out: &mut Vec<ClusterChange>) {
-        let live = self.pods.iter().filter(|(_, pod)| pod.phase == Phase::Running);
+        let live = self.pods.iter().filter(|(_, pod)| pod.phase == PodPhase::Running);
         let live: Vec<u32> = live.map(|(ordinal, _)| *ordinal).collect();
         let wanted = usize::try_from(replicas).unwrap_or(usize::MAX);
         for ordinal in live.iter().skip(wanted) {
@@ -384,7 +385,7 @@ impl<'s> World<'s> {
 
     /// The sample of a pod at a time.
     fn sample(&self, ordinal: u32, at: Time) -> Option<PodMetrics> {
-        let pod = self.pods.get(&ordinal).filter(|pod| pod.phase == Phase::Running)?;
+        let pod = self.pods.get(&ordinal).filter(|pod| pod.phase == PodPhase::Running)?;
         let (mut now, mut late) = (at, Span::ZERO);
         for event in self.active(at) {
             match &event.action {
@@ -461,7 +462,7 @@ impl<'s> World<'s> {
                 signal.and_then(|(_, signal)| value(signal))
             }
             UsageSource::Load { total, limit } => {
-                let running = self.pods.values().filter(|pod| pod.phase == Phase::Running);
+                let running = self.pods.values().filter(|pod| pod.phase == PodPhase::Running);
                 let share = grain.share(value(total)?, running.count());
                 Some(limit.as_ref().map_or(share, |limit| share.min(limit.milli())))
             }

@@ -13,8 +13,7 @@ use crate::model::selector::Selector;
 use crate::model::time::{Span, Time};
 use crate::model::vpa::{
     ClusterChange, ContainerState, ContainerStatus, ContainerUsage, GoTime, Labels, ObjectName,
-    ObservedOom, OomKill, Phase, Pod, PodContainer, PodMetrics, ScriptStep, Start, Target,
-    Terminated,
+    ObservedOom, OomKill, Pod, PodContainer, PodMetrics, ScriptStep, Start, Target, Terminated,
 };
 use crate::scenario::resolved::{PodSet, Scenario, WithVpa};
 use crate::scenario::vpa::{OomKillOfPods, OomSeen, PodEviction, VpaAction, VpaScenario};
@@ -177,13 +176,9 @@ impl RecommenderView {
 
     /// A pod as the recommender sees it; None for pods that are pending.
     fn pod(&self, pod: &api::Pod) -> Option<Pod> {
-        let phase = match pod.phase {
-            PodPhase::Pending => return None,
-            PodPhase::Running => Phase::Running,
-            PodPhase::Succeeded => Phase::Succeeded,
-            PodPhase::Failed => Phase::Failed,
-            PodPhase::Unknown => Phase::Unknown,
-        };
+        if pod.phase == PodPhase::Pending {
+            return None;
+        }
         let killed = self.killed.get(&pod.name);
         let containers = pod.spec.containers.iter();
         let statuses = containers.clone().map(|container| {
@@ -200,7 +195,7 @@ impl RecommenderView {
         Some(Pod {
             name: self.name(&pod.name),
             labels: Labels::new((*pod.labels).clone()),
-            phase,
+            phase: pod.phase,
             statuses: statuses.collect(),
             containers: containers
                 .map(|container| PodContainer {

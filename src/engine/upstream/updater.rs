@@ -23,12 +23,13 @@ use super::process::Process;
 use crate::engine::updater::{PodRequests, UpdaterAnswer, UpdaterRun, requests_of};
 use crate::engine::{EngineError, UpdaterEngine};
 use crate::model::api;
+use crate::model::api::CrossVersionObjectReference;
 use crate::model::quantity::Quantity;
 use crate::model::rules::VpaRelease;
 use crate::model::time::{Time, rfc3339};
 use crate::model::vpa::admission::Limits;
 use crate::model::vpa::updater::{LivePod, PodUpdate, UpdaterFlags};
-use crate::model::vpa::{ObjectName, TargetRef, VerticalPodAutoscaler};
+use crate::model::vpa::{ObjectName, VerticalPodAutoscaler};
 
 /// Builds the host of a release if necessary. Returns the program, or `None` for a release whose
 /// sources are not Go modules. `stop` stops the build.
@@ -161,11 +162,7 @@ impl<'a> Case<'a> {
         let namespace = format!("ns-{number}");
         let mut vpa = run.vpa.clone();
         vpa.metadata.name.namespace = namespace.as_str().into();
-        vpa.spec.target_ref = TargetRef {
-            api_version: "apps/v1".to_owned(),
-            kind: "Deployment".to_owned(),
-            name: WORKLOAD.to_owned(),
-        };
+        vpa.spec.target_ref = CrossVersionObjectReference::new("apps/v1", "Deployment", WORKLOAD);
         let replica_sets = run.replicas.iter().map(|(group, replicas)| ReplicaSetObject {
             metadata: metadata(&namespace, replica_set(*group), None),
             spec: ReplicaSetSpec { replicas: *replicas },

@@ -272,7 +272,7 @@ impl RecommenderCoverage {
                 Write::Status { status, .. } => {
                     self.0.count(WRITES, "status");
                     for condition in &status.conditions {
-                        let name = format!("{}={}", condition.kind, condition.status);
+                        let name = format!("{}={}", condition.type_, condition.status);
                         self.0.count(CONDITIONS, &name);
                     }
                 }

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use super::super::dice::Dice;
 use super::generate::Generator;
 use super::plan::{NAMESPACE, oom_killed};
+use crate::model::api::PodPhase;
 use crate::model::time::Span;
 use crate::model::vpa::{
     BUCKETS, BucketWeight, Checkpoint, CheckpointSpec, CheckpointStatus, ClusterChange,
     ContainerState, GoTime, HistogramCheckpoint, HistorySample, ObjectName, ObservedOom, OomKill,
-    Phase, PodHistory,
+    PodHistory,
 };
 
 /// Adds one or two unusual changes.
@@ -121,7 +122,7 @@ fn phase(generator: &mut Generator, workload: usize, changes: &mut Vec<ClusterCh
     let Some(index) = any_pod(generator, workload) else { return };
     let workload = &generator.workloads[workload];
     let mut pod = workload.pod(&workload.pods[index]);
-    pod.phase = generator.dice.pick(&[Phase::Succeeded, Phase::Failed, Phase::Unknown]);
+    pod.phase = generator.dice.pick(&[PodPhase::Succeeded, PodPhase::Failed, PodPhase::Unknown]);
     if generator.dice.percent(30) {
         pod.init_containers = vec![workload.containers[0].clone()];
     }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::dice::Dice;
+use crate::model::api::{CrossVersionObjectReference, PodPhase};
 use crate::model::quantity::Quantity;
 use crate::model::selector::Selector;
 use crate::model::vpa::{
-    ContainerPolicy, ContainerState, ContainerStatus, Labels, ObjectName, Phase, Pod, PodContainer,
-    RecommenderSelector, ResourcePolicy, ScalingMode, Target, TargetRef, Terminated, UpdatePolicy,
+    ContainerPolicy, ContainerState, ContainerStatus, Labels, ObjectName, Pod, PodContainer,
+    RecommenderSelector, ResourcePolicy, ScalingMode, Target, Terminated, UpdatePolicy,
     VerticalPodAutoscaler, VpaMetadata, VpaSpec,
 };
 
@@ -128,7 +129,7 @@ impl Workload {
         Pod {
             name: plan.name.clone(),
             labels: Labels::new(labels),
-            phase: Phase::Running,
+            phase: PodPhase::Running,
             containers: containers
                 .map(|name| PodContainer { name: name.clone(), memory_request: GIBIBYTE / 4 })
                 .collect(),
@@ -149,12 +150,8 @@ impl Workload {
         }
     }
 
-    fn reference(&self) -> TargetRef {
-        TargetRef {
-            api_version: "apps/v1".to_owned(),
-            kind: "Deployment".to_owned(),
-            name: self.name.clone(),
-        }
+    fn reference(&self) -> CrossVersionObjectReference {
+        CrossVersionObjectReference::new("apps/v1", "Deployment", self.name.as_str())
     }
 
     /// The VPA with random policies.

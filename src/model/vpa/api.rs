@@ -11,6 +11,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::CheckpointStatus;
+use crate::model::api::{ConditionStatus, CrossVersionObjectReference};
 use crate::model::quantity::Quantity;
 
 /// The namespace and the name of an object.
@@ -87,7 +88,7 @@ pub struct VpaMetadata {
 #[serde(rename_all = "camelCase")]
 pub struct VpaSpec {
     /// The controller of the pods.
-    pub target_ref: TargetRef,
+    pub target_ref: CrossVersionObjectReference,
     /// How recommendations are applied. The recommender ignores it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_policy: Option<UpdatePolicy>,
@@ -97,18 +98,6 @@ pub struct VpaSpec {
     /// The recommenders that handle the VPA; none means the default one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recommenders: Vec<RecommenderSelector>,
-}
-
-/// A reference to the controller of the pods.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TargetRef {
-    /// `apps/v1`.
-    pub api_version: String,
-    /// `Deployment`.
-    pub kind: String,
-    /// The name.
-    pub name: String,
 }
 
 /// How recommendations are applied to pods.
@@ -366,9 +355,9 @@ impl ResourceList {
 pub struct VpaCondition {
     /// `RecommendationProvided`, `NoPodsMatched`, ….
     #[serde(rename = "type")]
-    pub kind: Cow<'static, str>,
+    pub type_: Cow<'static, str>,
     /// `True` or `False`.
-    pub status: Cow<'static, str>,
+    pub status: ConditionStatus,
     /// The time of the last change of the status.
     #[serde(default, with = "super::checkpoint::api_time")]
     pub last_transition_time: super::time::GoTime,

@@ -9,13 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use super::account::Before;
 use super::aggregate::{Aggregate, AggregateId, MemorySettings};
-use super::api::{ObjectName, ResourcePolicy, TargetRef, VerticalPodAutoscaler, VpaCondition};
+use super::api::{ObjectName, ResourcePolicy, VerticalPodAutoscaler, VpaCondition};
 use super::container::{Container, OomError};
 use super::context::Context;
 use super::float::Amount;
 use super::merged::{Merged, PresentPeak};
-use super::pod::{Labels, ObservedOom, Phase, Pod};
+use super::pod::{Labels, ObservedOom, Pod};
 use super::time::GoTime;
+use crate::model::api::{CrossVersionObjectReference, PodPhase};
 use crate::model::rules::InitContainers;
 use crate::model::selector::Selector;
 
@@ -41,7 +42,7 @@ impl AggregateKey {
 #[derive(Debug)]
 struct PodState {
     labels: Labels,
-    phase: Phase,
+    phase: PodPhase,
     containers: BTreeMap<Arc<str>, ContainerOfPod>,
     init_containers: Vec<Arc<str>>,
     /// The object that was loaded last: loading it again has no effect.
@@ -138,7 +139,7 @@ impl Samples {
 pub(super) struct VpaState {
     pub(super) selector: Selector,
     policy: Option<ResourcePolicy>,
-    pub(super) target_ref: TargetRef,
+    pub(super) target_ref: CrossVersionObjectReference,
     aggregates: BTreeMap<AggregateKey, AggregateId>,
     /// The samples of checkpoints, by the name of the container.
     from_checkpoints: BTreeMap<Arc<str>, Box<Aggregate>>,
@@ -352,7 +353,7 @@ impl ClusterState {
         &mut self,
         name: &ObjectName,
         labels: &Labels,
-        phase: Phase,
+        phase: PodPhase,
         containers: impl Iterator<Item = &'c Arc<str>>,
         context: Context<'_>,
     ) {
@@ -496,7 +497,7 @@ impl ClusterState {
         }
         if state.conditions != vpa.status.conditions {
             state.conditions.clone_from(&vpa.status.conditions);
-            state.conditions.sort_by(|a, b| a.kind.cmp(&b.kind));
+            state.conditions.sort_by(|a, b| a.type_.cmp(&b.type_));
         }
         if state.policy != vpa.spec.resource_policy {
             state.policy.clone_from(&vpa.spec.resource_policy);
@@ -584,10 +585,10 @@ impl ClusterState {
     pub(super) fn collect_garbage(
         &mut self,
         now: GoTime,
-        controller_exists: impl Fn(&ObjectName, &TargetRef) -> bool,
+        controller_exists: impl Fn(&ObjectName, &CrossVersionObjectReference) -> bool,
     ) {
         let contributes = |name: &ObjectName, pod: &PodState| {
-            let is_active = !matches!(pod.phase, Phase::Succeeded | Phase::Failed);
+            let is_active = !matches!(pod.phase, PodPhase::Succeeded | PodPhase::Failed);
             is_active || {
                 let vpa = self.vpas.iter().find(|(vpa, state)| {
                     vpa.namespace == name.namespace && state.selector.matches(pod.labels.map())

@@ -50,8 +50,8 @@ pub use account::{
 pub use api::{
     ChangeRequirement, Checkpoint, CheckpointSpec, ContainerPolicy, ContainerRecommendation,
     ControlledValues, EvictionRequirement, ObjectName, Recommendation, RecommenderSelector,
-    ResourceList, ResourcePolicy, ScalingMode, TargetRef, UpdatePolicy, VerticalPodAutoscaler,
-    VpaCondition, VpaMetadata, VpaSpec, VpaStatus,
+    ResourceList, ResourcePolicy, ScalingMode, UpdatePolicy, VerticalPodAutoscaler, VpaCondition,
+    VpaMetadata, VpaSpec, VpaStatus,
 };
 pub use checkpoint::CheckpointStatus;
 pub use cluster::ContainerUsage;
@@ -64,7 +64,7 @@ pub use log::LogLine;
 pub use merged::Tolerances;
 pub use objects::{Objects, PodMetrics, Target};
 pub use pod::{
-    ContainerState, ContainerStatus, Labels, ObservedOom, Phase, Pod, PodContainer, Terminated,
+    ContainerState, ContainerStatus, Labels, ObservedOom, Pod, PodContainer, Terminated,
 };
 pub use recommender::{HistorySample, PodHistory, Recommender, Run, Samples, Write};
 pub use script::{Script, ScriptStep};

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::api::{Checkpoint, ObjectName, TargetRef, VerticalPodAutoscaler};
+use super::api::{Checkpoint, ObjectName, VerticalPodAutoscaler};
 use super::cluster::ContainerUsage;
 use super::pod::{ObservedOom, Pod, observe_update};
 use super::recommender::Write;
 use super::time::GoTime;
+use crate::model::api::CrossVersionObjectReference;
 use crate::model::rules::VpaRules;
 use crate::model::selector::Selector;
 
@@ -35,7 +36,7 @@ pub struct Target {
     /// The namespace.
     pub namespace: Arc<str>,
     /// Version, kind and name.
-    pub reference: TargetRef,
+    pub reference: CrossVersionObjectReference,
     /// The selector of its pods.
     #[serde(with = "selector_text")]
     pub selector: Selector,
@@ -103,7 +104,11 @@ impl Default for Objects {
 impl Objects {
     /// The target of a reference.
     #[must_use]
-    pub fn target(&self, namespace: &str, reference: &TargetRef) -> Option<&Target> {
+    pub fn target(
+        &self,
+        namespace: &str,
+        reference: &CrossVersionObjectReference,
+    ) -> Option<&Target> {
         let mut targets = self.targets.iter();
         targets.find(|it| &*it.namespace == namespace && it.reference == *reference)
     }

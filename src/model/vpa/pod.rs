@@ -11,6 +11,7 @@ use super::api::ObjectName;
 use super::container::OomKill;
 use super::float::Amount;
 use super::time::GoTime;
+use crate::model::api::PodPhase;
 use crate::model::rules::{OomUpdates, VpaRules};
 
 /// The labels of a pod, with the text by which they are compared.
@@ -56,32 +57,6 @@ impl Labels {
     }
 }
 
-/// The phase of a pod. Pending pods are not visible to the recommender.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Phase {
-    /// It runs.
-    Running,
-    /// All containers have succeeded.
-    Succeeded,
-    /// A container has failed.
-    Failed,
-    /// The phase is unknown.
-    Unknown,
-}
-
-impl Phase {
-    /// The name in the API.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Phase::Running => "Running",
-            Phase::Succeeded => "Succeeded",
-            Phase::Failed => "Failed",
-            Phase::Unknown => "Unknown",
-        }
-    }
-}
-
 /// A pod.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -90,8 +65,8 @@ pub struct Pod {
     pub name: ObjectName,
     /// The labels.
     pub labels: Labels,
-    /// The phase.
-    pub phase: Phase,
+    /// The phase. The recommender does not see pending pods.
+    pub phase: PodPhase,
     /// The containers of the specification.
     pub containers: Vec<PodContainer>,
     /// The names of the init containers.

@@ -23,9 +23,10 @@ use super::histogram::Shares;
 use super::log::{Failure, LogLine};
 use super::merged::{MergedContainer, SavedContainer, Tolerances};
 use super::objects::{Objects, Target};
-use super::pod::{Labels, ObservedOom, Phase};
+use super::pod::{Labels, ObservedOom};
 use super::recommendation::recommend;
 use super::time::GoTime;
+use crate::model::api::{ConditionStatus, PodPhase};
 use crate::model::rules::{RemovedPods, VpaRules, VpaTexts};
 use crate::model::selector::Selector;
 use crate::model::time::Span;
@@ -245,7 +246,7 @@ impl Recommender {
         let mut log = Vec::new();
         for PodHistory { pod, labels, samples } in history {
             let containers = samples.iter().map(|sample| &sample.usage.container);
-            self.state.add_pod(pod, labels, Phase::Unknown, containers, context);
+            self.state.add_pod(pod, labels, PodPhase::Unknown, containers, context);
             let mut sampled = self.state.sampled_pod(pod);
             for HistorySample { at, usage } in samples {
                 let discarded = sampled.add_usage(usage, *at, context);
@@ -374,7 +375,14 @@ impl Recommender {
             match selector {
                 Ok(_) => remove_condition(state, UNSUPPORTED),
                 Err(message) => {
-                    set_condition(state, UNSUPPORTED, Status::True, "", message.into(), now);
+                    set_condition(
+                        state,
+                        UNSUPPORTED,
+                        ConditionStatus::True,
+                        "",
+                        message.into(),
+                        now,
+                    );
                 }
             }
             remove_condition(state, "ConfigDeprecated");
@@ -522,7 +530,7 @@ fn store_checkpoints(
     writes: &mut Vec<Write>,
 ) {
     let mut conditions = state.conditions.iter();
-    if conditions.any(|it| it.kind == "FetchingHistory" && it.status == "True") {
+    if conditions.any(|it| it.type_ == "FetchingHistory" && it.status == ConditionStatus::True) {
         return;
     }
     for SavedContainer { container, status, tolerances } in state.merged.save(now) {
@@ -595,7 +603,7 @@ fn selector_of<'o>(
 ) -> Result<&'o Selector, String> {
     let reference = &vpa.spec.target_ref;
     let namespace = &vpa.metadata.name.namespace;
-    let name = || format!("{}.{}/{}", reference.api_version, reference.kind, reference.name);
+    let name = || format!("{}.{}/{}", reference.api_version(), reference.kind, reference.name);
     let is_named = texts.names_unsupported_target;
     match objects.target(namespace, reference) {
         None => {
@@ -623,33 +631,25 @@ fn selector_of<'o>(
     }
 }
 
-/// The status of a condition.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Status {
-    True,
-    False,
-}
-
 const UNSUPPORTED: &str = "ConfigUnsupported";
 
 /// Sets a condition. The time changes only with the status. Upstream: vpaConditionsMap.Set
 fn set_condition(
     vpa: &mut VpaState,
-    kind: &'static str,
-    status: Status,
+    type_: &'static str,
+    status: ConditionStatus,
     reason: &'static str,
     message: Cow<'static, str>,
     now: GoTime,
 ) {
-    let status = if status == Status::True { "True" } else { "False" };
     let mut condition = VpaCondition {
-        kind: Cow::Borrowed(kind),
-        status: Cow::Borrowed(status),
+        type_: Cow::Borrowed(type_),
+        status,
         last_transition_time: now.truncate_to_second(),
         reason: Cow::Borrowed(reason),
         message,
     };
-    match vpa.conditions.binary_search_by(|it| (*it.kind).cmp(kind)) {
+    match vpa.conditions.binary_search_by(|it| (*it.type_).cmp(type_)) {
         Ok(index) => {
             let old = &mut vpa.conditions[index];
             if old.status == condition.status {
@@ -661,8 +661,8 @@ fn set_condition(
     }
 }
 
-fn remove_condition(vpa: &mut VpaState, kind: &str) {
-    vpa.conditions.retain(|condition| condition.kind != kind);
+fn remove_condition(vpa: &mut VpaState, type_: &str) {
+    vpa.conditions.retain(|condition| condition.type_ != type_);
 }
 
 /// Upstream: vpa.go, updateConditionsLocked
@@ -675,12 +675,12 @@ fn update_conditions(vpa: &mut VpaState, recommendation: &Recommendation, now: G
     if reason.is_empty() {
         remove_condition(vpa, NO_PODS);
     } else {
-        set_condition(vpa, NO_PODS, Status::True, reason, message.into(), now);
+        set_condition(vpa, NO_PODS, ConditionStatus::True, reason, message.into(), now);
     }
     const PROVIDED: &str = "RecommendationProvided";
     match recommendation.container_recommendations.is_empty() {
-        true => set_condition(vpa, PROVIDED, Status::False, reason, message.into(), now),
-        false => set_condition(vpa, PROVIDED, Status::True, "", "".into(), now),
+        true => set_condition(vpa, PROVIDED, ConditionStatus::False, reason, message.into(), now),
+        false => set_condition(vpa, PROVIDED, ConditionStatus::True, "", "".into(), now),
     }
 }
 

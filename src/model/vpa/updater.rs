@@ -452,9 +452,9 @@ fn priority(spec: &PodSpec, recommendation: &[ContainerRecommendation]) -> Prior
 mod tests {
     use super::*;
     use crate::model::api::Container;
+    use crate::model::api::CrossVersionObjectReference;
     use crate::model::vpa::{
-        ObjectName, Recommendation, ResourceList, TargetRef, UpdatePolicy, VpaMetadata, VpaSpec,
-        VpaStatus,
+        ObjectName, Recommendation, ResourceList, UpdatePolicy, VpaMetadata, VpaSpec, VpaStatus,
     };
 
     fn quantity(text: &str) -> Quantity {
@@ -466,11 +466,7 @@ mod tests {
     }
 
     fn vpa(mode: &str, lower: &str, target: &str, upper: &str) -> VerticalPodAutoscaler {
-        let target_ref = TargetRef {
-            api_version: "apps/v1".to_owned(),
-            kind: "Deployment".to_owned(),
-            name: "web".to_owned(),
-        };
+        let target_ref = CrossVersionObjectReference::new("apps/v1", "Deployment", "web");
         let recommended = ContainerRecommendation {
             container_name: "app".into(),
             target: cpu(target),

@@ -44,7 +44,7 @@ impl Vpa {
         same_namespace(self.namespace.as_ref(), object.namespace().as_ref())
             && object.kind() == target.kind
             && object.group() == self.group()
-            && object.name() == target.name
+            && object.name() == &*target.name
     }
 
     /// Returns true if its updater or its admission controller changes pods.
@@ -121,7 +121,7 @@ impl Vpa {
     }
 
     fn group(&self) -> &str {
-        self.vpa.target.api_version.split_once('/').map_or("", |(group, _)| group)
+        self.vpa.target.group()
     }
 
     pub(super) fn full_name(&self) -> HpaName {

@@ -160,9 +160,7 @@ fn missing(metric: &MetricSpec, metrics: &Metrics, workload: &Workload) -> Optio
 
 /// `Ingress.networking.k8s.io`.
 fn kind_of(object: &CrossVersionObjectReference) -> String {
-    let version = object.api_version.as_deref().unwrap_or_default();
-    let group = version.split_once('/').map_or("", |(group, _)| group);
-    with_group(&object.kind, group)
+    with_group(&object.kind, object.group())
 }
 
 fn object_metric<'m>(

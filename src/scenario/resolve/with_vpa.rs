@@ -163,9 +163,8 @@ fn check_target(
 ) {
     let Workload { group, kind, name, selector, .. } = &scenario.workload;
     let target = &recommender.target;
-    let found = target.api_version.rsplit_once('/').map_or("", |(group, _)| group);
     let at_target = at.follow("spec.targetRef");
-    if (&*target.kind, &*target.name, found) != (kind.as_str(), &**name, group.as_str()) {
+    if (&*target.kind, &*target.name, target.group()) != (kind.as_str(), &**name, group.as_str()) {
         let what = format!(
             "the VPA targets {} {}, but the HPA targets {kind} {name}",
             target.kind, target.name

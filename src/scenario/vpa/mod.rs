@@ -28,10 +28,11 @@ pub use self::timeline::{
 };
 use super::node::Node;
 use super::resolved::{Metrics, ReadingNote};
+use crate::model::api::CrossVersionObjectReference;
 use crate::model::rules::VpaRelease;
 use crate::model::time::Time;
 use crate::model::vpa::{
-    Checkpoint, ClusterChange, GoTime, ObjectName, RecommenderFlags, Script, Start, TargetRef,
+    Checkpoint, ClusterChange, GoTime, ObjectName, RecommenderFlags, Script, Start,
     VerticalPodAutoscaler,
 };
 
@@ -69,7 +70,7 @@ pub struct VpaScenario {
     /// The namespace of the workload.
     pub namespace: Arc<str>,
     /// The workload: the target of the first VPA.
-    pub target: TargetRef,
+    pub target: CrossVersionObjectReference,
     /// The pods of the workload.
     pub workload: VpaWorkload,
     /// The usage; only resources and sampling.
@@ -178,14 +179,9 @@ impl VpaScenario {
                 .first()
                 .map(|vpa| vpa.metadata.name.namespace.clone())
                 .unwrap_or_default(),
-            target: vpas.first().map_or_else(
-                || TargetRef {
-                    api_version: String::new(),
-                    kind: String::new(),
-                    name: String::new(),
-                },
-                |vpa| vpa.spec.target_ref.clone(),
-            ),
+            target: vpas.first().map_or_else(CrossVersionObjectReference::default, |vpa| {
+                vpa.spec.target_ref.clone()
+            }),
             vpas,
             workload: VpaWorkload::default(),
             metrics: Metrics::default(),

@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 
 use super::process::NAMESPACE_FLAG;
 use crate::engine::upstream::objects::{EvictionEvent, PodObject, PodStatus};
+use crate::model::api::CrossVersionObjectReference;
 use crate::model::selector::match_labels;
 use crate::model::vpa::{
-    Checkpoint, ClusterChange, ObjectName, ObservedOom, Pod, Script, Target, TargetRef,
-    VerticalPodAutoscaler,
+    Checkpoint, ClusterChange, ObjectName, ObservedOom, Pod, Script, Target, VerticalPodAutoscaler,
 };
 use crate::scenario::resolved::{BUILT_IN, ScalableKind};
 
@@ -82,8 +82,9 @@ fn namespace(change: &ClusterChange) -> Option<&str> {
 }
 
 fn unsupported_target(target: &Target) -> Option<String> {
-    let TargetRef { api_version, kind, .. } = &target.reference;
+    let kind = &target.reference.kind;
     if plural(&target.reference).is_none() {
+        let api_version = target.reference.api_version();
         return Some(format!("a target of the kind {api_version} {kind}"));
     }
     if *kind != "Deployment" {
@@ -99,8 +100,8 @@ fn unsupported_target(target: &Target) -> Option<String> {
 }
 
 /// The resource of a kind whose selector the recommender reads from the object itself.
-fn plural(target: &TargetRef) -> Option<&'static str> {
-    let (group, version) = target.api_version.split_once('/')?;
+fn plural(target: &CrossVersionObjectReference) -> Option<&'static str> {
+    let (group, version) = target.api_version().split_once('/')?;
     let is_kind = |known: &&ScalableKind<'static>| {
         known.group == group && known.version == version && known.kind == target.kind
     };
@@ -136,7 +137,7 @@ pub(super) fn events_path(namespace: &str) -> String {
 
 /// The target of a VPA. It has no replicas, because the pods are those of the scenario.
 pub(super) fn target(target: &Target) -> Value {
-    let TargetRef { api_version, kind, name } = &target.reference;
+    let CrossVersionObjectReference { api_version, kind, name } = &target.reference;
     let selector = target.selector.to_string();
     let labels = labels(&selector).unwrap_or_default();
     json!({

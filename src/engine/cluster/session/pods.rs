@@ -25,7 +25,7 @@ use crate::engine::cluster::session::pod_cache::CachedPod;
 use crate::engine::cluster::timeouts::{CONVERGENCE_TIMEOUT, REPORT_TIMEOUT};
 use crate::engine::cluster::tolerances::CACHE_LAG;
 use crate::engine::cluster::workload::{PodOwner, resource_of};
-use crate::model::api::{ConditionStatus, Container, PodPhase, PodSpec, with_group};
+use crate::model::api::{Container, PodPhase, PodSpec, with_group};
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
 use crate::scenario::resolved::Action;
@@ -630,13 +630,8 @@ impl PodDriver {
     /// The status that a kubelet would write for a pod.
     fn status(&self, pod: &PodState) -> Value {
         let conditions = pod.ready.map(|ready| {
-            let status = match ready.status {
-                ConditionStatus::True => "True",
-                ConditionStatus::False => "False",
-                ConditionStatus::Unknown => "Unknown",
-            };
             let since = self.timestamp(ready.last_transition_time);
-            json!([{ "type": "Ready", "status": status, "lastTransitionTime": since }])
+            json!([{ "type": "Ready", "status": ready.status, "lastTransitionTime": since }])
         });
         json!({
             "phase": pod.phase,

@@ -71,7 +71,7 @@ fn metric_of_custom_kind(scenario: &Scenario) -> Option<String> {
         group.contains('.') && !group.ends_with(".k8s.io") && group != scenario.workload.group
     };
     let mut groups = objects.filter_map(|object| {
-        let (group, _) = object.api_version.as_ref()?.split_once('/')?;
+        let group = object.group();
         is_custom(group).then(|| format!("a metric of a {}.{group}, which has no CRD", object.kind))
     });
     groups.next()

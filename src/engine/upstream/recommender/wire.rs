@@ -8,10 +8,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::upstream::objects::{EvictionEvent, PodObject};
+use crate::model::api::CrossVersionObjectReference;
 use crate::model::time::Time;
 use crate::model::vpa::{
     Checkpoint, CheckpointSpec, CheckpointStatus, ClusterChange, HistorySample, LogLine,
-    ObjectName, PodHistory, PodMetrics, Run, RunAt, Start, Stepped, Target, TargetRef, Tolerances,
+    ObjectName, PodHistory, PodMetrics, Run, RunAt, Start, Stepped, Target, Tolerances,
     VerticalPodAutoscaler, VpaStatus, Write,
 };
 
@@ -207,7 +208,7 @@ impl<'a> From<&'a ClusterChange> for Change<'a> {
 struct TargetKey<'a> {
     namespace: &'a str,
     #[serde(flatten)]
-    reference: Cow<'a, TargetRef>,
+    reference: Cow<'a, CrossVersionObjectReference>,
 }
 
 impl<'a> From<&'a Target> for TargetKey<'a> {
@@ -231,7 +232,8 @@ struct TargetObject<'a> {
 impl<'a> From<&'a Target> for TargetObject<'a> {
     fn from(target: &'a Target) -> TargetObject<'a> {
         let parent = target.has_parent.then(|| {
-            let reference = TargetRef { name: "parent".to_owned(), ..target.reference.clone() };
+            let name = "parent".into();
+            let reference = CrossVersionObjectReference { name, ..target.reference.clone() };
             TargetKey { namespace: &target.namespace, reference: Cow::Owned(reference) }
         });
         TargetObject {

@@ -1,7 +1,7 @@
 //! Conditions, events and the status: all writes of a reconcile apart from the scale.
 
 use super::Reconcile;
-use crate::model::api::{ApiError, Condition, ConditionType, HpaStatus, Text};
+use crate::model::api::{ApiError, ConditionType, HpaCondition, HpaStatus, Text};
 use crate::model::flags::Gate;
 use crate::model::hpa::admission::metrics_through_v1;
 use crate::model::hpa::apimachinery::outdated;
@@ -13,7 +13,7 @@ use crate::model::time::Time;
 ///
 /// Upstream: horizontal.go, setConditionInList
 fn set_condition_in_list(
-    conditions: &mut Vec<Condition>,
+    conditions: &mut Vec<HpaCondition>,
     type_: ConditionType,
     status: bool,
     reason: &'static str,
@@ -22,7 +22,7 @@ fn set_condition_in_list(
 ) {
     let reason = reason.into();
     let Some(condition) = conditions.iter_mut().find(|condition| condition.type_ == type_) else {
-        conditions.push(Condition { type_, status, reason, message, last_transition_time: now });
+        conditions.push(HpaCondition { type_, status, reason, message, last_transition_time: now });
         return;
     };
     if condition.status != status {

@@ -8,10 +8,11 @@ use super::super::api::{ObjectName, VerticalPodAutoscaler};
 use super::super::cluster::ContainerUsage;
 use super::super::flags::RecommenderFlags;
 use super::super::objects::{PodMetrics, Target};
-use super::super::pod::{Labels, Phase, Pod, PodContainer};
+use super::super::pod::{Labels, Pod, PodContainer};
 use super::super::recommender::Write;
 use super::super::session::{ClusterChange, Session, Start};
 use super::super::time::GoTime;
+use crate::model::api::PodPhase;
 use crate::model::rules::VpaRules;
 use crate::model::selector::Selector;
 use crate::model::time::{Span, Time};
@@ -35,7 +36,7 @@ fn pod(containers: &[&str]) -> Pod {
     Pod {
         name: ObjectName::new("ns", "web-0"),
         labels: Labels::new(BTreeMap::from([("app".to_owned(), "web".to_owned())])),
-        phase: Phase::Running,
+        phase: PodPhase::Running,
         containers: containers.collect(),
         init_containers: Vec::new(),
         statuses: Vec::new(),

@@ -58,7 +58,7 @@ fn adopt(ours: &mut Write, theirs: &Write, window: Window) {
             if vpa == other =>
         {
             for condition in &mut Arc::make_mut(status).conditions {
-                let is_it = |it: &&VpaCondition| it.kind == condition.kind;
+                let is_it = |it: &&VpaCondition| it.type_ == condition.type_;
                 if let Some(observed) = observed.conditions.iter().find(is_it) {
                     let time = &mut condition.last_transition_time;
                     *time = window.agree(*time, observed.last_transition_time);
@@ -79,13 +79,14 @@ fn adopt(ours: &mut Write, theirs: &Write, window: Window) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::api::ConditionStatus;
     use crate::model::time::{Span, Time};
     use crate::model::vpa::{ObjectName, VpaStatus};
 
     fn status(at: GoTime) -> RunAt {
         let condition = VpaCondition {
-            kind: "RecommendationProvided".into(),
-            status: "True".into(),
+            type_: "RecommendationProvided".into(),
+            status: ConditionStatus::True,
             last_transition_time: at,
             reason: "".into(),
             message: "".into(),

@@ -13,10 +13,11 @@ use super::super::cursor::{At, Problems};
 use super::super::hpa::only_object;
 use super::super::metadata::VALID_NAMESPACE;
 use super::super::values::quantity;
+use crate::model::api::CrossVersionObjectReference;
 use crate::model::merge_patch::merge_patch;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::selector::{is_dns1123_label, is_dns1123_subdomain};
-use crate::model::vpa::{BUCKETS, Checkpoint, ResourcePolicy, TargetRef, VerticalPodAutoscaler};
+use crate::model::vpa::{BUCKETS, Checkpoint, ResourcePolicy, VerticalPodAutoscaler};
 use crate::scenario::custom_resource::{Checked, check_vpa};
 use crate::scenario::decode::{Decoded, Nulls, decode_all};
 use crate::scenario::error::{Problem, suggest};
@@ -64,7 +65,7 @@ pub(in crate::scenario) struct SingleVpa {
     pub(in crate::scenario) name: Arc<str>,
     /// The manifest as it was written, without `startupBoost`.
     pub(in crate::scenario) manifest: Value,
-    pub(in crate::scenario) target: TargetRef,
+    pub(in crate::scenario) target: CrossVersionObjectReference,
     pub(in crate::scenario) policy: Option<ResourcePolicy>,
     pub(in crate::scenario) update_mode: Option<String>,
     /// The feature gates without which it is not valid.

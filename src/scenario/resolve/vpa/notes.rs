@@ -2,7 +2,8 @@
 
 use super::super::cursor::At;
 use super::manifest::Vpa;
-use crate::model::vpa::{Checkpoint, ClusterChange, TargetRef};
+use crate::model::api::CrossVersionObjectReference;
+use crate::model::vpa::{Checkpoint, ClusterChange};
 use crate::scenario::resolved::ReadingNote;
 use crate::scenario::vpa::raw::VpaScenarioFile;
 use crate::scenario::vpa::{VpaAction, VpaTimelineEvent, VpaWorkload};
@@ -71,7 +72,7 @@ impl<'s> Containers<'s> {
                 None => at.key("vpas").index(index),
             };
             if !has_same_target(vpa, first) {
-                let TargetRef { kind, name, .. } = &vpa.object.spec.target_ref;
+                let CrossVersionObjectReference { kind, name, .. } = &vpa.object.spec.target_ref;
                 let what = format!(
                     "the target of VPA {}, {kind} {name}, has no pods in this scenario: only the \
                      target of the first VPA has pods",
@@ -124,10 +125,9 @@ fn policies(vpa: &Vpa) -> impl Iterator<Item = &str> {
 /// Returns true if two VPAs have the same target.
 fn has_same_target(vpa: &Vpa, other: &Vpa) -> bool {
     let key = |vpa: &Vpa| {
-        let TargetRef { api_version, kind, name } = &vpa.object.spec.target_ref;
-        let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        let target = &vpa.object.spec.target_ref;
         let namespace = vpa.object.metadata.name.namespace.clone();
-        (namespace, group.to_owned(), kind.clone(), name.clone())
+        (namespace, target.group().to_owned(), target.kind.clone(), target.name.clone())
     };
     key(vpa) == key(other)
 }
