@@ -19,5 +19,6 @@ pub mod quantity;
 pub mod rules;
 pub mod selector;
 pub mod series;
+pub(crate) mod tagged;
 pub mod time;
 pub mod vpa;

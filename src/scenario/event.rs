@@ -7,7 +7,6 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Unexpected,
     Visitor,
@@ -16,6 +15,7 @@ use serde::ser::Serialize;
 use serde_json::{Value, json};
 
 use super::text::{As, Instant, PositiveDuration};
+use crate::model::tagged::Tagged;
 use crate::model::time::{Span, Time};
 
 /// An event in the form of scenario files.
@@ -102,27 +102,6 @@ impl<'de> DeserializeSeed<'de> for FieldName {
     }
 }
 
-/// The rest of a map, starting with a key that has already been read.
-struct Rest<'a, A> {
-    key: Option<&'a str>,
-    map: &'a mut A,
-}
-
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Rest<'_, A> {
-    type Error = A::Error;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, A::Error> {
-        self.key.take().map(|key| seed.deserialize(StrDeserializer::new(key))).transpose()
-    }
-
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
-        self.map.next_value_seed(seed)
-    }
-}
-
 /// Reads an event. A derived implementation would buffer the fields, and lose their positions.
 pub(super) fn read<'de, E: EventForm, D: Deserializer<'de>>(
     deserializer: D,
@@ -162,8 +141,7 @@ fn event<'de, E: EventForm, A: MapAccess<'de>>(mut map: A) -> Result<E, A::Error
             other if !names.contains(&other) => event.read_field(other, &mut map)?,
             _ => {
                 if actions.is_empty() {
-                    let rest = Rest { key: Some(&name), map: &mut map };
-                    *event.action() = Deserialize::deserialize(MapAccessDeserializer::new(rest))?;
+                    *event.action() = map.next_value_seed(Tagged::new(&name))?;
                 } else {
                     map.next_value::<IgnoredAny>()?;
                 }

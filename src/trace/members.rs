@@ -7,12 +7,11 @@ use std::sync::LazyLock;
 
 use schemars::schema_for;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{
-    DeserializeSeed, Deserializer, Error as _, IntoDeserializer as _, MapAccess, Visitor,
-};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::Value;
 
 use crate::model::observation::ControllerAction;
+use crate::model::tagged::MemberName;
 
 /// The names of the members of each action, by the name of the action.
 static MEMBERS: LazyLock<BTreeMap<String, BTreeSet<String>>> = LazyLock::new(|| {
@@ -76,12 +75,12 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for CheckedMap<'_, A> {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, A::Error> {
-        let Some(key) = self.map.next_key::<String>()? else { return Ok(None) };
-        if self.known.is_some_and(|known| !known.contains(&key)) {
-            let action = self.action;
-            return Err(A::Error::custom(format!("unknown member `{key}` in `{action}`")));
+        let Some(name) = self.map.next_key::<MemberName<'de>>()? else { return Ok(None) };
+        if self.known.is_some_and(|known| !known.contains(&*name.0)) {
+            let (member, action) = (name.0, self.action);
+            return Err(A::Error::custom(format!("unknown member `{member}` in `{action}`")));
         }
-        seed.deserialize(key.into_deserializer()).map(Some)
+        name.pass_to(seed).map(Some)
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {

@@ -7,13 +7,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeSeed, Error as _, IntoDeserializer as _, MapAccess, Visitor};
+use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::members::KnownMembers;
 use super::{ApiAnswer, ApiOutcome, Stepped};
 use crate::model::observation::{ControllerAction, Event, Observation, Request, SentEvent};
+use crate::model::tagged::{MemberName, Tagged};
 use crate::model::time::{Span, Time, rfc3339};
 
 /// The version of the protocol that this program speaks.
@@ -106,8 +106,8 @@ impl<'de> Deserialize<'de> for LogEntry {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LogEntry, A::Error> {
                 let (mut at, mut namespace, mut action) = (None, None, None::<ControllerAction>);
-                while let Some(key) = map.next_key::<String>()? {
-                    match key.as_str() {
+                while let Some(MemberName(name)) = map.next_key()? {
+                    match &*name {
                         "at" if at.is_some() => return Err(A::Error::duplicate_field("at")),
                         "at" => at = Some(map.next_value()?),
                         "namespace" if namespace.is_some() => {
@@ -120,11 +120,9 @@ impl<'de> Deserialize<'de> for LogEntry {
                                 format!("a log entry has two actions, `{first}` and `{second}`");
                             return Err(A::Error::custom(why));
                         }
-                        _ => {
-                            let name = key.clone();
-                            let entries = FromKey { key: Some(key), name, map: &mut map };
-                            let entries = MapAccessDeserializer::new(entries);
-                            action = Some(ControllerAction::deserialize(entries)?);
+                        name => {
+                            let members = KnownMembers { action: name, seed: Tagged::new(name) };
+                            action = Some(map.next_value_seed(members)?);
                         }
                     }
                 }
@@ -137,29 +135,6 @@ impl<'de> Deserialize<'de> for LogEntry {
         }
 
         deserializer.deserialize_map(Entry)
-    }
-}
-
-/// The rest of a map whose next key has already been read.
-struct FromKey<'a, A> {
-    key: Option<String>,
-    /// The name of the action, which is this key.
-    name: String,
-    map: &'a mut A,
-}
-
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for FromKey<'_, A> {
-    type Error = A::Error;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, A::Error> {
-        self.key.take().map(|key| seed.deserialize(key.into_deserializer())).transpose()
-    }
-
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
-        self.map.next_value_seed(KnownMembers { action: &self.name, seed })
     }
 }
 
