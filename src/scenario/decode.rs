@@ -24,6 +24,9 @@ pub(super) const MANIFEST: &str = "a HorizontalPodAutoscaler, or {file: …} wit
 /// The expected form of `during`.
 const DURING: &str = "a request of the controller, for example {after: getScale}";
 
+/// The type of `metricMissing`, as serde knows it.
+const METRIC_OF_PODS_TYPE: &str = "MetricOfPods";
+
 /// The expected form of `metricMissing`.
 const METRIC_OF_PODS: &str = "{metric: …, pods: …}";
 
@@ -440,13 +443,13 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
 
     fn deserialize_struct<V: Visitor<'n>>(
         self,
-        _name: &'static str,
-        fields: &'static [&'static str],
+        name: &'static str,
+        _fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
         let result = self.deserialize_map(visitor);
-        match fields {
-            ["metric", "pods"] => result.map_err(|fault| fault.in_metric_missing(self.node)),
+        match name {
+            METRIC_OF_PODS_TYPE => result.map_err(|fault| fault.in_metric_missing(self.node)),
             _ => result,
         }
     }

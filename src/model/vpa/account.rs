@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::aggregate::MemorySettings;
+use super::aggregate::{MemorySettings, Resource};
 use super::api::ObjectName;
 use super::cluster::ContainerUsage;
 use super::container::Container;
-use super::estimator::Resource;
 use super::float::{Amount, amount};
 use super::pod::ObservedOom;
 use super::recommender::QueuedOom;

@@ -23,6 +23,42 @@ const CPU_WEIGHT: f64 = 0.1;
 /// The index of an aggregate, which stays valid after the aggregate was deleted.
 pub(super) type AggregateId = usize;
 
+/// A resource of a container.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Resource {
+    /// CPU, in millicores.
+    Cpu,
+    /// Memory, in bytes.
+    Memory,
+}
+
+impl Resource {
+    /// The name in the API.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Resource::Cpu => "cpu",
+            Resource::Memory => "memory",
+        }
+    }
+
+    /// The samples of the resource.
+    pub(super) fn histogram(self, aggregate: &Aggregate) -> &Histogram {
+        match self {
+            Resource::Cpu => &aggregate.cpu,
+            Resource::Memory => &aggregate.memory,
+        }
+    }
+
+    /// The samples of the resource, to be changed.
+    pub(super) fn histogram_mut(self, aggregate: &mut Aggregate) -> &mut Histogram {
+        match self {
+            Resource::Cpu => &mut aggregate.cpu,
+            Resource::Memory => &mut aggregate.memory,
+        }
+    }
+}
+
 /// Aggregated samples.
 #[derive(Clone, Debug)]
 pub(super) struct Aggregate {
@@ -84,13 +120,15 @@ impl Aggregate {
         }
     }
 
-    /// Removes all CPU samples. The settings and the time of the creation have no meaning
+    /// Removes all samples of a resource. The settings and the time of the creation have no meaning
     /// afterwards.
-    pub(super) fn clear_cpu(&mut self) {
-        self.cpu.clear();
-        self.first_sample = GoTime::ZERO;
-        self.last_sample = GoTime::ZERO;
-        self.count = 0;
+    pub(super) fn clear(&mut self, resource: Resource) {
+        resource.histogram_mut(self).clear();
+        if resource == Resource::Cpu {
+            self.first_sample = GoTime::ZERO;
+            self.last_sample = GoTime::ZERO;
+            self.count = 0;
+        }
     }
 
     /// Upstream: addCPUSample
@@ -103,11 +141,15 @@ impl Aggregate {
         self.count += 1;
     }
 
-    /// Adds the CPU samples of another aggregate, whose reference time may change.
+    /// Adds the samples of a resource of another aggregate, whose reference time may change. Only
+    /// samples of CPU are counted, and have a first and a last time.
     ///
-    /// Upstream: MergeContainerState, which also merges memory
-    pub(super) fn merge_cpu(&mut self, other: &mut Aggregate) {
-        self.cpu.merge(&mut other.cpu);
+    /// Upstream: MergeContainerState, which merges both resources
+    pub(super) fn merge(&mut self, other: &mut Aggregate, resource: Resource) {
+        resource.histogram_mut(self).merge(resource.histogram_mut(other));
+        if resource == Resource::Memory {
+            return;
+        }
         let theirs = other.first_sample;
         if self.first_sample.is_zero() || (!theirs.is_zero() && theirs < self.first_sample) {
             self.first_sample = theirs;

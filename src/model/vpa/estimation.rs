@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-use super::estimator::{Confidence, Estimation, Resource};
+use super::aggregate::Resource;
+use super::estimator::{Confidence, Estimation};
 use super::float::{Amount, MAX_AMOUNT};
 use super::histogram::{BUCKETS, BucketShare};
 use super::recommendation::binary_unit;

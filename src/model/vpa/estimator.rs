@@ -4,39 +4,12 @@
 
 use std::array;
 
-use super::aggregate::Aggregate;
+use super::aggregate::{Aggregate, Resource};
 use super::flags::RecommenderFlags;
 use super::float::{Amount, amount, millicores, pow, scale};
-use super::histogram::Histogram;
 use crate::model::time::Span;
 
-/// A resource of a container.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Resource {
-    /// CPU, in millicores.
-    Cpu,
-    /// Memory, in bytes.
-    Memory,
-}
-
 impl Resource {
-    /// The name in the API.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Resource::Cpu => "cpu",
-            Resource::Memory => "memory",
-        }
-    }
-
-    /// The samples of the resource.
-    pub(super) fn histogram(self, aggregate: &Aggregate) -> &Histogram {
-        match self {
-            Resource::Cpu => &aggregate.cpu,
-            Resource::Memory => &aggregate.memory,
-        }
-    }
-
     /// The percentiles, from 0 to 1, in the order of [`BOUNDS`].
     pub(super) fn percentiles(self, flags: &RecommenderFlags) -> [f64; BOUNDS.len()] {
         BOUNDS.map(|bound| percentile(flags, self, bound))

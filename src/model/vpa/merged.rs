@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::aggregate::{Aggregate, AggregateId};
+use super::aggregate::{Aggregate, AggregateId, Resource};
 use super::api::ObjectName;
 use super::checkpoint::CheckpointStatus;
 use super::container::MEMORY_WEIGHT;
 use super::context::Context;
-use super::estimator::{Estimation, Minimum, Percentiles, Resource, estimate, percentiles};
+use super::estimator::{Estimation, Minimum, Percentiles, estimate, percentiles};
 use super::flags::RecommenderFlags;
 use super::float::Amount;
 use super::histogram::{Histogram, HistogramCheckpoint, ROUNDING_ERROR};
@@ -46,19 +46,22 @@ pub(super) struct MergedContainer {
     /// The name of its checkpoint.
     pub(super) checkpoint: ObjectName,
     pub(super) aggregate: Box<Aggregate>,
-    /// The percentiles of CPU and of memory.
-    cpu: Percentiles,
-    memory: Percentiles,
-    /// True if a percentile of CPU depends on upstream's random order of merges.
-    is_cpu_random: bool,
-    /// The same for memory.
-    is_memory_random: bool,
+    cpu: MergedPercentiles,
+    memory: MergedPercentiles,
     /// The merged aggregates, in the order of the labels, without the one of a checkpoint.
     sources: Vec<AggregateId>,
     /// The number of changes of the merged memory histograms before they were merged.
     memory_changes: Option<u64>,
     /// `None` if the samples of memory or the current peaks have changed.
     saved_memory: Option<SavedMemory>,
+}
+
+/// The percentiles of the merged samples of a resource.
+#[derive(Default, Debug)]
+struct MergedPercentiles {
+    values: Percentiles,
+    /// True if a value depends on upstream's random order of merges.
+    are_random: bool,
 }
 
 /// Memory in a checkpoint, without current peaks.
@@ -164,10 +167,8 @@ impl MergedContainer {
                 name: [&*vpa.name, "-", name].concat().into(),
             },
             aggregate: Box::new(Aggregate::new(context.flags, context.now)),
-            cpu: Percentiles::default(),
-            memory: Percentiles::default(),
-            is_cpu_random: false,
-            is_memory_random: false,
+            cpu: MergedPercentiles::default(),
+            memory: MergedPercentiles::default(),
             sources: Vec::new(),
             memory_changes: None,
             saved_memory: None,
@@ -191,27 +192,18 @@ impl MergedContainer {
         let own = self.sources.iter().map(|id| aggregates[*id].memory.changes());
         let of_checkpoint = checkpoint.as_ref().map(|it| it.memory.changes());
         let changes = Some(own.chain(of_checkpoint).sum());
-        self.merge_cpu(aggregates, checkpoint.as_deref_mut());
-        self.cpu = percentiles(&self.aggregate, flags, Resource::Cpu);
-        self.is_cpu_random =
-            self.is_decided_by_order(aggregates, checkpoint.as_deref(), flags, Resource::Cpu);
+        self.cpu = self.merge_resource(aggregates, checkpoint.as_deref_mut(), flags, Resource::Cpu);
         let mut sources = self.sources.iter().map(|id| &aggregates[*id].memory);
         if self.memory_changes != changes || sources.any(Histogram::awaits_shift) {
             self.memory_changes = changes;
-            self.merge_memory(aggregates, checkpoint.as_deref_mut());
-            self.memory = percentiles(&self.aggregate, flags, Resource::Memory);
-            self.is_memory_random = self.is_decided_by_order(
-                aggregates,
-                checkpoint.as_deref(),
-                flags,
-                Resource::Memory,
-            );
+            self.saved_memory = None;
+            self.memory = self.merge_resource(aggregates, checkpoint, flags, Resource::Memory);
         }
     }
 
     /// Returns true if upstream's result is random.
     pub(super) fn is_random(&self) -> bool {
-        self.is_cpu_random || self.is_memory_random
+        self.cpu.are_random || self.memory.are_random
     }
 
     /// The values of a recommendation for one resource.
@@ -225,33 +217,31 @@ impl MergedContainer {
             Resource::Cpu => &self.cpu,
             Resource::Memory => &self.memory,
         };
-        estimate(&self.aggregate, percentiles, flags, minimum, resource)
+        estimate(&self.aggregate, &percentiles.values, flags, minimum, resource)
     }
 
-    fn merge_cpu(&mut self, aggregates: &mut [Aggregate], checkpoint: Option<&mut Aggregate>) {
-        self.aggregate.clear_cpu();
-        let order = MergeOrder::prepare(&self.sources, aggregates, |it| &mut it.cpu);
+    /// Merges the samples of one resource, and returns their percentiles.
+    fn merge_resource(
+        &mut self,
+        aggregates: &mut [Aggregate],
+        mut checkpoint: Option<&mut Aggregate>,
+        flags: &RecommenderFlags,
+        resource: Resource,
+    ) -> MergedPercentiles {
+        self.aggregate.clear(resource);
+        let order = MergeOrder::prepare(&self.sources, aggregates, resource);
         for id in &self.sources {
-            self.aggregate.merge_cpu(&mut aggregates[*id]);
+            self.aggregate.merge(&mut aggregates[*id], resource);
         }
-        let sources = self.sources.iter().map(|id| &aggregates[*id].cpu);
-        order.record(&mut self.aggregate.cpu, sources);
-        if let Some(checkpoint) = checkpoint {
-            self.aggregate.merge_cpu(checkpoint);
+        let sources = self.sources.iter().map(|id| resource.histogram(&aggregates[*id]));
+        order.record(resource.histogram_mut(&mut self.aggregate), sources);
+        if let Some(checkpoint) = checkpoint.as_deref_mut() {
+            self.aggregate.merge(checkpoint, resource);
         }
-    }
-
-    fn merge_memory(&mut self, aggregates: &mut [Aggregate], checkpoint: Option<&mut Aggregate>) {
-        self.saved_memory = None;
-        self.aggregate.memory.clear();
-        let order = MergeOrder::prepare(&self.sources, aggregates, |it| &mut it.memory);
-        for id in &self.sources {
-            self.aggregate.memory.merge(&mut aggregates[*id].memory);
-        }
-        let sources = self.sources.iter().map(|id| &aggregates[*id].memory);
-        order.record(&mut self.aggregate.memory, sources);
-        if let Some(checkpoint) = checkpoint {
-            self.aggregate.memory.merge(&mut checkpoint.memory);
+        let checkpoint = checkpoint.as_deref();
+        MergedPercentiles {
+            values: percentiles(&self.aggregate, flags, resource),
+            are_random: self.is_decided_by_order(aggregates, checkpoint, flags, resource),
         }
     }
 
@@ -337,13 +327,13 @@ impl MergeOrder {
     fn prepare(
         sources: &[AggregateId],
         aggregates: &mut [Aggregate],
-        histogram: fn(&mut Aggregate) -> &mut Histogram,
+        resource: Resource,
     ) -> MergeOrder {
         let mut latest = GoTime::ZERO;
         let mut with_samples = 0;
         let (mut first, mut differ, mut matters) = (None, false, false);
         for id in sources {
-            let source = histogram(&mut aggregates[*id]);
+            let source = resource.histogram(&aggregates[*id]);
             differ |= *first.get_or_insert(source.reference()) != source.reference();
             differ |= source.awaits_shift();
             matters |= source.is_random();
@@ -351,7 +341,9 @@ impl MergeOrder {
             with_samples += usize::from(source.total() != 0.0);
         }
         if differ {
-            sources.iter().for_each(|id| histogram(&mut aggregates[*id]).may_be_shifted(latest));
+            for id in sources {
+                resource.histogram_mut(&mut aggregates[*id]).may_be_shifted(latest);
+            }
         }
         let rounds = with_samples > 2;
         MergeOrder { matters: matters || differ || rounds, rounds }

@@ -47,6 +47,7 @@ pub mod updater;
 pub use account::{
     ContainerName, CountedOom, FormerPeak, IgnoredSample, Occurrence, OomMemory, OomOutcome,
 };
+pub use aggregate::Resource;
 pub use api::{
     ChangeRequirement, Checkpoint, CheckpointSpec, ContainerPolicy, ContainerRecommendation,
     ControlledValues, EvictionRequirement, ObjectName, Recommendation, RecommenderSelector,
@@ -56,7 +57,7 @@ pub use api::{
 pub use checkpoint::CheckpointStatus;
 pub use cluster::ContainerUsage;
 pub use container::OomKill;
-pub use estimator::{Bound, Confidence, Estimation, Resource};
+pub use estimator::{Bound, Confidence, Estimation};
 pub use flags::{RecommenderFlagError, RecommenderFlags};
 pub use float::Amount;
 pub use histogram::{BUCKETS, BucketShare, BucketWeight, HistogramCheckpoint, Scheme, Shares};

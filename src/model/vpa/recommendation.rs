@@ -6,12 +6,13 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use super::aggregate::Resource;
 use super::api::{
     ContainerPolicy, ContainerRecommendation, Recommendation, ResourceList, ScalingMode,
     VerticalPodAutoscaler,
 };
 use super::context::Context;
-use super::estimator::{BOUNDS, Minimum, Resource};
+use super::estimator::{BOUNDS, Minimum};
 use super::flags::RecommenderFlags;
 use super::float::Amount;
 use super::merged::MergedContainer;

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::account::{Occurrence, OomMemory, of_oom, of_usage};
-use super::aggregate::Aggregate;
+use super::aggregate::{Aggregate, Resource};
 use super::api::{
     Checkpoint, CheckpointSpec, ObjectName, Recommendation, VerticalPodAutoscaler, VpaCondition,
     VpaStatus,
 };
 use super::cluster::{ClusterState, ContainerUsage, VpaState};
 use super::context::Context;
-use super::estimator::{Estimation, Minimum, Resource};
+use super::estimator::{Estimation, Minimum};
 use super::flags::RecommenderFlags;
 use super::histogram::Shares;
 use super::log::{Failure, LogLine};
