@@ -84,7 +84,7 @@
 //! Engines in virtual time run scenarios through [`engine::Session`], step by step. A cluster
 //! (`engine::cluster`) follows the wall clock instead: `run::wall_clock` compares each reconcile
 //! with the decisions that the model permits at that time. [`run::run_all`] runs both kinds of
-//! engines, and both kinds of controllers ([`engine::Kind`]).
+//! engines, and both kinds of controllers ([`engine::ControllerKind`]).
 //!
 //! # Invariants
 //!

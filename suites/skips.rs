@@ -30,7 +30,7 @@ const VPA_BUDGET: &[(&str, usize)] =
 
 /// Why a run is skipped.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Kind {
+enum SkipKind {
     /// The release lacks something, or the scenario is for other releases.
     Unsupported,
     /// The release supports the scenario, but no trace is recorded.
@@ -41,7 +41,7 @@ enum Kind {
 
 /// A skipped run.
 struct Skip {
-    kind: Kind,
+    kind: SkipKind,
     /// The reason, in the same words on each release.
     reason: String,
     release: String,
@@ -52,7 +52,7 @@ struct Skip {
 struct Runs {
     release: String,
     all: usize,
-    skipped: BTreeMap<Kind, usize>,
+    skipped: BTreeMap<SkipKind, usize>,
 }
 
 /// All runs of fixtures of one kind on all their releases.
@@ -79,9 +79,9 @@ impl AllRuns {
             return;
         };
         let kind = match (outcome.undetermined, is_supported) {
-            (true, _) => Kind::Chance,
-            (false, true) => Kind::NotRecorded,
-            (false, false) => Kind::Unsupported,
+            (true, _) => SkipKind::Chance,
+            (false, true) => SkipKind::NotRecorded,
+            (false, false) => SkipKind::Unsupported,
         };
         *runs.skipped.entry(kind).or_default() += 1;
         let (release, fixture) = (runs.release.clone(), outcome.id.clone());
@@ -89,7 +89,7 @@ impl AllRuns {
     }
 
     /// The number of runs that are skipped for this reason.
-    fn count(&self, kind: Kind) -> usize {
+    fn count(&self, kind: SkipKind) -> usize {
         self.skips.iter().filter(|skip| skip.kind == kind).count()
     }
 
@@ -101,7 +101,7 @@ impl AllRuns {
             if let Some((_, next)) = limits.next_if(|(first, _)| first == release) {
                 limit = *next;
             }
-            let skips = skipped.get(&Kind::Unsupported).copied().unwrap_or(0);
+            let skips = skipped.get(&SkipKind::Unsupported).copied().unwrap_or(0);
             if skips * 100 > all * limit {
                 over.push(format!("{release}: {skips} of {all} runs, more than {limit}%"));
             }
@@ -114,7 +114,7 @@ impl AllRuns {
     /// fixture may be recorded on one release only, by contributors who have one engine.
     fn gaps(&self) -> Vec<String> {
         let is_gap = |skip: &&Skip| {
-            skip.kind == Kind::NotRecorded
+            skip.kind == SkipKind::NotRecorded
                 && self.compared.get(&skip.fixture).is_some_and(|releases| *releases > 1)
         };
         let gaps = self.skips.iter().filter(is_gap);
@@ -122,7 +122,7 @@ impl AllRuns {
     }
 
     /// The skips of a kind by their reason, the most frequent reason first.
-    fn reasons(&self, kind: Kind) -> Vec<(&str, Vec<&Skip>)> {
+    fn reasons(&self, kind: SkipKind) -> Vec<(&str, Vec<&Skip>)> {
         let mut reasons: BTreeMap<&str, Vec<&Skip>> = BTreeMap::new();
         for skip in self.skips.iter().filter(|skip| skip.kind == kind) {
             reasons.entry(&skip.reason).or_default().push(skip);
@@ -133,7 +133,7 @@ impl AllRuns {
     }
 
     /// The reasons of a kind as a table.
-    fn table(&self, kind: Kind) -> String {
+    fn table(&self, kind: SkipKind) -> String {
         let mut table = "| reason | runs | fixtures | releases |\n|---|---:|---:|---|\n".to_owned();
         for (reason, skips) in self.reasons(kind) {
             let (runs, fixtures, releases) =
@@ -149,8 +149,8 @@ impl AllRuns {
                          |---|---:|---:|---:|---:|---:|\n"
             .to_owned();
         for Runs { release, all, skipped } in &self.releases {
-            let of = |kind: Kind| skipped.get(&kind).copied().unwrap_or(0);
-            let kinds = [Kind::Unsupported, Kind::NotRecorded, Kind::Chance].map(of);
+            let of = |kind: SkipKind| skipped.get(&kind).copied().unwrap_or(0);
+            let kinds = [SkipKind::Unsupported, SkipKind::NotRecorded, SkipKind::Chance].map(of);
             let compared = all - kinds.iter().sum::<usize>();
             let [unsupported, not_recorded, random] = kinds;
             let _ = writeln!(
@@ -233,8 +233,8 @@ fn not_recorded(hpas: &AllRuns, vpas: &AllRuns) -> String {
                recorded.\n";
     let tables: Vec<_> = [hpas, vpas]
         .into_iter()
-        .filter(|runs| runs.count(Kind::NotRecorded) > 0)
-        .map(|runs| runs.table(Kind::NotRecorded))
+        .filter(|runs| runs.count(SkipKind::NotRecorded) > 0)
+        .map(|runs| runs.table(SkipKind::NotRecorded))
         .collect();
     match &*tables {
         [] => format!("No run. {why}"),
@@ -257,8 +257,8 @@ fn page<'a>(hpas: &'a AllRuns, vpas: &AllRuns) -> (String, Vec<&'a str>) {
          ## Not recorded\n\n{}\n",
         Release::OLDEST,
         Release::NEWEST,
-        hpas.count(Kind::Unsupported),
-        hpas.table(Kind::Unsupported),
+        hpas.count(SkipKind::Unsupported),
+        hpas.table(SkipKind::Unsupported),
         not_recorded(hpas, vpas),
     );
     let (random, unexplained) = random(hpas);
@@ -271,7 +271,7 @@ fn page<'a>(hpas: &'a AllRuns, vpas: &AllRuns) -> (String, Vec<&'a str>) {
         hpas.by_release(),
         VpaRelease::OLDEST,
         VpaRelease::NEWEST,
-        vpas.table(Kind::Unsupported),
+        vpas.table(SkipKind::Unsupported),
         vpas.by_release(),
     );
     (page, unexplained)
@@ -280,7 +280,7 @@ fn page<'a>(hpas: &'a AllRuns, vpas: &AllRuns) -> (String, Vec<&'a str>) {
 /// The section on chance, and its reasons without an explanation.
 fn random(runs: &AllRuns) -> (String, Vec<&str>) {
     let mut section = "## The outcome is random\n\n".to_owned();
-    if runs.count(Kind::Chance) == 0 {
+    if runs.count(SkipKind::Chance) == 0 {
         section.push_str(
             "No run. Where upstream leaves an outcome to chance, the model follows the observed one \
              if it is possible ([up to 1.36](releases.md#up-to-136), [events](what-is-real.md#events-left-to-chance)).\n",
@@ -292,10 +292,10 @@ fn random(runs: &AllRuns) -> (String, Vec<&str>) {
         "{} runs. Two runs of the same controller in the same world may differ, so there is nothing \
          to compare.\n\n\
          | reason | runs | releases | fixtures | why the order can't be fixed |\n|---|---:|---|---|---|\n",
-        runs.count(Kind::Chance)
+        runs.count(SkipKind::Chance)
     );
     let mut unexplained = Vec::new();
-    for (why, skips) in runs.reasons(Kind::Chance) {
+    for (why, skips) in runs.reasons(SkipKind::Chance) {
         let found = CHANCE.iter().find(|(first, _)| why.starts_with(first));
         let text = found.map_or_else(
             || {
@@ -321,7 +321,7 @@ fn skipped_runs_are_as_documented_and_chance_is_explained() {
         .filter(|(why, _)| !hpas.skips.iter().any(|skip| skip.reason.starts_with(why)))
         .collect();
     assert!(unused.is_empty(), "not skipped any more: {unused:#?}");
-    assert_eq!(vpas.count(Kind::Chance), 0, "runs of VPAs that depend on chance");
+    assert_eq!(vpas.count(SkipKind::Chance), 0, "runs of VPAs that depend on chance");
     let over = [hpas.over_budget(BUDGET), vpas.over_budget(VPA_BUDGET)].concat();
     assert!(over.is_empty(), "too many unsupported runs: {over:#?}");
     let path = support::repository().join("docs/skips.md");

@@ -16,8 +16,8 @@ use super::run::parse_each;
 use crate::model::time::Span;
 use crate::report::style::{WARN, paint};
 use crate::scenario::draft::{
-    Draft, DraftError, DraftOptions, Drafts, Kind, Load, ManifestFile, Missing, RequestOption,
-    Selected, days_as_hours, draft, draft_with_settings,
+    AutoscalerKind, Draft, DraftError, DraftOptions, Drafts, Load, ManifestFile, Missing,
+    RequestOption, Selected, days_as_hours, draft, draft_with_settings,
 };
 use crate::scenario::resolved::ReadingNote;
 use crate::scenario::vpa::VpaScenario;
@@ -427,8 +427,10 @@ fn require_all_values(drafts: &[Draft]) -> Result<(), Failure> {
     let hint = match drafts.len() {
         1 => "`kube-lockstep init -f …` writes a scenario with examples of these values",
         _ if drafts.iter().all(|draft| draft.kind == drafts[0].kind) => match drafts[0].kind {
-            Kind::Hpa => SELECT_HPAS,
-            Kind::Vpa => "--vpa NAME selects VPAs; --skip-missing leaves out those without a value",
+            AutoscalerKind::Hpa => SELECT_HPAS,
+            AutoscalerKind::Vpa => {
+                "--vpa NAME selects VPAs; --skip-missing leaves out those without a value"
+            }
         },
         _ => {
             "--hpa NAME or --vpa NAME selects some; --skip-missing leaves out those without a \

@@ -23,22 +23,25 @@ use crate::run::Event;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum ReportArg {
     /// A report in a file.
-    File(Kind, PathBuf),
+    File(ReportFormat, PathBuf),
     /// Annotations, and the job summary of GitHub Actions.
     Github,
 }
 
 /// The format of a report in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum ReportFormat {
     Html,
     Junit,
     Markdown,
 }
 
 /// The formats of files, by name.
-const KINDS: [(&str, Kind); 3] =
-    [("html", Kind::Html), ("junit", Kind::Junit), ("markdown", Kind::Markdown)];
+const KINDS: [(&str, ReportFormat); 3] = [
+    ("html", ReportFormat::Html),
+    ("junit", ReportFormat::Junit),
+    ("markdown", ReportFormat::Markdown),
+];
 
 /// The name of the report for GitHub Actions.
 const GITHUB: &str = "github";
@@ -241,9 +244,9 @@ impl ReportArg {
             ReportArg::File(kind, path) => {
                 let file = ReportFile::open(&flag, path)?;
                 match kind {
-                    Kind::Html => Box::new(Html::new(file)),
-                    Kind::Junit => Box::new(Junit::new(file)),
-                    Kind::Markdown => Box::new(Markdown::new(file)),
+                    ReportFormat::Html => Box::new(Html::new(file)),
+                    ReportFormat::Junit => Box::new(Junit::new(file)),
+                    ReportFormat::Markdown => Box::new(Markdown::new(file)),
                 }
             }
         })

@@ -34,7 +34,7 @@ impl fmt::Display for RunDifference {
 
 /// The kinds of requests, in the order in which the recommender sends them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Kind {
+enum RequestKind {
     Status,
     Checkpoint,
     NewCheckpoint,
@@ -44,19 +44,22 @@ enum Kind {
 /// A request without its content.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Request<'a> {
-    kind: Kind,
+    kind: RequestKind,
     object: &'a ObjectName,
 }
 
 impl Request<'_> {
     fn of(write: &Write) -> Request<'_> {
         match write {
-            Write::Status { vpa, .. } => Request { kind: Kind::Status, object: vpa },
+            Write::Status { vpa, .. } => Request { kind: RequestKind::Status, object: vpa },
             Write::Checkpoint { checkpoint, is_new, .. } => {
-                let kind = if *is_new { Kind::NewCheckpoint } else { Kind::Checkpoint };
+                let kind =
+                    if *is_new { RequestKind::NewCheckpoint } else { RequestKind::Checkpoint };
                 Request { kind, object: &checkpoint.metadata }
             }
-            Write::DeleteCheckpoint(name) => Request { kind: Kind::DeleteCheckpoint, object: name },
+            Write::DeleteCheckpoint(name) => {
+                Request { kind: RequestKind::DeleteCheckpoint, object: name }
+            }
         }
     }
 }
@@ -65,10 +68,10 @@ impl Request<'_> {
 impl fmt::Display for Request<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.kind {
-            Kind::Status => "updates the status of the VPA",
-            Kind::Checkpoint => "updates the checkpoint",
-            Kind::NewCheckpoint => "creates the checkpoint",
-            Kind::DeleteCheckpoint => "deletes the checkpoint",
+            RequestKind::Status => "updates the status of the VPA",
+            RequestKind::Checkpoint => "updates the checkpoint",
+            RequestKind::NewCheckpoint => "creates the checkpoint",
+            RequestKind::DeleteCheckpoint => "deletes the checkpoint",
         };
         write!(f, "{what} {}", self.object)
     }
@@ -77,9 +80,9 @@ impl fmt::Display for Request<'_> {
 /// The phase of a run in which a request is sent.
 fn phase(write: &Write) -> usize {
     match Request::of(write).kind {
-        Kind::Status => 0,
-        Kind::Checkpoint | Kind::NewCheckpoint => 1,
-        Kind::DeleteCheckpoint => 2,
+        RequestKind::Status => 0,
+        RequestKind::Checkpoint | RequestKind::NewCheckpoint => 1,
+        RequestKind::DeleteCheckpoint => 2,
     }
 }
 

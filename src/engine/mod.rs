@@ -5,7 +5,8 @@
 //! Engines do not depend on the comparison. Only the registry and the code that prepares engines
 //! (`run::virtual_time`, `run::wall_clock`) name particular engines; the runner does not.
 //!
-//! There are two [`Kind`]s of controllers that engines run: [`Hpa`], the default, and [`Vpa`].
+//! Engines run one of two kinds of controllers ([`ControllerKind`]): [`Hpa`], the default, and
+//! [`Vpa`].
 //!
 //! Real clusters are not sessions: a session lets exactly the requested time pass and answers with
 //! the effects of that time, while a cluster has its own clock, and a reconcile can be seen only
@@ -121,7 +122,7 @@ impl Step {
 }
 
 /// A kind of controller: the types of its scenarios, and of the steps and answers of its engines.
-pub trait Kind: Sized + 'static {
+pub trait ControllerKind: Sized + 'static {
     /// A scenario, as it was read.
     type Scenario: Send + Sync;
     /// The input with which an engine opens a scenario.
@@ -149,7 +150,7 @@ pub trait Kind: Sized + 'static {
 #[derive(Clone, Copy, Debug)]
 pub enum Hpa {}
 
-impl Kind for Hpa {
+impl ControllerKind for Hpa {
     type Scenario = Scenario;
     type Opening = Scenario;
     type Release = Release;
@@ -165,7 +166,7 @@ impl Kind for Hpa {
 #[derive(Clone, Copy, Debug)]
 pub enum Vpa {}
 
-impl Kind for Vpa {
+impl ControllerKind for Vpa {
     type Scenario = VpaScenario;
     type Opening = ScriptedScenario;
     type Release = VpaRelease;
@@ -187,7 +188,7 @@ pub struct ScriptedScenario {
 }
 
 /// A controller that scenarios can be run on.
-pub trait Engine<K: Kind = Hpa> {
+pub trait Engine<K: ControllerKind = Hpa> {
     /// The name on the command line, or the name of the program.
     fn name(&self) -> &str;
 
@@ -240,7 +241,7 @@ pub trait Engine<K: Kind = Hpa> {
 }
 
 /// A scenario that is open on an engine.
-pub trait Session<K: Kind = Hpa> {
+pub trait Session<K: ControllerKind = Hpa> {
     /// The lines that the controller logged while it started.
     fn start_log(&self) -> K::StartLog {
         K::StartLog::default()

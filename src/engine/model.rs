@@ -42,7 +42,7 @@ pub struct Simulation {
     /// Every HPA that exists at any time of the scenario.
     hpas: Vec<Served>,
     targets: Vec<Target>,
-    kinds: Vec<Kind>,
+    kinds: Vec<ServedKind>,
     /// Whether several reconciles can be due, or in progress, at the same time.
     concurrent: bool,
     /// The controller's caches, if they can lag behind the cluster.
@@ -51,7 +51,7 @@ pub struct Simulation {
 
 /// A kind that the API server serves, and its resource with its group.
 #[derive(Clone, Debug)]
-struct Kind {
+struct ServedKind {
     group: String,
     kind: String,
     resource: Arc<str>,
@@ -93,7 +93,7 @@ impl Simulation {
             resource: target.group_resource().into(),
             name: target.name.clone(),
         });
-        let served = |kind: &ScalableKind<'_>, scales: bool| Kind {
+        let served = |kind: &ScalableKind<'_>, scales: bool| ServedKind {
             group: kind.group.to_owned(),
             kind: kind.kind.to_owned(),
             resource: kind.group_resource().into(),
@@ -491,7 +491,7 @@ fn seen_by_controller<'a>(caches: Option<&'a Caches>, stored: Option<&'a Hpa>) -
 impl Served {
     /// Maps the target of the HPA to its resource, unless its spec has not changed since the last
     /// mapping.
-    fn map_target(&mut self, hpa: Option<&Hpa>, kinds: &[Kind], rules: &Rules) {
+    fn map_target(&mut self, hpa: Option<&Hpa>, kinds: &[ServedKind], rules: &Rules) {
         if let Some(hpa) = hpa
             && !self.mapped.as_ref().is_some_and(|(spec, _)| Arc::ptr_eq(spec, &hpa.spec))
         {
@@ -509,7 +509,7 @@ impl Served {
 ///
 /// Upstream: apimachinery, pkg/api/meta, NoKindMatchError
 fn map_to_resource(
-    kinds: &[Kind],
+    kinds: &[ServedKind],
     reference: &CrossVersionObjectReference,
     quoted: bool,
 ) -> Result<ScaleLocation, String> {
@@ -530,11 +530,11 @@ fn map_to_resource(
 ///
 /// Upstream: client-go, kubernetes/typed/extensions/v1beta1/scale_expansion.go; apimachinery,
 /// pkg/api/meta, KindToResource (until Kubernetes 1.8)
-fn of_extensions(kinds: &[Kind], kind: &str) -> ScaleLocation {
+fn of_extensions(kinds: &[ServedKind], kind: &str) -> ScaleLocation {
     const SERVED: [&str; 3] = ["deployments", "replicasets", "replicationcontrollers"];
     let plural = usual_plural(kind);
     let served = SERVED.contains(&plural.as_str());
-    let own = |known: &&Kind| {
+    let own = |known: &&ServedKind| {
         let (resource, group) = known.resource.split_once('.').unwrap_or((&known.resource, ""));
         served && resource == plural && matches!(group, "" | "apps" | "extensions")
     };

@@ -14,7 +14,7 @@ use super::upstream::build::{self, Artifact, Progress};
 use super::upstream::checkout::Checkout;
 use super::upstream::recommender::UpstreamRecommender;
 use super::upstream::{TIME_LIMIT, Upstream};
-use super::{Engine, EngineError, Hpa, Kind, Session, Vpa};
+use super::{ControllerKind, Engine, EngineError, Hpa, Session, Vpa};
 use crate::model::rules::{Release, VpaRelease};
 
 /// The controller that an engine in virtual time runs.
@@ -49,7 +49,7 @@ impl Default for EngineLimits {
 }
 
 /// A kind of controller that the engines in virtual time can run.
-pub trait VirtualTimeKind: Kind {
+pub trait VirtualTimeKind: ControllerKind {
     /// The program that hosts upstream's controller.
     const ARTIFACT: Artifact;
 
@@ -148,7 +148,7 @@ impl VirtualTimeKind for Vpa {
 type Make<K> = dyn Fn() -> Box<dyn Engine<K>> + Send + Sync;
 
 /// An engine of one release that is ready. Each worker of a run makes its own instance.
-pub struct EngineFactory<K: Kind = Hpa> {
+pub struct EngineFactory<K: ControllerKind = Hpa> {
     name: Arc<str>,
     make: Arc<Make<K>>,
 }
@@ -200,7 +200,7 @@ impl EngineSource {
     }
 }
 
-impl<K: Kind> EngineFactory<K> {
+impl<K: ControllerKind> EngineFactory<K> {
     fn new(
         name: Arc<str>,
         make: impl Fn() -> Box<dyn Engine<K>> + Send + Sync + 'static,
@@ -231,7 +231,7 @@ impl<K: Kind> EngineFactory<K> {
 }
 
 /// A clone creates engines with the same function.
-impl<K: Kind> Clone for EngineFactory<K> {
+impl<K: ControllerKind> Clone for EngineFactory<K> {
     fn clone(&self) -> EngineFactory<K> {
         EngineFactory { name: self.name.clone(), make: self.make.clone() }
     }
@@ -246,12 +246,12 @@ pub(crate) fn name_of_program(program: &Path) -> Arc<str> {
     }
 }
 
-struct NoEngine<K: Kind> {
+struct NoEngine<K: ControllerKind> {
     release: K::Release,
     why: EngineError,
 }
 
-impl<K: Kind> Engine<K> for NoEngine<K> {
+impl<K: ControllerKind> Engine<K> for NoEngine<K> {
     fn name(&self) -> &str {
         self.why.engine()
     }

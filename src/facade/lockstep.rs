@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{COLUMNS, text_file};
 use crate::engine::source::{EngineLimits, EngineSource};
-use crate::engine::{Engine as AnyEngine, EngineError, Hpa, Kind};
+use crate::engine::{ControllerKind, Engine as AnyEngine, EngineError, Hpa};
 use crate::model::rules::Release;
 use crate::report;
 use crate::run::{Outcome, RunKind, Setting, Verdict};
@@ -107,7 +107,7 @@ impl FromStr for Engine {
 }
 
 /// An engine that is ready, and a note if it is not the preferred one.
-pub(super) struct Ready<K: Kind = Hpa> {
+pub(super) struct Ready<K: ControllerKind = Hpa> {
     engine: Box<dyn AnyEngine<K>>,
     note: Option<String>,
 }

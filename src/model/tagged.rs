@@ -18,10 +18,7 @@ pub(crate) struct MemberName<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
 impl<'a> MemberName<'a> {
     /// Passes the name on to the seed of a key.
-    pub(crate) fn pass_to<K: DeserializeSeed<'a>, E: Error>(
-        self,
-        seed: K,
-    ) -> Result<K::Value, E> {
+    pub(crate) fn pass_to<K: DeserializeSeed<'a>, E: Error>(self, seed: K) -> Result<K::Value, E> {
         match self.0 {
             Cow::Borrowed(name) => seed.deserialize(BorrowedStrDeserializer::new(name)),
             Cow::Owned(name) => seed.deserialize(StringDeserializer::new(name)),

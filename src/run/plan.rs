@@ -19,7 +19,7 @@ use crate::engine::registry::{Clock, EngineChoice, EngineInfo};
 use crate::engine::source::name_of_program;
 use crate::engine::upstream::TIME_LIMIT;
 use crate::engine::upstream::checkout::Checkout;
-use crate::engine::{Hpa, Kind, Vpa};
+use crate::engine::{ControllerKind, Hpa, Vpa};
 use crate::model::rules::{AnyRelease, Releases, VpaRelease};
 #[cfg(feature = "clusters")]
 use crate::model::time::Span;
@@ -143,7 +143,7 @@ pub enum Compared {
 }
 
 /// The scenarios to run on one release.
-pub(super) struct ReleasePlan<K: Kind = Hpa> {
+pub(super) struct ReleasePlan<K: ControllerKind = Hpa> {
     pub(super) release: K::Release,
     pub(super) scenarios: Vec<Arc<K::Scenario>>,
     /// The scenarios that are skipped: see [`Plan::releases_are_default`].

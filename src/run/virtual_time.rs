@@ -23,7 +23,7 @@ use crate::engine::registry::EngineChoice;
 use crate::engine::source::{EngineFactory, EngineLimits, EngineSource};
 use crate::engine::upstream::build::{self, Progress};
 use crate::engine::upstream::{recommender, updater};
-use crate::engine::{Engine, EngineError, Kind};
+use crate::engine::{ControllerKind, Engine, EngineError};
 use crate::model::rules::VpaRelease;
 
 /// An engine, and a note about the choice for the report.
@@ -158,7 +158,7 @@ fn prepare<'p, K: RunKind>(
 }
 
 /// Returns true if scenarios with a VPA run with the real recommender.
-fn uses_upstream<K: Kind>(plan: &Plan, factory: &EngineFactory<K>) -> bool {
+fn uses_upstream<K: ControllerKind>(plan: &Plan, factory: &EngineFactory<K>) -> bool {
     plan.engine != EngineChoice::Model && &**factory.name() != recorded::NAME
 }
 
@@ -223,7 +223,7 @@ impl Executor for Builds<'_> {
 }
 
 /// Workers with engines of one release.
-struct Workers<'p, K: Kind> {
+struct Workers<'p, K: ControllerKind> {
     plan: &'p Plan,
     part: &'p ReleasePlan<K>,
     factory: EngineFactory<K>,

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 
 use super::decode::{fraction, number_hint, shape_hint};
 use super::error::{Problem, elsewhere, rejection, suggest};
-use super::node::{Kind, Node, Scalar};
+use super::node::{Node, NodeKind, Scalar};
 use super::text::{AnyQuantity, Form};
 use crate::model::quantity::Quantity;
 
@@ -111,7 +111,9 @@ impl Decoder<'_> {
             return;
         }
         if let Some(item) = type_.strip_prefix("[]") {
-            let Kind::List(items) = &node.kind else { return self.mismatch(node, type_, place) };
+            let NodeKind::List(items) = &node.kind else {
+                return self.mismatch(node, type_, place);
+            };
             for (index, node) in items.iter().enumerate() {
                 let indexed = format!("{}[{index}]", place.indexed);
                 self.value(node, item, &Place { indexed, ..place.clone() });
@@ -120,7 +122,9 @@ impl Decoder<'_> {
         }
         let kind = type_.split_once('=').map_or(type_, |(_, kind)| kind);
         if let Some(of) = kind.strip_prefix("map[string]") {
-            let Kind::Map(entries) = &node.kind else { return self.mismatch(node, type_, place) };
+            let NodeKind::Map(entries) = &node.kind else {
+                return self.mismatch(node, type_, place);
+            };
             self.duplicates(node, place);
             for (key, node) in entries {
                 let indexed = format!("{}.{}", place.indexed, key.text);
@@ -136,7 +140,7 @@ impl Decoder<'_> {
     }
 
     fn fields(&mut self, node: &Node, name: &'static str, fields: &Fields, place: &Place) {
-        let Kind::Map(entries) = &node.kind else { return self.mismatch(node, name, place) };
+        let NodeKind::Map(entries) = &node.kind else { return self.mismatch(node, name, place) };
         self.duplicates(node, place);
         let of = name.split_once('.').map_or(name, |(_, name)| name);
         for (key, node) in entries {
@@ -156,7 +160,7 @@ impl Decoder<'_> {
     }
 
     fn duplicates(&mut self, node: &Node, place: &Place) {
-        let Kind::Map(entries) = &node.kind else { return };
+        let NodeKind::Map(entries) = &node.kind else { return };
         let mut known = HashSet::new();
         for (key, _) in entries.iter().filter(|(key, _)| !known.insert(&*key.text)) {
             let path = place.field("", &key.text, &key.text).indexed;
@@ -180,7 +184,7 @@ impl Decoder<'_> {
             }
             _ => {
                 let found = match node.scalar() {
-                    None if matches!(node.kind, Kind::List(_)) => "array".to_owned(),
+                    None if matches!(node.kind, NodeKind::List(_)) => "array".to_owned(),
                     None => "object".to_owned(),
                     Some(Scalar::Int(_) | Scalar::Float(_)) if kind.starts_with("int") => {
                         format!("number {text}")
@@ -218,8 +222,8 @@ fn is_decoded(node: &Node, kind: &str) -> bool {
         "int64" => number().is_some(),
         "intstr.IntOrString" => is_text() || is_decoded(node, "int32"),
         "resource.Quantity" => match &node.kind {
-            Kind::Scalar { text, .. } => Quantity::parse(text).is_ok(),
-            Kind::List(_) | Kind::Map(_) => false,
+            NodeKind::Scalar { text, .. } => Quantity::parse(text).is_ok(),
+            NodeKind::List(_) | NodeKind::Map(_) => false,
         },
         _ => true,
     }
@@ -229,7 +233,7 @@ fn is_decoded(node: &Node, kind: &str) -> bool {
 pub(super) fn boolean(node: &Node) -> Option<bool> {
     match (node.scalar(), &node.kind) {
         (Some(Scalar::Bool(value)), _) => Some(value),
-        (_, Kind::Scalar { text, plain: true }) => match text.as_str() {
+        (_, NodeKind::Scalar { text, plain: true }) => match text.as_str() {
             "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(true),
             "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some(false),
             _ => None,

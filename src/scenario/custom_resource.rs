@@ -20,7 +20,7 @@ use std::sync::LazyLock;
 
 use super::api_types::{boolean, int32_hint, metadata_problems, quantity_hint, type_hint};
 use super::error::{DistinctProblems, Problem, rejection, suggest};
-use super::node::{Key, Kind, Node};
+use super::node::{Key, Node, NodeKind};
 use super::object_meta;
 use crate::model::hpa::{FieldError, FieldErrorType};
 
@@ -180,7 +180,7 @@ impl Check {
     /// Reports the fields that no schema has, and those that are set twice.
     fn decode(&mut self, node: &Node, schema: Option<&Schema>, path: &str) {
         match &node.kind {
-            Kind::Map(entries) => {
+            NodeKind::Map(entries) => {
                 self.duplicates(entries, path);
                 for (key, node) in entries {
                     let is_decoded_apart =
@@ -198,13 +198,13 @@ impl Check {
                     }
                 }
             }
-            Kind::List(items) => {
+            NodeKind::List(items) => {
                 let schema = schema.and_then(Schema::items);
                 for (index, node) in items.iter().enumerate() {
                     self.decode(node, schema, &format!("{path}[{index}]"));
                 }
             }
-            Kind::Scalar { .. } => {}
+            NodeKind::Scalar { .. } => {}
         }
     }
 
@@ -225,7 +225,7 @@ impl Check {
         self.limits(node, schema, path);
         let is_valid = self.problems.len() == before;
         let kind = match &node.kind {
-            Kind::Map(entries) => {
+            NodeKind::Map(entries) => {
                 for name in schema.required.iter().filter(|name| given(node, name).is_none()) {
                     let path = join(path, name);
                     let hint = required_hint(&path);
@@ -241,16 +241,16 @@ impl Check {
                     };
                     (key.clone(), value)
                 });
-                Kind::Map(validated.filter(|(_, value)| !value.is_null()).collect())
+                NodeKind::Map(validated.filter(|(_, value)| !value.is_null()).collect())
             }
-            Kind::List(items) => {
+            NodeKind::List(items) => {
                 let validated = items.iter().enumerate().map(|(index, node)| {
                     let item = |schema| self.validate(node, schema, &format!("{path}[{index}]"));
                     schema.items().map_or_else(|| node.clone(), item)
                 });
-                Kind::List(validated.collect())
+                NodeKind::List(validated.collect())
             }
-            scalar @ Kind::Scalar { .. } => scalar.clone(),
+            scalar @ NodeKind::Scalar { .. } => scalar.clone(),
         };
         if self.problems.len() == before {
             for rule in schema.rules.iter().filter(|rule| rule.is_broken(node)) {
@@ -258,7 +258,7 @@ impl Check {
                 self.report(node.line, node.column, &message, None);
             }
         }
-        let null = Kind::Scalar { text: String::new(), plain: true };
+        let null = NodeKind::Scalar { text: String::new(), plain: true };
         Node { kind: if is_valid { kind } else { null }, ..*node }
     }
 

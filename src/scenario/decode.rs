@@ -16,7 +16,7 @@ use serde::de::{
 use super::deprecated::new_name;
 use super::error::{Problem, elsewhere, hint_for_another_map, hint_for_another_timeline, suggest};
 use super::forms::FormCheck;
-use super::node::{Key, Kind, Node, Scalar, shorten};
+use super::node::{Key, Node, NodeKind, Scalar, shorten};
 
 /// The expected form of `hpa`.
 pub(super) const MANIFEST: &str = "a HorizontalPodAutoscaler, or {file: …} with the path of one";
@@ -228,13 +228,13 @@ pub(super) fn shape_hint(expected: &str, node: &Node) -> Option<String> {
             return Some(format!("did you mean `metricMissing: {METRIC_OF_PODS}`?"));
         }
         let hint = match node.kind {
-            Kind::Map(_) if expected == "text" && node.entry("message").is_some() => {
+            NodeKind::Map(_) if expected == "text" && node.entry("message").is_some() => {
                 "write only the message, as text"
             }
-            Kind::Map(_) if expected == "a list" => {
+            NodeKind::Map(_) if expected == "a list" => {
                 "write a list with one element as `[{…}]`, or begin the element with `- `"
             }
-            Kind::List(_) if expected.ends_with("(a map)") => "remove the `- ` or the brackets",
+            NodeKind::List(_) if expected.ends_with("(a map)") => "remove the `- ` or the brackets",
             _ => return None,
         };
         return Some(hint.to_owned());
@@ -337,8 +337,8 @@ macro_rules! numbers {
                 // A whole number that is larger than those of serde.
                 Some(Scalar::Float(number)) if number.fract() == 0.0 => {
                     let text = match &self.node.kind {
-                        Kind::Scalar { text, .. } => text.as_str(),
-                        Kind::List(_) | Kind::Map(_) => "the number",
+                        NodeKind::Scalar { text, .. } => text.as_str(),
+                        NodeKind::List(_) | NodeKind::Map(_) => "the number",
                     };
                     self.with_position(Err(Fault::out_of_range(text, &visitor)))
                 }
@@ -353,9 +353,9 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
 
     fn deserialize_any<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
         match &self.node.kind {
-            Kind::List(items) => self.list(items, visitor),
-            Kind::Map(entries) => self.map(entries, visitor),
-            Kind::Scalar { .. } => self.with_position(match self.node.scalar() {
+            NodeKind::List(items) => self.list(items, visitor),
+            NodeKind::Map(entries) => self.map(entries, visitor),
+            NodeKind::Scalar { .. } => self.with_position(match self.node.scalar() {
                 Some(Scalar::Bool(value)) => visitor.visit_bool(value),
                 Some(Scalar::Int(number)) => visitor.visit_i64(number),
                 Some(Scalar::Float(number)) => visitor.visit_f64(number),
@@ -419,8 +419,10 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
     ) -> Result<V::Value, Fault> {
         if let Some(form) = FormCheck::named(name) {
             return match &self.node.kind {
-                Kind::Scalar { text, .. } if !self.node.is_null() => self.text(form, text, visitor),
-                Kind::Map(entries) if form.or_map => self.map(entries, visitor),
+                NodeKind::Scalar { text, .. } if !self.node.is_null() => {
+                    self.text(form, text, visitor)
+                }
+                NodeKind::Map(entries) if form.or_map => self.map(entries, visitor),
                 _ => Err(self.mismatch(&visitor)),
             };
         }
@@ -429,15 +431,15 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
 
     fn deserialize_seq<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
         match &self.node.kind {
-            Kind::List(items) => self.list(items, visitor),
-            Kind::Scalar { .. } | Kind::Map(_) => Err(self.mismatch(&visitor)),
+            NodeKind::List(items) => self.list(items, visitor),
+            NodeKind::Scalar { .. } | NodeKind::Map(_) => Err(self.mismatch(&visitor)),
         }
     }
 
     fn deserialize_map<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
         match &self.node.kind {
-            Kind::Map(entries) => self.map(entries, visitor),
-            Kind::Scalar { .. } | Kind::List(_) => Err(self.mismatch(&visitor)),
+            NodeKind::Map(entries) => self.map(entries, visitor),
+            NodeKind::Scalar { .. } | NodeKind::List(_) => Err(self.mismatch(&visitor)),
         }
     }
 

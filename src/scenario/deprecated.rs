@@ -2,7 +2,7 @@
 //! new name.
 
 use super::error::Problem;
-use super::node::{Kind, Node};
+use super::node::{Node, NodeKind};
 use super::resolved::ReadingNote;
 
 /// A field that was renamed.
@@ -28,7 +28,7 @@ pub(super) fn new_name(old: &str) -> Option<&'static str> {
 pub(super) fn rename_fields(root: &mut Node) -> Result<Vec<ReadingNote>, Problem> {
     let mut notes = Vec::new();
     for RenamedField { parent, old, new } in RENAMED_FIELDS {
-        let Some(Kind::Map(fields)) = root.entry_mut(parent).map(|node| &mut node.kind) else {
+        let Some(NodeKind::Map(fields)) = root.entry_mut(parent).map(|node| &mut node.kind) else {
             continue;
         };
         let has_new = fields.iter().any(|(key, _)| key.text == new);

@@ -10,12 +10,12 @@ pub(super) struct Node {
     /// Column, from 1.
     pub(super) column: usize,
     /// The value.
-    pub(super) kind: Kind,
+    pub(super) kind: NodeKind,
 }
 
 /// The value of a node.
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
+pub(super) enum NodeKind {
     /// Text; plain (unquoted) text may stand for a number, a boolean or null.
     Scalar {
         /// The text as written, without quotes.
@@ -54,9 +54,9 @@ impl Node {
     /// The value of a scalar; None for lists and maps.
     pub(super) fn scalar(&self) -> Option<Scalar<'_>> {
         match &self.kind {
-            Kind::Scalar { text, plain: true } => Some(resolve(text)),
-            Kind::Scalar { text, plain: false } => Some(Scalar::Text(text)),
-            Kind::List(_) | Kind::Map(_) => None,
+            NodeKind::Scalar { text, plain: true } => Some(resolve(text)),
+            NodeKind::Scalar { text, plain: false } => Some(Scalar::Text(text)),
+            NodeKind::List(_) | NodeKind::Map(_) => None,
         }
     }
 
@@ -68,39 +68,39 @@ impl Node {
     /// The member of a map, with its key.
     pub(super) fn entry(&self, name: &str) -> Option<(&Key, &Node)> {
         match &self.kind {
-            Kind::Map(entries) => {
+            NodeKind::Map(entries) => {
                 entries.iter().find(|(key, _)| key.text == name).map(|(key, node)| (key, node))
             }
-            Kind::Scalar { .. } | Kind::List(_) => None,
+            NodeKind::Scalar { .. } | NodeKind::List(_) => None,
         }
     }
 
     /// The value of a field of a map, mutable.
     pub(super) fn entry_mut(&mut self, name: &str) -> Option<&mut Node> {
         match &mut self.kind {
-            Kind::Map(entries) => {
+            NodeKind::Map(entries) => {
                 entries.iter_mut().find(|(key, _)| key.text == name).map(|(_, node)| node)
             }
-            Kind::Scalar { .. } | Kind::List(_) => None,
+            NodeKind::Scalar { .. } | NodeKind::List(_) => None,
         }
     }
 
     /// The member of a list.
     pub(super) fn item(&self, index: usize) -> Option<&Node> {
         match &self.kind {
-            Kind::List(items) => items.get(index),
-            Kind::Scalar { .. } | Kind::Map(_) => None,
+            NodeKind::List(items) => items.get(index),
+            NodeKind::Scalar { .. } | NodeKind::Map(_) => None,
         }
     }
 
     /// The tree as JSON.
     pub(super) fn to_json(&self) -> Value {
         match &self.kind {
-            Kind::List(items) => items.iter().map(Node::to_json).collect(),
-            Kind::Map(entries) => {
+            NodeKind::List(items) => items.iter().map(Node::to_json).collect(),
+            NodeKind::Map(entries) => {
                 Value::Object(entries.iter().map(|(k, v)| (k.text.clone(), v.to_json())).collect())
             }
-            Kind::Scalar { .. } => match self.scalar() {
+            NodeKind::Scalar { .. } => match self.scalar() {
                 Some(Scalar::Bool(value)) => value.into(),
                 Some(Scalar::Int(value)) => value.into(),
                 // 9.0 becomes 9, as with kubectl.
@@ -120,11 +120,11 @@ impl Node {
             Some(Scalar::Null) => "nothing".to_owned(),
             Some(Scalar::Bool(value)) => format!("{value}"),
             Some(Scalar::Int(_) | Scalar::Float(_)) => match &self.kind {
-                Kind::Scalar { text, .. } => format!("the number {text}"),
-                Kind::List(_) | Kind::Map(_) => "a number".to_owned(),
+                NodeKind::Scalar { text, .. } => format!("the number {text}"),
+                NodeKind::List(_) | NodeKind::Map(_) => "a number".to_owned(),
             },
             Some(Scalar::Text(text)) => format!("the string {}", shorten(text)),
-            None if matches!(self.kind, Kind::List(_)) => "a list".to_owned(),
+            None if matches!(self.kind, NodeKind::List(_)) => "a list".to_owned(),
             None => "a map".to_owned(),
         }
     }

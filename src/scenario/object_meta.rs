@@ -2,7 +2,7 @@
 //!
 //! Upstream: apimachinery, pkg/api/validation/objectmeta.go
 
-use super::node::{Kind, Node};
+use super::node::{Node, NodeKind};
 use crate::model::hpa::{FieldError, FieldErrorType};
 use crate::model::selector::{is_dns1123_subdomain, is_label_key, is_label_value};
 
@@ -17,7 +17,7 @@ pub(super) fn validate_name(object: &Node, report: Report<'_>) {
         return;
     }
     match given("name").map(|at| (at, &at.kind)) {
-        Some((at, Kind::Scalar { text, .. })) if !at.is_null() && !text.is_empty() => {
+        Some((at, NodeKind::Scalar { text, .. })) if !at.is_null() && !text.is_empty() => {
             for wrong in is_dns1123_subdomain(text, "characters") {
                 let value = format!("{text:?}");
                 report(at, FieldError::new(NAME, FieldErrorType::Invalid, value, &wrong));
@@ -36,7 +36,7 @@ const NAME: &str = "metadata.name";
 /// Validates the labels and annotations in metadata. `path` is that of the errors.
 pub(super) fn validate(metadata: &Node, path: &str, report: Report<'_>) {
     for field in ["labels", "annotations"] {
-        let Some(Kind::Map(entries)) = metadata.entry(field).map(|(_, map)| &map.kind) else {
+        let Some(NodeKind::Map(entries)) = metadata.entry(field).map(|(_, map)| &map.kind) else {
             continue;
         };
         let path = format!("{path}.{field}");
@@ -51,7 +51,7 @@ pub(super) fn validate(metadata: &Node, path: &str, report: Report<'_>) {
             let lower = key.text.to_lowercase();
             let name = if field == "labels" { &key.text } else { &lower };
             invalid(at, &key.text, is_label_key(name));
-            if let (Kind::Scalar { text, .. }, "labels") = (&at.kind, field) {
+            if let (NodeKind::Scalar { text, .. }, "labels") = (&at.kind, field) {
                 invalid(at, text, is_label_value(text));
             }
         }

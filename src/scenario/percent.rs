@@ -3,7 +3,7 @@
 
 use super::decode::{Nulls, decode};
 use super::error::Problem;
-use super::node::{Kind, Node};
+use super::node::{Node, NodeKind};
 use super::raw::Workload;
 use super::vpa::VpaWorkload;
 use crate::model::quantity::Quantity;
@@ -43,11 +43,11 @@ enum Precision {
 
 /// Visits the values of a signal.
 fn each_value(signal: &mut Node, visit: &mut dyn FnMut(&mut Node, Precision)) {
-    if matches!(signal.kind, Kind::Scalar { .. }) {
+    if matches!(signal.kind, NodeKind::Scalar { .. }) {
         return visit(signal, Precision::Value);
     }
     for list in ["steps", "points"] {
-        if let Some(Kind::List(points)) = signal.entry_mut(list).map(|it| &mut it.kind) {
+        if let Some(NodeKind::List(points)) = signal.entry_mut(list).map(|it| &mut it.kind) {
             for value in points.iter_mut().filter_map(|point| point.entry_mut("value")) {
                 visit(value, Precision::Value);
             }
@@ -78,7 +78,7 @@ impl Percentages {
     /// Replaces the percentages in the usage of a field of the file.
     fn replace_in(&mut self, root: &mut Node, field: &str) {
         let usage = root.entry_mut(field).and_then(|metrics| metrics.entry_mut("resource"));
-        let Some(Kind::List(entries)) = usage.map(|usage| &mut usage.kind) else { return };
+        let Some(NodeKind::List(entries)) = usage.map(|usage| &mut usage.kind) else { return };
         entries.iter_mut().for_each(|entry| self.replace_in_usage(entry));
     }
 
@@ -97,10 +97,12 @@ impl Percentages {
                 of(node, None);
             }
         }
-        if let Some(Kind::Map(containers)) = entry.entry_mut("containers").map(|it| &mut it.kind) {
+        if let Some(NodeKind::Map(containers)) =
+            entry.entry_mut("containers").map(|it| &mut it.kind)
+        {
             containers.iter_mut().for_each(|(name, node)| of(node, Some(&name.text)));
         }
-        if let Some(Kind::List(exceptions)) = entry.entry_mut("pods").map(|it| &mut it.kind) {
+        if let Some(NodeKind::List(exceptions)) = entry.entry_mut("pods").map(|it| &mut it.kind) {
             let values = exceptions.iter_mut().filter_map(|entry| entry.entry_mut("value"));
             values.for_each(|node| of(node, None));
         }
@@ -184,8 +186,8 @@ fn milli(workload: &Workload, resource: &str, container: Option<&str>) -> Option
 
 fn text(node: &Node) -> Option<&str> {
     match &node.kind {
-        Kind::Scalar { text, .. } => Some(text),
-        Kind::List(_) | Kind::Map(_) => None,
+        NodeKind::Scalar { text, .. } => Some(text),
+        NodeKind::List(_) | NodeKind::Map(_) => None,
     }
 }
 
@@ -196,7 +198,7 @@ fn percentage(value: &Node) -> Option<f64> {
 }
 
 fn set(value: &mut Node, text: String) {
-    value.kind = Kind::Scalar { text, plain: true };
+    value.kind = NodeKind::Scalar { text, plain: true };
 }
 
 #[cfg(test)]

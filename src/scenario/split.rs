@@ -4,7 +4,7 @@
 use super::action::{Action, TimelineEvent};
 use super::error::{Problem, suggest};
 use super::event::{EventForm, variants};
-use super::node::{Key, Kind, Node};
+use super::node::{Key, Node, NodeKind};
 use super::vpa::{VpaAction, VpaTimelineEvent};
 
 /// The fields of a file that belong to the VPA.
@@ -56,15 +56,15 @@ pub(super) fn take_vpa(root: &mut Node) -> Node {
     if let Some((key, node)) = root.entry("workload") {
         let fields = WORKLOAD.into_iter().filter_map(|name| node.entry(name));
         let fields = fields.map(|(key, node)| (key.clone(), node.clone())).collect();
-        part.push((key.clone(), Node { kind: Kind::Map(fields), ..node.clone() }));
+        part.push((key.clone(), Node { kind: NodeKind::Map(fields), ..node.clone() }));
     }
-    if let Kind::Map(entries) = &mut root.kind {
+    if let NodeKind::Map(entries) = &mut root.kind {
         part.extend(entries.extract_if(.., |(key, _)| FIELDS.contains(&key.text.as_str())));
         let own: Vec<&str> = actions().into_iter().chain([VPA_OF_EVENT]).collect();
         part.extend(take_items(entries, "timeline", &own));
         part.extend(take_items(entries, "expect", &EXPECTED));
     }
-    Node { kind: Kind::Map(part), ..root.clone() }
+    Node { kind: NodeKind::Map(part), ..root.clone() }
 }
 
 /// Rewrites an error of one of the parts, for a file with both.
@@ -74,7 +74,7 @@ pub(super) fn explain(mut problem: Problem, part: &Node) -> Problem {
     }
     let place = (problem.line, problem.column);
     let events = match part.entry("timeline") {
-        Some((_, Node { kind: Kind::List(events), .. })) => events.as_slice(),
+        Some((_, Node { kind: NodeKind::List(events), .. })) => events.as_slice(),
         _ => &[],
     };
     let unknown = problem.what.strip_prefix("unknown field `").and_then(|it| it.strip_suffix('`'));
@@ -109,7 +109,7 @@ fn not_beside_an_hpa(problem: &mut Problem, name: &str) {
 fn explain_event(problem: &mut Problem, name: &str, event: &Node) {
     let all = [variants::<Action>(), variants::<VpaAction>()].concat();
     let given: Vec<&str> = match &event.kind {
-        Kind::Map(entries) => entries.iter().map(|(key, _)| &*key.text).collect(),
+        NodeKind::Map(entries) => entries.iter().map(|(key, _)| &*key.text).collect(),
         _ => Vec::new(),
     };
     let given: Vec<&str> = given.into_iter().filter(|field| all.contains(field)).collect();
@@ -155,7 +155,7 @@ pub(super) fn actions() -> Vec<&'static str> {
 /// The names of the init containers of the workload in the HPA part.
 pub(super) fn init_containers(root: &Node) -> Vec<String> {
     let list = root.entry("workload").and_then(|(_, node)| node.entry("initContainers"));
-    let Some((_, Node { kind: Kind::List(items), .. })) = list else { return Vec::new() };
+    let Some((_, Node { kind: NodeKind::List(items), .. })) = list else { return Vec::new() };
     let name = |item: &Node| item.entry("name")?.1.to_json().as_str().map(str::to_owned);
     items.iter().filter_map(name).collect()
 }
@@ -163,9 +163,9 @@ pub(super) fn init_containers(root: &Node) -> Vec<String> {
 /// Removes the elements of a list that have one of some fields.
 fn take_items(entries: &mut [(Key, Node)], name: &str, fields: &[&str]) -> Option<(Key, Node)> {
     let (key, node) = entries.iter_mut().find(|(key, _)| key.text == name)?;
-    let Kind::List(items) = &mut node.kind else { return None };
+    let NodeKind::List(items) = &mut node.kind else { return None };
     let is_taken = |item: &mut Node| fields.iter().any(|field| item.entry(field).is_some());
     let taken: Vec<Node> = items.extract_if(.., is_taken).collect();
     let (line, column) = (node.line, node.column);
-    Some((key.clone(), Node { line, column, kind: Kind::List(taken) }))
+    Some((key.clone(), Node { line, column, kind: NodeKind::List(taken) }))
 }

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use serde_yaml::granit_parser::{Event, Parser, ScalarStyle, ScanError, Span};
 
 use super::error::Problem;
-use super::node::{Key, Kind, Node};
+use super::node::{Key, Node, NodeKind};
 
 /// The key of a map whose entries are merged into another map.
 const MERGE: &str = "<<";
@@ -87,9 +87,9 @@ impl Size {
     fn of(node: &Node) -> Size {
         let mut size = Size { nodes: 1, bytes: 0 };
         match &node.kind {
-            Kind::Scalar { text, .. } => size.bytes = text.len(),
-            Kind::List(items) => items.iter().for_each(|node| size.add(Size::of(node))),
-            Kind::Map(entries) => {
+            NodeKind::Scalar { text, .. } => size.bytes = text.len(),
+            NodeKind::List(items) => items.iter().for_each(|node| size.add(Size::of(node))),
+            NodeKind::Map(entries) => {
                 for (key, node) in entries {
                     size.bytes += key.text.len();
                     size.add(Size::of(node));
@@ -128,7 +128,7 @@ impl Loader {
             Event::Scalar(text, style, anchor, _) => {
                 let plain = style == ScalarStyle::Plain && tag.as_deref() != Some("!!str");
                 self.grow(Size { nodes: 1, bytes: text.len() }, line, column)?;
-                let kind = Kind::Scalar { text: text.into_owned(), plain };
+                let kind = NodeKind::Scalar { text: text.into_owned(), plain };
                 self.add(Node { line, column, kind }, anchor)
             }
             Event::Alias(anchor) => {
@@ -148,8 +148,8 @@ impl Loader {
                 Some(done) => {
                     let Open { line, column, anchor, map, items, entries, .. } = done;
                     let kind = match map {
-                        true => Kind::Map(self.merged(entries)?),
-                        false => Kind::List(items),
+                        true => NodeKind::Map(self.merged(entries)?),
+                        false => NodeKind::List(items),
                     };
                     self.add(Node { line, column, kind }, anchor)
                 }
@@ -200,11 +200,11 @@ impl Loader {
         let (merge, mut own): (Vec<_>, Vec<_>) =
             entries.into_iter().partition(|(key, _)| key.text == MERGE);
         let sources = merge.into_iter().flat_map(|(_, node)| match node.kind {
-            Kind::List(items) => items,
+            NodeKind::List(items) => items,
             _ => vec![node],
         });
         for source in sources {
-            let Kind::Map(entries) = source.kind else {
+            let NodeKind::Map(entries) = source.kind else {
                 let what = "expected a map after the merge key `<<`";
                 return Err(problem(source.line, source.column, what, None));
             };
@@ -233,7 +233,7 @@ fn as_key(
     content: Content,
 ) -> Result<Key, Problem> {
     let (line, column) = (node.line, node.column);
-    let Kind::Scalar { text, .. } = node.kind else {
+    let NodeKind::Scalar { text, .. } = node.kind else {
         let hint = "did you mean text in quotes? `{` and `[` begin maps and lists";
         return Err(problem(line, column, "a list or map is not supported as a key", Some(hint)));
     };

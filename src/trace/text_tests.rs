@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::model::api::{
-    ConditionType, ContainerResourceMetricStatus, CrossVersionObjectReference, HpaCondition,
-    ExternalMetricStatus, HpaSpec, LabelSelector, MetricIdentifier, MetricStatus,
+    ConditionType, ContainerResourceMetricStatus, CrossVersionObjectReference,
+    ExternalMetricStatus, HpaCondition, HpaSpec, LabelSelector, MetricIdentifier, MetricStatus,
     MetricValueStatus, ObjectMetricStatus, PodsMetricStatus,
 };
 use crate::model::observation::{

@@ -33,7 +33,7 @@ use crate::engine::cluster::provision::embedded::ControlPlane;
 use crate::engine::cluster::provision::existing;
 use crate::engine::cluster::provision::image::ImageControlPlane;
 use crate::engine::cluster::provision::k3s::K3s;
-use crate::engine::cluster::provision::kind::Kind;
+use crate::engine::cluster::provision::kind::KindCluster;
 use crate::engine::cluster::session::context::ClusterContext;
 use crate::engine::cluster::session::pod_cache::PodCache;
 use crate::engine::cluster::session::scenario_session::ScenarioSession;
@@ -72,7 +72,7 @@ enum ControlPlaneKind {
     Existing(Client),
     Image(ImageControlPlane),
     K3s(K3s),
-    Kind(Kind),
+    Kind(KindCluster),
 }
 
 impl ControlPlaneKind {
@@ -350,7 +350,7 @@ impl Cluster {
         settings: &Settings,
     ) -> Result<Cluster, EngineError> {
         let broken = |why: String| broken(name, &why, "");
-        let kind = Kind::create(name, image, settings).await?;
+        let kind = KindCluster::create(name, image, settings).await?;
         let cluster = ExistingCluster {
             kubeconfig: Some(kind.kubeconfig()),
             context: kind.context(),

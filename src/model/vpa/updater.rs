@@ -451,8 +451,7 @@ fn priority(spec: &PodSpec, recommendation: &[ContainerRecommendation]) -> Prior
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::api::Container;
-    use crate::model::api::CrossVersionObjectReference;
+    use crate::model::api::{Container, CrossVersionObjectReference};
     use crate::model::vpa::{
         ObjectName, Recommendation, ResourceList, UpdatePolicy, VpaMetadata, VpaSpec, VpaStatus,
     };

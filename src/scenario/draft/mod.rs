@@ -79,7 +79,7 @@ pub enum Selected {
 
 /// The kind of an autoscaler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum AutoscalerKind {
     /// A HorizontalPodAutoscaler.
     Hpa,
     /// A VerticalPodAutoscaler.
@@ -87,11 +87,11 @@ pub enum Kind {
 }
 
 /// `HPA`, `VPA`.
-impl fmt::Display for Kind {
+impl fmt::Display for AutoscalerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Kind::Hpa => "HPA",
-            Kind::Vpa => "VPA",
+            AutoscalerKind::Hpa => "HPA",
+            AutoscalerKind::Vpa => "VPA",
         })
     }
 }
@@ -101,7 +101,7 @@ impl fmt::Display for Kind {
 #[derive(Clone, Debug)]
 pub struct Draft {
     /// The kind of the autoscaler; of an HPA and a VPA, the HPA.
-    pub kind: Kind,
+    pub kind: AutoscalerKind,
     /// The name of the autoscaler, with its namespace if the manifest sets one.
     pub name: String,
     /// The file of the autoscaler.
@@ -261,13 +261,13 @@ fn draft_objects(
     invalid: &mut Invalid,
 ) -> Result<Drafts, DraftError> {
     let (mut used_objects, mut list) = (BTreeSet::new(), Vec::new());
-    let hpas = select(&objects.hpas, &options.hpas, Kind::Hpa)?;
-    invalid.note(check_names(&hpas, Kind::Hpa))?;
+    let hpas = select(&objects.hpas, &options.hpas, AutoscalerKind::Hpa)?;
+    invalid.note(check_names(&hpas, AutoscalerKind::Hpa))?;
     let others = &objects.others;
-    let hpas = invalid.valid(hpas, Kind::Hpa, Hpa::read, others);
-    let vpas = select(&objects.vpas, &options.vpas, Kind::Vpa)?;
-    invalid.note(check_names(&vpas, Kind::Vpa))?;
-    let vpas = invalid.valid(vpas, Kind::Vpa, read_vpa, others);
+    let hpas = invalid.valid(hpas, AutoscalerKind::Hpa, Hpa::read, others);
+    let vpas = select(&objects.vpas, &options.vpas, AutoscalerKind::Vpa)?;
+    invalid.note(check_names(&vpas, AutoscalerKind::Vpa))?;
+    let vpas = invalid.valid(vpas, AutoscalerKind::Vpa, read_vpa, others);
     let options = &find_autoscalers(&hpas, &vpas, objects, options)?;
     let groups = by_target(hpas);
     let mut alone: Vec<&Vpa> = vpas.iter().collect();
@@ -364,7 +364,7 @@ impl Invalid {
     fn valid<T>(
         &mut self,
         autoscalers: Vec<&Object>,
-        kind: Kind,
+        kind: AutoscalerKind,
         read: impl Fn(&Object) -> Result<T, Error>,
         others: &[Object],
     ) -> Vec<T> {
@@ -590,7 +590,7 @@ impl Hpa {
 fn select<'o>(
     objects: &'o [Object],
     selected: &Selected,
-    kind: Kind,
+    kind: AutoscalerKind,
 ) -> Result<Vec<&'o Object>, DraftError> {
     let patterns = match selected {
         Selected::All => return Ok(objects.iter().collect()),
@@ -613,7 +613,7 @@ fn select<'o>(
 }
 
 /// Rejects autoscalers of one name, of which only one can exist in a cluster.
-fn check_names(objects: &[&Object], kind: Kind) -> Result<(), DraftError> {
+fn check_names(objects: &[&Object], kind: AutoscalerKind) -> Result<(), DraftError> {
     for (index, object) in objects.iter().enumerate() {
         let is_same = |other: &&&Object| other.full_name() == object.full_name();
         let Some(first) = objects[..index].iter().find(is_same) else { continue };
@@ -765,13 +765,13 @@ fn metric_name(metric: &MetricSpec) -> Option<&str> {
 
 /// Reads the pods of the target of an autoscaler of this kind. If the kind of the target is not
 /// built in and its pods can't be read, the pods are unknown.
-fn read_target(target: &Object, of: Kind) -> Result<Pods, Error> {
+fn read_target(target: &Object, of: AutoscalerKind) -> Result<Pods, Error> {
     validation::check(target)?;
-    let (kind, is_vpa) = (target.kind(), of == Kind::Vpa);
+    let (kind, is_vpa) = (target.kind(), of == AutoscalerKind::Vpa);
     let is_known = BUILT_IN.iter().any(|known| known.kind == kind) || is_vpa && kind == "CronJob";
     let pods = match of {
-        Kind::Hpa => Pods::read(target),
-        Kind::Vpa => Pods::read(&recommender::pods_owner(target)),
+        AutoscalerKind::Hpa => Pods::read(target),
+        AutoscalerKind::Vpa => Pods::read(&recommender::pods_owner(target)),
     };
     if is_known { pods } else { Ok(pods.unwrap_or_default()) }
 }
@@ -830,7 +830,7 @@ fn of_group(
 ) -> Result<Draft, DraftError> {
     let first = &group.hpas[0];
     let (kind, name) = (&first.hpa.target.kind, &*first.hpa.target.name);
-    let pods = target.map(|target| read_target(target, Kind::Hpa)).transpose()?;
+    let pods = target.map(|target| read_target(target, AutoscalerKind::Hpa)).transpose()?;
     let mut pods = pods.unwrap_or_default();
     let (mut missing, mut of_target) = (Vec::new(), Vec::new());
     let names = group.names();
@@ -874,7 +874,7 @@ fn of_group(
     }
     missing.dedup();
     Ok(Draft {
-        kind: Kind::Hpa,
+        kind: AutoscalerKind::Hpa,
         name: first.name.to_string(),
         file: first.object.file.clone(),
         line: first.object.node.line,

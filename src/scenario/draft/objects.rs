@@ -1,8 +1,8 @@
 //! The objects in manifests: the HPAs, the VPAs, and all others, among which are their targets.
 
-use super::Kind as AutoscalerKind;
+use super::AutoscalerKind;
 use crate::scenario::error::{Error, Problem};
-use crate::scenario::node::{Key, Kind, Node};
+use crate::scenario::node::{Key, Node, NodeKind};
 use crate::scenario::resolved::ManifestNote;
 use crate::scenario::yaml;
 
@@ -41,7 +41,7 @@ impl Object {
         let found =
             path.iter().try_fold(&self.node, |node, name| node.entry(name).map(|(_, value)| value));
         match found.map(|node| &node.kind) {
-            Some(Kind::Scalar { text, .. }) => text.clone(),
+            Some(NodeKind::Scalar { text, .. }) => text.clone(),
             _ => String::new(),
         }
     }
@@ -95,10 +95,10 @@ impl Object {
     fn is_list(&self) -> bool {
         let items = self.node.entry("items").map(|(_, items)| &items.kind);
         let is_of_one_kind = || {
-            let is_empty = items.is_some_and(|items| matches!(items, Kind::Scalar { .. }));
+            let is_empty = items.is_some_and(|items| matches!(items, NodeKind::Scalar { .. }));
             self.kind().ends_with(LIST)
                 && self.name().is_empty()
-                && (matches!(items, Some(Kind::List(_))) || is_empty)
+                && (matches!(items, Some(NodeKind::List(_))) || is_empty)
         };
         self.kind() == LIST || is_of_one_kind()
     }
@@ -163,10 +163,10 @@ impl Objects {
             object.is_list().then(|| kind.strip_suffix(LIST).unwrap_or_default().to_owned());
         let version = object.text(&["apiVersion"]);
         match object.node.kind {
-            Kind::Map(entries) if items_kind.is_some() => {
+            NodeKind::Map(entries) if items_kind.is_some() => {
                 let kind = items_kind.unwrap_or_default();
                 for (key, value) in entries {
-                    if let (Kind::List(items), "items") = (value.kind, &*key.text) {
+                    if let (NodeKind::List(items), "items") = (value.kind, &*key.text) {
                         let items = items.into_iter().map(|item| typed(item, &kind, &version));
                         items.into_iter().try_for_each(|item| self.add(item, file))?;
                     }
@@ -189,9 +189,9 @@ fn typed(mut item: Node, kind: &str, version: &str) -> Node {
         if kind.is_empty() || has(&item, field) {
             continue;
         }
-        if let Kind::Map(entries) = &mut item.kind {
+        if let NodeKind::Map(entries) = &mut item.kind {
             let key = Key { text: field.to_owned(), line, column };
-            let kind = Kind::Scalar { text: text.to_owned(), plain: false };
+            let kind = NodeKind::Scalar { text: text.to_owned(), plain: false };
             entries.push((key, Node { line, column, kind }));
         }
     }
@@ -213,7 +213,7 @@ fn problem(node: &Node, what: &str, hint: &str) -> Problem {
 
 /// The problem of a document with the fields of several objects, if it is one.
 fn several_objects(document: &Node) -> Option<Problem> {
-    let Kind::Map(entries) = &document.kind else { return None };
+    let NodeKind::Map(entries) = &document.kind else { return None };
     let repeated = |name: &str| {
         let mut keys = entries.iter().map(|(key, _)| key).filter(|key| key.text == name);
         Some((keys.next()?.line, keys.next()?))
@@ -273,15 +273,15 @@ pub(super) fn without_server_fields(node: &mut Node) {
         if let Some(annotations) = metadata.entry_mut("annotations") {
             remove(annotations, &NOT_CONFIGURED);
         }
-        let is_empty = |node: &Node| matches!(&node.kind, Kind::Map(it) if it.is_empty());
-        if let Kind::Map(entries) = &mut metadata.kind {
+        let is_empty = |node: &Node| matches!(&node.kind, NodeKind::Map(it) if it.is_empty());
+        if let NodeKind::Map(entries) = &mut metadata.kind {
             entries.retain(|(key, value)| key.text != "annotations" || !is_empty(value));
         }
     }
 }
 
 fn remove(node: &mut Node, names: &[&str]) {
-    if let Kind::Map(entries) = &mut node.kind {
+    if let NodeKind::Map(entries) = &mut node.kind {
         entries.retain(|(key, _)| !names.contains(&&*key.text));
     }
 }

@@ -9,7 +9,9 @@ use super::load::{AFTER_THE_LAST_CHANGE, HpaName, Load};
 use super::objects::{Object, same_namespace};
 use super::pods::{PodContainer, Pods};
 use super::units::Loaded;
-use super::{Draft, DraftError, DraftOptions, DraftTarget, Hpa, Kind, Missing, MissingValue};
+use super::{
+    AutoscalerKind, Draft, DraftError, DraftOptions, DraftTarget, Hpa, Missing, MissingValue,
+};
 use super::{apply_requests, check_containers, metric_name, read_target};
 use crate::model::api::{
     MetricSourceType, MetricSpec, MetricTarget, MetricTargetType, Requests, ResourceMetricSource,
@@ -194,7 +196,7 @@ pub(super) fn of_vpa(
     read: Reader<'_>,
 ) -> Result<Draft, DraftError> {
     let (kind, name) = (&*vpa.vpa.target.kind, &*vpa.vpa.target.name);
-    let pods = target.map(|target| read_target(target, Kind::Vpa)).transpose()?;
+    let pods = target.map(|target| read_target(target, AutoscalerKind::Vpa)).transpose()?;
     let mut pods = pods.unwrap_or_default();
     let names = [vpa.full_name()];
     let containers = check_containers(&pods, &format!("{kind} {name}"), &names, options)?;
@@ -232,7 +234,7 @@ pub(super) fn of_vpa(
     let until = end(options, &used_loads, read)?;
     let fields = fields_of(vpa, workload(&pods, name, replicas.unwrap_or(1)), entries);
     Ok(Draft {
-        kind: Kind::Vpa,
+        kind: AutoscalerKind::Vpa,
         name: vpa.full_name().to_string(),
         file: vpa.object.file.clone(),
         line: vpa.object.node.line,

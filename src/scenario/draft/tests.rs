@@ -528,7 +528,7 @@ spec:
 fn vpa_scenario(texts: &[&str], options: &DraftOptions) -> (Draft, VpaScenario) {
     let found = drafts(texts, options).list;
     let [draft] = found.as_slice() else { panic!("{} drafts", found.len()) };
-    assert_eq!((draft.kind, draft.missing.as_slice()), (Kind::Vpa, &[][..]));
+    assert_eq!((draft.kind, draft.missing.as_slice()), (AutoscalerKind::Vpa, &[][..]));
     match scenario::parse_any("web.yaml", &draft.to_yaml(), &no_files) {
         Ok(scenario::AnyScenario::Vpa(scenario)) => (draft.clone(), *scenario),
         other => panic!("{other:?}"),
@@ -657,8 +657,8 @@ fn an_hpa_on_the_requests_that_a_vpa_changes_gives_a_note() {
         let hpas = Selected::None;
         let loads = DraftOptions { hpas, ..options(&["cpu=300m", "memory=200Mi"]) };
         let list = drafts(&[hpa, vpa, DEPLOYMENT], &loads).list;
-        let kinds: Vec<Kind> = list.iter().map(|draft| draft.kind).collect();
-        assert_eq!(kinds, [Kind::Vpa]);
+        let kinds: Vec<AutoscalerKind> = list.iter().map(|draft| draft.kind).collect();
+        assert_eq!(kinds, [AutoscalerKind::Vpa]);
         list[0].notes.iter().any(|note| note.contains("HPA web scales the same pods on cpu"))
     };
     assert!(note(VPA, HPA));
@@ -721,12 +721,15 @@ fn an_hpa_and_a_vpa_that_do_not_affect_each_other_have_scenarios_of_their_own() 
         drafts(&texts, &loads).list.iter().map(|draft| draft.kind).collect::<Vec<_>>()
     };
     let off = format!("{VPA}  updatePolicy: {{updateMode: 'Off'}}\n");
-    assert_eq!(kinds(&[&off]), [Kind::Hpa, Kind::Vpa]);
+    assert_eq!(kinds(&[&off]), [AutoscalerKind::Hpa, AutoscalerKind::Vpa]);
     let elsewhere = VPA.replace("name: web}", "name: api}");
-    assert_eq!(kinds(&[&elsewhere]), [Kind::Hpa, Kind::Vpa]);
+    assert_eq!(kinds(&[&elsewhere]), [AutoscalerKind::Hpa, AutoscalerKind::Vpa]);
     // A mistake: a scenario can have only one.
     let second = VPA.replace("web-vpa", "another");
-    assert_eq!(kinds(&[VPA, &second]), [Kind::Hpa, Kind::Vpa, Kind::Vpa]);
+    assert_eq!(
+        kinds(&[VPA, &second]),
+        [AutoscalerKind::Hpa, AutoscalerKind::Vpa, AutoscalerKind::Vpa]
+    );
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::model::selector::{Selector, is_dns1123_label};
 use crate::scenario::api_types::ApiObject;
 use crate::scenario::decode::{Nulls, decode};
 use crate::scenario::error::{DistinctProblems, Error, Problem, rejection};
-use crate::scenario::node::{Kind, Node};
+use crate::scenario::node::{Node, NodeKind};
 use crate::scenario::object_meta;
 
 /// Checks the manifest of a workload.
@@ -265,7 +265,7 @@ impl Check {
 
     fn resources(&mut self, resources: &Node, path: &str) {
         for list in ["limits", "requests"] {
-            let Some(Kind::Map(entries)) = field(resources, list).map(|node| &node.kind) else {
+            let Some(NodeKind::Map(entries)) = field(resources, list).map(|node| &node.kind) else {
                 continue;
             };
             for (key, at) in entries {
@@ -319,15 +319,15 @@ fn field<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
 
 fn items(node: &Node) -> Option<&[Node]> {
     match &node.kind {
-        Kind::List(items) => Some(items),
-        Kind::Map(_) | Kind::Scalar { .. } => None,
+        NodeKind::List(items) => Some(items),
+        NodeKind::Map(_) | NodeKind::Scalar { .. } => None,
     }
 }
 
 fn text(node: &Node) -> Option<String> {
     match &node.kind {
-        Kind::Scalar { text, .. } => Some(text.clone()),
-        Kind::List(_) | Kind::Map(_) => None,
+        NodeKind::Scalar { text, .. } => Some(text.clone()),
+        NodeKind::List(_) | NodeKind::Map(_) => None,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::scenario::error::Problem;
-use crate::scenario::node::{Kind, Node};
+use crate::scenario::node::{Node, NodeKind};
 
 /// A position in the tree: a node, or the nearest existing one.
 #[derive(Clone, Copy)]
@@ -59,7 +59,7 @@ impl<'n> At<'n> {
     }
 
     pub(super) fn is_map(self) -> bool {
-        self.node.is_some_and(|node| matches!(node.kind, Kind::Map(_)))
+        self.node.is_some_and(|node| matches!(node.kind, NodeKind::Map(_)))
     }
 
     /// Follows a path in the API server's format: `spec.metrics[0].resource`.

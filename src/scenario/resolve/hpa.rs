@@ -20,7 +20,7 @@ use crate::model::rules::Rules;
 use crate::scenario::decode::fraction;
 use crate::scenario::error::{Problem, rejection, suggest};
 use crate::scenario::manifest::{Manifest, Spec, Target as MetricTarget};
-use crate::scenario::node::{Kind, Node};
+use crate::scenario::node::{Node, NodeKind};
 use crate::scenario::raw::ScenarioFile;
 use crate::scenario::resolved::{Autoscaler, OtherTarget};
 use crate::scenario::yaml;
@@ -254,7 +254,7 @@ fn resolve(
 ) -> Option<Hpa> {
     let shaped = versions::shape(at, problems)?;
     let Some(path) = &shaped.typed.file else { return manifest(at, &shaped, gates, problems) };
-    if let Some(Kind::Map(entries)) = at.node().map(|node| &node.kind)
+    if let Some(NodeKind::Map(entries)) = at.node().map(|node| &node.kind)
         && entries.len() > 1
     {
         let what = "expected either `file` or a manifest, found both";
@@ -329,9 +329,9 @@ fn objects(document: Node) -> Vec<Node> {
     if !is_list(&document) {
         return vec![document];
     }
-    let Kind::Map(entries) = document.kind else { return Vec::new() };
+    let NodeKind::Map(entries) = document.kind else { return Vec::new() };
     match entries.into_iter().find(|(key, _)| key.text == "items") {
-        Some((_, Node { kind: Kind::List(items), .. })) => items,
+        Some((_, Node { kind: NodeKind::List(items), .. })) => items,
         _ => Vec::new(),
     }
 }

@@ -7,7 +7,7 @@
 //! Upstream: pkg/apis/autoscaling/validation/validation.go
 
 use crate::model::hpa::{FieldError, FieldErrorType};
-use crate::scenario::node::{Key, Kind, Node};
+use crate::scenario::node::{Key, Node, NodeKind};
 
 /// The sources of a metric and their types, in the order in which upstream validates them.
 const SOURCES: [(&str, &str); 5] = [
@@ -144,7 +144,7 @@ impl Errors {
     /// Replaces an unknown value of an enum.
     fn known(&mut self, node: &mut Node, name: &str, path: &str, known: &[&str]) {
         let Some(value) = given(node, name) else { return };
-        let Kind::Scalar { text: found, .. } = &value.kind else { return };
+        let NodeKind::Scalar { text: found, .. } = &value.kind else { return };
         if !known.contains(&&**found) {
             let list = quoted_list(known.iter().copied());
             let found = found.clone();
@@ -169,8 +169,8 @@ fn given<'n>(node: &'n mut Node, name: &str) -> Option<&'n mut Node> {
 
 fn items<'n>(node: &'n mut Node, name: &str) -> impl Iterator<Item = &'n mut Node> {
     let list = given(node, name).and_then(|list| match &mut list.kind {
-        Kind::List(items) => Some(items),
-        Kind::Map(_) | Kind::Scalar { .. } => None,
+        NodeKind::List(items) => Some(items),
+        NodeKind::Map(_) | NodeKind::Scalar { .. } => None,
     });
     list.into_iter().flatten()
 }
@@ -178,7 +178,7 @@ fn items<'n>(node: &'n mut Node, name: &str) -> impl Iterator<Item = &'n mut Nod
 /// The value of a field, after a missing one was set.
 fn or<'n>(node: &'n mut Node, name: &str, value: Node) -> Option<&'n mut Node> {
     if node.is_null() {
-        node.kind = Kind::Map(Vec::new());
+        node.kind = NodeKind::Map(Vec::new());
     }
     if given(node, name).is_none() {
         set(node, name, value);
@@ -187,7 +187,7 @@ fn or<'n>(node: &'n mut Node, name: &str, value: Node) -> Option<&'n mut Node> {
 }
 
 fn set(node: &mut Node, name: &str, value: Node) {
-    let Kind::Map(entries) = &mut node.kind else { return };
+    let NodeKind::Map(entries) = &mut node.kind else { return };
     match entries.iter_mut().find(|(key, _)| key.text == name) {
         Some((_, old)) => *old = value,
         None => {
@@ -199,17 +199,17 @@ fn set(node: &mut Node, name: &str, value: Node) {
 
 /// A valid source of a metric that has none.
 fn valid_resource(at: &Node) -> Node {
-    let mut target = Node { kind: Kind::Map(Vec::new()), ..*at };
+    let mut target = Node { kind: NodeKind::Map(Vec::new()), ..*at };
     set(&mut target, "type", text(at, "Utilization"));
     set(&mut target, "averageUtilization", scalar(at, "80", true));
-    let mut source = Node { kind: Kind::Map(Vec::new()), ..*at };
+    let mut source = Node { kind: NodeKind::Map(Vec::new()), ..*at };
     set(&mut source, "name", text(at, "cpu"));
     set(&mut source, "target", target);
     source
 }
 
 fn or_map<'n>(node: &'n mut Node, name: &str) -> Option<&'n mut Node> {
-    let empty = Node { kind: Kind::Map(Vec::new()), ..*node };
+    let empty = Node { kind: NodeKind::Map(Vec::new()), ..*node };
     or(node, name, empty)
 }
 
@@ -217,7 +217,7 @@ fn or_map<'n>(node: &'n mut Node, name: &str) -> Option<&'n mut Node> {
 fn or_text(node: &mut Node, name: &str) -> String {
     let empty = text(node, "");
     match or(node, name, empty).map(|value| &value.kind) {
-        Some(Kind::Scalar { text, .. }) => text.clone(),
+        Some(NodeKind::Scalar { text, .. }) => text.clone(),
         _ => String::new(),
     }
 }
@@ -232,6 +232,6 @@ fn text(at: &Node, text: &str) -> Node {
 }
 
 fn scalar(at: &Node, text: &str, plain: bool) -> Node {
-    let kind = Kind::Scalar { text: text.to_owned(), plain };
+    let kind = NodeKind::Scalar { text: text.to_owned(), plain };
     Node { line: at.line, column: at.column, kind }
 }

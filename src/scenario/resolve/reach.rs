@@ -5,7 +5,7 @@
 
 use super::cursor::{At, Problems};
 use crate::model::time::{Span, Time};
-use crate::scenario::node::Kind;
+use crate::scenario::node::NodeKind;
 use crate::scenario::raw::ScenarioFile;
 use crate::scenario::resolved::{Action, PodSet, TimelineEvent};
 
@@ -82,7 +82,7 @@ pub(super) fn check_reach(
         return;
     }
     let set = match at.node().map(|node| &node.kind) {
-        Some(Kind::Scalar { text, .. }) => text.clone(),
+        Some(NodeKind::Scalar { text, .. }) => text.clone(),
         _ => set.to_string(),
     };
     let what = match (until, most) {

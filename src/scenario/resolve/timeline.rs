@@ -14,7 +14,7 @@ use crate::scenario::action::usual_reason;
 use crate::scenario::decode::{Nulls, decode};
 use crate::scenario::error::suggest;
 use crate::scenario::manifest::Patch;
-use crate::scenario::node::Kind;
+use crate::scenario::node::NodeKind;
 use crate::scenario::raw::ScenarioFile;
 use crate::scenario::resolved::{
     Action, ActionScope, DuringReconcile, Metrics, OtherTarget, TimelineEvent, Workload,
@@ -348,7 +348,7 @@ fn check_edit(at: At<'_>, problems: &mut Problems) {
         Ok(patch) => patch,
         Err(problem) => return problems.add(problem),
     };
-    if matches!(&node.kind, Kind::Map(entries) if entries.is_empty()) {
+    if matches!(&node.kind, NodeKind::Map(entries) if entries.is_empty()) {
         let hint = "for example {spec: {maxReplicas: 20}}";
         problems.hint(at, "the edit is empty", hint);
         return;
@@ -376,7 +376,7 @@ fn check_hpa_exists(events: &[TimelineEvent], timeline: At<'_>, problems: &mut P
         let creates = matches!(event.action, Action::CreateHpa(_));
         if deleted.contains(&&event.hpa) != creates {
             let entries = match timeline.node().map(|node| &node.kind) {
-                Some(Kind::List(entries)) => entries.as_slice(),
+                Some(NodeKind::List(entries)) => entries.as_slice(),
                 _ => &[],
             };
             let at = entries.iter().position(|entry| entry.line == event.line);

@@ -15,7 +15,7 @@ use crate::model::vpa::admission::Mode;
 use crate::model::vpa::updater::UpdaterFlags;
 use crate::scenario::decode::{self, Decoded};
 use crate::scenario::error::Problem;
-use crate::scenario::node::{Kind, Node, Scalar};
+use crate::scenario::node::{Node, NodeKind, Scalar};
 use crate::scenario::resolved::{ReadingNote, Scenario, Workload};
 use crate::scenario::split;
 use crate::scenario::vpa::VpaScenario;
@@ -33,7 +33,7 @@ pub(in crate::scenario) fn resolve(
     read: Reader<'_>,
 ) -> Result<WithVpa, Vec<Problem>> {
     let mut of_recommender = part.clone();
-    if let Kind::Map(entries) = &mut of_recommender.kind {
+    if let NodeKind::Map(entries) = &mut of_recommender.kind {
         entries.retain(|(key, _)| !OWN.contains(&key.text.as_str()));
     }
     let at = At::root(part);
@@ -86,7 +86,7 @@ pub(in crate::scenario) fn check(
 ) -> Vec<Problem> {
     let mut problems = Problems::new(Vec::new());
     check_target(&with.recommender, scenario, At::root(of_vpa).key("vpa"), &mut problems);
-    if let Some((_, Node { kind: Kind::List(events), .. })) = of_hpa.entry("timeline") {
+    if let Some((_, Node { kind: NodeKind::List(events), .. })) = of_hpa.entry("timeline") {
         let found = |event| split::EVENTS_WITHOUT_VPA.into_iter().map(move |name| (event, name));
         let found = events.iter().flat_map(found);
         for (event, name) in found.filter(|(event, name)| event.entry(name).is_some()) {
@@ -140,7 +140,7 @@ fn check_modes(
     let is_in_place = |vpa: &VerticalPodAutoscaler| vpa.mode() == Mode::InPlaceOrRecreate;
     let mut places = Vec::new();
     places.extend(recommender.vpas.iter().any(is_in_place).then(|| at.key("vpa").follow(mode)));
-    if let Some(Kind::List(events)) = at.key("timeline").node().map(|node| &node.kind) {
+    if let Some(NodeKind::List(events)) = at.key("timeline").node().map(|node| &node.kind) {
         let edits = (0..events.len())
             .map(|index| at.key("timeline").index(index).key("editVpa").follow(mode));
         let is_edit =
@@ -184,7 +184,7 @@ fn check_target(
 
 fn release(at: At<'_>, problems: &mut Problems) -> VpaRelease {
     let Some(node) = at.node() else { return VpaRelease::NEWEST };
-    let text = if let Kind::Scalar { text, .. } = &node.kind { text.as_str() } else { "" };
+    let text = if let NodeKind::Scalar { text, .. } = &node.kind { text.as_str() } else { "" };
     match text.parse::<VpaRelease>() {
         Ok(release) => release,
         Err(why) => {

@@ -17,7 +17,7 @@ const KINDS_JSON: &str = include_str!("openapi.json");
 
 /// The kind of the objects in an API version. Lists of them are also served.
 #[derive(Deserialize)]
-struct Kind {
+struct KindSchema {
     group: String,
     version: String,
     /// The prefix of the full name, derived from the name of the Go package.
@@ -54,9 +54,9 @@ const V3: Dialect = Dialect {
     },
 };
 
-impl Kind {
-    fn of(version: GroupVersion) -> Option<Kind> {
-        let kinds: Vec<Kind> = serde_json::from_str(KINDS_JSON).unwrap_or_default();
+impl KindSchema {
+    fn of(version: GroupVersion) -> Option<KindSchema> {
+        let kinds: Vec<KindSchema> = serde_json::from_str(KINDS_JSON).unwrap_or_default();
         kinds.into_iter().find(|it| it.group == version.group && it.version == version.version)
     }
 
@@ -126,7 +126,7 @@ fn describe(
 ) -> (Map<String, Value>, Map<String, Value>) {
     let (mut paths, mut schemas) = (Map::new(), Map::new());
     for version in versions {
-        let Some(kind) = Kind::of(version) else { continue };
+        let Some(kind) = KindSchema::of(version) else { continue };
         schemas.extend(kind.schemas(dialect));
         let is_described =
             |it: &&QueryPath| it.group == version.group && it.endpoint != Endpoint::Nodes;

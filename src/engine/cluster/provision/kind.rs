@@ -59,7 +59,7 @@ fn config(image: &str, settings: &Settings) -> String {
 
 /// A kind cluster that is deleted when this process exits.
 #[derive(Debug)]
-pub(crate) struct Kind {
+pub(crate) struct KindCluster {
     name: Arc<str>,
     cluster: String,
     folder: Folder,
@@ -111,7 +111,7 @@ fn error_message(output: &str) -> String {
     lines.get(from..).unwrap_or_default().iter().take(6).copied().collect::<Vec<_>>().join("\n")
 }
 
-impl Kind {
+impl KindCluster {
     /// Creates a cluster.
     ///
     /// # Errors
@@ -120,14 +120,14 @@ impl Kind {
         name: &Arc<str>,
         image: &str,
         settings: &Settings,
-    ) -> Result<Kind, EngineError> {
+    ) -> Result<KindCluster, EngineError> {
         let failed = |what: &str, error| broken(name, &format!("{what}: {error}"), "");
         let folder = Folder::new().map_err(|error| failed("no folder", error))?;
         let cluster = unique_name();
         // The guard first, so that the cluster is deleted in any case.
         let guard = Guard::of_kind_cluster(&program(), &cluster);
         let guard = guard.map_err(|error| failed("no guard", error))?;
-        let kind = Kind { name: name.clone(), cluster, folder, guard };
+        let kind = KindCluster { name: name.clone(), cluster, folder, guard };
         // The user's kubeconfig is not changed.
         let own = kind.kubeconfig().display().to_string();
         let args = ["create", "cluster", "--name", &kind.cluster, "--config", "-"];

@@ -77,9 +77,9 @@ fn unreadable_metrics_deactivate_scaling() {
 
 #[test]
 fn errors_of_pods_are_reported_in_upstreams_order() {
-    let pending = Kind { phase: PodPhase::Pending, ..ready("1") };
-    let missing = Kind { usage: None, ..ready("1") };
-    let cases: [(Kind, Option<&'static str>, &str); 5] = [
+    let pending = PodState { phase: PodPhase::Pending, ..ready("1") };
+    let missing = PodState { usage: None, ..ready("1") };
+    let cases: [(PodState, Option<&'static str>, &str); 5] = [
         (
             missing.clone(),
             Some("1"),

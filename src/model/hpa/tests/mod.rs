@@ -24,7 +24,7 @@ use crate::model::time::{Span, Time};
 
 /// The state of a pod.
 #[derive(Clone, Debug)]
-pub(super) struct Kind {
+pub(super) struct PodState {
     phase: PodPhase,
     start_time: Option<Time>,
     ready: Option<(ConditionStatus, Time)>,
@@ -34,9 +34,9 @@ pub(super) struct Kind {
 }
 
 /// A pod that has been ready for an hour, with this usage.
-pub(super) fn ready(usage: &'static str) -> Kind {
+pub(super) fn ready(usage: &'static str) -> PodState {
     let hour_ago = Time::from_secs(-3600);
-    Kind {
+    PodState {
         phase: PodPhase::Running,
         start_time: Some(hour_ago),
         ready: Some((ConditionStatus::True, hour_ago)),
@@ -53,7 +53,7 @@ pub(super) struct World {
     pub(super) request: Option<&'static str>,
     pub(super) resource: &'static str,
     /// The states of the pods. The last state applies to all further pods.
-    pub(super) kinds: Vec<Kind>,
+    pub(super) kinds: Vec<PodState>,
     /// The number of pods above the replicas of the scale.
     pub(super) surplus: usize,
     pub(super) metrics_at: Option<Time>,
@@ -137,18 +137,18 @@ pub(super) fn labels(app: &str) -> Labels {
 
 impl World {
     /// An HPA on cpu with a target in percent, created at t=0; pods request 1 cpu.
-    pub(super) fn new(replicas: i32, min: i32, max: i32, percent: i32, kind: Kind) -> World {
+    pub(super) fn new(replicas: i32, min: i32, max: i32, percent: i32, kind: PodState) -> World {
         World::of(spec(min, max, vec![resource("cpu", utilization(percent))]), replicas, kind)
     }
 
-    pub(super) fn of(spec: HpaSpec, replicas: i32, kind: Kind) -> World {
+    pub(super) fn of(spec: HpaSpec, replicas: i32, kind: PodState) -> World {
         World::with_gates(spec, replicas, kind, FeatureGates::default())
     }
 
     pub(super) fn with_gates(
         spec: HpaSpec,
         replicas: i32,
-        kind: Kind,
+        kind: PodState,
         gates: FeatureGates,
     ) -> World {
         let mut world = World {

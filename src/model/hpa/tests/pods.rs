@@ -9,7 +9,7 @@ fn secs(seconds: i64) -> Time {
 }
 
 /// The groups of a ready pod and a pod of this kind, at t=0.
-fn counts_of(kind: Kind, resource_name: &'static str) -> PodCounts {
+fn counts_of(kind: PodState, resource_name: &'static str) -> PodCounts {
     let spec = spec(1, 10, vec![resource(resource_name, utilization(50))]);
     let mut world = World::of(spec, 2, ready("500m"));
     world.resource = resource_name;
@@ -24,12 +24,12 @@ fn counts(ready: u32, unready: u32, missing: u32, ignored: u32) -> PodCounts {
 #[test]
 fn pods_are_grouped_in_upstreams_order_of_tests() {
     let usage = "500m";
-    let terminating = Kind { terminating: true, phase: PodPhase::Pending, ..ready(usage) };
-    let failed = Kind { phase: PodPhase::Failed, usage: None, ..ready(usage) };
-    let pending = Kind { phase: PodPhase::Pending, usage: None, ..ready(usage) };
-    let missing = Kind { usage: None, ready: None, ..ready(usage) };
-    let succeeded = Kind { phase: PodPhase::Succeeded, usage: None, ..ready(usage) };
-    let unknown = Kind { phase: PodPhase::Unknown, ..ready(usage) };
+    let terminating = PodState { terminating: true, phase: PodPhase::Pending, ..ready(usage) };
+    let failed = PodState { phase: PodPhase::Failed, usage: None, ..ready(usage) };
+    let pending = PodState { phase: PodPhase::Pending, usage: None, ..ready(usage) };
+    let missing = PodState { usage: None, ready: None, ..ready(usage) };
+    let succeeded = PodState { phase: PodPhase::Succeeded, usage: None, ..ready(usage) };
+    let unknown = PodState { phase: PodPhase::Unknown, ..ready(usage) };
     for (kind, expected) in [
         (terminating, counts(1, 0, 0, 1)),
         (failed, counts(1, 0, 0, 1)),
@@ -44,21 +44,21 @@ fn pods_are_grouped_in_upstreams_order_of_tests() {
 
 #[test]
 fn readiness_counts_for_cpu_only() {
-    let no_condition = Kind { ready: None, ..ready("500m") };
+    let no_condition = PodState { ready: None, ..ready("500m") };
     assert_eq!(counts_of(no_condition.clone(), "cpu"), counts(1, 1, 0, 0));
     assert_eq!(counts_of(no_condition, "memory"), counts(2, 0, 0, 0));
-    let no_start = Kind { start_time: None, ..ready("500m") };
+    let no_start = PodState { start_time: None, ..ready("500m") };
     assert_eq!(counts_of(no_start, "cpu"), counts(1, 1, 0, 0));
 }
 
 #[test]
 fn young_pods_count_after_a_whole_window_of_readiness() {
-    let young = |status, transition| Kind {
+    let young = |status, transition| PodState {
         start_time: Some(secs(-299)),
         ready: Some((status, secs(transition))),
         ..ready("500m")
     };
-    let old = |status, start, transition| Kind {
+    let old = |status, start, transition| PodState {
         start_time: Some(secs(start)),
         ready: Some((status, secs(transition))),
         ..ready("500m")
@@ -83,7 +83,7 @@ fn young_pods_count_after_a_whole_window_of_readiness() {
 
 #[test]
 fn missing_pods_count_fully_for_scaling_down() {
-    let missing = Kind { usage: None, ..ready("0") };
+    let missing = PodState { usage: None, ..ready("0") };
     // 5 at 30% of 50% and 5 missing: (5·30 + 5·100) / 10 = 65%: the direction would change.
     let mut world = World::new(10, 1, 20, 50, ready("300m"));
     let known = vec![ready("300m"); 5];
@@ -105,8 +105,8 @@ fn missing_pods_count_fully_for_scaling_down() {
 
 #[test]
 fn missing_and_unready_pods_count_zero_for_scaling_up() {
-    let missing = Kind { usage: None, ..ready("0") };
-    let pending = Kind { phase: PodPhase::Pending, usage: None, ..ready("0") };
+    let missing = PodState { usage: None, ..ready("0") };
+    let pending = PodState { phase: PodPhase::Pending, usage: None, ..ready("0") };
     // 3 at 90% of 30%, one missing, one pending: 270 / 5 = 54%, a ratio of 1.8, 9 pods.
     let mut world = World::new(5, 1, 20, 30, ready("900m"));
     let known = vec![ready("900m"); 3];
@@ -134,7 +134,7 @@ fn missing_and_unready_pods_count_zero_for_scaling_up() {
 #[test]
 fn added_pods_never_reverse_the_direction() {
     // 4 pods for 1 replica, one missing: the metric scales down, but 3 pods would be more than 1.
-    let missing = Kind { usage: None, ..ready("0") };
+    let missing = PodState { usage: None, ..ready("0") };
     let mut world = World::new(1, 1, 20, 100, ready("500m"));
     world.surplus = 3;
     world.kinds = vec![ready("500m"), ready("500m"), ready("500m"), missing];
@@ -168,7 +168,7 @@ fn average_values_count_metrics_of_unknown_pods() {
 
 #[test]
 fn missing_pods_count_their_target_for_average_values() {
-    let missing = Kind { usage: None, ..ready("0") };
+    let missing = PodState { usage: None, ..ready("0") };
     let spec = spec(1, 20, vec![resource("cpu", average_value("100m"))]);
     let mut world = World::of(spec, 10, ready("50m"));
     world.kinds = [vec![ready("50m"); 8], vec![missing]].concat();

@@ -127,7 +127,7 @@ fn limits_apply_although_scaling_down_is_disabled() {
 fn succeeded_pods_block_scaling() {
     for usage in ["900m", "200m"] {
         let mut world = World::new(2, 1, 10, 50, ready(usage));
-        let done = Kind { phase: PodPhase::Succeeded, usage: None, ..ready(usage) };
+        let done = PodState { phase: PodPhase::Succeeded, usage: None, ..ready(usage) };
         world.kinds = vec![ready(usage), ready(usage), done];
         world.surplus = 8;
         world.run(600);

@@ -21,7 +21,7 @@ use crate::model::vpa::{BUCKETS, Checkpoint, ResourcePolicy, VerticalPodAutoscal
 use crate::scenario::custom_resource::{Checked, check_vpa};
 use crate::scenario::decode::{Decoded, Nulls, decode_all};
 use crate::scenario::error::{Problem, suggest};
-use crate::scenario::node::{Key, Kind, Node};
+use crate::scenario::node::{Key, Node, NodeKind};
 use crate::scenario::vpa::manifest::{
     ControlledValues, UpdateMode, VpaContainerPolicy, VpaManifest, VpaObjectSpec, VpaScalingMode,
 };
@@ -142,7 +142,8 @@ fn inline_or_file<T>(
 ) -> Option<T> {
     let file = at.key("file");
     let Some(node) = file.node() else { return check(at, problems) };
-    if at.node().is_some_and(|node| matches!(&node.kind, Kind::Map(fields) if fields.len() > 1)) {
+    if at.node().is_some_and(|node| matches!(&node.kind, NodeKind::Map(fields) if fields.len() > 1))
+    {
         let what = "expected either `file` or a manifest, found both";
         problems.plain(at.key_position("file"), what);
         return None;
@@ -197,17 +198,17 @@ fn node(value: &Value, at: At<'_>) -> Node {
     let kind = match value {
         Value::Array(items) => {
             let items = items.iter().enumerate();
-            Kind::List(items.map(|(index, item)| node(item, at.index(index))).collect())
+            NodeKind::List(items.map(|(index, item)| node(item, at.index(index))).collect())
         }
         Value::Object(fields) => {
             let entry = |(text, value): (&String, &Value)| {
                 let At { line, column, .. } = at.key_position(text);
                 (Key { text: text.clone(), line, column }, node(value, at.key(text)))
             };
-            Kind::Map(fields.iter().map(entry).collect())
+            NodeKind::Map(fields.iter().map(entry).collect())
         }
-        Value::String(text) => Kind::Scalar { text: text.clone(), plain: false },
-        scalar => Kind::Scalar { text: scalar.to_string(), plain: true },
+        Value::String(text) => NodeKind::Scalar { text: text.clone(), plain: false },
+        scalar => NodeKind::Scalar { text: scalar.to_string(), plain: true },
     };
     Node { line, column, kind }
 }
@@ -507,7 +508,7 @@ fn checked_checkpoint(at: At<'_>, problems: &mut Problems) -> Option<Checkpoint>
     }
     for histogram in ["cpuHistogram", "memoryHistogram"] {
         let weights = at.key("status").key(histogram).key("bucketWeights");
-        let Some(Kind::Map(entries)) = weights.node().map(|node| &node.kind) else { continue };
+        let Some(NodeKind::Map(entries)) = weights.node().map(|node| &node.kind) else { continue };
         for (key, _) in entries {
             if !key.text.parse::<usize>().is_ok_and(|bucket| bucket < BUCKETS) {
                 let what =
