@@ -96,7 +96,7 @@ fn run_fixtures(
 }
 
 fn custom_controller(command: &str, compared: Compared) -> Result<CustomController, Failed> {
-    Ok(CustomController { controller: Controller::new(command)?, compared })
+    Ok(CustomController::new(Controller::new(command)?, compared))
 }
 
 fn naive(_: PathBuf) -> Result<(), Failed> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use kube_lockstep::engine::model::Model;
 use kube_lockstep::engine::upstream::Upstream;
-use kube_lockstep::engine::{CancellationToken, Engine, EngineError, Session, Step};
+use kube_lockstep::engine::{Engine, EngineError, Session, Step};
 use kube_lockstep::fuzz::{self, Area, Coverage};
 use kube_lockstep::model::api::ConditionStatus;
 use kube_lockstep::model::rules::Release;
@@ -17,7 +17,7 @@ use kube_lockstep::model::time::Time;
 use kube_lockstep::run::fuzzing::{
     Failure, Finding, FuzzEvent, FuzzPlan, FuzzSummary, RunLimit, fuzz as fuzzed,
 };
-use kube_lockstep::run::{Shard, Verdict, run_one, run_watched};
+use kube_lockstep::run::{Verdict, run_one, run_watched};
 use kube_lockstep::scenario::{self, Scenario};
 use kube_lockstep::trace::{Observation, Stepped};
 use kube_lockstep::world::Change;
@@ -61,18 +61,11 @@ fn main() -> ExitCode {
 }
 
 fn plan(ticks: usize, jobs: usize, areas: &[Area]) -> FuzzPlan {
-    FuzzPlan {
-        shard: Shard::WHOLE,
-        seed: 20,
-        limit: RunLimit::Ticks(ticks),
-        release: RELEASE,
-        jobs,
-        areas: areas.to_vec(),
-        max_findings: 1,
-        shrinking: 3000,
-        known: Vec::new(),
-        stop: CancellationToken::new(),
-    }
+    let mut plan = FuzzPlan::new(20, RunLimit::Ticks(ticks), RELEASE);
+    plan.jobs = jobs;
+    plan.areas = areas.to_vec();
+    plan.max_findings = 1;
+    plan
 }
 
 fn run(
@@ -246,7 +239,9 @@ fn any_number_of_jobs_finds_the_same() -> Result<(), Failed> {
     let results = |jobs| {
         let change = |scenario: &mut Scenario| scenario.flags.tolerance += 0.01;
         let engine = move || Box::new(Changed(Model::new(RELEASE), change)) as Box<dyn Engine>;
-        let plan = FuzzPlan { max_findings: 3, shrinking: 200, ..plan(30_000, jobs, &[]) };
+        let mut plan = plan(30_000, jobs, &[]);
+        plan.max_findings = 3;
+        plan.shrinking = 200;
         let (summary, found) = run(&plan, &engine);
         let found = found.iter().map(|found| {
             (found.index, found.times, found.kind.clone(), scenario::to_yaml(&found.scenario, None))

@@ -28,7 +28,7 @@ use kube_lockstep::run::fuzzing::RunLimit;
 use kube_lockstep::run::recommender::predicted;
 use kube_lockstep::run::recommender_fuzzing::{RecommenderFuzzPlan, fuzz_recommender};
 use kube_lockstep::run::recommender_lockstep::run_recommender;
-use kube_lockstep::run::{Outcome, Shard, Verdict};
+use kube_lockstep::run::{Outcome, Verdict};
 use kube_lockstep::scenario::vpa::{VpaScenario, script_to_yaml};
 use kube_lockstep::scenario::{AnyScenario, parse_any};
 use kube_lockstep::trace::header::Build;
@@ -100,15 +100,9 @@ fn main() -> ExitCode {
 /// three flags.
 fn scripts_reach_everything() -> Result<(), Failed> {
     let run = |release: VpaRelease| {
-        let plan = RecommenderFuzzPlan {
-            seed: 20,
-            limit: RunLimit::Ticks(40_000),
-            shard: Shard::WHOLE,
-            release,
-            jobs: 2,
-            max_findings: 1,
-            stop: CancellationToken::new(),
-        };
+        let mut plan = RecommenderFuzzPlan::new(20, RunLimit::Ticks(40_000), release);
+        plan.jobs = 2;
+        plan.max_findings = 1;
         let engine = || Box::new(ModelRecommender::new("model", release)) as Box<dyn Engine<Vpa>>;
         let (summary, findings) = fuzz_recommender(&plan, &engine, &mut |_| {});
         assert!(findings.is_empty() && summary.ticks >= 40_000, "{summary:?}");

@@ -88,7 +88,7 @@ fn run_fixtures(suite: &Suite) -> Result<BTreeMap<String, Outcome>, EngineError>
         |path: &&PathBuf| suite.filter().is_none_or(|only| support::id_of(path).contains(only));
     let scenarios = all.iter().filter(wanted).map(|path| support::load_vpa(path)).collect();
     let mut plan = support::on_a_control_plane(Vec::new(), Release::NEWEST, JOBS);
-    plan.recommender = RecommenderPlan { scenarios, releases: vec![VpaRelease::NEWEST] };
+    plan.recommender = RecommenderPlan::new(scenarios, vec![VpaRelease::NEWEST]);
     if plan.recommender.scenarios.is_empty() {
         return Ok(BTreeMap::new());
     }

@@ -132,10 +132,6 @@ Exit codes:
   3    the engine could not run, or a scenario had no verdict and none diverged
   130  interrupted (Ctrl-C)";
 
-/// The number of kinds of failures that ends a run.
-pub(super) const MOST_FINDINGS: usize = 20;
-/// The number of scenarios to try when shrinking a failure, which takes seconds.
-const SHRINKING: usize = 3000;
 /// The interval between lines of progress in a log.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -167,19 +163,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         areas: areas.iter().map(|area| area.name().to_owned()).collect(),
         jobs,
     };
+    let limit =
+        args.time.map_or(RunLimit::Ticks(args.ticks.unwrap_or(100_000) as usize), RunLimit::Time);
     let plan = FuzzPlan {
-        seed,
-        limit: args
-            .time
-            .map_or(RunLimit::Ticks(args.ticks.unwrap_or(100_000) as usize), RunLimit::Time),
         shard: args.part.shard.unwrap_or(Shard::WHOLE),
-        release,
         jobs,
         areas,
-        max_findings: MOST_FINDINGS,
-        shrinking: SHRINKING,
         known: Fixtures::find(None)?.known()?,
         stop,
+        ..FuzzPlan::new(seed, limit, release)
     };
     check_writable(&args.save).map_err(|error| not_saved(&args.save, &error))?;
     let ending = interrupt::Ending::listen(&plan.stop, INTERRUPTED)?;

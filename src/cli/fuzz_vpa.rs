@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 use super::args::workers;
 use super::doctor::check_writable;
 use super::failure::Failure;
-use super::fuzz::{Args, INTERRUPTED, MOST_FINDINGS, Progress, Results, not_saved, random_seed};
+use super::fuzz::{Args, INTERRUPTED, Progress, Results, not_saved, random_seed};
 use super::output::PreparationLog;
 use super::{exit, interrupt};
 use crate::engine::Vpa;
@@ -36,14 +36,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let engine: EngineFactory<Vpa> =
         source.prepare(release, &limits, &mut progress).map_err(Failure::from)?;
     let ticks = args.ticks.unwrap_or(100_000) as usize;
+    let seed = args.seed.unwrap_or_else(random_seed);
+    let limit = args.time.map_or(RunLimit::Ticks(ticks), RunLimit::Time);
     let plan = RecommenderFuzzPlan {
-        seed: args.seed.unwrap_or_else(random_seed),
-        limit: args.time.map_or(RunLimit::Ticks(ticks), RunLimit::Time),
         shard: args.part.shard.unwrap_or(Shard::WHOLE),
-        release,
         jobs: workers(args.jobs),
-        max_findings: MOST_FINDINGS,
         stop,
+        ..RecommenderFuzzPlan::new(seed, limit, release)
     };
     let setting = FuzzSetting {
         setting: Setting {

@@ -58,6 +58,7 @@ impl FromStr for HostPort {
 
 /// An existing cluster, named by the context of a kubeconfig, and the permitted changes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct ExistingCluster {
     /// The kubeconfig. Default: the files that `KUBECONFIG` names, else `~/.kube/config`.
     pub kubeconfig: Option<PathBuf>,
@@ -82,6 +83,7 @@ impl ExistingCluster {
 
 /// The state of an existing cluster before a run creates any objects.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct ClusterInfo {
     /// The URL of its API server.
     pub server: String,

@@ -53,6 +53,7 @@ pub enum Traces {
 
 /// A recorded trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Recording {
     /// The first line, which names the builds of upstream.
     pub header: Header,

@@ -35,6 +35,7 @@ pub enum EngineSource {
 
 /// How a run is limited and stopped.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct EngineLimits {
     /// The timeout for each answer of an engine.
     pub answer: Duration,

@@ -26,6 +26,7 @@ use crate::scenario::Scenario;
 
 /// The release, areas and length of a run of the fuzzer.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct FuzzPlan {
     /// The seed of the random number generator.
     pub seed: u64,
@@ -50,11 +51,34 @@ pub struct FuzzPlan {
     pub stop: CancellationToken,
 }
 
+/// The number of kinds of failures that end a run by default.
+pub(super) const MAX_FINDINGS: usize = 20;
+
+/// The number of scenarios that are tried by default to shrink a failure, which takes seconds.
+const SHRINKING: usize = 3000;
+
 /// The run ends after this many consecutive scenarios that failed before their first tick: a run
 /// that ends after a number of ticks would never end.
 const MAX_FAILURES_WITHOUT_TICKS: usize = 50;
 
 impl FuzzPlan {
+    /// A run of one worker over all areas, without known disagreements.
+    #[must_use]
+    pub fn new(seed: u64, limit: RunLimit, release: Release) -> FuzzPlan {
+        FuzzPlan {
+            seed,
+            limit,
+            shard: Shard::WHOLE,
+            release,
+            jobs: 1,
+            areas: Vec::new(),
+            max_findings: MAX_FINDINGS,
+            shrinking: SHRINKING,
+            known: Vec::new(),
+            stop: CancellationToken::new(),
+        }
+    }
+
     fn is_stopped(&self) -> bool {
         self.stop.is_cancelled()
     }
@@ -62,6 +86,7 @@ impl FuzzPlan {
 
 /// When a run of the fuzzer ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum RunLimit {
     /// After a number of ticks: the same scenarios in every run.
     Ticks(usize),
@@ -95,6 +120,7 @@ pub enum FuzzEvent {
 
 /// A shrunk failure.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Finding<S = Arc<Scenario>> {
     /// The index of the first scenario that showed it.
     pub index: u64,
@@ -116,6 +142,7 @@ pub struct Finding<S = Arc<Scenario>> {
 
 /// The failure of a scenario.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Failure {
     /// Model and engine differ, or the engine failed.
     Outcome(Box<Outcome>),
@@ -125,6 +152,7 @@ pub enum Failure {
 
 /// The figures of a run.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct FuzzSummary {
     /// Scenarios that were run.
     pub scenarios: usize,

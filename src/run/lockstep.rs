@@ -41,6 +41,7 @@ const CUT_LOAD: &str = "at times, the load exceeds the cpu limits of the pods: t
 
 /// The result of a free run of the model: its own decisions drive the world.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct FreeRun {
     /// The predictions, in the form of an engine's trace.
     pub trace: Trace,
@@ -75,6 +76,7 @@ impl FreeRun {
 
 /// A tick of a free run.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct FreeTick {
     /// The predicted observation.
     pub observation: Observation,

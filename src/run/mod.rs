@@ -126,6 +126,7 @@ pub struct KnownHit {
 /// A note for the author of a scenario, independent of the verdict.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Note {
     /// The file. None: the file of the scenario.
     #[serde(default, skip_serializing_if = "Option::is_none")]

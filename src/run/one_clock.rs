@@ -25,6 +25,7 @@ use crate::world::{PodChange, World};
 
 /// The actions of a VPA in a free run of the model.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct VpaRun {
     /// The VPA, and the expectations of recommendations.
     pub scenario: Arc<VpaScenario>,

@@ -71,11 +71,20 @@ pub struct Plan {
 
 /// The scenarios of the VPA's recommender.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct RecommenderPlan {
     /// The scenarios, in the order of the report.
     pub scenarios: Vec<Arc<VpaScenario>>,
     /// The releases: every scenario runs on each of them, from the oldest to the newest.
     pub releases: Vec<VpaRelease>,
+}
+
+impl RecommenderPlan {
+    /// A plan that runs each scenario on each release.
+    #[must_use]
+    pub fn new(scenarios: Vec<Arc<VpaScenario>>, releases: Vec<VpaRelease>) -> RecommenderPlan {
+        RecommenderPlan { scenarios, releases }
+    }
 }
 
 /// Settings of wall-clock engines.
@@ -94,6 +103,7 @@ pub struct ClusterOptions {
 
 /// The speed of scenarios on a wall clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Pace {
     /// The factor by which scenarios run faster than written.
     pub speed: NonZero<u32>,
@@ -102,6 +112,12 @@ pub struct Pace {
 }
 
 impl Pace {
+    /// A speed, and the maximum duration of a scenario.
+    #[must_use]
+    pub fn new(speed: NonZero<u32>, longest: Duration) -> Pace {
+        Pace { speed, longest }
+    }
+
     /// The reason why a scenario of this length, at this speed, is not run, if it is too long.
     #[cfg(feature = "clusters")]
     pub(super) fn too_long(self, length: Span) -> Option<String> {
@@ -120,11 +136,20 @@ impl Default for Pace {
 
 /// The user's own controller, and the behavior to compare with the model.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct CustomController {
     /// The controller.
     pub controller: Controller,
     /// The part of its behavior that is compared.
     pub compared: Compared,
+}
+
+impl CustomController {
+    /// A controller, and the part of its behavior that is compared.
+    #[must_use]
+    pub fn new(controller: Controller, compared: Compared) -> CustomController {
+        CustomController { controller, compared }
+    }
 }
 
 /// The part of a controller's behavior that is compared with the model.

@@ -7,7 +7,7 @@ use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::findings::Findings;
-use super::fuzzing::{Failure, Finding, FuzzSummary, NewEngine, RunLimit};
+use super::fuzzing::{Failure, Finding, FuzzSummary, MAX_FINDINGS, NewEngine, RunLimit};
 use super::in_order::in_order;
 use super::recommender::names;
 use super::recommender_lockstep::{Lockstep, run_recommender, unfinished};
@@ -27,6 +27,7 @@ const RUNS_PER_ESTIMATE: usize = 16;
 
 /// The length of a run of the fuzzer.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RecommenderFuzzPlan {
     /// The seed of the random number generator.
     pub seed: u64,
@@ -42,6 +43,22 @@ pub struct RecommenderFuzzPlan {
     pub max_findings: usize,
     /// Cancelled from outside to end the run early.
     pub stop: CancellationToken,
+}
+
+impl RecommenderFuzzPlan {
+    /// A run of one worker.
+    #[must_use]
+    pub fn new(seed: u64, limit: RunLimit, release: VpaRelease) -> RecommenderFuzzPlan {
+        RecommenderFuzzPlan {
+            seed,
+            limit,
+            shard: Shard::WHOLE,
+            release,
+            jobs: 1,
+            max_findings: MAX_FINDINGS,
+            stop: CancellationToken::new(),
+        }
+    }
 }
 
 /// Runs scripts until the limit, and shrinks one failure of each kind. `progress` gets the figures
