@@ -97,7 +97,7 @@ impl Upstreams {
             Verdict::Skipped { why } => Behavior::Unsupported(why),
             Verdict::Inconclusive { why, .. } => Behavior::Unknown(why),
             // The model's prediction does not matter here.
-            Verdict::Conforms | Verdict::Diverges(_) | Verdict::Unexpected => {
+            Verdict::Conforms | Verdict::Diverges(_) | Verdict::Unmet => {
                 Behavior::Trace(outcome.trace)
             }
         }

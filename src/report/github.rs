@@ -60,9 +60,9 @@ impl<W: Write, S: Write> Github<W, S> {
             Verdict::Diverges(_) | Verdict::Inconclusive { .. } => {
                 annotate(outcome.line, &headline(outcome))?;
             }
-            Verdict::Unexpected => {}
+            Verdict::Unmet => {}
         }
-        if matches!(outcome.verdict, Verdict::Diverges(_) | Verdict::Unexpected) {
+        if matches!(outcome.verdict, Verdict::Diverges(_) | Verdict::Unmet) {
             for unmet in &outcome.unmet {
                 annotate(unmet.line, &unmet.what)?;
             }

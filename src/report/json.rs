@@ -140,7 +140,8 @@ pub(super) struct ScenarioLine {
 pub(super) enum VerdictName {
     Conforms,
     Diverges,
-    Unexpected,
+    #[serde(rename = "unexpected", alias = "unmet")]
+    Unmet,
     Inconclusive,
     Skipped,
 }
@@ -159,13 +160,13 @@ impl ScenarioLine {
         let (verdict, why, output) = match &outcome.verdict {
             Verdict::Conforms => (VerdictName::Conforms, None, ""),
             Verdict::Diverges(_) => (VerdictName::Diverges, None, ""),
-            Verdict::Unexpected => (VerdictName::Unexpected, None, ""),
+            Verdict::Unmet => (VerdictName::Unmet, None, ""),
             Verdict::Inconclusive { why, output } => {
                 (VerdictName::Inconclusive, Some(why), output.as_str())
             }
             Verdict::Skipped { why } => (VerdictName::Skipped, Some(why), ""),
         };
-        let explained = matches!(verdict, VerdictName::Diverges | VerdictName::Unexpected);
+        let explained = matches!(verdict, VerdictName::Diverges | VerdictName::Unmet);
         ScenarioLine {
             id: outcome.id.clone(),
             path: outcome.path.clone(),
@@ -250,7 +251,7 @@ pub(super) struct Counts {
     pub(super) scenarios: usize,
     conforms: usize,
     diverges: usize,
-    /// The scenarios with the verdict [`VerdictName::Unexpected`].
+    /// The scenarios with the verdict [`VerdictName::Unmet`].
     unmet: usize,
     inconclusive: usize,
     skipped: usize,

@@ -142,7 +142,7 @@ fn status(outcome: &Outcome, setting: Option<&Setting>) -> TestCaseStatus {
             status.set_message(why);
             return status;
         }
-        Verdict::Diverges(_) | Verdict::Unexpected => {
+        Verdict::Diverges(_) | Verdict::Unmet => {
             (NonSuccessKind::Failure, outcome.verdict.name(), super::headline(outcome))
         }
         Verdict::Inconclusive { .. } => {

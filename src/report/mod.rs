@@ -135,7 +135,7 @@ fn headline(outcome: &Outcome) -> String {
     let unmet = || outcome.unmet.first().map(|unmet| unmet.what.clone()).unwrap_or_default();
     match &outcome.verdict {
         Verdict::Conforms => String::new(),
-        Verdict::Unexpected => unmet(),
+        Verdict::Unmet => unmet(),
         Verdict::Inconclusive { why, .. } | Verdict::Skipped { why } => why.clone(),
         Verdict::Diverges(divergence) => {
             let position = match outcome::is_api_answer(divergence) {

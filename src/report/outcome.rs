@@ -29,7 +29,7 @@ pub(super) fn text(outcome: &Outcome, run: Option<&Setting>, columns: usize) -> 
         Verdict::Conforms if outcome.known.is_empty() => None,
         Verdict::Conforms => Some(known(outcome, columns)),
         Verdict::Diverges(divergence) => Some(diverges(outcome, run, divergence, columns)),
-        Verdict::Unexpected => Some(unexpected(outcome, run, columns)),
+        Verdict::Unmet => Some(with_unmet(outcome, run, columns)),
         Verdict::Inconclusive { why, output } => {
             Some(inconclusive(outcome, run, why, output, columns))
         }
@@ -311,7 +311,7 @@ fn unmet(out: &mut String, outcome: &Outcome, columns: usize) {
     }
 }
 
-fn unexpected(outcome: &Outcome, run: Option<&Setting>, columns: usize) -> String {
+fn with_unmet(outcome: &Outcome, run: Option<&Setting>, columns: usize) -> String {
     let sides = match &*outcome.engine {
         "model" => "the model does not meet the expectations".to_owned(),
         engine => format!("model and {engine} agree, but do not meet the expectations"),

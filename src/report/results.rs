@@ -122,7 +122,7 @@ fn outcome(line: ScenarioLine) -> Result<Outcome, String> {
     let why = line.why.unwrap_or_default();
     let verdict = match (line.verdict, line.divergence) {
         (VerdictName::Conforms, _) => Verdict::Conforms,
-        (VerdictName::Unexpected, _) => Verdict::Unexpected,
+        (VerdictName::Unmet, _) => Verdict::Unmet,
         (VerdictName::Skipped, _) => Verdict::Skipped { why },
         (VerdictName::Inconclusive, _) => Verdict::Inconclusive { why, output: line.output },
         (VerdictName::Diverges, Some(divergence)) => {

@@ -694,7 +694,7 @@ pub(super) fn conclude_known(outcome: &mut Outcome, findings: Findings<'_>) {
             why: findings.undetermined.unwrap_or_default(),
             output: String::new(),
         },
-        None if !outcome.unmet.is_empty() => Verdict::Unexpected,
+        None if !outcome.unmet.is_empty() => Verdict::Unmet,
         None => Verdict::Conforms,
     };
     outcome.trace = findings.trace;

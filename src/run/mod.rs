@@ -82,8 +82,8 @@ pub enum Verdict {
     Conforms,
     /// A tick was not as the model predicted.
     Diverges(Divergence),
-    /// Model and engine agree, but an expectation of the author was not met.
-    Unexpected,
+    /// Model and engine agree, but an expectation of the author is unmet.
+    Unmet,
     /// The engine failed, or it can't run the scenario: no verdict.
     Inconclusive {
         /// The cause.
@@ -99,13 +99,14 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The name in reports: `conforms`.
+    /// The name in reports: `conforms`. It is `unexpected` for [`Verdict::Unmet`], because reports
+    /// of older versions have this name.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Verdict::Conforms => "conforms",
             Verdict::Diverges(_) => "diverges",
-            Verdict::Unexpected => "unexpected",
+            Verdict::Unmet => "unexpected",
             Verdict::Inconclusive { .. } => "inconclusive",
             Verdict::Skipped { .. } => "skipped",
         }
@@ -277,7 +278,7 @@ impl Outcome {
         &self,
         known: &'k [KnownDisagreement],
     ) -> Vec<&'k KnownDisagreement> {
-        if !matches!(self.verdict, Verdict::Conforms | Verdict::Unexpected) {
+        if !matches!(self.verdict, Verdict::Conforms | Verdict::Unmet) {
             return Vec::new();
         }
         let met = |known: &KnownDisagreement| {
@@ -421,7 +422,7 @@ impl Summary {
         match outcome.verdict {
             Verdict::Conforms => self.conforms += 1,
             Verdict::Diverges(_) => self.diverges += 1,
-            Verdict::Unexpected => self.unmet += 1,
+            Verdict::Unmet => self.unmet += 1,
             Verdict::Inconclusive { .. } => self.inconclusive += 1,
             Verdict::Skipped { .. } => self.skipped += 1,
         }

@@ -396,7 +396,7 @@ fn gist(outcome: &Outcome) -> String {
         Verdict::Diverges(first) => Mark::diverges(Cow::Borrowed(first), &outcome.engine).gist(),
         Verdict::Skipped { why } => cut(&of_any_release(why, &outcome.release)),
         Verdict::Inconclusive { why, .. } => cut(why),
-        Verdict::Conforms | Verdict::Unexpected => String::new(),
+        Verdict::Conforms | Verdict::Unmet => String::new(),
     }
 }
 
@@ -519,7 +519,7 @@ fn verdict(outcome: &Outcome) -> Markup {
         Verdict::Skipped { why } => html! {
             p.note { b { "Skipped: " } (of_any_release(why, &outcome.release)) }
         },
-        Verdict::Conforms | Verdict::Unexpected => html! {},
+        Verdict::Conforms | Verdict::Unmet => html! {},
     }
 }
 

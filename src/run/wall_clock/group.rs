@@ -254,8 +254,8 @@ impl Task {
                     outcome.note(what);
                 }
                 attempted.notes.into_iter().for_each(|what| outcome.note(what));
-                let unexpected = outcome.verdict == Verdict::Unexpected;
-                if let Some(uncertainty) = attempted.uncertainty.filter(|_| unexpected) {
+                let is_unmet = outcome.verdict == Verdict::Unmet;
+                if let Some(uncertainty) = attempted.uncertainty.filter(|_| is_unmet) {
                     outcome.verdict = inconclusive(cluster.with_tail(uncertainty));
                 }
             }
