@@ -30,6 +30,10 @@ use crate::scenario::vpa::VpaScenario;
 /// cluster can keep up with this number.
 pub const DEFAULT_CLUSTER_JOBS: usize = 72;
 
+/// The maximum number of scenarios of VPAs that run at a time on a cluster. Each has a recommender,
+/// which uses 50 MB of memory.
+pub const MAX_RECOMMENDERS: usize = 12;
+
 /// The scenarios, the engine and the options of a run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

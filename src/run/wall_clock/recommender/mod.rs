@@ -28,15 +28,12 @@ use crate::model::rules::{Release, VpaRelease};
 use crate::model::time::Span;
 use crate::run::executor::ReadyEngine;
 use crate::run::lockstep::inconclusive;
-use crate::run::plan::{Pace, Plan, ReleasePlan};
+use crate::run::plan::{MAX_RECOMMENDERS, Pace, Plan, ReleasePlan};
 use crate::run::recommender_lockstep::unfinished;
 use crate::run::record::Record;
 use crate::run::{Outcome, Verdict};
 use crate::scenario::vpa::VpaScenario;
 use crate::world::recommender::script;
-
-/// The number of scenarios that run at a time. Each has a recommender, which uses 50 MB of memory.
-const CONCURRENT_SCENARIOS: usize = 12;
 
 /// The oldest release whose program can be built: the sum files of older ones lack modules that
 /// only the program requires.
@@ -126,7 +123,7 @@ impl ReadyEngine for Recommenders<'_> {
         let Some(cluster) = cluster else { return Ok(()) };
         runtime.block_on(async {
             let group = Group { context, cluster: &cluster, release: part.release };
-            let at_once = plan.jobs.clamp(1, CONCURRENT_SCENARIOS);
+            let at_once = plan.jobs.clamp(1, MAX_RECOMMENDERS);
             let mut runs = iter(prepared.iter().map(|scenario| group.outcome(scenario)))
                 .buffer_unordered(at_once);
             while let Some(outcome) = runs.next().await {
