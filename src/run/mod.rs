@@ -55,7 +55,8 @@ pub use lockstep::{
 pub use one_clock::{VpaRun, divergence_of_recommender};
 #[cfg(feature = "engines")]
 pub use plan::{
-    ClusterOptions, Compared, CustomController, DEFAULT_CLUSTER_JOBS, Pace, Plan, RecommenderPlan,
+    ClusterOptions, Compared, CustomController, DEFAULT_CLUSTER_JOBS, MAX_RECOMMENDERS, Pace, Plan,
+    RecommenderPlan,
 };
 #[cfg(feature = "engines")]
 pub use runner::run_all;

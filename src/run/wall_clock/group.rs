@@ -10,11 +10,10 @@ use tokio::task::{Id, JoinError, JoinSet};
 
 use super::attempt::{On, attempt};
 use super::preparation::PreparedScenario;
-use super::retries::note_retries;
+use super::retries::Attempts;
 use super::uncertainty::History;
 use crate::engine::EngineError;
 use crate::engine::cluster::Cluster;
-use crate::engine::cluster::tolerances::MAX_ATTEMPTS;
 use crate::model::rules::Release;
 use crate::run::findings::Findings;
 use crate::run::lockstep::{conclude, inconclusive, trace_of, unfinished};
@@ -143,7 +142,7 @@ impl GroupRun {
             run: self.run.clone(),
             cluster: self.cluster.clone(),
             scenario,
-            is_first: attempt.is_first(),
+            is_first: attempt.attempts.is_first(),
             history: std::mem::take(&mut attempt.history),
             _retry_slot: retry_slot,
         };
@@ -157,8 +156,8 @@ impl GroupRun {
             Err(error) => error.id(),
         };
         let mut attempt = self.running.remove(&id)?;
-        self.queue.unfinished -= usize::from(attempt.is_first());
-        let mut outcome = match ended {
+        self.queue.unfinished -= usize::from(attempt.attempts.is_first());
+        let outcome = match ended {
             Ok((_, attempted)) => {
                 let Attempted { outcome, history } = attempted?;
                 attempt.history = history;
@@ -171,21 +170,13 @@ impl GroupRun {
                 self.run.unfinished(self.queue.scenarios.get(attempt.index)?, verdict)
             }
         };
-        outcome.retries = attempt.before.len();
-        if let Verdict::Inconclusive { why, .. } = &outcome.verdict
-            && !attempt.is_last()
-            && !self.run.is_stopped()
-            // A retry on a broken cluster would fail, too.
-            && self.cluster.check().is_ok()
-        {
-            attempt.before.push(why.clone());
+        // A retry on a broken cluster would fail, too.
+        let can_retry = || !self.run.is_stopped() && self.cluster.check().is_ok();
+        let outcome = attempt.attempts.ended(outcome, can_retry);
+        if outcome.is_none() {
             self.queue.waiting.push_back(attempt);
-            return None;
         }
-        if let Some(why) = attempt.before.last() {
-            note_retries(&mut outcome, why);
-        }
-        Some(outcome)
+        outcome
     }
 }
 
@@ -279,20 +270,10 @@ fn ambiguous(ambiguous: usize, ticks: usize) -> Option<String> {
 /// A waiting or running attempt at a scenario.
 struct Attempt {
     index: usize,
-    /// The reason of each earlier attempt without a verdict.
-    before: Vec<String>,
+    /// The earlier attempts.
+    attempts: Attempts,
     /// The uncertainties of these attempts.
     history: History,
-}
-
-impl Attempt {
-    fn is_first(&self) -> bool {
-        self.before.is_empty()
-    }
-
-    fn is_last(&self) -> bool {
-        self.before.len() + 1 >= MAX_ATTEMPTS
-    }
 }
 
 /// The scenarios of a group to run, the longest first, and the scenarios to retry.
@@ -318,7 +299,7 @@ impl Queue {
         let index = self.next;
         self.scenarios.get(index)?;
         self.next += 1;
-        Some(Attempt { index, before: Vec::new(), history: History::default() })
+        Some(Attempt { index, attempts: Attempts::new(1), history: History::default() })
     }
 
     /// Takes a retry that is due.
@@ -336,10 +317,10 @@ impl Queue {
                 let is_long = own.length().0 > next.length().0 * 2;
                 let now = Instant::now();
                 let is_late = now < self.end && now + own.duration() > self.end;
-                !attempt.is_last() && (is_long || is_late)
+                !attempt.attempts.is_last() && (is_long || is_late)
             }
             // The last attempt does not run in parallel with first attempts.
-            _ => !attempt.is_last() || self.unfinished == 0,
+            _ => !attempt.attempts.is_last() || self.unfinished == 0,
         };
         self.waiting.iter().position(is_due)
     }
@@ -368,7 +349,7 @@ mod tests {
     /// The scenario that runs next, and its number of earlier attempts.
     fn next(queue: &mut Queue) -> Option<(usize, usize)> {
         let attempt = queue.retry().or_else(|| queue.first())?;
-        Some((attempt.index, attempt.before.len()))
+        Some((attempt.index, attempt.attempts.retries()))
     }
 
     /// A time after the end of all scenarios.
@@ -377,8 +358,8 @@ mod tests {
     }
 
     fn fails(queue: &mut Queue, index: usize, times: usize) {
-        let before = vec![String::new(); times];
-        queue.waiting.push_back(Attempt { index, before, history: History::default() });
+        let attempts = super::super::retries::tests::failed(times);
+        queue.waiting.push_back(Attempt { index, attempts, history: History::default() });
     }
 
     #[test]

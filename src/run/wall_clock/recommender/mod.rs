@@ -17,10 +17,8 @@ use futures::stream::iter;
 
 use self::attempt::{PreparedScript, attempt};
 use super::context::Context;
-use super::retries::note_retries;
-use crate::engine::cluster::tolerances::{
-    MAX_ATTEMPTS, RECOMMENDER_DIVERGENCES, SHORTEST_RECOMMENDER_INTERVAL,
-};
+use super::retries::Attempts;
+use crate::engine::cluster::tolerances::{RECOMMENDER_DIVERGENCES, SHORTEST_RECOMMENDER_INTERVAL};
 use crate::engine::cluster::{RecommenderCluster, recommender_unsupported_reason};
 use crate::engine::upstream::recommender::deploy::Deployment;
 use crate::engine::{EngineError, Vpa, embedded};
@@ -191,50 +189,34 @@ impl Group<'_> {
     /// A retry follows at once. In `group`, retries wait for each other, because all scenarios
     /// share a controller; here, each scenario has its own recommender.
     async fn outcome(&self, scenario: &PreparedScenario<'_>) -> Option<Outcome> {
-        let PreparedScenario { written: scenario, script } = scenario;
-        let Context { plan, name, .. } = self.context;
         let begin = Instant::now();
-        let mut outcome = unfinished(scenario, name, self.release);
-        let (mut divergences, mut before) = (0, None);
-        for retries in 0..MAX_ATTEMPTS {
-            if plan.stop.is_cancelled() {
-                return None;
-            }
-            outcome = unfinished(scenario, name, self.release);
-            let attempted = attempt(script, self.cluster, self.release, &plan.known);
-            let attempted = tokio::select! {
-                attempted = attempted => attempted,
-                () = plan.stop.cancelled() => return None,
-            };
-            match attempted {
-                Ok(lockstep) => {
-                    let expects = script.speed == 1;
-                    lockstep.conclude(&mut outcome, scenario, self.release, expects);
-                }
-                Err(error) => outcome.verdict = inconclusive(error),
-            }
-            outcome.retries = retries;
-            let why = match &outcome.verdict {
-                Verdict::Inconclusive { why, .. } if !outcome.undetermined => why.clone(),
-                Verdict::Diverges(_) => {
-                    divergences += 1;
-                    if divergences >= RECOMMENDER_DIVERGENCES {
-                        break;
-                    }
-                    "a single divergence".to_owned()
-                }
-                _ => break,
+        let mut attempts = Attempts::new(RECOMMENDER_DIVERGENCES);
+        loop {
+            let outcome = tokio::select! {
+                biased;
+                () = self.context.plan.stop.cancelled() => return None,
+                outcome = self.attempt(scenario) => outcome,
             };
             // A retry on a broken control plane would fail, too.
-            if self.cluster.check().is_err() {
-                break;
+            if let Some(mut outcome) = attempts.ended(outcome, || self.cluster.check().is_ok()) {
+                outcome.elapsed = begin.elapsed();
+                return Some(outcome);
             }
-            before = Some(why);
         }
-        if let Some(why) = before.filter(|_| outcome.retries > 0) {
-            note_retries(&mut outcome, &why);
+    }
+
+    /// The outcome of one attempt at a scenario.
+    async fn attempt(&self, scenario: &PreparedScenario<'_>) -> Outcome {
+        let PreparedScenario { written: scenario, script } = scenario;
+        let Context { plan, name, .. } = self.context;
+        let mut outcome = unfinished(scenario, name, self.release);
+        match attempt(script, self.cluster, self.release, &plan.known).await {
+            Ok(lockstep) => {
+                let expects = script.speed == 1;
+                lockstep.conclude(&mut outcome, scenario, self.release, expects);
+            }
+            Err(error) => outcome.verdict = inconclusive(error),
         }
-        outcome.elapsed = begin.elapsed();
-        Some(outcome)
+        outcome
     }
 }
