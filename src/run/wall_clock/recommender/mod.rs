@@ -218,7 +218,7 @@ impl Group<'_> {
             }
             outcome.retries = retries;
             let why = match &outcome.verdict {
-                Verdict::Inconclusive { why, .. } if !outcome.undetermined => why.clone(),
+                Verdict::Inconclusive { why, .. } if outcome.undetermined.is_none() => why.clone(),
                 Verdict::Diverges(_) => {
                     divergences += 1;
                     if divergences >= RECOMMENDER_DIVERGENCES {
