@@ -84,9 +84,14 @@ until: 30s
 
 /// A folder of fixtures with one scenario, to which `more` is appended.
 fn folder(more: &str) -> (tempfile::TempDir, PathBuf) {
+    file_of(&format!("{SCENARIO}{more}"))
+}
+
+/// A folder of fixtures with one scenario.
+fn file_of(scenario: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let file = folder.path().join("doubles.yaml");
-    fs::write(&file, format!("{SCENARIO}{more}")).expect("a file can be written");
+    fs::write(&file, scenario).expect("a file can be written");
     (folder, file)
 }
 
@@ -483,11 +488,26 @@ fn predict_ignores_expectations_for_other_releases() {
     let more = "releases: \"<=1.30\"\nexpect:\n  - {tick: 1, replicas: 5}\n";
     let (_folder, file) = folder(more);
     let shown = stdout(&kube_lockstep(&["predict", text(&file)]).assert().code(0));
-    assert!(
-        shown.contains("note: the scenario applies to releases <=1.30, not to 1.37"),
-        "{shown}"
-    );
+    let in_one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let choose = "the scenario is for 1.6 - 1.30, not for 1.37: choose another release, for \
+                  example --release 1.30";
+    let note = format!("note: no expectation is checked: {choose}");
+    assert!(in_one_line(&shown).contains(&note), "{shown}");
     assert!(!shown.contains("not met"), "{shown}");
+    let explain = kube_lockstep(&["explain", text(&file), "--tick", "1"]).assert().code(0);
+    assert!(in_one_line(&stdout(&explain)).contains(&note), "{}", stdout(&explain));
+    let run = kube_lockstep(&["run", "--engine", "model", text(&file)]).assert().code(4);
+    assert!(in_one_line(&stdout(&run)).contains(choose), "{}", stdout(&run));
+    let generation = "fixtures/vpa/policies/the-generation-is-observed.yaml";
+    let generation = support::repository().join(generation);
+    let vpa = fs::read_to_string(generation).expect("a fixture can be read");
+    let (_folder, file) = file_of(&vpa.replace(">=vpa-1.7", "<=vpa-0.12"));
+    let shown = in_one_line(&stdout(&kube_lockstep(&["predict", text(&file)]).assert().code(0)));
+    assert!(shown.contains("(choose one with --release: vpa-0.10, vpa-0.11, vpa-0.12)"), "{shown}");
+    let run = kube_lockstep(&["run", "--engine", "model", text(&file)]).assert().code(4);
+    let choose = "the scenario is for vpa-0.10, vpa-0.11, vpa-0.12, not for vpa-1.8: choose another \
+                  release, for example --release vpa-0.12";
+    assert!(in_one_line(&stdout(&run)).contains(choose), "{}", stdout(&run));
     let behavior = "tolerance/docs-five-percent-of-100mi";
     let old = ["predict", behavior, "--release", "1.17"];
     let shown = stdout(&kube_lockstep(&old).assert().code(0));

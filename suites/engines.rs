@@ -45,6 +45,8 @@ fn main() -> ExitCode {
     let go = suite.require("Go", || build::find_go(&mut |_, _| {}).map(drop));
     suite.test_with(&go, "a_go_program_that_panics_is_inconclusive", panics);
     suite.test("an_engine_that_hangs_is_killed_after_its_time_limit", hangs);
+    suite.test("an_engine_that_complains_without_end_is_killed_after_its_time_limit", complains);
+    suite.test_with(&upstream, "an_engine_may_complain_without_end", may_complain);
     suite.test("the_children_of_an_engine_that_exits_are_killed", leaves_a_child);
     suite.test("a_new_process_is_started_after_a_failure", a_new_process);
     suite.run()
@@ -141,6 +143,24 @@ const FAILING_ENGINES: &[FailingEngine] = &[
         output: "",
     },
     FailingEngine {
+        name: "reports_a_failure_of_megabytes",
+        script: r#"HELLO; printf '{"failed":{"why":"no luck: '; XS; echo ' at last"}}'; cat"#,
+        why: "no luck: x",
+        output: "",
+    },
+    FailingEngine {
+        name: "has_the_end_of_a_failure_of_megabytes",
+        script: r#"HELLO; printf '{"failed":{"why":"'; XS; echo ' at last"}}'; cat >/dev/null"#,
+        why: "x at last",
+        output: "",
+    },
+    FailingEngine {
+        name: "sends_an_unknown_answer_of_megabytes",
+        script: r#"HELLO; printf '{"'; XS; echo '":{}}'; cat >/dev/null"#,
+        why: "bytes omitted: ",
+        output: "",
+    },
+    FailingEngine {
         name: "answers_without_end",
         script: "HELLO; OPENED; tr '\\0' x < /dev/zero",
         why: "an answer is longer than 16 MiB",
@@ -196,6 +216,9 @@ const HUGE: &str = concat!(
     r#"'; head -c 3000000 /dev/zero | tr '\0' 9; echo '"}}}]}}}"#,
 );
 
+/// Writes three million letters.
+const XS: &str = r"head -c 3000000 /dev/zero | tr '\0' x";
+
 fn is_inconclusive(case: &FailingEngine) -> Result<(), Failed> {
     let words = [
         ("HELLO", HELLO),
@@ -205,6 +228,7 @@ fn is_inconclusive(case: &FailingEngine) -> Result<(), Failed> {
         ("EARLY", EARLY),
         ("TWO", TWO),
         ("HUGE", HUGE),
+        ("XS", XS),
     ];
     let script =
         words.iter().fold(case.script.to_owned(), |it, (name, text)| it.replace(name, text));
@@ -212,6 +236,7 @@ fn is_inconclusive(case: &FailingEngine) -> Result<(), Failed> {
     let (why, output) = no_verdict(outcome)?;
     assert!(why.contains(case.why), "{why}");
     assert!(output.contains(case.output), "{output}");
+    assert!(why.len() < 4000 && output.len() < 10_000, "{} and {}", why.len(), output.len());
     Ok(())
 }
 
@@ -258,6 +283,30 @@ fn hangs() -> Result<(), Failed> {
     let program = fake.program.to_string_lossy().into_owned();
     assert!(!is_running(&program), "{program} is still running");
     Ok(())
+}
+
+/// An engine that complains without end fills neither the memory nor the disk: the size of the files
+/// that it may write is limited.
+fn complains() -> Result<(), Failed> {
+    let flood = "ulimit -f 2048; echo the first >&2; yes 'the next' | head -n 5000000 >&2";
+    let fake = fake(&format!("{HELLO}\n{flood}; echo the last >&2\nwhile :; do sleep 1; done"));
+    let outcome = run_on(&fake, Duration::from_secs(10));
+    let (why, output) = no_verdict(outcome)?;
+    assert!(why.contains("did not answer within 10 s"), "{why}");
+    assert!(output.starts_with("the first\nthe next\n"), "{output}");
+    assert!(output.ends_with("the next\nthe last\n"), "{output}");
+    assert!(output.contains("… (bytes omitted: 4"), "{output}");
+    assert!(output.len() < 10_000, "{}", output.len());
+    Ok(())
+}
+
+/// The complaints of an engine do not stop it.
+fn may_complain(engine: PathBuf) -> Result<(), Failed> {
+    let fake = fake(&format!("yes complaint >&2 &\nexec '{}'", engine.display()));
+    match run_on(&fake, Duration::from_secs(60)).verdict {
+        Verdict::Conforms => Ok(()),
+        verdict => Err(format!("{verdict:?}").into()),
+    }
 }
 
 /// A program that exits may leave children that hold its output open. Its exit is noticed before

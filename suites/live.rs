@@ -4,6 +4,8 @@
 //! The suite runs on the newest release, or on the releases that the environment variable
 //! KUBE_LOCKSTEP_RELEASES names. `ci/record` runs it to record the traces, which requires Go.
 
+#[path = "live/flags.rs"]
+mod flags;
 #[path = "live/unsupported.rs"]
 mod unsupported;
 
@@ -48,6 +50,9 @@ fn main() -> ExitCode {
     }
     suite.test_with(&programs, "unsupported_features", |programs: Programs| {
         programs.into_iter().try_for_each(|(build, program)| unsupported(&build, program))
+    });
+    suite.test_with(&programs, "flags", |programs: Programs| {
+        programs.iter().try_for_each(|(build, _)| flags::flags(build.version.release.into()))
     });
     suite.run()
 }

@@ -5,6 +5,9 @@
 //!
 //! The program of the suite is also the proxy: as `proxies --proxy NAME ENGINE`, it forwards the
 //! engine protocol, and alters the log of each answer. Requires Go.
+//!
+//! All alterations are made on the newest release. A few of each kind are also made on those of the
+//! older releases [`OLDER`] that the environment variable KUBE_LOCKSTEP_RELEASES names.
 
 mod support;
 
@@ -19,10 +22,29 @@ use kube_lockstep::model::rules::Release;
 use kube_lockstep::run::{Verdict, run_one};
 use libtest_mimic::Failed;
 use serde_json::{Value, json};
-use support::trials::Suite;
+use support::trials::{self, Suite};
 
 /// The first argument of the proxy.
 const PROXY: &str = "--proxy";
+
+/// The environment variable that names releases, in the form of `--release`.
+const RELEASES: &str = "KUBE_LOCKSTEP_RELEASES";
+
+/// The older releases: the oldest one, and others whose hosts or controllers differ much.
+const OLDER: [&str; 5] = ["1.6", "1.9", "1.12", "1.22", "1.30"];
+
+/// The names of the alterations that are also made on the older releases. All of them have what is
+/// altered.
+const ON_OLDER: [&str; 8] = [
+    "status_before_scale",
+    "queries_after_the_scale",
+    "repeated_status_writes",
+    "a_scale_write_in_another_namespace",
+    "another_status_in_the_scale",
+    "a_dropped_addition_to_the_work_queue",
+    "merged_events",
+    "an_event_that_is_sent_twice",
+];
 
 /// A scenario whose first reconcile queries a metric and scales.
 const SCALES: &str = "tolerance/just-above-the-upper-edge-scales-up";
@@ -269,39 +291,78 @@ fn main() -> ExitCode {
         };
     }
     let mut suite = Suite::new("proxies");
+    let newest = Altered { release: Release::NEWEST, suffix: String::new() };
+    newest.add_to(&mut suite, &ALTERATIONS.iter().collect::<Vec<_>>());
     let upstream = suite.upstream(Release::NEWEST);
-    suite.test_with(&upstream, "an_unaltered_log_conforms", |engine| {
-        match run("nothing", SCALES, &engine)? {
-            Verdict::Conforms => Ok(()),
-            verdict => Err(format!("{verdict:?}").into()),
-        }
-    });
-    for alteration in ALTERATIONS {
-        suite.test_with(&upstream, format!("{}_diverges", alteration.name), |engine| {
-            match run(alteration.name, alteration.fixture, &engine)? {
-                Verdict::Diverges(divergence) => {
-                    assert_eq!(divergence.fields[0].field, alteration.field, "{divergence:?}");
-                    Ok(())
-                }
-                verdict => Err(format!("{verdict:?}").into()),
-            }
-        });
-    }
     for breach in BREACHES {
         suite.test_with(&upstream, format!("{}_is_inconclusive", breach.name), |engine| match run(
             breach.name,
             SCALES,
+            Release::NEWEST,
             &engine,
         )? {
             Verdict::Inconclusive { why, .. } if why.contains(breach.message) => Ok(()),
             verdict => Err(format!("{verdict:?}").into()),
         });
     }
+    let named = |name: &str| ALTERATIONS.iter().find(|alteration| alteration.name == name);
+    let few: Vec<&Alteration> = ON_OLDER.iter().filter_map(|name| named(name)).collect();
+    assert_eq!(few.len(), ON_OLDER.len(), "an alteration of ON_OLDER does not exist");
+    let selected = trials::releases(RELEASES);
+    for release in OLDER.iter().flat_map(|release| release.parse::<Release>()) {
+        if selected.contains(release) {
+            let older = Altered { release, suffix: format!("_on_{release}") };
+            older.add_to(&mut suite, &few);
+        }
+    }
     suite.run()
 }
 
+/// The tests of a release.
+struct Altered {
+    release: Release,
+    /// The end of their names.
+    suffix: String,
+}
+
+impl Altered {
+    fn add_to(&self, suite: &mut Suite, alterations: &[&'static Alteration]) {
+        let Altered { release, ref suffix } = *self;
+        let upstream = suite.upstream(release);
+        let name = format!("an_unaltered_log_conforms{suffix}");
+        suite.test_with(&upstream, name, move |engine| {
+            for fixture in [SCALES, REPEATS] {
+                match run("nothing", fixture, release, &engine)? {
+                    Verdict::Conforms => {}
+                    verdict => return Err(format!("{fixture}: {verdict:?}").into()),
+                }
+            }
+            Ok(())
+        });
+        for alteration in alterations {
+            let Alteration { name, fixture, field, .. } = alteration;
+            suite.test_with(
+                &upstream,
+                format!("{name}_diverges{suffix}"),
+                move |engine| match run(name, fixture, release, &engine)? {
+                    Verdict::Diverges(divergence) => {
+                        assert_eq!(divergence.fields[0].field, *field, "{divergence:?}");
+                        Ok(())
+                    }
+                    verdict => Err(format!("{verdict:?}").into()),
+                },
+            );
+        }
+    }
+}
+
 /// Runs a fixture behind the proxy.
-fn run(alteration: &str, fixture: &str, engine: &Path) -> Result<Verdict, Failed> {
+fn run(
+    alteration: &str,
+    fixture: &str,
+    release: Release,
+    engine: &Path,
+) -> Result<Verdict, Failed> {
     let fixture = format!("fixtures/{fixture}.yaml");
     let scenario = support::load(&support::repository().join(fixture));
     let folder = tempfile::tempdir()?;
@@ -309,7 +370,7 @@ fn run(alteration: &str, fixture: &str, engine: &Path) -> Result<Verdict, Failed
     let (suite, engine) = (std::env::current_exe()?, engine.display());
     let script = format!("#!/bin/sh\nexec '{}' {PROXY} {alteration} '{engine}'\n", suite.display());
     support::write_program(&program, &script)?;
-    Ok(run_one(&scenario, &mut Upstream::new(program, Release::NEWEST), &[]).verdict)
+    Ok(run_one(&scenario, &mut Upstream::new(program, release), &[]).verdict)
 }
 
 /// Forwards requests to an engine, and its answers with an alteration.

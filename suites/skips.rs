@@ -78,7 +78,7 @@ impl AllRuns {
             *self.compared.entry(outcome.id.clone()).or_default() += 1;
             return;
         };
-        let kind = match (outcome.undetermined, is_supported) {
+        let kind = match (outcome.undetermined.is_some(), is_supported) {
             (true, _) => SkipKind::Chance,
             (false, true) => SkipKind::NotRecorded,
             (false, false) => SkipKind::Unsupported,
@@ -251,9 +251,10 @@ fn page<'a>(hpas: &'a AllRuns, vpas: &AllRuns) -> (String, Vec<&'a str>) {
          date: `UPDATE_DOCS=1 cargo test --test skips`.\n\n\
          ## The release does not support the scenario\n\n\
          {} runs. The API server or the controller of the release rejects or does not know a \
-         field, a flag or a feature gate of the scenario. For each reason except flags, \
-         `suites/live/unsupported.rs` shows one of the fixtures on upstream, on the releases of the \
-         live suite.\n\n{}\n\
+         field, a flag or a feature gate of the scenario. On the releases of the live suite, \
+         `suites/live/unsupported.rs` shows each reason except flags with one of the fixtures on \
+         upstream, and `suites/live/flags.rs` compares the flags with the sources of the release.\
+         \n\n{}\n\
          ## Not recorded\n\n{}\n",
         Release::OLDEST,
         Release::NEWEST,

@@ -125,7 +125,7 @@ fn verdict(outcome: Result<Outcome, String>) -> Result<(), Failed> {
     match outcome.verdict {
         Verdict::Conforms => Ok(()),
         // All runs before the undetermined one agreed.
-        Verdict::Inconclusive { .. } if outcome.undetermined => Ok(()),
+        Verdict::Inconclusive { .. } if outcome.undetermined.is_some() => Ok(()),
         verdict => Err(format!("{verdict:#?}").into()),
     }
 }

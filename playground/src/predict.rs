@@ -57,7 +57,7 @@ impl Predicted {
             "decisions": run.vpa.as_ref().map(|vpa| decisions(&vpa.charted.run)),
             "figures": Figures::of(scenario, run, &Reference::of(run)),
             "note": note,
-            "undetermined": run.undetermined,
+            "undetermined": run.undetermined.as_ref().map(|random| &random.why),
             "unmet": unmet,
             "settings": Settings::of(scenario, *release),
             "proposals": proposals(scenario, run),

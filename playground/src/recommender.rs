@@ -67,7 +67,7 @@ fn prediction(scenario: &VpaScenario, release: VpaRelease) -> Result<Value, Refu
         "lines": lines(scenario, &run, release)?,
         "decisions": decisions(&run),
         "note": skipped,
-        "undetermined": run.undetermined,
+        "undetermined": run.undetermined.as_ref().map(|random| &random.why),
         "unmet": run.unmet,
         "loads": load::curves(&scenario.metrics, scenario.until),
         "seconds": scenario.until.since_start().as_secs_f64(),

@@ -306,9 +306,10 @@ impl Predictions {
                     self.rows.push(ComparisonRow { not_compared: Some(why), ..row });
                     break;
                 }
-                if run.undetermined.is_some() {
+                if let Some(random) = run.undetermined {
                     self.is_undetermined = true;
-                    self.rows.push(ComparisonRow { not_compared: run.undetermined, ..row });
+                    let not_compared = Some(random.why);
+                    self.rows.push(ComparisonRow { not_compared, ..row });
                     break;
                 }
                 if let Some(page) = self.page.as_mut().filter(|_| number == 0) {

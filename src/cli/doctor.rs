@@ -8,7 +8,6 @@ use std::fs;
 use std::io;
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::Command;
 
 use super::args::{OneRelease, Source};
 use super::exit;
@@ -215,12 +214,16 @@ pub(super) fn check_writable(folder: &Path) -> io::Result<()> {
     tempfile::tempfile_in(existing).map(drop)
 }
 
-/// The free space in a folder according to `df`; `None` without `df`.
+/// The free space in a folder, if it is known.
+#[cfg(unix)]
 fn free_in(folder: &Path) -> Option<u64> {
-    let output = Command::new("df").args(["-P", "-k"]).arg(folder).output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let kibibytes: u64 = text.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()?;
-    Some(kibibytes.saturating_mul(1024))
+    let disk = rustix::fs::statvfs(folder).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+#[cfg(not(unix))]
+fn free_in(_: &Path) -> Option<u64> {
+    None
 }
 
 /// The free space in the cache folder.

@@ -175,7 +175,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     }
     let length = Length { zero: scenario.clock, until: scenario.until };
     let index = index(args, &run, length)?;
-    if scenario.unsupported_on(release).is_some() {
+    if scenario.unsupported_on(release).or_else(|| scenario.not_for(release)).is_some() {
         show(&table::other_release(&scenario, release, columns()))?;
     }
     let text = explain::tick_with_vpa(&scenario, release, index, columns());

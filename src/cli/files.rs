@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::failure::Failure;
-use crate::facade::text_file::{self, TextFileError};
+use crate::engine::input_file::{self, InputError};
 
 /// The files of this process, by their absolute paths.
 static FILES: Mutex<Files> = Mutex::new(Files { read: Vec::new(), written: Vec::new() });
@@ -22,15 +22,15 @@ fn files() -> MutexGuard<'static, Files> {
 }
 
 /// Reads a text file that the command line names.
-pub(super) fn read(path: &Path) -> Result<String, TextFileError> {
+pub(super) fn read(path: &Path) -> Result<String, InputError> {
     note_read(path);
-    text_file::read(path)
+    input_file::read(path)
 }
 
-/// Reads a file that a scenario or a load names: a manifest, or a recording.
-pub(super) fn read_named(path: &Path) -> Result<String, TextFileError> {
+/// Reads a text file that may be long: a file that a scenario or a load names, or results.
+pub(super) fn read_long(path: &Path) -> Result<String, InputError> {
     note_read(path);
-    text_file::read_named(path)
+    input_file::read_long(path)
 }
 
 /// Notes that the command reads a file.

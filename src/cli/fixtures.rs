@@ -14,8 +14,9 @@ use super::exit;
 use super::failure::Failure;
 use super::files;
 use crate::compare::KnownDisagreement;
+use crate::engine::input_file::{self, InputError};
 use crate::engine::recorded::{self, Traces};
-use crate::facade::text_file::{self, Content, TextFileError};
+use crate::facade::content::Content;
 use crate::scenario::vpa::VpaScenario;
 use crate::scenario::{self, AnyScenario, Scenario};
 
@@ -281,7 +282,7 @@ impl Fixtures {
                 let path = folder.join(KNOWN);
                 match files::read(&path) {
                     Ok(text) => (path.display().to_string(), text),
-                    Err(TextFileError::Io(error)) if error.kind() == ErrorKind::NotFound => {
+                    Err(InputError::Io(error)) if error.kind() == ErrorKind::NotFound => {
                         return Ok(Vec::new());
                     }
                     Err(error) => return Err(unreadable(&path.display().to_string(), &error)),
@@ -360,7 +361,7 @@ impl Fixture {
         match &self.text {
             Text::OnDisk(path) => {
                 let path = path.parent().unwrap_or(Path::new("")).join(name);
-                files::read_named(&path).map_err(|error| error.to_string())
+                files::read_long(&path).map_err(|error| error.to_string())
             }
             Text::Embedded(_) => {
                 let folder = Path::new(&self.id).parent().unwrap_or(Path::new(""));
@@ -406,7 +407,7 @@ fn without_dots(path: &Path) -> PathBuf {
     plain
 }
 
-fn unreadable(path: &str, error: &TextFileError) -> Failure {
+fn unreadable(path: &str, error: &InputError) -> Failure {
     Failure::usage(error.in_file(path))
 }
 
@@ -427,7 +428,7 @@ fn files_below(root: &Path) -> std::io::Result<Vec<Fixture>> {
             } else if is_yaml(&path) && below != Path::new(KNOWN) {
                 // A file that can't be read gives an error when it is parsed.
                 let is_other = |text: &str| Content::of(text) != Content::Scenario;
-                if text_file::read(&path).is_ok_and(|text| is_other(&text)) {
+                if input_file::read(&path).is_ok_and(|text| is_other(&text)) {
                     continue;
                 }
                 let id = id_of(below);
@@ -448,7 +449,7 @@ pub(super) fn are_manifests(name: &str) -> bool {
         true => files_below(path).is_ok_and(|found| found.is_empty()),
         false => {
             let is_manifest = |text: String| Content::of(&text) == Content::Manifest;
-            is_yaml(path) && text_file::read(path).is_ok_and(is_manifest)
+            is_yaml(path) && input_file::read(path).is_ok_and(is_manifest)
         }
     }
 }

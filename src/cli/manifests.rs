@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Read, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use super::files;
 use super::fixtures::{AnyFixture, Fixtures, are_manifests};
 use super::problems::folded;
 use super::run::parse_each;
+use crate::engine::input_file::{self, InputError};
 use crate::model::time::Span;
 use crate::report::style::{WARN, paint};
 use crate::scenario::draft::{
@@ -25,8 +26,6 @@ use crate::scenario::{self, AnyScenario, Problem, Scenario, on_a_command_line};
 
 /// The name of standard input in messages.
 const STDIN: &str = "<stdin>";
-/// The largest standard input, in bytes.
-const MAX_BYTES: u64 = 16 << 20;
 
 /// The explanation of `--load` in the help.
 pub(super) const LOAD_HELP: &str = "\
@@ -515,7 +514,7 @@ fn relative(path: &Path, folder: &Path) -> Option<PathBuf> {
 
 /// Reads the file of a recorded load, relative to the current folder.
 pub(super) fn read_load(name: &str) -> Result<String, String> {
-    files::read_named(Path::new(name)).map_err(|error| error.to_string())
+    files::read_long(Path::new(name)).map_err(|error| error.to_string())
 }
 
 /// The folder of a file, or the folder itself, if Kustomize builds it.
@@ -583,17 +582,16 @@ fn list(path: &Path, paths: &mut Vec<PathBuf>) -> Result<Vec<PathBuf>, Failure> 
 }
 
 fn standard_input() -> Result<ManifestFile, Failure> {
-    let mut bytes = Vec::new();
-    let read = io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Failure::usage(format!("{STDIN}: {error}")))?;
-    if bytes.len() as u64 > MAX_BYTES {
-        let what = format!("{STDIN}: it is larger than {} MiB", MAX_BYTES >> 20);
-        let hint = "pipe less to it, for example one namespace: `kubectl get hpa,deploy -o yaml -n \
-                    NAMESPACE | …`; or save the manifests to a file, and name it";
-        return Err(Failure::usage(what).hint(hint));
-    }
-    let text = String::from_utf8(bytes)
-        .map_err(|error| Failure::usage(format!("{STDIN}: it is not UTF-8 text: {error}")))?;
+    let text = input_file::read_stdin().map_err(|error| {
+        let failure = Failure::usage(error.in_file(STDIN));
+        match error {
+            InputError::TooLarge { .. } => failure.hint(
+                "pipe less to it, for example one namespace: `kubectl get hpa,deploy -o yaml -n \
+                 NAMESPACE | …`; or save the manifests to a file, and name it",
+            ),
+            _ => failure,
+        }
+    })?;
     if text.trim().is_empty() {
         let hint = "pipe manifests to it: `kubectl get hpa,deploy -o yaml | kube-lockstep predict \
                     -f - …`; if you do, check that the first command prints some";

@@ -1,7 +1,6 @@
 //! `kube-lockstep report`: merges results of other runs.
 
-use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
@@ -68,9 +67,7 @@ const ORIGIN: &str = "results are the output of `run --format json` or `fuzz --f
 
 /// The longest line of results, in bytes. A line may repeat a requirement, whose file has at most
 /// 16 MiB.
-const MAX_LINE: u64 = 64 << 20;
-/// The largest file of results, in bytes.
-const MAX_FILE: u64 = 512 << 20;
+const MAX_LINE: usize = 64 << 20;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -85,8 +82,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let mut texts = Vec::new();
     for path in &args.files {
         let file = path.display().to_string();
-        files::note_read(path);
-        let text = read(path).map_err(|why| Failure::usage(format!("{file}{why}")).hint(ORIGIN))?;
+        let text = read(path).map_err(|what| Failure::usage(what).hint(ORIGIN))?;
         texts.push((file, text));
     }
     // An empty file could belong to either command.
@@ -104,25 +100,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     merge_fuzz(args, &texts)
 }
 
-/// Reads a file, a device or a pipe line by line. The error begins with the position: `:LINE: why`.
+/// Reads a file of results.
 fn read(path: &Path) -> Result<String, String> {
-    let mut source = BufReader::new(File::open(path).map_err(|error| format!(": {error}"))?);
-    let (mut text, mut number) = (String::new(), 0_usize);
-    loop {
-        number += 1;
-        let mut line = Vec::new();
-        let read = source.by_ref().take(MAX_LINE + 1).read_until(b'\n', &mut line);
-        if read.map_err(|error| format!(": {error}"))? == 0 {
-            return Ok(text);
+    let file = path.display().to_string();
+    let text = files::read_long(path).map_err(|error| error.in_file(&file))?;
+    match text.lines().position(|line| line.len() > MAX_LINE) {
+        None => Ok(text),
+        Some(index) => {
+            let number = index + 1;
+            Err(format!("{file}:{number}: the line is longer than {} MiB", MAX_LINE >> 20))
         }
-        if line.len() as u64 > MAX_LINE {
-            return Err(format!(":{number}: the line is longer than {} MiB", MAX_LINE >> 20));
-        }
-        if (text.len() + line.len()) as u64 > MAX_FILE {
-            return Err(format!(": it is larger than {} MiB", MAX_FILE >> 20));
-        }
-        let line = String::from_utf8(line).map_err(|error| format!(":{number}: {error}"))?;
-        text.push_str(&line);
     }
 }
 

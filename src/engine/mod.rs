@@ -23,6 +23,8 @@ pub mod custom;
 pub mod embedded;
 #[cfg(feature = "engines")]
 pub(crate) mod guard;
+#[cfg(feature = "engines")]
+pub(crate) mod input_file;
 #[cfg(feature = "clusters")]
 pub mod kubeconfig;
 #[cfg(feature = "clusters")]
@@ -41,6 +43,8 @@ pub mod registry;
 pub(crate) mod runtime;
 pub mod sent_events;
 pub(crate) mod shell;
+#[cfg(feature = "engines")]
+pub(crate) mod short_command;
 #[cfg(feature = "engines")]
 pub mod source;
 pub mod updater;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use include_dir::{Dir, include_dir};
 
-use super::{Engine, EngineError, ScriptedScenario, Session, Step, Vpa};
+use super::{Engine, EngineError, ScriptedScenario, Session, Step, Vpa, input_file};
 use crate::model::rules::{MinorVersion, Release, VpaRelease};
 use crate::model::time::Time;
 use crate::model::vpa::{ClusterChange, LogLine, ScriptStep, Stepped as RecommenderStepped};
@@ -212,7 +212,8 @@ fn files(folder: &Path) -> Result<Files, String> {
     for entry in entries {
         let path = entry.map_err(|error| failed(folder, error))?.path();
         if is_trace(&path) {
-            let text = std::fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
+            let text = input_file::read_long(&path);
+            let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
             files.push((path, text.into()));
         }
     }

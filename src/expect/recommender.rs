@@ -14,7 +14,7 @@ use crate::scenario::vpa::{ExpectedVpaCondition, VpaExpectation, VpaScenario};
 #[must_use]
 pub fn evaluate(scenario: &VpaScenario, release: VpaRelease, runs: &[Snapshot]) -> Vec<Unmet> {
     let all = scenario.expect.iter().enumerate();
-    let applying = all.filter(|(_, expected)| expected.releases.contains(release));
+    let applying = all.filter(|(_, expected)| scenario.expects(expected, release));
     let unmet = applying.filter_map(|(index, expected)| {
         let Missed { run, what } = unmet(expected, scenario.until, runs)?;
         let what = match &expected.vpa {

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::{COLUMNS, text_file};
+use super::COLUMNS;
+use crate::engine::input_file::{self, InputError};
 use crate::engine::source::{EngineLimits, EngineSource};
 use crate::engine::{ControllerKind, Engine as AnyEngine, EngineError, Hpa};
 use crate::model::rules::Release;
@@ -67,11 +68,10 @@ type Parse<T> =
     fn(&str, &str, &dyn Fn(&str) -> Result<String, String>) -> Result<T, scenario::Error>;
 
 fn read<T>(path: &Path, parse: Parse<T>) -> Result<T, Error> {
-    let io =
-        |why: text_file::TextFileError| Error::Io { path: path.to_owned(), why: why.to_string() };
-    let text = text_file::read(path).map_err(io)?;
+    let io = |why: InputError| Error::Io { path: path.to_owned(), why: why.to_string() };
+    let text = input_file::read(path).map_err(io)?;
     let read_other = |name: &str| {
-        text_file::read_named(&path.with_file_name(name)).map_err(|error| error.to_string())
+        input_file::read_long(&path.with_file_name(name)).map_err(|error| error.to_string())
     };
     Ok(parse(&path.to_string_lossy(), &text, &read_other)?)
 }

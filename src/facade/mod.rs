@@ -13,13 +13,13 @@ use crate::report::{self, table};
 use crate::run::{FreeRun, free_run};
 use crate::scenario::{self, Scenario};
 
+#[cfg(feature = "engines")]
+pub(crate) mod content;
 mod hpa;
 #[cfg(feature = "engines")]
 mod lockstep;
 #[cfg(feature = "engines")]
 mod suite;
-#[cfg(feature = "engines")]
-pub(crate) mod text_file;
 mod vpa;
 
 pub use hpa::PredictHpa;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use fast_glob::glob_match;
 
+use super::content::Content;
 use super::lockstep::{Ready, read_any};
-use super::text_file::{self, Content};
 use super::{Engine, Error, Report};
-use crate::engine::Vpa;
+use crate::engine::{Vpa, input_file};
 use crate::model::rules::{Release, VpaRelease};
 use crate::report::counted;
 use crate::run::Verdict;
@@ -143,7 +143,7 @@ impl Suite {
         paths.retain(|path| glob_match(&self.glob, &*slashes(below(path))));
         // A file that can't be read gives an error when it is parsed.
         paths.retain(|path| {
-            text_file::read(path).map_or(true, |text| Content::of(&text) == Content::Scenario)
+            input_file::read(path).map_or(true, |text| Content::of(&text) == Content::Scenario)
         });
         paths.sort();
         if paths.is_empty() {

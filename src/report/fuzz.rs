@@ -1,6 +1,7 @@
 //! A run of the fuzzer as text or JSON, and the fixture file of a finding.
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write as _};
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use super::{counted, json as lines, layout, outcome, thousands};
 use crate::compare::FieldDifference;
 use crate::fuzz::CoverageGroup;
 use crate::run::fuzzing::{Failure, Finding, FuzzSummary};
-use crate::run::{Setting, Shard, Verdict};
+use crate::run::{RandomCause, Setting, Shard, Verdict};
 use crate::scenario::{self, Scenario};
 
 /// The setting of a run of the fuzzer.
@@ -302,19 +303,34 @@ pub fn summary(figures: &FuzzSummary, seed: u64, columns: usize) -> String {
         0 => String::new(),
         count => format!(", {} without a verdict", thousands(count)),
     };
-    let undetermined = match figures.undetermined {
+    let undetermined = match figures.undetermined.values().sum() {
         0 => String::new(),
-        count => format!(", {} cut short where the outcome is random", thousands(count)),
+        count => format!(
+            ", {} cut short where the outcome is random ({})",
+            thousands(count),
+            by_reason(&figures.undetermined)
+        ),
+    };
+    let skipped = match figures.skipped.values().sum() {
+        0 => String::new(),
+        count => format!(", {} not run ({})", thousands(count), by_reason(&figures.skipped)),
     };
     let _ = writeln!(
         out,
-        "{interrupted}{verdict} in {}, {}{inconclusive}{undetermined} (seed {seed}; {} in {:.1}s)",
+        "{interrupted}{verdict} in {}, {}{inconclusive}{undetermined}{skipped} (seed {seed}; {} in \
+         {:.1}s)",
         counted(figures.scenarios, "scenario"),
         counted(figures.ticks, "tick"),
         speed(figures.scenarios, figures.ticks, figures.elapsed),
         figures.elapsed.as_secs_f64()
     );
     out
+}
+
+/// Counts by reason: `12 resync, 3 cache-update`.
+fn by_reason<K: Display>(counts: &BTreeMap<K, usize>) -> String {
+    let entry = |(reason, count): (&K, &usize)| format!("{} {reason}", thousands(*count));
+    counts.iter().map(entry).collect::<Vec<_>>().join(", ")
 }
 
 fn reached(group: &CoverageGroup) -> String {
@@ -335,14 +351,20 @@ pub(super) struct SummaryLine {
 
 /// The figures of a run of the fuzzer.
 #[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct SummaryFigures {
     seed: u64,
     scenarios: usize,
     ticks: usize,
     divergences: usize,
     inconclusive: usize,
+    /// The sum of `undetermined_by`.
     #[serde(alias = "unplayable")]
     undetermined: usize,
+    #[serde(default)]
+    undetermined_by: BTreeMap<RandomCause, usize>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    skipped: BTreeMap<String, usize>,
     interrupted: bool,
     release: String,
     engine: String,
@@ -374,7 +396,9 @@ impl SummaryFigures {
             ticks: summary.ticks,
             divergences: summary.divergences,
             inconclusive: summary.inconclusive,
-            undetermined: summary.undetermined,
+            undetermined: summary.undetermined.values().sum(),
+            undetermined_by: summary.undetermined.clone(),
+            skipped: summary.skipped.clone(),
             interrupted: summary.interrupted,
             release: setting.setting.release.clone(),
             engine: setting.setting.engine.to_string(),
@@ -397,7 +421,8 @@ impl SummaryFigures {
             ticks: self.ticks,
             divergences: self.divergences,
             inconclusive: self.inconclusive,
-            undetermined: self.undetermined,
+            undetermined: self.undetermined_by,
+            skipped: self.skipped,
             interrupted: self.interrupted,
             coverage: self.coverage.into_iter().map(group).collect::<Result<_, _>>()?,
             elapsed: Duration::try_from_secs_f64(self.seconds).unwrap_or_default(),

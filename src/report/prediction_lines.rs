@@ -64,7 +64,7 @@ pub fn free_run(out: &mut dyn Write, run: &FreeRun, about: &FreeRunSummary<'_>) 
         vpa_release: run.vpa.as_ref().map(|vpa| vpa.release.to_string()),
         skipped,
         refused: refused.as_deref(),
-        undetermined: run.undetermined.as_deref(),
+        undetermined: run.undetermined.as_ref().map(|random| &*random.why),
         notes: &run.notes,
     };
     line(out, &SummaryLine { summary })
@@ -97,7 +97,7 @@ pub fn free_recommender_run(
         vpa_release: None,
         skipped: None,
         refused: None,
-        undetermined: run.undetermined.as_deref(),
+        undetermined: run.undetermined.as_ref().map(|random| &*random.why),
         notes: &run.notes,
     };
     line(out, &SummaryLine { summary })

@@ -148,7 +148,7 @@ fn outcome(line: ScenarioLine) -> Result<Outcome, String> {
         release: line.release,
         vpa_release: line.vpa_release.and_then(|release| release.parse().ok()),
         verdict,
-        undetermined: false,
+        undetermined: None,
         known: line.known,
         ticks: line.ticks,
         not_compared: line.not_compared,

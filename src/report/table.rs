@@ -166,11 +166,10 @@ pub fn other_release_text(scenario: &Scenario, release: Release) -> String {
             "{why}: `run` skips this scenario. The prediction below applies the model's rules \
              anyway; the expectations are not checked"
         ),
-        None => format!(
-            "the scenario applies to releases {}, not to {release}: its expectations are not \
-             checked",
-            scenario.releases
-        ),
+        None => {
+            let why = scenario.not_for(release).unwrap_or_default();
+            format!("no expectation is checked: {why}")
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 pub use super::explaining_rows::Changed;
 use super::explaining_rows::Predict;
+use super::random::RandomOutcome;
 use super::{free_run, free_run_by};
 use crate::compare::{self, Divergence, Scope};
 use crate::model::rules::{CHANGES, Change, Release, Rules};
@@ -76,7 +77,7 @@ struct FreeRuns<'a> {
 /// A prediction for [`FreeRuns`].
 struct Predicted {
     trace: Trace,
-    undetermined: Option<String>,
+    undetermined: Option<RandomOutcome>,
 }
 
 impl Predict for FreeRuns<'_> {

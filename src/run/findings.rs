@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::Note;
 use super::observed_vpa::ObservedVpa;
 use super::predicted::Predicted;
+use super::random::RandomOutcome;
 use crate::compare::{self, Divergence, FieldDifference, KnownDisagreement};
 use crate::engine::sent_events::SentEvents;
 use crate::expect::ExternalScale;
@@ -26,7 +27,7 @@ pub(super) struct Findings<'k> {
     pub(super) is_found_after_the_run: bool,
     pub(super) compared: usize,
     pub(super) external_scales: Vec<ExternalScale>,
-    pub(super) undetermined: Option<String>,
+    pub(super) undetermined: Option<RandomOutcome>,
     pub(super) notes: Vec<Note>,
     /// The actions of the VPA, if the scenario has one.
     pub(super) vpa: Option<Box<ObservedVpa>>,

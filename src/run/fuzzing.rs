@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::in_order::in_order;
 use super::panic::message;
-use super::{Outcome, Shard, Verdict, run_watched};
+use super::{Outcome, RandomCause, Shard, Verdict, run_watched};
 use crate::compare::KnownDisagreement;
 use crate::engine::{Engine, Hpa};
 use crate::fuzz::{self, Area, Coverage, CoverageGroup, FailurePoint};
@@ -57,9 +57,9 @@ pub(super) const MAX_FINDINGS: usize = 20;
 /// The number of scenarios that are tried by default to shrink a failure, which takes seconds.
 const SHRINKING: usize = 3000;
 
-/// The run ends after this many consecutive scenarios that failed before their first tick: a run
-/// that ends after a number of ticks would never end.
-const MAX_FAILURES_WITHOUT_TICKS: usize = 50;
+/// The run ends after this many consecutive scenarios that failed before their first tick, or were
+/// not run: a run that ends after a number of ticks would never end.
+const MAX_WITHOUT_TICKS: usize = 50;
 
 impl FuzzPlan {
     /// A run of one worker over all areas, without known disagreements.
@@ -162,8 +162,10 @@ pub struct FuzzSummary {
     pub divergences: usize,
     /// Scenarios without a verdict.
     pub inconclusive: usize,
-    /// Scenarios that were compared only up to a result that upstream leaves to chance.
-    pub undetermined: usize,
+    /// Scenarios that were compared only up to a result that upstream leaves to chance, by cause.
+    pub undetermined: BTreeMap<RandomCause, usize>,
+    /// Scenarios that were not run, by the reason: the release or the engine does not support them.
+    pub skipped: BTreeMap<String, usize>,
     /// Whether the run was stopped from outside.
     pub interrupted: bool,
     /// The parts of the controller that were reached.
@@ -179,7 +181,8 @@ impl FuzzSummary {
         self.ticks = self.ticks.saturating_add(other.ticks);
         self.divergences = self.divergences.saturating_add(other.divergences);
         self.inconclusive = self.inconclusive.saturating_add(other.inconclusive);
-        self.undetermined = self.undetermined.saturating_add(other.undetermined);
+        add(&mut self.undetermined, &other.undetermined);
+        add(&mut self.skipped, &other.skipped);
         self.interrupted |= other.interrupted;
         self.elapsed = self.elapsed.max(other.elapsed);
         for theirs in &other.coverage {
@@ -202,6 +205,14 @@ impl FuzzSummary {
     }
 }
 
+/// Adds counts.
+fn add<K: Clone + Ord>(counts: &mut BTreeMap<K, usize>, others: &BTreeMap<K, usize>) {
+    for (key, count) in others {
+        let sum = counts.entry(key.clone()).or_default();
+        *sum = sum.saturating_add(*count);
+    }
+}
+
 /// Creates an engine for a worker.
 pub type NewEngine<'a, K = Hpa> = &'a (dyn Fn() -> Box<dyn Engine<K>> + Sync);
 
@@ -209,7 +220,8 @@ pub type NewEngine<'a, K = Hpa> = &'a (dyn Fn() -> Box<dyn Engine<K>> + Sync);
 struct Ran {
     ticks: usize,
     coverage: Coverage,
-    undetermined: bool,
+    undetermined: Option<RandomCause>,
+    skipped: Option<String>,
     failure: Option<(Arc<Scenario>, Failure)>,
 }
 
@@ -218,7 +230,9 @@ struct Ran {
 struct Judged {
     /// The ticks that were compared.
     ticks: usize,
-    undetermined: bool,
+    undetermined: Option<RandomCause>,
+    /// Why the scenario was not run, if it was not.
+    skipped: Option<String>,
     failure: Option<Failure>,
 }
 
@@ -236,14 +250,19 @@ pub fn fuzz(
     let work = |worker: &mut Worker<'_>, index: usize| {
         (!plan.is_stopped()).then(|| worker.run(plan.shard.nth(index) as u64))
     };
-    let mut failed_without_ticks = 0;
+    let mut without_ticks = 0;
     in_order(plan.jobs, &worker, &work, &mut |index, ran| {
         let index = plan.shard.nth(index) as u64;
-        summary.scenarios += 1;
+        summary.scenarios += usize::from(ran.skipped.is_none());
         summary.ticks += ran.ticks;
-        summary.undetermined += usize::from(ran.undetermined);
+        if let Some(cause) = ran.undetermined {
+            *summary.undetermined.entry(cause).or_default() += 1;
+        }
         coverage.merge(&ran.coverage);
-        let fails_without_ticks = ran.ticks == 0 && ran.failure.is_some();
+        let is_without_ticks = ran.ticks == 0 && (ran.failure.is_some() || ran.skipped.is_some());
+        if let Some(why) = ran.skipped {
+            *summary.skipped.entry(why).or_default() += 1;
+        }
         if let Some((scenario, failure)) = ran.failure {
             *failure.count(&mut summary) += 1;
             let kind = failure.kind();
@@ -261,7 +280,7 @@ pub fn fuzz(
             };
             kinds.entry(kind).or_insert(first).times += 1;
         }
-        failed_without_ticks = if fails_without_ticks { failed_without_ticks + 1 } else { 0 };
+        without_ticks = if is_without_ticks { without_ticks + 1 } else { 0 };
         let elapsed = begin.elapsed();
         sink(FuzzEvent::Progress { scenarios: summary.scenarios, ticks: summary.ticks, elapsed });
         let is_reached = match plan.limit {
@@ -269,7 +288,7 @@ pub fn fuzz(
             RunLimit::Time(time) => elapsed >= time,
         };
         !is_reached
-            && failed_without_ticks < MAX_FAILURES_WITHOUT_TICKS
+            && without_ticks < MAX_WITHOUT_TICKS
             && kinds.len() < plan.max_findings
             && !plan.is_stopped()
     });
@@ -319,8 +338,9 @@ impl Worker<'_> {
         let mut coverage = Coverage::default();
         coverage.begin(&scenario, plan.release);
         let watch = &mut |decision: &Decision| coverage.add(decision);
-        let Judged { ticks, undetermined, failure } = self.judge(&scenario, watch);
-        Ran { ticks, coverage, undetermined, failure: failure.map(|failure| (scenario, failure)) }
+        let Judged { ticks, undetermined, skipped, failure } = self.judge(&scenario, watch);
+        let failure = failure.map(|failure| (scenario, failure));
+        Ran { ticks, coverage, undetermined, skipped, failure }
     }
 
     fn judge(&mut self, scenario: &Arc<Scenario>, watch: &mut dyn FnMut(&Decision)) -> Judged {
@@ -340,9 +360,13 @@ impl Worker<'_> {
         };
         self.engine = Some(engine);
         let Outcome { ticks, undetermined, .. } = outcome;
-        let failed = !matches!(outcome.verdict, Verdict::Conforms | Verdict::Skipped { .. });
-        let failure = (failed && !undetermined).then(|| Failure::Outcome(Box::new(outcome)));
-        Judged { ticks, undetermined, failure }
+        let (skipped, failed) = match &outcome.verdict {
+            Verdict::Skipped { why } => (Some(why.clone()), false),
+            Verdict::Conforms => (None, false),
+            _ => (None, undetermined.is_none()),
+        };
+        let failure = failed.then(|| Failure::Outcome(Box::new(outcome)));
+        Judged { ticks, undetermined, skipped, failure }
     }
 }
 

@@ -17,8 +17,9 @@ pub(crate) trait RunKind: VirtualTimeKind {
     /// The clock of the controller on an engine.
     fn clock(engine: &EngineInfo) -> Clock;
 
-    /// Returns true if the scenario has expectations, and none of them applies to a release.
-    fn all_expectations_are_for_others(scenario: &Self::Scenario, release: Self::Release) -> bool;
+    /// The releases to choose, if the scenario has expectations, and none of them applies to this
+    /// one.
+    fn unchecked_on(scenario: &Self::Scenario, release: Self::Release) -> Option<String>;
 
     /// The release of the recommender that runs beside the controller, if one does.
     fn recommender(scenario: &Self::Scenario) -> Option<VpaRelease>;
@@ -43,8 +44,8 @@ impl RunKind for Hpa {
         engine.clock
     }
 
-    fn all_expectations_are_for_others(scenario: &Scenario, release: Release) -> bool {
-        scenario.all_expectations_are_for_others(release)
+    fn unchecked_on(scenario: &Scenario, release: Release) -> Option<String> {
+        scenario.unchecked_on(release)
     }
 
     fn recommender(scenario: &Scenario) -> Option<VpaRelease> {
@@ -69,8 +70,8 @@ impl RunKind for Vpa {
         engine.recommender_clock
     }
 
-    fn all_expectations_are_for_others(scenario: &VpaScenario, release: VpaRelease) -> bool {
-        scenario.all_expectations_are_for_others(release)
+    fn unchecked_on(scenario: &VpaScenario, release: VpaRelease) -> Option<String> {
+        scenario.unchecked_on(release)
     }
 
     fn recommender(_: &VpaScenario) -> Option<VpaRelease> {

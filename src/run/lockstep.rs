@@ -14,6 +14,7 @@ use super::findings::Findings;
 use super::one_clock::{OneClock, VpaRun};
 use super::pod_decisions;
 use super::predicted::Predicted;
+use super::random::{RandomCause, RandomOutcome};
 use super::{KnownHit, Note, Outcome, Verdict};
 use crate::compare::{KnownDisagreement, Scope};
 use crate::engine::model::{self, Reconciled, Simulation};
@@ -52,7 +53,7 @@ pub struct FreeRun {
     /// Restarts of the controller, each with the number of ticks before it.
     pub restarts: Vec<(usize, Time)>,
     /// Why the scenario could not run to its end, if it could not.
-    pub undetermined: Option<String>,
+    pub undetermined: Option<RandomOutcome>,
     /// Parts of the scenario that are probably mistakes.
     pub notes: Vec<Note>,
     /// The actions of the VPA, if the scenario has one.
@@ -106,13 +107,20 @@ struct Lockstep<'a> {
     pending: Vec<usize>,
     external_scales: Vec<ExternalScale>,
     /// Why the scenario can't run to its end, if it can't.
-    undetermined: Option<String>,
+    undetermined: Option<RandomOutcome>,
     /// The scale writes of the first reconciles of the present step: the index of the target and
     /// its new replicas. They are committed, because another reconcile of the same instant read
     /// them.
     early: VecDeque<Option<(usize, i32)>>,
     /// Whether the release leaves parts of reconciles to chance that the scenario can reach.
     has_random_parts: bool,
+}
+
+/// An event in the course of a reconcile.
+struct Overlap {
+    at: Time,
+    /// The kind of the event.
+    cause: RandomCause,
 }
 
 impl<'a> Lockstep<'a> {
@@ -224,9 +232,12 @@ impl<'a> Lockstep<'a> {
                 false => self.simulation.sync(due),
             };
             self.undetermined = match is_random {
-                true => Some(format!(
-                    "the controller's caches receive a change at {due}, exactly when a reconcile \
-                     is due: their order is random; choose another lag"
+                true => Some(RandomOutcome::new(
+                    RandomCause::CacheUpdate,
+                    format!(
+                        "the controller's caches receive a change at {due}, exactly when a \
+                         reconcile is due: their order is random; choose another lag"
+                    ),
                 )),
                 false => self.why_undetermined(due, decision.as_ref()),
             };
@@ -274,51 +285,63 @@ impl<'a> Lockstep<'a> {
     }
 
     /// Why the scenario can't continue after the reconcile that was due at `due`, if it can't.
-    fn why_undetermined(&mut self, due: Time, decision: Option<&Decision>) -> Option<String> {
+    fn why_undetermined(
+        &mut self,
+        due: Time,
+        decision: Option<&Decision>,
+    ) -> Option<RandomOutcome> {
         let resyncs = due > self.now && self.simulation.resyncs_at(due);
         if resyncs && self.simulation.is_blocked(None) {
-            return Some(format!(
+            let why = format!(
                 "the controller's informer resyncs at {due}, exactly when one reconcile waits and \
                  another one is due: their order is random; choose other times for the \
                  actions"
-            ));
+            );
+            return Some(RandomOutcome::new(RandomCause::Resync, why));
         }
         let decision = decision?;
         let end = decision.end;
         // A reconcile that waits between attempts runs to its end without interruption.
         if decision.committed == 0
-            && let Some(at) = self.overlap(due, end)
+            && let Some(Overlap { at, cause }) = self.overlap(due, end)
         {
-            return Some(format!(
-                "the action at {at}{} overlaps the reconcile of {due}, which waits until {end} \
-                 before it retries its write of the scale, so the outcome is random; choose other \
-                 times for the actions",
-                self.line_of(at)
-            ));
+            let what = match cause {
+                RandomCause::ReconcileDuringReconcile => format!("the reconcile due at {at}"),
+                RandomCause::CacheUpdate => format!("the update of the caches at {at}"),
+                _ => format!("the action at {at}{}", self.line_of(at)),
+            };
+            let why = format!(
+                "{what} overlaps the reconcile of {due}, which waits until {end} before it retries \
+                 its write of the scale, so the outcome is random; choose other times for the \
+                 actions"
+            );
+            return Some(RandomOutcome::new(cause, why));
         }
         (resyncs && end > due).then(|| {
-            format!(
+            let why = format!(
                 "the reconcile of {due} waits before it retries its write of the scale, and the \
                  controller's informer resyncs exactly when it begins: the time of the next \
                  reconcile is random; choose other times for the actions"
-            )
+            );
+            RandomOutcome::new(RandomCause::Resync, why)
         })
     }
 
     /// Why an HPA can't be edited, or the controller restarted, at this time, if it can't.
-    fn collision(&self, event: &Change) -> Option<String> {
+    fn collision(&self, event: &Change) -> Option<RandomOutcome> {
         let hpa = event.hpa_name();
         let restart = matches!(event, Change::RestartController);
         let collides = (restart || hpa.is_some()) && self.simulation.is_blocked(hpa);
         collides.then(|| {
             let what = hpa.map_or("the controller".to_owned(), |name| format!("the HPA {name}"));
-            format!(
+            let why = format!(
                 "the action on {what} at {}{} overlaps a waiting reconcile, so the outcome is \
                  random; choose another time for the action, or replace `metricsSlow` with \
                  `during`, which executes the action in the middle of a reconcile",
                 self.now,
                 self.line_of(self.now)
-            )
+            );
+            RandomOutcome::new(RandomCause::ActionDuringReconcile, why)
         })
     }
 
@@ -328,16 +351,18 @@ impl<'a> Lockstep<'a> {
         event.map(|event| format!(" (line {})", event.line)).unwrap_or_default()
     }
 
-    /// The time of the first change of the HPA or the controller, or of the next reconcile of its
-    /// key, between the beginning and the end of a reconcile. Upstream would then do two things at
-    /// the same time.
-    fn overlap(&self, begin: Time, end: Time) -> Option<Time> {
+    /// The first event between the beginning and the end of a reconcile. Upstream would then do two
+    /// things at the same time.
+    fn overlap(&self, begin: Time, end: Time) -> Option<Overlap> {
         if end == begin {
             return None;
         }
-        let event = self.world.next_api_event(begin);
-        let next = event.into_iter().chain(self.simulation.next_sync());
-        next.chain(self.simulation.next_late_change()).filter(|at| *at <= end).min()
+        let of = |cause| move |at| Overlap { at, cause };
+        let action = self.world.next_api_event(begin).map(of(RandomCause::ActionDuringReconcile));
+        let sync = self.simulation.next_sync().map(of(RandomCause::ReconcileDuringReconcile));
+        let update = self.simulation.next_late_change().map(of(RandomCause::CacheUpdate));
+        let next = action.into_iter().chain(sync).chain(update);
+        next.filter(|overlap| overlap.at <= end).min_by_key(|overlap| overlap.at)
     }
 
     fn changes(&mut self, at: Time) -> Vec<Change> {
@@ -422,7 +447,9 @@ impl<'a> Lockstep<'a> {
     /// The note for a scenario whose expectations are all for other releases.
     fn unchecked(&self, release: &str) -> Option<Note> {
         let is_unchecked = self.scenario.all_expectations_are_for_others(release.parse().ok()?);
-        is_unchecked.then(|| Note::no_expectation_applies(self.scenario.line))
+        is_unchecked.then(|| {
+            Note::no_expectation_applies(self.scenario.line, &self.scenario.checked().to_string())
+        })
     }
 
     /// Applies the writes of an observed tick to the world, unless they were committed when the
@@ -687,15 +714,13 @@ pub(super) fn conclude_known(outcome: &mut Outcome, findings: Findings<'_>) {
             link: hit.link.clone(),
         })
         .collect();
-    outcome.undetermined = findings.divergence.is_none() && findings.undetermined.is_some();
-    outcome.verdict = match findings.divergence {
-        Some(divergence) => Verdict::Diverges(divergence),
-        None if findings.undetermined.is_some() => Verdict::Inconclusive {
-            why: findings.undetermined.unwrap_or_default(),
-            output: String::new(),
-        },
-        None if !outcome.unmet.is_empty() => Verdict::Unmet,
-        None => Verdict::Conforms,
+    let undetermined = findings.undetermined.filter(|_| findings.divergence.is_none());
+    outcome.undetermined = undetermined.as_ref().map(|random| random.cause);
+    outcome.verdict = match (findings.divergence, undetermined) {
+        (Some(divergence), _) => Verdict::Diverges(divergence),
+        (None, Some(random)) => Verdict::Inconclusive { why: random.why, output: String::new() },
+        (None, None) if !outcome.unmet.is_empty() => Verdict::Unmet,
+        (None, None) => Verdict::Conforms,
     };
     outcome.trace = findings.trace;
     outcome.why = findings.why;

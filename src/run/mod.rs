@@ -24,6 +24,7 @@ mod panic;
 mod plan;
 mod pod_decisions;
 mod predicted;
+mod random;
 pub(crate) mod recommendation;
 pub mod recommender;
 pub mod recommender_change;
@@ -58,6 +59,7 @@ pub use plan::{
     ClusterOptions, Compared, CustomController, DEFAULT_CLUSTER_JOBS, MAX_RECOMMENDERS, Pace, Plan,
     RecommenderPlan,
 };
+pub use random::{RandomCause, RandomOutcome};
 #[cfg(feature = "engines")]
 pub use runner::run_all;
 pub use shard::Shard;
@@ -162,9 +164,12 @@ impl Note {
     }
 
     /// The note for a scenario whose expectations are all for other releases. `line`: that of its
-    /// HPA or VPA.
-    fn no_expectation_applies(line: usize) -> Note {
-        let what = "no expectation is checked: all of them are for other releases".to_owned();
+    /// HPA or VPA. `others`: the releases to which they apply; empty if there are none.
+    fn no_expectation_applies(line: usize, others: &str) -> Note {
+        let mut what = "no expectation is checked: all of them are for other releases".to_owned();
+        if !others.is_empty() {
+            what = format!("{what} (choose one with --release: {others})");
+        }
         Note { file: None, line, what, is_about_reading: false }
     }
 
@@ -203,9 +208,9 @@ pub struct Outcome {
     pub vpa_release: Option<VpaRelease>,
     /// The verdict.
     pub verdict: Verdict,
-    /// Whether there is no verdict because of the scenario: some of its events coincide, and their
-    /// order is random. All ticks that were compared before agreed.
-    pub undetermined: bool,
+    /// The cause, if there is no verdict because of the scenario: upstream leaves its further course
+    /// to chance. All ticks that were compared before agreed.
+    pub undetermined: Option<RandomCause>,
     /// The known disagreements that occurred; the verdict does not count them.
     pub known: Vec<KnownHit>,
     /// Ticks that were compared (up to and including the first divergence).
@@ -250,7 +255,7 @@ impl Outcome {
             release: String::new(),
             vpa_release: None,
             verdict,
-            undetermined: false,
+            undetermined: None,
             known: Vec::new(),
             ticks: 0,
             not_compared: 0,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::findings::Findings;
 use super::lockstep::explained_free_run;
 use super::observed_vpa::ObservedVpa;
+use super::random::{RandomCause, RandomOutcome};
 use super::recommendation::with_reasons;
 use super::recommender::{ChartedRun, FreeRecommenderRun, explained, pod_usage, undetermined};
 use super::recommender_lockstep::Lockstep;
@@ -118,13 +119,14 @@ fn start(scenario: &Scenario, world: &mut World) -> Option<Started> {
 }
 
 /// Why the scenario can't continue at a stop, if it can't.
-fn overlap(world: &World, stop: Time) -> Option<String> {
+fn overlap(world: &World, stop: Time) -> Option<RandomOutcome> {
     (world.now() > stop).then(|| {
-        format!(
+        let why = format!(
             "the recommender or the updater of the VPA runs at {stop}, while a reconcile waits \
              before it retries its write of the scale: their order is random; choose other \
              times for the actions"
-        )
+        );
+        RandomOutcome::new(RandomCause::VpaDuringReconcile, why)
     })
 }
 
@@ -155,7 +157,11 @@ impl<'e> OneClock<Predicting<'e>> {
     }
 
     /// Lets the VPA act until a time. Returns why the scenario can't continue, if it can't.
-    pub(super) fn predict(&mut self, world: &mut World, until: Option<Time>) -> Option<String> {
+    pub(super) fn predict(
+        &mut self,
+        world: &mut World,
+        until: Option<Time>,
+    ) -> Option<RandomOutcome> {
         while let Some(stop) = Self::next_stop(world, until) {
             if let Some(why) = overlap(world, stop) {
                 return Some(why);
@@ -239,7 +245,7 @@ impl<'e, 'k> OneClock<Comparing<'e, 'k>> {
         world: &mut World,
         until: Option<Time>,
         findings: &mut Findings<'k>,
-    ) -> Result<Option<String>, EngineError> {
+    ) -> Result<Option<RandomOutcome>, EngineError> {
         let Comparing { engine, lockstep } = &mut self.runs;
         while let Some(stop) = Self::next_stop(world, until) {
             if let Some(why) = overlap(world, stop) {

@@ -188,11 +188,8 @@ impl<K: RunKind> ReleasePlan<K> {
     /// The outcomes of the scenarios that are skipped. `engine`: the engine's name.
     fn skipped(&self, engine: &Arc<str>) -> Vec<Outcome> {
         let release = self.release;
-        let skipped = |scenario| {
-            let why = format!(
-                "all its expectations are for releases other than {release}: name one of them \
-                 with --release"
-            );
+        let skipped = |scenario: &Arc<K::Scenario>| {
+            let why = K::unchecked_on(scenario, release).unwrap_or_default();
             let verdict = Verdict::Skipped { why };
             Outcome { verdict, ..K::unfinished(scenario, engine, release) }
         };
@@ -288,7 +285,7 @@ impl Plan {
         let part = |(release, indices): (K::Release, Vec<usize>)| {
             let scenarios = indices.into_iter().filter_map(|index| scenarios.get(index));
             let (for_other_releases, scenarios) = scenarios.cloned().partition(|scenario| {
-                self.releases_are_default && K::all_expectations_are_for_others(scenario, release)
+                self.releases_are_default && K::unchecked_on(scenario, release).is_some()
             });
             ReleasePlan { release, scenarios, for_other_releases }
         };

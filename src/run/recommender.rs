@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Note;
+use super::random::{RandomCause, RandomOutcome};
 use super::recommendation::with_reasons;
 use crate::expect::Unmet;
 use crate::expect::recommender::evaluate;
@@ -69,7 +70,7 @@ pub struct FreeRecommenderRun {
     /// The events whose actions found no pod, by their indices.
     pub unmatched: Vec<usize>,
     /// Why the scenario can't be run to its end, if it can't.
-    pub undetermined: Option<String>,
+    pub undetermined: Option<RandomOutcome>,
 }
 
 /// The usage of one resource of a container in one run: of all pods of a VPA with a sample.
@@ -172,7 +173,10 @@ pub(super) fn notes(scenario: &VpaScenario, release: VpaRelease, unmatched: &[us
     let mut notes = Note::on_reading(&scenario.notes, scenario.line);
     notes.extend(without_effect(scenario, unmatched));
     let is_unchecked = scenario.all_expectations_are_for_others(release);
-    notes.extend(is_unchecked.then(|| Note::no_expectation_applies(scenario.line)));
+    notes.extend(is_unchecked.then(|| {
+        let others: Vec<String> = scenario.checked().map(|it| it.to_string()).collect();
+        Note::no_expectation_applies(scenario.line, &others.join(", "))
+    }));
     notes
 }
 
@@ -263,10 +267,11 @@ pub(super) fn names(session: &Session) -> Vec<ObjectName> {
     session.objects().vpas.keys().cloned().collect()
 }
 
-pub(super) fn undetermined(at: Time) -> String {
-    format!(
+pub(super) fn undetermined(at: Time) -> RandomOutcome {
+    let why = format!(
         "the result of the run at {at} is random upstream: it depends on the order in which \
          histograms of pods with different labels are merged or, up to vpa-0.11, on that of the \
          containers"
-    )
+    );
+    RandomOutcome::new(RandomCause::RecommendationOrder, why)
 }

@@ -53,7 +53,7 @@ fn changed_beyond_chance(
     };
     let random = predictions.iter().filter_map(|model| undetermined(model)).min();
     if random.is_some_and(|random| random <= index) {
-        return Err(recommender::undetermined(first.at));
+        return Err(recommender::undetermined(first.at).why);
     }
     let Some(field) = first.fields.first().map(|it| it.field.clone()) else { return Ok(None) };
     let place = Place { index, field };

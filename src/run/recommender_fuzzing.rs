@@ -94,7 +94,11 @@ pub fn fuzz_recommender(
         summary.elapsed = begin.elapsed();
         progress(&summary);
         match kind(&outcome) {
-            None => summary.undetermined += usize::from(outcome.undetermined),
+            None => {
+                if let Some(cause) = outcome.undetermined {
+                    *summary.undetermined.entry(cause).or_default() += 1;
+                }
+            }
             Some(kind) => {
                 match outcome.verdict {
                     Verdict::Diverges(_) => summary.divergences += 1,
@@ -161,7 +165,7 @@ fn kind(outcome: &Outcome) -> Option<String> {
             let field = field.split_once(' ').map_or(field, |(_, field)| field);
             Some(field.split(" of ").next().unwrap_or_default().to_owned())
         }
-        Verdict::Inconclusive { why, .. } if !outcome.undetermined => Some(why.clone()),
+        Verdict::Inconclusive { why, .. } if outcome.undetermined.is_none() => Some(why.clone()),
         _ => None,
     }
 }

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::releases::for_others;
 use super::resolved::{Action, Autoscaler, Scenario};
 use super::with_vpa::WithVpa;
 use crate::model::api::{HpaSpec, MetricSpec};
 use crate::model::flags::{FeatureGates, Flag, Flags, Gate, GateError, GateRule};
 use crate::model::hpa::{ApiVersion, set_defaults};
-use crate::model::rules::{Dependent, Release, Rules};
+use crate::model::rules::{Dependent, Release, Releases, Rules};
 
 impl Scenario {
     /// The flags under these rules: the release's defaults for flags that are not set.
@@ -69,6 +70,41 @@ impl Scenario {
         let applies_to_vpa =
             |vpa: &Arc<WithVpa>| vpa.recommender.expectations_on(vpa.release).next().is_some();
         self.has_expectations() && !applies && !self.vpa.as_ref().is_some_and(applies_to_vpa)
+    }
+
+    /// The releases to choose, if the scenario names others than this one.
+    #[must_use]
+    pub fn not_for(&self, release: Release) -> Option<String> {
+        if self.releases.contains(release) {
+            return None;
+        }
+        let named = Release::supported().filter(|release| self.releases.contains(*release));
+        let named: Releases = named.collect();
+        Some(for_others("the scenario is", &named, named.newest(), release))
+    }
+
+    /// The releases to choose, if the scenario has expectations, and none of them applies to this
+    /// one.
+    #[must_use]
+    pub fn unchecked_on(&self, release: Release) -> Option<String> {
+        if !self.all_expectations_are_for_others(release) {
+            return None;
+        }
+        self.not_for(release).or_else(|| {
+            let checked = self.checked();
+            let subject = "all its expectations are";
+            Some(for_others(subject, &checked, checked.newest(), release))
+        })
+    }
+
+    /// The releases to which an expectation on an HPA applies.
+    #[must_use]
+    pub fn checked(&self) -> Releases {
+        let is_checked = |release: &Release| {
+            self.releases.contains(*release)
+                && self.expect.iter().any(|expected| expected.releases.contains(*release))
+        };
+        Release::supported().filter(is_checked).collect()
     }
 
     /// Returns true if the scenario has expectations, on its HPAs or on its VPA.

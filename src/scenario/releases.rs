@@ -70,6 +70,22 @@ impl fmt::Display for RangeError {
 
 impl std::error::Error for RangeError {}
 
+/// Says that `subject` is for other releases than this one, and which of them to choose.
+pub(super) fn for_others<R: fmt::Display>(
+    subject: &str,
+    others: &impl fmt::Display,
+    newest: Option<R>,
+    release: R,
+) -> String {
+    match newest {
+        Some(newest) => format!(
+            "{subject} for {others}, not for {release}: choose another release, for example \
+             --release {newest}"
+        ),
+        None => format!("{subject} for other releases than {release}"),
+    }
+}
+
 impl ReleaseRange {
     /// Returns true if the range contains the release.
     #[must_use]

@@ -2,14 +2,15 @@
 //! in bounded memory and time.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
+use rstest::rstest;
 
-use super::{SCENARIO, kube_lockstep, program, stderr, stdout, text};
+use super::{SCENARIO, kube_lockstep, program, stderr, stdout, support, text};
 
 /// The address space of the command, in KiB.
 const MEMORY: usize = 1 << 20;
@@ -151,9 +152,89 @@ fn a_word_of_megabytes_is_wrapped_in_linear_time() {
 }
 
 #[test]
-fn results_without_an_end_are_refused() {
-    let error = stderr(&merge("/dev/zero").code(2));
-    assert!(error.contains("/dev/zero:1: the line is longer than 64 MiB"), "{error}");
+fn results_with_a_line_that_is_too_long_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("results.json");
+    let line = vec![b'x'; (64 << 20) + 1];
+    fs::write(&file, [&b"{}\n"[..], &line].concat()).expect("a file can be written");
+    let error = stderr(&merge(text(&file)).code(2));
+    assert!(error.contains("results.json:2: the line is longer than 64 MiB"), "{error}");
+}
+
+/// A named pipe.
+fn pipe(folder: &Path, name: &str) -> PathBuf {
+    let pipe = folder.join(name);
+    let made = Process::new("mkfifo").arg(&pipe).status().expect("mkfifo can be run");
+    assert!(made.success());
+    pipe
+}
+
+/// No command waits for the writer of a named pipe, or reads a device.
+#[test]
+fn inputs_without_an_end_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let pipe = pipe(folder.path(), "pipe.yaml");
+    let (manifest, role) = (text(&support::repository().join("examples")).to_owned(), "ROLE");
+    let manifest = format!("{manifest}/php-apache/hpa.yaml");
+    let kubeconfig = ["run", "--engine", "kubeconfig", "--kubeconfig", "FILE", "--context", "c"];
+    let commands: &[&[&str]] = &[
+        &["run", "--engine", "model", "FILE"],
+        &["list", "FILE"],
+        &["predict", "FILE"],
+        &["compare", "FILE", "--set", "fast:spec.maxReplicas=5"],
+        &["explain", "FILE", "--tick", "1"],
+        &["predict", "-f", "FILE"],
+        &["compare", "-f", "FILE", "--set", "fast:spec.maxReplicas=5"],
+        &["explain", "-f", "FILE", "--tick", "1"],
+        &["init", "-f", "FILE"],
+        &["predict", "-f", &manifest, "--load", "cpu=total:csv(FILE)"],
+        &["report", "merge", "FILE"],
+        &["run", "--engine", "embedded", "--controller", role, "--controller-role", "FILE"],
+        &kubeconfig,
+    ];
+    for command in commands {
+        for file in ["/dev/zero", text(&pipe)] {
+            let arguments: Vec<String> =
+                command.iter().map(|it| it.replace("FILE", file)).collect();
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            let run = limited(&arguments);
+            let error = stderr(&run);
+            assert!(!run.get_output().status.success(), "{arguments:?}: {error}");
+            // Names of scenarios may also be ids.
+            let is_refused =
+                ["is not a regular file", "nor a file"].iter().any(|it| error.contains(it));
+            assert!(is_refused, "{arguments:?}: {error}");
+        }
+    }
+}
+
+/// Unlike a named pipe, a pipe that the command inherits has a writer. It is bounded all the same.
+#[test]
+fn inherited_pipes_are_read_up_to_a_limit() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let results = folder.path().join("results.json");
+    let run = kube_lockstep(&["run", "limits", "--engine", "recorded", "--format", "json"]);
+    fs::write(&results, stdout(&{ run }.assert())).expect("a file can be written");
+    let piped = |input: &str, arguments: &[&str]| {
+        let script = format!("ulimit -v {MEMORY}; {input} | \"$@\"");
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", &script, "sh", env!("CARGO_BIN_EXE_kube-lockstep")])
+            .args(arguments)
+            .timeout(TIME_LIMIT);
+        command.assert()
+    };
+    let of_file = stdout(&merge(text(&results)).code(0));
+    let input = format!("cat '{}'", text(&results));
+    for path in ["/dev/stdin", "/dev/fd/0"] {
+        assert_eq!(stdout(&piped(&input, &["report", "merge", path]).code(0)), of_file);
+        let error = stderr(&piped("cat /dev/zero", &["predict", "-f", path]).code(2));
+        assert!(error.contains(&format!("{path}: it is larger than 16 MiB")), "{error}");
+    }
+    let error = stderr(&piped("cat /dev/zero", &["predict", "-f", "-"]).code(2));
+    assert!(error.contains("<stdin>: it is larger than 16 MiB"), "{error}");
+    let error = stderr(&piped("printf 'a: \\377'", &["predict", "-f", "-"]).code(2));
+    assert!(error.contains("<stdin>:1:4: not UTF-8 text: the byte 0xff"), "{error}");
 }
 
 #[test]
@@ -171,9 +252,7 @@ fn a_file_that_is_not_text_has_a_position() {
 #[test]
 fn a_manifest_without_an_end_is_refused() {
     let folder = tempfile::tempdir().expect("a folder can be made");
-    let pipe = folder.path().join("pipe.yaml");
-    let made = Process::new("mkfifo").arg(&pipe).status().expect("mkfifo can be run");
-    assert!(made.success());
+    pipe(folder.path(), "pipe.yaml");
     let (before, rest) = SCENARIO.split_once("hpa:\n").expect("it has an HPA");
     let (_, after) = rest.split_once("workload:").expect("it has a workload");
     for manifest in ["/dev/zero", "pipe.yaml"] {
@@ -217,6 +296,30 @@ fn a_go_that_hangs_is_given_up() {
         .code(3);
     assert!(stderr(&run).contains("`go env` did not end within 20 s"), "{}", stderr(&run));
     assert!(stderr(&run).contains("note: waiting for `go env`"), "{}", stderr(&run));
+}
+
+/// A program that hangs, or leaves a process behind that holds its output open, does not hold
+/// `doctor`.
+#[rstest]
+#[case("sleep 1000", "sleep 1000 & echo kind v1", "missing Go `go env` did not end within 20 s")]
+#[case("sleep 1000 & echo go1.26.0", "yes kind", "ok Go go1.26.0 (1.26 or newer is required)")]
+fn doctor_gives_up_programs_that_hang(#[case] go: &str, #[case] kind: &str, #[case] state: &str) {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    program(&folder.path().join("go"), &format!("{go}\n"));
+    program(&folder.path().join("kind"), &format!("{kind}\n"));
+    let path = std::env::var("PATH").expect("there is a PATH");
+    let doctor = kube_lockstep(&["doctor"])
+        .env("PATH", format!("{}:{path}", folder.path().display()))
+        .env("KUBE_LOCKSTEP_CACHE", folder.path().join("cache"))
+        .timeout(TIME_LIMIT)
+        .assert();
+    let shown = stdout(&doctor).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown.contains(state), "{}", stdout(&doctor));
+    let code = doctor.get_output().status.code();
+    assert!(matches!(code, Some(0 | 3)), "{code:?}: {}", stderr(&doctor));
+    if shown.contains(" kind 1.37") && kind.starts_with("yes") {
+        assert!(shown.contains("a program kind that answers"), "{}", stdout(&doctor));
+    }
 }
 
 /// `doctor` needs the version of Go for several checks. It asks once.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use assert_cmd::assert::Assert;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{IDLE, json, kube_lockstep, program, stderr, stdout, text};
 
@@ -174,6 +174,40 @@ fn the_order_of_fields_and_the_spaces_between_them_are_free_in_results() {
         fs::write(&file, results).expect("a file can be written");
         assert_eq!(stdout(&merge(&[&file]).assert().code(0)), as_written, "{run:?}");
     }
+}
+
+/// The scenarios that are cut short, or not run, are added by their causes.
+#[test]
+fn scenarios_of_fuzzing_shards_that_are_cut_short_are_added() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let shard = |number: usize, causes: &str, count: usize, skipped: &str| {
+        let (name, shard) = (format!("{number}.json"), format!("{number}/2"));
+        let fuzz = ["fuzz", "--engine", "model", "--seed", "7", "--ticks", "100", "--shard"];
+        let (file, _) = saved(folder.path(), &name, &[&fuzz[..], &[&shard]].concat());
+        let results = fs::read_to_string(&file).expect("a file can be read");
+        let none = "\"undetermined\":0,\"undeterminedBy\":{},";
+        assert!(results.contains(none), "{results}");
+        let some = format!(
+            "\"undetermined\":{count},\"undeterminedBy\":{{{causes}}},\"skipped\":{{{skipped}}},"
+        );
+        fs::write(&file, results.replace(none, &some)).expect("a file can be written");
+        file
+    };
+    let one = shard(1, "\"resync\":2,\"cache-update\":1", 3, "\"no flag\":1");
+    let two = shard(2, "\"resync\":5", 5, "\"no flag\":3,\"no field\":1");
+    let merged = json(&merge(&[&one, &two, "--format", "json"]).assert().code(0));
+    let summary = &merged.last().expect("a summary")["summary"];
+    assert_eq!(summary["undetermined"], 8);
+    assert_eq!(summary["undeterminedBy"], json!({ "resync": 7, "cache-update": 1 }));
+    assert_eq!(summary["skipped"], json!({ "no flag": 4, "no field": 1 }));
+    let shown = stdout(&merge(&[&one, &two]).assert().code(0));
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    let cut = ", 8 cut short where the outcome is random (1 cache-update, 7 resync), 5 not run (1 no \
+               field, 4 no flag) (seed 7; ";
+    assert!(shown.contains(cut), "{shown}");
+    let unknown = shard(2, "\"moon\":1", 1, "");
+    let errors = stderr(&merge(&[&one, &unknown]).assert().code(2));
+    assert!(errors.contains("unknown variant `moon`"), "{errors}");
 }
 
 #[test]

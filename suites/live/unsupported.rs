@@ -32,10 +32,10 @@ enum Evidence {
     Gates,
     /// The controller panics.
     Panic,
-    /// Upstream can't show it. The host calls the controller's constructor, which has no parameter
-    /// for a flag of another release; only the kube-controller-manager, which the host does not run,
-    /// refuses the flag.
-    None,
+    /// The controller can't show it. The host calls the controller's constructor, which has no
+    /// parameter for a flag of another release; only the kube-controller-manager, which the host
+    /// does not run, refuses the flag. `flags.rs` shows it with the sources of the release.
+    Sources,
 }
 
 const UNSUPPORTED_FEATURES: &[UnsupportedFeature] = &[
@@ -50,7 +50,7 @@ const UNSUPPORTED_FEATURES: &[UnsupportedFeature] = &[
         evidence: Evidence::Field("averageValue"),
     },
     UnsupportedFeature { why: "crashes the controller", evidence: Evidence::Panic },
-    UnsupportedFeature { why: "has no flag", evidence: Evidence::None },
+    UnsupportedFeature { why: "has no flag", evidence: Evidence::Sources },
 ];
 
 /// The last release on which the host refuses all feature gates: none concerns the controller.
@@ -93,7 +93,7 @@ fn is_shown(
 ) -> Result<(), String> {
     let release = engine.release();
     match (evidence, answers(scenario, engine)) {
-        (Evidence::None, _) => Ok(()),
+        (Evidence::Sources, _) => Ok(()),
         (Evidence::Gates, Err(error)) => {
             let error = full_text(&error);
             let last = LAST_WITHOUT_GATES.parse::<Release>().map_err(|error| error.to_string())?;

@@ -1,8 +1,10 @@
 //! The requirements of the wall-clock engines, and whether this machine meets them.
 
-use std::process::Command;
+use std::io;
 
 use super::{Check, State, program};
+use crate::cli::output::PreparationLog;
+use crate::engine::short_command::output_of;
 use crate::engine::upstream::build;
 use crate::engine::{EngineError, containers, embedded, kubeconfig};
 use crate::model::rules::Release;
@@ -61,26 +63,42 @@ fn k3s(release: Release, no_docker: Option<&'static str>) -> Check {
     requiring(name, there, no_docker)
 }
 
-/// The first line of `kind version`, if the program is installed.
-fn kind_version() -> Option<String> {
+/// The first line of `kind version`.
+///
+/// # Errors
+/// The requirement that is missing.
+fn kind_version() -> Result<String, &'static str> {
     // The same variable as the engine.
     let program = std::env::var("KUBE_LOCKSTEP_KIND").unwrap_or_else(|_| "kind".to_owned());
-    let output = Command::new(program).arg("version").output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    output.status.success().then(|| text.lines().next().unwrap_or_default().to_owned())
+    let mut preparing = PreparationLog::default();
+    let progress = &mut |what: &str| preparing.log(what, None);
+    match output_of([&*program, "version"], "kind version", progress) {
+        Ok(output) if output.status.success() => {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            Ok(text.lines().next().unwrap_or_default().to_owned())
+        }
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+            Err("a program kind that answers (`kind version` hangs)")
+        }
+        _ => Err("the program kind"),
+    }
 }
 
-fn kind(release: Release, no_docker: Option<&'static str>, version: Option<String>) -> Check {
+fn kind(
+    release: Release,
+    no_docker: Option<&'static str>,
+    version: Result<String, &'static str>,
+) -> Check {
     let name = format!("{} {release}", containers::KIND);
     if release < containers::OLDEST {
         return unsupported(name);
     }
-    let lacks = no_docker.into_iter().chain(version.is_none().then_some("the program kind"));
+    let lacks = no_docker.into_iter().chain(version.as_ref().err().copied());
     let there = version.as_deref().unwrap_or_default();
     let check = requiring(name, &format!("{there}; it pulls the node image"), lacks);
     match version {
-        Some(_) => check,
-        None => check.hint("install kind, or use `--engine kubeconfig` on any other cluster"),
+        Ok(_) => check,
+        Err(_) => check.hint("install kind, or use `--engine kubeconfig` on any other cluster"),
     }
 }
 
@@ -144,12 +162,12 @@ mod tests {
 
     #[test]
     fn kind_requires_docker_its_program_and_a_supported_release() {
-        let version = || Some("kind v0.29.0".to_owned());
+        let version = || Ok("kind v0.29.0".to_owned());
         let there = kind(containers::OLDEST, None, version());
         assert_eq!(there.state, State::Ok);
         assert_eq!(there.found, "kind v0.29.0; it pulls the node image");
         assert_eq!(kind(containers::OLDEST, NO_DOCKER, version()).found, "requires Docker");
-        let lacks = kind(containers::OLDEST, NO_DOCKER, None);
+        let lacks = kind(containers::OLDEST, NO_DOCKER, Err("the program kind"));
         assert_eq!(lacks.found, "requires Docker and the program kind");
         assert!(lacks.hint.is_some_and(|hint| hint.contains("install kind")));
         assert_eq!(kind(TOO_OLD, None, version()).state, State::Missing);

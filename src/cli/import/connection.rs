@@ -1,6 +1,5 @@
 //! The connection to Prometheus: authentication, TLS, and what its errors mean.
 
-use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,6 +15,7 @@ use super::times::Range;
 use super::unreachable::{Unreachable, chain, tls_error};
 use super::{AccessArgs, PrometheusArgs};
 use crate::cli::failure::Failure;
+use crate::engine::input_file;
 
 /// The variable with the password of --user.
 const PASSWORD: &str = "PROMETHEUS_PASSWORD";
@@ -266,7 +266,8 @@ fn secret(flag: &str, path: &Path) -> Result<String, Failure> {
 }
 
 fn file(flag: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(path).map_err(|error| Failure::usage(format!("{flag} {}: {error}", path.display())))
+    input_file::read_bytes(path)
+        .map_err(|error| Failure::usage(format!("{flag} {}: {error}", path.display())))
 }
 
 /// Adds the certificates of authorities and the client's own.

@@ -19,6 +19,7 @@ use super::build::{builds_at_a_time, compile, flags};
 use super::cache::{self, CHECKOUTS, ENGINE, ORIGIN, Scratch, cache_folder, not_usable};
 use super::go::{self, find_go, interrupted};
 use crate::engine::EngineError;
+use crate::engine::input_file::{self, InputError};
 use crate::model::rules::{MinorVersion, Release, VpaRelease};
 
 /// The package of the HPA controller.
@@ -210,7 +211,7 @@ impl Checkout {
             }
         }
         SOURCES.extract(own)?;
-        let theirs = fs::read_to_string(self.folder.join("go.mod"))?;
+        let theirs = read(&self.folder.join("go.mod"))?;
         let released = embedded(&self.artifact.mod_file(self.api));
         let (module, sums) = (self.mod_file(&theirs, released), self.sums()?);
         // The additions of Go are kept as long as the inputs are the same.
@@ -263,7 +264,7 @@ impl Checkout {
 
     /// The checksums of the modules, from the release and from the checkout.
     fn sums(&self) -> io::Result<String> {
-        let theirs = fs::read_to_string(self.folder.join("go.sum"))?;
+        let theirs = read(&self.folder.join("go.sum"))?;
         let ours = self.artifact.mod_file(self.api).replace(".mod", ".sum");
         let lines: BTreeSet<&str> = embedded(&ours).lines().chain(theirs.lines()).collect();
         Ok(lines.into_iter().map(|line| format!("{line}\n")).collect())
@@ -358,9 +359,17 @@ fn check_kubernetes(folder: &Path) -> Result<(), (String, String)> {
     }
 }
 
+/// Reads a file of a checkout.
+fn read(path: &Path) -> io::Result<String> {
+    input_file::read(path).map_err(|error| match error {
+        InputError::Io(error) => error,
+        error => io::Error::other(error),
+    })
+}
+
 /// The module of a folder.
 fn module(folder: &Path) -> Option<String> {
-    let text = fs::read_to_string(folder.join("go.mod")).ok()?;
+    let text = read(&folder.join("go.mod")).ok()?;
     let name = text.lines().find_map(|line| line.strip_prefix("module "))?;
     Some(name.trim().trim_matches('"').to_owned())
 }
@@ -386,7 +395,7 @@ fn replacements(text: &str) -> impl Iterator<Item = (&str, &str)> {
 
 /// The release of a checkout of the Vertical Pod Autoscaler, and the file that names it.
 fn vpa_release(folder: &Path) -> Option<(MinorVersion, String)> {
-    let text = fs::read_to_string(folder.join(VPA_VERSION)).ok()?;
+    let text = read(&folder.join(VPA_VERSION)).ok()?;
     let version = text.split('"').skip(1).step_by(2).find_map(|text| {
         let mut parts = text.splitn(3, '.');
         let (major, minor, patch) = (parts.next()?, parts.next()?, parts.next()?);
@@ -399,7 +408,7 @@ fn vpa_release(folder: &Path) -> Option<(MinorVersion, String)> {
 /// The release of a Kubernetes checkout and the file that names it: the version of its binaries,
 /// else its newest changelog.
 fn release(folder: &Path) -> Option<(MinorVersion, String)> {
-    if let Ok(text) = fs::read_to_string(folder.join(BASE)) {
+    if let Ok(text) = read(&folder.join(BASE)) {
         let line = text.lines().find(|line| line.trim().starts_with("DefaultKubeBinaryVersion"));
         let version = line.and_then(|line| line.split('"').nth(1));
         let release = version.and_then(|version| version.parse::<Release>().ok());

@@ -2,17 +2,18 @@
 
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use super::artifact::{NAME, Progress};
 use crate::engine::EngineError;
-use crate::engine::guard::{NO_COMMAND, RUN, RUN_WITH_FOLDER, shell};
+use crate::engine::guard::{NO_COMMAND, RUN_WITH_FOLDER, shell};
 use crate::engine::process_group;
+use crate::engine::short_command::{self, output_of};
 
 /// The oldest Go that builds the hosts: `testing/synctest` with timers in bubbles.
 pub const OLDEST_GO: (u32, u32) = (1, 26);
@@ -44,8 +45,8 @@ fn ask_go(progress: Progress<'_>) -> Result<Go, EngineError> {
         return Err(unavailable(what, WITHOUT.to_owned()));
     }
     let hint = format!("install Go {major}.{minor} or newer and add it to PATH; {WITHOUT}");
-    let mut command = shell(RUN, ["go", "env", "GOVERSION"]);
-    let output = match output_of(&mut command, progress) {
+    const COMMAND: [&str; 3] = ["go", "env", "GOVERSION"];
+    let output = match output_of(COMMAND, "go env", &mut |what| progress(what, None)) {
         Ok(output) if output.status.success() => output,
         Ok(output) if output.status.code() == Some(NO_COMMAND) => {
             return Err(unavailable("Go is not installed".to_owned(), hint));
@@ -59,7 +60,7 @@ fn ask_go(progress: Progress<'_>) -> Result<Go, EngineError> {
             return Err(unavailable("Go is not installed".to_owned(), hint));
         }
         Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-            let seconds = GO_TIMEOUT.as_secs();
+            let seconds = short_command::TIMEOUT.as_secs();
             return Err(unavailable(format!("`go env` did not end within {seconds} s"), hint));
         }
         Err(error) => return Err(unavailable(format!("Go can't be started: {error}"), hint)),
@@ -83,41 +84,6 @@ const GO_ARCH: &str = match std::env::consts::ARCH.as_bytes() {
     b"x86" => "386",
     _ => std::env::consts::ARCH,
 };
-
-/// The timeout for `go env`, which usually takes milliseconds.
-const GO_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// The time after which a message names the command that the program waits for.
-const SILENT_WAIT: Duration = Duration::from_secs(2);
-
-/// Runs a [`shell`] with little output to its end. It is killed after [`GO_TIMEOUT`], together with
-/// the processes that it started.
-///
-/// # Errors
-/// If it can't be started, or is killed.
-fn output_of(command: &mut Command, progress: Progress<'_>) -> io::Result<Output> {
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let begin = Instant::now();
-    let mut is_reported = false;
-    while child.try_wait()?.is_none() {
-        if begin.elapsed() >= SILENT_WAIT && !is_reported {
-            progress("waiting for `go env`, which usually takes milliseconds", None);
-            is_reported = true;
-        }
-        if begin.elapsed() >= GO_TIMEOUT {
-            // The process is not reaped, so no other process has its id.
-            process_group::kill(child.id());
-            let _ = child.kill();
-            child.wait()?;
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        std::thread::sleep(ENV_POLL_INTERVAL);
-    }
-    child.wait_with_output()
-}
-
-/// The interval at which `go env` is checked: it usually ends within one or two of them.
-const ENV_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// `go1.26.8`, `go1.27rc1`, `devel go1.28-…` → (1, 26), ….
 fn go_version(text: &str) -> Option<(u32, u32)> {

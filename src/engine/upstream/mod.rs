@@ -9,6 +9,7 @@ mod artifact;
 pub mod build;
 mod cache;
 pub mod checkout;
+mod excerpt;
 mod go;
 pub(crate) mod objects;
 mod process;

@@ -3,8 +3,9 @@
 //! The child exits when its standard input closes, so it does not outlive this process even if that
 //! is killed. It is also killed and reaped on drop.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::fmt::Write as _;
+use std::future::{Future, pending};
+use std::io;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -12,10 +13,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use super::excerpt::Excerpt;
 use crate::engine::EngineError;
 use crate::engine::process_group;
 use crate::engine::runtime::{self, Threads};
@@ -24,8 +26,12 @@ use crate::trace::wire::Answer;
 /// The timeout for an answer.
 pub const TIME_LIMIT: Duration = Duration::from_secs(30);
 
-/// The number of bytes of error output that messages show.
-const TAIL: u64 = 4096;
+/// The number of bytes that messages show of the head, and of the tail, of the error output.
+const OUTPUT: usize = 4096;
+
+/// The number of bytes that messages show of the head, and of the tail, of a failure's description,
+/// which may quote the engine.
+const REASON: usize = 1024;
 
 /// The largest answer, in bytes: an engine must not exhaust the memory of this process.
 const MAX_ANSWER: usize = 16 << 20;
@@ -42,8 +48,7 @@ pub(super) struct Process {
     child: Child,
     input: ChildStdin,
     output: ChildStdout,
-    /// The child's standard error: an unnamed file, so nothing is left behind.
-    errors: File,
+    errors: ErrorOutput,
     limit: Duration,
     /// Pending requests.
     outgoing: Vec<u8>,
@@ -69,17 +74,17 @@ impl Process {
     }
 
     fn try_start(name: &Arc<str>, program: &Path, limit: Duration) -> io::Result<Process> {
-        let errors = tempfile::tempfile()?;
         let runtime = runtime::start(Threads::Caller).map_err(io::Error::other)?;
         let _entered = runtime.enter();
         let mut command = Command::new(program);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors.try_clone()?);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.kill_on_drop(true);
         process_group::of_its_own(command.as_std_mut());
         let mut child = command.spawn()?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("its pipes are missing"));
         };
+        let errors = ErrorOutput { pipe: child.stderr.take(), excerpt: Excerpt::new(OUTPUT) };
         drop(_entered);
         Ok(Process {
             name: name.clone(),
@@ -150,7 +155,7 @@ impl Process {
             self.searched -= self.taken;
             self.taken = 0;
         }
-        let Process { runtime, child, input, output, outgoing, incoming, .. } = self;
+        let Process { runtime, child, input, output, outgoing, incoming, errors, .. } = self;
         incoming.reserve(CHUNK);
         // A child of the program may hold its output open after the program has exited. The first
         // pause spares engines that answer at once the check; the second one leaves time to read
@@ -181,6 +186,7 @@ impl Process {
             outgoing.drain(..written);
             read
         };
+        let both = errors.read_during(both);
         match runtime.block_on(async { timeout_at(deadline, both).await }) {
             Ok(Ok(0)) => Err(self.broken("it exited before it answered")),
             Ok(Ok(_)) => Ok(()),
@@ -192,46 +198,71 @@ impl Process {
         }
     }
 
-    /// Ends the process and returns the error, with the tail of its error output.
+    /// Ends the process and returns the error, with an excerpt of its error output.
     pub(super) fn broken(&mut self, why: &str) -> EngineError {
-        let status = self.end();
-        let why = match status {
-            Some(status) => format!("{why} ({status})"),
-            None => why.to_owned(),
-        };
-        EngineError::Broken { engine: self.name.clone(), why, output: self.tail() }
+        let mut why = Excerpt::of(why, REASON);
+        if let Some(status) = self.end() {
+            let _ = write!(why, " ({status})");
+        }
+        EngineError::Broken { engine: self.name.clone(), why, output: self.errors.excerpt.text() }
     }
 
     /// Ends the process, and returns its exit status if it exited by itself.
     fn end(&mut self) -> Option<std::process::ExitStatus> {
-        let child = &mut self.child;
-        self.runtime.block_on(async {
+        let Process { runtime, child, errors, .. } = self;
+        runtime.block_on(async {
             // A process that has closed its output is about to exit.
-            let exited = timeout(EXIT_GRACE, exited(child)).await.is_ok();
+            let exited = errors.read_during(timeout(EXIT_GRACE, exited(child))).await.is_ok();
             // Also ends children that the program has left behind.
             kill(child).await;
+            // A process that has left the group may hold the error output open.
+            let _ = timeout(EXIT_GRACE, errors.read_to_end()).await;
             child.try_wait().ok().flatten().filter(|_| exited)
         })
-    }
-
-    fn tail(&mut self) -> String {
-        let mut tail = Vec::new();
-        let read = self
-            .errors
-            .metadata()
-            .map(|metadata| metadata.len().saturating_sub(TAIL))
-            .and_then(|start| self.errors.seek(SeekFrom::Start(start)))
-            .and_then(|_| self.errors.read_to_end(&mut tail));
-        match read {
-            Ok(_) => String::from_utf8_lossy(&tail).into_owned(),
-            Err(error) => format!("(its output could not be read: {error})"),
-        }
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
         self.runtime.block_on(kill(&mut self.child));
+    }
+}
+
+/// The standard error of a program, which may have no end. Only an excerpt is kept.
+#[derive(Debug)]
+struct ErrorOutput {
+    /// `None` after its end.
+    pipe: Option<ChildStderr>,
+    excerpt: Excerpt,
+}
+
+impl ErrorOutput {
+    /// Reads until a future is ready, so that the program does not wait for a reader.
+    async fn read_during<T>(&mut self, future: impl Future<Output = T>) -> T {
+        tokio::pin!(future);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut future => return done,
+                () = self.read() => {}
+            }
+        }
+    }
+
+    async fn read_to_end(&mut self) {
+        while self.pipe.is_some() {
+            self.read().await;
+        }
+    }
+
+    /// Reads the next part. Does not return after the end.
+    async fn read(&mut self) {
+        let Some(pipe) = &mut self.pipe else { return pending().await };
+        let mut bytes = [0; 4096];
+        match pipe.read(&mut bytes).await {
+            Ok(0) | Err(_) => self.pipe = None,
+            Ok(count) => self.excerpt.add(&bytes[..count]),
+        }
     }
 }
 

@@ -39,7 +39,7 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
     let area = area(&mut dice, areas);
     let id = format!("fuzz/{seed}-{index}");
     let requirement = format!("Model and upstream agree (seed {seed}, scenario {index}).");
-    let mut made = of_hpa(&mut dice, area, release);
+    let mut made = supported(&mut dice, area, release);
     if area == Area::HpaAndVpa {
         // Few scenarios of HPAs can't have a VPA.
         for _ in 0..MAX_TRIES {
@@ -47,7 +47,7 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
                 made = both;
                 break;
             }
-            made = of_hpa(&mut dice, area, release);
+            made = supported(&mut dice, area, release);
         }
     }
     Scenario { path: id.clone(), id, requirement, ..made }
@@ -55,6 +55,22 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
 
 /// The number of scenarios of HPAs to which a VPA is added, until one can have it.
 const MAX_TRIES: usize = 20;
+
+/// The number of scenarios that are drawn until the release supports one. In the area of
+/// `behavior`, few have none.
+const MAX_DRAWS: usize = 100;
+
+/// A scenario of an HPA that the release supports, if one is drawn.
+fn supported(dice: &mut Dice, area: Area, release: Release) -> Scenario {
+    let mut made = of_hpa(dice, area, release);
+    for _ in 1..MAX_DRAWS {
+        if made.unsupported_on(release).is_none() {
+            break;
+        }
+        made = of_hpa(dice, area, release);
+    }
+    made
+}
 
 /// A scenario of an HPA.
 fn of_hpa(dice: &mut Dice, area: Area, release: Release) -> Scenario {

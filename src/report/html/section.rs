@@ -163,7 +163,7 @@ impl Section {
             p.facts { (scenario.path) (all_figures(run.hpa.as_ref(), run.vpa.as_ref())) }
             (self::unmet(of, unmet))
             @if let Some(why) = &free.undetermined {
-                p.note { b { "The run ends early: " } (why) }
+                p.note { b { "The run ends early: " } (why.to_string()) }
             }
             (notes(free.notes.iter().map(|it| {
                 format!("{}: {}", it.place(&scenario.path), it.what)
@@ -199,7 +199,7 @@ impl Section {
             p.facts { (scenario.path) (all_figures(None, run.as_ref())) }
             (self::unmet(of, &free.unmet))
             @if let Some(why) = &free.undetermined {
-                p.note { b { "The run ends early: " } (why) }
+                p.note { b { "The run ends early: " } (why.to_string()) }
             }
             (notes(free.notes.iter().map(|it| {
                 format!("{}: {}", it.place(&scenario.path), it.what)

@@ -173,7 +173,9 @@ fn with_flags_of(faster: Scenario, release: Release, period: Span) -> Result<Sce
         free_run(&scenario, release)
     };
     let as_written = run(wanted);
-    if let Some(why) = unordered(&as_written.trace).or(as_written.undetermined) {
+    if let Some(why) =
+        unordered(&as_written.trace).or(as_written.undetermined.map(|random| random.why))
+    {
         return Err(why);
     }
     let differs = |flags: Flags| run(flags).trace != as_written.trace;

@@ -27,6 +27,7 @@ pub use self::timeline::{
     LateMetrics, OomKillOfPods, OomSeen, PodEviction, Relabel, VpaAction, VpaTimelineEvent,
 };
 use super::node::Node;
+use super::releases::for_others;
 use super::resolved::{Metrics, ReadingNote};
 use crate::model::api::CrossVersionObjectReference;
 use crate::model::rules::VpaRelease;
@@ -111,6 +112,27 @@ impl VpaScenario {
         !self.expect.is_empty() && self.expectations_on(release).next().is_none()
     }
 
+    /// The releases to choose, if the scenario is for others than this one, or if it has
+    /// expectations, and none of them applies to this one.
+    #[must_use]
+    pub fn unchecked_on(&self, release: VpaRelease) -> Option<String> {
+        let (subject, releases): (_, Vec<VpaRelease>) = if !self.releases.contains(release) {
+            let named = VpaRelease::supported().filter(|it| self.releases.contains(*it));
+            ("the scenario is", named.collect())
+        } else if self.all_expectations_are_for_others(release) {
+            ("all its expectations are", self.checked().collect())
+        } else {
+            return None;
+        };
+        let names: Vec<String> = releases.iter().map(ToString::to_string).collect();
+        Some(for_others(subject, &names.join(", "), releases.last().copied(), release))
+    }
+
+    /// The releases to which an expectation applies.
+    pub fn checked(&self) -> impl Iterator<Item = VpaRelease> {
+        VpaRelease::supported().filter(|it| self.expectations_on(*it).next().is_some())
+    }
+
     /// Returns true if an expectation names the content of a checkpoint.
     #[must_use]
     pub fn expects_contents(&self) -> bool {
@@ -119,7 +141,13 @@ impl VpaScenario {
 
     /// The expectations that apply to a release.
     pub fn expectations_on(&self, release: VpaRelease) -> impl Iterator<Item = &VpaExpectation> {
-        self.expect.iter().filter(move |expected| expected.releases.contains(release))
+        self.expect.iter().filter(move |expected| self.expects(expected, release))
+    }
+
+    /// Returns true if one of the expectations applies to a release.
+    #[must_use]
+    pub fn expects(&self, expected: &VpaExpectation, release: VpaRelease) -> bool {
+        self.releases.contains(release) && expected.releases.contains(release)
     }
 }
 

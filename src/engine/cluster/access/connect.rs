@@ -10,9 +10,16 @@ use tokio::net::lookup_host;
 
 use crate::engine::cluster::access::client;
 use crate::engine::cluster::access::error::chain;
+use crate::engine::input_file::{InputError, check};
 
 /// Reads a kubeconfig; by default, the files that `KUBECONFIG` names, or kubectl's default.
 pub(crate) fn read(kubeconfig: Option<&PathBuf>) -> Result<Kubeconfig, String> {
+    for path in files_of(kubeconfig) {
+        // A missing file is reported below; other clients ignore those of the variable.
+        if let Err(error @ (InputError::NotAFile | InputError::TooLarge { .. })) = check(&path) {
+            return Err(format!("the kubeconfig {} can't be read: {error}", path.display()));
+        }
+    }
     let read = match kubeconfig {
         Some(path) => Kubeconfig::read_from(path),
         None => Kubeconfig::read(),
@@ -24,6 +31,15 @@ pub(crate) fn read(kubeconfig: Option<&PathBuf>) -> Result<Kubeconfig, String> {
         }
         error => chain(&error),
     })
+}
+
+/// The files to read that are named: by the caller, or by `KUBECONFIG`.
+fn files_of(kubeconfig: Option<&PathBuf>) -> Vec<PathBuf> {
+    match (kubeconfig, std::env::var_os("KUBECONFIG")) {
+        (Some(path), _) => vec![path.clone()],
+        (None, Some(paths)) => std::env::split_paths(&paths).collect(),
+        (None, None) => Vec::new(),
+    }
 }
 
 /// A cluster with a client.
@@ -68,5 +84,13 @@ mod tests {
         let path = PathBuf::from("/nowhere/config");
         let error = read(Some(&path)).expect_err("there is no such file");
         assert!(error.starts_with("the kubeconfig /nowhere/config can't be read: "), "{error}");
+    }
+
+    #[test]
+    fn a_kubeconfig_without_an_end_is_refused() {
+        let path = PathBuf::from("/dev/zero");
+        let error = read(Some(&path)).expect_err("it has no end");
+        let expected = "the kubeconfig /dev/zero can't be read: it is not a regular file";
+        assert_eq!(error, expected);
     }
 }

@@ -1,0 +1,91 @@
+//! Tells scenarios from manifests and from files of other tools.
+
+/// The kind of content of a YAML file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Content {
+    /// A scenario, or a text that resembles one: a misspelled scenario gives an error instead of
+    /// being ignored.
+    Scenario,
+    /// An object of the Kubernetes API.
+    Manifest,
+    /// Something else, such as a workflow or the values of a Helm chart.
+    Other,
+}
+
+impl Content {
+    /// The content of a text, which need not be valid YAML.
+    pub(crate) fn of(text: &str) -> Content {
+        const FIELDS: [&str; 10] = [
+            "requirement",
+            "hpa",
+            "hpas",
+            "vpa",
+            "vpas",
+            "workload",
+            "metrics",
+            "timeline",
+            "expect",
+            "until",
+        ];
+        let entries = || text.lines().filter_map(|line| line.split_once(':'));
+        let value = |name: &str| {
+            let value =
+                entries().find_map(|(key, value)| (key.trim_end() == name).then_some(value));
+            value.map(|value| value.trim().trim_matches(['"', '\'']))
+        };
+        let (kind, version) = (value("kind"), value("apiVersion"));
+        if kind == Some("Scenario") || version.is_some_and(|it| it.starts_with("kube-lockstep")) {
+            return Content::Scenario;
+        }
+        let is_object = value("metadata").or_else(|| value("items")).is_some();
+        if kind.is_some() && version.is_some() && is_object {
+            return Content::Manifest;
+        }
+        // Text without any field is damaged.
+        let is_damaged = !text.trim().is_empty() && !text.contains(':');
+        let fields = entries().filter(|(key, _)| FIELDS.contains(key)).count();
+        let is_misspelled = kind.is_some_and(|kind| kind.starts_with("Scenario"));
+        match is_misspelled || is_damaged || fields >= 2 {
+            true => Content::Scenario,
+            false => Content::Other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_of_the_api_and_files_of_other_tools_are_not_scenarios() {
+        let scenario = "apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenario\n";
+        assert_eq!(Content::of(scenario), Content::Scenario);
+        let manifest = "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n";
+        let manifests = [
+            &format!("{manifest}  kind: Scenario\n"),
+            "---\nkind: List\napiVersion: v1\nitems: []\n",
+        ];
+        for text in manifests {
+            assert_eq!(Content::of(text), Content::Manifest, "{text}");
+        }
+        for text in ["on: push\njobs: {}\n", "replicas: 3\nmetrics: {enabled: true}\n", ""] {
+            assert_eq!(Content::of(text), Content::Other, "{text}");
+        }
+    }
+
+    #[test]
+    fn misspelled_scenarios_are_not_ignored() {
+        for text in [
+            "apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenaro\nmetadata: {name: web}\n",
+            "apiVersion: kube-locksteps.dev/v1\nkind: Scenaro\nrequirement: it scales\n",
+            "kind: Scenario\nmetadata: {}\n",
+            "kind: 'Scenario'\n",
+            "kind : Scenario\n",
+            "kind: Scenarios\n",
+            "requirement: it scales\nuntil: 5m\n",
+            "a text without fields",
+        ] {
+            assert_eq!(Content::of(text), Content::Scenario, "{text}");
+        }
+    }
+}
