@@ -446,6 +446,55 @@ mod tests {
     }
 
     #[test]
+    fn an_event_keeps_the_name_of_its_first_occurrence() {
+        let mut correlator = unlimited();
+        let mut name_at = |seconds, message: &str| {
+            let sent = correlator.send(&decision(Time::from_secs(seconds), &[message]), None);
+            let sent = sent.sent_events().next().cloned().unwrap();
+            assert_eq!((sent.times.first_timestamp, sent.times.last_timestamp), (None, None));
+            sent.times.event_name
+        };
+        assert_eq!(name_at(15, "a"), None, "it follows from the time of the reconcile");
+        assert_eq!(name_at(30, "a").as_deref(), Some("web.15s"));
+        assert_eq!(name_at(45, "b"), None);
+        assert_eq!(name_at(60, "a").as_deref(), Some("web.15s"));
+    }
+
+    /// If it is unknown which of the unsent events were combined, several may be the first one.
+    #[test]
+    fn the_number_of_requests_limits_which_one_was_the_first() {
+        let mut correlator = EventCorrelator::new(Rules::default());
+        let messages: Vec<String> = (0..25).map(|number| number.to_string()).collect();
+        let messages: Vec<&str> = messages.iter().map(String::as_str).collect();
+        let nothing = Observation::default();
+        let _ = correlator.send(&decision(Time::ZERO, &messages), Some(&nothing));
+        for seconds in [1, 2] {
+            let unsent = decision(Time::from_secs(seconds), &["24"]);
+            let sent = correlator.send(&unsent, Some(&nothing));
+            assert_eq!(texts(&sent), Vec::<String>::new(), "the limit is reached");
+        }
+        for (count, seen, expected) in [
+            (1, None, None),
+            (1, Some("web.1s"), None),
+            (2, Some("web.1s"), Some("web.1s")),
+            (2, Some("web.2s"), Some("web.2s")),
+            (2, None, Some("web.2s")),
+            (3, Some("web.1s"), Some("web.1s")),
+            (3, Some("web.2s"), Some("web.1s")),
+        ] {
+            let verb = if count == 1 { EventVerb::Create } else { EventVerb::Patch };
+            let mut request = observed(verb, count, "24").sent_events().next().cloned().unwrap();
+            request.times.event_name = seen.map(Arc::from);
+            let request = ControllerAction::SendEvent(request);
+            let request = Observation::new(Time::ZERO, "web".into(), [request]);
+            let later = decision(Time::from_secs(400), &["24"]);
+            let sent = correlator.clone().send(&later, Some(&request));
+            let sent = sent.sent_events().next().cloned().unwrap();
+            assert_eq!((sent.count, sent.times.event_name.as_deref()), (count, expected));
+        }
+    }
+
+    #[test]
     fn messages_are_forgotten_after_more_than_ten_minutes() {
         for (seconds, message) in [(600, "(combined from similar events): x"), (601, "x")] {
             let mut correlator = combining();
