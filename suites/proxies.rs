@@ -24,6 +24,9 @@ use libtest_mimic::Failed;
 use serde_json::{Value, json};
 use support::trials::{self, Suite};
 
+/// The alteration of an engine that speaks version 4 of the protocol.
+const VERSION_4: &str = "version_4";
+
 /// The first argument of the proxy.
 const PROXY: &str = "--proxy";
 
@@ -54,6 +57,9 @@ const UNFINISHED: &str = "several/with-one-worker-a-slow-answer-holds-up-the-oth
 
 /// A scenario in which the same events occur in each reconcile.
 const REPEATS: &str = "events/a-repeated-event-is-patched-until-the-limit";
+
+/// A scenario whose durations fall into different buckets.
+const SLOW: &str = "monitoring/durations-fall-into-buckets";
 
 /// An alteration of the log of a step.
 struct Alteration {
@@ -153,6 +159,33 @@ const ALTERATIONS: &[Alteration] = &[
         field: "metric reconciliations_total{action=scale_down,error=none}",
     },
     Alteration {
+        name: "another_increase_of_a_bucket",
+        fixture: SLOW,
+        alter: |log| {
+            change_series(log, "reconciliation_duration_seconds_bucket", "increase", &json!(2));
+        },
+        field: "metric reconciliation_duration_seconds_bucket{action=none,error=none,le=0.002}",
+    },
+    Alteration {
+        name: "another_bucket",
+        fixture: SLOW,
+        alter: |log| {
+            let metric = "metric_computation_duration_seconds_bucket";
+            let other = "{action=none,error=none,le=0.128,metric_type=External}";
+            change_series(log, metric, "series", &json!(format!("{metric}{other}")));
+        },
+        field: "metric metric_computation_duration_seconds_bucket\
+                {action=none,error=none,le=0.064,metric_type=External}",
+    },
+    Alteration {
+        name: "a_dropped_bucket",
+        fixture: SLOW,
+        alter: |log| {
+            log.retain(|entry| !is_series(entry, "reconciliation_duration_seconds_bucket"));
+        },
+        field: "metric reconciliation_duration_seconds_bucket{action=none,error=none,le=0.002}",
+    },
+    Alteration {
         name: "merged_events",
         fixture: REPEATS,
         alter: |log| log.retain(|entry| entry.pointer("/sendEvent/verb") != Some(&json!("patch"))),
@@ -192,6 +225,79 @@ const ALTERATIONS: &[Alteration] = &[
         name: "an_event_about_another_object",
         fixture: SCALES,
         alter: |log| change(log, "sendEvent", "objectKind", &json!("Deployment")),
+        field: "events as sent[0]",
+    },
+    Alteration {
+        name: "an_event_about_another_version_of_the_object",
+        fixture: SCALES,
+        alter: |log| change(log, "sendEvent", "objectApiVersion", &json!("autoscaling/v1")),
+        field: "events as sent[0]",
+    },
+    Alteration {
+        name: "an_event_about_an_object_with_another_uid",
+        fixture: SCALES,
+        alter: |log| {
+            let uid = "00000000-0000-4000-8000-000000000002";
+            change(log, "sendEvent", "objectUid", &json!(uid));
+        },
+        field: "events as sent[0]",
+    },
+    Alteration {
+        name: "an_event_with_the_uid_of_an_earlier_object",
+        fixture: "events/a-re-created-hpa-has-new-events",
+        alter: |log| {
+            let uid = "00000000-0000-4000-8000-000000000001";
+            change(log, "sendEvent", "objectUid", &json!(uid));
+        },
+        field: "events as sent[0]",
+    },
+    Alteration {
+        name: "an_event_with_another_name",
+        fixture: SCALES,
+        alter: |log| {
+            for entry in log.iter_mut().filter(|entry| is(entry, "sendEvent")) {
+                let name = entry["sendEvent"]["eventName"].as_str().unwrap_or_default();
+                entry["sendEvent"]["eventName"] = json!(format!("{name}0"));
+            }
+        },
+        field: "events as sent[0]",
+    },
+    Alteration {
+        name: "a_repeated_event_with_a_new_name",
+        fixture: REPEATS,
+        alter: |log| {
+            for entry in log.iter_mut().filter(|entry| is(entry, "sendEvent")) {
+                // The engine's clock shows a minute after the start of the year 2000 at t=0.
+                let at = entry["at"].as_i64().unwrap_or_default() + 946_684_860_000_000_000;
+                entry["sendEvent"]["eventName"] = json!(format!("web.{at:x}"));
+            }
+        },
+        field: "events as sent[0]",
+    },
+    Alteration {
+        name: "an_event_with_another_first_time",
+        fixture: SCALES,
+        alter: |log| {
+            change(log, "sendEvent", "firstTimestamp", &json!("2000-01-01T00:00:00Z"));
+        },
+        field: "events as sent[0]",
+    },
+    Alteration {
+        name: "an_event_with_another_last_time",
+        fixture: SCALES,
+        alter: |log| {
+            change(log, "sendEvent", "lastTimestamp", &json!("2000-01-01T00:00:00Z"));
+        },
+        field: "events as sent[0]",
+    },
+    Alteration {
+        name: "a_repeated_event_that_keeps_its_last_time",
+        fixture: REPEATS,
+        alter: |log| {
+            for entry in log.iter_mut().filter(|entry| is(entry, "sendEvent")) {
+                entry["sendEvent"]["lastTimestamp"] = entry["sendEvent"]["firstTimestamp"].clone();
+            }
+        },
         field: "events as sent[0]",
     },
     Alteration {
@@ -294,6 +400,15 @@ fn main() -> ExitCode {
     let newest = Altered { release: Release::NEWEST, suffix: String::new() };
     newest.add_to(&mut suite, &ALTERATIONS.iter().collect::<Vec<_>>());
     let upstream = suite.upstream(Release::NEWEST);
+    for fixture in [SLOW, REPEATS] {
+        let name = format!("version_4_of_the_protocol_conforms_in_{}", fixture.replace('/', "_"));
+        suite.test_with(&upstream, name.replace('-', "_"), move |engine| {
+            match run(VERSION_4, fixture, Release::NEWEST, &engine)? {
+                Verdict::Conforms => Ok(()),
+                verdict => Err(format!("{verdict:?}").into()),
+            }
+        });
+    }
     for breach in BREACHES {
         suite.test_with(&upstream, format!("{}_is_inconclusive", breach.name), |engine| match run(
             breach.name,
@@ -384,6 +499,9 @@ fn proxy(name: &str, engine: &str) -> Result<ExitCode, Box<dyn Error>> {
     let answers = BufReader::new(child.stdout.take().ok_or("no standard output")?);
     for line in answers.lines() {
         let mut answer: Value = serde_json::from_str(&line?)?;
+        if name == VERSION_4 {
+            speak_version_4(&mut answer);
+        }
         if let Some(alter) = alter
             && let Some(log) = answer.pointer_mut("/stepped/log").and_then(Value::as_array_mut)
         {
@@ -395,6 +513,28 @@ fn proxy(name: &str, engine: &str) -> Result<ExitCode, Box<dyn Error>> {
     // It ends with the input.
     drop(forwarding);
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Removes what version 5 of the protocol added.
+fn speak_version_4(answer: &mut Value) {
+    if let Some(version) = answer.pointer_mut("/hello/protocol") {
+        *version = json!(4);
+    }
+    let Some(log) = answer.pointer_mut("/stepped/log").and_then(Value::as_array_mut) else {
+        return;
+    };
+    log.retain(|entry| {
+        let series = entry.pointer("/controllerMetric/series").and_then(Value::as_str);
+        !series.is_some_and(|series| series.contains("_bucket{"))
+    });
+    let sent = log.iter_mut().filter_map(|entry| entry.get_mut("sendEvent")?.as_object_mut());
+    for event in sent {
+        for member in
+            ["objectApiVersion", "objectUid", "eventName", "firstTimestamp", "lastTimestamp"]
+        {
+            event.remove(member);
+        }
+    }
 }
 
 fn is(entry: &Value, action: &str) -> bool {

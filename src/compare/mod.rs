@@ -8,6 +8,7 @@ pub mod recommender;
 
 pub use known::{Known, KnownDisagreement};
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
 
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::api::{HpaCondition, HpaStatus};
 use crate::model::observation::{
-    ControllerAction, Observation, ScaleWrite, SentScale, StatusWrite,
+    ControllerAction, Observation, ScaleWrite, SentEvent, SentScale, StatusWrite,
 };
 use crate::model::series::SeriesChange;
 use crate::model::time::Time;
@@ -46,6 +47,9 @@ pub struct Scope {
     pub controller_metrics: bool,
     /// The Prometheus metrics of its work queue. They require `controller_metrics`.
     pub all_metrics: bool,
+    /// The buckets of its histograms, the names and times of events that are sent, and the API
+    /// versions and UIDs of their objects. They require `controller_metrics` and `sent_events`.
+    pub details: bool,
 }
 
 impl Scope {
@@ -62,6 +66,7 @@ impl Scope {
         bodies: true,
         controller_metrics: true,
         all_metrics: true,
+        details: true,
     };
 
     /// The intersection of two scopes.
@@ -79,6 +84,7 @@ impl Scope {
             bodies: self.bodies && other.bodies,
             controller_metrics: self.controller_metrics && other.controller_metrics,
             all_metrics: self.all_metrics && other.all_metrics,
+            details: self.details && other.details,
         }
     }
 
@@ -107,12 +113,22 @@ impl Scope {
     }
 
     fn shows_series(self, change: &SeriesChange) -> bool {
-        self.controller_metrics && (self.all_metrics || !change.is_of_work_queue())
+        self.controller_metrics
+            && (self.all_metrics || !change.is_of_work_queue())
+            && (self.details || !change.is_bucket())
     }
 
     /// The observable changes of metrics in a tick.
     fn series(self, tick: &Observation) -> impl Iterator<Item = &SeriesChange> + Clone {
         tick.controller_metrics().filter(move |change| self.shows_series(change))
+    }
+
+    /// The observable part of a request that sends an event.
+    fn sent(self, request: &SentEvent) -> Cow<'_, SentEvent> {
+        match self.details {
+            true => Cow::Borrowed(request),
+            false => Cow::Owned(request.of_older_protocol()),
+        }
     }
 
     /// The observable queries of a tick.
@@ -162,7 +178,9 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
         differences.list("events", model.events(), seen.events());
     }
     if scope.sent_events {
-        differences.list("events as sent", model.sent_events(), seen.sent_events());
+        let sent = |request| scope.sent(request);
+        let (model, seen) = (model.sent_events().map(sent), seen.sent_events().map(sent));
+        differences.list("events as sent", model, seen);
     }
     // Reads nearly always agree, so this case must be fast.
     if model.reads().ne(seen.reads()) {

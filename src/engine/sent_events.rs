@@ -22,7 +22,7 @@ impl SentEvents {
     /// For a controller that has recorded no event yet.
     #[must_use]
     pub fn new(rules: Rules) -> SentEvents {
-        let (correlator, uids) = (EventCorrelator::new(rules.events), BTreeMap::new());
+        let (correlator, uids) = (EventCorrelator::new(rules), BTreeMap::new());
         SentEvents { rules, correlator, uids }
     }
 

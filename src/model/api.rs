@@ -30,7 +30,8 @@ pub struct Hpa {
     pub spec: Arc<HpaSpec>,
     /// The status that the controller wrote last.
     pub status: HpaStatus,
-    /// Stands for `metadata.uid`: an HPA that is created again has another one.
+    /// The number in the order of creation, on which `metadata.uid` depends: an HPA that is created
+    /// again has another one.
     pub uid: u64,
     /// `metadata.resourceVersion`: it increases with each change of the object.
     pub resource_version: u64,

@@ -11,6 +11,7 @@ pub mod as_text;
 pub(crate) mod content_hash;
 pub(crate) mod counted;
 pub mod derivation;
+mod event_metadata;
 pub mod flags;
 pub mod hpa;
 pub(crate) mod merge_patch;

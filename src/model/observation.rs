@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::api::{HpaSpec, HpaStatus, Text};
 use super::as_text;
+pub use super::event_metadata::{EventOrigin, EventTimes};
 use super::series::{Amount, SeriesChange};
 use super::time::{Span, Time};
 
@@ -333,41 +334,9 @@ pub struct SentEvent {
     /// The object that the event is about, and its source.
     #[serde(flatten)]
     pub origin: EventOrigin,
-}
-
-/// The object that an event is about, apart from its name, and the source of the event. A field
-/// with its default, the value in all events of the unmodified controller, is omitted.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct EventOrigin {
-    /// The kind of the object. Default: `HorizontalPodAutoscaler`.
-    #[serde(default = "hpa_kind", skip_serializing_if = "is_hpa_kind")]
-    pub object_kind: Cow<'static, str>,
-    /// The component that recorded the event. Default: `horizontal-pod-autoscaler`.
-    #[serde(default = "component", skip_serializing_if = "is_component")]
-    pub component: Cow<'static, str>,
-}
-
-impl Default for EventOrigin {
-    fn default() -> EventOrigin {
-        EventOrigin { object_kind: hpa_kind(), component: component() }
-    }
-}
-
-fn hpa_kind() -> Cow<'static, str> {
-    Cow::Borrowed("HorizontalPodAutoscaler")
-}
-
-fn is_hpa_kind(kind: &str) -> bool {
-    kind == hpa_kind()
-}
-
-fn component() -> Cow<'static, str> {
-    Cow::Borrowed("horizontal-pod-autoscaler")
-}
-
-fn is_component(name: &str) -> bool {
-    name == component()
+    /// The name and the times of the event.
+    #[serde(flatten)]
+    pub times: EventTimes,
 }
 
 /// The kind of the objects that a metric of pods describes.
@@ -384,6 +353,13 @@ impl SentEvent {
     #[must_use]
     pub fn delivers(&self, event: &Event) -> bool {
         self.event.is_similar(event) && (self.event.message == event.message || self.is_combined())
+    }
+
+    /// The request without the fields that engines report since version 5 of the protocol.
+    #[must_use]
+    pub(crate) fn of_older_protocol(&self) -> SentEvent {
+        let origin = self.origin.of_older_protocol();
+        SentEvent { origin, times: EventTimes::default(), ..self.clone() }
     }
 
     /// Returns true if the event is combined from several events.
@@ -938,13 +914,8 @@ impl fmt::Display for Event {
 /// `patch with count 2: Normal SuccessfulRescale: New size: 3`
 impl fmt::Display for SentEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let SentEvent { verb, event, count, origin } = self;
-        write!(f, "{verb} with count {count}: {event}")?;
-        if *origin != EventOrigin::default() {
-            let EventOrigin { object_kind, component } = origin;
-            write!(f, " (object kind {object_kind}, component {component})")?;
-        }
-        Ok(())
+        let SentEvent { verb, event, count, origin, times } = self;
+        write!(f, "{verb} with count {count}: {event}{origin}{times}")
     }
 }
 

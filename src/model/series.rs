@@ -47,6 +47,13 @@ impl SeriesChange {
         self.series.as_str().starts_with("workqueue_")
     }
 
+    /// Returns true if the series is a bucket of a histogram.
+    #[must_use]
+    pub fn is_bucket(&self) -> bool {
+        let series = self.series.as_str();
+        series.split_once('{').is_some_and(|(name, _)| name.ends_with("_bucket"))
+    }
+
     /// The increase of a counter.
     pub(crate) fn increase(series: impl Into<Text>, increase: f64) -> SeriesChange {
         SeriesChange { series: series.into(), change: Amount::Increase(increase) }

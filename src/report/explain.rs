@@ -202,11 +202,11 @@ fn writes(tick: &FreeTick, before: Option<&StatusWrite>, columns: usize) -> Stri
     out
 }
 
-/// `sent: patch with count 3, combined from similar events`
+/// `sent: patch with count 3, combined from similar events (name web.15s)`
 pub(super) fn delivery(sent: Option<&SentEvent>) -> String {
     let Some(sent) = sent else { return "not sent: the rate limit is reached".to_owned() };
     let combined = if sent.is_combined() { ", combined from similar events" } else { "" };
-    format!("sent: {} with count {}{combined}", sent.verb, sent.count)
+    format!("sent: {} with count {}{combined}{}", sent.verb, sent.count, sent.times)
 }
 
 /// The status; `*` marks conditions that changed.

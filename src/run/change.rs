@@ -170,7 +170,7 @@ fn first_difference(before: &Trace, after: &Trace) -> Option<(Place, Divergence)
             found(Entry::Tick(index), index + 1, at, fields)
         })
     };
-    let behavior = Scope { controller_metrics: false, ..Scope::ALL };
+    let behavior = Scope { controller_metrics: false, details: false, ..Scope::ALL };
     match (answers(), ticks(behavior).or_else(|| ticks(Scope::ALL))) {
         (Some((_, answer)), Some(tick)) if answer.fields.iter().all(is_generation) => Some(tick),
         (Some(answer), Some(tick)) => Some(if answer.1.at <= tick.1.at { answer } else { tick }),

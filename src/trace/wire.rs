@@ -17,7 +17,11 @@ use crate::model::tagged::{MemberName, Tagged};
 use crate::model::time::{Span, Time, rfc3339};
 
 /// The version of the protocol that this program speaks.
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
+
+/// The first version with the buckets of histograms, and with the names and times of events and the
+/// API versions and UIDs of their objects.
+pub const DETAILS: u32 = 5;
 
 /// The first version with metrics of the work queue.
 pub const ALL_METRICS: u32 = 4;
@@ -265,8 +269,10 @@ impl Log {
             }
         }
         let elsewhere = namespace.filter(|namespace| *namespace != self.namespace);
-        if let ControllerAction::UpdateStatus(write) = &mut action {
-            write.status.start_at(self.epoch);
+        match &mut action {
+            ControllerAction::UpdateStatus(write) => write.status.start_at(self.epoch),
+            ControllerAction::SendEvent(sent) => sent.times.start_at(self.epoch),
+            _ => {}
         }
         let tick = match &action {
             ControllerAction::Reconcile { hpa } => {
@@ -308,11 +314,12 @@ impl Log {
             },
         };
         tick.took = tick.took.max(at - tick.at);
-        match &action {
+        match &mut action {
             ControllerAction::UpdateStatus(write) => tick.hpa = write.name.clone(),
-            ControllerAction::Event(Event { hpa, .. })
-            | ControllerAction::SendEvent(SentEvent { event: Event { hpa, .. }, .. }) => {
+            ControllerAction::Event(Event { hpa, .. }) => tick.hpa = hpa.clone(),
+            ControllerAction::SendEvent(SentEvent { event: Event { hpa, .. }, times, .. }) => {
                 tick.hpa = hpa.clone();
+                times.relative_to(hpa, tick.at);
             }
             _ => {}
         }

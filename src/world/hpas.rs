@@ -28,6 +28,8 @@ pub(super) struct Hpas {
     edits: u64,
     /// The resource version of the last change.
     version: u64,
+    /// The number of HPAs that have been created.
+    created: u64,
 }
 
 impl Default for Hpas {
@@ -44,6 +46,7 @@ impl Hpas {
             metadata: BTreeMap::new(),
             edits: 0,
             version: 1,
+            created: 0,
         }
     }
 
@@ -76,13 +79,14 @@ impl Hpas {
             Err(message) => return refused(&name, message),
         };
         let version = self.next_version();
+        self.created += 1;
         let hpa = Hpa {
             namespace: metadata("namespace").unwrap_or("default").into(),
             name: name.clone(),
             generation: i64::from(self.generations),
             spec: Arc::new(spec),
             status: HpaStatus::default(),
-            uid: version,
+            uid: self.created,
             resource_version: version,
         };
         let outcome = stored(&hpa);

@@ -7,13 +7,17 @@ import (
 )
 
 func appendHello(b []byte, release string) []byte {
-	b = append(b, `{"hello":{"protocol":4,"engine":"upstream","release":`...)
+	b = append(b, `{"hello":{"protocol":5,"engine":"upstream","release":`...)
 	return append(appendString(b, release), "}}\n"...)
 }
 
 func appendOpened(b []byte, epoch time.Time) []byte {
-	b = append(b, `{"opened":{"epoch":"`...)
-	return append(epoch.UTC().AppendFormat(b, time.RFC3339), "\"}}\n"...)
+	return append(appendTime(append(b, `{"opened":{"epoch":`...), epoch), "}}\n"...)
+}
+
+// appendTime appends a time in the JSON of the API.
+func appendTime(b []byte, t time.Time) []byte {
+	return append(t.UTC().AppendFormat(append(b, '"'), time.RFC3339), '"')
 }
 
 func appendClosed(b []byte) []byte { return append(b, "{\"closed\":{}}\n"...) }
@@ -123,14 +127,19 @@ func appendEntry(b []byte, e *entry) ([]byte, error) {
 		b = appendString(append(b, `,"reason":`...), e.reason)
 		b = appendString(append(b, `,"message":`...), e.message)
 	case sendEvent:
-		b = appendString(append(b, `,"sendEvent":{"verb":`...), e.verb)
+		b = appendString(append(b, `,"sendEvent":{"verb":`...), e.sent.verb)
 		b = appendString(append(b, `,"hpa":`...), e.name)
 		b = appendString(append(b, `,"type":`...), e.eventType)
 		b = appendString(append(b, `,"reason":`...), e.reason)
 		b = appendString(append(b, `,"message":`...), e.message)
 		b = strconv.AppendInt(append(b, `,"count":`...), int64(e.replicas), 10)
 		b = appendString(append(b, `,"objectKind":`...), e.resource)
-		b = appendString(append(b, `,"component":`...), e.component)
+		b = appendString(append(b, `,"objectApiVersion":`...), e.apiVersion)
+		b = appendString(append(b, `,"objectUid":`...), e.sent.objectUID)
+		b = appendString(append(b, `,"component":`...), e.sent.component)
+		b = appendString(append(b, `,"eventName":`...), e.sent.name)
+		b = appendTime(append(b, `,"firstTimestamp":`...), e.sent.first)
+		b = appendTime(append(b, `,"lastTimestamp":`...), e.sent.last)
 	case reconcileError:
 		b = appendString(append(b, `,"error":{"message":`...), e.message)
 	case metricIncrease:

@@ -81,8 +81,7 @@ func (a *hpaAPI) create(manifest []byte) (*shownHPA, string, error) {
 	if err := rest.BeforeCreate(registry.Strategy, a.context(version, ""), hpa); err != nil {
 		return nil, hpa.Name, err
 	}
-	a.uids++
-	hpa.UID = types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", a.uids))
+	hpa.UID = types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", a.uids+1))
 	if hpa.ResourceVersion != "" {
 		err := errors.New("resourceVersion should not be set on objects to be created")
 		return nil, hpa.Name, apierrors.NewInternalError(err)
@@ -94,6 +93,7 @@ func (a *hpaAPI) create(manifest []byte) (*shownHPA, string, error) {
 	if err != nil {
 		return nil, hpa.Name, err
 	}
+	a.uids++
 	shown, err := show(stored)
 	return shown, hpa.Name, err
 }

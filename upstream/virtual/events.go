@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"runtime"
 	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // events is the API that the controller's broadcaster sends events to, after client-go's correlator
@@ -25,7 +27,7 @@ func (e events) CreateWithEventNamespace(event *Event) (*Event, error) {
 		<-e.stopped
 		runtime.Goexit()
 	}
-	return e.write("create", event, event.Message, event.Count), nil
+	return e.write("create", event, event.Message, event.Count, event.LastTimestamp), nil
 }
 
 func (e events) CreateWithEventNamespaceWithContext(
@@ -38,13 +40,14 @@ func (e events) CreateWithEventNamespaceWithContext(
 // passes is the one that the API server has afterwards.
 func (e events) PatchWithEventNamespace(event *Event, patch []byte) (*Event, error) {
 	sent := struct {
-		Count   int32
-		Message *string
+		Count         int32
+		Message       *string
+		LastTimestamp metav1.Time
 	}{Message: &event.Message}
 	if err := json.Unmarshal(patch, &sent); err != nil {
 		return nil, err
 	}
-	return e.write("patch", event, *sent.Message, sent.Count), nil
+	return e.write("patch", event, *sent.Message, sent.Count, sent.LastTimestamp), nil
 }
 
 func (e events) PatchWithEventNamespaceWithContext(
@@ -53,11 +56,18 @@ func (e events) PatchWithEventNamespaceWithContext(
 	return e.PatchWithEventNamespace(event, patch)
 }
 
-func (e events) write(verb string, event *Event, message string, count int32) *Event {
+func (e events) write(
+	verb string, event *Event, message string, count int32, last metav1.Time,
+) *Event {
+	object := event.InvolvedObject
 	e.cluster.observed.record(entry{
-		kind: sendEvent, namespace: event.Namespace, verb: verb, name: event.InvolvedObject.Name,
+		kind: sendEvent, namespace: event.Namespace, name: object.Name,
 		eventType: event.Type, reason: event.Reason, message: message, replicas: count,
-		resource: event.InvolvedObject.Kind, component: event.Source.Component,
+		resource: object.Kind, apiVersion: object.APIVersion,
+		sent: &sentEvent{
+			verb: verb, component: event.Source.Component, name: event.Name,
+			objectUID: string(object.UID), first: event.FirstTimestamp.Time, last: last.Time,
+		},
 	})
 	stored := *event
 	e.cluster.eventVersion++

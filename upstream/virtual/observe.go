@@ -41,7 +41,8 @@ func (k entryKind) isAsynchronous() bool { return k >= event }
 type entry struct {
 	at   time.Duration
 	kind entryKind
-	// of a request: the namespace in it, and the API version of an object in its body
+	// of a request: the namespace in it, and the API version of an object in its body; of a request
+	// that writes an event: the API version of the object that the event is about
 	namespace, apiVersion string
 	resource              string // of a scale; the kind of the described objects, or of an event's object
 	name                  string // of the target, the HPA or a described object
@@ -54,9 +55,16 @@ type entry struct {
 	replicas, statusReplicas int32
 	status                   *shownStatus
 	eventType, reason        string
-	verb, component          string // of the request that writes an event; of its source
+	sent                     *sentEvent
 	message                  string // of an event or an error
 	err                      error
+}
+
+// sentEvent is the rest of a request that writes an event.
+type sentEvent struct {
+	verb, component, name string
+	objectUID             string
+	first, last           time.Time // when the event has occurred
 }
 
 // observed collects the controller's actions. The controller's workers call the clients; events are

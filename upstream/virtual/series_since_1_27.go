@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,15 +46,23 @@ type controllerSeries struct {
 // oneSeries is a series with its value when the series were last reported.
 type oneSeries struct {
 	// Without the prefix of all names: reconciliations_total, {error=none}, and both together. The
-	// sum and the count of a histogram are series of their own.
+	// sum, the count and the buckets of a histogram are series of their own.
 	name, labels, series string
 	sum, count           string
 	metric               prometheus.Metric
 	kind                 seriesKind
-	// of a histogram: its sum and count
+	// of a histogram: its sum, its count and its buckets
 	last, now float64
 	nowCount  uint64
+	buckets   []bucket
 	reported  bool // a gauge has been reported
+}
+
+// bucket is a bucket of a histogram with the number of its own observations, which are not in a lower
+// bucket.
+type bucket struct {
+	series    string
+	last, now uint64
 }
 
 type seriesKind uint8
@@ -137,21 +146,36 @@ func (s *controllerSeries) add(metric prometheus.Metric) *oneSeries {
 	switch {
 	case s.out.Histogram != nil:
 		one.kind = histogram
+		one.buckets = make([]bucket, len(s.out.Histogram.Bucket)+1)
 	case s.out.Gauge != nil:
 		one.kind = gauge
 	}
-	labels := make([]string, len(s.out.Label))
+	labels := make([]string, len(s.out.Label), len(s.out.Label)+1)
 	for i, label := range s.out.Label {
 		labels[i] = label.GetName() + "=" + label.GetValue()
 	}
-	slices.Sort(labels)
-	if len(labels) > 0 {
-		one.labels = "{" + strings.Join(labels, ",") + "}"
+	one.labels = joined(labels)
+	for i := range one.buckets {
+		bound := math.Inf(1)
+		if i < len(s.out.Histogram.Bucket) {
+			bound = s.out.Histogram.Bucket[i].GetUpperBound()
+		}
+		le := "le=" + strconv.FormatFloat(bound, 'g', -1, 64)
+		one.buckets[i].series = one.name + "_bucket" + joined(append(slices.Clone(labels), le))
 	}
 	one.series = one.name + one.labels
 	one.sum, one.count = one.name+"_sum"+one.labels, one.name+"_count"+one.labels
 	s.known[metric] = one
 	return one
+}
+
+// joined returns labels in alphabetical order.
+func joined(labels []string) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	slices.Sort(labels)
+	return "{" + strings.Join(labels, ",") + "}"
 }
 
 func (s *controllerSeries) read(one *oneSeries) {
@@ -166,6 +190,20 @@ func (s *controllerSeries) read(one *oneSeries) {
 		one.now = s.out.Gauge.GetValue()
 	case s.out.Histogram != nil:
 		one.now, one.nowCount = s.out.Histogram.GetSampleSum(), s.out.Histogram.GetSampleCount()
+		one.readBuckets(s.out.Histogram)
+	}
+}
+
+// readBuckets reads the numbers of observations, which Prometheus reports cumulatively. The last bucket
+// is not among those of the histogram. Nothing is read before add has made the buckets.
+func (one *oneSeries) readBuckets(histogram *dto.Histogram) {
+	var below uint64
+	for i := range one.buckets {
+		upTo := histogram.GetSampleCount()
+		if i < len(histogram.Bucket) {
+			upTo = histogram.Bucket[i].GetCumulativeCount()
+		}
+		one.buckets[i].now, below = upTo-below, upTo
 	}
 }
 
@@ -182,9 +220,10 @@ func (s *controllerSeries) ended() bool {
 
 // changes returns an entry for each series that has changed since the series were last reported: the
 // increase of a counter, or the value of a gauge. They are in order of their names. Of a histogram,
-// the sum and the number of observations are series. The latter is returned only if it is not the
-// value of the counter with the same labels, and then as the difference. collect or ended precedes
-// the call. waited says whether time has passed in the reconcile.
+// the sum, the number of observations and each bucket are series. The number of observations is
+// returned only if it is not the value of the counter with the same labels, and then as the difference.
+// Of each bucket except the lowest one, the increase that is not in a lower bucket is returned. collect
+// or ended precedes the call. waited says whether time has passed in the reconcile.
 func (s *controllerSeries) changes(waited bool) []entry {
 	entries := s.increases(waited)
 	for _, one := range s.known {
@@ -233,6 +272,14 @@ func (s *controllerSeries) increases(waited bool) []entry {
 			entries = append(entries, increase(one.sum, sum))
 		}
 		one.last = one.now
+		for i := range one.buckets {
+			if b := &one.buckets[i]; b.now != b.last {
+				if i > 0 {
+					entries = append(entries, increase(b.series, float64(b.now-b.last)))
+				}
+				b.last = b.now
+			}
+		}
 	}
 	for _, one := range s.changed {
 		entries = append(entries, increase(one.series, one.now-one.last))

@@ -38,7 +38,7 @@ use crate::model::rules::{Release, Rules, VpaRelease};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
 use crate::trace::wire::{
-    ALL_METRICS, Answer, Answered, DURING, Hello, Log, OLDEST_PROTOCOL, PROTOCOL,
+    ALL_METRICS, Answer, Answered, DETAILS, DURING, Hello, Log, OLDEST_PROTOCOL, PROTOCOL,
 };
 use crate::trace::{Observation, Stepped};
 use crate::world::Change;
@@ -143,8 +143,8 @@ impl Engine for Upstream {
 
     /// The scope is known after the program has reported its version of the protocol.
     fn scope(&self) -> Scope {
-        let all_metrics = self.protocol.is_none_or(|protocol| protocol >= ALL_METRICS);
-        Scope { all_metrics, ..Scope::ALL }
+        let since = |version| self.protocol.is_none_or(|protocol| protocol >= version);
+        Scope { all_metrics: since(ALL_METRICS), details: since(DETAILS), ..Scope::ALL }
     }
 
     /// The real recommender, in a process of its own. It is built if necessary.

@@ -17,7 +17,7 @@ pub struct Decision {
     pub derivation: Derivation,
     /// The end of the reconcile. It is later than the beginning if the reconcile waited.
     pub end: Time,
-    /// Stands for the UID of the HPA.
+    /// The number of the HPA in the order of creation, on which its UID depends.
     pub uid: u64,
     /// The number of requests before the last thing that happened in the middle of the reconcile.
     /// The cluster already contains their writes.
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::model::api::Text;
     use crate::model::observation::{
-        ControllerAction, Event, EventOrigin, EventType, EventVerb, SentEvent,
+        ControllerAction, Event, EventOrigin, EventTimes, EventType, EventVerb, SentEvent,
     };
 
     fn event(message: &'static str) -> Event {
@@ -115,8 +115,8 @@ mod tests {
             let mut observation = observed(messages);
             for message in messages {
                 let event = event(message);
-                let origin = EventOrigin::default();
-                let sent = SentEvent { verb: EventVerb::Create, event, count: 1, origin };
+                let (origin, times) = (EventOrigin::default(), EventTimes::default());
+                let sent = SentEvent { verb: EventVerb::Create, event, count: 1, origin, times };
                 observation.push(ControllerAction::SendEvent(sent));
             }
             observation

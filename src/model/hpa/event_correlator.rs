@@ -12,10 +12,10 @@ use super::decision::Decision;
 use super::token_bucket::TokenBucket;
 use crate::model::api::Text;
 use crate::model::observation::{
-    COMBINED, COMBINED_WITHOUT_MESSAGE, ControllerAction, Event, EventOrigin, EventType, EventVerb,
-    Observation, SentEvent,
+    COMBINED, COMBINED_WITHOUT_MESSAGE, ControllerAction, Event, EventOrigin, EventTimes,
+    EventType, EventVerb, Observation, SentEvent,
 };
-use crate::model::rules::EventRules;
+use crate::model::rules::Rules;
 use crate::model::time::{Span, Time};
 
 /// Events are combined when this many different messages are known.
@@ -27,7 +27,7 @@ const INTERVAL: Span = Span::from_mins(10);
 /// The correlator of one controller: a new controller has a new one.
 #[derive(Clone, Debug)]
 pub struct EventCorrelator {
-    rules: EventRules,
+    rules: Rules,
     hpas: BTreeMap<Arc<str>, HpaEvents>,
 }
 
@@ -52,10 +52,28 @@ struct SimilarEvents {
 }
 
 /// The number of requests that wrote an event, as far as it is known.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Count {
     least: u32,
     most: u32,
+    /// The times at which the event may have occurred first, in order. It has occurred at the last
+    /// of them, unless `least` is 0.
+    first: Vec<Time>,
+}
+
+/// An event that occurs in a reconcile.
+struct Occurrence<'a> {
+    event: &'a Event,
+    at: Time,
+    /// The beginning of the reconcile.
+    began: Time,
+}
+
+impl Occurrence<'_> {
+    /// The name and the times of the event that is written, if it occurred first at `first`.
+    fn times(&self, first: Time) -> EventTimes {
+        EventTimes::of(&self.event.hpa, first, self.at, self.began)
+    }
 }
 
 /// The different messages that upstream's aggregator keeps. When it combines events, it forgets an
@@ -80,7 +98,7 @@ enum Known<'a> {
 impl EventCorrelator {
     /// Creates the correlator of a new controller.
     #[must_use]
-    pub fn new(rules: EventRules) -> EventCorrelator {
+    pub fn new(rules: Rules) -> EventCorrelator {
         EventCorrelator { rules, hpas: BTreeMap::new() }
     }
 
@@ -96,12 +114,17 @@ impl EventCorrelator {
     pub fn send(&mut self, decision: &Decision, observed: Option<&Observation>) -> Observation {
         let mut sent = decision.observation.clone();
         let mut requests = observed.map(|observed| observed.sent_events().peekable());
+        let began = decision.observation.at;
+        let version = self.rules.admission.controller_version();
+        let origin = EventOrigin::of_hpa(version, decision.uid);
         for (event, at) in decision.observation.events().zip(&decision.event_times) {
             let known = match &mut requests {
                 Some(requests) => Known::Request(requests.peek().copied()),
                 None => Known::Nothing,
             };
-            if let Some(request) = self.correlate(event, *at, known) {
+            let occurrence = Occurrence { event, at: *at, began };
+            if let Some(request) = self.correlate(&occurrence, known) {
+                let request = SentEvent { origin: origin.clone(), ..request };
                 sent.push(ControllerAction::SendEvent(request));
                 requests.as_mut().and_then(Iterator::next);
             }
@@ -112,19 +135,21 @@ impl EventCorrelator {
     /// The request that sends an event, unless the limit is reached.
     ///
     /// Upstream: EventCorrelator.EventCorrelate
-    fn correlate(&mut self, event: &Event, at: Time, known: Known<'_>) -> Option<SentEvent> {
+    fn correlate(&mut self, occurrence: &Occurrence<'_>, known: Known<'_>) -> Option<SentEvent> {
+        let Occurrence { event, at, .. } = *occurrence;
+        let rules = self.rules.events;
         let events = self.hpas.entry(event.hpa.clone()).or_default();
         let bucket = match event.type_ {
-            EventType::Warning if self.rules.limited_by_type => &mut events.warning,
+            EventType::Warning if rules.limited_by_type => &mut events.warning,
             EventType::Warning | EventType::Normal => &mut events.normal,
         };
-        let limit = self.rules.limit;
-        let accepted = bucket.get_or_insert_with(|| TokenBucket::new(limit, at)).try_accept(at);
+        let limited = || TokenBucket::new(rules.limit, at);
+        let accepted = bucket.get_or_insert_with(limited).try_accept(at);
         let known = match known {
             Known::Request(_) if !accepted => Known::Request(None),
             known => known,
         };
-        let combined_message = match self.rules.combined_has_message {
+        let combined_message = match rules.combined_has_message {
             true => format!("{COMBINED}{}", event.message).into(),
             false => Text::Static(COMBINED_WITHOUT_MESSAGE),
         };
@@ -139,18 +164,20 @@ impl EventCorrelator {
                 (Some(request), _) => request.event.message == combined_message,
                 // A request that is not sent shows nothing.
                 (None, Known::Request(_)) if !accepted => {
-                    group.record_unknown(event.message.as_str());
+                    group.record_unknown(event.message.as_str(), at);
                     return None;
                 }
                 (None, _) => false,
             },
         };
         let count = group.record(event.message.as_str(), is_combined);
-        let count = count.increase(observed.map(|request| request.count));
+        let count = count.increase(occurrence, observed);
+        let (times, count) = (occurrence.times(count.first()), count.least);
         let message = if is_combined { combined_message } else { event.message.clone() };
         let verb = if count > 1 { EventVerb::Patch } else { EventVerb::Create };
         let event = Event { message, ..event.clone() };
-        accepted.then(|| SentEvent { verb, event, count, origin: EventOrigin::default() })
+        let origin = EventOrigin::default();
+        accepted.then(|| SentEvent { verb, event, count, origin, times })
     }
 }
 
@@ -196,24 +223,57 @@ impl SimilarEvents {
     }
 
     /// Records an event of which nobody knows whether it was combined.
-    fn record_unknown(&mut self, message: &str) {
+    fn record_unknown(&mut self, message: &str, at: Time) {
         self.messages.record(message, true);
-        self.combined.most += 1;
-        self.counts.entry(message.to_owned()).or_default().most += 1;
+        self.combined.maybe_increase(at);
+        self.counts.entry(message.to_owned()).or_default().maybe_increase(at);
     }
 }
 
 impl Count {
-    /// Counts one more request. If the observed count is possible, it is the true one. Returns the
-    /// least possible count.
-    fn increase(&mut self, observed: Option<u32>) -> u32 {
-        *self = Count { least: self.least + 1, most: self.most + 1 };
-        if let Some(count) = observed
-            && (self.least..=self.most).contains(&count)
-        {
-            *self = Count { least: count, most: count };
+    /// Counts one more request that may have been sent.
+    fn maybe_increase(&mut self, at: Time) {
+        self.most += 1;
+        if self.least == 0 {
+            self.first.push(at);
         }
-        self.least
+    }
+
+    /// Counts one more request. If what was observed is possible, it is true.
+    fn increase(&mut self, occurrence: &Occurrence<'_>, observed: Option<&SentEvent>) -> &Count {
+        if self.least == 0 {
+            self.first.push(occurrence.at);
+        }
+        (self.least, self.most) = (self.least + 1, self.most + 1);
+        let is_possible = |request: &&SentEvent| (self.least..=self.most).contains(&request.count);
+        if let Some(request) = observed.filter(is_possible) {
+            self.narrow(request.count);
+            let name = &request.times.event_name;
+            let is_first = |first: &&Time| occurrence.times(**first).event_name == *name;
+            let first = self.first.iter().find(is_first).copied().unwrap_or_else(|| self.first());
+            self.first = vec![first];
+        }
+        self
+    }
+
+    /// Sets the number of requests. If all that may have been sent were sent, or none of them, it
+    /// is also known which one was the first.
+    fn narrow(&mut self, count: u32) {
+        let (sent, possible) = (count - self.least, self.most - self.least);
+        let earlier = self.first.len().saturating_sub(1);
+        if sent == 0 {
+            self.first.drain(..earlier);
+        } else {
+            let later = (possible as usize).saturating_sub(earlier);
+            let earliest_sent = (sent as usize).saturating_sub(later).min(earlier);
+            self.first.truncate(earlier + 1 - earliest_sent);
+        }
+        (self.least, self.most) = (count, count);
+    }
+
+    /// The time of the first occurrence: the latest possible one.
+    fn first(&self) -> Time {
+        self.first.last().copied().unwrap_or_default()
     }
 }
 
@@ -274,7 +334,8 @@ mod tests {
     }
 
     fn unlimited() -> EventCorrelator {
-        let rules = EventRules { limit: EventLimit::Unlimited, ..Rules::default().events };
+        let mut rules = Rules::default();
+        rules.events.limit = EventLimit::Unlimited;
         EventCorrelator::new(rules)
     }
 
@@ -296,6 +357,7 @@ mod tests {
             event,
             count,
             origin: EventOrigin::default(),
+            times: EventTimes::default(),
         });
         Observation::new(Time::ZERO, "web".into(), [sent])
     }
@@ -346,7 +408,7 @@ mod tests {
 
     #[test]
     fn an_unsent_event_leaves_a_range_of_counts() {
-        let mut correlator = EventCorrelator::new(Rules::default().events);
+        let mut correlator = EventCorrelator::new(Rules::default());
         let messages = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
         let _ = correlator.send(&decision(Time::ZERO, &messages), None);
         let nothing = Observation::default();
@@ -365,7 +427,7 @@ mod tests {
 
     #[test]
     fn an_unsent_event_keeps_the_range_of_its_count() {
-        let mut correlator = EventCorrelator::new(Rules::default().events);
+        let mut correlator = EventCorrelator::new(Rules::default());
         let messages = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
         let _ = correlator.send(&decision(Time::ZERO, &messages), None);
         let fifteen: Vec<String> = (10..25).map(|number| number.to_string()).collect();
@@ -384,6 +446,55 @@ mod tests {
     }
 
     #[test]
+    fn an_event_keeps_the_name_of_its_first_occurrence() {
+        let mut correlator = unlimited();
+        let mut name_at = |seconds, message: &str| {
+            let sent = correlator.send(&decision(Time::from_secs(seconds), &[message]), None);
+            let sent = sent.sent_events().next().cloned().unwrap();
+            assert_eq!((sent.times.first_timestamp, sent.times.last_timestamp), (None, None));
+            sent.times.event_name
+        };
+        assert_eq!(name_at(15, "a"), None, "it follows from the time of the reconcile");
+        assert_eq!(name_at(30, "a").as_deref(), Some("web.15s"));
+        assert_eq!(name_at(45, "b"), None);
+        assert_eq!(name_at(60, "a").as_deref(), Some("web.15s"));
+    }
+
+    /// If it is unknown which of the unsent events were combined, several may be the first one.
+    #[test]
+    fn the_number_of_requests_limits_which_one_was_the_first() {
+        let mut correlator = EventCorrelator::new(Rules::default());
+        let messages: Vec<String> = (0..25).map(|number| number.to_string()).collect();
+        let messages: Vec<&str> = messages.iter().map(String::as_str).collect();
+        let nothing = Observation::default();
+        let _ = correlator.send(&decision(Time::ZERO, &messages), Some(&nothing));
+        for seconds in [1, 2] {
+            let unsent = decision(Time::from_secs(seconds), &["24"]);
+            let sent = correlator.send(&unsent, Some(&nothing));
+            assert_eq!(texts(&sent), Vec::<String>::new(), "the limit is reached");
+        }
+        for (count, seen, expected) in [
+            (1, None, None),
+            (1, Some("web.1s"), None),
+            (2, Some("web.1s"), Some("web.1s")),
+            (2, Some("web.2s"), Some("web.2s")),
+            (2, None, Some("web.2s")),
+            (3, Some("web.1s"), Some("web.1s")),
+            (3, Some("web.2s"), Some("web.1s")),
+        ] {
+            let verb = if count == 1 { EventVerb::Create } else { EventVerb::Patch };
+            let mut request = observed(verb, count, "24").sent_events().next().cloned().unwrap();
+            request.times.event_name = seen.map(Arc::from);
+            let request = ControllerAction::SendEvent(request);
+            let request = Observation::new(Time::ZERO, "web".into(), [request]);
+            let later = decision(Time::from_secs(400), &["24"]);
+            let sent = correlator.clone().send(&later, Some(&request));
+            let sent = sent.sent_events().next().cloned().unwrap();
+            assert_eq!((sent.count, sent.times.event_name.as_deref()), (count, expected));
+        }
+    }
+
+    #[test]
     fn messages_are_forgotten_after_more_than_ten_minutes() {
         for (seconds, message) in [(600, "(combined from similar events): x"), (601, "x")] {
             let mut correlator = combining();
@@ -395,7 +506,7 @@ mod tests {
     #[test]
     fn the_limit_differs_between_releases() {
         let sent_at = |minor: u32, seconds: &[i64]| {
-            let mut correlator = EventCorrelator::new(Rules::of(Release { minor }).events);
+            let mut correlator = EventCorrelator::new(Rules::of(Release { minor }));
             let many = ["same"; 30];
             let count = |at: &i64| {
                 let sent = correlator.send(&decision(Time::from_secs(*at), &many), None);

@@ -58,6 +58,17 @@ pub struct AdmissionRules {
 }
 
 impl AdmissionRules {
+    /// The version of the API that the controller converts HPAs to.
+    #[must_use]
+    pub fn controller_version(&self) -> &'static str {
+        match () {
+            () if self.serves_v2 => "autoscaling/v2",
+            () if self.has_metric_selectors => "autoscaling/v2beta2",
+            () if self.serves_v2beta1 => "autoscaling/v2beta1",
+            () => "autoscaling/v2alpha1",
+        }
+    }
+
     pub(super) const OLDEST: AdmissionRules = AdmissionRules {
         has_behavior: false,
         has_tolerance: false,

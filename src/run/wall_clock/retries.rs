@@ -58,7 +58,7 @@ impl Attempts {
     fn reason_to_retry(&mut self, outcome: &Outcome) -> Option<String> {
         match &outcome.verdict {
             // Another attempt would depend on the same chance.
-            Verdict::Inconclusive { .. } if outcome.undetermined => None,
+            Verdict::Inconclusive { .. } if outcome.undetermined.is_some() => None,
             Verdict::Inconclusive { why, .. } => Some(why.clone()),
             Verdict::Diverges(_) => {
                 self.divergences += 1;
@@ -118,7 +118,7 @@ pub(super) mod tests {
         assert_eq!(last.retries, MAX_ATTEMPTS - 1);
         assert!(last.notes.iter().any(|note| note.what.contains("too slow")), "{:?}", last.notes);
         assert!(Attempts::new(1).ended(no_verdict(), || false).is_some(), "a broken cluster");
-        let chance = Outcome { undetermined: true, ..no_verdict() };
+        let chance = Outcome { undetermined: Some(RandomCause::Resync), ..no_verdict() };
         assert!(Attempts::new(1).ended(chance, || true).is_some());
     }
 

@@ -1,6 +1,7 @@
 //! The HPA controller: its queue, its memory, and the processing of a queued HPA.
 
 mod blocked;
+mod durations;
 mod own_metrics;
 
 use std::collections::BTreeMap;

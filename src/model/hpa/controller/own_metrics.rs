@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::durations::{Durations, seconds};
 use crate::model::derivation::{MetricDerivation, Source};
 use crate::model::hpa::decision::Decision;
 use crate::model::hpa::queue::QueueCounts;
@@ -48,8 +49,6 @@ macro_rules! computations {
 }
 
 const COMPUTATIONS: ComputationSeries = computations!("metric_computation_total");
-const COMPUTATION_SECONDS: ComputationSeries =
-    computations!("metric_computation_duration_seconds_sum");
 
 /// The series of a counter of reconciles: by the label `action`, and by the label `error`.
 macro_rules! reconciliations {
@@ -70,8 +69,6 @@ macro_rules! reconciliations {
 }
 
 const RECONCILIATIONS: [[&str; 3]; 3] = reconciliations!("reconciliations_total");
-const RECONCILIATION_SECONDS: [[&str; 3]; 3] =
-    reconciliations!("reconciliation_duration_seconds_sum");
 
 /// A reconcile that has ended.
 pub(super) struct Ended<'a> {
@@ -138,10 +135,13 @@ fn record_controller(
     };
     let took = observation.took;
     let mut push = |change| observation.push(ControllerAction::ControllerMetric(change));
+    let counter = RECONCILIATIONS[action][error];
     if took > Span::ZERO {
-        push(SeriesChange::increase(RECONCILIATION_SECONDS[action][error], seconds(took)));
+        let mut durations = Durations::new("reconciliation_duration_seconds");
+        durations.observe(counter, took);
+        durations.changes().for_each(&mut push);
     }
-    push(SeriesChange::increase(RECONCILIATIONS[action][error], 1.0));
+    push(SeriesChange::increase(counter, 1.0));
 }
 
 /// Adds the changes of the controller's own metrics to a reconcile that is skipped because of a
@@ -231,16 +231,12 @@ fn record_durations(
     status_replicas: i32,
     push: &mut impl FnMut(SeriesChange),
 ) {
-    let mut times = [[0_i64; TYPES]; OUTCOMES];
+    let mut durations = Durations::new("metric_computation_duration_seconds");
     for metric in metrics {
         let [outcome, type_] = computation(metric, status_replicas);
-        times[outcome][type_] += metric.took.0;
+        durations.observe(COMPUTATIONS[outcome][type_], metric.took);
     }
-    for (series, time) in COMPUTATION_SECONDS.iter().flatten().zip(times.into_iter().flatten()) {
-        if time > 0 {
-            push(SeriesChange::increase(*series, seconds(Span(time))));
-        }
-    }
+    durations.changes().for_each(push);
 }
 
 /// The labels of a computation, as indexes of [`ComputationSeries`].
@@ -261,9 +257,4 @@ fn computation(metric: &MetricDerivation, status_replicas: i32) -> [usize; 2] {
         Source::Resource => 4,
     };
     [outcome, type_]
-}
-
-/// The number that is nearest to a time in seconds.
-fn seconds(time: Span) -> f64 {
-    time.0 as f64 / 1e9
 }

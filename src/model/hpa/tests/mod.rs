@@ -185,7 +185,7 @@ impl World {
             generation: 1,
             spec: Arc::new(spec),
             status: HpaStatus::default(),
-            uid: 0,
+            uid: 1,
             resource_version: 0,
         });
         self.controller.hpa_added(&self.key, now);
