@@ -86,6 +86,7 @@ pub(super) mod tests {
     use crate::compare::Divergence;
     use crate::model::rules::Release;
     use crate::model::time::Time;
+    use crate::run::RandomCause;
     use crate::run::lockstep::unfinished;
 
     /// Attempts that have failed this many times.
