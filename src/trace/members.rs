@@ -31,7 +31,7 @@ fn members(object: &Value, root: &Value) -> BTreeSet<String> {
     own.chain(parts.chain(reference).flat_map(|part| members(part, root))).collect()
 }
 
-/// Deserializes the content of an action that has no unknown members.
+/// Deserializes the content of an action. Rejects unknown members.
 pub(super) struct KnownMembers<'a, S> {
     /// The name of the action.
     pub(super) action: &'a str,
@@ -42,11 +42,23 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for KnownMembers<'_, S> 
     type Value = S::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<S::Value, D::Error> {
-        deserializer.deserialize_map(self)
+        let KnownMembers { action, seed } = self;
+        match MEMBERS.get(action) {
+            Some(known) => deserializer.deserialize_map(Members { action, known, seed }),
+            // The seed rejects an unknown action.
+            None => seed.deserialize(deserializer),
+        }
     }
 }
 
-impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for KnownMembers<'_, S> {
+/// The content of a known action.
+struct Members<'a, S> {
+    action: &'a str,
+    known: &'static BTreeSet<String>,
+    seed: S,
+}
+
+impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for Members<'_, S> {
     type Value = S::Value;
 
     fn expecting(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -54,8 +66,8 @@ impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for KnownMembers<'_, S> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<S::Value, A::Error> {
-        let KnownMembers { action, seed } = self;
-        let map = CheckedMap { map, action, known: MEMBERS.get(action) };
+        let Members { action, known, seed } = self;
+        let map = CheckedMap { map, action, known };
         seed.deserialize(MapAccessDeserializer::new(map))
     }
 }
@@ -64,8 +76,7 @@ impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for KnownMembers<'_, S> {
 struct CheckedMap<'a, A> {
     map: A,
     action: &'a str,
-    /// `None` for an unknown action, which is rejected elsewhere.
-    known: Option<&'a BTreeSet<String>>,
+    known: &'static BTreeSet<String>,
 }
 
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for CheckedMap<'_, A> {
@@ -76,7 +87,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for CheckedMap<'_, A> {
         seed: K,
     ) -> Result<Option<K::Value>, A::Error> {
         let Some(name) = self.map.next_key::<MemberName<'de>>()? else { return Ok(None) };
-        if self.known.is_some_and(|known| !known.contains(&*name.0)) {
+        if !self.known.contains(&*name.0) {
             let (member, action) = (name.0, self.action);
             return Err(A::Error::custom(format!("unknown member `{member}` in `{action}`")));
         }

@@ -803,6 +803,29 @@ impl Group<'_> {
         of_hpas.into_iter().chain(of_vpa).collect()
     }
 
+    /// The field `workload`. `ready`: the time after which new pods are ready.
+    fn workload(
+        &self,
+        pods: &Pods,
+        replicas: i32,
+        ready: Option<Span>,
+        options: &DraftOptions,
+        metrics: &[MetricSpec],
+    ) -> Map<String, Value> {
+        let target = &self.hpas[0].hpa.target;
+        let mut workload = workload_of(pods, &target.kind, &target.name, replicas);
+        if let Some(ready) = ready {
+            workload.insert("startup".to_owned(), json!({ "ready": ready.to_string() }));
+        }
+        if options.examples {
+            fill_requests(&mut workload, metrics);
+        }
+        if self.vpa.is_some() {
+            Vpa::add_limits(&mut workload, pods);
+        }
+        workload
+    }
+
     /// The end of a prediction that shows the used loads.
     fn end(
         &self,
@@ -862,16 +885,8 @@ fn of_group(
     of_target.extend(namespace_note(first, target));
     of_target.extend(more_notes);
     notes.extend(group.joint_notes(&pods, options, &used_loads));
-    let mut workload = workload_of(&pods, kind, name, replicas.unwrap_or(1));
-    if let Some(ready) = startup(&pods, options, &mut of_target) {
-        workload.insert("startup".to_owned(), json!({ "ready": ready.to_string() }));
-    }
-    if options.examples {
-        fill_requests(&mut workload, &metric_specs);
-    }
-    if group.vpa.is_some() {
-        Vpa::add_limits(&mut workload, &pods);
-    }
+    let ready = startup(&pods, options, &mut of_target);
+    let workload = group.workload(&pods, replicas.unwrap_or(1), ready, options, &metric_specs);
     missing.dedup();
     Ok(Draft {
         kind: AutoscalerKind::Hpa,
