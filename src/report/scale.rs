@@ -166,6 +166,7 @@ mod tests {
         assert!(values(f64::NAN, false).len() > 1 && values(1e300, true).len() < 10);
     }
 
+    #[cfg(feature = "pages")]
     #[test]
     fn every_value_is_inside_the_chart() {
         let axis = ValueAxis::up_to(7.0, 100.0, 4, true);

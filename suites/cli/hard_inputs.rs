@@ -174,9 +174,8 @@ fn pipe(folder: &Path, name: &str) -> PathBuf {
 fn inputs_without_an_end_are_refused() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let pipe = pipe(folder.path(), "pipe.yaml");
-    let (manifest, role) = (text(&support::repository().join("examples")).to_owned(), "ROLE");
-    let manifest = format!("{manifest}/php-apache/hpa.yaml");
-    let kubeconfig = ["run", "--engine", "kubeconfig", "--kubeconfig", "FILE", "--context", "c"];
+    let manifest = support::repository().join("examples/php-apache/hpa.yaml");
+    let load = "cpu=total:csv(FILE)";
     let commands: &[&[&str]] = &[
         &["run", "--engine", "model", "FILE"],
         &["list", "FILE"],
@@ -187,10 +186,9 @@ fn inputs_without_an_end_are_refused() {
         &["compare", "-f", "FILE", "--set", "fast:spec.maxReplicas=5"],
         &["explain", "-f", "FILE", "--tick", "1"],
         &["init", "-f", "FILE"],
-        &["predict", "-f", &manifest, "--load", "cpu=total:csv(FILE)"],
+        &["predict", "-f", text(&manifest), "--load", load],
         &["report", "merge", "FILE"],
-        &["run", "--engine", "embedded", "--controller", role, "--controller-role", "FILE"],
-        &kubeconfig,
+        &["run", "--engine", "embedded", "--controller", "sh", "--controller-role", "FILE"],
     ];
     for command in commands {
         for file in ["/dev/zero", text(&pipe)] {
