@@ -44,6 +44,7 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "deletion-without-the-name-of-the-hpa",
     "duplicate-external-metric",
     "during-a-creation",
+    "during-a-reconcile-of-an-unknown-hpa",
     "during-a-restart-of-the-controller",
     "during-with-several-hpas",
     "during-with-slow-metrics",

@@ -12,12 +12,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use caches::{Caches, HpaState};
-pub use interrupted::{ChangesDuringReconcile, Reconciled};
+pub use interrupted::{ChangesDuringReconcile, InterruptedReconcile, Reconciled, StepRequests};
 use view::{Hpas, ScaleLocation, Served, Target, View};
 
 use super::model_recommender::ModelRecommender;
 use super::sent_events::SentEvents;
-use super::{During, Engine, EngineError, Session, Step, Vpa};
+use super::{Engine, EngineError, Session, Step, Vpa};
 use crate::model::api::{CrossVersionObjectReference, Hpa, HpaSpec};
 use crate::model::flags::{FeatureGates, Gate};
 use crate::model::hpa::{self, ApiServer, ApiVersion, Controller, Decision, HpaChange};
@@ -57,6 +57,14 @@ struct ServedKind {
     resource: Arc<str>,
     /// Whether the kind has the scale subresource.
     scales: bool,
+}
+
+/// A reconcile that begins or resumes.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    /// The index of its HPA.
+    index: usize,
+    resumes: bool,
 }
 
 /// The objects that a reconcile wrote.
@@ -317,13 +325,12 @@ impl Simulation {
     /// Like [`Simulation::sync`], but reuses `decision`. Returns false if there is no decision.
     pub fn sync_into(&mut self, now: Time, decision: &mut Decision) -> bool {
         self.receive(now);
-        let resumes = self.concurrent && self.resumes(now);
-        let index = if resumes { self.resuming() } else { self.peek(now) };
-        let Some(served) = self.hpas.get_mut(index) else { return false };
+        let Some(Turn { index, resumes }) = self.next_turn(now) else { return false };
+        let blocked = self.map_target(Turn { index, resumes });
+        let served = &self.hpas[index];
         let stored = self.cluster.hpa(&served.name);
-        let hpa = seen_by_controller(self.caches.as_ref(), stored);
-        served.map_target(hpa, &self.kinds, &self.rules);
-        let hpas = Hpas { reconciled: hpa, stored };
+        let seen = seen_by_controller(self.caches.as_ref(), stored);
+        let hpas = Hpas { reconciled: blocked.as_ref().or(seen), stored };
         let view = View::of(&self.cluster, served, hpas, &self.targets[0], &self.rules);
         let view = view.with_caches(self.caches.as_ref());
         let input = view.input(now);
@@ -331,13 +338,31 @@ impl Simulation {
             return self.controller.sync_into(&input, decision);
         }
         let result = match resumes {
-            true => self.controller.resume(&input),
-            false => self.controller.process(&input),
+            true => self.controller.resume(&input, &[]),
+            false => self.controller.process(&input, &[]),
         };
         let reconciled = result.decision();
         let decided = reconciled.is_some();
         *decision = reconciled.unwrap_or_default();
         decided
+    }
+
+    /// The HPA whose reconcile begins or resumes next, if its key is due at `now`.
+    fn next_turn(&mut self, now: Time) -> Option<Turn> {
+        let resumes = self.concurrent && self.resumes(now);
+        let index = if resumes { self.resuming() } else { self.peek(now) };
+        (index < self.hpas.len()).then_some(Turn { index, resumes })
+    }
+
+    /// Maps the target of an HPA at the beginning of its reconcile. Returns that HPA if the
+    /// reconcile was blocked: it may have changed meanwhile.
+    fn map_target(&mut self, turn: Turn) -> Option<Hpa> {
+        let served = &mut self.hpas[turn.index];
+        let blocked = self.controller.blocked(&served.key).filter(|_| turn.resumes);
+        let blocked = blocked.map(|(hpa, _)| hpa.clone());
+        let seen = seen_by_controller(self.caches.as_ref(), self.cluster.hpa(&served.name));
+        served.map_target(blocked.as_ref().or(seen), &self.kinds, &self.rules);
+        blocked
     }
 
     /// Returns true if a blocked reconcile can resume; it does so before a new one begins.
@@ -589,14 +614,14 @@ struct ModelSession {
 
 impl ModelSession {
     /// Runs every reconcile that is due by this time.
-    fn reconcile(&mut self, until: Time, during: &[During], stepped: &mut Stepped) {
+    fn reconcile(&mut self, until: Time, requests: &StepRequests<'_>, stepped: &mut Stepped) {
         while let Some(due) = self.simulation.next_sync().filter(|due| *due <= until) {
             let earlier = &stepped.ticks;
-            let reconciled = match during {
+            let reconciled = match requests.during {
                 [] => Reconciled { decision: self.simulation.sync(due), answers: Vec::new() },
-                _ => self.simulation.sync_while(due, &mut |decision, before| {
-                    ChangesDuringReconcile::first(during, earlier, decision, before)
-                }),
+                _ => self
+                    .simulation
+                    .sync_while(due, &mut |reconcile| requests.first_changes(earlier, reconcile)),
             };
             stepped.api.extend(reconciled.answers);
             let Some(decision) = reconciled.decision else { continue };
@@ -609,12 +634,13 @@ impl ModelSession {
 impl Session for ModelSession {
     fn send(&mut self, step: &Step) -> Result<(), EngineError> {
         let mut stepped = Stepped { now: step.until, ..Stepped::default() };
+        let requests = StepRequests::of(step, &self.simulation);
         for change in &step.apply {
             stepped.api.extend(self.simulation.apply(change, self.now));
             self.sent_events.apply(change);
-            self.reconcile(self.now, &step.during, &mut stepped);
+            self.reconcile(self.now, &requests, &mut stepped);
         }
-        self.reconcile(step.until, &step.during, &mut stepped);
+        self.reconcile(step.until, &requests, &mut stepped);
         self.now = step.until;
         self.answers.push(stepped);
         Ok(())

@@ -1,13 +1,14 @@
 //! Events of the timeline that happen in the middle of reconciles.
 
+use std::sync::Arc;
+
 use super::Note;
-use crate::engine::model::ChangesDuringReconcile;
+use crate::engine::model::{ChangesDuringReconcile, InterruptedReconcile};
 use crate::engine::{During, Step};
 use crate::expect::{ExternalScale, Moment};
-use crate::model::derivation;
+use crate::model::derivation::ActionDuringReconcile;
 use crate::model::hpa::Decision;
 use crate::model::observation::{ControllerAction, Observation};
-use crate::model::time::Time;
 use crate::scenario::Scenario;
 use crate::scenario::resolved::TimelineEvent;
 use crate::world::{Change, World};
@@ -20,12 +21,14 @@ pub(super) fn pending(scenario: &Scenario) -> Vec<usize> {
 
 /// The note for an event that has not happened by the end of the scenario.
 pub(super) fn never(event: &TimelineEvent) -> Note {
-    let request = event.during.map(|during| during.to_string()).unwrap_or_default();
+    let request = event.during.as_ref().map(ToString::to_string).unwrap_or_default();
+    let hpa = event.during.as_ref().and_then(|during| during.hpa.as_ref());
+    let of = hpa.map(|hpa| format!(" of {hpa}")).unwrap_or_default();
     Note {
         line: event.line,
         file: None,
         what: format!(
-            "the action during a reconcile has no effect: from t={} on, no reconcile sends \
+            "the action during a reconcile has no effect: from t={} on, no reconcile{of} sends \
              {request}",
             event.at
         ),
@@ -33,39 +36,59 @@ pub(super) fn never(event: &TimelineEvent) -> Note {
     }
 }
 
+/// The reconciles of a step before the present one.
+#[derive(Clone, Copy)]
+pub(super) struct EarlierReconciles<'a> {
+    /// The reconciles in progress at the beginning of the step, up to their waits.
+    pub(super) begun: &'a [Observation],
+    /// The reconciles that ended in the step.
+    pub(super) ended: &'a [Decision],
+}
+
 /// The events that can happen in the middle of one reconcile.
 pub(super) struct EventsDuring<'a> {
     pub(super) scenario: &'a Scenario,
-    /// The time of the reconcile.
-    pub(super) due: Time,
-    /// The index of the target of its HPA.
-    pub(super) target: usize,
-    /// The earlier reconciles of the step.
-    pub(super) earlier: &'a [Decision],
+    pub(super) earlier: EarlierReconciles<'a>,
     pub(super) world: &'a mut World,
     /// The events that have not happened yet.
     pub(super) pending: &'a mut Vec<usize>,
     pub(super) external_scales: &'a mut Vec<ExternalScale>,
     /// The step, to which the events are added.
     pub(super) step: &'a mut Step,
-    /// The events that happened.
-    pub(super) during: Vec<derivation::ActionDuringReconcile>,
+    /// The events that happened, each with the HPA that was reconciled.
+    pub(super) happened: &'a mut Vec<Happened>,
+    /// The first event that changes an HPA whose own reconcile waits, by its index.
+    pub(super) overlap: Option<usize>,
+}
+
+/// An event that happened in the middle of a reconcile that has not ended.
+#[derive(Clone)]
+pub(super) struct Happened {
+    /// The HPA that is reconciled.
+    hpa: Arc<str>,
+    action: ActionDuringReconcile,
+}
+
+/// Moves the events in the middle of a reconcile to its derivation.
+pub(super) fn attach(happened: &mut Vec<Happened>, decision: &mut Decision) {
+    let hpa = decision.observation.hpa.clone();
+    let of_hpa = happened.extract_if(.., |it| it.hpa == hpa);
+    decision.derivation.during.extend(of_hpa.map(|it| it.action));
 }
 
 impl EventsDuring<'_> {
-    /// The next events that happen at the same moment, if there are any. `decision` is the
-    /// reconcile if nothing more happens, and `before` the number of its requests before the last
-    /// event.
+    /// The next events that happen at the same moment of the reconcile, if there are any.
     pub(super) fn next(
         &mut self,
-        decision: &Decision,
-        before: usize,
+        reconcile: &InterruptedReconcile<'_>,
     ) -> Option<ChangesDuringReconcile> {
-        let tick = &decision.observation;
+        let InterruptedReconcile { tick, before, target, others } = *reconcile;
         let place = |index: &usize| {
             let event = &self.scenario.timeline[*index];
-            let during = event.during.filter(|_| event.at <= self.due)?;
-            tick.requests_until(during.after, usize::try_from(during.nth).ok()?)
+            let during = event.during.as_ref().filter(|_| event.at <= tick.at)?;
+            let is_of_hpa = during.hpa.as_ref().is_none_or(|hpa| *hpa == tick.hpa);
+            let nth = usize::try_from(during.nth).ok().filter(|_| is_of_hpa)?;
+            tick.requests_until(during.after, nth)
         };
         let after = self.pending.iter().filter_map(place).filter(|after| *after > before).min()?;
         let now: Vec<usize> =
@@ -75,7 +98,7 @@ impl EventsDuring<'_> {
         let at = ChangesDuringReconcile::time(tick, after);
         for request in tick.requests().take(after).skip(before) {
             if let Some(replicas) = scaled_to(tick, request) {
-                self.world.scaled(at, self.target, replicas);
+                self.world.scaled(at, target.unwrap_or(0), replicas);
             }
         }
         let is_after_write =
@@ -86,20 +109,38 @@ impl EventsDuring<'_> {
             let event = &self.scenario.timeline[index];
             let new = self.world.happens(index, at);
             self.note_scales(event, &new, ExternalScale { at, target: 0, replicas: 0, moment });
-            self.note(event);
+            self.note(event, tick);
+            let waits = |change: &Change| {
+                change.hpa_name().is_some_and(|name| others.iter().any(|it| *it.hpa == *name))
+            };
+            if new.iter().any(waits) {
+                self.overlap.get_or_insert(index);
+            }
             changes.extend(new);
         }
-        self.add_to_step(tick, after, &changes);
+        self.add_to_step(reconcile, after, &changes);
         Some(ChangesDuringReconcile { after, changes })
     }
 
     /// Adds changes to the step, right after a request of the reconcile.
-    fn add_to_step(&mut self, tick: &Observation, after: usize, changes: &[Change]) {
+    fn add_to_step(
+        &mut self,
+        reconcile: &InterruptedReconcile<'_>,
+        after: usize,
+        changes: &[Change],
+    ) {
+        let InterruptedReconcile { tick, others, .. } = *reconcile;
         let request = tick.requests().nth(after - 1).and_then(ControllerAction::request);
         let Some(kind) = request else { return };
-        let earlier = self.earlier.iter().flat_map(|decision| decision.observation.requests());
-        let requests = earlier.chain(tick.requests().take(after));
-        let number = requests.filter(|request| request.request() == Some(kind)).count();
+        let EarlierReconciles { begun, ended } = self.earlier;
+        let earlier = ended.iter().map(|decision| &decision.observation);
+        let sent = earlier.chain(others).flat_map(Observation::requests);
+        let sent = sent.chain(tick.requests().take(after));
+        let sent = sent.filter(|it| it.request() == Some(kind)).count();
+        // They were sent in earlier steps.
+        let begun = begun.iter().flat_map(Observation::requests);
+        let begun = begun.filter(|it| it.request() == Some(kind)).count();
+        let number = sent - begun;
         self.step.during.push(During { after: kind, number, apply: changes.to_vec() });
     }
 
@@ -116,10 +157,10 @@ impl EventsDuring<'_> {
         }
     }
 
-    fn note(&mut self, event: &TimelineEvent) {
-        let after = event.during.map(|during| during.to_string()).unwrap_or_default();
-        self.during
-            .push(derivation::ActionDuringReconcile { after, action: event.action.to_string() });
+    fn note(&mut self, event: &TimelineEvent, tick: &Observation) {
+        let after = event.during.as_ref().map(ToString::to_string).unwrap_or_default();
+        let action = ActionDuringReconcile { after, action: event.action.to_string() };
+        self.happened.push(Happened { hpa: tick.hpa.clone(), action });
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::during::{self, EventsDuring};
+use super::during::{self, EarlierReconciles, EventsDuring, Happened};
 use super::findings::Findings;
 use super::one_clock::{OneClock, VpaRun};
 use super::pod_decisions;
@@ -17,7 +17,7 @@ use super::predicted::Predicted;
 use super::random::{RandomCause, RandomOutcome};
 use super::{KnownHit, Note, Outcome, Verdict};
 use crate::compare::{KnownDisagreement, Scope};
-use crate::engine::model::{self, Reconciled, Simulation};
+use crate::engine::model::{self, InterruptedReconcile, Reconciled, Simulation};
 use crate::engine::sent_events::SentEvents;
 use crate::engine::{Engine, EngineError, Session, Step};
 use crate::expect::{self, ExternalScale, Moment, ScaleTargets};
@@ -105,6 +105,8 @@ struct Lockstep<'a> {
     events: VecDeque<Change>,
     /// The events in the middle of reconciles that have not happened yet, by their index.
     pending: Vec<usize>,
+    /// The events that happened in the middle of reconciles that have not ended.
+    happened: Vec<Happened>,
     external_scales: Vec<ExternalScale>,
     /// Why the scenario can't run to its end, if it can't.
     undetermined: Option<RandomOutcome>,
@@ -145,6 +147,7 @@ impl<'a> Lockstep<'a> {
             start: Vec::new(),
             events,
             pending: during::pending(scenario),
+            happened: Vec::new(),
             external_scales: Vec::new(),
             undetermined: None,
             early: VecDeque::new(),
@@ -218,6 +221,7 @@ impl<'a> Lockstep<'a> {
     /// Returns `None` if the scenario can't continue.
     fn reconciles(&mut self, step: &mut Step, api: &mut Vec<ApiAnswer>) -> Option<Vec<Decision>> {
         let mut decisions: Vec<Decision> = Vec::new();
+        let begun = if self.pending.is_empty() { Vec::new() } else { self.simulation.unfinished() };
         self.early.clear();
         while let Some(due) = self.simulation.next_sync().filter(|due| *due <= step.until) {
             // Each of several reconciles at one instant reads the writes of the previous one.
@@ -227,24 +231,28 @@ impl<'a> Lockstep<'a> {
                 self.early.push_back(self.simulation.commit(observation, *end, *committed));
             }
             let is_random = self.simulation.receives_when_due(due);
+            let earlier = EarlierReconciles { begun: &begun, ended: &decisions };
             let decision = match self.pending.iter().any(|it| self.event(*it).at <= due) {
-                true => self.interrupted(due, &decisions, step, api),
+                true => self.interrupted(due, earlier, step, api),
                 false => self.simulation.sync(due),
             };
-            self.undetermined = match is_random {
-                true => Some(RandomOutcome::new(
+            if is_random {
+                self.undetermined = Some(RandomOutcome::new(
                     RandomCause::CacheUpdate,
                     format!(
                         "the controller's caches receive a change at {due}, exactly when a \
                          reconcile is due: their order is random; choose another lag"
                     ),
-                )),
-                false => self.why_undetermined(due, decision.as_ref()),
-            };
+                ));
+            }
+            if self.undetermined.is_none() {
+                self.undetermined = self.why_undetermined(due, decision.as_ref());
+            }
             if self.undetermined.is_some() {
                 return None;
             }
-            if let Some(decision) = decision {
+            if let Some(mut decision) = decision {
+                during::attach(&mut self.happened, &mut decision);
                 step.until = step.until.max(decision.end);
                 decisions.push(decision);
             }
@@ -260,28 +268,35 @@ impl<'a> Lockstep<'a> {
     fn interrupted(
         &mut self,
         due: Time,
-        earlier: &[Decision],
+        earlier: EarlierReconciles<'_>,
         step: &mut Step,
         api: &mut Vec<ApiAnswer>,
     ) -> Option<Decision> {
-        let hpa = self.scenario.hpas.first()?;
         let mut events = EventsDuring {
             scenario: self.scenario,
-            due,
-            target: self.simulation.target_of(&hpa.name).unwrap_or(0),
             earlier,
             world: &mut self.world,
             pending: &mut self.pending,
             external_scales: &mut self.external_scales,
             step,
-            during: Vec::new(),
+            happened: &mut self.happened,
+            overlap: None,
         };
-        let next = &mut |decision: &Decision, before| events.next(decision, before);
+        let next = &mut |reconcile: &InterruptedReconcile<'_>| events.next(reconcile);
         let Reconciled { decision, answers } = self.simulation.sync_while(due, next);
         api.extend(answers);
-        let mut decision = decision?;
-        decision.derivation.during = events.during;
-        Some(decision)
+        if let Some(index) = events.overlap {
+            let event = self.event(index);
+            let why = format!(
+                "the action on the HPA {} (line {}) happens while its own reconcile waits, so the \
+                 outcome is random; choose another moment for the action",
+                self.scenario.hpa_of(event).map_or("", |name| name),
+                event.line
+            );
+            let cause = RandomCause::ActionDuringReconcile;
+            self.undetermined = Some(RandomOutcome::new(cause, why));
+        }
+        decision
     }
 
     /// Why the scenario can't continue after the reconcile that was due at `due`, if it can't.

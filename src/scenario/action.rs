@@ -284,7 +284,7 @@ impl TimelineEvent {
 
 /// A moment in the middle of a reconcile: right after the response to a request of the controller,
 /// before its next request. It is in the first reconcile from `at` on that sends the request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "a request of the controller, for example {after: getScale}")]
 pub struct DuringReconcile {
@@ -294,6 +294,9 @@ pub struct DuringReconcile {
     #[serde(default = "first", skip_serializing_if = "is_first")]
     #[schemars(range(min = 1))]
     pub nth: u32,
+    /// The name of the HPA that is reconciled. Required if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hpa: Option<Arc<str>>,
 }
 
 fn first() -> u32 {
@@ -303,6 +306,14 @@ fn first() -> u32 {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "required by serde")]
 fn is_first(nth: &u32) -> bool {
     *nth == 1
+}
+
+impl DuringReconcile {
+    /// `a reconcile`, or `a reconcile of web`.
+    pub(crate) fn reconcile(&self) -> String {
+        let of = self.hpa.as_ref().map(|hpa| format!(" of {hpa}")).unwrap_or_default();
+        format!("a reconcile{of}")
+    }
 }
 
 /// `updateScale`, or `the 2nd updateScale`.

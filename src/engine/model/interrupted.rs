@@ -4,10 +4,14 @@
 //! wrote before. So a reconcile is executed from its beginning for each thing that happens, on a
 //! copy of the state, with the inputs that are known so far.
 
+use std::ops::Range;
+
 use super::view::{Hpas, View};
-use super::{Simulation, Written, seen_by_controller};
-use crate::engine::During;
-use crate::model::hpa::{Decision, HpaChange, Interruption, RETRY_WAIT};
+use super::{Simulation, Turn, Written};
+use crate::engine::{During, Step};
+use crate::model::hpa::{
+    ChangedHpa, Decision, HpaChange, Interruption, RETRY_WAIT, WorkItemResult,
+};
 use crate::model::observation::{ControllerAction, Observation, Request};
 use crate::model::time::Time;
 use crate::trace::ApiAnswer;
@@ -22,39 +26,7 @@ pub struct ChangesDuringReconcile {
     pub changes: Vec<Change>,
 }
 
-/// A reconcile, and the API server's answers to the changes in the middle of it.
-#[derive(Clone, Debug, Default)]
-pub struct Reconciled {
-    /// The decision, if there was something to reconcile.
-    pub decision: Option<Decision>,
-    /// The answers.
-    pub answers: Vec<ApiAnswer>,
-}
-
 impl ChangesDuringReconcile {
-    /// The first of several changes during a reconcile, after its first `before` requests
-    /// and after the `earlier` reconciles of the step.
-    pub(super) fn first(
-        during: &[During],
-        earlier: &[Observation],
-        decision: &Decision,
-        before: usize,
-    ) -> Option<ChangesDuringReconcile> {
-        let count = |tick: &Observation, kind: Request| {
-            tick.requests().filter(|it| it.request() == Some(kind)).count()
-        };
-        let place = |it: &During| {
-            let past: usize = earlier.iter().map(|tick| count(tick, it.after)).sum();
-            decision.observation.requests_until(it.after, it.number.checked_sub(past)?)
-        };
-        let after = during.iter().filter_map(place).filter(|after| *after > before).min()?;
-        let same = during.iter().filter(|it| place(it) == Some(after));
-        Some(ChangesDuringReconcile {
-            after,
-            changes: same.flat_map(|it| it.apply.clone()).collect(),
-        })
-    }
-
     /// The time of a request of a reconcile: each attempt to write the scale after the first one
     /// follows a wait.
     #[must_use]
@@ -65,29 +37,113 @@ impl ChangesDuringReconcile {
     }
 }
 
+/// A reconcile in the middle of which something can happen.
+#[derive(Clone, Copy, Debug)]
+pub struct InterruptedReconcile<'a> {
+    /// The reconcile if nothing more happens. If it has to wait, it ends before the wait.
+    pub tick: &'a Observation,
+    /// The number of its requests after which nothing more can happen: those before the last thing
+    /// that happened, or before its last wait.
+    pub before: usize,
+    /// The index of the target of its HPA.
+    pub target: Option<usize>,
+    /// The other reconciles that have begun and not ended, up to their current waits.
+    pub others: &'a [Observation],
+}
+
+/// A reconcile, and the API server's answers to the changes in the middle of it.
+#[derive(Clone, Debug, Default)]
+pub struct Reconciled {
+    /// The decision, if there was something to reconcile, and the reconcile is not blocked.
+    pub decision: Option<Decision>,
+    /// The answers.
+    pub answers: Vec<ApiAnswer>,
+}
+
+/// The requests of a step, by which changes in the middle of its reconciles have their places.
+#[derive(Clone, Debug)]
+pub struct StepRequests<'a> {
+    /// The changes.
+    pub during: &'a [During],
+    /// The reconciles in progress at the beginning of the step.
+    begun: Vec<Observation>,
+}
+
+impl<'a> StepRequests<'a> {
+    /// The requests of a step that begins now.
+    #[must_use]
+    pub fn of(step: &'a Step, simulation: &Simulation) -> StepRequests<'a> {
+        let begun = if step.during.is_empty() { Vec::new() } else { simulation.unfinished() };
+        StepRequests { during: &step.during, begun }
+    }
+
+    /// The first of several changes during a reconcile, after the `earlier` ones of the step.
+    pub(super) fn first_changes(
+        &self,
+        earlier: &[Observation],
+        reconcile: &InterruptedReconcile<'_>,
+    ) -> Option<ChangesDuringReconcile> {
+        let InterruptedReconcile { tick, before, others, .. } = *reconcile;
+        let place = |it: &During| {
+            let past = count(earlier, it.after) + count(others, it.after);
+            let nth = (it.number + count(&self.begun, it.after)).checked_sub(past)?;
+            tick.requests_until(it.after, nth)
+        };
+        let after = self.during.iter().filter_map(place).filter(|after| *after > before).min()?;
+        let same = self.during.iter().filter(|it| place(it) == Some(after));
+        Some(ChangesDuringReconcile {
+            after,
+            changes: same.flat_map(|it| it.apply.clone()).collect(),
+        })
+    }
+}
+
+/// The number of requests of a kind in some reconciles.
+fn count<'a>(ticks: impl IntoIterator<Item = &'a Observation>, kind: Request) -> usize {
+    let requests = ticks.into_iter().flat_map(Observation::requests);
+    requests.filter(|it| it.request() == Some(kind)).count()
+}
+
 /// The cluster after something has happened.
 struct Moment {
     after: usize,
     at: Time,
     cluster: Cluster,
-    hpa: Vec<HpaChange>,
+    hpas: Vec<ChangedHpa>,
+}
+
+/// How far a reconcile got.
+enum Progress {
+    Ended(Box<Decision>),
+    /// It waits, after these actions.
+    Blocked(Observation),
+}
+
+impl Progress {
+    fn tick(&self) -> &Observation {
+        match self {
+            Progress::Ended(decision) => &decision.observation,
+            Progress::Blocked(observation) => observation,
+        }
+    }
 }
 
 impl Simulation {
     /// Runs one reconcile that is due at `now`, like [`Simulation::sync`]. `next` returns what
-    /// happens next, given the decision if nothing more happens, and the number of requests before
-    /// the last thing that happened. Afterwards, the cluster contains all these changes, and the
-    /// writes of the reconcile before the last of them.
+    /// happens next, given the reconcile if nothing more happens. Afterwards, the cluster contains
+    /// all these changes, and the writes of the reconcile before the last of them.
     pub fn sync_while(
         &mut self,
         now: Time,
-        next: &mut dyn FnMut(&Decision, usize) -> Option<ChangesDuringReconcile>,
+        next: &mut dyn FnMut(&InterruptedReconcile<'_>) -> Option<ChangesDuringReconcile>,
     ) -> Reconciled {
-        let index = self.peek(now);
-        if let Some(served) = self.hpas.get_mut(index) {
-            let hpa = seen_by_controller(self.caches.as_ref(), self.cluster.hpa(&served.name));
-            served.map_target(hpa, &self.kinds, &self.rules);
-        }
+        let Some(turn) = self.next_turn(now) else { return Reconciled::default() };
+        self.map_target(turn);
+        let served = &self.hpas[turn.index];
+        let blocked = self.controller.blocked(&served.key).filter(|_| turn.resumes);
+        let past = blocked.map_or(0, |(_, observation)| observation.requests().count());
+        let mut others = self.controller.unfinished();
+        others.retain(|tick| tick.hpa != served.name);
         let before = self.clone();
         // Its cluster is the one in which the controller writes.
         let mut present = self.clone();
@@ -95,34 +151,59 @@ impl Simulation {
         let mut answers = Vec::new();
         loop {
             *self = before.clone();
-            let Some(mut decision) = self.sync_moments(now, index, &moments) else {
+            let Some(progress) = self.sync_moments(now, turn, &moments) else {
                 return Reconciled::default();
             };
-            let committed = moments.last().map_or(0, |moment| moment.after);
-            let Some(ChangesDuringReconcile { after, changes }) = next(&decision, committed) else {
+            let committed = moments.last().map_or(past, |moment| moment.after);
+            let tick = progress.tick();
+            let target = self.reconciled_target(&tick.hpa);
+            let reconcile =
+                InterruptedReconcile { tick, before: committed, target, others: &others };
+            let Some(ChangesDuringReconcile { after, changes }) = next(&reconcile) else {
                 self.cluster = present.cluster;
                 self.hpas = present.hpas;
-                decision.committed = committed;
-                return Reconciled { decision: Some(decision), answers };
+                let decision = match progress {
+                    Progress::Blocked(_) => None,
+                    Progress::Ended(decision) => Some(*decision),
+                };
+                return Reconciled { decision, answers };
             };
-            let at = ChangesDuringReconcile::time(&decision.observation, after);
-            let tick = &decision.observation;
-            let target = self.reconciled_target(&tick.hpa);
-            let Written { status, .. } = present.write(tick, at, committed..after, target);
-            let mut hpa: Vec<HpaChange> =
-                status.map(|_| HpaChange::Updated { generation: false }).into_iter().collect();
+            let at = ChangesDuringReconcile::time(tick, after);
+            let mut hpas = present.write_before(tick, at, committed..after, target);
             for change in &changes {
                 let applied = present.apply_to_cluster(change);
-                hpa.extend(applied.hpa.map(|(_, change)| change));
+                hpas.extend(applied.hpa.map(|(index, change)| present.changed(index, change)));
                 answers.extend(applied.answer.map(|outcome| ApiAnswer { at, outcome }));
             }
-            moments.push(Moment { after, at, cluster: present.cluster.clone(), hpa });
+            moments.push(Moment { after, at, cluster: present.cluster.clone(), hpas });
         }
     }
 
-    fn sync_moments(&mut self, now: Time, index: usize, moments: &[Moment]) -> Option<Decision> {
-        let served = self.hpas.get(index)?;
-        let reconciled = self.cluster.hpa(&served.name);
+    fn changed(&self, index: usize, change: HpaChange) -> ChangedHpa {
+        ChangedHpa { key: self.hpas[index].key.clone(), change }
+    }
+
+    /// Stores the writes among some requests of a reconcile. Returns the HPA if it changed.
+    fn write_before(
+        &mut self,
+        tick: &Observation,
+        at: Time,
+        requests: Range<usize>,
+        target: Option<usize>,
+    ) -> Vec<ChangedHpa> {
+        let Written { status, .. } = self.write(tick, at, requests, target);
+        let updated = HpaChange::Updated { generation: false };
+        status.map(|index| self.changed(index, updated)).into_iter().collect()
+    }
+
+    /// Runs the reconcile up to its next wait, or to its end, with what happens in the middle of
+    /// it.
+    fn sync_moments(&mut self, now: Time, turn: Turn, moments: &[Moment]) -> Option<Progress> {
+        let served = &self.hpas[turn.index];
+        let stored = self.cluster.hpa(&served.name);
+        let blocked = self.controller.blocked(&served.key).filter(|_| turn.resumes);
+        let blocked = blocked.map(|(hpa, _)| hpa.clone());
+        let reconciled = blocked.as_ref().or(stored);
         let (first, rules) = (&self.targets[0], &self.rules);
         let views: Vec<View<'_>> = moments
             .iter()
@@ -134,17 +215,32 @@ impl Simulation {
         let interruptions: Vec<Interruption<'_>> = moments
             .iter()
             .zip(&views)
-            .map(|(Moment { after, at, hpa, .. }, view)| Interruption {
+            .map(|(Moment { after, at, hpas, .. }, view)| Interruption {
                 after: *after,
                 input: view.input(*at),
-                hpa: hpa.clone(),
+                hpas: hpas.clone(),
             })
             .collect();
-        let hpas = Hpas { reconciled, stored: reconciled };
-        let view = View::of(&self.cluster, served, hpas, first, rules);
-        let mut decision = Decision::default();
-        self.controller
-            .sync_interrupted(&view.input(now), &interruptions, &mut decision)
-            .then_some(decision)
+        let view = View::of(&self.cluster, served, Hpas { reconciled, stored }, first, rules);
+        let input = view.input(now);
+        let controller = &mut self.controller;
+        if !self.concurrent {
+            let mut decision = Box::<Decision>::default();
+            let decided = controller.sync_interrupted(&input, &interruptions, &mut decision);
+            decision.committed = moments.last().map_or(0, |moment| moment.after);
+            return decided.then_some(Progress::Ended(decision));
+        }
+        let result = match turn.resumes {
+            true => controller.resume(&input, &interruptions),
+            false => controller.process(&input, &interruptions),
+        };
+        match result {
+            WorkItemResult::Skipped => None,
+            WorkItemResult::Reconciled(decision) => Some(Progress::Ended(decision)),
+            WorkItemResult::Blocked => {
+                let (_, observation) = controller.blocked(&served.key)?;
+                Some(Progress::Blocked(observation.clone()))
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Actions in the middle of a reconcile, right after a request of the controller, and caches that
 //! lag behind the cluster.
 
-use super::{Draft, timeline};
+use super::{Draft, several, timeline};
 use crate::fuzz::area::Area;
 use crate::model::observation::Request;
 use crate::model::time::{Span, Time};
@@ -18,10 +18,11 @@ const REQUESTS: [(u64, Request); 7] = [
     (3, Request::UpdateStatus),
 ];
 
-/// Adds actions in the middle of reconciles, or lets caches lag, if the scenario allows it: it must
-/// have one HPA. In the area of races, no metrics are slow.
+/// Adds actions in the middle of reconciles, or lets caches lag, if the scenario allows it: caches
+/// can lag if it has one HPA. In the area of races, no metrics are slow.
 pub(super) fn add(draft: &mut Draft, events: &mut Vec<TimelineEvent>) {
-    if !draft.likely(Area::Races, 3, 100) || draft.hpas.len() > 1 {
+    let elsewhere = if draft.hpas.len() > 1 { 15 } else { 3 };
+    if !draft.likely(Area::Races, elsewhere, 100) {
         return;
     }
     if draft.area == Area::Races {
@@ -30,7 +31,7 @@ pub(super) fn add(draft: &mut Draft, events: &mut Vec<TimelineEvent>) {
     if events.iter().any(is_slow) {
         return;
     }
-    if draft.dice.percent(35) {
+    if draft.hpas.len() == 1 && draft.dice.percent(35) {
         return lag(draft, events);
     }
     for _ in 0..draft.dice.weighted(&[(4, 1), (2, 2), (1, 4)]) {
@@ -66,11 +67,17 @@ fn action(draft: &mut Draft) -> TimelineEvent {
         0..=4 => timeline::of_users(draft),
         5 | 6 => timeline::of_pods(draft).into(),
         7 | 8 => timeline::of_errors(draft).into(),
-        9 => Action::DeleteHpa(Empty {}).into(),
+        9 => {
+            let hpa = timeline::one_of(draft);
+            TimelineEvent { hpa, ..Action::DeleteHpa(Empty {}).into() }
+        }
         10 => Action::TargetDeleted(Empty {}).into(),
         _ => {
             let size = draft.dice.replicas(draft.min.max(1), draft.max.min(60) + 1);
-            Action::Scale(size).into()
+            let other = draft.others > 0 && draft.dice.percent(50);
+            let target =
+                other.then(|| several::target_name(draft.dice.below(draft.others as u64)).into());
+            TimelineEvent { target, ..Action::Scale(size).into() }
         }
     }
 }
@@ -84,5 +91,6 @@ fn at_a_time(draft: &mut Draft, event: TimelineEvent) -> TimelineEvent {
 
 fn moment(draft: &mut Draft) -> DuringReconcile {
     let after = draft.dice.weighted(&REQUESTS);
-    DuringReconcile { after, nth: draft.dice.weighted(&[(9, 1), (2, 2), (1, 3)]) }
+    let nth = draft.dice.weighted(&[(9, 1), (2, 2), (1, 3)]);
+    DuringReconcile { after, nth, hpa: timeline::one_of(draft) }
 }

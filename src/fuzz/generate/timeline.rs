@@ -219,7 +219,7 @@ pub(super) fn of_users(draft: &mut Draft) -> TimelineEvent {
 }
 
 /// One of the HPAs, by its name if there are several.
-fn one_of(draft: &mut Draft) -> Option<Arc<str>> {
+pub(super) fn one_of(draft: &mut Draft) -> Option<Arc<str>> {
     let hpas = draft.hpas.clone();
     let hpa = draft.dice.pick(&hpas);
     (hpas.len() > 1).then_some(hpa)

@@ -47,8 +47,17 @@ pub struct Interruption<'a> {
     pub after: usize,
     /// The view of the controller from then on.
     pub input: Input<'a>,
-    /// The changes of the reconciled HPA, in order.
-    pub hpa: Vec<HpaChange>,
+    /// The changes of HPAs, in order.
+    pub hpas: Vec<ChangedHpa>,
+}
+
+/// A changed HPA.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ChangedHpa {
+    /// Its key.
+    pub key: Arc<str>,
+    /// The change.
+    pub change: HpaChange,
 }
 
 /// A change of an HPA, as the controller's informer reports it.
@@ -69,6 +78,7 @@ pub enum HpaChange {
 #[derive(Clone, Debug)]
 pub(crate) struct OwnedInput {
     now: Time,
+    hpa_version: Option<u64>,
     scale: Result<Scale, ApiError>,
     scale_resource: Arc<str>,
     mapping_error: Option<String>,
@@ -85,6 +95,7 @@ impl OwnedInput {
     pub(crate) fn of(input: &Input<'_>) -> OwnedInput {
         OwnedInput {
             now: input.now,
+            hpa_version: input.hpa_version,
             scale: input.scale.cloned().map_err(Clone::clone),
             scale_resource: input.scale_resource.clone(),
             mapping_error: input.mapping_error.map(str::to_owned),
@@ -102,7 +113,7 @@ impl OwnedInput {
         Input {
             now: self.now,
             hpa: Some(hpa),
-            hpa_version: Some(hpa.resource_version),
+            hpa_version: self.hpa_version,
             cache_version: None,
             scale: self.scale.as_ref(),
             scale_resource: &self.scale_resource,
@@ -115,5 +126,25 @@ impl OwnedInput {
             update_status: self.update_status.as_ref(),
             slow_metrics: self.slow_metrics,
         }
+    }
+}
+
+/// An owned [`Interruption`].
+#[derive(Clone, Debug)]
+pub(crate) struct OwnedInterruption {
+    pub(crate) after: usize,
+    input: OwnedInput,
+    hpas: Vec<ChangedHpa>,
+}
+
+impl OwnedInterruption {
+    pub(crate) fn of(interruption: &Interruption<'_>) -> OwnedInterruption {
+        let Interruption { after, input, hpas } = interruption;
+        OwnedInterruption { after: *after, input: OwnedInput::of(input), hpas: hpas.clone() }
+    }
+
+    pub(crate) fn interruption<'a>(&'a self, hpa: &'a Hpa) -> Interruption<'a> {
+        let OwnedInterruption { after, input, hpas } = self;
+        Interruption { after: *after, input: input.input(hpa), hpas: hpas.clone() }
     }
 }

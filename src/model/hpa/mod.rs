@@ -34,6 +34,6 @@ pub use admission::{
 pub use controller::{CACHE_SYNC_POLL, Controller};
 pub use decision::{Decision, WorkItemResult};
 pub use event_correlator::EventCorrelator;
-pub use input::{HpaChange, Input, Interruption};
+pub use input::{ChangedHpa, HpaChange, Input, Interruption};
 pub use reconcile::RETRY_WAIT;
 pub use token_bucket::TokenBucket;

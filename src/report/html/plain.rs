@@ -16,8 +16,8 @@ const LONGEST: usize = 160;
 /// An event of an HPA's scenario, in one line.
 pub(super) fn event(event: &TimelineEvent) -> String {
     let text = words::cut(&action(&event.action), LONGEST);
-    match event.during {
-        Some(during) => format!("{text} (during a reconcile, after {during})"),
+    match &event.during {
+        Some(during) => format!("{text} (during {}, after {during})", during.reconcile()),
         None => text,
     }
 }

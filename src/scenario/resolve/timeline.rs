@@ -17,7 +17,7 @@ use crate::scenario::manifest::Patch;
 use crate::scenario::node::NodeKind;
 use crate::scenario::raw::ScenarioFile;
 use crate::scenario::resolved::{
-    Action, ActionScope, DuringReconcile, Metrics, OtherTarget, TimelineEvent, Workload,
+    Action, ActionScope, Metrics, OtherTarget, TimelineEvent, Workload,
 };
 
 /// The parts of the scenario that an event may refer to.
@@ -53,8 +53,8 @@ pub(super) fn resolve(
         if event.new_pods {
             check_new_pods(event, at, problems);
         }
-        if let Some(during) = event.during {
-            check_during(context, event, during, at, problems);
+        if event.during.is_some() {
+            check_during(context, event, at, problems);
         }
         if matches!(event.action, Action::CacheLag(_)) {
             check_cache_lag(context, at.key_position("cacheLag"), problems);
@@ -83,20 +83,16 @@ fn restarts_are_apart(events: &[TimelineEvent], at: At<'_>, problems: &mut Probl
     }
 }
 
-/// Checks `during`: the scenario must have one HPA without waits, and the action must be possible.
+/// Checks `during`: no reconcile may wait for metrics, the action must be possible, and the HPA
+/// that is reconciled must be known. Its name is removed if there is only one HPA.
 fn check_during(
     context: &ResolveContext<'_>,
-    event: &TimelineEvent,
-    during: DuringReconcile,
+    event: &mut TimelineEvent,
     at: At<'_>,
     problems: &mut Problems,
 ) {
     let slow = |event: &TimelineEvent| matches!(event.action, Action::MetricsSlow(_));
     let position = at.key_position("during");
-    if during.nth == 0 {
-        let hint = "requests are counted from 1";
-        problems.hint(at.key("during").key("nth"), "expected 1 or more, found 0", hint);
-    }
     match &event.action {
         Action::CreateHpa(_) => {
             let hint = "remove `during`: the controller does not reconcile an HPA that is absent";
@@ -106,16 +102,32 @@ fn check_during(
             let hint = "remove `during`: a new controller begins a new reconcile";
             problems.hint(position, "`during` does not apply to `restartController`", hint);
         }
-        _ if context.hpas.only().is_none() && !context.hpas.names().is_empty() => {
-            let hint = "keep one HPA: `during` does not say which HPA is being reconciled";
-            problems.hint(position, "`during` requires a scenario with one HPA", hint);
-        }
         _ if context.file.timeline.iter().any(slow) => {
             let hint = "use a separate scenario for each: a reconcile that waits for metrics reads \
                         the state after the wait";
             problems.hint(position, "`during` can't be combined with `metricsSlow`", hint);
         }
         _ => {}
+    }
+    let (hpas, at) = (context.hpas, at.key("during"));
+    let Some(during) = &mut event.during else { return };
+    if during.nth == 0 {
+        let hint = "requests are counted from 1";
+        problems.hint(at.key("nth"), "expected 1 or more, found 0", hint);
+    }
+    match &during.hpa {
+        Some(name) => {
+            hpas.named(name, at.key("hpa"), problems);
+        }
+        None if hpas.only().is_none() && !hpas.names().is_empty() => {
+            let hint = format!("add `hpa: NAME` to `during`, one of {}", hpas.names());
+            let what = "the reconcile is ambiguous: the scenario has several HPAs";
+            problems.hint(position, what, hint);
+        }
+        None => {}
+    }
+    if hpas.only().is_some() {
+        during.hpa = None;
     }
 }
 

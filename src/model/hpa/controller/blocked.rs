@@ -1,9 +1,10 @@
 //! Reconciles that wait: they are put aside, and executed again when the wait is over.
 
 use super::Controller;
+use crate::model::api::Hpa;
 use crate::model::hpa::apimachinery::is_conflict;
 use crate::model::hpa::decision::WorkItemResult;
-use crate::model::hpa::input::{Input, OwnedInput};
+use crate::model::hpa::input::{Input, Interruption, OwnedInput, OwnedInterruption};
 use crate::model::hpa::queue::{BlockedReconcile, Taken};
 use crate::model::hpa::reconcile::Wait;
 use crate::model::observation::Observation;
@@ -11,20 +12,35 @@ use crate::model::time::Time;
 use std::sync::Arc;
 
 impl Controller {
-    /// Processes the key that is due at `input.now`. A reconcile that waits is blocked until the
-    /// caller resumes it with [`Controller::resume`].
-    pub fn process(&mut self, input: &Input<'_>) -> WorkItemResult {
+    /// Processes the key that is due at `input.now`, while something else happens. A reconcile that
+    /// waits is blocked until the caller resumes it with [`Controller::resume`].
+    pub fn process(
+        &mut self,
+        input: &Input<'_>,
+        interruptions: &[Interruption<'_>],
+    ) -> WorkItemResult {
         self.resync_until(input.now);
         let Some(taken) = self.queue.get(input.now) else { return WorkItemResult::Skipped };
-        let may_wait = input.slow_metrics.is_some() || input.update_scale.is_some_and(is_conflict);
+        let may_wait = !interruptions.is_empty()
+            || input.slow_metrics.is_some()
+            || input.update_scale.is_some_and(is_conflict);
         if let Some(hpa) = input.hpa.filter(|_| may_wait) {
             let (hpa, selectors) = (hpa.clone(), self.selectors.clone());
             let (seen, until) = (vec![OwnedInput::of(input)], input.now);
             let Taken { key, counts } = taken;
             let observation = Observation::default();
-            let blocked =
-                BlockedReconcile { key, counts, hpa, selectors, seen, until, observation };
-            return self.advance(blocked);
+            let blocked = BlockedReconcile {
+                key,
+                counts,
+                hpa,
+                selectors,
+                seen,
+                interruptions: Vec::new(),
+                until,
+                observation,
+            };
+            self.queue.begin(&blocked.key);
+            return self.advance(blocked, interruptions);
         }
         let mut decision = Box::default();
         match self.reconcile_key(taken, input, &[], &mut decision) {
@@ -33,13 +49,18 @@ impl Controller {
         }
     }
 
-    /// Resumes the reconcile whose wait is over, see [`Controller::next_to_resume`].
-    pub fn resume(&mut self, input: &Input<'_>) -> WorkItemResult {
+    /// Resumes the reconcile whose wait is over, see [`Controller::next_to_resume`], while something
+    /// else happens.
+    pub fn resume(
+        &mut self,
+        input: &Input<'_>,
+        interruptions: &[Interruption<'_>],
+    ) -> WorkItemResult {
         self.resync_until(input.now);
         let Some(index) = self.first_to_resume() else { return WorkItemResult::Skipped };
         let mut blocked = self.blocked.remove(index);
         blocked.seen.push(OwnedInput::of(input));
-        self.advance(blocked)
+        self.advance(blocked, interruptions)
     }
 
     /// The blocked reconcile that resumes next, and the time. Of several at the same time, the
@@ -56,6 +77,12 @@ impl Controller {
         self.blocked.iter().any(|blocked| key.is_none_or(|key| *blocked.key == *key))
     }
 
+    /// The blocked reconcile of an HPA: the HPA at its beginning, and its actions.
+    pub fn blocked(&self, key: &str) -> Option<(&Hpa, &Observation)> {
+        let blocked = self.blocked.iter().find(|blocked| *blocked.key == *key)?;
+        Some((&blocked.hpa, &blocked.observation))
+    }
+
     /// The actions of the blocked reconciles up to their current waits.
     pub fn unfinished(&self) -> Vec<Observation> {
         self.blocked.iter().map(|blocked| blocked.observation.clone()).collect()
@@ -67,8 +94,13 @@ impl Controller {
     }
 
     /// Executes a reconcile up to its next wait, or to its end.
-    fn advance(&mut self, mut blocked: BlockedReconcile) -> WorkItemResult {
+    fn advance(
+        &mut self,
+        mut blocked: BlockedReconcile,
+        interruptions: &[Interruption<'_>],
+    ) -> WorkItemResult {
         let key = blocked.key.clone();
+        blocked.interruptions.extend(interruptions.iter().map(OwnedInterruption::of));
         let mut memory = self.memory(&key).clone();
         let mut selectors = blocked.selectors.clone();
         let mut decision = Box::default();
@@ -78,24 +110,21 @@ impl Controller {
             // No other reconcile happens before the first wait.
             self.selectors = selectors;
         }
+        self.hpas_changed(interruptions);
         if let Some(Wait { until, observation }) = result.blocked {
-            if begins {
-                self.queue.begin(&key);
-            }
             (blocked.until, blocked.observation) = (until, observation);
             self.blocked.push(blocked);
             return WorkItemResult::Blocked;
         }
         *self.memory(&key) = memory;
+        decision.committed = blocked.committed();
         let taken = Taken { key: key.clone(), counts: blocked.counts };
         self.record_own_metrics(&taken, &result, &mut decision);
         let end = result.end;
         if self.requeues(result.succeeded) {
             self.add_rate_limited(key.clone(), end);
         }
-        if !begins {
-            self.queue.done(&key, end, self.workers());
-        }
+        self.queue.done(&key, end, self.workers());
         WorkItemResult::Reconciled(decision)
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use own_metrics::{Ended, Gauges};
 
 use super::decision::Decision;
-use super::input::{HpaChange, Input, Interruption};
+use super::input::{ChangedHpa, HpaChange, Input, Interruption};
 use super::memory::Memory;
 use super::queue::{BlockedReconcile, Resync, Taken, WorkQueue};
 use super::reconcile::{ControllerConfig, Reconcile, ReconcileResult, WorkItem};
@@ -179,8 +179,8 @@ impl Controller {
         taken.is_some_and(|taken| self.reconcile_key(taken, input, &[], decision))
     }
 
-    /// [`Controller::sync_into`], while something else happens. Changes of the HPA in the meantime
-    /// queue its key, as the informer's events do.
+    /// [`Controller::sync_into`], while something else happens. Changes of HPAs in the meantime
+    /// queue their keys, as the informer's events do.
     pub fn sync_interrupted(
         &mut self,
         input: &Input<'_>,
@@ -193,12 +193,19 @@ impl Controller {
         let key = taken.key.clone();
         self.queue.begin(&key);
         let reconciled = self.reconcile_key(taken, input, interruptions, decision);
-        for Interruption { input, hpa, .. } in interruptions {
-            hpa.iter().for_each(|change| self.hpa_changed(&key, *change, input.now));
-        }
+        self.hpas_changed(interruptions);
         let end = if reconciled { decision.end } else { input.now };
         self.queue.done(&key, end, self.workers());
         reconciled
+    }
+
+    /// Handles the changes of HPAs in the middle of a reconcile.
+    pub(crate) fn hpas_changed(&mut self, interruptions: &[Interruption<'_>]) {
+        for Interruption { input, hpas, .. } in interruptions {
+            for ChangedHpa { key, change } in hpas {
+                self.hpa_changed(key, *change, input.now);
+            }
+        }
     }
 
     /// Handles a change of an HPA.
@@ -311,8 +318,8 @@ impl Controller {
     ) -> ReconcileResult {
         let inputs = blocked.inputs();
         let (input, later) = (&inputs[0], &inputs[1..]);
+        let interruptions = &blocked.interruptions();
         let (key, hpa) = (&*blocked.key, &blocked.hpa);
-        let interruptions = &[];
         let item = WorkItem { key, hpa, input, later, interruptions, memory, selectors, decision };
         Reconcile::run(&self.config, item)
     }

@@ -1,7 +1,7 @@
 //! Reconciles that wait for a slow response, or for another attempt to update the scale.
 //!
 //! The input of a reconcile after a wait is not known when the reconcile begins. So a reconcile
-//! that may wait is executed up to its first wait and stored. When the wait is over, it is executed
+//! that may wait, also because of a change in the middle of it, is executed up to its first wait and stored. When the wait is over, it is executed
 //! again from its beginning, with the recorded inputs. This is slow, but rare; other reconciles are
 //! executed once.
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::work_queue::QueueCounts;
 use crate::model::api::Hpa;
-use crate::model::hpa::input::{Input, OwnedInput};
+use crate::model::hpa::input::{Input, Interruption, OwnedInput, OwnedInterruption};
 use crate::model::hpa::selector_store::HpaSelectorStore;
 use crate::model::observation::Observation;
 use crate::model::time::Time;
@@ -26,6 +26,8 @@ pub(crate) struct BlockedReconcile {
     pub(crate) selectors: HpaSelectorStore,
     /// The inputs at the beginning and after each wait.
     pub(crate) seen: Vec<OwnedInput>,
+    /// The changes in the middle of it.
+    pub(crate) interruptions: Vec<OwnedInterruption>,
     /// The end of its wait.
     pub(crate) until: Time,
     /// The actions before the wait.
@@ -36,5 +38,15 @@ impl BlockedReconcile {
     /// The inputs at the beginning and after each wait.
     pub(crate) fn inputs(&self) -> Vec<Input<'_>> {
         self.seen.iter().map(|seen| seen.input(&self.hpa)).collect()
+    }
+
+    /// The changes in the middle of it.
+    pub(crate) fn interruptions(&self) -> Vec<Interruption<'_>> {
+        self.interruptions.iter().map(|it| it.interruption(&self.hpa)).collect()
+    }
+
+    /// The number of requests before the last change in the middle of it.
+    pub(crate) fn committed(&self) -> usize {
+        self.interruptions.last().map_or(0, |it| it.after)
     }
 }

@@ -221,8 +221,8 @@ impl<'a> Reconcile<'a> {
         }
         self.input = &next.input;
         self.interruptions = later;
-        if next.hpa.contains(&HpaChange::Deleted) {
-            self.selectors.delete(self.key);
+        for deleted in next.hpas.iter().filter(|it| it.change == HpaChange::Deleted) {
+            self.selectors.delete(&deleted.key);
         }
         true
     }
