@@ -262,6 +262,15 @@ pub struct ScaleWrite {
     pub error: Option<Arc<str>>,
 }
 
+impl ScaleWrite {
+    /// Returns true if another client had changed the object since the controller read its scale.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        let error = self.error.as_ref();
+        error.is_some_and(|error| error.contains("the object has been modified"))
+    }
+}
+
 /// The object of a scale write, apart from its name and `spec.replicas`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

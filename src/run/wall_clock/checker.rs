@@ -19,6 +19,7 @@ use super::in_flight::InFlightChange;
 use super::uncertainty::{Nondeterminism, Uncertainties, Uncertainty};
 use super::window::{ReconcileWindow, Timing, may_not_have_observed};
 use crate::compare::Scope;
+use crate::engine::model::ChangesDuringReconcile;
 use crate::model::hpa::Decision;
 use crate::model::observation::{ControllerAction, Observation};
 use crate::model::rules::Rules;
@@ -136,6 +137,19 @@ impl Checker {
         self.hypotheses.apply(change, end)
     }
 
+    /// The HPA was edited between these times, in the middle of a reconcile. Returns the answer of
+    /// the model's API server.
+    pub(super) fn edit_during(
+        &mut self,
+        change: &Change,
+        begin: Time,
+        end: Time,
+    ) -> Option<ApiAnswer> {
+        self.window.edited(begin, end);
+        self.uncertainties.api_answer();
+        self.hypotheses.clone().apply(change, end)
+    }
+
     /// A reconcile that can't be observed is assumed to have happened when it was due.
     pub(super) fn unobservable(&mut self, due: Time) -> Option<Decision> {
         self.forget();
@@ -146,7 +160,7 @@ impl Checker {
     pub(super) fn missing(&mut self, due: Time) -> CheckResult {
         self.forget();
         self.uncertainties.nondeterminism = self.pace();
-        CheckResult::Missing(self.hypotheses.predict(due).map(Box::new))
+        CheckResult::Missing(self.hypotheses.predict(due, None).map(Box::new))
     }
 
     /// Returns true if requests that began at `began` may continue the last reconcile, and restores
@@ -224,11 +238,13 @@ impl Checker {
         };
         let hypotheses = std::mem::replace(&mut self.hypotheses, next);
         let writes = seen.actions().any(ControllerAction::is_write);
-        if !writes && !had_edits && partial.is_none() && !self.precision.custom {
+        let can_continue = !had_edits && partial.is_none() && reconcile.during.is_none();
+        if !writes && can_continue && !self.precision.custom {
             self.open = Some(Open { ended, hypotheses, window, ambiguous_ticks });
         }
         self.window.advance(Timing { due, began, ended, stall });
-        let scaled = self.hypotheses.commit(seen, ended);
+        let committed = reconcile.during.as_ref().map_or(0, |during| during.after);
+        let scaled = self.hypotheses.commit(seen, ended, committed);
         self.in_flight = partial.map(|change| change.after(&mut self.hypotheses, seen));
         Ok(CheckResult::Predicted { decision: Box::new(decision), scaled })
     }
@@ -259,7 +275,8 @@ impl Checker {
         reconcile: &Reconcile,
         in_flight: Option<InFlightChange>,
     ) -> Option<(Supported, InFlightChange)> {
-        let in_flight = in_flight?;
+        // After an action in the middle of the reconcile, the changes before it can't be completed.
+        let in_flight = in_flight.filter(|_| reconcile.during.is_none())?;
         let filter = self.filter(reconcile);
         let supported = |state: &Hypotheses| state.filter(&filter).ok();
         let found = if reconcile.began < reconcile.settled {
@@ -299,9 +316,10 @@ impl Checker {
     pub(super) fn possible_requests(
         &self,
         began: Time,
+        during: Option<&ChangesDuringReconcile>,
         count: impl Fn(&Observation) -> usize,
     ) -> impl Iterator<Item = usize> {
-        let each = self.hypotheses.predict_each([began, began + self.window.slack]);
+        let each = self.hypotheses.predict_each([began, began + self.window.slack], during);
         each.map(move |decision| count(&decision.observation))
     }
 }
@@ -310,7 +328,7 @@ impl Checker {
 mod tests {
     use super::*;
     use crate::compare;
-    use crate::engine::model::Simulation;
+    use crate::engine::model::{InterruptedReconcile, Simulation};
     use crate::model::rules::Release;
     use crate::scenario::testing::{WEB, scenario};
     use crate::world::World;
@@ -391,7 +409,18 @@ mod tests {
 
         /// Passes a reconcile that began at `at` and took 20 ms to the checker. `settling` is how
         /// long the cluster was changing after `at`.
-        fn observe(&mut self, mut seen: Observation, at: Time, settling: Span) -> &'static str {
+        fn observe(&mut self, seen: Observation, at: Time, settling: Span) -> &'static str {
+            self.observe_during(seen, at, settling, None)
+        }
+
+        /// [`Bench::observe`], with what happened in the middle of the reconcile.
+        fn observe_during(
+            &mut self,
+            mut seen: Observation,
+            at: Time,
+            settling: Span,
+            during: Option<ChangesDuringReconcile>,
+        ) -> &'static str {
             let Some(due) = self.checker.next_reconcile() else { return "nothing is due" };
             self.checker.uncertainties.next(due);
             let scope = Scope { events: false, errors: false, ..Scope::ALL };
@@ -399,7 +428,8 @@ mod tests {
             let (pods, stall) = (Vec::new(), Span::ZERO);
             seen.at = at;
             let settled = if settling == Span::ZERO { Time::ZERO } else { settled };
-            let reconcile = Reconcile { due, began: at, ended, seen, scope, pods, stall, settled };
+            let reconcile =
+                Reconcile { due, began: at, ended, seen, scope, pods, stall, settled, during };
             match self.checker.observe(&reconcile) {
                 Ok(CheckResult::Predicted { decision, .. }) => {
                     let model = &decision.observation;
@@ -489,6 +519,23 @@ mod tests {
                 planted != Planted::ChangeInFlight || ambiguous == 1,
                 "{planted:?} is ambiguous"
             );
+        }
+    }
+
+    #[test]
+    fn an_action_in_the_middle_of_a_reconcile_is_part_of_its_prediction() {
+        for is_known in [true, false] {
+            let timeline = "timeline: [{at: 0s, during: {after: getScale}, scale: 5}]";
+            let mut bench = Bench::with(timeline);
+            let changes = bench.world.happens(0, Time::ZERO);
+            let during = ChangesDuringReconcile { after: 1, changes };
+            let next =
+                &mut |it: &InterruptedReconcile<'_>| (it.before == 0).then(|| during.clone());
+            let reconciled = bench.controller.sync_while(Time::ZERO, next);
+            let seen = reconciled.decision.expect("a reconcile").observation;
+            let known = is_known.then_some(during);
+            let result = bench.observe_during(seen, Time::ZERO, Span::ZERO, known);
+            assert_eq!(result, if is_known { "agrees" } else { "differs" });
         }
     }
 

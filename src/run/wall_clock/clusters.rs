@@ -41,7 +41,13 @@ impl ReadyEngine for NewClusters<'_> {
 
     fn run(self: Box<Self>, record: &mut Record<'_>) -> Result<(), EngineError> {
         let NewClusters { context: Context { plan, name, runtime }, part } = *self;
-        let prepare = |it: &Scenario| for_new_cluster(it, part.release, plan.cluster.pace);
+        let is_custom = plan.cluster.controller.is_some();
+        let prepare = |it: &Scenario| match is_custom && it.interrupts_reconciles() {
+            true => Err("with a custom controller: actions in the middle of a reconcile, whose \
+                         requests may be others than upstream's"
+                .to_owned()),
+            false => for_new_cluster(it, part.release, plan.cluster.pace),
+        };
         let prepared = prepare_all(part, name, record, prepare);
         if prepared.is_empty() {
             return Ok(());

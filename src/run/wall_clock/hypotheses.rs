@@ -8,7 +8,7 @@
 use super::custom_controller::predict_stored_status;
 use super::event_recorder::Recorder;
 use crate::compare::{self, Scope};
-use crate::engine::model::Simulation;
+use crate::engine::model::{ChangesDuringReconcile, InterruptedReconcile, Simulation};
 use crate::model::api::Text;
 use crate::model::hpa::Decision;
 use crate::model::observation::Observation;
@@ -34,8 +34,10 @@ pub(super) struct Reconcile {
     pub(super) pods: Vec<String>,
     /// The longest time for which a component was unresponsive since the reconcile was due.
     pub(super) stall: Span,
-    /// When the last change of the cluster was complete.
+    /// When the last change of the cluster before it was complete.
     pub(super) settled: Time,
+    /// What happened in the middle of it.
+    pub(super) during: Option<ChangesDuringReconcile>,
 }
 
 /// The times at which a reconcile may have read the clock.
@@ -80,9 +82,17 @@ pub(super) struct Hypothesis {
 
 impl Hypothesis {
     /// Advances as if a reconcile had happened at `at`; if the HPA was deleted, drops its key.
-    fn reconcile(&mut self, at: Time) -> Option<Decision> {
+    fn reconcile(&mut self, at: Time, during: Option<&ChangesDuringReconcile>) -> Option<Decision> {
         self.simulation.mark_ready(at);
-        let mut decision = self.simulation.sync(at)?;
+        let mut decision = match during {
+            None => self.simulation.sync(at)?,
+            Some(changes) => {
+                let next = &mut |it: &InterruptedReconcile<'_>| {
+                    (it.before < changes.after).then(|| changes.clone())
+                };
+                self.simulation.sync_while(at, next).decision?
+            }
+        };
         self.recorder.record(&mut decision.observation, at);
         Some(decision)
     }
@@ -91,7 +101,7 @@ impl Hypothesis {
     /// predict are taken from the observed reconcile.
     fn predict(&self, at: Time, filter: &Filter<'_>) -> Option<Prediction> {
         let mut hypothesis = self.clone();
-        let mut decision = hypothesis.reconcile(at)?;
+        let mut decision = hypothesis.reconcile(at, filter.reconcile.during.as_ref())?;
         let seen = &filter.reconcile.seen;
         if filter.custom {
             predict_stored_status(&mut decision, seen, &self.simulation);
@@ -178,19 +188,27 @@ impl Hypotheses {
     }
 
     /// The decision of the first hypothesis for a reconcile at `at`.
-    pub(super) fn predict(&self, at: Time) -> Option<Decision> {
-        self.first().clone().reconcile(at)
+    pub(super) fn predict(
+        &self,
+        at: Time,
+        during: Option<&ChangesDuringReconcile>,
+    ) -> Option<Decision> {
+        self.first().clone().reconcile(at, during)
     }
 
     /// The decisions of all hypotheses for a reconcile at these times.
-    pub(super) fn predict_each(&self, times: [Time; 2]) -> impl Iterator<Item = Decision> {
-        let each = self.0.iter().flat_map(move |it| times.map(|at| it.clone().reconcile(at)));
-        each.flatten()
+    pub(super) fn predict_each(
+        &self,
+        times: [Time; 2],
+        during: Option<&ChangesDuringReconcile>,
+    ) -> impl Iterator<Item = Decision> {
+        let each = self.0.iter();
+        each.flat_map(move |it| times.map(|at| it.clone().reconcile(at, during))).flatten()
     }
 
     /// Advances all hypotheses as if a reconcile had happened that makes no requests.
     pub(super) fn reconcile(&mut self, at: Time) -> Option<Decision> {
-        let [decision, ..] = self.0.each_mut().map(|it| it.reconcile(at));
+        let [decision, ..] = self.0.each_mut().map(|it| it.reconcile(at, None));
         decision
     }
 
@@ -210,9 +228,15 @@ impl Hypotheses {
         }
     }
 
-    /// Applies the writes of a reconcile. Returns the target that was scaled, and its replicas.
-    pub(super) fn commit(&mut self, seen: &Observation, ended: Time) -> Option<(usize, i32)> {
-        let [scaled, ..] = self.0.each_mut().map(|it| it.simulation.commit(seen, ended, 0));
+    /// Applies the writes of a reconcile, apart from the first `committed` requests. Returns the
+    /// target that was scaled, and its replicas.
+    pub(super) fn commit(
+        &mut self,
+        seen: &Observation,
+        ended: Time,
+        committed: usize,
+    ) -> Option<(usize, i32)> {
+        let [scaled, ..] = self.0.each_mut().map(|it| it.simulation.commit(seen, ended, committed));
         scaled
     }
 

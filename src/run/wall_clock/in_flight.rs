@@ -228,12 +228,13 @@ mod tests {
             pods,
             stall,
             settled: at,
+            during: None,
         }
     }
 
     /// The replicas in spec and status, and the number of pods, in a model state.
     fn state(hypotheses: &Hypotheses) -> (Option<(i32, i32)>, usize) {
-        let decision = hypotheses.predict(Time::from_secs(15));
+        let decision = hypotheses.predict(Time::from_secs(15), None);
         let observation = decision.map(|it| it.observation).unwrap_or_default();
         let scale = observation.reads().find_map(|read| match read {
             ControllerAction::GetScale { answer: Ok(found), .. } => {
@@ -293,7 +294,7 @@ mod tests {
         let write = ScaleWrite { resource, name, replicas: 7, ..ScaleWrite::default() };
         let mut tick = seen(Some((2, 2)));
         tick.push(ControllerAction::UpdateScale(write));
-        hypotheses.commit(&tick, Time::from_secs(10));
+        hypotheses.commit(&tick, Time::from_secs(10), 0);
         in_flight.after(&mut hypotheses, &tick);
         assert_eq!(state(&hypotheses), (Some((7, 5)), 5));
     }

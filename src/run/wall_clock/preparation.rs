@@ -10,6 +10,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::engine::cluster::metrics_api::hold::HeldQuery;
 use crate::engine::cluster::tolerances::{SHORTEST_EDIT_DISTANCE, SHORTEST_SYNC_PERIOD};
 use crate::engine::cluster::{CustomKind, unsupported_reason};
 use crate::model::flags::{Flag, Flags, Gate};
@@ -17,7 +18,7 @@ use crate::model::observation::{ControllerAction, Observation};
 use crate::model::rules::{Release, Rules};
 use crate::model::time::{Span, Time};
 use crate::run::Verdict;
-use crate::run::lockstep::{free_run, unfinished};
+use crate::run::lockstep::{FreeRun, free_run, unfinished};
 use crate::run::plan::{Pace, ReleasePlan};
 use crate::run::record::Record;
 use crate::scenario::Scenario;
@@ -79,6 +80,12 @@ pub(super) fn for_new_cluster(
     if let Some(why) = unsupported_reason(scenario) {
         return Err(on_a_cluster(why));
     }
+    let has_workers = Rules::of(release).flags[Flag::ConcurrentSyncs as usize];
+    if scenario.interrupts_reconciles() && !has_workers {
+        let why = "an action in the middle of a reconcile: this release has only one worker, so \
+                   the reconciles of all other scenarios would be late";
+        return Err(on_a_cluster(why.to_owned()));
+    }
     let faster = scenario.faster(pace.speed).map_err(on_a_cluster)?;
     if let Some(why) =
         too_short(&faster, release).or_else(|| pace.too_long(faster.until.since_start()))
@@ -86,7 +93,8 @@ pub(super) fn for_new_cluster(
         return Err(on_a_cluster(why));
     }
     let faster = Arc::new(faster);
-    let why = unordered(&free_run(&faster, release).trace);
+    let run = free_run(&faster, release);
+    let why = unordered(&run.trace).or_else(|| cannot_be_held(&run).map(str::to_owned));
     why.map_or(Ok(Arc::unwrap_or_clone(faster)), |why| Err(on_a_cluster(why)))
 }
 
@@ -114,6 +122,32 @@ fn unordered(trace: &Trace) -> Option<String> {
     })
 }
 
+/// The query whose answer must be held back, so that something can happen after the first `after`
+/// requests of a reconcile: the last of these requests, or, if that is another request, the next
+/// query. `None` if the reconcile has no such query.
+pub(super) fn held_query(tick: &Observation, after: usize) -> Option<HeldQuery> {
+    let queries = |from: usize, to: usize| {
+        let requests = tick.requests().take(to).skip(from);
+        requests.filter(|it| it.is_metric_query()).count()
+    };
+    let number = queries(0, after);
+    if queries(after.checked_sub(1)?, after) == 1 {
+        return Some(HeldQuery { number, shows_changes: false });
+    }
+    let has_next = queries(after, usize::MAX) > 0;
+    has_next.then_some(HeldQuery { number: number + 1, shows_changes: true })
+}
+
+/// The reason why an action in the middle of a reconcile can't be executed, if any: the controller
+/// continues with a request that can't be held back.
+fn cannot_be_held(run: &FreeRun) -> Option<&'static str> {
+    let queries = |tick: &Observation| tick.reads().any(ControllerAction::is_metric_query);
+    let mut interrupted = run.ticks.iter().filter(|tick| !tick.derivation.during.is_empty());
+    interrupted.any(|tick| !queries(&tick.observation)).then_some(
+        "an action in the middle of a reconcile that queries no metrics, which can't be held back",
+    )
+}
+
 /// The scenario on an existing cluster with this sync period, or the reason why it can't run there.
 pub(super) fn for_existing_cluster(
     scenario: &Scenario,
@@ -127,6 +161,10 @@ pub(super) fn for_existing_cluster(
     let on_this_cluster = |why: String| format!("on this cluster: {why}");
     if let Some(why) = unsupported_reason(scenario) {
         return Err(format!("on a real cluster: {why}"));
+    }
+    if scenario.interrupts_reconciles() {
+        let why = "actions in the middle of a reconcile, which would delay the other reconciles";
+        return Err(on_this_cluster(why.to_owned()));
     }
     if CustomKind::of(&scenario.workload).is_some() {
         let kind = &scenario.workload.kind;

@@ -66,7 +66,8 @@ async fn unknown(
     serve(&metrics, Request { group, ..request }).await
 }
 
-/// Answers a query after the delay that the scenario specifies, and records it.
+/// Answers a query after the delay that the scenario specifies, or when a hold ends, and records
+/// it.
 async fn serve(metrics: &Metrics, request: Request) -> Response {
     let answer = if let Some(resource) = request.watched_resource() {
         let why = format!("watch is not supported on resources of kind \"{resource}\"");
@@ -76,13 +77,28 @@ async fn serve(metrics: &Metrics, request: Request) -> Response {
         if let Some(delay) = delay {
             tokio::time::sleep(Duration::from_nanos(delay.0.unsigned_abs())).await;
         }
-        answer(metrics, &request)
+        let held = request.namespace().and_then(|namespace| {
+            metrics.held(&namespace, request.user.as_deref().unwrap_or_default())
+        });
+        let (before, after) = match held {
+            Some((query, held)) if query.shows_changes => (Some(held), None),
+            held => (None, held.map(|(_, held)| held)),
+        };
+        if let Some(held) = before {
+            held.wait().await;
+        }
+        let answer = answer(metrics, &request);
+        if let Some(held) = after {
+            held.wait().await;
+        }
+        report(metrics, &request, &answer);
+        answer
     };
     metrics.record(|| request.record(answer.response.status().as_u16(), answer.summary));
     answer.response
 }
 
-/// Answers a query, and reports it to the scenarios of the queried namespaces.
+/// Answers a query.
 fn answer(metrics: &Metrics, request: &Request) -> Answer {
     let mut namespaces = metrics.lock();
     let mut answer = match request.query.endpoint {
@@ -99,6 +115,12 @@ fn answer(metrics: &Metrics, request: &Request) -> Answer {
     if is_unusual && !metrics.is_private() {
         answer.actions.clear();
     }
+    answer
+}
+
+/// Reports an answered query to the scenarios of the queried namespaces.
+fn report(metrics: &Metrics, request: &Request, answer: &Answer) {
+    let namespaces = metrics.lock();
     for (namespace, action) in &answer.actions {
         let user = request.user.clone().unwrap_or_default();
         let action = ObservedAction::new(request.received, Timestamp::now(), action.clone());
@@ -106,7 +128,6 @@ fn answer(metrics: &Metrics, request: &Request) -> Answer {
             served.report(ObservedAction { user, ..action });
         }
     }
-    answer
 }
 
 fn answer_in_namespace(served: Option<&ServedNamespace>, request: &Request) -> Answer {

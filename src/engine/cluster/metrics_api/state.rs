@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::engine::cluster::metrics_api::hold::{HeldAnswer, HeldQuery, PendingHold};
 use crate::engine::cluster::metrics_api::json::PodSample;
 use crate::engine::cluster::metrics_api::query::Query;
 use crate::engine::cluster::observe::action::ObservedAction;
@@ -41,6 +42,8 @@ pub(crate) struct ServedNamespace {
     samples: Option<UnboundedSender<ServedSamples>>,
     /// Only queries of this user are reported. `None`: all queries.
     controller: Option<Arc<str>>,
+    /// A query of the controller whose answer is held back.
+    pub(crate) hold: Option<PendingHold>,
 }
 
 impl ServedNamespace {
@@ -54,7 +57,12 @@ impl ServedNamespace {
             log: None,
             samples: None,
             controller: None,
+            hold: None,
         }
+    }
+
+    fn is_controller(&self, user: &str) -> bool {
+        self.controller.as_ref().is_none_or(|it| **it == *user)
     }
 
     /// Updates it to the current time.
@@ -102,7 +110,7 @@ impl ServedNamespace {
 
     /// Reports a query to the scenario, unless it comes from a client other than the controller.
     pub(crate) fn report(&self, action: ObservedAction) {
-        if self.controller.as_ref().is_some_and(|it| **it != *action.user) {
+        if !self.is_controller(&action.user) {
             return;
         }
         if let Some(log) = &self.log {
@@ -236,6 +244,13 @@ impl Metrics {
         if let Some(served) = self.lock().get_mut(namespace) {
             served.names = names;
         }
+    }
+
+    /// Counts a query of a user. Returns the hold of its answer, if it is to be held back.
+    pub(crate) fn held(&self, namespace: &str, user: &str) -> Option<(HeldQuery, HeldAnswer)> {
+        let mut namespaces = self.lock();
+        let served = namespaces.get_mut(namespace).filter(|served| served.is_controller(user))?;
+        PendingHold::query(&mut served.hold)
     }
 
     /// The current delay of queries in a namespace in live mode.

@@ -76,8 +76,7 @@ impl ObservedAction {
     /// Returns true if the request is a write of a scale that another client had changed since the
     /// controller read it.
     pub(crate) fn is_conflict(&self) -> bool {
-        let error = self.scale_write().and_then(|write| write.error.as_ref());
-        error.is_some_and(|error| error.contains("the object has been modified"))
+        self.scale_write().is_some_and(ScaleWrite::is_conflict)
     }
 }
 

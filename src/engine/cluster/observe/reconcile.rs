@@ -31,6 +31,15 @@ pub(crate) struct ObservedReconcile {
     pub(crate) actions: Vec<ObservedAction>,
 }
 
+/// The state of a cluster that matches the world.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SettledState {
+    /// The time since when it has matched.
+    pub(crate) settled: Time,
+    /// The target's `status.replicas` in the world.
+    pub(crate) status_replicas: i32,
+}
+
 /// The scale target of a scenario, by its name and its resource with the group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TargetName {
@@ -256,20 +265,22 @@ impl RequestStream {
         })
     }
 
-    /// The reason why a reconcile of upstream's controller can't be compared, if any. At `settled`,
-    /// the target's status had `status_replicas`.
+    /// The reason why a reconcile of upstream's controller can't be compared, if any. `before` is
+    /// the state of the cluster at its beginning, and `conflicts` the number of conflicts that the
+    /// model predicts.
     pub(crate) fn incomparable_reason(
         &self,
         reconcile: &ObservedReconcile,
-        settled: Time,
-        status_replicas: i32,
+        before: SettledState,
+        conflicts: usize,
     ) -> Option<String> {
+        let SettledState { settled, status_replicas } = before;
         if reconcile.began >= settled
             && let Some(why) = self.status_changed(reconcile, status_replicas)
         {
             return Some(why);
         }
-        let write = reconcile.actions.iter().find(|it| it.is_conflict())?;
+        let write = reconcile.actions.iter().filter(|it| it.is_conflict()).nth(conflicts)?;
         let at = self.clock.time(write.received);
         Some(format!("another client changed the target while a reconcile scaled it at {at}"))
     }

@@ -22,7 +22,8 @@ use crate::engine::cluster::access::error::message;
 use crate::engine::cluster::access::namespaces;
 use crate::engine::cluster::clock::ScenarioClock;
 use crate::engine::cluster::load::setup_queue::SetupPermit;
-use crate::engine::cluster::observe::reconcile::{ObservedReconcile, RequestStream};
+use crate::engine::cluster::metrics_api::hold::{HeldQuery, Hold};
+use crate::engine::cluster::observe::reconcile::{ObservedReconcile, RequestStream, SettledState};
 use crate::engine::cluster::resources;
 use crate::engine::cluster::session::context::ClusterContext;
 use crate::engine::cluster::session::pods::PodDriver;
@@ -114,9 +115,23 @@ impl ScenarioSession {
         self.clock.epoch()
     }
 
-    /// The time when the cluster last matched the world.
-    pub(crate) fn settled(&self) -> Time {
-        self.pods.settled()
+    /// The state of the cluster now.
+    pub(crate) fn state(&self) -> SettledState {
+        let (settled, status_replicas) = (self.pods.settled(), self.pods.status_replicas());
+        SettledState { settled, status_replicas }
+    }
+
+    /// Holds back the answer to a query of the controller until the hold is dropped.
+    pub(crate) fn hold(&self, query: HeldQuery) -> Hold {
+        Hold::new(&self.context.metrics, &self.namespace, query)
+    }
+
+    /// Waits until a time for the query of a hold. Returns true if it arrived.
+    pub(crate) async fn is_held_by(&self, hold: &mut Hold, until: Time) -> bool {
+        tokio::select! {
+            arrived = hold.arrived() => arrived,
+            () = self.clock.wait_until(until) => false,
+        }
     }
 
     /// Returns true if the cluster is known to match the world.
@@ -134,9 +149,16 @@ impl ScenarioSession {
         &mut self.requests
     }
 
-    /// The reason why a reconcile of upstream's controller can't be compared, if any.
-    pub(crate) fn incomparable_reason(&self, tick: &ObservedReconcile) -> Option<String> {
-        self.requests.incomparable_reason(tick, self.pods.settled(), self.pods.status_replicas())
+    /// The reason why a reconcile of upstream's controller can't be compared, if any. `before` is
+    /// the state of the cluster at its beginning, and `conflicts` the number of conflicts that the
+    /// model predicts.
+    pub(crate) fn incomparable_reason(
+        &self,
+        tick: &ObservedReconcile,
+        before: SettledState,
+        conflicts: usize,
+    ) -> Option<String> {
+        self.requests.incomparable_reason(tick, before, conflicts)
     }
 
     /// The error for a custom controller that did nothing.

@@ -2,9 +2,10 @@
 
 use crate::engine::cluster::workload::PodOwner;
 use crate::model::api::{Container, MetricTargetType, PodSpec};
+use crate::model::observation::Request;
 use crate::model::selector::match_labels;
 use crate::scenario::Scenario;
-use crate::scenario::resolved::{Action, ScaleDownOrder};
+use crate::scenario::resolved::{Action, DuringReconcile, ScaleDownOrder};
 
 /// The maximum number of pods, because the harness writes the status of each pod.
 const MAX_PODS: i32 = 200;
@@ -109,10 +110,38 @@ fn needs_control(scenario: &Scenario) -> Option<&'static str> {
     if scenario.has_several_hpas() {
         return Some("several HPAs, whose reconciles can't be distinguished");
     }
-    if scenario.interrupts_reconciles() {
-        return Some("actions in the middle of a reconcile, which are not supported");
+    if let Some(why) = unsupported_moment(scenario) {
+        return Some(why);
     }
     scenario.has_cache_lag().then_some("caches that lag, which can't be delayed")
+}
+
+/// The reason why an action can't happen in the middle of a reconcile, if any: only the answer to a
+/// query of metrics can be held back.
+fn unsupported_moment(scenario: &Scenario) -> Option<&'static str> {
+    let during: Vec<(&DuringReconcile, &Action)> =
+        scenario.timeline.iter().filter_map(|it| Some((it.during.as_ref()?, &it.action))).collect();
+    let all = during.iter().find_map(|(DuringReconcile { after, nth, .. }, action)| match after {
+        Request::UpdateScale => {
+            Some("an action right after the controller writes the scale, which can't be held back")
+        }
+        Request::UpdateStatus => {
+            Some("an action right after the controller writes the status, which can't be held back")
+        }
+        Request::GetScale if *nth > 1 => {
+            Some("an action right before the controller retries a write, which can't be held back")
+        }
+        // The controller checks between the read of the scale and its first query if the HPA exists.
+        Request::GetScale if matches!(action, Action::DeleteHpa(_)) => Some(
+            "a deletion of the HPA right after the controller reads the scale, which can't be held \
+             back",
+        ),
+        _ => None,
+    });
+    let several = during.windows(2).any(|pair| pair[0].0 != pair[1].0);
+    all.or_else(|| {
+        several.then_some("actions at several moments of a reconcile, of which one can be held")
+    })
 }
 
 /// Returns true if a utilization metric applies to several pods whose containers have no request.

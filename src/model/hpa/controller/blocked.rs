@@ -22,12 +22,13 @@ impl Controller {
         self.resync_until(input.now);
         let Some(taken) = self.queue.get(input.now) else { return WorkItemResult::Skipped };
         let may_wait = !interruptions.is_empty()
+            || taken.again.is_some()
             || input.slow_metrics.is_some()
             || input.update_scale.is_some_and(is_conflict);
         if let Some(hpa) = input.hpa.filter(|_| may_wait) {
             let (hpa, selectors) = (hpa.clone(), self.selectors.clone());
             let (seen, until) = (vec![OwnedInput::of(input)], input.now);
-            let Taken { key, counts } = taken;
+            let Taken { key, counts, again } = taken;
             let observation = Observation::default();
             let blocked = BlockedReconcile {
                 key,
@@ -39,7 +40,7 @@ impl Controller {
                 until,
                 observation,
             };
-            self.queue.begin(&blocked.key);
+            self.queue.begin(&blocked.key, again);
             return self.advance(blocked, interruptions);
         }
         let mut decision = Box::default();
@@ -118,7 +119,7 @@ impl Controller {
         }
         *self.memory(&key) = memory;
         decision.committed = blocked.committed();
-        let taken = Taken { key: key.clone(), counts: blocked.counts };
+        let taken = Taken { key: key.clone(), counts: blocked.counts, again: None };
         self.record_own_metrics(&taken, &result, &mut decision);
         let end = result.end;
         if self.requeues(result.succeeded) {

@@ -191,7 +191,7 @@ impl Controller {
         decision.clear();
         let Some(taken) = self.queue.get(input.now) else { return false };
         let key = taken.key.clone();
-        self.queue.begin(&key);
+        self.queue.begin(&key, taken.again);
         let reconciled = self.reconcile_key(taken, input, interruptions, decision);
         self.hpas_changed(interruptions);
         let end = if reconciled { decision.end } else { input.now };
@@ -202,10 +202,12 @@ impl Controller {
     /// Handles the changes of HPAs in the middle of a reconcile.
     pub(crate) fn hpas_changed(&mut self, interruptions: &[Interruption<'_>]) {
         for Interruption { input, hpas, .. } in interruptions {
+            self.queue.is_held(input.now, self.workers());
             for ChangedHpa { key, change } in hpas {
                 self.hpa_changed(key, *change, input.now);
             }
         }
+        self.queue.proceeds();
     }
 
     /// Handles a change of an HPA.
@@ -293,7 +295,7 @@ impl Controller {
     ///
     /// Upstream: horizontal.go, reconcileKey
     fn skip(&mut self, taken: Taken, error: Text, input: &Input<'_>, decision: &mut Decision) {
-        let Taken { key, counts } = taken;
+        let Taken { key, counts, .. } = taken;
         let Decision { observation, derivation, end, .. } = decision;
         observation.at = input.now;
         observation.hpa = key.split_once('/').map_or(&*key, |(_, name)| name).into();
@@ -331,7 +333,7 @@ impl Controller {
         result: &ReconcileResult,
         decision: &mut Decision,
     ) {
-        let Taken { key, counts } = taken;
+        let Taken { key, counts, .. } = taken;
         let ended = Ended { key, result, known_hpas: self.selectors.len(), counts };
         own_metrics::record(&self.config, &mut self.gauges, decision, &ended);
         self.queue.count_work(decision.observation.took);

@@ -26,6 +26,9 @@ pub(crate) struct WorkQueue {
     sorted: bool,
     /// Ready keys, in order.
     ready: VecDeque<Ready>,
+    /// The number of ready keys, from the first one, that other workers have taken already. They
+    /// wait while something happens in the middle of a reconcile.
+    held: usize,
     /// Keys whose reconcile is blocked, and when they were added again in the meantime.
     processing: Vec<(Arc<str>, Option<Time>)>,
     /// The time before which the workers take no key.
@@ -43,6 +46,8 @@ struct Ready {
     /// When it was added.
     added: Time,
     key: Arc<str>,
+    /// When it was added again after a worker had taken it.
+    again: Option<Time>,
 }
 
 /// The counters among the queue's Prometheus metrics.
@@ -77,6 +82,8 @@ pub(crate) struct Taken {
     pub(crate) key: Arc<str>,
     /// The changes of the counters since a worker took the previous key.
     pub(crate) counts: QueueCounts,
+    /// When it was added again after the worker had taken it.
+    pub(crate) again: Option<Time>,
 }
 
 impl WorkQueue {
@@ -105,15 +112,37 @@ impl WorkQueue {
             added.get_or_insert(now);
             return;
         }
-        if !self.ready.iter().any(|queued| queued.key == key) {
-            self.counts.adds += 1;
-            self.ready.push_back(Ready { at: now, added: now, key });
+        match self.ready.iter().position(|queued| queued.key == key) {
+            Some(index) if index < self.held => {
+                let again = &mut self.ready[index].again;
+                self.counts.adds += u64::from(again.is_none());
+                again.get_or_insert(now);
+            }
+            Some(_) => {}
+            None => {
+                self.counts.adds += 1;
+                self.ready.push_back(Ready { at: now, added: now, key, again: None });
+            }
         }
     }
 
-    /// Marks a key as being processed by a worker.
-    pub(crate) fn begin(&mut self, key: &Arc<str>) {
-        self.processing.push((key.clone(), None));
+    /// Marks a key as being processed by a worker. `again` is when it was added again after the
+    /// worker had taken it.
+    pub(crate) fn begin(&mut self, key: &Arc<str>, again: Option<Time>) {
+        self.processing.push((key.clone(), again));
+    }
+
+    /// Something happens in the middle of a reconcile at `now`: the idle ones of all `workers` have
+    /// taken the ready keys. Lasts until [`WorkQueue::proceeds`].
+    pub(crate) fn is_held(&mut self, now: Time, workers: usize) {
+        self.wake(now);
+        let idle = workers.saturating_sub(self.processing.len());
+        self.held = idle.min(self.ready.len());
+    }
+
+    /// The workers proceed.
+    pub(crate) fn proceeds(&mut self) {
+        self.held = 0;
     }
 
     /// Marks a key as processed. If all `workers` were busy, they take no key before `now`.
@@ -130,7 +159,7 @@ impl WorkQueue {
         }
         let (key, added) = self.processing.remove(index);
         if let Some(added) = added {
-            self.ready.push_back(Ready { at: now, added, key });
+            self.ready.push_back(Ready { at: now, added, key, again: None });
         }
     }
 
@@ -236,11 +265,11 @@ impl WorkQueue {
         }
         self.start_workers();
         self.wake(now);
-        let Ready { added, key, .. } = self.ready.pop_front()?;
+        let Ready { added, key, again, .. } = self.ready.pop_front()?;
         self.counts.waited.0 += (now - added).0;
         let counts = self.counts.since(self.counts_when_taken);
         self.counts_when_taken = self.counts;
-        Some(Taken { key, counts })
+        Some(Taken { key, counts, again })
     }
 
     /// The key that [`WorkQueue::get`] would take.
@@ -389,7 +418,10 @@ mod tests {
         assert_eq!(queue.next().unwrap().0, Time::from_secs(2));
         assert_eq!(queue.get(Time::from_secs(1)), None);
         let counts = QueueCounts { adds: 1, waited: Span::from_secs(1), ..QueueCounts::default() };
-        assert_eq!(queue.get(Time::from_secs(2)), Some(Taken { key: key("web"), counts }));
+        assert_eq!(
+            queue.get(Time::from_secs(2)),
+            Some(Taken { key: key("web"), counts, again: None })
+        );
     }
 
     #[test]
@@ -397,7 +429,7 @@ mod tests {
         let (mut queue, web) = (WorkQueue::default(), key("web"));
         queue.add_rate_limited(web.clone(), Time::ZERO, PERIOD);
         queue.get(Time::from_secs(15));
-        queue.begin(&web);
+        queue.begin(&web, None);
         for second in [16, 18] {
             queue.add(web.clone(), Time::from_secs(second));
         }
@@ -406,5 +438,31 @@ mod tests {
         let counts = queue.get(Time::from_secs(20)).unwrap().counts;
         let (waited, worked) = (Span::from_secs(4), Span::from_secs(5));
         assert_eq!(counts, QueueCounts { adds: 1, retries: 0, waited, worked });
+    }
+    #[test]
+    fn a_key_that_another_worker_has_taken_is_processed_again_if_it_is_added() {
+        let at = Time::from_secs(15);
+        let again = |workers: usize| {
+            let mut queue = WorkQueue::default();
+            for name in ["a", "b", "c"] {
+                queue.add(key(name), at);
+            }
+            let first = queue.get(at).expect("a").key;
+            queue.begin(&first, None);
+            queue.is_held(at, workers);
+            queue.add(key("b"), at);
+            queue.add(key("b"), at);
+            queue.add(key("c"), at);
+            queue.proceeds();
+            queue.done(&first, at, workers);
+            let mut order = String::new();
+            while let Some(Taken { key, again, .. }) = queue.get(at) {
+                queue.begin(&key, again);
+                queue.done(&key, at, workers);
+                order.push_str(&key);
+            }
+            order
+        };
+        assert_eq!([1, 2, 3].map(again), ["bc", "bcb", "bcbc"]);
     }
 }

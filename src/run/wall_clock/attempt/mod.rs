@@ -4,6 +4,7 @@
 //! This file uses the cluster: it applies the scenario's world to the cluster, waits for
 //! reconciles, and passes them to the pure [`checker`], which compares them with the model.
 
+mod during;
 mod events;
 mod reading;
 
@@ -12,14 +13,17 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use self::during::conflicts;
 use self::reading::FoundReconcile;
 use crate::compare::Scope;
 use crate::engine::cluster::tolerances::REQUEST_TIMEOUT;
 use crate::engine::cluster::{Cluster, Observability, ObservedReconcile, ScenarioSession};
+use crate::engine::model::ChangesDuringReconcile;
 use crate::engine::{EngineError, Step};
 use crate::model::observation::{Event, Observation};
 use crate::model::rules::{Release, Rules};
 use crate::model::time::{Span, Time};
+use crate::run::during::pending;
 use crate::run::findings::Findings;
 use crate::run::lockstep::free_run;
 use crate::run::plan::Compared;
@@ -29,7 +33,7 @@ use crate::run::wall_clock::custom_controller::WRITES_SPEC_REPLICAS;
 use crate::run::wall_clock::uncertainty::{History, Uncertainty};
 use crate::run::wall_clock::window;
 use crate::scenario::Scenario;
-use crate::trace::Stepped;
+use crate::trace::{ApiAnswer, Stepped};
 use crate::world::{Change, World};
 
 /// The result of an attempt.
@@ -55,6 +59,8 @@ pub(in crate::run::wall_clock) struct On<'a> {
 struct WallClockRun<'a> {
     scenario: &'a Arc<Scenario>,
     world: World,
+    /// The events in the middle of reconciles that have not happened yet, by their index.
+    pending: Vec<usize>,
     checker: Checker,
     /// The time up to which the world was advanced; it never goes back.
     advanced: Time,
@@ -102,11 +108,13 @@ pub(in crate::run::wall_clock) async fn attempt<'k>(
     };
     let done = done.unwrap_or_else(|| Err(cluster.interrupted()));
     let checked = run.custom.is_none() && findings.divergence.is_none();
-    let expected = if checked { free_run(scenario, release).trace.ticks.len() } else { 0 };
+    let predicted = checked.then(|| free_run(scenario, release));
+    let expected = predicted.as_ref().map_or(0, |run| run.trace.ticks.len());
+    let missed = predicted.as_ref().and_then(|predicted| run.missed_event(predicted));
     let mut notes = run.notes(&session, &findings);
     notes.extend(window::missing_note(run.events.len(), expected));
     let no_verdict = run.no_verdict(&mut session, &findings, expected, history);
-    let no_verdict = no_verdict.filter(|_| done.is_ok());
+    let no_verdict = no_verdict.or(missed).filter(|_| done.is_ok());
     run.checker.uncertainties.close();
     let remaining = run.checker.uncertainties.remaining(history);
     let reason = no_verdict.as_ref().or(remaining.as_ref());
@@ -137,6 +145,7 @@ impl<'a> WallClockRun<'a> {
         WallClockRun {
             scenario,
             world: World::new(scenario),
+            pending: pending(scenario),
             retries_conflicts: rules.scale.update_attempts > 1,
             checker: Checker::new(scenario, rules, precision),
             advanced: Time::ZERO,
@@ -235,11 +244,22 @@ impl<'a> WallClockRun<'a> {
         if let (Some(model), Some(seen)) = (&mut model, &seen) {
             model.at = seen.at;
         }
+        self.compare_answers(findings, model, seen, at);
+        Ok(())
+    }
+
+    /// Compares the API server's answer to a request for the HPA.
+    fn compare_answers(
+        &self,
+        findings: &mut Findings<'_>,
+        model: Option<ApiAnswer>,
+        seen: Option<ApiAnswer>,
+        at: Time,
+    ) {
         let step = Step { until: at, ..Step::default() };
         let predicted = Predicted { step, api: model.into_iter().collect(), decisions: Vec::new() };
         let stepped = Stepped { now: at, api: seen.into_iter().collect(), ticks: Vec::new() };
         findings.compare(&predicted, stepped, self.observability.scope);
-        Ok(())
     }
 
     /// Waits for the due reconcile, and compares it.
@@ -253,7 +273,18 @@ impl<'a> WallClockRun<'a> {
         let last = self.last.take();
         let scope = self.observability.scope;
         let slack = self.checker.window.slack;
-        let next = self.checker.hypotheses.predict(due).map(|it| it.observation);
+        let predict = |it: &Self, during: Option<&ChangesDuringReconcile>| {
+            it.checker.hypotheses.predict(due, during).map(|it| it.observation)
+        };
+        let mut next = predict(self, None);
+        let before = session.state();
+        let during = match &next {
+            Some(next) => self.act_during(session, findings, next, due).await?,
+            None => None,
+        };
+        if during.is_some() {
+            next = predict(self, during.as_ref());
+        }
         let visible = next.as_ref().is_some_and(|it| requests(it, scope) > 0);
         // The reconcile makes only requests that cannot be observed; a request that can be observed
         // is an error.
@@ -278,28 +309,34 @@ impl<'a> WallClockRun<'a> {
         let mut possible = BTreeSet::new();
         if self.custom.is_none() {
             let count = |it: &Observation| requests(it, scope);
-            possible.extend(self.checker.possible_requests(tick.began, count));
+            possible.extend(self.checker.possible_requests(tick.began, during.as_ref(), count));
         }
         // A custom controller's reconcile ends when the requests pause.
-        let timeout = tick.began + REQUEST_TIMEOUT;
+        let timeout = match during {
+            Some(_) => session.now() + REQUEST_TIMEOUT,
+            None => tick.began + REQUEST_TIMEOUT,
+        };
         session.requests().complete(&mut tick, &possible, timeout).await;
         if self.custom.is_some() {
             if findings.trace.ticks.is_empty() {
                 self.late = (tick.began - due).max(Span::ZERO);
             }
         } else {
-            if self.retries_conflicts {
+            let conflicts = conflicts(next.as_ref());
+            if self.retries_conflicts && conflicts == 0 {
                 tick.forget_retries();
             }
             let reads = next.is_some_and(|it| it.reads().next().is_some());
             if let Some(why) = session.requests().continuation_reason(&tick, reads) {
                 return self.resume(session, findings, last, tick, why);
             }
-            if let Some(why) = session.incomparable_reason(&tick) {
+            if let Some(why) = session.incomparable_reason(&tick, before, conflicts) {
                 return Err(without_verdict(session, &Uncertainty::NotComparable(why)));
             }
         }
-        let seen = self.read(session, &tick, due)?;
+        let mut seen = self.read(session, &tick, due)?;
+        seen.reconcile.settled = before.settled;
+        seen.reconcile.during = during;
         let outcome = self.checker.observe(&seen.reconcile);
         let outcome = outcome.map_err(|why| without_verdict(session, &why))?;
         self.last = Some((tick, due));

@@ -39,8 +39,9 @@ impl WallClockRun<'_> {
         // After a longer stall, a difference is no verdict anyway.
         let stall = stall.min(self.checker.window.slack);
         let pods = session.names().map(|(_, world)| world.to_owned()).collect();
-        let settled = session.settled();
-        let reconcile = Reconcile { due, began, ended, seen, scope, pods, stall, settled };
+        let settled = session.state().settled;
+        let during = None;
+        let reconcile = Reconcile { due, began, ended, seen, scope, pods, stall, settled, during };
         Ok(FoundReconcile { reconcile, unread })
     }
 

@@ -1,0 +1,129 @@
+//! Actions in the middle of a reconcile: the metrics API holds back its answer to a query of the
+//! controller until they are complete.
+
+use super::WallClockRun;
+use crate::engine::EngineError;
+use crate::engine::cluster::ScenarioSession;
+use crate::engine::cluster::metrics_api::hold::HeldQuery;
+use crate::engine::cluster::tolerances::WATCH_DELAY;
+use crate::engine::model::ChangesDuringReconcile;
+use crate::expect::{ExternalScale, Moment};
+use crate::model::observation::Observation;
+use crate::model::time::Time;
+use crate::run::findings::Findings;
+use crate::run::lockstep::FreeRun;
+use crate::run::wall_clock::preparation::held_query;
+use crate::run::wall_clock::uncertainty::Uncertainty;
+use crate::world::Change;
+
+/// The events that happen at one moment of the next reconcile.
+struct NextMoment {
+    /// The number of requests of the reconcile before it.
+    after: usize,
+    query: HeldQuery,
+    /// The indices of the events.
+    events: Vec<usize>,
+}
+
+impl WallClockRun<'_> {
+    /// Waits for the reconcile that is due, if events of the timeline happen in the middle of it,
+    /// and executes them there. `next` is the predicted reconcile.
+    ///
+    /// # Errors
+    /// If the cluster can't be changed as the events require.
+    pub(super) async fn act_during(
+        &mut self,
+        session: &mut ScenarioSession,
+        findings: &mut Findings<'_>,
+        next: &Observation,
+        due: Time,
+    ) -> Result<Option<ChangesDuringReconcile>, EngineError> {
+        let Some(NextMoment { after, query, events }) = self.next_moment(next, due) else {
+            return Ok(None);
+        };
+        let mut hold = session.hold(query);
+        if !session.is_held_by(&mut hold, self.checker.window.deadline(due)).await {
+            // The events happen in a later reconcile. This one is compared without them.
+            return Ok(None);
+        }
+        self.pending.retain(|index| !events.contains(index));
+        let mut changes = Vec::new();
+        for index in events {
+            let new = self.world.happens(index, self.advanced);
+            self.note_scale(index, &new, findings, due);
+            changes.extend(new);
+        }
+        session.apply(&changes).await?;
+        for change in changes.iter().filter(|change| change.is_hpa_request()) {
+            self.edit_during(session, findings, change).await?;
+        }
+        // The hold ends here.
+        Ok(Some(ChangesDuringReconcile { after, changes }))
+    }
+
+    fn next_moment(&self, next: &Observation, due: Time) -> Option<NextMoment> {
+        let place = |index: &usize| {
+            let event = self.scenario.timeline.get(*index)?;
+            // A reconcile that is due at the time of an event may begin slightly earlier.
+            let is_past = event.at <= due + self.checker.window.slack;
+            let during = event.during.as_ref().filter(|_| is_past)?;
+            next.requests_until(during.after, usize::try_from(during.nth).ok()?)
+        };
+        let after = self.pending.iter().filter_map(place).min()?;
+        let query = held_query(next, after)?;
+        let is_now = |index: &usize| place(index) == Some(after);
+        let events = self.pending.iter().copied().filter(is_now).collect();
+        Some(NextMoment { after, query, events })
+    }
+
+    /// Why there is no verdict if an event has not happened that happens in the model's own run.
+    pub(super) fn missed_event(&self, predicted: &FreeRun) -> Option<Uncertainty> {
+        let all = self.scenario.timeline.iter().filter(|event| event.during.is_some()).count();
+        let happen: usize = predicted.ticks.iter().map(|it| it.derivation.during.len()).sum();
+        let missed = self.pending.len() > all.saturating_sub(happen);
+        let event = self.scenario.timeline.get(*self.pending.first().filter(|_| missed)?)?;
+        Some(Uncertainty::NotComparable(format!(
+            "the action of line {} did not happen: no reconcile since {} queried metrics in time",
+            event.line, event.at
+        )))
+    }
+
+    /// Sends a user's request for the HPA in the middle of a reconcile, and compares the API
+    /// server's answer.
+    async fn edit_during(
+        &mut self,
+        session: &mut ScenarioSession,
+        findings: &mut Findings<'_>,
+        change: &Change,
+    ) -> Result<(), EngineError> {
+        let begin = session.now();
+        let seen = session.act(change).await?;
+        let end = session.now();
+        let mut model = self.checker.edit_during(change, begin, end);
+        if let (Some(model), Some(seen)) = (&mut model, &seen) {
+            model.at = seen.at;
+        }
+        self.compare_answers(findings, model, seen, end);
+        session.wait_until(end + WATCH_DELAY).await;
+        Ok(())
+    }
+
+    /// Notes the replicas that an event set on the target.
+    fn note_scale(&self, index: usize, changes: &[Change], findings: &mut Findings<'_>, due: Time) {
+        let scaled = changes.iter().find_map(|change| match change {
+            Change::SetScale(target) => target.replicas,
+            _ => None,
+        });
+        let sets = self.scenario.timeline.get(index).is_some_and(|it| it.action.sets_replicas());
+        if let Some(replicas) = scaled.filter(|_| sets) {
+            let moment = Moment::BeforeWrite;
+            findings.external_scales.push(ExternalScale { at: due, target: 0, replicas, moment });
+        }
+    }
+}
+
+/// The number of conflicts that a reconcile meets when it writes the scale.
+pub(super) fn conflicts(next: Option<&Observation>) -> usize {
+    let writes = next.into_iter().flat_map(Observation::scale_writes);
+    writes.filter(|write| write.is_conflict()).count()
+}
