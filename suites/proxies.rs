@@ -38,7 +38,7 @@ const OLDER: [&str; 5] = ["1.6", "1.9", "1.12", "1.22", "1.30"];
 
 /// The names of the alterations that are also made on the older releases. All of them have what is
 /// altered.
-const ON_OLDER: [&str; 8] = [
+const ON_OLDER: [&str; 12] = [
     "status_before_scale",
     "queries_after_the_scale",
     "repeated_status_writes",
@@ -47,6 +47,10 @@ const ON_OLDER: [&str; 8] = [
     "a_dropped_addition_to_the_work_queue",
     "merged_events",
     "an_event_that_is_sent_twice",
+    "an_event_about_another_version_of_the_object",
+    "an_event_about_an_object_with_another_uid",
+    "a_repeated_event_with_a_new_name",
+    "an_event_with_another_last_time",
 ];
 
 /// A scenario whose first reconcile queries a metric and scales.
