@@ -88,7 +88,6 @@ pub(super) mod tests {
     use crate::model::time::Time;
     use crate::run::RandomCause;
     use crate::run::lockstep::unfinished;
-    use crate::run::random::RandomCause;
 
     /// Attempts that have failed this many times.
     pub(in crate::run::wall_clock) fn failed(times: usize) -> Attempts {
