@@ -177,7 +177,7 @@ impl EventCorrelator {
         let verb = if count > 1 { EventVerb::Patch } else { EventVerb::Create };
         let event = Event { message, ..event.clone() };
         let origin = EventOrigin::default();
-        accepted.then(|| SentEvent { verb, event, count, origin, times })
+        accepted.then_some(SentEvent { verb, event, count, origin, times })
     }
 }
 
