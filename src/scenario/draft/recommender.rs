@@ -46,7 +46,7 @@ impl Vpa {
         same_namespace(self.namespace.as_ref(), object.namespace().as_ref())
             && object.kind() == target.kind
             && object.group() == self.group()
-            && object.name() == &*target.name
+            && object.name() == *target.name
     }
 
     /// Returns true if its updater or its admission controller changes pods.
