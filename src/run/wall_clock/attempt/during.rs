@@ -3,7 +3,7 @@
 
 use super::WallClockRun;
 use crate::engine::EngineError;
-use crate::engine::cluster::metrics_api::hold::HeldQuery;
+use crate::engine::cluster::metrics_api::held_query::HeldQuery;
 use crate::engine::cluster::tolerances::WATCH_DELAY;
 use crate::engine::cluster::{ScenarioSession, SettledState};
 use crate::engine::model::ChangesDuringReconcile;
