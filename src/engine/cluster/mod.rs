@@ -34,7 +34,7 @@ mod workload;
 pub(crate) use lifecycle::Cluster;
 pub(crate) use observe::action::ObservedAction;
 pub(crate) use observe::observability::Observability;
-pub(crate) use observe::reconcile::ObservedReconcile;
+pub(crate) use observe::reconcile::{ObservedReconcile, SettledState};
 pub(crate) use recommender::{
     ObservedWrite, RecommenderCluster, RecommenderSession, StartedRun,
     unsupported_reason as recommender_unsupported_reason,

@@ -10,7 +10,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::engine::cluster::metrics_api::hold::HeldQuery;
+use crate::engine::cluster::metrics_api::held_query::HeldQuery;
 use crate::engine::cluster::tolerances::{SHORTEST_EDIT_DISTANCE, SHORTEST_SYNC_PERIOD};
 use crate::engine::cluster::{CustomKind, unsupported_reason};
 use crate::model::flags::{Flag, Flags, Gate};

@@ -5,16 +5,8 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
+use crate::engine::cluster::metrics_api::held_query::{HeldAnswer, HeldQuery, PendingHold};
 use crate::engine::cluster::metrics_api::state::Metrics;
-
-/// The query whose answer is held back.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct HeldQuery {
-    /// Its number among the controller's queries from now on, from 1.
-    pub(crate) number: usize,
-    /// True if the answer shows what happens meanwhile. Otherwise, it is determined before.
-    pub(crate) shows_changes: bool,
-}
 
 /// The scenario's end of a hold. The answer is sent when it is dropped.
 pub(crate) struct Hold {
@@ -30,7 +22,7 @@ impl Hold {
     pub(crate) fn new(metrics: &Arc<Metrics>, namespace: &str, query: HeldQuery) -> Hold {
         let (arrives, arrived) = oneshot::channel();
         let (release, released) = oneshot::channel();
-        let pending = PendingHold { query, queries: 0, held: HeldAnswer { arrives, released } };
+        let pending = PendingHold::new(query, HeldAnswer { arrives, released });
         if let Some(served) = metrics.lock().get_mut(namespace) {
             served.hold = Some(pending);
         }
@@ -49,42 +41,6 @@ impl Drop for Hold {
         if let Some(served) = self.metrics.lock().get_mut(&self.namespace) {
             served.hold = None;
         }
-    }
-}
-
-/// A hold whose query has not arrived.
-#[derive(Debug)]
-pub(crate) struct PendingHold {
-    query: HeldQuery,
-    /// The number of queries so far.
-    queries: usize,
-    held: HeldAnswer,
-}
-
-impl PendingHold {
-    /// Counts a query. Returns its answer's hold if it is the expected one.
-    pub(crate) fn query(hold: &mut Option<PendingHold>) -> Option<(HeldQuery, HeldAnswer)> {
-        let pending = hold.as_mut()?;
-        pending.queries += 1;
-        let is_held = pending.queries == pending.query.number;
-        let pending = hold.take_if(|_| is_held)?;
-        Some((pending.query, pending.held))
-    }
-}
-
-/// The server's end of a hold.
-#[derive(Debug)]
-pub(crate) struct HeldAnswer {
-    arrives: oneshot::Sender<()>,
-    released: oneshot::Receiver<()>,
-}
-
-impl HeldAnswer {
-    /// Reports that the query has arrived, and waits until its answer may be sent.
-    pub(crate) async fn wait(self) {
-        // Without a receiver, the answer is released at once.
-        let _ = self.arrives.send(());
-        let _ = self.released.await;
     }
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod discovery;
 pub(crate) mod expose;
 pub(crate) mod groups;
 pub(crate) mod handlers;
+pub(crate) mod held_query;
 pub(crate) mod hold;
 pub(crate) mod json;
 pub(crate) mod openapi;

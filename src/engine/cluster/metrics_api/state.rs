@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::engine::cluster::metrics_api::hold::{HeldAnswer, HeldQuery, PendingHold};
+use crate::engine::cluster::metrics_api::held_query::{HeldAnswer, HeldQuery, PendingHold};
 use crate::engine::cluster::metrics_api::json::PodSample;
 use crate::engine::cluster::metrics_api::query::Query;
 use crate::engine::cluster::observe::action::ObservedAction;

@@ -3,9 +3,9 @@
 
 use super::WallClockRun;
 use crate::engine::EngineError;
-use crate::engine::cluster::ScenarioSession;
-use crate::engine::cluster::metrics_api::hold::HeldQuery;
+use crate::engine::cluster::metrics_api::held_query::HeldQuery;
 use crate::engine::cluster::tolerances::WATCH_DELAY;
+use crate::engine::cluster::{ScenarioSession, SettledState};
 use crate::engine::model::ChangesDuringReconcile;
 use crate::expect::{ExternalScale, Moment};
 use crate::model::observation::Observation;
@@ -15,6 +15,16 @@ use crate::run::lockstep::FreeRun;
 use crate::run::wall_clock::preparation::held_query;
 use crate::run::wall_clock::uncertainty::Uncertainty;
 use crate::world::Change;
+
+/// The reconcile that is due.
+pub(super) struct Expected {
+    /// The prediction, if the model expects a reconcile.
+    pub(super) next: Option<Observation>,
+    /// What happened in the middle of it.
+    pub(super) during: Option<ChangesDuringReconcile>,
+    /// The state of the cluster before that.
+    pub(super) before: SettledState,
+}
 
 /// The events that happen at one moment of the next reconcile.
 struct NextMoment {
@@ -26,12 +36,32 @@ struct NextMoment {
 }
 
 impl WallClockRun<'_> {
-    /// Waits for the reconcile that is due, if events of the timeline happen in the middle of it,
-    /// and executes them there. `next` is the predicted reconcile.
+    /// The reconcile that is due. Waits for it if events of the timeline happen in the middle of
+    /// it, and executes them there.
     ///
     /// # Errors
     /// If the cluster can't be changed as the events require.
-    pub(super) async fn act_during(
+    pub(super) async fn expected(
+        &mut self,
+        session: &mut ScenarioSession,
+        findings: &mut Findings<'_>,
+        due: Time,
+    ) -> Result<Expected, EngineError> {
+        let before = session.state();
+        let next = self.checker.hypotheses.predict(due, None).map(|it| it.observation);
+        let during = match &next {
+            Some(next) => self.act_during(session, findings, next, due).await?,
+            None => None,
+        };
+        let next = match &during {
+            Some(_) => self.checker.hypotheses.predict(due, during.as_ref()),
+            None => return Ok(Expected { next, during, before }),
+        };
+        Ok(Expected { next: next.map(|it| it.observation), during, before })
+    }
+
+    /// `next` is the predicted reconcile.
+    async fn act_during(
         &mut self,
         session: &mut ScenarioSession,
         findings: &mut Findings<'_>,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use self::during::conflicts;
+use self::during::{Expected, conflicts};
 use self::reading::FoundReconcile;
 use crate::compare::Scope;
 use crate::engine::cluster::tolerances::REQUEST_TIMEOUT;
@@ -273,18 +273,7 @@ impl<'a> WallClockRun<'a> {
         let last = self.last.take();
         let scope = self.observability.scope;
         let slack = self.checker.window.slack;
-        let predict = |it: &Self, during: Option<&ChangesDuringReconcile>| {
-            it.checker.hypotheses.predict(due, during).map(|it| it.observation)
-        };
-        let mut next = predict(self, None);
-        let before = session.state();
-        let during = match &next {
-            Some(next) => self.act_during(session, findings, next, due).await?,
-            None => None,
-        };
-        if during.is_some() {
-            next = predict(self, during.as_ref());
-        }
+        let Expected { next, during, before } = self.expected(session, findings, due).await?;
         let visible = next.as_ref().is_some_and(|it| requests(it, scope) > 0);
         // The reconcile makes only requests that cannot be observed; a request that can be observed
         // is an error.
@@ -306,17 +295,10 @@ impl<'a> WallClockRun<'a> {
             self.compare(session, findings, None, missing, due);
             return Ok(());
         };
-        let mut possible = BTreeSet::new();
-        if self.custom.is_none() {
-            let count = |it: &Observation| requests(it, scope);
-            possible.extend(self.checker.possible_requests(tick.began, during.as_ref(), count));
-        }
+        let possible = self.possible_requests(&tick, during.as_ref());
         // A custom controller's reconcile ends when the requests pause.
-        let timeout = match during {
-            Some(_) => session.now() + REQUEST_TIMEOUT,
-            None => tick.began + REQUEST_TIMEOUT,
-        };
-        session.requests().complete(&mut tick, &possible, timeout).await;
+        let since = if during.is_some() { session.now() } else { tick.began };
+        session.requests().complete(&mut tick, &possible, since + REQUEST_TIMEOUT).await;
         if self.custom.is_some() {
             if findings.trace.ticks.is_empty() {
                 self.late = (tick.began - due).max(Span::ZERO);
@@ -342,6 +324,19 @@ impl<'a> WallClockRun<'a> {
         self.last = Some((tick, due));
         self.compare(session, findings, Some(seen), outcome, due);
         Ok(())
+    }
+
+    /// The numbers of requests that the model allows for a reconcile; none for a custom controller.
+    fn possible_requests(
+        &self,
+        tick: &ObservedReconcile,
+        during: Option<&ChangesDuringReconcile>,
+    ) -> BTreeSet<usize> {
+        if self.custom.is_some() {
+            return BTreeSet::new();
+        }
+        let count = |it: &Observation| requests(it, self.observability.scope);
+        self.checker.possible_requests(tick.began, during, count).collect()
     }
 
     /// Compares the last reconcile again, with its delayed requests.
