@@ -131,7 +131,8 @@ fn unsupported_moment(scenario: &Scenario) -> Option<&'static str> {
         Request::GetScale if *nth > 1 => {
             Some("an action right before the controller retries a write, which can't be held back")
         }
-        // The controller checks between the read of the scale and its first query if the HPA exists.
+        // The controller checks between the read of the scale and its first query if the HPA
+        // exists.
         Request::GetScale if matches!(action, Action::DeleteHpa(_)) => Some(
             "a deletion of the HPA right after the controller reads the scale, which can't be held \
              back",

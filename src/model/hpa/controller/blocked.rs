@@ -50,8 +50,8 @@ impl Controller {
         }
     }
 
-    /// Resumes the reconcile whose wait is over, see [`Controller::next_to_resume`], while something
-    /// else happens.
+    /// Resumes the reconcile whose wait is over, see [`Controller::next_to_resume`], while
+    /// something else happens.
     pub fn resume(
         &mut self,
         input: &Input<'_>,

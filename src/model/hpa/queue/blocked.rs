@@ -1,9 +1,9 @@
 //! Reconciles that wait for a slow response, or for another attempt to update the scale.
 //!
 //! The input of a reconcile after a wait is not known when the reconcile begins. So a reconcile
-//! that may wait, also because of a change in the middle of it, is executed up to its first wait and stored. When the wait is over, it is executed
-//! again from its beginning, with the recorded inputs. This is slow, but rare; other reconciles are
-//! executed once.
+//! that may wait, also because of a change in the middle of it, is executed up to its first wait
+//! and stored. When the wait is over, it is executed again from its beginning, with the recorded
+//! inputs. This is slow, but rare; other reconciles are executed once.
 
 use std::sync::Arc;
 

@@ -262,6 +262,20 @@ impl<'a> WallClockRun<'a> {
         findings.compare(&predicted, stepped, self.observability.scope);
     }
 
+    /// The numbers of requests that a reconcile of upstream's controller may have.
+    fn possible_requests(
+        &self,
+        began: Time,
+        during: Option<&ChangesDuringReconcile>,
+    ) -> BTreeSet<usize> {
+        let count = |it: &Observation| requests(it, self.observability.scope);
+        let mut possible = BTreeSet::new();
+        if self.custom.is_none() {
+            possible.extend(self.checker.possible_requests(began, during, count));
+        }
+        possible
+    }
+
     /// Waits for the due reconcile, and compares it.
     async fn tick(
         &mut self,
@@ -306,17 +320,10 @@ impl<'a> WallClockRun<'a> {
             self.compare(session, findings, None, missing, due);
             return Ok(());
         };
-        let mut possible = BTreeSet::new();
-        if self.custom.is_none() {
-            let count = |it: &Observation| requests(it, scope);
-            possible.extend(self.checker.possible_requests(tick.began, during.as_ref(), count));
-        }
+        let possible = self.possible_requests(tick.began, during.as_ref());
         // A custom controller's reconcile ends when the requests pause.
-        let timeout = match during {
-            Some(_) => session.now() + REQUEST_TIMEOUT,
-            None => tick.began + REQUEST_TIMEOUT,
-        };
-        session.requests().complete(&mut tick, &possible, timeout).await;
+        let from = if during.is_some() { session.now() } else { tick.began };
+        session.requests().complete(&mut tick, &possible, from + REQUEST_TIMEOUT).await;
         if self.custom.is_some() {
             if findings.trace.ticks.is_empty() {
                 self.late = (tick.began - due).max(Span::ZERO);
