@@ -276,6 +276,13 @@ impl<'a> WallClockRun<'a> {
         possible
     }
 
+    /// Adds the events of a reconcile that makes no request that can be observed.
+    fn add_unobservable(&mut self, due: Time) {
+        let decision = self.checker.unobservable(due);
+        let events = decision.map(|it| (None, it.observation.events().cloned().collect()));
+        self.events.extend(events);
+    }
+
     /// Waits for the due reconcile, and compares it.
     async fn tick(
         &mut self,
@@ -304,9 +311,7 @@ impl<'a> WallClockRun<'a> {
         // is an error.
         let hidden = !visible && next.as_ref().is_some_and(|it| requests(it, Scope::ALL) > 0);
         if !(visible || hidden && session.requests().has_request_by(due + slack).await) {
-            let decision = self.checker.unobservable(due);
-            self.events
-                .extend(decision.map(|it| (None, it.observation.events().cloned().collect())));
+            self.add_unobservable(due);
             return Ok(());
         }
         let Some(mut tick) =
@@ -324,11 +329,10 @@ impl<'a> WallClockRun<'a> {
         // A custom controller's reconcile ends when the requests pause.
         let from = if during.is_some() { session.now() } else { tick.began };
         session.requests().complete(&mut tick, &possible, from + REQUEST_TIMEOUT).await;
-        if self.custom.is_some() {
-            if findings.trace.ticks.is_empty() {
-                self.late = (tick.began - due).max(Span::ZERO);
-            }
-        } else {
+        if self.custom.is_some() && findings.trace.ticks.is_empty() {
+            self.late = (tick.began - due).max(Span::ZERO);
+        }
+        if self.custom.is_none() {
             let conflicts = conflicts(next.as_ref());
             if self.retries_conflicts && conflicts == 0 {
                 tick.forget_retries();
