@@ -284,17 +284,7 @@ impl Log {
                 return Ok(());
             }
             ControllerAction::Reconciled { hpa } => {
-                self.current = None;
-                let Some(index) = self.begun.iter().position(|begun| begun == hpa) else {
-                    return Err(format!(
-                        "the entry `reconciled` at {at} names {hpa}, which has no reconcile in \
-                         progress"
-                    ));
-                };
-                self.begun.remove(index);
-                let ended = self.open.iter().position(|tick| tick.hpa == *hpa);
-                self.ticks.extend(ended.map(|index| self.open.remove(index)));
-                return Ok(());
+                return self.end_reconcile(hpa, at);
             }
             ControllerAction::Event(event)
             | ControllerAction::SendEvent(SentEvent { event, .. })
@@ -327,6 +317,20 @@ impl Log {
             Some(namespace) => tick.push_in(namespace, action),
             None => tick.push(action),
         }
+        Ok(())
+    }
+
+    /// Ends the reconcile of an HPA that is in progress.
+    fn end_reconcile(&mut self, hpa: &Arc<str>, at: Time) -> Result<(), String> {
+        self.current = None;
+        let Some(index) = self.begun.iter().position(|begun| begun == hpa) else {
+            return Err(format!(
+                "the entry `reconciled` at {at} names {hpa}, which has no reconcile in progress"
+            ));
+        };
+        self.begun.remove(index);
+        let ended = self.open.iter().position(|tick| tick.hpa == *hpa);
+        self.ticks.extend(ended.map(|index| self.open.remove(index)));
         Ok(())
     }
 
