@@ -144,7 +144,7 @@ fn api_answer() -> Outcome {
     outcome
 }
 
-fn unmet() -> Outcome {
+fn unmet_outcome() -> Outcome {
     let mut outcome = outcome("limits/max-holds", Verdict::Unmet);
     outcome.unmet = vec![
         Unmet {
@@ -233,7 +233,7 @@ fn all() -> Vec<Event> {
         one_field(),
         several_fields(),
         api_answer(),
-        unmet(),
+        unmet_outcome(),
         inconclusive(),
         skipped(),
         known(),
@@ -347,7 +347,7 @@ fn json_output_has_one_object_per_line() {
 
 #[test]
 fn the_json_summary_has_exactly_these_keys() {
-    let json = json(&events(vec![one_field(), unmet(), skipped()], &[], None));
+    let json = json(&events(vec![one_field(), unmet_outcome(), skipped()], &[], None));
     insta::assert_snapshot!(
         json.lines().last().unwrap_or_default(),
         @r#"{"formatVersion":1,"summary":{"version":"0.1.0","engine":"upstream","release":"1.37","scenarios":3,"conforms":0,"diverges":1,"unmet":1,"inconclusive":0,"skipped":1,"ticks":9,"seconds":0.812}}"#
