@@ -292,10 +292,16 @@ impl Simulation {
     /// The reconciles that have begun and not ended, up to their current waits, by the names of
     /// their HPAs.
     #[must_use]
-    pub fn unfinished(&self) -> Vec<Observation> {
-        let mut unfinished = self.controller.unfinished();
-        unfinished.sort_by(|a, b| a.hpa.cmp(&b.hpa));
+    pub fn unfinished(&self) -> Vec<&Decision> {
+        let mut unfinished: Vec<&Decision> = self.controller.unfinished().collect();
+        unfinished.sort_by(|a, b| a.observation.hpa.cmp(&b.observation.hpa));
         unfinished
+    }
+
+    /// The observations of [`Simulation::unfinished`].
+    #[must_use]
+    pub fn unfinished_observations(&self) -> Vec<Observation> {
+        self.unfinished().into_iter().map(|decision| decision.observation.clone()).collect()
     }
 
     /// Returns true if the controller's informer resyncs at exactly this time.
@@ -658,6 +664,6 @@ impl Session for ModelSession {
     }
 
     fn close(self: Box<Self>) -> Result<Vec<Observation>, EngineError> {
-        Ok(self.simulation.unfinished())
+        Ok(self.simulation.unfinished_observations())
     }
 }

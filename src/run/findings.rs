@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::Note;
 use super::observed_vpa::ObservedVpa;
@@ -11,6 +12,7 @@ use crate::compare::{self, Divergence, FieldDifference, KnownDisagreement};
 use crate::engine::sent_events::SentEvents;
 use crate::expect::ExternalScale;
 use crate::model::derivation::Derivation;
+use crate::model::hpa::Decision;
 use crate::model::rules::Rules;
 use crate::model::time::Time;
 use crate::trace::{Observation, Stepped, Trace};
@@ -112,21 +114,40 @@ impl<'k> Findings<'k> {
         self.compared = self.compared.saturating_sub(1);
     }
 
+    /// The prediction of a reconcile, with the requests that send its events. The observed reconcile
+    /// decides what upstream leaves to chance.
+    fn expected<'d>(&mut self, decision: &'d Decision, seen: &Observation) -> Cow<'d, Observation> {
+        let ordered = match self.rules.events.in_order {
+            true => Cow::Borrowed(decision),
+            false => decision.with_events_as(seen),
+        };
+        match (&mut self.sent_events, ordered) {
+            (Some(sent), Cow::Borrowed(decision)) => sent.predict(decision, Some(seen)),
+            (Some(sent), Cow::Owned(it)) => Cow::Owned(sent.predict(&it, Some(seen)).into_owned()),
+            (None, Cow::Borrowed(decision)) => Cow::Borrowed(&decision.observation),
+            (None, Cow::Owned(decision)) => Cow::Owned(decision.observation),
+        }
+    }
+
     /// Compares the reconciles that had not ended at the end of the scenario.
     pub(super) fn compare_unfinished(
         &mut self,
-        model: &[Observation],
+        decisions: &[&Decision],
         seen: Vec<Observation>,
         scope: compare::Scope,
     ) {
-        let names = model.iter().chain(&seen).map(|tick| &tick.hpa);
-        for name in names.cloned().collect::<BTreeSet<_>>() {
-            let of_name = |tick: &&Observation| tick.hpa == name;
-            let pair = (model.iter().find(of_name), seen.iter().find(of_name));
-            let at = pair.1.or(pair.0).map_or(Time::ZERO, |tick| tick.at);
-            let fields = match pair {
-                (Some(model), Some(seen)) => compare::observations(model, seen, scope),
-                (model, seen) => compare::unmatched(model, seen),
+        let of_decisions = decisions.iter().map(|it| &it.observation.hpa);
+        let names: BTreeSet<Arc<str>> =
+            of_decisions.chain(seen.iter().map(|tick| &tick.hpa)).cloned().collect();
+        for name in names {
+            let decision = decisions.iter().find(|it| it.observation.hpa == name);
+            let tick = seen.iter().find(|tick| tick.hpa == name);
+            let at = tick.or(decision.map(|it| &it.observation)).map_or(Time::ZERO, |it| it.at);
+            let fields = match (decision, tick) {
+                (Some(decision), Some(tick)) => {
+                    compare::observations(&self.expected(decision, tick), tick, scope)
+                }
+                (decision, tick) => compare::unmatched(decision.map(|it| &it.observation), tick),
             };
             self.found(self.trace.ticks.len(), at, fields);
         }
@@ -165,14 +186,7 @@ impl<'k> Findings<'k> {
             let at = at.map_or(predicted.step.until, |tick| tick.at);
             let fields = match (decision, seen) {
                 (Some(decision), Some(seen)) => {
-                    let decision = match self.rules.events.in_order {
-                        true => Cow::Borrowed(decision),
-                        false => decision.with_events_as(seen),
-                    };
-                    let model = match &mut self.sent_events {
-                        Some(sent_events) => sent_events.predict(&decision, Some(seen)),
-                        None => Cow::Borrowed(&decision.observation),
-                    };
+                    let model = self.expected(decision, seen);
                     compare::observations(&model, seen, scope)
                 }
                 (decision, seen) => {

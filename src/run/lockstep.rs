@@ -221,7 +221,10 @@ impl<'a> Lockstep<'a> {
     /// Returns `None` if the scenario can't continue.
     fn reconciles(&mut self, step: &mut Step, api: &mut Vec<ApiAnswer>) -> Option<Vec<Decision>> {
         let mut decisions: Vec<Decision> = Vec::new();
-        let begun = if self.pending.is_empty() { Vec::new() } else { self.simulation.unfinished() };
+        let begun = match self.pending.is_empty() {
+            true => Vec::new(),
+            false => self.simulation.unfinished_observations(),
+        };
         self.early.clear();
         while let Some(due) = self.simulation.next_sync().filter(|due| *due <= step.until) {
             // Each of several reconciles at one instant reads the writes of the previous one.

@@ -73,7 +73,8 @@ impl<'a> StepRequests<'a> {
     /// The requests of a step that begins now.
     #[must_use]
     pub fn of(step: &'a Step, simulation: &Simulation) -> StepRequests<'a> {
-        let begun = if step.during.is_empty() { Vec::new() } else { simulation.unfinished() };
+        let begun =
+            if step.during.is_empty() { Vec::new() } else { simulation.unfinished_observations() };
         StepRequests { during: &step.during, begun }
     }
 
@@ -142,8 +143,9 @@ impl Simulation {
         let served = &self.hpas[turn.index];
         let blocked = self.controller.blocked(&served.key).filter(|_| turn.resumes);
         let past = blocked.map_or(0, |(_, observation)| observation.requests().count());
-        let mut others = self.controller.unfinished();
-        others.retain(|tick| tick.hpa != served.name);
+        let others = self.controller.unfinished().map(|decision| &decision.observation);
+        let others: Vec<Observation> =
+            others.filter(|tick| tick.hpa != served.name).cloned().collect();
         let before = self.clone();
         // Its cluster is the one in which the controller writes.
         let mut present = self.clone();

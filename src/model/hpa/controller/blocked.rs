@@ -3,7 +3,7 @@
 use super::Controller;
 use crate::model::api::Hpa;
 use crate::model::hpa::apimachinery::is_conflict;
-use crate::model::hpa::decision::WorkItemResult;
+use crate::model::hpa::decision::{Decision, WorkItemResult};
 use crate::model::hpa::input::{Input, Interruption, OwnedInput, OwnedInterruption};
 use crate::model::hpa::queue::{BlockedReconcile, Taken};
 use crate::model::hpa::reconcile::Wait;
@@ -29,7 +29,7 @@ impl Controller {
             let (hpa, selectors) = (hpa.clone(), self.selectors.clone());
             let (seen, until) = (vec![OwnedInput::of(input)], input.now);
             let Taken { key, counts, again } = taken;
-            let observation = Observation::default();
+            let decision = Box::default();
             let blocked = BlockedReconcile {
                 key,
                 counts,
@@ -38,7 +38,7 @@ impl Controller {
                 seen,
                 interruptions: Vec::new(),
                 until,
-                observation,
+                decision,
             };
             self.queue.begin(&blocked.key, again);
             return self.advance(blocked, interruptions);
@@ -81,12 +81,12 @@ impl Controller {
     /// The blocked reconcile of an HPA: the HPA at its beginning, and its actions.
     pub fn blocked(&self, key: &str) -> Option<(&Hpa, &Observation)> {
         let blocked = self.blocked.iter().find(|blocked| *blocked.key == *key)?;
-        Some((&blocked.hpa, &blocked.observation))
+        Some((&blocked.hpa, &blocked.decision.observation))
     }
 
-    /// The actions of the blocked reconciles up to their current waits.
-    pub fn unfinished(&self) -> Vec<Observation> {
-        self.blocked.iter().map(|blocked| blocked.observation.clone()).collect()
+    /// The blocked reconciles up to their current waits, without derivations.
+    pub fn unfinished(&self) -> impl Iterator<Item = &Decision> {
+        self.blocked.iter().map(|blocked| &*blocked.decision)
     }
 
     fn first_to_resume(&self) -> Option<usize> {
@@ -113,7 +113,12 @@ impl Controller {
         }
         self.hpas_changed(interruptions);
         if let Some(Wait { until, observation }) = result.blocked {
-            (blocked.until, blocked.observation) = (until, observation);
+            blocked.until = until;
+            decision.derivation.clear();
+            // Only those before the wait.
+            decision.event_times.truncate(observation.events().count());
+            decision.observation = observation;
+            blocked.decision = decision;
             self.blocked.push(blocked);
             return WorkItemResult::Blocked;
         }

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use super::work_queue::QueueCounts;
 use crate::model::api::Hpa;
+use crate::model::hpa::decision::Decision;
 use crate::model::hpa::input::{Input, Interruption, OwnedInput, OwnedInterruption};
 use crate::model::hpa::selector_store::HpaSelectorStore;
-use crate::model::observation::Observation;
 use crate::model::time::Time;
 
 /// A blocked reconcile.
@@ -30,8 +30,8 @@ pub(crate) struct BlockedReconcile {
     pub(crate) interruptions: Vec<OwnedInterruption>,
     /// The end of its wait.
     pub(crate) until: Time,
-    /// The actions before the wait.
-    pub(crate) observation: Observation,
+    /// The decision up to the wait, without its derivation.
+    pub(crate) decision: Box<Decision>,
 }
 
 impl BlockedReconcile {
