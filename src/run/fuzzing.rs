@@ -231,7 +231,7 @@ struct Judged {
     /// The ticks that were compared.
     ticks: usize,
     undetermined: Option<RandomCause>,
-    /// Why the scenario was not run, if it was not.
+    /// The reason why the scenario was not run, if it was not.
     skipped: Option<String>,
     failure: Option<Failure>,
 }
