@@ -83,7 +83,7 @@ pub(crate) fn read_stdin() -> Result<String, InputError> {
     text_of(bytes_of(io::stdin().lock(), MAX_BYTES)?)
 }
 
-/// Checks that a file which another library reads can be read.
+/// Checks a file that another library reads.
 ///
 /// # Errors
 /// If it is not a regular file, or is larger than [`MAX_BYTES`].

@@ -54,11 +54,11 @@ pub struct FuzzPlan {
 /// The number of kinds of failures that end a run by default.
 pub(super) const MAX_FINDINGS: usize = 20;
 
-/// The number of scenarios that are tried by default to shrink a failure, which takes seconds.
+/// The number of scenarios that are run by default to shrink a failure. This takes seconds.
 const SHRINKING: usize = 3000;
 
 /// The run ends after this many consecutive scenarios that failed before their first tick, or were
-/// not run: a run that ends after a number of ticks would never end.
+/// not run. Otherwise, a run that is limited by a number of ticks might never end.
 const MAX_WITHOUT_TICKS: usize = 50;
 
 impl FuzzPlan {

@@ -206,7 +206,7 @@ fn inputs_without_an_end_are_refused() {
     }
 }
 
-/// Unlike a named pipe, a pipe that the command inherits has a writer. It is bounded all the same.
+/// Unlike a named pipe, a pipe that the command inherits has a writer. Its size is limited as well.
 #[test]
 fn inherited_pipes_are_read_up_to_a_limit() {
     let folder = tempfile::tempdir().expect("a folder can be made");

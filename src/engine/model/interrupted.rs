@@ -78,7 +78,7 @@ impl<'a> StepRequests<'a> {
         StepRequests { during: &step.during, begun }
     }
 
-    /// The first of several changes during a reconcile, after the `earlier` ones of the step.
+    /// The next changes during a reconcile. `earlier`: the reconciles of the step that have ended.
     pub(super) fn first_changes(
         &self,
         earlier: &[Observation],
@@ -105,7 +105,7 @@ fn count<'a>(ticks: impl IntoIterator<Item = &'a Observation>, kind: Request) ->
     requests.filter(|it| it.request() == Some(kind)).count()
 }
 
-/// The cluster after something has happened.
+/// The cluster after changes in the middle of a reconcile.
 struct Moment {
     after: usize,
     at: Time,
@@ -113,7 +113,7 @@ struct Moment {
     hpas: Vec<ChangedHpa>,
 }
 
-/// How far a reconcile got.
+/// The progress of a reconcile.
 enum Progress {
     Ended(Box<Decision>),
     /// It waits, after these actions.
@@ -198,8 +198,7 @@ impl Simulation {
         status.map(|index| self.changed(index, updated)).into_iter().collect()
     }
 
-    /// Runs the reconcile up to its next wait, or to its end, with what happens in the middle of
-    /// it.
+    /// Runs the reconcile up to its next wait, or to its end, with the changes in the middle of it.
     fn sync_moments(&mut self, now: Time, turn: Turn, moments: &[Moment]) -> Option<Progress> {
         let served = &self.hpas[turn.index];
         let stored = self.cluster.hpa(&served.name);

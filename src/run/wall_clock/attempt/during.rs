@@ -20,7 +20,7 @@ use crate::world::Change;
 pub(super) struct Expected {
     /// The prediction, if the model expects a reconcile.
     pub(super) next: Option<Observation>,
-    /// What happened in the middle of it.
+    /// The changes in the middle of it.
     pub(super) during: Option<ChangesDuringReconcile>,
     /// The state of the cluster before that.
     pub(super) before: SettledState,
