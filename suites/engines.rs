@@ -45,8 +45,8 @@ fn main() -> ExitCode {
     let go = suite.require("Go", || build::find_go(&mut |_, _| {}).map(drop));
     suite.test_with(&go, "a_go_program_that_panics_is_inconclusive", panics);
     suite.test("an_engine_that_hangs_is_killed_after_its_time_limit", hangs);
-    suite.test("an_engine_that_complains_without_end_is_killed_after_its_time_limit", complains);
-    suite.test_with(&upstream, "an_engine_may_complain_without_end", may_complain);
+    suite.test("an_engine_that_logs_without_end_is_killed_after_its_time_limit", logs_without_end);
+    suite.test_with(&upstream, "an_engine_may_log_without_end", may_log);
     suite.test("the_children_of_an_engine_that_exits_are_killed", leaves_a_child);
     suite.test("a_new_process_is_started_after_a_failure", a_new_process);
     suite.run()
@@ -285,9 +285,9 @@ fn hangs() -> Result<(), Failed> {
     Ok(())
 }
 
-/// An engine that complains without end fills neither the memory nor the disk: the size of the files
-/// that it may write is limited.
-fn complains() -> Result<(), Failed> {
+/// An engine that writes to standard error without end fills neither the memory nor the disk: the
+/// size of the files that it may write is limited.
+fn logs_without_end() -> Result<(), Failed> {
     let flood = "ulimit -f 2048; echo the first >&2; yes 'the next' | head -n 5000000 >&2";
     let fake = fake(&format!("{HELLO}\n{flood}; echo the last >&2\nwhile :; do sleep 1; done"));
     let outcome = run_on(&fake, Duration::from_secs(10));
@@ -300,9 +300,9 @@ fn complains() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The complaints of an engine do not stop it.
-fn may_complain(engine: PathBuf) -> Result<(), Failed> {
-    let fake = fake(&format!("yes complaint >&2 &\nexec '{}'", engine.display()));
+/// An engine is not stopped because of its standard error.
+fn may_log(engine: PathBuf) -> Result<(), Failed> {
+    let fake = fake(&format!("yes message >&2 &\nexec '{}'", engine.display()));
     match run_on(&fake, Duration::from_secs(60)).verdict {
         Verdict::Conforms => Ok(()),
         verdict => Err(format!("{verdict:?}").into()),

@@ -204,16 +204,16 @@ fn the_model_agrees_with_itself() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The releases on which the scenarios are counted that are cut short.
+/// The releases on which the scenarios that are cut short are counted.
 const BUDGET_RELEASES: [&str; 3] = ["1.6", "1.22", "1.37"];
 
-/// The largest number of scenarios in 1,000 that are cut short, by cause. The fuzzer compares a
-/// scenario only up to that point, so an entry that is too high hides differences.
+/// The maximum number of scenarios in 1,000 that are cut short, by cause. The fuzzer compares a
+/// scenario only up to that point, so a limit that is too high can hide differences.
 const BUDGET: &[(RandomCause, usize)] =
     &[(RandomCause::ActionDuringReconcile, 20), (RandomCause::CacheUpdate, 5)];
 
-/// The largest number of scenarios that the release does not support, per 1,000 others: those of
-/// areas in which older releases support few.
+/// The maximum number of scenarios that the release does not support, per 1,000 others. They are of
+/// areas of which older releases support little.
 const SKIPPED: usize = 50;
 
 /// Counts the scenarios that are cut short or skipped.

@@ -36,8 +36,8 @@ const RELEASES: &str = "KUBE_LOCKSTEP_RELEASES";
 /// The older releases: the oldest one, and others whose hosts or controllers differ much.
 const OLDER: [&str; 5] = ["1.6", "1.9", "1.12", "1.22", "1.30"];
 
-/// The names of the alterations that are also made on the older releases. All of them have what is
-/// altered.
+/// The names of the alterations that are also made on the older releases. They alter only what all
+/// of these releases report.
 const ON_OLDER: [&str; 12] = [
     "status_before_scale",
     "queries_after_the_scale",

@@ -586,8 +586,8 @@ fn standard_input() -> Result<ManifestFile, Failure> {
         let failure = Failure::usage(error.in_file(STDIN));
         match error {
             InputError::TooLarge { .. } => failure.hint(
-                "pipe less to it, for example one namespace: `kubectl get hpa,deploy -o yaml -n \
-                 NAMESPACE | …`; or save the manifests to a file, and name it",
+                "pipe fewer manifests, for example those of one namespace: `kubectl get hpa,deploy \
+                 -o yaml -n NAMESPACE | …`",
             ),
             _ => failure,
         }

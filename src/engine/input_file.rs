@@ -1,16 +1,16 @@
-//! Files that users name, which may be anything: huge, binary, or without an end. All of them are
-//! read here, in bounded memory and time.
+//! Reads the files that users name, which may be huge, binary or endless, in bounded memory and
+//! without waiting for the writer of a named pipe.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The largest file, in bytes.
+/// The maximum size of a file, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
-/// The largest file that may be long, in bytes: a recording of a load, or results.
+/// The maximum size of a file that may be long, in bytes: a recording of a load, or results.
 const MAX_BYTES_OF_LONG: u64 = 512 << 20;
 
-/// Why a file can't be read.
+/// The reason why a file can't be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InputError {
     /// An error of the operating system.
@@ -22,7 +22,7 @@ pub(crate) enum InputError {
     /// The file is too large.
     #[error("it is larger than {} MiB", most >> 20)]
     TooLarge {
-        /// The largest size, in bytes.
+        /// The maximum size, in bytes.
         most: u64,
     },
     /// The file is not UTF-8.
@@ -83,7 +83,7 @@ pub(crate) fn read_stdin() -> Result<String, InputError> {
     text_of(bytes_of(io::stdin().lock(), MAX_BYTES)?)
 }
 
-/// Checks that a file which another library reads can be read.
+/// Checks a file that another library reads.
 ///
 /// # Errors
 /// If it is not a regular file, or is larger than [`MAX_BYTES`].
@@ -150,12 +150,12 @@ fn text_of(bytes: Vec<u8>) -> Result<String, InputError> {
     })
 }
 
-/// UTF-16 text, as Excel, Grafana's download for Excel and the PowerShell of Windows write it.
-/// None: the file has another encoding.
+/// Decodes UTF-16 text, as Excel, Grafana's download for Excel and Windows PowerShell write it.
+/// Returns `None` if the file has another encoding.
 fn utf_16(bytes: &[u8]) -> Option<String> {
     let unit = |big: bool, pair: &[u8]| match (big, pair) {
         (true, &[high, low]) | (false, &[low, high]) => u16::from_be_bytes([high, low]),
-        // The last byte of a text that was cut off.
+        // The last byte of a truncated text.
         _ => char::REPLACEMENT_CHARACTER as u16,
     };
     let (big, rest) = match bytes {

@@ -360,8 +360,8 @@ impl Simulation {
         (index < self.hpas.len()).then_some(Turn { index, resumes })
     }
 
-    /// Maps the target of an HPA at the beginning of its reconcile. Returns that HPA if the
-    /// reconcile was blocked: it may have changed meanwhile.
+    /// Maps the target of an HPA at the beginning of its reconcile. If the reconcile was blocked,
+    /// returns the HPA as of that time: it may have changed in the meantime.
     fn map_target(&mut self, turn: Turn) -> Option<Hpa> {
         let served = &mut self.hpas[turn.index];
         let blocked = self.controller.blocked(&served.key).filter(|_| turn.resumes);

@@ -1,4 +1,5 @@
-//! Commands that usually end within milliseconds, with little output: one that hangs is ended.
+//! Runs commands that usually end within milliseconds, with little output. A command that hangs is
+//! killed after a timeout.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -23,7 +24,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// left behind may hold the output open.
 const OUTPUT_GRACE: Duration = Duration::from_millis(500);
 
-/// The largest part of an output that is kept, in bytes.
+/// The maximum size of the part of an output that is kept, in bytes.
 const MAX_OUTPUT: u64 = 1 << 20;
 
 /// Runs a command to its end. It is killed after [`TIMEOUT`], together with the processes that it
@@ -31,7 +32,7 @@ const MAX_OUTPUT: u64 = 1 << 20;
 /// The exit code of a command that does not exist is [`NO_COMMAND`](super::guard::NO_COMMAND).
 ///
 /// # Errors
-/// If it can't be started, or is killed: [`io::ErrorKind::TimedOut`].
+/// If the command can't be started, or is killed after the timeout ([`io::ErrorKind::TimedOut`]).
 pub(crate) fn output_of<A: AsRef<OsStr>>(
     command: impl IntoIterator<Item = A>,
     name: &str,
@@ -67,7 +68,8 @@ pub(crate) fn output_of<A: AsRef<OsStr>>(
     Ok(Output { status, stdout: text(&outputs.0), stderr: text(&outputs.1) })
 }
 
-/// Kills a command that is not reaped, so that no other process has its id, and its group.
+/// Kills a command and its process group. The command has not been reaped, so no other process has
+/// its id.
 fn end(child: &mut Child) -> io::Result<()> {
     process_group::kill(child.id());
     // Fails only if it has already exited.

@@ -1,4 +1,4 @@
-//! Tells scenarios from manifests and from files of other tools.
+//! Distinguishes scenarios from manifests and from files of other tools.
 
 /// The kind of content of a YAML file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -30,8 +30,8 @@ pub struct Hpa {
     pub spec: Arc<HpaSpec>,
     /// The status that the controller wrote last.
     pub status: HpaStatus,
-    /// The number in the order of creation, on which `metadata.uid` depends: an HPA that is created
-    /// again has another one.
+    /// The number of the HPA in the order of creation, from which `metadata.uid` is derived. An HPA
+    /// that is created again has a new number.
     pub uid: u64,
     /// `metadata.resourceVersion`: it increases with each change of the object.
     pub resource_version: u64,

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::time::{Time, rfc3339};
 
-/// The longest name of an object. Since Kubernetes 1.33, client-go gives an event whose name would
-/// be longer a random one.
+/// The maximum length of an object's name. Since Kubernetes 1.33, client-go gives an event a random
+/// name if its name would be longer.
 const LONGEST_NAME: usize = 253;
 
 /// The object that an event is about, apart from its name, and the source of the event. A field
@@ -35,7 +35,8 @@ pub struct EventOrigin {
 }
 
 impl EventOrigin {
-    /// The origin of the controller's events about the HPA that was created as the `number`th one.
+    /// The origin of the controller's events about an HPA. `number`: its number in the order of
+    /// creation, from 1.
     pub(crate) fn of_hpa(api_version: &'static str, number: u64) -> EventOrigin {
         let object_api_version = Cow::Borrowed(api_version);
         let object_uid = match number {
@@ -45,7 +46,7 @@ impl EventOrigin {
         EventOrigin { object_api_version, object_uid, ..EventOrigin::default() }
     }
 
-    /// Without the fields that engines report since version 5 of the protocol.
+    /// The origin without the fields that engines report since version 5 of the protocol.
     pub(super) fn of_older_protocol(&self) -> EventOrigin {
         let EventOrigin { object_kind, component, .. } = self.clone();
         EventOrigin { object_kind, component, ..EventOrigin::default() }
@@ -129,7 +130,7 @@ impl EventTimes {
         times
     }
 
-    /// Makes all times count from t=0, which an engine's clock shows as `epoch`.
+    /// Converts all times of an engine to times since t=0, when the engine's clock shows `epoch`.
     pub(crate) fn start_at(&mut self, epoch: Time) {
         let times = self.first_timestamp.iter_mut().chain(&mut self.last_timestamp);
         times.for_each(|time| *time = *time - epoch.since_start());
@@ -144,9 +145,9 @@ impl EventTimes {
         }
     }
 
-    /// Omits what follows from the beginning of the reconcile, so that the events of most
-    /// reconciles are equal. A name that client-go can't make of the object's name is left to
-    /// chance.
+    /// Omits values that follow from the beginning of the reconcile, so that the events of most
+    /// reconciles are equal. Also omits the name if client-go may choose a random one, because the
+    /// object's name is too long.
     pub(crate) fn relative_to(&mut self, object: &str, began: Time) {
         const DIGITS: usize = 16;
         let is_random = object.len() + ".".len() + DIGITS > LONGEST_NAME;
@@ -161,7 +162,8 @@ impl EventTimes {
     }
 }
 
-/// Empty, or ` (object kind Deployment, component web)`: all that is not the default.
+/// Empty if all fields have their defaults. Otherwise, all of them: ` (object kind Deployment,
+/// version apps/v1, UID …, component web)`.
 impl fmt::Display for EventOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self == EventOrigin::default() {
@@ -173,7 +175,7 @@ impl fmt::Display for EventOrigin {
     }
 }
 
-/// Empty, or ` (name web.15s, first at 15s, last at 30s)`: all that is not the default.
+/// The values that are not omitted: ` (name web.15s, first at 15s, last at 30s)`. Empty if all are.
 impl fmt::Display for EventTimes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let EventTimes { event_name, first_timestamp, last_timestamp } = self;
@@ -192,7 +194,7 @@ impl fmt::Display for EventTimes {
 mod tests {
     use super::*;
 
-    /// What an engine reports whose clock shows `epoch` at t=0.
+    /// The name and times as reported by an engine whose clock shows `epoch` at t=0.
     fn reported(name: &str, first: Time, last: Time, epoch: Time) -> EventTimes {
         let [first, last] = [first, last].map(|time| time + epoch.since_start());
         EventTimes {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::value::{BorrowedStrDeserializer, StrDeserializer, StringDeserializer};
 use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, VariantAccess, Visitor};
 
-/// The name of a member, which is copied only if the input can't be borrowed.
+/// The name of a member. It is copied only if it can't be borrowed from the input.
 #[derive(Deserialize)]
 #[serde(transparent)]
 pub(crate) struct MemberName<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);

@@ -90,7 +90,7 @@ pub mod rfc3339 {
         i64::try_from(nanos).ok().map(Time)
     }
 
-    /// The time of nanoseconds of Unix time, if it is within about 292 years of t=0.
+    /// Converts nanoseconds of Unix time, if the time is within about 292 years of t=0.
     pub(crate) fn of_unix_nanos(nanos: i64) -> Option<Time> {
         nanos.checked_sub(START * SECOND).map(Time)
     }

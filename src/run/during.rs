@@ -36,7 +36,7 @@ pub(super) fn never(event: &TimelineEvent) -> Note {
     }
 }
 
-/// The reconciles of a step before the present one.
+/// The reconciles of a step before the current one.
 #[derive(Clone, Copy)]
 pub(super) struct EarlierReconciles<'a> {
     /// The reconciles in progress at the beginning of the step, up to their waits.

@@ -54,11 +54,11 @@ pub struct FuzzPlan {
 /// The number of kinds of failures that end a run by default.
 pub(super) const MAX_FINDINGS: usize = 20;
 
-/// The number of scenarios that are tried by default to shrink a failure, which takes seconds.
+/// The number of scenarios that are run by default to shrink a failure. This takes seconds.
 const SHRINKING: usize = 3000;
 
 /// The run ends after this many consecutive scenarios that failed before their first tick, or were
-/// not run: a run that ends after a number of ticks would never end.
+/// not run. Otherwise, a run that is limited by a number of ticks might never end.
 const MAX_WITHOUT_TICKS: usize = 50;
 
 impl FuzzPlan {
@@ -231,7 +231,7 @@ struct Judged {
     /// The ticks that were compared.
     ticks: usize,
     undetermined: Option<RandomCause>,
-    /// Why the scenario was not run, if it was not.
+    /// The reason why the scenario was not run, if it was not.
     skipped: Option<String>,
     failure: Option<Failure>,
 }

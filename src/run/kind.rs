@@ -17,8 +17,8 @@ pub(crate) trait RunKind: VirtualTimeKind {
     /// The clock of the controller on an engine.
     fn clock(engine: &EngineInfo) -> Clock;
 
-    /// The releases to choose, if the scenario has expectations, and none of them applies to this
-    /// one.
+    /// Returns the reason why the expectations of a scenario do not apply to a release, with a
+    /// release to choose instead. Returns `None` if one applies.
     fn unchecked_on(scenario: &Self::Scenario, release: Self::Release) -> Option<String>;
 
     /// The release of the recommender that runs beside the controller, if one does.

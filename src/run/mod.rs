@@ -208,8 +208,8 @@ pub struct Outcome {
     pub vpa_release: Option<VpaRelease>,
     /// The verdict.
     pub verdict: Verdict,
-    /// The cause, if there is no verdict because of the scenario: upstream leaves its further
-    /// course to chance. All ticks that were compared before agreed.
+    /// The cause, if there is no verdict because upstream leaves the further course of the scenario
+    /// to chance. All ticks that were compared before agree.
     pub undetermined: Option<RandomCause>,
     /// The known disagreements that occurred; the verdict does not count them.
     pub known: Vec<KnownHit>,

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a run of a scenario ended early: upstream leaves its further course to chance.
+/// The reason why a run of a scenario ended early: upstream leaves its further course to chance.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct RandomOutcome {
@@ -39,8 +39,8 @@ pub enum RandomCause {
     /// The caches of the controller receive a change while a reconcile waits, or exactly when one
     /// is due.
     CacheUpdate,
-    /// The informer of the controller resyncs while a reconcile waits, or exactly when one begins
-    /// to wait.
+    /// The informer of the controller resyncs exactly when a reconcile is due while another one
+    /// waits, or when a reconcile begins that waits before it retries a write of the scale.
     Resync,
     /// The recommender or the updater of a VPA runs while a reconcile waits.
     VpaDuringReconcile,

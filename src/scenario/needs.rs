@@ -72,7 +72,7 @@ impl Scenario {
         self.has_expectations() && !applies && !self.vpa.as_ref().is_some_and(applies_to_vpa)
     }
 
-    /// The releases to choose, if the scenario names others than this one.
+    /// Returns a message if the scenario is not for a release, with a release to choose instead.
     #[must_use]
     pub fn not_for(&self, release: Release) -> Option<String> {
         if self.releases.contains(release) {
@@ -83,8 +83,8 @@ impl Scenario {
         Some(for_others("the scenario is", &named, named.newest(), release))
     }
 
-    /// The releases to choose, if the scenario has expectations, and none of them applies to this
-    /// one.
+    /// Returns the reason why no expectation applies to a release, with a release to choose
+    /// instead. Returns `None` if one applies, or if the scenario has no expectations.
     #[must_use]
     pub fn unchecked_on(&self, release: Release) -> Option<String> {
         if !self.all_expectations_are_for_others(release) {

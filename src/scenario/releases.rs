@@ -70,7 +70,7 @@ impl fmt::Display for RangeError {
 
 impl std::error::Error for RangeError {}
 
-/// Says that `subject` is for other releases than this one, and which of them to choose.
+/// The message that `subject` is for other releases than `release`, with one to choose instead.
 pub(super) fn for_others<R: fmt::Display>(
     subject: &str,
     others: &impl fmt::Display,

@@ -206,7 +206,7 @@ fn inputs_without_an_end_are_refused() {
     }
 }
 
-/// Unlike a named pipe, a pipe that the command inherits has a writer. It is bounded all the same.
+/// Unlike a named pipe, a pipe that the command inherits has a writer. Its size is limited as well.
 #[test]
 fn inherited_pipes_are_read_up_to_a_limit() {
     let folder = tempfile::tempdir().expect("a folder can be made");
@@ -296,7 +296,7 @@ fn a_go_that_hangs_is_given_up() {
     assert!(stderr(&run).contains("note: waiting for `go env`"), "{}", stderr(&run));
 }
 
-/// A program that hangs, or leaves a process behind that holds its output open, does not hold
+/// A program that hangs, or leaves a process behind that holds its output open, does not block
 /// `doctor`.
 #[rstest]
 #[case("sleep 1000", "sleep 1000 & echo kind v1", "missing Go `go env` did not end within 20 s")]
@@ -316,7 +316,7 @@ fn doctor_gives_up_programs_that_hang(#[case] go: &str, #[case] kind: &str, #[ca
     let code = doctor.get_output().status.code();
     assert!(matches!(code, Some(0 | 3)), "{code:?}: {}", stderr(&doctor));
     if shown.contains(" kind 1.37") && kind.starts_with("yes") {
-        assert!(shown.contains("a program kind that answers"), "{}", stdout(&doctor));
+        assert!(shown.contains("a program kind that responds"), "{}", stdout(&doctor));
     }
 }
 

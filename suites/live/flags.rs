@@ -1,4 +1,4 @@
-//! The sources of each release define the flags that the model's table says it has, and no others.
+//! Compares the flags that the source code of each release defines with those of the model's table.
 //! Scenarios that set a flag are skipped on releases without it. The host can't show this: it calls
 //! the controller's constructor, and only the kube-controller-manager reads flags.
 

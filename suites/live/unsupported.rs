@@ -34,7 +34,7 @@ enum Evidence {
     Panic,
     /// The controller can't show it. The host calls the controller's constructor, which has no
     /// parameter for a flag of another release; only the kube-controller-manager, which the host
-    /// does not run, refuses the flag. `flags.rs` shows it with the sources of the release.
+    /// does not run, rejects the flag. `flags.rs` shows it with the source code of the release.
     Sources,
 }
 

@@ -63,10 +63,10 @@ fn k3s(release: Release, no_docker: Option<&'static str>) -> Check {
     requiring(name, there, no_docker)
 }
 
-/// The first line of `kind version`.
+/// Returns the first line of `kind version`.
 ///
 /// # Errors
-/// The requirement that is missing.
+/// Returns the missing requirement.
 fn kind_version() -> Result<String, &'static str> {
     // The same variable as the engine.
     let program = std::env::var("KUBE_LOCKSTEP_KIND").unwrap_or_else(|_| "kind".to_owned());
@@ -78,7 +78,7 @@ fn kind_version() -> Result<String, &'static str> {
             Ok(text.lines().next().unwrap_or_default().to_owned())
         }
         Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-            Err("a program kind that answers (`kind version` hangs)")
+            Err("a program kind that responds (`kind version` timed out)")
         }
         _ => Err("the program kind"),
     }

@@ -20,15 +20,15 @@ use crate::world::{Change, Cluster};
 /// Changes of the cluster in the middle of a reconcile.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ChangesDuringReconcile {
-    /// The number of requests of the reconcile before it.
+    /// The number of requests of the reconcile before the changes.
     pub after: usize,
     /// The changes.
     pub changes: Vec<Change>,
 }
 
 impl ChangesDuringReconcile {
-    /// The time of a request of a reconcile: each attempt to write the scale after the first one
-    /// follows a wait.
+    /// The time after the first `after` requests of a reconcile: each attempt to write the scale
+    /// except the first one follows a wait.
     #[must_use]
     pub fn time(tick: &Observation, after: usize) -> Time {
         let before = tick.requests().take(after);
@@ -40,10 +40,10 @@ impl ChangesDuringReconcile {
 /// A reconcile in the middle of which something can happen.
 #[derive(Clone, Copy, Debug)]
 pub struct InterruptedReconcile<'a> {
-    /// The reconcile if nothing more happens. If it has to wait, it ends before the wait.
+    /// The reconcile if nothing more happens. If it has to wait, only the part before the wait.
     pub tick: &'a Observation,
-    /// The number of its requests after which nothing more can happen: those before the last thing
-    /// that happened, or before its last wait.
+    /// The number of its requests before the last changes, or before its last wait. Further changes
+    /// can only happen after later requests.
     pub before: usize,
     /// The index of the target of its HPA.
     pub target: Option<usize>,
@@ -60,7 +60,7 @@ pub struct Reconciled {
     pub answers: Vec<ApiAnswer>,
 }
 
-/// The requests of a step, by which changes in the middle of its reconciles have their places.
+/// The requests of a step, which determine when changes in the middle of its reconciles happen.
 #[derive(Clone, Debug)]
 pub struct StepRequests<'a> {
     /// The changes.
@@ -78,7 +78,7 @@ impl<'a> StepRequests<'a> {
         StepRequests { during: &step.during, begun }
     }
 
-    /// The first of several changes during a reconcile, after the `earlier` ones of the step.
+    /// The next changes during a reconcile. `earlier`: the reconciles of the step that have ended.
     pub(super) fn first_changes(
         &self,
         earlier: &[Observation],
@@ -105,7 +105,7 @@ fn count<'a>(ticks: impl IntoIterator<Item = &'a Observation>, kind: Request) ->
     requests.filter(|it| it.request() == Some(kind)).count()
 }
 
-/// The cluster after something has happened.
+/// The cluster after changes in the middle of a reconcile.
 struct Moment {
     after: usize,
     at: Time,
@@ -113,7 +113,7 @@ struct Moment {
     hpas: Vec<ChangedHpa>,
 }
 
-/// How far a reconcile got.
+/// The progress of a reconcile.
 enum Progress {
     Ended(Box<Decision>),
     /// It waits, after these actions.
@@ -198,8 +198,7 @@ impl Simulation {
         status.map(|index| self.changed(index, updated)).into_iter().collect()
     }
 
-    /// Runs the reconcile up to its next wait, or to its end, with what happens in the middle of
-    /// it.
+    /// Runs the reconcile up to its next wait, or to its end, with the changes in the middle of it.
     fn sync_moments(&mut self, now: Time, turn: Turn, moments: &[Moment]) -> Option<Progress> {
         let served = &self.hpas[turn.index];
         let stored = self.cluster.hpa(&served.name);

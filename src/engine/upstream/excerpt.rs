@@ -1,4 +1,4 @@
-//! The head and the tail of a text from an engine, in bounded memory. The text may have no end.
+//! Keeps the head and the tail of a text from an engine, which may be endless, in bounded memory.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 /// The head and the tail of a text.
 #[derive(Debug)]
 pub(super) struct Excerpt {
-    /// The largest head, and the largest tail, in bytes.
+    /// The maximum size of the head, and of the tail, in bytes.
     most: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
@@ -15,7 +15,8 @@ pub(super) struct Excerpt {
 }
 
 impl Excerpt {
-    /// An excerpt of an empty text. `most`: the largest head, and the largest tail, in bytes.
+    /// Creates the excerpt of an empty text. `most`: the maximum size of the head, and of the tail,
+    /// in bytes.
     pub(super) fn new(most: usize) -> Excerpt {
         Excerpt { most, head: Vec::new(), tail: VecDeque::new(), omitted: 0 }
     }
@@ -54,7 +55,7 @@ fn text_of(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// The bytes without a character at their end that is incomplete.
+/// The bytes without an incomplete character at the end.
 fn whole_end(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],
@@ -62,7 +63,7 @@ fn whole_end(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// The bytes without the rest of a character at their start.
+/// The bytes without the rest of a character at the start.
 fn whole_start(bytes: &[u8]) -> &[u8] {
     let is_rest = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
     &bytes[bytes.iter().take(3).take_while(is_rest).count()..]

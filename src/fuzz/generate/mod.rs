@@ -56,11 +56,12 @@ pub fn scenario(seed: u64, index: u64, release: Release, areas: &[Area]) -> Scen
 /// The number of scenarios of HPAs to which a VPA is added, until one can have it.
 const MAX_TRIES: usize = 20;
 
-/// The number of scenarios that are drawn until the release supports one. In the area of
-/// `behavior`, few have none.
+/// The maximum number of scenarios that are generated until the release supports one. It is rarely
+/// reached, in areas of which a release supports little, such as `behavior` on 1.6.
 const MAX_DRAWS: usize = 100;
 
-/// A scenario of an HPA that the release supports, if one is drawn.
+/// Generates a scenario of an HPA that the release supports. If none of [`MAX_DRAWS`] scenarios is
+/// supported, returns the last one.
 fn supported(dice: &mut Dice, area: Area, release: Release) -> Scenario {
     let mut made = of_hpa(dice, area, release);
     for _ in 1..MAX_DRAWS {

@@ -17,7 +17,7 @@ pub struct Decision {
     pub derivation: Derivation,
     /// The end of the reconcile. It is later than the beginning if the reconcile waited.
     pub end: Time,
-    /// The number of the HPA in the order of creation, on which its UID depends.
+    /// The number of the HPA in the order of creation, from which its UID is derived.
     pub uid: u64,
     /// The number of requests before the last thing that happened in the middle of the reconcile.
     /// The cluster already contains their writes.

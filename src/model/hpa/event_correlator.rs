@@ -56,8 +56,8 @@ struct SimilarEvents {
 struct Count {
     least: u32,
     most: u32,
-    /// The times at which the event may have occurred first, in order. It has occurred at the last
-    /// of them, unless `least` is 0.
+    /// The times at which the event may have been sent first, in order. It was sent at the last of
+    /// them, unless `least` is 0.
     first: Vec<Time>,
 }
 
@@ -239,7 +239,8 @@ impl Count {
         }
     }
 
-    /// Counts one more request. If what was observed is possible, it is true.
+    /// Counts one more request. An observed request with a possible count determines the count, and
+    /// which request was the first.
     fn increase(&mut self, occurrence: &Occurrence<'_>, observed: Option<&SentEvent>) -> &Count {
         if self.least == 0 {
             self.first.push(occurrence.at);
@@ -256,8 +257,8 @@ impl Count {
         self
     }
 
-    /// Sets the number of requests. If all that may have been sent were sent, or none of them, it
-    /// is also known which one was the first.
+    /// Sets the number of requests, and discards the times that are no longer possible for the
+    /// first one.
     fn narrow(&mut self, count: u32) {
         let (sent, possible) = (count - self.least, self.most - self.least);
         let earlier = self.first.len().saturating_sub(1);

@@ -58,7 +58,7 @@ pub struct AdmissionRules {
 }
 
 impl AdmissionRules {
-    /// The version of the API that the controller converts HPAs to.
+    /// The API version to which the controller converts HPAs.
     #[must_use]
     pub fn controller_version(&self) -> &'static str {
         match () {

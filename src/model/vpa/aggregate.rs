@@ -120,7 +120,7 @@ impl Aggregate {
         }
     }
 
-    /// Removes all samples of a resource. The settings and the time of the creation have no meaning
+    /// Removes all samples of a resource. The settings and the creation time have no meaning
     /// afterwards.
     pub(super) fn clear(&mut self, resource: Resource) {
         resource.histogram_mut(self).clear();

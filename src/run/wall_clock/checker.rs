@@ -413,7 +413,7 @@ mod tests {
             self.observe_during(seen, at, settling, None)
         }
 
-        /// [`Bench::observe`], with what happened in the middle of the reconcile.
+        /// Like [`Bench::observe`], with changes in the middle of the reconcile.
         fn observe_during(
             &mut self,
             mut seen: Observation,

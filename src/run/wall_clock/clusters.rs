@@ -44,7 +44,7 @@ impl ReadyEngine for NewClusters<'_> {
         let is_custom = plan.cluster.controller.is_some();
         let prepare = |it: &Scenario| match is_custom && it.interrupts_reconciles() {
             true => Err("with a custom controller: actions in the middle of a reconcile, whose \
-                         requests may be others than upstream's"
+                         requests may differ from upstream's"
                 .to_owned()),
             false => for_new_cluster(it, part.release, plan.cluster.pace),
         };

@@ -36,7 +36,7 @@ pub(super) struct Reconcile {
     pub(super) stall: Span,
     /// When the last change of the cluster before it was complete.
     pub(super) settled: Time,
-    /// What happened in the middle of it.
+    /// The changes in the middle of it.
     pub(super) during: Option<ChangesDuringReconcile>,
 }
 

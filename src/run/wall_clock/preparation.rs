@@ -82,8 +82,8 @@ pub(super) fn for_new_cluster(
     }
     let has_workers = Rules::of(release).flags[Flag::ConcurrentSyncs as usize];
     if scenario.interrupts_reconciles() && !has_workers {
-        let why = "an action in the middle of a reconcile: this release has only one worker, so \
-                   the reconciles of all other scenarios would be late";
+        let why = "an action in the middle of a reconcile: the controller of this release has only \
+                   one worker, so the reconciles of all other scenarios would be delayed";
         return Err(on_a_cluster(why.to_owned()));
     }
     let faster = scenario.faster(pace.speed).map_err(on_a_cluster)?;
@@ -331,13 +331,16 @@ pub(super) mod tests {
     const REASONS: &[&str] = &[
         "… has no flag --horizontal-pod-autoscaler-upscale-delay",
         "a VPA, whose updater and admission controller are simulated",
+        "a deletion of the HPA right after the controller reads the scale, …",
         "a metric of a …, which has no CRD",
         "a pod quota",
         "a scaleDownOrder other than replicaSet",
-        "actions in the middle of a reconcile, which are not supported",
         "after a slow response, the next reconcile follows a resync, which can't be observed",
         "caches that lag, which can't be delayed",
         "all scenarios share the controller, so it can't be restarted",
+        "an action right after the controller writes the scale, which can't be held back",
+        "an action right after the controller writes the status, which can't be held back",
+        "an action right before the controller retries a write, which can't be held back",
         "containers without a request: the controller names a random pod in the status",
         "deleting the target also deletes its pods",
         "errors of the API server can't be injected",

@@ -10,7 +10,7 @@ pub(super) struct Attempts {
     /// The number of attempts that must diverge before the verdict is `diverges`.
     required_divergences: usize,
     divergences: usize,
-    /// The reason why each of the attempts is followed by a retry.
+    /// The reasons for the retries, one for each attempt that has ended.
     reasons: Vec<String>,
 }
 

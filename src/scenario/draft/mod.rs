@@ -119,7 +119,7 @@ pub struct Draft {
     used_loads: Vec<usize>,
     /// The HPAs. Empty: it is the draft of a VPA.
     hpas: Vec<Hpa>,
-    /// Whether the scenario has a VPA.
+    /// True if the scenario has a VPA.
     has_vpa: bool,
     target: DraftTarget,
 }

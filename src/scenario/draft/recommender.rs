@@ -69,7 +69,7 @@ impl Vpa {
         recommender.into_iter().chain([("vpa", self.vpa.manifest.clone())]).collect()
     }
 
-    /// A metric for each resource whose usage the recommender reads, but none of the HPAs' metrics.
+    /// A metric for each resource whose usage the recommender reads, unless an HPA has that metric.
     pub(super) fn usage_metrics(&self, pods: &Pods, of_hpas: &[MetricSpec]) -> Vec<MetricSpec> {
         let is_of_an_hpa = |resource: &str| {
             of_hpas.iter().any(|metric| {
@@ -165,8 +165,8 @@ fn end(options: &DraftOptions, used: &[usize], read: Reader<'_>) -> Result<Span,
     Ok(if is_later { end } else { DAYS })
 }
 
-/// Takes the VPA that changes the pods of these HPAs from a list. With several such VPAs, which are
-/// a mistake, none is taken: a scenario with an HPA has one VPA.
+/// Removes the VPA that changes the pods of these HPAs from a list, and returns it. If there are
+/// several, which is a mistake, none is removed: a scenario with an HPA has at most one VPA.
 pub(super) fn take_joint<'v>(group: &[Hpa], vpas: &mut Vec<&'v Vpa>) -> Option<&'v Vpa> {
     let joins = |vpa: &&&Vpa| {
         // Otherwise, the manifests of one scenario would be in several namespaces.
@@ -179,8 +179,9 @@ pub(super) fn take_joint<'v>(group: &[Hpa], vpas: &mut Vec<&'v Vpa>) -> Option<&
     }
 }
 
-/// The end of the prediction of an HPA and a VPA, of which the HPA needs this long: until the
-/// bounds of the recommendation are narrow enough that pods are evicted.
+/// The end of the prediction of an HPA and a VPA. `of_hpa`: the end of a prediction of the HPA
+/// alone. By default, the prediction is long enough that the bounds of the recommendation become
+/// narrow, and pods are evicted.
 pub(super) fn joint_end(options: &DraftOptions, of_hpa: Span) -> Span {
     let has_own_end =
         options.until.is_some() || options.loads.iter().any(|load| load.recorded().is_some());
@@ -495,7 +496,7 @@ impl Usage<'_> {
     }
 }
 
-/// A metric without a target: only the usage of a resource.
+/// A metric without a target, for the usage of a resource.
 fn usage_metric(resource: &str) -> MetricSpec {
     let target = MetricTarget {
         type_: MetricTargetType::AverageValue,

@@ -490,7 +490,7 @@ fn is_above(usage: i64, target: &MetricTarget, request: Option<i64>) -> bool {
     wanted.is_some_and(|wanted| usage / 11 > wanted / 10)
 }
 
-/// The value at which an HPA does nothing. None: the target has no value.
+/// The value at which an HPA does not scale. `None` if the target has no value.
 fn at_target(target: &MetricTarget, request: Option<i64>) -> Option<String> {
     if let Some(percent) = target.average_utilization {
         let value = request.unwrap_or(1000) / 100 * i64::from(percent);

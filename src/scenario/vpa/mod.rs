@@ -112,8 +112,8 @@ impl VpaScenario {
         !self.expect.is_empty() && self.expectations_on(release).next().is_none()
     }
 
-    /// The releases to choose, if the scenario is for others than this one, or if it has
-    /// expectations, and none of them applies to this one.
+    /// Returns a message if the scenario is not for a release, or if it has expectations, none of
+    /// which applies to the release. The message names a release to choose instead.
     #[must_use]
     pub fn unchecked_on(&self, release: VpaRelease) -> Option<String> {
         let (subject, releases): (_, Vec<VpaRelease>) = if !self.releases.contains(release) {
@@ -144,7 +144,7 @@ impl VpaScenario {
         self.expect.iter().filter(move |expected| self.expects(expected, release))
     }
 
-    /// Returns true if one of the expectations applies to a release.
+    /// Returns true if an expectation of the scenario applies to a release.
     #[must_use]
     pub fn expects(&self, expected: &VpaExpectation, release: VpaRelease) -> bool {
         self.releases.contains(release) && expected.releases.contains(release)

@@ -15,7 +15,8 @@ use crate::engine::input_file::{InputError, check};
 /// Reads a kubeconfig; by default, the files that `KUBECONFIG` names, or kubectl's default.
 pub(crate) fn read(kubeconfig: Option<&PathBuf>) -> Result<Kubeconfig, String> {
     for path in files_of(kubeconfig) {
-        // A missing file is reported below; other clients ignore those of the variable.
+        // A missing file is reported below, unless `KUBECONFIG` names it: like other clients, the
+        // library ignores it then.
         if let Err(error @ (InputError::NotAFile | InputError::TooLarge { .. })) = check(&path) {
             return Err(format!("the kubeconfig {} can't be read: {error}", path.display()));
         }
@@ -33,7 +34,7 @@ pub(crate) fn read(kubeconfig: Option<&PathBuf>) -> Result<Kubeconfig, String> {
     })
 }
 
-/// The files to read that are named: by the caller, or by `KUBECONFIG`.
+/// The kubeconfigs that the caller or, without one, `KUBECONFIG` names.
 fn files_of(kubeconfig: Option<&PathBuf>) -> Vec<PathBuf> {
     match (kubeconfig, std::env::var_os("KUBECONFIG")) {
         (Some(path), _) => vec![path.clone()],

@@ -5,9 +5,10 @@ use tokio::sync::oneshot;
 /// The query whose answer is held back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct HeldQuery {
-    /// Its number among the controller's queries from now on, from 1.
+    /// The number of the query among the controller's queries since the hold was created, from 1.
     pub(crate) number: usize,
-    /// True if the answer shows what happens meanwhile. Otherwise, it is determined before.
+    /// True if the answer is determined when the hold ends, so that it shows changes made in the
+    /// meantime. Otherwise, it is determined when the query arrives.
     pub(crate) shows_changes: bool,
 }
 
@@ -15,7 +16,7 @@ pub(crate) struct HeldQuery {
 #[derive(Debug)]
 pub(crate) struct PendingHold {
     query: HeldQuery,
-    /// The number of queries so far.
+    /// The number of queries since the hold was created.
     queries: usize,
     held: HeldAnswer,
 }
@@ -25,7 +26,8 @@ impl PendingHold {
         PendingHold { query, queries: 0, held }
     }
 
-    /// Counts a query. Returns its answer's hold if it is the expected one.
+    /// Counts a query. If its answer is to be held back, ends the pending state and returns the
+    /// server's end of the hold.
     pub(crate) fn query(hold: &mut Option<PendingHold>) -> Option<(HeldQuery, HeldAnswer)> {
         let pending = hold.as_mut()?;
         pending.queries += 1;

@@ -1,5 +1,5 @@
-//! Holds back the answer to a query of the controller, so that something else can happen in the
-//! middle of its reconcile.
+//! Holds back the answer to a query of the controller, so that actions can happen in the middle of
+//! its reconcile.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use tokio::sync::oneshot;
 use crate::engine::cluster::metrics_api::held_query::{HeldAnswer, HeldQuery, PendingHold};
 use crate::engine::cluster::metrics_api::state::Metrics;
 
-/// The scenario's end of a hold. The answer is sent when it is dropped.
+/// The scenario's end of a hold. Dropping it releases the answer.
 pub(crate) struct Hold {
     metrics: Arc<Metrics>,
     namespace: String,
     arrived: oneshot::Receiver<()>,
-    /// Its end is the signal.
+    /// Dropping the sender is the signal.
     _release: oneshot::Sender<()>,
 }
 

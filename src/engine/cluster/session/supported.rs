@@ -131,7 +131,7 @@ fn unsupported_moment(scenario: &Scenario) -> Option<&'static str> {
         Request::GetScale if *nth > 1 => {
             Some("an action right before the controller retries a write, which can't be held back")
         }
-        // Between the read of the scale and its first query, the controller checks if the HPA
+        // Between the read of the scale and the first query, the controller checks that the HPA
         // exists.
         Request::GetScale if matches!(action, Action::DeleteHpa(_)) => Some(
             "a deletion of the HPA right after the controller reads the scale, which can't be held \
@@ -141,7 +141,7 @@ fn unsupported_moment(scenario: &Scenario) -> Option<&'static str> {
     });
     let several = during.windows(2).any(|pair| pair[0].0 != pair[1].0);
     all.or_else(|| {
-        several.then_some("actions at several moments of a reconcile, of which one can be held")
+        several.then_some("actions at several moments, of which only one can be held back")
     })
 }
 

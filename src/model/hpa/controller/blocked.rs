@@ -12,8 +12,9 @@ use crate::model::time::Time;
 use std::sync::Arc;
 
 impl Controller {
-    /// Processes the key that is due at `input.now`, while something else happens. A reconcile that
-    /// waits is blocked until the caller resumes it with [`Controller::resume`].
+    /// Processes the key that is due at `input.now`, with interruptions in the middle of its
+    /// reconcile. A reconcile that waits is blocked until the caller resumes it with
+    /// [`Controller::resume`].
     pub fn process(
         &mut self,
         input: &Input<'_>,
@@ -50,8 +51,8 @@ impl Controller {
         }
     }
 
-    /// Resumes the reconcile whose wait is over, see [`Controller::next_to_resume`]. Meanwhile,
-    /// something else happens.
+    /// Resumes the reconcile whose wait is over (see [`Controller::next_to_resume`]), with
+    /// interruptions after the wait.
     pub fn resume(
         &mut self,
         input: &Input<'_>,
@@ -115,7 +116,7 @@ impl Controller {
         if let Some(Wait { until, observation }) = result.blocked {
             blocked.until = until;
             decision.derivation.clear();
-            // Only those before the wait.
+            // Keep only the events before the wait.
             decision.event_times.truncate(observation.events().count());
             decision.observation = observation;
             blocked.decision = decision;

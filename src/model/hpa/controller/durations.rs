@@ -17,7 +17,7 @@ const BOUNDS: [&str; 15] = [
 /// The bound of the last bucket.
 const INFINITY: &str = "+Inf";
 
-/// The shortest bound.
+/// The lowest bound.
 const SHORTEST: Span = Span(1_000_000);
 
 /// The changes of one histogram in a reconcile, by series.
@@ -35,7 +35,7 @@ impl Durations {
         Durations { name, buckets: BTreeMap::new(), sums: BTreeMap::new() }
     }
 
-    /// Observes a duration, which the series of a counter with the same labels counts.
+    /// Observes a duration. `counter` is the series of the counter with the same labels.
     pub(super) fn observe(&mut self, counter: &str, duration: Span) {
         if duration == Span::ZERO {
             return;
@@ -56,7 +56,7 @@ impl Durations {
         }
     }
 
-    /// The changes, in order of their series.
+    /// The changes, sorted by series.
     pub(super) fn changes(self) -> impl Iterator<Item = SeriesChange> {
         let buckets = self.buckets.into_iter();
         let sums = self.sums.into_iter();
@@ -79,7 +79,7 @@ fn bound_above_the_lowest(duration: Span) -> Option<&'static str> {
     Some(INFINITY)
 }
 
-/// The number that is nearest to a time in seconds.
+/// A time in seconds, as the nearest floating-point number.
 pub(super) fn seconds(time: Span) -> f64 {
     time.0 as f64 / 1e9
 }

@@ -179,8 +179,8 @@ impl Controller {
         taken.is_some_and(|taken| self.reconcile_key(taken, input, &[], decision))
     }
 
-    /// [`Controller::sync_into`], while something else happens. Changes of HPAs in the meantime
-    /// queue their keys, as the informer's events do.
+    /// Like [`Controller::sync_into`], with interruptions in the middle of the reconcile. Changes
+    /// of HPAs add their keys to the queue, as the informer's events do.
     pub fn sync_interrupted(
         &mut self,
         input: &Input<'_>,

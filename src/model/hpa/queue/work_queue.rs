@@ -26,8 +26,8 @@ pub(crate) struct WorkQueue {
     sorted: bool,
     /// Ready keys, in order.
     ready: VecDeque<Ready>,
-    /// The number of ready keys, from the first one, that other workers have taken already. They
-    /// wait while something happens in the middle of a reconcile.
+    /// The number of ready keys, from the first one, that other workers have already taken. Their
+    /// reconciles wait while something else happens in the middle of a reconcile.
     held: usize,
     /// Keys whose reconcile is blocked, and when they were added again in the meantime.
     processing: Vec<(Arc<str>, Option<Time>)>,
@@ -46,7 +46,7 @@ struct Ready {
     /// When it was added.
     added: Time,
     key: Arc<str>,
-    /// When it was added again after a worker had taken it.
+    /// When it was added again after a worker had taken it, if it was.
     again: Option<Time>,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct Taken {
     pub(crate) key: Arc<str>,
     /// The changes of the counters since a worker took the previous key.
     pub(crate) counts: QueueCounts,
-    /// When it was added again after the worker had taken it.
+    /// When it was added again after the worker had taken it, if it was.
     pub(crate) again: Option<Time>,
 }
 
@@ -126,21 +126,21 @@ impl WorkQueue {
         }
     }
 
-    /// Marks a key as being processed by a worker. `again` is when it was added again after the
-    /// worker had taken it.
+    /// Marks a key as being processed by a worker. `again` is the time at which it was added again
+    /// after the worker had taken it, if it was.
     pub(crate) fn begin(&mut self, key: &Arc<str>, again: Option<Time>) {
         self.processing.push((key.clone(), again));
     }
 
-    /// Something happens in the middle of a reconcile at `now`: the idle ones of all `workers` have
-    /// taken the ready keys. Lasts until [`WorkQueue::proceeds`].
+    /// Marks the ready keys as taken by the idle ones of `workers` workers, while something else
+    /// happens in the middle of a reconcile at `now`, until [`WorkQueue::proceeds`].
     pub(crate) fn is_held(&mut self, now: Time, workers: usize) {
         self.wake(now);
         let idle = workers.saturating_sub(self.processing.len());
         self.held = idle.min(self.ready.len());
     }
 
-    /// The workers proceed.
+    /// Ends the effect of [`WorkQueue::is_held`].
     pub(crate) fn proceeds(&mut self) {
         self.held = 0;
     }

@@ -20,7 +20,7 @@ use crate::world::Change;
 pub(super) struct Expected {
     /// The prediction, if the model expects a reconcile.
     pub(super) next: Option<Observation>,
-    /// What happened in the middle of it.
+    /// The changes in the middle of it.
     pub(super) during: Option<ChangesDuringReconcile>,
     /// The state of the cluster before that.
     pub(super) before: SettledState,
@@ -106,7 +106,7 @@ impl WallClockRun<'_> {
         Some(NextMoment { after, query, events })
     }
 
-    /// Why there is no verdict if an event has not happened that happens in the model's own run.
+    /// The reason for no verdict, if an event did not happen that happens in the model's own run.
     pub(super) fn missed_event(&self, predicted: &FreeRun) -> Option<Uncertainty> {
         let all = self.scenario.timeline.iter().filter(|event| event.during.is_some()).count();
         let happen: usize = predicted.ticks.iter().map(|it| it.derivation.during.len()).sum();
@@ -152,7 +152,7 @@ impl WallClockRun<'_> {
     }
 }
 
-/// The number of conflicts that a reconcile meets when it writes the scale.
+/// The number of conflicts when a reconcile writes the scale.
 pub(super) fn conflicts(next: Option<&Observation>) -> usize {
     let writes = next.into_iter().flat_map(Observation::scale_writes);
     writes.filter(|write| write.is_conflict()).count()
