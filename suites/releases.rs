@@ -27,10 +27,6 @@ const UNSEEN: &[(&str, &str)] = &[
         "flags for the upscale and downscale delays",
         "a scenario that sets them is skipped without them",
     ),
-    (
-        "autoscaling/v2beta1, which the controller uses: v2alpha1 under another name",
-        "both have the same fields",
-    ),
     ("flag --horizontal-pod-autoscaler-tolerance", "a scenario that sets it is skipped without it"),
     (
         "the flags for the upscale and downscale delays, which had no effect, are removed",

@@ -114,8 +114,8 @@ impl<'k> Findings<'k> {
         self.compared = self.compared.saturating_sub(1);
     }
 
-    /// The prediction of a reconcile, with the requests that send its events. The observed reconcile
-    /// decides what upstream leaves to chance.
+    /// The prediction of a reconcile, with the requests that send its events. The observed
+    /// reconcile decides what upstream leaves to chance.
     fn expected<'d>(&mut self, decision: &'d Decision, seen: &Observation) -> Cow<'d, Observation> {
         let ordered = match self.rules.events.in_order {
             true => Cow::Borrowed(decision),

@@ -16,7 +16,7 @@ use super::pod_decisions;
 use super::predicted::Predicted;
 use super::random::{RandomCause, RandomOutcome};
 use super::{KnownHit, Note, Outcome, Verdict};
-use crate::compare::{KnownDisagreement, Scope};
+use crate::compare::{Divergence, KnownDisagreement, Scope};
 use crate::engine::model::{self, InterruptedReconcile, Reconciled, Simulation};
 use crate::engine::sent_events::SentEvents;
 use crate::engine::{Engine, EngineError, Session, Step};
@@ -635,19 +635,40 @@ pub fn run_watched(
     // With a VPA, the recommender's answers are needed before the next step.
     let ahead = match &scenario.vpa {
         None => ahead(scenario, engine, findings(trace.clone()), watch),
-        Some(_) => Ok(None),
+        Some(_) => Ok(Ahead::Again(None)),
     };
-    let findings = match ahead {
-        Ok(Some(findings)) => Ok(findings),
-        Ok(None) => step_by_step(scenario, engine, findings(trace), watch),
-        Err(error) => Err(error),
+    let (findings, differed) = match ahead {
+        Ok(Ahead::AsPredicted(findings)) => (Ok(findings), None),
+        Ok(Ahead::Again(differed)) => {
+            (step_by_step(scenario, engine, findings(trace), watch), differed)
+        }
+        Err(error) => (Err(error), None),
     };
     match findings {
-        Ok(findings) => conclude(&mut outcome, scenario, release, findings),
+        Ok(findings) => {
+            let agrees = findings.divergence.is_none() && findings.hits.is_empty();
+            conclude(&mut outcome, scenario, release, findings);
+            if let Some(first) = differed.filter(|_| agrees && outcome.undetermined.is_none()) {
+                outcome.verdict =
+                    Verdict::Inconclusive { why: not_repeated(&first), output: String::new() };
+            }
+        }
         Err(error) => outcome.verdict = inconclusive(error),
     }
     outcome.elapsed = begin.elapsed();
     outcome
+}
+
+/// The reason why a run has no verdict although its repetition agrees with the model.
+fn not_repeated(first: &Divergence) -> String {
+    let Divergence { tick, at, fields } = first;
+    let fields = fields.first().map_or_else(String::new, |it| {
+        format!(": {}: model {}, engine {}", it.field, it.model, it.upstream)
+    });
+    format!(
+        "the engine is not deterministic: it differed from the model at tick {tick} (t={at}), but \
+         not when the scenario was repeated{fields}"
+    )
 }
 
 /// The fields of a scenario that an engine observes.
@@ -745,20 +766,28 @@ pub(super) fn conclude_known(outcome: &mut Outcome, findings: Findings<'_>) {
     outcome.derivations = findings.derivations;
 }
 
-/// Runs a scenario as the model predicts it, and checks every answer. Returns `None` if the engine
-/// does not take steps ahead, or if an answer was not as predicted: the following steps then ran in
-/// a world that does not follow from the engine's decisions.
+/// The result of [`ahead`].
+enum Ahead<'k> {
+    /// Every answer was as predicted.
+    AsPredicted(Findings<'k>),
+    /// The scenario has to run step by step: the engine does not take steps ahead, an outcome is
+    /// left to chance, or an answer was not as predicted, so that the following steps ran in a
+    /// world that does not follow from the engine's decisions. That difference is not by chance.
+    Again(Option<Divergence>),
+}
+
+/// Runs a scenario as the model predicts it, and checks every answer.
 fn ahead<'k>(
     scenario: &Arc<Scenario>,
     engine: &mut dyn Engine,
     mut findings: Findings<'k>,
     watch: &mut dyn FnMut(&Decision),
-) -> Result<Option<Findings<'k>>, EngineError> {
+) -> Result<Ahead<'k>, EngineError> {
     let (release, scope) = (engine.release(), scope(engine, scenario));
     let mut session = engine.open(scenario)?;
     if !session.takes_steps_ahead() {
         session.close()?;
-        return Ok(None);
+        return Ok(Ahead::Again(None));
     }
     let mut run = Lockstep::new(scenario, Rules::of(release));
     let mut under_way = VecDeque::new();
@@ -793,10 +822,15 @@ fn ahead<'k>(
         }
     }
     let unfinished = session.close()?;
+    if !as_predicted {
+        return Ok(Ahead::Again(findings.divergence));
+    }
     run.compare_unfinished(unfinished, scope, &mut findings);
     run.close(&mut findings);
-    let is_as_predicted = as_predicted && findings.divergence.is_none();
-    Ok(is_as_predicted.then_some(findings))
+    Ok(match findings.divergence {
+        None => Ahead::AsPredicted(findings),
+        differed => Ahead::Again(differed),
+    })
 }
 
 /// The orders in which a controller named HPAs with the same pods, one for each reconcile.
@@ -847,8 +881,15 @@ fn step_by_step<'k>(
             && let Some(mut before) = before
         {
             before.simulation.follow_orders(ambiguous_orders(&stepped));
-            if let Some(following) = before.predict().filter(|it| it.step == predicted.step) {
-                (run, predicted) = (before, following);
+            match before.predict() {
+                Some(following) if following.step == predicted.step => {
+                    (run, predicted) = (before, following);
+                }
+                Some(_) => {
+                    run.undetermined = Some(RandomOutcome::selector_order(run.now));
+                    break;
+                }
+                None => {}
             }
         }
         for (index, tick) in stepped.ticks.iter().enumerate() {

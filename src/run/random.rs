@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::time::Time;
+
 /// The reason why a run of a scenario ended early: upstream leaves its further course to chance.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -18,6 +20,16 @@ pub struct RandomOutcome {
 impl RandomOutcome {
     pub(super) fn new(cause: RandomCause, why: impl Into<String>) -> RandomOutcome {
         RandomOutcome { cause, why: why.into() }
+    }
+
+    /// An action happened in another place than for the order that the controller chose.
+    pub(super) fn selector_order(at: Time) -> RandomOutcome {
+        let why = format!(
+            "at {at}, the controller names HPAs that select the same pods in a random order, on \
+             which the request depends after which an action happens; choose another moment for \
+             the action"
+        );
+        RandomOutcome::new(RandomCause::SelectorOrder, why)
     }
 }
 
@@ -47,17 +59,21 @@ pub enum RandomCause {
     /// A recommendation depends on the order in which upstream merges histograms or lists
     /// containers.
     RecommendationOrder,
+    /// An action happens after a request whose number depends on the random order in which the
+    /// controller names HPAs that select the same pods.
+    SelectorOrder,
 }
 
 impl RandomCause {
     /// All causes.
-    pub const ALL: [RandomCause; 6] = [
+    pub const ALL: [RandomCause; 7] = [
         RandomCause::ActionDuringReconcile,
         RandomCause::ReconcileDuringReconcile,
         RandomCause::CacheUpdate,
         RandomCause::Resync,
         RandomCause::VpaDuringReconcile,
         RandomCause::RecommendationOrder,
+        RandomCause::SelectorOrder,
     ];
 
     /// The name in results.
@@ -70,6 +86,7 @@ impl RandomCause {
             RandomCause::Resync => "resync",
             RandomCause::VpaDuringReconcile => "vpa-during-reconcile",
             RandomCause::RecommendationOrder => "recommendation-order",
+            RandomCause::SelectorOrder => "selector-order",
         }
     }
 }

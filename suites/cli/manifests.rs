@@ -329,7 +329,7 @@ fn an_hpa_and_a_vpa_of_the_same_pods_are_predicted_together() {
     let both = both.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
         "hamster model of 1.36",
-        "10 runs of the recommender; 0 pods evicted",
+        "10 runs of the recommender; 10 pods evicted",
         "VPA hamster-vpa is in the same scenario, because it changes the requests",
     ] {
         assert!(both.contains(part), "{part}\n{both}");
