@@ -638,7 +638,7 @@ pub fn run_watched(
         Some(_) => Ok(Ahead::Again(None)),
     };
     let (findings, differed) = match ahead {
-        Ok(Ahead::AsPredicted(findings)) => (Ok(findings), None),
+        Ok(Ahead::AsPredicted(findings)) => (Ok(*findings), None),
         Ok(Ahead::Again(differed)) => {
             (step_by_step(scenario, engine, findings(trace), watch), differed)
         }
@@ -769,7 +769,7 @@ pub(super) fn conclude_known(outcome: &mut Outcome, findings: Findings<'_>) {
 /// The result of [`ahead`].
 enum Ahead<'k> {
     /// Every answer was as predicted.
-    AsPredicted(Findings<'k>),
+    AsPredicted(Box<Findings<'k>>),
     /// The scenario has to run step by step: the engine does not take steps ahead, an outcome is
     /// left to chance, or an answer was not as predicted, so that the following steps ran in a
     /// world that does not follow from the engine's decisions. That difference is not by chance.
@@ -828,7 +828,7 @@ fn ahead<'k>(
     run.compare_unfinished(unfinished, scope, &mut findings);
     run.close(&mut findings);
     Ok(match findings.divergence {
-        None => Ahead::AsPredicted(findings),
+        None => Ahead::AsPredicted(Box::new(findings)),
         differed => Ahead::Again(differed),
     })
 }
