@@ -27,7 +27,9 @@ pub(crate) fn comparison(
         .iter()
         .zip(&runs)
         .map(|(release, run)| {
-            let why = scenario.unsupported_on(*release).or_else(|| run.undetermined.as_ref().map(|random| random.why.clone()));
+            let why = scenario
+                .unsupported_on(*release)
+                .or_else(|| run.undetermined.as_ref().map(|random| random.why.clone()));
             let figures = Figures::of(scenario, run, &reference);
             let proposals = proposals(scenario, run);
             let release = release.to_string();

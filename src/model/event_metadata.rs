@@ -97,7 +97,7 @@ fn is_component(name: &str) -> bool {
 }
 
 /// The name and the times of an event. In an observation, those that follow from the beginning of
-/// the reconcile are omitted: see [`EventTimes::relative_to`].
+/// the reconcile are omitted: see `EventTimes::relative_to`.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventTimes {
