@@ -556,10 +556,15 @@ fn free_run_with(
         });
         for (decision, observation) in predicted.decisions.into_iter().zip(observed) {
             let target = run.target_of(&observation);
-            let replicas_before = run.world.replicas(target);
+            // The world may already contain a write of this reconcile, and a later action.
+            let current = decision.derivation.current_replicas;
+            let replicas_before = current.unwrap_or_else(|| run.world.replicas(target));
             run.apply_observed(&observation, Some(&decision));
             let Decision { derivation, .. } = decision;
-            let replicas_after = run.world.replicas(target);
+            let replicas_after = match derivation.rescaled {
+                true => derivation.desired_replicas,
+                false => replicas_before,
+            };
             ticks.push(FreeTick {
                 observation,
                 derivation,

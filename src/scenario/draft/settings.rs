@@ -116,6 +116,11 @@ fn unused(load: &Subject, hpas: &[&Hpa], has_vpa: bool, is_only_setting: bool) -
         let hint = among(name, "it uses", ["cpu", "memory"]);
         return DraftError::Options { what, hint };
     }
+    if has_vpa && load.is_resource() {
+        let what = format!("neither an HPA nor a VPA uses {name}, which has a load");
+        let hint = Some("remove the load: the policies of the VPA leave this resource out".into());
+        return DraftError::Options { what, hint };
+    }
     let names: BTreeSet<String> = hpas.iter().map(|hpa| hpa.name.to_string()).collect();
     let what = match Vec::from_iter(names).as_slice() {
         [only] => format!("HPA {only} does not scale on {name}, which has a load"),

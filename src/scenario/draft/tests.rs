@@ -703,6 +703,12 @@ fn an_hpa_and_the_vpa_that_changes_its_pods_share_a_scenario() {
     let list = drafts(&[&other, VPA, DEPLOYMENT], &options(&["memory=200Mi"])).list;
     let flags: Vec<&str> = list[0].missing.iter().map(|it| &*it.flag).collect();
     assert!(flags.iter().any(|it| it.starts_with("--load cpu=300m (per pod)")), "{flags:?}");
+    let what = "there is no load of cpu, which the VPA reads";
+    assert!(list[0].missing.iter().any(|it| it.what == what), "{:?}", list[0].missing);
+    let cpu_only = VPA.to_owned()
+        + "  resourcePolicy: {containerPolicies: [{containerName: '*', controlledResources: [cpu]}]}\n";
+    let error = error(&[HPA, &cpu_only, DEPLOYMENT], &all);
+    assert!(error.starts_with("neither an HPA nor a VPA uses memory, which has a load"), "{error}");
     // The containers of loads.
     let sidecar = DEPLOYMENT.to_owned() + "      - {name: proxy, image: example.org/proxy}\n";
     let loads = options(&["cpu=total:1", "memory=200Mi", "web-vpa:cpu/proxy=10m"]);

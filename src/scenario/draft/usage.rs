@@ -370,7 +370,10 @@ impl<'a> Usage<'a> {
         of_pod: &[&MetricTarget],
         of_containers: &[&ContainerResourceMetricSource],
     ) {
-        let what = format!("there is no load of {resource}");
+        let has_value = |target: &&MetricTarget| at_target(target, None).is_some();
+        let is_of_an_hpa = !of_containers.is_empty() || of_pod.iter().any(has_value);
+        let reader = if is_of_an_hpa { "" } else { ", which the VPA reads" };
+        let what = format!("there is no load of {resource}{reader}");
         let (value, total) = if resource == "cpu" { ("300m", "8") } else { ("200Mi", "8Gi") };
         let flag = match of_containers.first().filter(|_| of_pod.is_empty()) {
             Some(source) => format!("--load {resource}/{}={value} (per pod)", source.container),
