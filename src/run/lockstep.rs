@@ -499,6 +499,24 @@ impl<'a> Lockstep<'a> {
     }
 }
 
+impl FreeTick {
+    /// A tick of a target, which has `of_world` replicas before the tick is applied to the world.
+    fn new(
+        observation: Observation,
+        derivation: Derivation,
+        target: usize,
+        of_world: i32,
+    ) -> FreeTick {
+        // The world may already contain a write of this reconcile, and a later action.
+        let replicas_before = derivation.current_replicas.unwrap_or(of_world);
+        let replicas_after = match derivation.rescaled {
+            true => derivation.desired_replicas,
+            false => replicas_before,
+        };
+        FreeTick { observation, derivation, target, replicas_before, replicas_after }
+    }
+}
+
 /// Runs the model alone: its own decisions drive the world.
 #[must_use]
 pub fn free_run(scenario: &Arc<Scenario>, release: Release) -> FreeRun {
@@ -556,22 +574,9 @@ fn free_run_with(
         });
         for (decision, observation) in predicted.decisions.into_iter().zip(observed) {
             let target = run.target_of(&observation);
-            // The world may already contain a write of this reconcile, and a later action.
-            let current = decision.derivation.current_replicas;
-            let replicas_before = current.unwrap_or_else(|| run.world.replicas(target));
+            let of_world = run.world.replicas(target);
             run.apply_observed(&observation, Some(&decision));
-            let Decision { derivation, .. } = decision;
-            let replicas_after = match derivation.rescaled {
-                true => derivation.desired_replicas,
-                false => replicas_before,
-            };
-            ticks.push(FreeTick {
-                observation,
-                derivation,
-                target,
-                replicas_before,
-                replicas_after,
-            });
+            ticks.push(FreeTick::new(observation, decision.derivation, target, of_world));
         }
     }
     let mut notes = run.notes(release);

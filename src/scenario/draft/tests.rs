@@ -706,7 +706,8 @@ fn an_hpa_and_the_vpa_that_changes_its_pods_share_a_scenario() {
     let what = "there is no load of cpu, which the VPA reads";
     assert!(list[0].missing.iter().any(|it| it.what == what), "{:?}", list[0].missing);
     let cpu_only = VPA.to_owned()
-        + "  resourcePolicy: {containerPolicies: [{containerName: '*', controlledResources: [cpu]}]}\n";
+        + "  resourcePolicy:\n    containerPolicies:\n"
+        + "    - {containerName: '*', controlledResources: [cpu]}\n";
     let error = error(&[HPA, &cpu_only, DEPLOYMENT], &all);
     assert!(error.starts_with("neither an HPA nor a VPA uses memory, which has a load"), "{error}");
     // The containers of loads.
