@@ -834,12 +834,13 @@ impl Group<'_> {
         read: Reader<'_>,
     ) -> Result<Span, DraftError> {
         let of_hpas = end(options, used, read)?;
-        Ok(self.vpa.map_or(of_hpas, |_| recommender::joint_end(options, of_hpas)))
+        let loads = used_loads(options, used);
+        Ok(self.vpa.map_or(of_hpas, |_| recommender::joint_end(options.until, &loads, of_hpas)))
     }
 
     /// Notes on a VPA in the same scenario.
     fn joint_notes(&self, pods: &Pods, options: &DraftOptions, used: &[usize]) -> Vec<String> {
-        let loads: Vec<&Load> = used.iter().map(|index| &options.loads[*index]).collect();
+        let loads = used_loads(options, used);
         self.vpa.map_or_else(Vec::new, |vpa| vpa.joint_notes(pods, &loads))
     }
 }
@@ -1004,6 +1005,11 @@ fn startup(pods: &Pods, options: &DraftOptions, notes: &mut Vec<String>) -> Opti
     };
     notes.push(format!("new pods are ready after {delay} ({source}); see --startup"));
     Some(*delay)
+}
+
+/// The loads that a scenario uses.
+fn used_loads<'o>(options: &'o DraftOptions, used: &[usize]) -> Vec<&'o Load> {
+    used.iter().map(|index| &options.loads[*index]).collect()
 }
 
 /// The end of a prediction that shows the used loads.

@@ -182,10 +182,9 @@ pub(super) fn take_joint<'v>(group: &[Hpa], vpas: &mut Vec<&'v Vpa>) -> Option<&
 /// The end of the prediction of an HPA and a VPA. `of_hpa`: the end of a prediction of the HPA
 /// alone. By default, the prediction is long enough that the bounds of the recommendation become
 /// narrow, and pods are evicted.
-pub(super) fn joint_end(options: &DraftOptions, of_hpa: Span) -> Span {
-    let has_own_end =
-        options.until.is_some() || options.loads.iter().any(|load| load.recorded().is_some());
-    if has_own_end || of_hpa > JOINT { of_hpa } else { JOINT }
+pub(super) fn joint_end(until: Option<Span>, loads: &[&Load], of_hpa: Span) -> Span {
+    let has_own_end = until.is_some() || loads.iter().any(|load| load.recorded().is_some());
+    if has_own_end { of_hpa } else { of_hpa.max(JOINT) }
 }
 
 /// Drafts the scenario of a VPA. `hpas` are the HPAs of the manifests.
@@ -563,5 +562,21 @@ impl Vpa {
         let policies = self.vpa.policy.as_ref().map_or(&[][..], |it| &it.container_policies);
         let named = policies.iter().any(|it| self.controls(&it.container_name, resource));
         named || self.controls("*", resource)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_joint_prediction_lasts_a_day_unless_its_end_is_given_or_recorded() {
+        let (short, long) = (Span::from_mins(10), Span::from_mins(48 * 60));
+        let load = |text: &str| text.parse::<Load>().expect("a load");
+        let (constant, recorded) = (load("cpu=300m"), load("cpu=total:csv(load.csv)"));
+        assert_eq!(joint_end(None, &[&constant], short), JOINT);
+        assert_eq!(joint_end(None, &[&constant], long), long);
+        assert_eq!(joint_end(None, &[&constant, &recorded], short), short);
+        assert_eq!(joint_end(Some(short), &[&constant], short), short);
     }
 }
