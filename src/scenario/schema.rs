@@ -1,15 +1,13 @@
 //! The JSON Schema of scenario files, from the types in `raw`.
 
-use schemars::Schema;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
+use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
 use super::raw::ScenarioFile;
-use super::split;
 use super::vpa::raw::VpaScenarioFile;
-use super::with_vpa::UpdaterSettings;
-use crate::model::rules::VpaRelease;
+use super::with_vpa::VpaFields;
 
 /// The URL of the schema of the newest version.
 const ID: &str = "https://kube-lockstep.dev/schema/scenario.schema.json";
@@ -60,7 +58,7 @@ pub fn schema() -> Value {
     let settings = SchemaSettings::draft2020_12().with_transform(NoDefaults);
     let mut generator = settings.into_generator();
     let of_vpa = generator.subschema_for::<VpaScenarioFile>();
-    generator.subschema_for::<UpdaterSettings>();
+    let beside_hpa = VpaFields::json_schema(&mut generator);
     let mut schema = generator.into_root_schema_for::<ScenarioFile>();
     schema.insert("$id".to_owned(), ID.into());
     let mut value = schema.to_value();
@@ -97,7 +95,7 @@ pub fn schema() -> Value {
             fields.insert(name.to_owned(), value);
         }
     }
-    let with_vpa = with_vpa(&of_hpa, &types["VpaScenario"]["properties"]);
+    let with_vpa = with_vpa(&of_hpa, &beside_hpa, &types["VpaScenario"]["properties"]);
     fields.insert("if".to_owned(), any_of(&["vpa", "vpas", "script"]));
     let of_vpa =
         json!({ "if": any_of(&["hpa", "hpas"]), "then": with_vpa, "else": of_vpa.to_value() });
@@ -115,23 +113,13 @@ fn any_of(names: &[&str]) -> Value {
 
 /// The schema of a scenario with an HPA and a VPA: that of the HPA, and fields, events and
 /// expectations of the VPA.
-fn with_vpa(of_hpa: &Map<String, Value>, of_vpa: &Value) -> Value {
+fn with_vpa(of_hpa: &Map<String, Value>, beside_hpa: &Schema, of_vpa: &Value) -> Value {
     let mut schema = Value::Object(of_hpa.clone());
     let properties = &mut schema["properties"];
-    for name in split::FIELDS {
-        if let Some(field) = of_vpa.get(name).filter(|_| name != "vpas") {
-            properties[name] = field.clone();
-        }
+    let fields = beside_hpa.get("properties").and_then(Value::as_object);
+    for (name, field) in fields.into_iter().flatten() {
+        properties[name] = field.clone();
     }
-    properties["vpaRelease"] = json!({
-        "description": "The release of the VPA's recommender. Default: the newest.",
-        "type": "string",
-        "enum": VpaRelease::supported().map(|release| release.to_string()).collect::<Vec<_>>(),
-    });
-    properties["updater"] = json!({
-        "description": "The VPA's updater, which is simulated.",
-        "$ref": "#/$defs/UpdaterSettings",
-    });
     for list in ["timeline", "expect"] {
         let items = json!({ "anyOf": [properties[list]["items"], of_vpa[list]["items"]] });
         properties[list]["items"] = items;

@@ -19,8 +19,8 @@ use crate::model::time::Span;
 /// The file as JSON, in the order in which fields are written.
 pub(super) fn to_value(scenario: &Scenario) -> Value {
     let mut value = serde_json::to_value(file(scenario)).unwrap_or_default();
-    if let Some(vpa) = &scenario.vpa {
-        vpa.written.add_to(&mut value);
+    if let (Some(vpa), Value::Object(file)) = (&scenario.vpa, &mut value) {
+        vpa.file.add_to(file);
     }
     value
 }

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::vpa::VpaScenario;
+use super::metrics::is_default;
+use super::vpa::raw::{AnyVpa, RecommenderSettings, VpaScenarioFile};
+use super::vpa::{CheckpointManifest, VpaExpectation, VpaScenario, VpaTimelineEvent};
 use crate::model::rules::VpaRelease;
 use crate::model::vpa::admission::Limits;
 use crate::model::vpa::updater::UpdaterFlags;
@@ -23,8 +25,8 @@ pub struct WithVpa {
     pub release: VpaRelease,
     /// The flags of the updater.
     pub updater: UpdaterFlags,
-    /// How it is written.
-    pub(super) written: Written,
+    /// The part of the file.
+    pub(super) file: VpaPart,
 }
 
 impl WithVpa {
@@ -37,39 +39,86 @@ impl WithVpa {
 }
 
 /// The part of a file that describes a VPA beside an HPA.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub(super) struct Written {
-    /// The fields of the file.
-    pub(super) fields: Map<String, Value>,
-    /// The events.
-    pub(super) timeline: Vec<Value>,
-    /// The expectations.
-    pub(super) expect: Vec<Value>,
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct VpaPart {
+    /// The fields of the VPA alone.
+    pub(super) fields: VpaFields,
+    /// The events of the VPA, in the order of the file.
+    pub(super) timeline: Vec<VpaTimelineEvent>,
+    /// The expectations of the VPA.
+    pub(super) expect: Vec<VpaExpectation>,
 }
 
-impl Written {
-    /// Adds the part to a file that describes the HPA.
-    pub(super) fn add_to(&self, file: &mut Value) {
-        let Value::Object(file) = file else { return };
-        let until = file.shift_remove("until");
-        let mut expect = file.shift_remove("expect").unwrap_or_else(|| Value::Array(Vec::new()));
-        for (name, value) in &self.fields {
-            file.insert(name.clone(), value.clone());
-        }
-        let timeline = file.entry("timeline").or_insert_with(|| Value::Array(Vec::new()));
-        for (list, more) in [(timeline, &self.timeline), (&mut expect, &self.expect)] {
-            if let Value::Array(list) = list {
-                list.extend(more.iter().cloned());
-            }
-        }
-        if file["timeline"].as_array().is_some_and(Vec::is_empty) {
-            file.shift_remove("timeline");
-        }
-        file.extend(until.map(|until| ("until".to_owned(), until)));
-        if expect.as_array().is_some_and(|list| !list.is_empty()) {
-            file.insert("expect".to_owned(), expect);
-        }
+/// The fields of a file that belong to the VPA beside an HPA.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct VpaFields {
+    /// The VerticalPodAutoscaler, a complete manifest; or `file`, the path of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "AnyVpa")]
+    pub(super) vpa: Option<AnyVpa>,
+    /// The release of the VPA's recommender. Default: the newest.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
+    #[schemars(schema_with = "releases")]
+    pub(super) vpa_release: Option<VpaRelease>,
+    /// The recommender.
+    #[serde(skip_serializing_if = "is_default")]
+    pub(super) recommender: RecommenderSettings,
+    /// The VPA's updater, which is simulated.
+    #[serde(skip_serializing_if = "is_default")]
+    pub(super) updater: UpdaterSettings,
+    /// VerticalPodAutoscalerCheckpoints that exist at the start: manifests, or `file`, the path of
+    /// one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) checkpoints: Vec<CheckpointManifest>,
+}
+
+impl VpaPart {
+    /// The part of a file with an HPA, as the recommender's file. `vpa_release` and `updater` are
+    /// not in that file.
+    pub(super) fn new(
+        file: VpaScenarioFile,
+        vpa_release: Option<VpaRelease>,
+        updater: UpdaterSettings,
+    ) -> VpaPart {
+        let VpaScenarioFile { vpa, recommender, checkpoints, timeline, expect, .. } = file;
+        let fields = VpaFields { vpa, vpa_release, recommender, updater, checkpoints };
+        VpaPart { fields, timeline, expect }
     }
+
+    /// Adds the part to a file that describes the HPA.
+    pub(super) fn add_to(&self, file: &mut Map<String, Value>) {
+        let until = file.shift_remove("until");
+        let mut expect = file.shift_remove("expect");
+        let mut timeline = file.shift_remove("timeline");
+        add_items(&mut timeline, &self.timeline);
+        add_items(&mut expect, &self.expect);
+        if let Ok(Value::Object(fields)) = serde_json::to_value(&self.fields) {
+            file.extend(fields);
+        }
+        let last = [("timeline", timeline), ("until", until), ("expect", expect)];
+        file.extend(last.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+    }
+}
+
+/// Adds elements to a list, which is absent if it is empty.
+fn add_items(list: &mut Option<Value>, items: &[impl Serialize]) {
+    if items.is_empty() {
+        return;
+    }
+    let list = list.get_or_insert_with(|| Value::Array(Vec::new()));
+    if let Value::Array(list) = list {
+        list.extend(items.iter().filter_map(|item| serde_json::to_value(item).ok()));
+    }
+}
+
+fn as_text<S: Serializer>(release: &Option<VpaRelease>, serializer: S) -> Result<S::Ok, S::Error> {
+    release.map(|release| release.to_string()).serialize(serializer)
+}
+
+fn releases(_: &mut SchemaGenerator) -> Schema {
+    let names: Vec<_> = VpaRelease::supported().map(|release| release.to_string()).collect();
+    schemars::json_schema!({ "type": "string", "enum": names })
 }
 
 /// The VPA's updater, which is simulated.

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
 
 use super::Reader;
 use super::cursor::{At, Problems};
-use super::vpa::{Component, flag_text, resolve as resolve_vpa};
+use super::vpa::{Component, flag_text, resolve_with_file};
 use crate::model::rules::{InPlaceMode, VpaRelease};
 use crate::model::selector::Selector;
 use crate::model::vpa::VerticalPodAutoscaler;
@@ -19,7 +18,7 @@ use crate::scenario::node::{Node, NodeKind, Scalar};
 use crate::scenario::resolved::{ReadingNote, Scenario, Workload};
 use crate::scenario::split;
 use crate::scenario::vpa::VpaScenario;
-use crate::scenario::with_vpa::{UpdaterSettings, WithVpa, Written};
+use crate::scenario::with_vpa::{UpdaterSettings, VpaPart, WithVpa};
 
 /// The fields that a scenario of the recommender alone does not have.
 const OWN: [&str; 2] = ["vpaRelease", "updater"];
@@ -42,25 +41,25 @@ pub(in crate::scenario) fn resolve(
         let what = "a scenario with an HPA can have only one VPA";
         problems.hint(at.key_position("vpas"), what, "replace `vpas` with `vpa`, for one VPA");
     }
-    let release = release(at.key("vpaRelease"), &mut problems);
-    let updater = updater(at.key("updater"), &mut problems);
-    let recommender = resolve_vpa(path, &of_recommender, init_containers, read);
-    if let Ok(recommender) = &recommender {
+    let given = release(at.key("vpaRelease"), &mut problems);
+    let release = given.unwrap_or(VpaRelease::NEWEST);
+    let settings = decoded::<UpdaterSettings>(at.key("updater"), &mut problems).unwrap_or_default();
+    let updater = updater(&settings, at.key("updater").key("flags"), &mut problems);
+    let resolved = resolve_with_file(path, &of_recommender, init_containers, read);
+    if let Ok((recommender, _)) = &resolved {
         check_flags(recommender, release, at, &mut problems);
         check_modes(recommender, release, at, &mut problems);
         UPDATER.check_runs(recommender.until, updater.updater_interval, at, &mut problems);
     }
     let own = problems.into_result();
-    match (own, recommender) {
-        (Ok(()), Ok(recommender)) => Ok(WithVpa {
+    match (own, resolved) {
+        (Ok(()), Ok((recommender, file))) => Ok(WithVpa {
             recommender: Arc::new(recommender),
             release,
             updater,
-            written: written(part),
+            file: VpaPart::new(file, given, settings),
         }),
-        (own, recommender) => {
-            Err(own.err().into_iter().chain(recommender.err()).flatten().collect())
-        }
+        (own, resolved) => Err(own.err().into_iter().chain(resolved.err()).flatten().collect()),
     }
 }
 
@@ -182,18 +181,19 @@ fn check_target(
     }
 }
 
-fn release(at: At<'_>, problems: &mut Problems) -> VpaRelease {
-    let Some(node) = at.node() else { return VpaRelease::NEWEST };
+/// The release of the recommender, if the file names one.
+fn release(at: At<'_>, problems: &mut Problems) -> Option<VpaRelease> {
+    let node = at.node()?;
     let text = if let NodeKind::Scalar { text, .. } = &node.kind { text.as_str() } else { "" };
     match text.parse::<VpaRelease>() {
-        Ok(release) => release,
+        Ok(release) => Some(release),
         Err(why) => {
             let hint = match format!("vpa-{text}").parse::<VpaRelease>() {
                 Ok(meant) => format!("did you mean {meant}?"),
                 Err(_) => format!("for example {}", VpaRelease::NEWEST),
             };
             problems.hint(at, why, hint);
-            VpaRelease::NEWEST
+            None
         }
     }
 }
@@ -205,10 +205,8 @@ const UPDATER: Component = Component {
     unsupported: UpdaterFlags::unsupported,
 };
 
-fn updater(at: At<'_>, problems: &mut Problems) -> UpdaterFlags {
+fn updater(settings: &UpdaterSettings, at: At<'_>, problems: &mut Problems) -> UpdaterFlags {
     let mut flags = UpdaterFlags::default();
-    let Some(settings) = decoded::<UpdaterSettings>(at, problems) else { return flags };
-    let at = at.key("flags");
     for (name, value) in &settings.flags {
         let Some(text) = flag_text(name, value, at, problems) else { continue };
         let known = name.trim_start_matches('-');
@@ -233,19 +231,5 @@ fn decoded<T: DeserializeOwned>(at: At<'_>, problems: &mut Problems) -> Option<T
             problems.add(problem);
             None
         }
-    }
-}
-
-fn written(part: &Node) -> Written {
-    let list = |name: &str| match part.entry(name).map(|(_, node)| node.to_json()) {
-        Some(Value::Array(items)) => items,
-        _ => Vec::new(),
-    };
-    let fields = split::FIELDS.into_iter();
-    let fields = fields.filter_map(|name| Some((name.to_owned(), part.entry(name)?.1.to_json())));
-    Written {
-        fields: fields.collect::<Map<_, _>>(),
-        timeline: list("timeline"),
-        expect: list("expect"),
     }
 }

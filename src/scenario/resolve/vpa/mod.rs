@@ -46,6 +46,16 @@ pub(in crate::scenario) fn resolve(
     init_containers: &[String],
     read: Reader<'_>,
 ) -> Result<VpaScenario, Vec<Problem>> {
+    resolve_with_file(path, root, init_containers, read).map(|(scenario, _)| scenario)
+}
+
+/// Resolves a file, and also returns the file.
+pub(super) fn resolve_with_file(
+    path: &str,
+    root: &Node,
+    init_containers: &[String],
+    read: Reader<'_>,
+) -> Result<(VpaScenario, VpaScenarioFile), Vec<Problem>> {
     check_kind(root).map_err(|problem| vec![problem])?;
     let decoded = decode::decode_all(root, decode::Nulls::Refused);
     let Decoded { value: file, malformed } = decoded.map_err(|problem| vec![problem])?;
@@ -53,7 +63,7 @@ pub(in crate::scenario) fn resolve(
     let at = At::root(root);
     let scenario = scenario(path, &file, init_containers, at, read, &mut problems);
     problems.into_result()?;
-    scenario.ok_or_else(|| {
+    scenario.map(|scenario| (scenario, file)).ok_or_else(|| {
         vec![at.problem("a problem without a message: please report this file", None)]
     })
 }
