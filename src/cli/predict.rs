@@ -103,7 +103,11 @@ fn predict_all(args: &Args, scenarios: &[AnyFixture], files: &mut Files) -> anyh
     for scenario in scenarios {
         let ended = match scenario {
             AnyFixture::Hpa(scenario) => {
-                let release = of_hpa(given(AnyRelease::Kubernetes(Release::NEWEST)))?;
+                let release = of_hpa(given(AnyRelease::Kubernetes(Release::NEWEST)));
+                let release = release.map_err(|failure| match &scenario.vpa {
+                    Some(_) => failure.hint(VPA_RELEASE),
+                    None => failure,
+                })?;
                 let release = release.unwrap_or(Release::NEWEST);
                 predict(args, scenario, release, several, files)?
             }
@@ -119,6 +123,11 @@ fn predict_all(args: &Args, scenarios: &[AnyFixture], files: &mut Files) -> anyh
     }
     all(failures).map_or(Ok(code), |failure| Err(failure.into()))
 }
+
+/// The hint for a release of the VPA, if the scenario also has an HPA.
+const VPA_RELEASE: &str = "name a release of Kubernetes, such as 1.37; the release of the \
+                           recommender is `vpaRelease` in the scenario (`kube-lockstep init` writes \
+                           one from manifests)";
 
 /// How a prediction ended.
 enum Ended {

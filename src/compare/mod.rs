@@ -149,6 +149,12 @@ pub struct FieldDifference {
     pub upstream: String,
 }
 
+impl Display for FieldDifference {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: model {}, engine {}", self.field, self.model, self.upstream)
+    }
+}
+
 /// The first tick where model and engine differ.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Divergence {

@@ -25,6 +25,8 @@ pub(super) struct Findings<'k> {
     pub(super) known: Vec<&'k KnownDisagreement>,
     pub(super) hits: Vec<&'k KnownDisagreement>,
     pub(super) divergence: Option<Divergence>,
+    /// A difference of the run ahead of the engine. The findings are those of its repetition.
+    pub(super) not_repeated: Option<Divergence>,
     /// True if the divergence was found after all ticks had been compared.
     pub(super) is_found_after_the_run: bool,
     pub(super) compared: usize,
@@ -50,6 +52,7 @@ impl<'k> Findings<'k> {
             known,
             hits: Vec::new(),
             divergence: None,
+            not_repeated: None,
             is_found_after_the_run: false,
             compared: 0,
             external_scales: Vec::new(),

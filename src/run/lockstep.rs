@@ -647,22 +647,17 @@ pub fn run_watched(
         None => ahead(scenario, engine, findings(trace.clone()), watch),
         Some(_) => Ok(Ahead::Again(None)),
     };
-    let (findings, differed) = match ahead {
-        Ok(Ahead::AsPredicted(findings)) => (Ok(*findings), None),
-        Ok(Ahead::Again(differed)) => {
-            (step_by_step(scenario, engine, findings(trace), watch), differed)
+    let findings = match ahead {
+        Ok(Ahead::AsPredicted(findings)) => Ok(*findings),
+        Ok(Ahead::Again(not_repeated)) => {
+            let mut findings = findings(trace);
+            findings.not_repeated = not_repeated;
+            step_by_step(scenario, engine, findings, watch)
         }
-        Err(error) => (Err(error), None),
+        Err(error) => Err(error),
     };
     match findings {
-        Ok(findings) => {
-            let agrees = findings.divergence.is_none() && findings.hits.is_empty();
-            conclude(&mut outcome, scenario, release, findings);
-            if let Some(first) = differed.filter(|_| agrees && outcome.undetermined.is_none()) {
-                outcome.verdict =
-                    Verdict::Inconclusive { why: not_repeated(&first), output: String::new() };
-            }
-        }
+        Ok(findings) => conclude(&mut outcome, scenario, release, findings),
         Err(error) => outcome.verdict = inconclusive(error),
     }
     outcome.elapsed = begin.elapsed();
@@ -670,14 +665,12 @@ pub fn run_watched(
 }
 
 /// The reason why a run has no verdict although its repetition agrees with the model.
-fn not_repeated(first: &Divergence) -> String {
+fn not_repeated_text(first: &Divergence) -> String {
     let Divergence { tick, at, fields } = first;
-    let fields = fields.first().map_or_else(String::new, |it| {
-        format!(": {}: model {}, engine {}", it.field, it.model, it.upstream)
-    });
+    let field = fields.first().map_or_else(String::new, |it| format!(": {it}"));
     format!(
         "the engine is not deterministic: it differed from the model at tick {tick} (t={at}), but \
-         not when the scenario was repeated{fields}"
+         not when the scenario was repeated{field}"
     )
 }
 
@@ -765,11 +758,15 @@ pub(super) fn conclude_known(outcome: &mut Outcome, findings: Findings<'_>) {
         .collect();
     let undetermined = findings.undetermined.filter(|_| findings.divergence.is_none());
     outcome.undetermined = undetermined.as_ref().map(|random| random.cause);
-    outcome.verdict = match (findings.divergence, undetermined) {
-        (Some(divergence), _) => Verdict::Diverges(divergence),
-        (None, Some(random)) => Verdict::Inconclusive { why: random.why, output: String::new() },
-        (None, None) if !outcome.unmet.is_empty() => Verdict::Unmet,
-        (None, None) => Verdict::Conforms,
+    // The repetition may differ as known, and be the same difference.
+    let not_repeated = findings.not_repeated.filter(|_| findings.hits.is_empty());
+    let inconclusive = |why| Verdict::Inconclusive { why, output: String::new() };
+    outcome.verdict = match (findings.divergence, undetermined, not_repeated) {
+        (Some(divergence), ..) => Verdict::Diverges(divergence),
+        (None, Some(random), _) => inconclusive(random.why),
+        (None, None, Some(first)) => inconclusive(not_repeated_text(&first)),
+        (None, None, None) if !outcome.unmet.is_empty() => Verdict::Unmet,
+        (None, None, None) => Verdict::Conforms,
     };
     outcome.trace = findings.trace;
     outcome.why = findings.why;

@@ -288,13 +288,17 @@ fn draft_objects(
     }
     // HPAs that are not predicted matter for a note only, so errors in them are ignored.
     let all_hpas: Vec<Hpa> = objects.hpas.iter().filter_map(|it| Hpa::read(it).ok()).collect();
+    let predicted: Vec<&Hpa> = groups.iter().flatten().collect();
     for vpa in alone {
         let namespace = vpa.namespace.as_ref();
         let target = find_target(&objects.others, namespace, |object| vpa.targets(object));
         let Some(target) = invalid.note(target)? else { continue };
         used_objects.extend(target);
         let target = target.map(|index| &objects.others[index]);
-        list.extend(invalid.note(recommender::of_vpa(vpa, target, &all_hpas, options, read))?);
+        let draft = invalid.note(recommender::of_vpa(vpa, target, &all_hpas, options, read))?;
+        let Some(mut draft) = draft else { continue };
+        draft.notes.extend(recommender::why_not_joint(vpa, &predicted, &vpas));
+        list.push(draft);
     }
     list.iter_mut().for_each(|draft| draft.suggest_target(&objects.others));
     check_containers_of_all(&list, options)?;

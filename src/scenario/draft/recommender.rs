@@ -179,6 +179,32 @@ pub(super) fn take_joint<'v>(group: &[Hpa], vpas: &mut Vec<&'v Vpa>) -> Option<&
     }
 }
 
+/// The reason why a VPA is not in the scenario of a predicted HPA of its target, if there is one.
+/// `vpas`: all that are predicted.
+pub(super) fn why_not_joint(vpa: &Vpa, hpas: &[&Hpa], vpas: &[Vpa]) -> Option<String> {
+    let hpa = hpas.iter().find(|hpa| vpa.has_target_of(hpa))?;
+    let name = &hpa.hpa.name;
+    if !vpa.changes_pods() {
+        return Some(format!(
+            "HPA {name} has the same target, and is predicted separately: with updateMode Off, \
+             the VPA does not change the requests of the pods"
+        ));
+    }
+    if vpa.namespace != hpa.name.namespace {
+        return Some(format!(
+            "HPA {name} has the same target, but is predicted separately, because only one of the \
+             two manifests sets a namespace: set it in both, or in neither"
+        ));
+    }
+    let others = vpas.iter().filter(|other| other.has_target_of(hpa));
+    let names: Vec<&str> = others.map(|other| &*other.vpa.name).collect();
+    Some(format!(
+        "HPA {name} has the same target, but is predicted separately, because a scenario can have \
+         only one VPA, and there are {}; select one with --vpa NAME --hpa {name}",
+        names.join(" and ")
+    ))
+}
+
 /// The end of the prediction of an HPA and a VPA. `of_hpa`: the end of a prediction of the HPA
 /// alone. By default, the prediction is long enough that the bounds of the recommendation become
 /// narrow, and pods are evicted.

@@ -405,8 +405,8 @@ fn hpas_of_one_target_share_their_usage() {
     let found = drafts(&[HPA, &other, DEPLOYMENT], &options(&["web:cpu=1", "other:cpu=2"]));
     let missing: Vec<String> =
         found.list[0].missing.iter().map(|it| format!("{}; {}", it.what, it.flag)).collect();
-    let expected = "the loads web:cpu and other:cpu can't be combined: both HPAs scale the same \
-                    pods; --load cpu=… for both HPAs";
+    let expected = "the loads web:cpu and other:cpu can't be combined: both describe the same \
+                    pods; --load cpu=… for both autoscalers";
     assert_eq!(missing, [expected]);
 }
 
@@ -721,22 +721,34 @@ fn an_hpa_and_the_vpa_that_changes_its_pods_share_a_scenario() {
 
 #[test]
 fn an_hpa_and_a_vpa_that_do_not_affect_each_other_have_scenarios_of_their_own() {
-    let kinds = |vpas: &[&str]| {
+    // The note on each VPA that says why it is predicted separately.
+    let notes = |vpas: &[&str]| {
         let texts: Vec<&str> = [HPA, DEPLOYMENT].into_iter().chain(vpas.iter().copied()).collect();
         let loads = options(&["cpu=300m", "memory=200Mi"]);
         let loads = DraftOptions { replicas: Some(2), ..loads };
-        drafts(&texts, &loads).list.iter().map(|draft| draft.kind).collect::<Vec<_>>()
+        let list = drafts(&texts, &loads).list;
+        let kinds: Vec<AutoscalerKind> = list.iter().map(|draft| draft.kind).collect();
+        assert_eq!(kinds[0], AutoscalerKind::Hpa);
+        assert_eq!(kinds[1..], vec![AutoscalerKind::Vpa; vpas.len()]);
+        let is_reason = |note: &&String| note.contains("predicted separately");
+        let notes = list[1..].iter().map(|draft| draft.notes.iter().find(is_reason).cloned());
+        notes.collect::<Vec<Option<String>>>()
     };
     let off = format!("{VPA}  updatePolicy: {{updateMode: 'Off'}}\n");
-    assert_eq!(kinds(&[&off]), [AutoscalerKind::Hpa, AutoscalerKind::Vpa]);
+    let note_on = |vpa: &str| notes(&[vpa]).remove(0);
+    let note = note_on(&off).expect("a note");
+    assert!(note.contains("with updateMode Off"), "{note}");
     let elsewhere = VPA.replace("name: web}", "name: api}");
-    assert_eq!(kinds(&[&elsewhere]), [AutoscalerKind::Hpa, AutoscalerKind::Vpa]);
+    assert_eq!(note_on(&elsewhere), None);
+    let in_a_namespace = VPA.replace("name: web-vpa", "name: web-vpa, namespace: shop");
+    let note = note_on(&in_a_namespace).expect("a note");
+    assert!(note.contains("only one of the two manifests sets a namespace"), "{note}");
     // A mistake: a scenario can have only one.
     let second = VPA.replace("web-vpa", "another");
-    assert_eq!(
-        kinds(&[VPA, &second]),
-        [AutoscalerKind::Hpa, AutoscalerKind::Vpa, AutoscalerKind::Vpa]
-    );
+    for note in notes(&[VPA, &second]) {
+        let note = note.expect("each VPA has a note");
+        assert!(note.contains("there are web-vpa and another; select one"), "{note}");
+    }
 }
 
 #[test]

@@ -219,9 +219,10 @@ impl<'a> Usage<'a> {
         if let Some((one, other)) = conflict {
             let shared = Subject { hpa: None, ..one.clone() };
             let what = format!(
-                "the loads {one} and {other} can't be combined: both HPAs scale the same pods"
+                "the loads {one} and {other} can't be combined: both describe the same pods"
             );
-            self.missing.push(Missing::load(what, format!("--load {shared}=… for both HPAs")));
+            self.missing
+                .push(Missing::load(what, format!("--load {shared}=… for both autoscalers")));
         }
         all.iter().filter(|index| !is_overridden(subject(index))).copied().collect()
     }
