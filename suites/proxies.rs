@@ -377,6 +377,16 @@ const BREACHES: &[Breach] = &[
         message: "unknown member `uid` in `sendEvent`",
     },
     Breach {
+        name: "an_event_without_the_uid_of_its_object",
+        alter: |log| remove(log, "sendEvent", "objectUid"),
+        message: "has no member `objectUid`, which version 5 of the protocol requires",
+    },
+    Breach {
+        name: "an_event_without_a_name",
+        alter: |log| remove(log, "sendEvent", "eventName"),
+        message: "has no member `eventName`, which version 5 of the protocol requires",
+    },
+    Breach {
         name: "the_end_of_a_reconcile_that_did_not_begin",
         alter: |log| {
             let at = log.last().map_or(json!(0), |entry| entry["at"].clone());
@@ -583,6 +593,12 @@ fn in_another_namespace(log: &mut [Value], action: &str) {
 fn change(log: &mut [Value], action: &str, field: &str, value: &Value) {
     for entry in log.iter_mut().filter(|entry| is(entry, action)) {
         entry[action][field] = value.clone();
+    }
+}
+
+fn remove(log: &mut [Value], action: &str, field: &str) {
+    for entry in log.iter_mut().filter(|entry| is(entry, action)) {
+        entry[action].as_object_mut().and_then(|fields| fields.remove(field));
     }
 }
 

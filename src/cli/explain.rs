@@ -243,8 +243,9 @@ fn up_to(outcome: &Outcome, checkout: &Checkout, tick: usize) -> String {
 
 /// Explains one run of the recommender in a scenario with an HPA.
 fn explain_vpa_beside_hpa(args: &Args, scenario: &Arc<Scenario>, vpa: &str) -> anyhow::Result<u8> {
+    // With manifests, both flags select the scenario.
     let unused = [
-        ("--hpa", args.hpa.is_some()),
+        ("--hpa", args.hpa.is_some() && args.name.is_some()),
         ("--upstream-path", args.release.local.upstream_path.is_some()),
     ];
     if let Some((flag, _)) = unused.into_iter().find(|(_, given)| *given) {

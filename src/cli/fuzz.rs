@@ -84,7 +84,10 @@ impl FromStr for AnyArea {
     fn from_str(text: &str) -> Result<AnyArea, String> {
         match text {
             "vpa" => Ok(AnyArea::Vpa),
-            area => area.parse().map(AnyArea::Hpa).map_err(|error| error.to_string()),
+            area => {
+                let of_hpas = area.parse().map(AnyArea::Hpa);
+                of_hpas.map_err(|error| format!("{error}; and vpa, for the VPA recommender"))
+            }
         }
     }
 }

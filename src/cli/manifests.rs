@@ -428,12 +428,12 @@ fn require_all_values(drafts: &[Draft]) -> Result<(), Failure> {
         _ if drafts.iter().all(|draft| draft.kind == drafts[0].kind) => match drafts[0].kind {
             AutoscalerKind::Hpa => SELECT_HPAS,
             AutoscalerKind::Vpa => {
-                "--vpa NAME selects VPAs; --skip-missing leaves out those without a value"
+                "--vpa NAME selects VPAs; --skip-missing leaves out the VPAs that lack values"
             }
         },
         _ => {
-            "--hpa NAME or --vpa NAME selects some; --skip-missing leaves out those without a \
-              value"
+            "--hpa NAME or --vpa NAME selects HPAs or VPAs; --skip-missing leaves out the HPAs and \
+             VPAs that lack values"
         }
     };
     Err(requires_values(&missing).hint(hint))

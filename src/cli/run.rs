@@ -59,8 +59,8 @@ pub(super) struct Args {
     #[arg(long = "report", value_name = "KIND[=FILE]")]
     reports: Vec<ReportArg>,
     /// How many scenarios to run in parallel [default: one per core; 72 on real clusters, where
-    /// scenarios mostly wait]. On clusters, at most 12 scenarios of VPAs run in parallel, because
-    /// each has its own recommender
+    /// scenarios mostly wait]. On clusters, at most 12 VPA scenarios run in parallel, because each
+    /// runs its own recommender
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     #[command(flatten)]

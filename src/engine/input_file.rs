@@ -17,7 +17,7 @@ pub(crate) enum InputError {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// A device, a pipe or a socket, which may have no end.
-    #[error("it is not a regular file")]
+    #[error("it is not a regular file: copy its content to a file")]
     NotAFile,
     /// The file is too large.
     #[error("it is larger than {} MiB", most >> 20)]
@@ -201,12 +201,13 @@ mod tests {
     #[test]
     fn devices_and_pipes_are_refused() {
         let error = |path: &Path| read(path).expect_err("it can't be read").to_string();
-        assert_eq!(error(Path::new("/dev/zero")), "it is not a regular file");
+        let expected = "it is not a regular file: copy its content to a file";
+        assert_eq!(error(Path::new("/dev/zero")), expected);
         let folder = tempfile::tempdir().expect("a folder");
         let pipe = folder.path().join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");
         assert!(made.success());
-        assert_eq!(error(&pipe), "it is not a regular file");
+        assert_eq!(error(&pipe), expected);
         assert!(matches!(read(folder.path()), Err(InputError::Io(_))));
     }
 }

@@ -327,10 +327,10 @@ pub fn summary(figures: &FuzzSummary, seed: u64, columns: usize) -> String {
     out
 }
 
-/// Counts by reason: `12 resync, 3 cache-update`.
+/// Counts by reason: `resync: 12; cache-update: 3`.
 fn by_reason<K: Display>(counts: &BTreeMap<K, usize>) -> String {
-    let entry = |(reason, count): (&K, &usize)| format!("{} {reason}", thousands(*count));
-    counts.iter().map(entry).collect::<Vec<_>>().join(", ")
+    let entry = |(reason, count): (&K, &usize)| format!("{reason}: {}", thousands(*count));
+    counts.iter().map(entry).collect::<Vec<_>>().join("; ")
 }
 
 fn reached(group: &CoverageGroup) -> String {

@@ -25,7 +25,8 @@ pub(super) struct Findings<'k> {
     pub(super) known: Vec<&'k KnownDisagreement>,
     pub(super) hits: Vec<&'k KnownDisagreement>,
     pub(super) divergence: Option<Divergence>,
-    /// A difference of the run ahead of the engine. The findings are those of its repetition.
+    /// The first difference of the run that did not wait for the engine's answers. All other
+    /// findings are those of its repetition, step by step.
     pub(super) not_repeated: Option<Divergence>,
     /// True if the divergence was found after all ticks had been compared.
     pub(super) is_found_after_the_run: bool,

@@ -329,17 +329,17 @@ impl<'a> Lockstep<'a> {
                 _ => format!("the action at {at}{}", self.line_of(at)),
             };
             let why = format!(
-                "{what} overlaps the reconcile of {due}, which waits until {end} before it retries \
-                 its write of the scale, so the outcome is random; choose other times for the \
-                 actions"
+                "{what} overlaps the reconcile that began at {due} and waits until {end} before \
+                 it retries its write of the scale, so the outcome is random; choose other times \
+                 for the actions"
             );
             return Some(RandomOutcome::new(cause, why));
         }
         (resyncs && end > due).then(|| {
             let why = format!(
-                "the reconcile of {due} waits before it retries its write of the scale, and the \
-                 controller's informer resyncs exactly when it begins: the time of the next \
-                 reconcile is random; choose other times for the actions"
+                "the reconcile that began at {due} waits before it retries its write of the \
+                 scale, and the controller's informer resyncs exactly when it begins: the time of \
+                 the next reconcile is random; choose other times for the actions"
             );
             RandomOutcome::new(RandomCause::Resync, why)
         })
@@ -779,7 +779,7 @@ enum Ahead<'k> {
     AsPredicted(Box<Findings<'k>>),
     /// The scenario has to run step by step: the engine does not take steps ahead, an outcome is
     /// left to chance, or an answer was not as predicted, so that the following steps ran in a
-    /// world that does not follow from the engine's decisions. That difference is not by chance.
+    /// world that does not follow from the engine's decisions. Contains that difference.
     Again(Option<Divergence>),
 }
 

@@ -168,7 +168,7 @@ impl Note {
     fn no_expectation_applies(line: usize, others: &str) -> Note {
         let mut what = "no expectation is checked: all of them are for other releases".to_owned();
         if !others.is_empty() {
-            what = format!("{what} (choose one with --release: {others})");
+            what = format!("{what}; to check them, pass --release {}", shell_word(others));
         }
         Note { file: None, line, what, is_about_reading: false }
     }
@@ -204,7 +204,7 @@ pub struct Outcome {
     pub engine: Arc<str>,
     /// The release, for example `1.37`.
     pub release: String,
-    /// The release of the VPA beside an HPA.
+    /// The release of the VPA, if the scenario has an HPA and a VPA.
     pub vpa_release: Option<VpaRelease>,
     /// The verdict.
     pub verdict: Verdict,

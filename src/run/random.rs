@@ -25,9 +25,9 @@ impl RandomOutcome {
     /// An action happened in another place than for the order that the controller chose.
     pub(super) fn selector_order(at: Time) -> RandomOutcome {
         let why = format!(
-            "at {at}, the controller names HPAs that select the same pods in a random order, on \
-             which the request depends after which an action happens; choose another moment for \
-             the action"
+            "an action at {at} happens after a request whose number is random: it depends on the \
+             order in which the controller names the HPAs that select the same pods; choose \
+             another request (`after`, `nth`) for the action"
         );
         RandomOutcome::new(RandomCause::SelectorOrder, why)
     }

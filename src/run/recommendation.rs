@@ -118,6 +118,9 @@ pub(crate) fn derivation_of(estimation: &Estimation, result: Option<&Amounts>) -
     }
     if result.is_none() {
         how.push_str("; not in the recommendation");
+        if estimation.bucket.is_some() {
+            how.push_str(", because of the policy of the container");
+        }
     }
     Derivation { what: format!("{name}.{resource}"), how }
 }

@@ -270,7 +270,7 @@ pub(super) fn names(session: &Session) -> Vec<ObjectName> {
 pub(super) fn undetermined(at: Time) -> RandomOutcome {
     let why = format!(
         "the result of the run at {at} is random upstream: it depends on the order in which \
-         histograms of pods with different labels are merged or, up to vpa-0.11, on that of the \
+         upstream merges the histograms of pods with different labels or, up to vpa-0.11, lists \
          containers"
     );
     RandomOutcome::new(RandomCause::RecommendationOrder, why)

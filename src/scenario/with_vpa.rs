@@ -38,7 +38,7 @@ impl WithVpa {
     }
 }
 
-/// The part of a file that describes a VPA beside an HPA.
+/// The part of a scenario file that describes the VPA, if the file also has an HPA.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct VpaPart {
     /// The fields of the VPA alone.
@@ -49,7 +49,7 @@ pub(super) struct VpaPart {
     pub(super) expect: Vec<VpaExpectation>,
 }
 
-/// The fields of a file that belong to the VPA beside an HPA.
+/// The fields that describe the VPA, in a scenario file that also has an HPA.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct VpaFields {

@@ -36,15 +36,17 @@ pub(super) struct KnownMembers<'a, S> {
     /// The name of the action.
     pub(super) action: &'a str,
     pub(super) seed: S,
+    /// The members that are given are removed from this list.
+    pub(super) missing: &'a mut Vec<&'static str>,
 }
 
 impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for KnownMembers<'_, S> {
     type Value = S::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<S::Value, D::Error> {
-        let KnownMembers { action, seed } = self;
+        let KnownMembers { action, seed, missing } = self;
         match MEMBERS.get(action) {
-            Some(known) => deserializer.deserialize_map(Members { action, known, seed }),
+            Some(known) => deserializer.deserialize_map(Members { action, known, seed, missing }),
             // The seed rejects an unknown action.
             None => seed.deserialize(deserializer),
         }
@@ -56,6 +58,7 @@ struct Members<'a, S> {
     action: &'a str,
     known: &'static BTreeSet<String>,
     seed: S,
+    missing: &'a mut Vec<&'static str>,
 }
 
 impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for Members<'_, S> {
@@ -66,8 +69,8 @@ impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for Members<'_, S> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<S::Value, A::Error> {
-        let Members { action, known, seed } = self;
-        let map = CheckedMap { map, action, known };
+        let Members { action, known, seed, missing } = self;
+        let map = CheckedMap { map, action, known, missing };
         seed.deserialize(MapAccessDeserializer::new(map))
     }
 }
@@ -77,6 +80,7 @@ struct CheckedMap<'a, A> {
     map: A,
     action: &'a str,
     known: &'static BTreeSet<String>,
+    missing: &'a mut Vec<&'static str>,
 }
 
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for CheckedMap<'_, A> {
@@ -91,6 +95,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for CheckedMap<'_, A> {
             let (member, action) = (name.0, self.action);
             return Err(A::Error::custom(format!("unknown member `{member}` in `{action}`")));
         }
+        self.missing.retain(|missing| *missing != &*name.0);
         name.pass_to(seed).map(Some)
     }
 

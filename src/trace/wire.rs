@@ -23,6 +23,18 @@ pub const PROTOCOL: u32 = 5;
 /// API versions and UIDs of their objects.
 pub const DETAILS: u32 = 5;
 
+/// The members of `sendEvent` that an engine must report since version [`DETAILS`]. In traces and in
+/// older versions, they have defaults.
+const EVENT_METADATA: [&str; 7] = [
+    "objectKind",
+    "objectApiVersion",
+    "objectUid",
+    "component",
+    "eventName",
+    "firstTimestamp",
+    "lastTimestamp",
+];
+
 /// The first version with metrics of the work queue.
 pub const ALL_METRICS: u32 = 4;
 
@@ -93,6 +105,9 @@ struct LogEntry {
     namespace: Option<Arc<str>>,
     #[serde(flatten)]
     action: ControllerAction,
+    /// The members of [`EVENT_METADATA`] that a request that sends an event does not have.
+    #[serde(skip)]
+    missing: Vec<&'static str>,
 }
 
 /// A derived implementation would ignore all fields after the first action: an engine could hide an
@@ -110,6 +125,7 @@ impl<'de> Deserialize<'de> for LogEntry {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LogEntry, A::Error> {
                 let (mut at, mut namespace, mut action) = (None, None, None::<ControllerAction>);
+                let mut missing = Vec::new();
                 while let Some(MemberName(name)) = map.next_key()? {
                     match &*name {
                         "at" if at.is_some() => return Err(A::Error::duplicate_field("at")),
@@ -125,7 +141,12 @@ impl<'de> Deserialize<'de> for LogEntry {
                             return Err(A::Error::custom(why));
                         }
                         name => {
-                            let members = KnownMembers { action: name, seed: Tagged::new(name) };
+                            if name == "sendEvent" {
+                                missing.extend(EVENT_METADATA);
+                            }
+                            let seed = Tagged::new(name);
+                            let missing = &mut missing;
+                            let members = KnownMembers { action: name, seed, missing };
                             action = Some(map.next_value_seed(members)?);
                         }
                     }
@@ -134,6 +155,7 @@ impl<'de> Deserialize<'de> for LogEntry {
                     at: at.ok_or_else(|| A::Error::missing_field("at"))?,
                     namespace,
                     action: action.ok_or_else(|| A::Error::custom("an entry has no action"))?,
+                    missing,
                 })
             }
         }
@@ -160,6 +182,8 @@ pub struct Log {
     hpas: Vec<Arc<str>>,
     /// Whether several reconciles may be in progress. The log then names the HPA of each action.
     interleaved: bool,
+    /// Whether the metadata of events is required.
+    requires_metadata: bool,
     /// Reconciles that have ended and are not yet returned.
     ticks: Vec<Observation>,
     /// Reconciles in progress with actions, if the log marks their ends.
@@ -201,6 +225,7 @@ impl Log {
             namespace,
             hpas: hpas.collect(),
             interleaved,
+            requires_metadata: false,
             ticks: Vec::new(),
             open: Vec::new(),
             begun: Vec::new(),
@@ -208,6 +233,13 @@ impl Log {
             last: None,
             answered: Vec::new(),
         }
+    }
+
+    /// Requires what an engine reports that speaks this version of the protocol.
+    #[must_use]
+    pub fn of_version(mut self, protocol: u32) -> Log {
+        self.requires_metadata = protocol >= DETAILS;
+        self
     }
 
     /// Reads an engine's answer to a step whose changes were applied at `applied`, or `during` its
@@ -230,11 +262,10 @@ impl Log {
             previous = entry.at;
             self.entry(entry)?;
         }
-        let later: usize = self.answered.iter().map(|it| it.answers).sum();
-        let before = answer.api.len().saturating_sub(later);
+        let before = answer.api.len().saturating_sub(self.answers_during());
         let during = self.answered.iter();
         let during =
-            during.flat_map(|it| std::iter::repeat_n(it.at.unwrap_or(applied), it.answers));
+            during.filter_map(|it| Some(std::iter::repeat_n(it.at?, it.answers))).flatten();
         let times = std::iter::repeat_n(applied, before).chain(during);
         let answers = answer.api.into_iter().zip(times);
         let api = answers.map(|(outcome, at)| ApiAnswer { at, outcome }).collect();
@@ -248,6 +279,14 @@ impl Log {
         Ok(Stepped { now: answer.now, api, ticks })
     }
 
+    /// The number of answers to changes in the middle of the last step's reconciles. Changes whose
+    /// request the controller did not send were not applied, and have no answers.
+    #[must_use]
+    pub fn answers_during(&self) -> usize {
+        let applied = self.answered.iter().filter(|it| it.at.is_some());
+        applied.map(|it| it.answers).sum()
+    }
+
     /// The reconciles that have not ended, by the names of their HPAs.
     #[must_use]
     pub fn unfinished(&self) -> Vec<Observation> {
@@ -258,7 +297,14 @@ impl Log {
     }
 
     fn entry(&mut self, entry: LogEntry) -> Result<(), String> {
-        let LogEntry { at, namespace, mut action } = entry;
+        let LogEntry { at, namespace, mut action, missing } = entry;
+        if let Some(member) = missing.first().filter(|_| self.requires_metadata) {
+            let name = action.name();
+            return Err(format!(
+                "the entry {name} at {at} has no member `{member}`, which version {DETAILS} of the \
+                 protocol requires"
+            ));
+        }
         if namespace.is_none() && action.is_request() {
             return Err(format!("the entry {} at {at} has no namespace", action.name()));
         }
@@ -428,6 +474,24 @@ mod tests {
         for (times, begin) in [([-5, 0], 0), ([2, 3], 3), ([5, 4], 0), ([5, 10], 0)] {
             assert!(read(times, begin).is_err(), "{times:?} in a step that begins at {begin}");
         }
+    }
+
+    /// A change after a request that the controller does not send is not applied.
+    #[test]
+    fn only_changes_after_a_sent_request_have_answers() {
+        let answers_during = |after: Request, number: usize| {
+            let answer = r#"{"now":5,"api":[],"log":[{"at":3,"namespace":"default","getScale":
+                {"resource":"deployments.apps","name":"web","replicas":3,"statusReplicas":3}}]}"#;
+            let mut log =
+                Log::new(Time::ZERO, "default".into(), [Arc::from("web")].into_iter(), false);
+            let answered = Answered { after, number, answers: 2, at: None };
+            let answer = serde_json::from_str(answer).expect("an answer");
+            log.stepped(answer, Time::ZERO, vec![answered]).expect("a step");
+            log.answers_during()
+        };
+        assert_eq!(answers_during(Request::GetScale, 1), 2);
+        assert_eq!(answers_during(Request::GetScale, 2), 0);
+        assert_eq!(answers_during(Request::UpdateStatus, 1), 0);
     }
 
     /// An entry with a second or unknown action is an error.

@@ -196,6 +196,7 @@ impl Engine for Upstream {
             Ok(Answer::Opened { epoch }) => {
                 let hpas = scenario.hpas.iter().map(|hpa| hpa.name.clone());
                 let log = Log::new(epoch, scenario.namespace.clone(), hpas, takes_turns(scenario));
+                let log = log.of_version(self.protocol.unwrap_or(PROTOCOL));
                 let now = Time::ZERO;
                 let older = Older::of(self.release);
                 let sent = VecDeque::new();
@@ -239,7 +240,7 @@ struct UpstreamSession<'a> {
 /// The properties of a step that its answer must have, whatever the controller does.
 struct SentStep {
     until: Time,
-    /// The number of changes that the API server answers.
+    /// The number of changes at the beginning that the API server answers.
     requests: usize,
     /// The answers to changes in the middle of reconciles.
     during: Vec<Answered>,
@@ -247,7 +248,7 @@ struct SentStep {
 
 impl SentStep {
     fn of(step: &Step) -> SentStep {
-        let requests = step.changes().filter(|change| change.is_hpa_request()).count();
+        let requests = step.apply.iter().filter(|change| change.is_hpa_request()).count();
         let during = step.during.iter().map(|During { after, number, apply }| {
             let answers = apply.iter().filter(|change| change.is_hpa_request()).count();
             Answered { after: *after, number: *number, answers, at: None }
@@ -255,10 +256,12 @@ impl SentStep {
         SentStep { until: step.until, requests, during: during.collect() }
     }
 
+    /// Checks an answer. `during`: the number of answers to changes in the middle of reconciles.
+    ///
     /// # Errors
-    /// How an answer breaks the protocol.
-    fn check(&self, answer: &Stepped) -> Result<(), String> {
-        let SentStep { until, requests, .. } = *self;
+    /// How the answer breaks the protocol.
+    fn check(&self, answer: &Stepped, during: usize) -> Result<(), String> {
+        let (until, requests) = (self.until, self.requests + during);
         if answer.now != until {
             return Err(format!("it ended a step at {}, not at {until}", answer.now));
         }
@@ -319,7 +322,8 @@ impl Session for UpstreamSession<'_> {
                 let sent = self.sent.pop_front();
                 let during = sent.iter().flat_map(|sent| sent.during.iter().copied()).collect();
                 let stepped = self.log.stepped(answer, self.now, during).and_then(|stepped| {
-                    sent.map_or(Ok(()), |sent| sent.check(&stepped)).map(|()| stepped)
+                    let during = self.log.answers_during();
+                    sent.map_or(Ok(()), |sent| sent.check(&stepped, during)).map(|()| stepped)
                 });
                 let stepped = stepped.map_err(|why| self.engine.give_up(&why))?;
                 self.now = stepped.now;

@@ -153,6 +153,11 @@ pub(super) struct VpaState {
 }
 
 impl VpaState {
+    /// The policies of the containers.
+    pub(super) fn policy(&self) -> Option<&ResourcePolicy> {
+        self.policy.as_ref()
+    }
+
     /// The samples of checkpoints, by the name of the container.
     pub(super) fn checkpoints(&self) -> &BTreeMap<Arc<str>, Box<Aggregate>> {
         &self.from_checkpoints

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use super::aggregate::Resource;
 use super::api::{
-    ContainerPolicy, ContainerRecommendation, Recommendation, ResourceList, ScalingMode,
-    VerticalPodAutoscaler,
+    ContainerPolicy, ContainerRecommendation, Recommendation, ResourceList, ResourcePolicy,
+    ScalingMode, VerticalPodAutoscaler,
 };
 use super::context::Context;
 use super::estimator::{BOUNDS, Minimum};
@@ -17,6 +17,7 @@ use super::flags::RecommenderFlags;
 use super::float::Amount;
 use super::merged::MergedContainer;
 use crate::model::quantity::{Format, Quantity};
+use crate::model::rules::VpaRules;
 
 /// The recommendation for the containers of a VPA.
 ///
@@ -28,15 +29,10 @@ pub(super) fn recommend(
 ) -> Recommendation {
     let Context { flags, rules, .. } = context;
     let policy = vpa.spec.resource_policy.as_ref();
-    let counts = |MergedContainer { name, aggregate, .. }: &&MergedContainer| {
-        let policy = policy.and_then(|policy| policy.of_container(name));
-        let is_on = policy.and_then(|policy| policy.mode) != Some(ScalingMode::Off);
-        is_on && (rules.recommends_without_samples || aggregate.count > 0)
-    };
-    let count = containers.iter().filter(counts).count();
-    let minimum = Minimum::of_pod(flags, count);
-    let mut container_recommendations = Vec::with_capacity(count);
-    for merged in containers.iter().filter(counts) {
+    let recommended = |it: &&MergedContainer| has_recommendation(it, policy, rules);
+    let minimum = minimum_of(containers, policy, context);
+    let mut container_recommendations = Vec::with_capacity(containers.len());
+    for merged in containers.iter().filter(recommended) {
         let name = &merged.name;
         let policy = policy.and_then(|policy| policy.of_container(name));
         let [target, lower_bound, upper_bound] = resource_lists(merged, policy, context, minimum);
@@ -54,6 +50,28 @@ pub(super) fn recommend(
         container_recommendations.push(container);
     }
     Recommendation { container_recommendations }
+}
+
+/// Returns true if the recommendation contains a container.
+fn has_recommendation(
+    MergedContainer { name, aggregate, .. }: &MergedContainer,
+    policy: Option<&ResourcePolicy>,
+    rules: &VpaRules,
+) -> bool {
+    let policy = policy.and_then(|policy| policy.of_container(name));
+    let is_on = policy.and_then(|policy| policy.mode) != Some(ScalingMode::Off);
+    is_on && (rules.recommends_without_samples || aggregate.count > 0)
+}
+
+/// The minimum of each container: that of the pod, divided among the containers with a
+/// recommendation.
+pub(super) fn minimum_of(
+    containers: &[MergedContainer],
+    policy: Option<&ResourcePolicy>,
+    Context { flags, rules, .. }: Context<'_>,
+) -> Minimum {
+    let recommended = containers.iter().filter(|it| has_recommendation(it, policy, rules));
+    Minimum::of_pod(flags, recommended.count())
 }
 
 /// The values of a recommendation, in the order of [`BOUNDS`].

@@ -17,14 +17,14 @@ use super::api::{
 };
 use super::cluster::{ClusterState, ContainerUsage, VpaState};
 use super::context::Context;
-use super::estimator::{Estimation, Minimum};
+use super::estimator::Estimation;
 use super::flags::RecommenderFlags;
 use super::histogram::Shares;
 use super::log::{Failure, LogLine};
 use super::merged::{MergedContainer, SavedContainer, Tolerances};
 use super::objects::{Objects, Target};
 use super::pod::{Labels, ObservedOom};
-use super::recommendation::recommend;
+use super::recommendation::{minimum_of, recommend};
 use super::time::GoTime;
 use crate::model::api::{ConditionStatus, PodPhase};
 use crate::model::rules::{RemovedPods, VpaRules, VpaTexts};
@@ -314,9 +314,9 @@ impl Recommender {
     ) -> BTreeMap<Arc<str>, Vec<Estimation>> {
         let flags = &self.flags;
         let context = Context { flags, rules: &self.rules, now };
-        let merged = self.state.merge(vpa, context).map(|state| &*state.merged.containers);
-        let containers = merged.unwrap_or_default();
-        let minimum = Minimum::of_pod(flags, containers.len());
+        let Some(state) = self.state.merge(vpa, context) else { return BTreeMap::new() };
+        let containers = &state.merged.containers;
+        let minimum = minimum_of(containers, state.policy(), context);
         let explained = containers.iter().map(|container| {
             let resources = [Resource::Cpu, Resource::Memory].into_iter();
             let estimations =

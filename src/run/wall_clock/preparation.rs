@@ -144,7 +144,8 @@ fn cannot_be_held(run: &FreeRun) -> Option<&'static str> {
     let queries = |tick: &Observation| tick.reads().any(ControllerAction::is_metric_query);
     let mut interrupted = run.ticks.iter().filter(|tick| !tick.derivation.during.is_empty());
     interrupted.any(|tick| !queries(&tick.observation)).then_some(
-        "an action in the middle of a reconcile that queries no metrics, which can't be held back",
+        "an action during a reconcile that queries no metrics: only the answer to a query of \
+         metrics can be held back",
     )
 }
 
@@ -331,16 +332,16 @@ pub(super) mod tests {
     const REASONS: &[&str] = &[
         "… has no flag --horizontal-pod-autoscaler-upscale-delay",
         "a VPA, whose updater and admission controller are simulated",
-        "a deletion of the HPA right after the controller reads the scale, …",
+        "a deletion of the HPA after a read of the scale: …",
         "a metric of a …, which has no CRD",
         "a pod quota",
         "a scaleDownOrder other than replicaSet",
         "after a slow response, the next reconcile follows a resync, which can't be observed",
         "caches that lag, which can't be delayed",
         "all scenarios share the controller, so it can't be restarted",
-        "an action right after the controller writes the scale, which can't be held back",
-        "an action right after the controller writes the status, which can't be held back",
-        "an action right before the controller retries a write, which can't be held back",
+        "an action after a write of the scale: the next request can't be held back",
+        "an action after a write of the status: the next request can't be held back",
+        "an action before a retry of a write: the retry can't be held back",
         "containers without a request: the controller names a random pod in the status",
         "deleting the target also deletes its pods",
         "errors of the API server can't be injected",

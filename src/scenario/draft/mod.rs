@@ -863,6 +863,9 @@ fn of_group(
     let (mut missing, mut of_target) = (Vec::new(), Vec::new());
     let names = group.names();
     let containers = check_containers(&pods, &format!("{kind} {name}"), &names, options)?;
+    if group.vpa.is_some() {
+        check_requests_of_containers(&pods, &names, &options.requests)?;
+    }
     apply_requests(&mut pods, &names, &options.requests);
     let (most_replicas, without_request) = (group.most_replicas(), &|_: &str| None);
     let loaded = Loaded { pods: &pods, autoscalers: &names, most_replicas, without_request };
@@ -870,7 +873,9 @@ fn of_group(
     let metric_specs = group.metrics(&pods);
     let (hpas, has_target) = (&names[..], target.is_some());
     let examples = options.examples;
-    let context = usage::Context { hpas, has_target, containers: &containers, examples };
+    let (has_vpa, containers_known) = (group.vpa.is_some(), &containers);
+    let context =
+        usage::Context { hpas, has_vpa, has_target, containers: containers_known, examples };
     let mut usage = Usage::new(&options.loads, &mut pods, context);
     let metrics = usage.of(&metric_specs);
     let used_loads = std::mem::take(&mut usage.used);
@@ -1090,6 +1095,28 @@ fn check_containers_of_all(drafts: &[Draft], options: &DraftOptions) -> Result<(
         drafts.iter().flat_map(|draft| &draft.target.containers).map(String::as_str).collect();
     let what = format!("no target has a container {unknown}");
     Err(DraftError::Options { what, hint: among(unknown, "the containers are", known) })
+}
+
+/// Rejects requests without a container if the pods have several: a VPA changes the request of each
+/// container.
+fn check_requests_of_containers(
+    pods: &Pods,
+    autoscalers: &[HpaName],
+    requests: &[RequestOption],
+) -> Result<(), DraftError> {
+    let mut running = pods.running();
+    let (Some(first), Some(_)) = (running.next(), running.next()) else { return Ok(()) };
+    let is_of_pod =
+        |it: &&RequestOption| it.subject.is_of(autoscalers) && it.subject.container.is_none();
+    let Some(RequestOption { subject, quantity }) = requests.iter().find(is_of_pod) else {
+        return Ok(());
+    };
+    let what = format!(
+        "--request {subject}={quantity} names no container, but the pods have several, and a VPA \
+         changes the request of each"
+    );
+    let hint = format!("name the container: --request {subject}/{}={quantity}", first.name);
+    Err(DraftError::Options { what, hint: Some(hint) })
 }
 
 /// Sets the requests of the options. A request of a pod replaces those of all its containers.

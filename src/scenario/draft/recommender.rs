@@ -12,7 +12,8 @@ use super::units::Loaded;
 use super::{
     AutoscalerKind, Draft, DraftError, DraftOptions, DraftTarget, Hpa, Missing, MissingValue,
 };
-use super::{apply_requests, check_containers, metric_name, read_target};
+use super::{apply_requests, check_containers, check_requests_of_containers};
+use super::{metric_name, read_target};
 use crate::model::api::{
     MetricSourceType, MetricSpec, MetricTarget, MetricTargetType, Requests, ResourceMetricSource,
 };
@@ -102,21 +103,24 @@ impl Vpa {
     /// Notes on a scenario with HPAs, these pods and loads.
     pub(super) fn joint_notes(&self, pods: &Pods, loads: &[&Load]) -> Vec<String> {
         let note = format!(
-            "VPA {} is in the same scenario, because it changes the requests of these pods; --hpa \
-             NAME or --vpa NAME predicts one of them alone",
-            self.vpa.name
+            "the HPA and VPA {name} are predicted together, because the VPA changes the requests \
+             of these pods; to predict one of them alone, pass --hpa NAME or --vpa {name}",
+            name = self.vpa.name
         );
         let mut notes: Vec<String> = std::iter::once(note).chain(gate_notes(self)).collect();
         let mut running = pods.running().map(|container| &*container.name);
         let (Some(first), Some(second)) = (running.next(), running.next()) else { return notes };
         let is_whole =
             |load: &&&Load| load.subject.is_resource() && load.subject.container.is_none();
-        for resource in loads.iter().filter(is_whole).map(|load| &load.subject.name) {
+        for load in loads.iter().filter(is_whole) {
+            let resource = &load.subject.name;
             let (value, _) = examples(resource);
+            // A total can't be combined with loads of containers.
+            let instead = if load.total { "instead of the total, " } else { "" };
             notes.push(format!(
                 "the load of {resource} names no container, so container {first} uses all of it, \
-                 and the VPA sees no usage of the others: name the containers, as in \
-                 --load {resource}/{second}={value}"
+                 and the other containers use nothing; {instead}set a load for each container, as \
+                 in --load {resource}/{first}={value} --load {resource}/{second}={value}"
             ));
         }
         notes
@@ -199,8 +203,9 @@ pub(super) fn why_not_joint(vpa: &Vpa, hpas: &[&Hpa], vpas: &[Vpa]) -> Option<St
     let others = vpas.iter().filter(|other| other.has_target_of(hpa));
     let names: Vec<&str> = others.map(|other| &*other.vpa.name).collect();
     Some(format!(
-        "HPA {name} has the same target, but is predicted separately, because a scenario can have \
-         only one VPA, and there are {}; select one with --vpa NAME --hpa {name}",
+        "HPA {name} has the same target, but is predicted separately, because {} have this target \
+         as well, and two VPAs must not have the same target; to predict one of them with the HPA, \
+         pass --vpa NAME --hpa {name}",
         names.join(" and ")
     ))
 }
@@ -229,6 +234,7 @@ pub(super) fn of_vpa(
     if pods.containers.is_empty() {
         pods.containers = named_containers(&options.loads);
     }
+    check_requests_of_containers(&pods, &names, &options.requests)?;
     apply_requests(&mut pods, &names, &options.requests);
     let (mut missing, mut notes) = (Vec::new(), Vec::new());
     let replicas = options.replicas.or(pods.replicas);
@@ -575,9 +581,9 @@ fn feedback(vpa: &Vpa, hpas: &[Hpa]) -> Option<String> {
     let mode = vpa.vpa.update_mode.as_deref().unwrap_or("not set");
     Some(format!(
         "{}, and the VPA changes their requests (updateMode is {mode}): each change of the \
-         requests changes the utilization that the HPA sees, and each change of the replicas the \
-         usage that the VPA sees. This prediction has no HPA. Use updateMode Off, or another \
-         metric for the HPA",
+         requests changes the utilization that the HPA reads, and each change of the replicas \
+         changes the usage that the VPA reads. This prediction does not include the HPA. On a real \
+         cluster, use updateMode Off, or another metric for the HPA",
         texts.join("; ")
     ))
 }

@@ -118,17 +118,23 @@ fn unused(load: &Subject, hpas: &[&Hpa], has_vpa: bool, is_only_setting: bool) -
     }
     if has_vpa && load.is_resource() {
         let what = format!("neither an HPA nor a VPA uses {name}, which has a load");
-        let hint = Some("remove the load: the policies of the VPA leave this resource out".into());
+        let hint = format!(
+            "remove the load, or add {name} to `controlledResources` in the policies of the VPA"
+        );
+        let hint = Some(hint);
         return DraftError::Options { what, hint };
     }
     let names: BTreeSet<String> = hpas.iter().map(|hpa| hpa.name.to_string()).collect();
-    let what = match Vec::from_iter(names).as_slice() {
-        [only] => format!("HPA {only} does not scale on {name}, which has a load"),
-        _ => format!("no HPA scales on {name}, which has a load"),
+    let what = match (Vec::from_iter(names).as_slice(), has_vpa) {
+        ([only], true) => format!("neither HPA {only} nor a VPA uses {name}, which has a load"),
+        (_, true) => format!("neither an HPA nor a VPA uses {name}, which has a load"),
+        ([only], false) => format!("HPA {only} does not scale on {name}, which has a load"),
+        (_, false) => format!("no HPA scales on {name}, which has a load"),
     };
     let what = if is_only_setting { what } else { format!("{what}, with any of the settings") };
     let mut names = subjects(metrics().collect());
     names.extend(has_vpa.then(|| ["cpu", "memory"].map(str::to_owned)).into_iter().flatten());
-    let hint = among(name, "it scales on", names.iter().map(String::as_str));
+    let verb = if has_vpa { "they use" } else { "it scales on" };
+    let hint = among(name, verb, names.iter().map(String::as_str));
     DraftError::Options { what, hint }
 }

@@ -691,7 +691,9 @@ fn an_hpa_and_the_vpa_that_changes_its_pods_share_a_scenario() {
     };
     let (draft, scenario) = joint(VPA, DEPLOYMENT);
     assert_eq!(draft.until(), Span::from_mins(24 * 60));
-    assert!(draft.notes.iter().any(|note| note.starts_with("VPA web-vpa is in the same scenario")));
+    assert!(
+        draft.notes.iter().any(|note| note.starts_with("the HPA and VPA web-vpa are predicted"))
+    );
     let with = scenario.vpa.expect("the scenario has a VPA");
     assert_eq!(with.recommender.vpas[0].metadata.name.name, "web-vpa".into());
     assert_eq!(with.limits().len(), 1);
@@ -747,8 +749,23 @@ fn an_hpa_and_a_vpa_that_do_not_affect_each_other_have_scenarios_of_their_own() 
     let second = VPA.replace("web-vpa", "another");
     for note in notes(&[VPA, &second]) {
         let note = note.expect("each VPA has a note");
-        assert!(note.contains("there are web-vpa and another; select one"), "{note}");
+        assert!(note.contains("web-vpa and another have this target as well"), "{note}");
     }
+}
+
+#[test]
+fn with_a_vpa_a_pod_has_the_requests_and_the_limit_of_its_containers() {
+    let sidecar = DEPLOYMENT.to_owned() + "      - {name: proxy, image: example.org/proxy}\n";
+    let request = "cpu=1".parse().expect("a request");
+    let loads = options(&["cpu=total:20", "memory=200Mi"]);
+    let with_request = DraftOptions { requests: vec![request], ..loads.clone() };
+    let error = error(&[HPA, VPA, &sidecar], &with_request);
+    assert!(error.starts_with("--request cpu=1 names no container"), "{error}");
+    let list = drafts(&[HPA, VPA, &sidecar], &loads).list;
+    let text = list[0].to_yaml();
+    assert!(text.contains("load: \"20\", limit: \"1\""), "{text}");
+    let note = "and the other containers use nothing; instead of the total, set a load";
+    assert!(list[0].notes.iter().any(|it| it.contains(note)), "{:?}", list[0].notes);
 }
 
 #[test]

@@ -33,6 +33,8 @@ pub(super) struct Usage<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) hpas: &'a [HpaName],
+    /// Whether a VPA changes the requests of the pods.
+    pub(super) has_vpa: bool,
     /// Whether the manifests contain the target. Otherwise, its containers are assumed.
     pub(super) has_target: bool,
     /// The containers of the target. Empty: they are unknown.
@@ -240,6 +242,9 @@ impl<'a> Usage<'a> {
             return json!({ "name": resource, "perPod": signal });
         }
         let mut entry = json!({ "name": resource, "load": signal });
+        // With a VPA, the usage of the pod is that of its first container.
+        let first = self.pods.running().map(|it| &*it.name).next().filter(|_| self.context.has_vpa);
+        let container = container.or(first);
         // More memory than the limit would end the container, but cpu is throttled.
         let limit = self.pods.limit(resource, container).filter(|_| resource == "cpu");
         if let Some(limit) = limit {

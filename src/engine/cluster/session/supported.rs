@@ -123,25 +123,26 @@ fn unsupported_moment(scenario: &Scenario) -> Option<&'static str> {
         scenario.timeline.iter().filter_map(|it| Some((it.during.as_ref()?, &it.action))).collect();
     let all = during.iter().find_map(|(DuringReconcile { after, nth, .. }, action)| match after {
         Request::UpdateScale => {
-            Some("an action right after the controller writes the scale, which can't be held back")
+            Some("an action after a write of the scale: the next request can't be held back")
         }
         Request::UpdateStatus => {
-            Some("an action right after the controller writes the status, which can't be held back")
+            Some("an action after a write of the status: the next request can't be held back")
         }
         Request::GetScale if *nth > 1 => {
-            Some("an action right before the controller retries a write, which can't be held back")
+            Some("an action before a retry of a write: the retry can't be held back")
         }
         // Between the read of the scale and the first query, the controller checks that the HPA
         // exists.
         Request::GetScale if matches!(action, Action::DeleteHpa(_)) => Some(
-            "a deletion of the HPA right after the controller reads the scale, which can't be held \
-             back",
+            "a deletion of the HPA after a read of the scale: the next request can't be held back",
         ),
         _ => None,
     });
     let several = during.windows(2).any(|pair| pair[0].0 != pair[1].0);
     all.or_else(|| {
-        several.then_some("actions at several moments, of which only one can be held back")
+        several.then_some(
+            "actions at several moments of reconciles: only one answer to a query can be held back",
+        )
     })
 }
 

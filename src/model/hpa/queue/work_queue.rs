@@ -26,7 +26,7 @@ pub(crate) struct WorkQueue {
     sorted: bool,
     /// Ready keys, in order.
     ready: VecDeque<Ready>,
-    /// The number of ready keys, from the first one, that other workers have already taken. Their
+    /// The number of keys at the front of `ready` that other workers have already taken. Their
     /// reconciles wait while something else happens in the middle of a reconcile.
     held: usize,
     /// Keys whose reconcile is blocked, and when they were added again in the meantime.
@@ -132,7 +132,7 @@ impl WorkQueue {
         self.processing.push((key.clone(), again));
     }
 
-    /// Marks the ready keys as taken by the idle ones of `workers` workers, while something else
+    /// Marks ready keys as taken, one for each idle worker among `workers`, while something else
     /// happens in the middle of a reconcile at `now`, until [`WorkQueue::proceeds`].
     pub(crate) fn is_held(&mut self, now: Time, workers: usize) {
         self.wake(now);

@@ -22,7 +22,7 @@ pub(super) struct Expected {
     pub(super) next: Option<Observation>,
     /// The changes in the middle of it.
     pub(super) during: Option<ChangesDuringReconcile>,
-    /// The state of the cluster before that.
+    /// The state of the cluster before the reconcile.
     pub(super) before: SettledState,
 }
 
@@ -113,7 +113,8 @@ impl WallClockRun<'_> {
         let missed = self.pending.len() > all.saturating_sub(happen);
         let event = self.scenario.timeline.get(*self.pending.first().filter(|_| missed)?)?;
         Some(Uncertainty::NotComparable(format!(
-            "the action of line {} did not happen: no reconcile since {} queried metrics in time",
+            "the action on line {} did not happen: no reconcile from t={} on queried metrics in \
+             time",
             event.line, event.at
         )))
     }
