@@ -503,7 +503,10 @@ fn predict_ignores_expectations_for_other_releases() {
     let vpa = fs::read_to_string(generation).expect("a fixture can be read");
     let (_folder, file) = file_of(&vpa.replace(">=vpa-1.7", "<=vpa-0.12"));
     let shown = in_one_line(&stdout(&kube_lockstep(&["predict", text(&file)]).assert().code(0)));
-    assert!(shown.contains("(choose one with --release: vpa-0.10, vpa-0.11, vpa-0.12)"), "{shown}");
+    assert!(
+        shown.contains("other releases, vpa-0.10, vpa-0.11, vpa-0.12 (see --release)"),
+        "{shown}"
+    );
     let run = kube_lockstep(&["run", "--engine", "model", text(&file)]).assert().code(4);
     let choose = "the scenario is for vpa-0.10, vpa-0.11, vpa-0.12, not for vpa-1.8: choose another \
                   release, for example --release vpa-0.12";
@@ -673,7 +676,7 @@ timeline:
 - {at: 15060ms, editHpa: {spec: {maxReplicas: 5}}}
 ";
     let (_folder, file) = folder(timeline);
-    let overlaps = ") overlaps the reconcile of 15.04s";
+    let overlaps = ") overlaps the reconcile that began at 15.04s";
     let run = kube_lockstep(&["run", "--engine", "model", text(&file)]).assert().code(3);
     assert!(stdout(&run).contains(overlaps), "{}", stdout(&run));
     let predict = kube_lockstep(&["predict", text(&file)]).assert().code(3);

@@ -415,7 +415,7 @@ fn invalid(draft: &Draft, error: scenario::Error, loads: &[String]) -> Failure {
 
 /// The hint for HPAs without a value.
 pub(super) const SELECT_HPAS: &str =
-    "--hpa NAME selects HPAs; --skip-missing leaves out those without a value";
+    "--hpa NAME selects HPAs; --skip-missing leaves out the HPAs that lack values";
 
 /// Fails if a prediction depends on a value that is missing.
 fn require_all_values(drafts: &[Draft]) -> Result<(), Failure> {

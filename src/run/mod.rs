@@ -168,7 +168,7 @@ impl Note {
     fn no_expectation_applies(line: usize, others: &str) -> Note {
         let mut what = "no expectation is checked: all of them are for other releases".to_owned();
         if !others.is_empty() {
-            what = format!("{what}; to check them, pass --release {}", shell_word(others));
+            what = format!("{what}, {others} (see --release)");
         }
         Note { file: None, line, what, is_about_reading: false }
     }

@@ -330,7 +330,7 @@ fn an_hpa_and_a_vpa_of_the_same_pods_are_predicted_together() {
     for part in [
         "hamster model of 1.36",
         "10 runs of the recommender; 10 pods evicted",
-        "VPA hamster-vpa is in the same scenario, because it changes the requests",
+        "the HPA and VPA hamster-vpa are predicted together, because the VPA changes the requests",
     ] {
         assert!(both.contains(part), "{part}\n{both}");
     }

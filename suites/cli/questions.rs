@@ -102,7 +102,7 @@ fn hpas_are_selected_by_several_names_and_patterns() {
 fn hpas_without_a_load_are_left_out_on_request() {
     let options = ["predict", "-f", SHOP, "--until", "1m", "--load", "search:cpu=50%"];
     let errors = stderr(&kube_lockstep(&options).assert().code(2));
-    assert!(errors.contains("--skip-missing leaves out those without a value"), "{errors}");
+    assert!(errors.contains("--skip-missing leaves out the HPAs that lack values"), "{errors}");
     let run = kube_lockstep(&options).arg("--skip-missing").assert().code(0);
     let shown = stdout(&run);
     assert!(shown.starts_with("shop/search  model of "), "{shown}");
@@ -426,13 +426,21 @@ timeline:
     let files = [text(&random), text(&file_of_other)];
     let run = kube_lockstep(&["predict"]).args(files).assert().code(3);
     assert!(stdout(&run).contains("other.yaml  model of 1.37"), "{}", stdout(&run));
-    assert!(stderr(&run).contains("overlaps the reconcile of 15.04s"), "{}", stderr(&run));
+    assert!(
+        stderr(&run).contains("overlaps the reconcile that began at 15.04s"),
+        "{}",
+        stderr(&run)
+    );
     let run = kube_lockstep(&["compare"]).args(files).assert().code(3);
     let shown = stdout(&run).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(shown.contains("other.yaml 0.03 "), "{shown}");
     assert!(shown.contains("not compared: ") && shown.contains("overlaps the recon"), "{shown}");
     let run = kube_lockstep(&["compare", text(&random)]).assert().code(3);
-    assert!(stderr(&run).contains("overlaps the reconcile of 15.04s"), "{}", stderr(&run));
+    assert!(
+        stderr(&run).contains("overlaps the reconcile that began at 15.04s"),
+        "{}",
+        stderr(&run)
+    );
 }
 
 #[test]

@@ -232,8 +232,8 @@ fn a_scenario_with_expectations_for_other_releases_only_is_not_green_by_default(
         let mut command = kube_lockstep(&["run", "--engine", "model", "--report", &report]);
         stdout(&command.args(arguments).current_dir(folder.path()).assert().code(0))
     };
-    let unchecked = "no expectation is checked: all of them are for other releases; to check \
-                     them, pass --release '1.6 - 1.30'";
+    let unchecked = "no expectation is checked: all of them are for other releases, 1.6 - 1.30 \
+                     (see --release)";
     // Words may be on the next line.
     let in_one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let two_scenarios = shown(&["--release", "1.37", text(&file), text(&other)]);

@@ -202,8 +202,8 @@ fn scenarios_of_fuzzing_shards_that_are_cut_short_are_added() {
     assert_eq!(summary["skipped"], json!({ "no flag": 4, "no field": 1 }));
     let shown = stdout(&merge(&[&one, &two]).assert().code(0));
     let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    let cut = ", 8 cut short where the outcome is random (1 cache-update, 7 resync), 5 not run (1 no \
-               field, 4 no flag) (seed 7; ";
+    let cut = ", 8 cut short where the outcome is random (cache-update: 1; resync: 7), 5 not run (no \
+               field: 1; no flag: 4) (seed 7; ";
     assert!(shown.contains(cut), "{shown}");
     let unknown = shard(2, "\"moon\":1", 1, "");
     let errors = stderr(&merge(&[&one, &unknown]).assert().code(2));

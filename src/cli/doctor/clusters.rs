@@ -77,12 +77,13 @@ fn kind_version() -> Result<String, &'static str> {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             Ok(text.lines().next().unwrap_or_default().to_owned())
         }
-        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-            Err("a program kind that responds (`kind version` timed out)")
-        }
-        _ => Err("the program kind"),
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(KIND_TIMED_OUT),
+        _ => Err("the program `kind`"),
     }
 }
+
+/// The requirement if kind is installed, but does not respond.
+const KIND_TIMED_OUT: &str = "a working `kind` (`kind version` timed out)";
 
 fn kind(
     release: Release,
@@ -98,6 +99,7 @@ fn kind(
     let check = requiring(name, &format!("{there}; it pulls the node image"), lacks);
     match version {
         Ok(_) => check,
+        Err(KIND_TIMED_OUT) => check.hint("find out why `kind version` does not end"),
         Err(_) => check.hint("install kind, or use `--engine kubeconfig` on any other cluster"),
     }
 }
@@ -167,8 +169,8 @@ mod tests {
         assert_eq!(there.state, State::Ok);
         assert_eq!(there.found, "kind v0.29.0; it pulls the node image");
         assert_eq!(kind(containers::OLDEST, NO_DOCKER, version()).found, "requires Docker");
-        let lacks = kind(containers::OLDEST, NO_DOCKER, Err("the program kind"));
-        assert_eq!(lacks.found, "requires Docker and the program kind");
+        let lacks = kind(containers::OLDEST, NO_DOCKER, Err("the program `kind`"));
+        assert_eq!(lacks.found, "requires Docker and the program `kind`");
         assert!(lacks.hint.is_some_and(|hint| hint.contains("install kind")));
         assert_eq!(kind(TOO_OLD, None, version()).state, State::Missing);
     }
