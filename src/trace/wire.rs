@@ -23,8 +23,8 @@ pub const PROTOCOL: u32 = 5;
 /// API versions and UIDs of their objects.
 pub const DETAILS: u32 = 5;
 
-/// The members of `sendEvent` that an engine must report since version [`DETAILS`]. In traces and in
-/// older versions, they have defaults.
+/// The members of `sendEvent` that an engine must report since version [`DETAILS`]. In traces and
+/// in older versions, they have defaults.
 const EVENT_METADATA: [&str; 7] = [
     "objectKind",
     "objectApiVersion",
