@@ -182,7 +182,7 @@ pub struct Log {
     hpas: Vec<Arc<str>>,
     /// Whether several reconciles may be in progress. The log then names the HPA of each action.
     interleaved: bool,
-    /// Whether the metadata of events is required.
+    /// True if requests that send events must have all of [`EVENT_METADATA`].
     requires_metadata: bool,
     /// Reconciles that have ended and are not yet returned.
     ticks: Vec<Observation>,

@@ -873,9 +873,8 @@ fn of_group(
     let metric_specs = group.metrics(&pods);
     let (hpas, has_target) = (&names[..], target.is_some());
     let examples = options.examples;
-    let (has_vpa, containers_known) = (group.vpa.is_some(), &containers);
-    let context =
-        usage::Context { hpas, has_vpa, has_target, containers: containers_known, examples };
+    let has_vpa = group.vpa.is_some();
+    let context = usage::Context { hpas, has_vpa, has_target, containers: &containers, examples };
     let mut usage = Usage::new(&options.loads, &mut pods, context);
     let metrics = usage.of(&metric_specs);
     let used_loads = std::mem::take(&mut usage.used);

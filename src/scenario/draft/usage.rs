@@ -33,7 +33,7 @@ pub(super) struct Usage<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) hpas: &'a [HpaName],
-    /// Whether a VPA changes the requests of the pods.
+    /// True if a VPA changes the requests of the pods.
     pub(super) has_vpa: bool,
     /// Whether the manifests contain the target. Otherwise, its containers are assumed.
     pub(super) has_target: bool,
