@@ -166,6 +166,19 @@ pub struct Divergence {
     pub fields: Vec<FieldDifference>,
 }
 
+impl Divergence {
+    /// The reason why a run with this divergence has no verdict, if its repetition agreed with the
+    /// model.
+    pub(crate) fn not_repeated(&self) -> String {
+        let Divergence { tick, at, fields } = self;
+        let field = fields.first().map_or_else(String::new, |it| format!(": {it}"));
+        format!(
+            "the engine is not deterministic: it differed from the model at tick {tick} (t={at}), \
+             but not when the scenario was repeated{field}"
+        )
+    }
+}
+
 const NONE: &str = "(none)";
 const NO_NAMESPACE: &str = "no namespace";
 

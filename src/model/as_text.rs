@@ -15,6 +15,20 @@ pub fn serialize<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<
     serializer.collect_str(value)
 }
 
+/// Writes a value, if there is one, as text. For `#[serde(serialize_with = "as_text::optional")]`.
+///
+/// # Errors
+/// If the serializer fails.
+pub fn optional<T: Display, S: Serializer>(
+    value: &Option<T>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => serializer.collect_str(value),
+        None => serializer.serialize_none(),
+    }
+}
+
 /// Reads a value from text.
 ///
 /// # Errors

@@ -406,6 +406,8 @@ struct PodChangeLine<'a> {
     pod: &'a str,
     change: &'static str,
     requests: RequestsLine<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
 }
 
 /// The requests of containers, by name.
@@ -424,6 +426,7 @@ impl PodChangeLine<'_> {
             pod: &change.pod,
             change: change.kind.name(),
             requests: RequestsLine(&change.requests),
+            why: change.why.as_ref().map(ToString::to_string),
         }
     }
 }

@@ -16,12 +16,13 @@ use crate::expect::Unmet;
 use crate::model::api::ConditionStatus;
 use crate::model::rules::VpaRelease;
 use crate::model::time::Time;
+use crate::model::vpa::updater::PodUpdate;
 use crate::model::vpa::{
-    Estimation, LogLine, ObjectName, Resource, Samples, Shares, Snapshot, VpaStatus,
+    Estimation, LogLine, ObjectName, Resource, Samples, Shares, Snapshot, VpaStatus, request_text,
 };
 use crate::run::recommendation::{Amounts, Derivation, amounts, derivation_of};
 use crate::run::recommender::{Derived, ExplainedRun, FreeRecommenderRun, PodUsage};
-use crate::run::{PodChange, PodChangeKind, VpaRun};
+use crate::run::{PodChange, PodChangeKind, UpdaterReport, VpaRun};
 use crate::scenario::vpa::VpaScenario;
 
 /// The relative change of a bound that is worth a row.
@@ -84,7 +85,56 @@ pub(super) fn beside_hpa(run: &VpaRun, rows: Rows, columns: usize) -> String {
         counted(evicted, "pod"),
     );
     out.push_str(&hanging("", &ending, 0, columns));
+    let unchanged = run.last_updater_report.as_ref().filter(|_| evicted + updated == 0);
+    if let Some(report) = unchanged.filter(|report| !report.pods.is_empty()) {
+        let _ = writeln!(out, "\nWhy the updater changes no pods (its last run, t={}):", report.at);
+        out.push_str(&updater_reasons(report, columns));
+    }
     out
+}
+
+/// The number of lines that state reasons of the updater.
+const REASONS: usize = 5;
+
+/// What the updater did with each pod in a run, and why. Equal reasons have one line.
+fn updater_reasons(report: &UpdaterReport, columns: usize) -> String {
+    let mut lines: Vec<(&str, String, Vec<&str>)> = Vec::new();
+    for (pod, reason) in &report.pods {
+        let (result, why) = match &reason.reason {
+            Ok((PodUpdate::Evict(_), why)) => ("evicted", why.to_string()),
+            Ok((PodUpdate::InPlace(_), why)) => ("updated", why.to_string()),
+            Err(why) => ("unchanged", why.to_string()),
+        };
+        match lines.iter_mut().find(|(known, text, _)| *known == result && *text == why) {
+            Some((_, _, pods)) => pods.push(pod),
+            None => lines.push((result, why, vec![pod])),
+        }
+    }
+    let mut out = String::new();
+    for (result, why, pods) in lines.iter().take(REASONS) {
+        let names = match pods.as_slice() {
+            [first, .., last] if pods.len() > 3 => format!("{first} … {last} ({})", pods.len()),
+            few => few.join(", "),
+        };
+        let text = format!("{names}: {why}");
+        out.push_str(&hanging(&format!("{result:<9}  "), &text, 2, columns));
+    }
+    let rest: usize = lines.iter().skip(REASONS).map(|(_, _, pods)| pods.len()).sum();
+    if rest > 0 {
+        let _ = writeln!(out, "  … and {}", counted(rest, "more pod"));
+    }
+    out
+}
+
+/// The target, the lower and upper bound, and the uncapped target, for people.
+fn cell_texts(amounts: &Amounts) -> [String; 4] {
+    let mut texts = amounts.texts.clone();
+    for (text, bytes) in texts.iter_mut().zip(amounts.values) {
+        if amounts.resource == Resource::Memory && !text.is_empty() {
+            *text = Resource::Memory.text(bytes as i64);
+        }
+    }
+    texts
 }
 
 /// The changes of pods as a table. Equal changes of one time have one row.
@@ -109,7 +159,9 @@ fn pod_changes(changes: &[PodChange], columns: usize) -> String {
 /// `app cpu=587m memory=250Mi; sidecar cpu=10m`.
 fn requests(change: &PodChange) -> String {
     let containers = change.requests.iter().map(|(container, requests)| {
-        let amounts = requests.iter().map(|(name, amount)| format!("{name}={amount}"));
+        let amounts = requests
+            .iter()
+            .map(|(resource, amount)| format!("{resource}={}", request_text(resource, amount)));
         format!("{container} {}", amounts.collect::<Vec<_>>().join(" "))
     });
     containers.collect::<Vec<_>>().join("; ")
@@ -288,7 +340,7 @@ fn rows(
         cells.push(if is_same { String::new() } else { amounts.container.clone() });
         container = Some(&amounts.container);
         cells.push(amounts.resource.name().to_owned());
-        let [target, lower, upper, uncapped] = amounts.texts.clone();
+        let [target, lower, upper, uncapped] = cell_texts(amounts);
         cells.extend([lower, target, upper]);
         cells.extend(is_capped.then_some(uncapped));
         cells.push(if index == 0 { notes.to_owned() } else { String::new() });
@@ -405,6 +457,15 @@ pub fn explain_beside_hpa(vpa: &VpaRun, index: usize, columns: usize) -> String 
     let about = format!("model of {}", vpa.release);
     let mut out = format!("{}  {}\n", paint(STRONG, &title), paint(DIM, &about));
     out.push_str(&explanation(run, index, columns));
+    let last = vpa.updater_reports.len().checked_sub(1);
+    for (index, report) in vpa.updater_reports.iter().enumerate() {
+        let changes = report.pods.iter().any(|(_, it)| it.reason.is_ok());
+        if (changes || Some(index) == last) && !report.pods.is_empty() {
+            let title = format!("run of the updater, t={}", report.at);
+            let _ = writeln!(out, "\n{}", paint(STRONG, &title));
+            out.push_str(&updater_reasons(report, columns));
+        }
+    }
     out
 }
 

@@ -664,16 +664,6 @@ pub fn run_watched(
     outcome
 }
 
-/// The reason why a run has no verdict although its repetition agrees with the model.
-fn not_repeated_text(first: &Divergence) -> String {
-    let Divergence { tick, at, fields } = first;
-    let field = fields.first().map_or_else(String::new, |it| format!(": {it}"));
-    format!(
-        "the engine is not deterministic: it differed from the model at tick {tick} (t={at}), but \
-         not when the scenario was repeated{field}"
-    )
-}
-
 /// The fields of a scenario that an engine observes.
 fn scope(engine: &dyn Engine, scenario: &Scenario) -> Scope {
     let scope = engine.scope();
@@ -764,7 +754,7 @@ pub(super) fn conclude_known(outcome: &mut Outcome, findings: Findings<'_>) {
     outcome.verdict = match (findings.divergence, undetermined, not_repeated) {
         (Some(divergence), ..) => Verdict::Diverges(divergence),
         (None, Some(random), _) => inconclusive(random.why),
-        (None, None, Some(first)) => inconclusive(not_repeated_text(&first)),
+        (None, None, Some(first)) => inconclusive(first.not_repeated()),
         (None, None, None) if !outcome.unmet.is_empty() => Verdict::Unmet,
         (None, None, None) => Verdict::Conforms,
     };

@@ -47,7 +47,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::world::{PodChange, PodChangeKind};
+pub use crate::world::{PodChange, PodChangeKind, UpdaterReport};
 #[cfg(feature = "engines")]
 pub(crate) use kind::RunKind;
 pub use lockstep::{

@@ -22,7 +22,7 @@ use crate::model::vpa::{LogLine, RunAt, Script, Session, Snapshot, Stepped, Writ
 use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
 use crate::trace::Trace;
-use crate::world::{PodChange, World};
+use crate::world::{PodChange, UpdaterReport, World};
 
 /// The actions of a VPA in a free run of the model.
 #[derive(Clone, Debug)]
@@ -36,6 +36,10 @@ pub struct VpaRun {
     pub charted: ChartedRun,
     /// The effects of the updater and the admission controller on pods.
     pub pod_changes: Vec<PodChange>,
+    /// The runs of the updater between an explained run of the recommender and the next.
+    pub updater_reports: Vec<UpdaterReport>,
+    /// The last run of the updater.
+    pub last_updater_report: Option<UpdaterReport>,
 }
 
 impl VpaRun {
@@ -82,6 +86,7 @@ pub(super) struct Predicting<'e> {
     is_explained: &'e dyn Fn(usize) -> bool,
     /// The errors that the recommender logged when it started, since the last run.
     start_log: Vec<LogLine>,
+    updater_reports: Vec<UpdaterReport>,
 }
 
 /// The runs of an engine, compared with the model.
@@ -152,7 +157,8 @@ impl<'e> OneClock<Predicting<'e>> {
         let Started { scripted: ScriptedScenario { scenario, .. }, session, log } =
             start(scenario, world)?;
         let charted = ChartedRun { run: FreeRecommenderRun::default(), usage: Vec::new() };
-        let runs = Predicting { charted, is_explained, start_log: log };
+        let updater_reports = Vec::new();
+        let runs = Predicting { charted, is_explained, start_log: log, updater_reports };
         Some(OneClock { scenario, release, session, runs })
     }
 
@@ -182,24 +188,31 @@ impl<'e> OneClock<Predicting<'e>> {
                 written = writes(&stepped);
             }
             world.end_vpa_stop(&written);
+            let last = self.runs.charted.run.snapshots.len().checked_sub(1);
+            if last.is_some_and(self.runs.is_explained) {
+                let report = world.last_updater_report().filter(|report| report.at == stop);
+                self.runs.updater_reports.extend(report.cloned());
+            }
         }
         None
     }
 
     /// The result.
     pub(super) fn into_run(self, world: &World) -> VpaRun {
-        let OneClock { scenario, release, runs: Predicting { mut charted, .. }, .. } = self;
+        let OneClock { scenario, release, runs, .. } = self;
+        let Predicting { mut charted, updater_reports, .. } = runs;
         charted.run.unmet = evaluate_beside_hpa(&scenario, release, &charted.run.snapshots);
         let pod_changes = world.pod_changes().to_vec();
         charted.run.unmatched = world.unmatched_vpa_actions().to_vec();
-        VpaRun { scenario, release, charted, pod_changes }
+        let last_updater_report = world.last_updater_report().cloned();
+        VpaRun { scenario, release, charted, pod_changes, updater_reports, last_updater_report }
     }
 }
 
 impl Predicting<'_> {
     /// Adds the last run of a session.
     fn add(&mut self, scenario: &VpaScenario, session: &mut Session, last: &RunAt) {
-        let Predicting { charted: ChartedRun { run, usage }, is_explained, start_log } = self;
+        let Predicting { charted: ChartedRun { run, usage }, is_explained, start_log, .. } = self;
         let index = run.snapshots.len();
         let with_contents = scenario.expects_contents();
         run.snapshots.push(Snapshot::of(session.objects(), last, with_contents));

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::metrics::is_default;
 use super::vpa::raw::{AnyVpa, RecommenderSettings, VpaScenarioFile};
 use super::vpa::{CheckpointManifest, VpaExpectation, VpaScenario, VpaTimelineEvent};
+use crate::model::as_text;
 use crate::model::rules::VpaRelease;
 use crate::model::vpa::admission::Limits;
 use crate::model::vpa::updater::UpdaterFlags;
@@ -58,7 +59,7 @@ pub(super) struct VpaFields {
     #[schemars(with = "AnyVpa")]
     pub(super) vpa: Option<AnyVpa>,
     /// The release of the VPA's recommender. Default: the newest.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text::optional")]
     #[schemars(schema_with = "releases")]
     pub(super) vpa_release: Option<VpaRelease>,
     /// The recommender.
@@ -110,10 +111,6 @@ fn add_items(list: &mut Option<Value>, items: &[impl Serialize]) {
     if let Value::Array(list) = list {
         list.extend(items.iter().filter_map(|item| serde_json::to_value(item).ok()));
     }
-}
-
-fn as_text<S: Serializer>(release: &Option<VpaRelease>, serializer: S) -> Result<S::Ok, S::Error> {
-    release.map(|release| release.to_string()).serialize(serializer)
 }
 
 fn releases(_: &mut SchemaGenerator) -> Schema {

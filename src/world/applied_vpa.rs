@@ -12,8 +12,8 @@ use super::simulation::{AdmittedTemplate, NewTemplate, WorldSimulation};
 use crate::model::api::{PodSpec, Requests};
 use crate::model::time::{Span, Time};
 use crate::model::vpa::admission::{Limits, admitted, recommended};
-use crate::model::vpa::updater::{KilledContainer, LivePod, PodUpdate, Updater};
-use crate::model::vpa::{VerticalPodAutoscaler, Write};
+use crate::model::vpa::updater::{KilledContainer, LivePod, PodReason, PodUpdate, Updater};
+use crate::model::vpa::{UpdateReason, VerticalPodAutoscaler, Write};
 use crate::scenario::resolved::WithVpa;
 
 /// A change of a pod by the VPA.
@@ -27,6 +27,8 @@ pub struct PodChange {
     pub kind: PodChangeKind,
     /// The requests of the pod's containers afterwards, by container. Empty for evictions.
     pub requests: Vec<(Arc<str>, Requests)>,
+    /// Why the updater changes it. None if it is created.
+    pub why: Option<UpdateReason>,
 }
 
 /// A change of a pod by a VPA.
@@ -76,6 +78,15 @@ pub enum VpaDecision {
     Admit(Arc<PodSpec>),
 }
 
+/// What the updater did in a run, and why.
+#[derive(Clone, PartialEq, Debug)]
+pub struct UpdaterReport {
+    /// The time.
+    pub at: Time,
+    /// Each pod by its name, and the reason for its treatment, as in [`Updater::reasons`].
+    pub pods: Vec<(Arc<str>, PodReason)>,
+}
+
 /// The VPA that the admission controller and the updater apply.
 #[derive(Clone, Debug)]
 pub(super) struct AppliedVpa {
@@ -86,6 +97,8 @@ pub(super) struct AppliedVpa {
     kills: BTreeMap<u32, BTreeMap<Arc<str>, KilledContainer>>,
     /// The changes of pods so far.
     pub(super) changes: Vec<PodChange>,
+    /// The last run of the updater.
+    pub(super) last_report: Option<UpdaterReport>,
     /// All decisions so far, if they are kept.
     pub(super) decisions: Option<Vec<PodDecision>>,
     /// The time of the next run of the updater.
@@ -102,6 +115,7 @@ impl AppliedVpa {
             vpa: with.recommender.vpas.first().cloned(),
             kills: BTreeMap::new(),
             changes: Vec::new(),
+            last_report: None,
             decisions: None,
             due: Time::ZERO + with.updater.updater_interval,
             limits: with.limits(),
@@ -172,6 +186,7 @@ impl WorldSimulation {
             pod: pod.name.clone(),
             kind: PodChangeKind::Created,
             requests: requests(&new),
+            why: None,
         });
         pod.admitted = Some(self.template_of(pod.revision, new));
     }
@@ -214,16 +229,21 @@ impl WorldSimulation {
         let made = VpaDecision::Update(Vec::new());
         let mut decision = PodDecision { at: now, vpa, pods, replicas, made };
         let Some(applied) = &mut self.vpa else { return };
-        let updates = applied.updater(&decision).run_once(&decision.pods);
+        let reasons = applied.updater(&decision).reasons(&decision.pods);
         let (vpa, limits) = (decision.vpa.clone(), applied.limits.clone());
+        let name = |reason: PodReason| Some((self.pods.get(&reason.ordinal)?.name.clone(), reason));
+        let pods = reasons.iter().cloned().filter_map(name).collect();
+        applied.last_report = Some(UpdaterReport { at: now, pods });
+        let updates: Vec<_> = reasons.into_iter().filter_map(|it| it.reason.ok()).collect();
         if let Some(decisions) = &mut applied.decisions {
-            decision.made = VpaDecision::Update(updates.clone());
+            let made = updates.iter().map(|(update, _)| *update).collect();
+            decision.made = VpaDecision::Update(made);
             decisions.push(decision);
         }
-        for update in updates {
+        for (update, why) in updates {
             match update {
-                PodUpdate::Evict(ordinal) => self.evict(ordinal),
-                PodUpdate::InPlace(ordinal) => self.update_in_place(ordinal, &vpa, &limits),
+                PodUpdate::Evict(ordinal) => self.evict(ordinal, why),
+                PodUpdate::InPlace(ordinal) => self.update_in_place(ordinal, &vpa, &limits, why),
             }
         }
         self.act_and_follow();
@@ -265,18 +285,24 @@ impl WorldSimulation {
         BTreeMap::from([(newest, i64::from(self.workload_replicas()))])
     }
 
-    fn evict(&mut self, ordinal: u32) {
+    fn evict(&mut self, ordinal: u32, why: UpdateReason) {
         let (now, termination) = (self.now, self.scenario.workload.termination);
         let Some(name) = self.pods.get(&ordinal).map(|pod| pod.name.clone()) else { return };
         self.change(ordinal, |pod| pod.delete(now, termination));
         if let Some(applied) = &mut self.vpa {
-            let (kind, requests) = (PodChangeKind::Evicted, Vec::new());
-            applied.changes.push(PodChange { at: now, pod: name, kind, requests });
+            let (kind, requests, why) = (PodChangeKind::Evicted, Vec::new(), Some(why));
+            applied.changes.push(PodChange { at: now, pod: name, kind, requests, why });
         }
     }
 
     /// Changes the requests of a running pod, immediately: the kubelet has room for them.
-    fn update_in_place(&mut self, ordinal: u32, vpa: &VerticalPodAutoscaler, limits: &Limits) {
+    fn update_in_place(
+        &mut self,
+        ordinal: u32,
+        vpa: &VerticalPodAutoscaler,
+        limits: &Limits,
+        why: UpdateReason,
+    ) {
         let Some(pod) = self.pods.get(&ordinal) else { return };
         let (name, revision) = (pod.name.clone(), pod.revision);
         let new = recommended(vpa, self.templates.spec_of(pod), limits);
@@ -285,6 +311,7 @@ impl WorldSimulation {
             pod: name,
             kind: PodChangeKind::Updated,
             requests: requests(&new),
+            why: Some(why),
         };
         let index = self.template_of(revision, new);
         self.change(ordinal, |pod| pod.admitted = Some(index));

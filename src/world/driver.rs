@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::applied_vpa::{PodChange, PodDecision};
+use super::applied_vpa::{PodChange, PodDecision, UpdaterReport};
 use super::change::Change;
 use super::publish::Publisher;
 use super::recommender_view::RecommenderView;
@@ -145,6 +145,12 @@ impl World {
             let decisions = applied.decisions.iter().flatten();
             decisions.map(|decision| (applied.updater(decision), decision))
         })
+    }
+
+    /// What the updater did in its last run, and why.
+    #[must_use]
+    pub fn last_updater_report(&self) -> Option<&UpdaterReport> {
+        self.simulation.vpa.as_ref()?.last_report.as_ref()
     }
 
     /// The changes of pods by the VPA so far.

@@ -28,7 +28,7 @@ mod tests;
 mod update;
 mod usage;
 
-pub use applied_vpa::{PodChange, PodChangeKind, PodDecision, VpaDecision};
+pub use applied_vpa::{PodChange, PodChangeKind, PodDecision, UpdaterReport, VpaDecision};
 pub use change::{
     Change, ExternalMetricChange, Faults, ObjectMetricChange, PodMetricsChange, PodState, PodValue,
     PodsMetricChange, Sample, ScaleTarget,

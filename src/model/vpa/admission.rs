@@ -30,6 +30,19 @@ pub enum Mode {
     InPlaceOrRecreate,
 }
 
+impl Mode {
+    /// The name in the API.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mode::Off => "Off",
+            Mode::Initial => "Initial",
+            Mode::Recreate => "Recreate",
+            Mode::InPlaceOrRecreate => "InPlaceOrRecreate",
+        }
+    }
+}
+
 impl VerticalPodAutoscaler {
     /// The update mode.
     ///

@@ -9,6 +9,7 @@ use super::float::{Amount, MAX_AMOUNT};
 use super::histogram::{BUCKETS, BucketShare};
 use super::recommendation::binary_unit;
 use crate::model::counted::{counted_amount, thousands};
+use crate::model::quantity::Quantity;
 
 impl Resource {
     /// An amount for people: `25m`, `2 cores`, `105.2Mi`.
@@ -46,6 +47,15 @@ impl Resource {
             MAX_AMOUNT => format!("the largest amount, {exact}"),
             _ => exact,
         }
+    }
+}
+
+/// A requested amount for people: memory as in [`Resource::text`], other resources as written.
+#[must_use]
+pub fn request_text(resource: &str, amount: &Quantity) -> String {
+    match amount.milli() / 1000 {
+        bytes if resource == Resource::Memory.name() && bytes > 0 => Resource::Memory.text(bytes),
+        _ => amount.to_string(),
     }
 }
 

@@ -42,6 +42,7 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 mod time;
+mod update_reason;
 pub mod updater;
 
 pub use account::{
@@ -57,6 +58,7 @@ pub use api::{
 pub use checkpoint::CheckpointStatus;
 pub use cluster::ContainerUsage;
 pub use container::OomKill;
+pub use estimation::request_text;
 pub use estimator::{Bound, Confidence, Estimation};
 pub use flags::{RecommenderFlagError, RecommenderFlags};
 pub use float::Amount;
@@ -72,3 +74,4 @@ pub use script::{Script, ScriptStep};
 pub use session::{ClusterChange, RunAt, Session, Start, Stepped};
 pub use snapshot::Snapshot;
 pub use time::GoTime;
+pub use update_reason::{KeepReason, UpdateReason};

@@ -15,6 +15,7 @@ use super::api::{
     ChangeRequirement, ContainerRecommendation, EvictionRequirement, VerticalPodAutoscaler,
 };
 use super::flags::{CONNECTION_FLAGS, LOG_FLAGS, parse, positive};
+use super::update_reason::{KeepReason, UpdateReason};
 use crate::model::api::{PodSpec, Requests};
 use crate::model::hpa::go::go_i64;
 use crate::model::quantity::Quantity;
@@ -182,6 +183,15 @@ pub struct Updater<'a> {
     pub now: Time,
 }
 
+/// Why the updater changes a pod, or leaves it as it is.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PodReason {
+    /// The number of the pod.
+    pub ordinal: u32,
+    /// The update and its reason, or the reason why there is none.
+    pub reason: Result<(PodUpdate, UpdateReason), KeepReason>,
+}
+
 /// The pods of one controller, and what has been done with them in this run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
@@ -191,6 +201,8 @@ struct Group {
     running: i64,
     updated: i64,
     is_below_minimum: bool,
+    /// True if the minimum does not apply.
+    skips_minimum: bool,
 }
 
 impl Group {
@@ -202,12 +214,21 @@ impl Group {
         let is_whole = self.configured == self.running && self.updated == 0;
         alive > should_be_alive || (is_whole && self.tolerance == 0)
     }
+
+    /// # Errors
+    /// If the disruption of another pod would leave too few pods.
+    fn check_disruption(&self) -> Result<(), KeepReason> {
+        let Group { configured, tolerance, running, updated, .. } = *self;
+        match self.is_pod_disruptable() {
+            true => Ok(()),
+            false => Err(KeepReason::Budget { running: running - updated, configured, tolerance }),
+        }
+    }
 }
 
 /// The order in which pods are updated.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Priority {
-    is_outside: bool,
     scale_up: bool,
     difference: f64,
 }
@@ -234,44 +255,64 @@ pub fn in_order_of(pods: &[LivePod], updates: &[PodUpdate]) -> Vec<LivePod> {
 impl Updater<'_> {
     /// The updates of pods in this run, in order. Upstream lists the pods in a random order,
     /// so any of the pods with equal priority may come first. Here, the order of the list decides.
+    #[must_use]
+    pub fn run_once(&self, pods: &[LivePod]) -> Vec<PodUpdate> {
+        let updates = self.reasons(pods).into_iter().filter_map(|it| it.reason.ok());
+        updates.map(|(update, _)| update).collect()
+    }
+
+    /// The reason for the treatment of each pod in this run: of the updated pods in the order of
+    /// the updates, then of the others in the order of the list.
     ///
     /// Upstream: updater.go, RunOnce
     #[must_use]
-    pub fn run_once(&self, pods: &[LivePod]) -> Vec<PodUpdate> {
-        let mode = self.vpa.mode();
-        if matches!(mode, Mode::Off | Mode::Initial) {
-            return Vec::new();
-        }
-        let in_place = mode == Mode::InPlaceOrRecreate;
-        if in_place && self.vpa.status.recommendation.is_none() {
-            return Vec::new();
-        }
+    pub fn reasons(&self, pods: &[LivePod]) -> Vec<PodReason> {
         let mut groups = self.groups(pods);
-        if self.crashes_with(&groups, pods) {
-            return Vec::new();
+        if let Some(reason) = self.keeps_all(&groups, pods) {
+            let kept =
+                |pod: &LivePod| PodReason { ordinal: pod.ordinal, reason: Err(reason.clone()) };
+            return pods.iter().map(kept).collect();
         }
-        let mut chosen: Vec<(Priority, &LivePod)> = pods
-            .iter()
-            .filter(|pod| self.may_update(pod, groups.get(&pod.group), in_place))
-            .filter_map(|pod| Some((self.priority_of(pod)?, pod)))
-            .collect();
-        chosen.sort_by(|(a, _), (b, _)| a.order(b));
+        let in_place = self.vpa.mode() == Mode::InPlaceOrRecreate;
+        let (mut chosen, mut kept) = (Vec::new(), Vec::new());
+        for pod in pods {
+            let may_update = self.may_update(pod, groups.get(&pod.group), in_place);
+            match may_update.and_then(|()| self.priority_of(pod)) {
+                Ok((priority, reason)) => chosen.push((priority, pod, reason)),
+                Err(reason) => kept.push(PodReason { ordinal: pod.ordinal, reason: Err(reason) }),
+            }
+        }
+        chosen.sort_by(|(a, ..), (b, ..)| a.order(b));
         let in_place = in_place && self.resizes;
-        let mut updates = Vec::new();
-        for (_, pod) in chosen {
-            if !self.may_update(pod, groups.get(&pod.group), in_place) {
+        let mut updated = Vec::new();
+        for (_, pod, reason) in chosen {
+            let ordinal = pod.ordinal;
+            if let Err(reason) = self.may_update(pod, groups.get(&pod.group), in_place) {
+                kept.push(PodReason { ordinal, reason: Err(reason) });
                 continue;
             }
             let is_pending = pod.started.is_none();
             if let Some(group) = groups.get_mut(&pod.group).filter(|_| !is_pending) {
                 group.updated += 1;
             }
-            updates.push(match in_place {
-                true => PodUpdate::InPlace(pod.ordinal),
-                false => PodUpdate::Evict(pod.ordinal),
-            });
+            let update =
+                if in_place { PodUpdate::InPlace(ordinal) } else { PodUpdate::Evict(ordinal) };
+            updated.push(PodReason { ordinal, reason: Ok((update, reason)) });
         }
-        updates
+        let position = |ordinal| pods.iter().position(|pod| pod.ordinal == ordinal);
+        kept.sort_by_key(|it| position(it.ordinal));
+        updated.extend(kept);
+        updated
+    }
+
+    /// Why the updater leaves all pods as they are, if it does.
+    fn keeps_all(&self, groups: &BTreeMap<u32, Group>, pods: &[LivePod]) -> Option<KeepReason> {
+        let has_recommendation = self.vpa.status.recommendation.is_some();
+        match self.vpa.mode() {
+            mode @ (Mode::Off | Mode::Initial) => Some(KeepReason::Mode(mode.name())),
+            Mode::InPlaceOrRecreate if !has_recommendation => Some(KeepReason::NoRecommendation),
+            _ => self.crashes_with(groups, pods).then_some(KeepReason::Crash),
+        }
     }
 
     /// Returns true if upstream's updater crashes before it changes any pod: without a
@@ -287,7 +328,8 @@ impl Updater<'_> {
     fn crashes_with(&self, groups: &BTreeMap<u32, Group>, pods: &[LivePod]) -> bool {
         let evicts = self.vpa.mode() == Mode::Recreate;
         let accepts = |pod: &LivePod| {
-            self.may_update(pod, groups.get(&pod.group), false) && self.accept(pod, &[]).is_some()
+            self.may_update(pod, groups.get(&pod.group), false).is_ok()
+                && self.accept(pod, &[]).is_ok()
         };
         evicts && self.vpa.status.recommendation.is_none() && pods.iter().any(accepts)
     }
@@ -299,12 +341,9 @@ impl Updater<'_> {
         self.run_once(&in_order_of(pods, updates)) == updates
     }
 
-    /// The controllers with enough live pods. Upstream: GetCreatorMaps
+    /// The controllers of the pods. Upstream: GetCreatorMaps
     fn groups(&self, pods: &[LivePod]) -> BTreeMap<u32, Group> {
-        let policy = self.vpa.spec.update_policy.as_ref();
-        let required = policy.and_then(|policy| policy.min_replicas);
-        let required = required.unwrap_or(self.flags.min_replicas);
-        let skips_check = self.vpa.mode() == Mode::InPlaceOrRecreate
+        let skips_minimum = self.vpa.mode() == Mode::InPlaceOrRecreate
             && self.flags.in_place_skip_disruption_budget;
         let mut groups: BTreeMap<u32, Group> = BTreeMap::new();
         for pod in pods {
@@ -312,59 +351,109 @@ impl Updater<'_> {
             group.running += i64::from(pod.started.is_some());
             group.pending += i64::from(pod.started.is_none());
         }
-        groups.retain(|name, group| {
+        for (name, group) in &mut groups {
             let live = group.running + group.pending;
-            group.is_below_minimum = live < i64::from(required);
+            group.is_below_minimum = live < i64::from(self.required_pods());
+            group.skips_minimum = skips_minimum;
             group.configured = self.replicas.get(name).copied().unwrap_or(0);
             // The product is truncated.
             let tolerance = group.configured as f64 * self.flags.eviction_tolerance;
             group.tolerance = go_i64(tolerance);
-            group.configured > 0 && (!group.is_below_minimum || skips_check)
-        });
+        }
         groups
     }
 
-    /// Returns true if the number of pods permits the update of a pod.
+    /// The number of live pods that a controller needs.
+    fn required_pods(&self) -> i32 {
+        let policy = self.vpa.spec.update_policy.as_ref();
+        policy.and_then(|policy| policy.min_replicas).unwrap_or(self.flags.min_replicas)
+    }
+
+    /// # Errors
+    /// If the number of pods does not permit the update of a pod.
     ///
     /// Upstream: CanEvict, CanInPlaceUpdate
-    fn may_update(&self, pod: &LivePod, group: Option<&Group>, in_place: bool) -> bool {
-        let Some(group) = group else { return false };
+    fn may_update(
+        &self,
+        pod: &LivePod,
+        group: Option<&Group>,
+        in_place: bool,
+    ) -> Result<(), KeepReason> {
+        let Some(group) = group.filter(|group| group.configured > 0) else {
+            return Err(KeepReason::NoReplicas);
+        };
+        let too_few = || {
+            let live = group.running + group.pending;
+            Err(KeepReason::TooFewPods { live, required: self.required_pods() })
+        };
+        if group.is_below_minimum && !group.skips_minimum {
+            return too_few();
+        }
         let is_pending = pod.started.is_none();
         match in_place {
-            true if is_pending => false,
-            true => self.flags.in_place_skip_disruption_budget || group.is_pod_disruptable(),
-            false => is_pending || (!group.is_below_minimum && group.is_pod_disruptable()),
+            true if is_pending => Err(KeepReason::Pending),
+            true if self.flags.in_place_skip_disruption_budget => Ok(()),
+            false if is_pending => Ok(()),
+            false if group.is_below_minimum => too_few(),
+            _ => group.check_disruption(),
         }
     }
 
-    /// The priority of a pod that is to be updated.
+    /// The priority of a pod that is to be updated, and the reason.
+    ///
+    /// # Errors
+    /// If the pod is not to be updated.
     ///
     /// Upstream: scaling_direction_pod_eviction_admission.go
-    fn priority_of(&self, pod: &LivePod) -> Option<Priority> {
+    fn priority_of(&self, pod: &LivePod) -> Result<(Priority, UpdateReason), KeepReason> {
         let recommendation = processed(self.vpa, &pod.spec, self.limits);
-        let accepted = self.accept(pod, &recommendation);
-        accepted.filter(|_| self.meets_requirements(&pod.spec, &recommendation))
+        let accepted = match self.accept(pod, &recommendation) {
+            Err(_) if self.vpa.status.recommendation.is_none() => {
+                return Err(KeepReason::NoRecommendation);
+            }
+            accepted => accepted?,
+        };
+        match self.meets_requirements(&pod.spec, &recommendation) {
+            true => Ok(accepted),
+            false => Err(KeepReason::Requirements),
+        }
     }
 
-    /// The priority of a pod that is to be updated if the VPA's requirements permit it.
+    /// The priority of a pod that is to be updated if the VPA's requirements permit it, and the
+    /// reason.
+    ///
+    /// # Errors
+    /// If the pod is not to be updated.
     ///
     /// Upstream: update_priority_calculator.go, AddPod
     fn accept(
         &self,
         pod: &LivePod,
         recommendation: &[ContainerRecommendation],
-    ) -> Option<Priority> {
-        let priority = priority(&pod.spec, recommendation);
-        let quick_oom = pod.oom_kills.iter().any(|(name, kill)| self.is_quick(name, *kill));
-        if !priority.is_outside && !quick_oom {
-            let lifetime = self.flags.in_recommendation_bounds_eviction_lifetime_threshold;
-            if self.now < pod.started? + lifetime
-                || priority.difference < self.flags.pod_update_threshold
-            {
-                return None;
-            }
+    ) -> Result<(Priority, UpdateReason), KeepReason> {
+        let (priority, outside) = priority(&pod.spec, recommendation);
+        let change = priority.difference;
+        let quick_oom = pod.oom_kills.iter().find(|(name, kill)| self.is_quick(name, **kill));
+        if quick_oom.is_some() && change == 0.0 {
+            return Err(KeepReason::AsRecommended);
         }
-        (!quick_oom || priority.difference != 0.0).then_some(priority)
+        if let Some(outside) = outside {
+            return Ok((priority, outside));
+        }
+        if let Some((container, kill)) = quick_oom {
+            let (container, finished_at) = (container.clone(), kill.finished_at);
+            return Ok((priority, UpdateReason::QuickOom { container, finished_at }));
+        }
+        let age = self.now - pod.started.ok_or(KeepReason::NotStarted)?;
+        let from = self.flags.in_recommendation_bounds_eviction_lifetime_threshold;
+        let threshold = self.flags.pod_update_threshold;
+        if age < from {
+            return Err(KeepReason::Young { age, from });
+        }
+        if change < threshold {
+            return Err(KeepReason::SmallChange { change, threshold });
+        }
+        Ok((priority, UpdateReason::Old { age, from, change, threshold }))
     }
 
     /// Returns true if a container was killed soon after its start, and not long ago.
@@ -417,9 +506,15 @@ fn meets_all(
     })
 }
 
+/// The priority, and the first request outside the recommended bounds.
+///
 /// Upstream: priority_processor.go, GetUpdatePriority
-fn priority(spec: &PodSpec, recommendation: &[ContainerRecommendation]) -> Priority {
-    let mut priority = Priority { is_outside: false, scale_up: false, difference: 0.0 };
+fn priority(
+    spec: &PodSpec,
+    recommendation: &[ContainerRecommendation],
+) -> (Priority, Option<UpdateReason>) {
+    let mut priority = Priority { scale_up: false, difference: 0.0 };
+    let mut outside = None;
     let mut totals: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
     for container in &spec.containers {
         let Some(it) = recommendation.iter().find(|it| it.container_name == container.name) else {
@@ -429,23 +524,44 @@ fn priority(spec: &PodSpec, recommendation: &[ContainerRecommendation]) -> Prior
             let (requested, recommended) = totals.entry(resource).or_default();
             // Go's integers wrap around.
             *recommended = recommended.wrapping_add(target.milli());
+            let name = &container.name;
             let Some(request) = container.requests.get(resource) else {
-                (priority.scale_up, priority.is_outside) = (true, true);
+                priority.scale_up = true;
+                outside = outside.or_else(|| {
+                    Some(UpdateReason::NoRequest { container: name.clone(), resource })
+                });
                 continue;
             };
             *requested = requested.wrapping_add(request.milli());
             priority.scale_up |= target.milli() > request.milli();
-            let is_below = it.lower_bound.amount(resource).map(|lower| request.compare(lower));
-            let is_above = it.upper_bound.amount(resource).map(|upper| request.compare(upper));
-            priority.is_outside |= is_below.is_some_and(Ordering::is_lt);
-            priority.is_outside |= is_above.is_some_and(Ordering::is_gt);
+            outside = outside.or_else(|| outside_bounds(name, resource, request, it));
         }
     }
     for (requested, recommended) in totals.into_values() {
         let requested = (requested as f64).max(1.0);
         priority.difference += (requested - recommended as f64).abs() / requested;
     }
-    priority
+    (priority, outside)
+}
+
+/// The reason to change a pod if a request is outside the recommended bounds.
+fn outside_bounds(
+    container: &Arc<str>,
+    resource: &'static str,
+    request: &Quantity,
+    recommended: &ContainerRecommendation,
+) -> Option<UpdateReason> {
+    let lower = recommended.lower_bound.amount(resource);
+    let upper = recommended.upper_bound.amount(resource);
+    let below = lower.filter(|lower| request.compare(lower).is_lt());
+    let above = upper.filter(|upper| request.compare(upper).is_gt());
+    below.or(above).map(|bound| UpdateReason::OutsideBounds {
+        container: container.clone(),
+        resource,
+        request: request.clone(),
+        bound: bound.clone(),
+        is_below: below.is_some(),
+    })
 }
 
 #[cfg(test)]

@@ -188,6 +188,11 @@ impl Pods {
         self.containers.iter().chain(self.init_containers.iter().filter(|init| init.sidecar))
     }
 
+    /// The container that has all usage of a pod with a VPA, if no load names a container.
+    pub(super) fn main_container(&self) -> Option<&PodContainer> {
+        self.running().next()
+    }
+
     /// The request of a pod in milli-units; or of one container.
     pub(super) fn request(&self, resource: &str, container: Option<&str>) -> Option<i64> {
         if let Some(of_pod) = self.requests.get(resource).filter(|_| container.is_none()) {

@@ -108,8 +108,10 @@ impl Vpa {
             name = self.vpa.name
         );
         let mut notes: Vec<String> = std::iter::once(note).chain(gate_notes(self)).collect();
-        let mut running = pods.running().map(|container| &*container.name);
-        let (Some(first), Some(second)) = (running.next(), running.next()) else { return notes };
+        let (Some(main), Some(other)) = (pods.main_container(), pods.running().nth(1)) else {
+            return notes;
+        };
+        let (first, second) = (&*main.name, &*other.name);
         let is_whole =
             |load: &&&Load| load.subject.is_resource() && load.subject.container.is_none();
         for load in loads.iter().filter(is_whole) {

@@ -242,9 +242,8 @@ impl<'a> Usage<'a> {
             return json!({ "name": resource, "perPod": signal });
         }
         let mut entry = json!({ "name": resource, "load": signal });
-        // With a VPA, the usage of the pod is that of its first container.
-        let first = self.pods.running().map(|it| &*it.name).next().filter(|_| self.context.has_vpa);
-        let container = container.or(first);
+        let main = self.pods.main_container().filter(|_| self.context.has_vpa);
+        let container = container.or(main.map(|it| &*it.name));
         // More memory than the limit would end the container, but cpu is throttled.
         let limit = self.pods.limit(resource, container).filter(|_| resource == "cpu");
         if let Some(limit) = limit {
