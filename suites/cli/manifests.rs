@@ -269,11 +269,13 @@ fn a_vpa_and_usage_are_enough_for_a_prediction() {
     let shown = stdout(&run);
     for part in [
         "hamster-vpa  model of vpa-1.8\n  VPA hamster-vpa recommends requests for the pods",
-        "11520  192h    hamster    cpu        586m    587m       660m",
+        "11520  192h    hamster    cpu        586m    587m     660m",
         "11,520 ticks; ",
     ] {
         assert!(shown.contains(part), "{part}\n{shown}");
     }
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("the pods keep their requests: the updater and"), "{shown}");
     let page = fs::read_to_string(&page).expect("the page can be read");
     assert!(page.contains("bounds 586m to 660m"), "no caption");
     let csv = fs::read_to_string(&csv).expect("the file can be read");
@@ -341,7 +343,17 @@ fn an_hpa_and_a_vpa_of_the_same_pods_are_predicted_together() {
     assert!(only.contains(note), "{only}");
     let hpa_only = ["predict", "--hpa", "hamster", "--load", "cpu=500m"];
     let run = kube_lockstep(&hpa_only).args(files).write_stdin(hpa.clone()).assert().code(0);
-    assert!(!stdout(&run).contains("hamster-vpa"), "{}", stdout(&run));
+    let shown = stdout(&run);
+    assert!(!shown.contains("of the recommender"), "{shown}");
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    let note = "VPA hamster-vpa changes the requests of these pods, which this prediction does not \
+                include; to include it, add --vpa hamster-vpa";
+    assert!(shown.contains(note), "{shown}");
+    let loads = [&hpa_only[..], &["--load", "memory=20Mi"]].concat();
+    let run = kube_lockstep(&loads).args(files).write_stdin(hpa.clone()).assert().code(2);
+    let hint = "hint: VPA hamster-vpa, which may use it, is not selected: leave out the load, or \
+                add --vpa hamster-vpa\n";
+    assert!(stderr(&run).contains(hint), "{}", stderr(&run));
     let init = kube_lockstep(&["init"]).args(files).write_stdin(hpa.clone()).assert().code(0);
     let shown = stdout(&init);
     assert!(shown.contains("\nhpa:\n") && shown.contains("\nvpa:\n"), "{shown}");

@@ -644,6 +644,38 @@ fn changes_select_the_runs_of_a_recommender_beside_an_hpa() {
     assert!(!text.contains("more tick"), "{text}");
 }
 
+/// `explain` states what the updater does with each pod, and `predict` why it changes none.
+#[test]
+fn the_reasons_of_the_updater_are_shown() {
+    let words = |arguments: &[&str]| {
+        let shown = stdout(&kube_lockstep(arguments).assert().code(0));
+        shown.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let fixture = "hpa-and-vpa/both-on-cpu-feed-back";
+    let shown = words(&["explain", fixture, "--at", "1m"]);
+    for part in [
+        "run of the updater, t=1m evicted web-0, web-1: the requests are within the bounds, but \
+         the age, 1h1m, is at least 5m",
+        "unchanged web-2, web-3: 2 of 4 replicas run and are not being changed, and at most 2 may \
+         be missing",
+    ] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    let shown = words(&["explain", fixture, "--vpa", "web", "--at", "30m"]);
+    assert!(shown.contains("the change would be 0%, less than 10%"), "{shown}");
+    let shown = words(&["predict", "hpa-and-vpa/a-single-pod-is-not-evicted"]);
+    let why = "Why the updater changes no pods (its last run, t=10m): unchanged web-0: the \
+               workload has 1 live pod, and the updater requires 2";
+    assert!(shown.contains(why), "{shown}");
+    let lines = json(&kube_lockstep(&["predict", fixture, "--format", "json"]).assert().code(0));
+    let change = |kind: &str| {
+        let of_kind = |line: &&serde_json::Value| line["pod"]["change"] == kind;
+        lines.iter().find(of_kind).expect("a change")["pod"].clone()
+    };
+    assert!(change("evicted")["why"].is_string(), "{}", change("evicted"));
+    assert!(change("created").get("why").is_none(), "{}", change("created"));
+}
+
 /// Reports of a scenario with an HPA and a VPA name both releases.
 #[test]
 fn a_run_with_a_vpa_beside_an_hpa_names_both_releases() {

@@ -740,6 +740,59 @@ mod tests {
         assert_eq!(with_memory("500m"), [PodUpdate::Evict(0)]);
     }
 
+    /// The reasons of all pods after an hour, as text.
+    fn reasons(vpa: &VerticalPodAutoscaler, flags: &UpdaterFlags, pods: &[LivePod]) -> Vec<String> {
+        let replicas = BTreeMap::from([(0, i64::try_from(pods.len()).expect("a few pods"))]);
+        let updater = Updater {
+            vpa,
+            flags,
+            limits: &Limits::new(),
+            resizes: true,
+            replicas: &replicas,
+            per_vpa_config: false,
+            now: Time::from_secs(3600),
+        };
+        let text = |it: PodReason| match it.reason {
+            Ok((PodUpdate::Evict(ordinal), why)) => format!("evict {ordinal}: {why}"),
+            Ok((PodUpdate::InPlace(ordinal), why)) => format!("update {ordinal}: {why}"),
+            Err(why) => format!("keep {}: {why}", it.ordinal),
+        };
+        updater.reasons(pods).into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn each_treatment_has_a_reason() {
+        let flags = UpdaterFlags::default();
+        let recreate = vpa("Recreate", "200m", "300m", "400m");
+        let of = |requests: &[&str]| reasons(&recreate, &flags, &pods(requests)).join("\n");
+        let expected = "evict 1: the cpu request of container app, 100m, is below the lower bound, \
+            200m\n\
+            keep 0: the requests are within the bounds, and the age, 1h, is less than 12h \
+            (in-recommendation-bounds-eviction-lifetime-threshold)\n\
+            keep 2: 2 of 3 replicas run and are not being changed, and at most 1 may be missing \
+            (eviction-tolerance)";
+        assert_eq!(of(&["250m", "100m", "900m"]), expected);
+        let expected = "keep 0: the workload has 1 live pod, and the updater requires 2 \
+            (minReplicas in the VPA's updatePolicy, or min-replicas)";
+        assert_eq!(of(&["100m"]), expected);
+        let initial = vpa("Initial", "200m", "300m", "400m");
+        let expected = "keep 0: the update mode Initial changes no existing pods";
+        assert_eq!(reasons(&initial, &flags, &pods(&["100m"])), [expected]);
+        let in_place = vpa("InPlaceOrRecreate", "200m", "300m", "400m");
+        let mut some = pods(&["100m", "900m"]);
+        some[1].started = None;
+        let expected = [
+            "keep 0: 1 of 2 replicas run and are not being changed, and at most 1 may be missing \
+             (eviction-tolerance)",
+            "keep 1: pods that do not run yet are not updated in place",
+        ];
+        assert_eq!(reasons(&in_place, &flags, &some), expected);
+        let mut none = recreate.clone();
+        Arc::make_mut(&mut none.status).recommendation = None;
+        let expected = ["keep 0: the VPA has no recommendation"; 1];
+        assert_eq!(reasons(&none, &flags, &pods(&["100m"; 2]))[..1], expected);
+    }
+
     #[test]
     fn without_a_resize_pods_are_evicted() {
         let (flags, pods) = (UpdaterFlags::default(), pods(&["100m", "100m"]));

@@ -191,6 +191,8 @@ pub struct Drafts {
     options: DraftOptions,
     /// The objects among which targets are, for suggestions.
     others: Vec<Object>,
+    /// The names of VPAs that the options leave out.
+    vpas_left_out: Vec<String>,
 }
 
 /// Why manifests give no scenario.
@@ -268,6 +270,10 @@ fn draft_objects(
     let vpas = select(&objects.vpas, &options.vpas, AutoscalerKind::Vpa)?;
     invalid.note(check_names(&vpas, AutoscalerKind::Vpa))?;
     let vpas = invalid.valid(vpas, AutoscalerKind::Vpa, read_vpa, others);
+    let left_out = match options.vpas {
+        Selected::None => recommender::readable(&objects.vpas),
+        _ => Vec::new(),
+    };
     let options = &find_autoscalers(&hpas, &vpas, objects, options)?;
     let groups = by_target(hpas);
     let mut alone: Vec<&Vpa> = vpas.iter().collect();
@@ -280,7 +286,11 @@ fn draft_objects(
         used_objects.extend(found);
         let target = found.map(|index| &objects.others[index]);
         let group = Group { hpas: group, vpa };
-        list.extend(invalid.note(of_group(&group, target, options, read))?);
+        let Some(mut draft) = invalid.note(of_group(&group, target, options, read))? else {
+            continue;
+        };
+        draft.notes.extend(left_out.iter().find_map(|vpa| recommender::left_out(vpa, hpa)));
+        list.push(draft);
     }
     if let (Some(_), true) = (options.startup, groups.is_empty() && !vpas.is_empty()) {
         let what = "--startup is for HPAs: the VPA recommender ignores startup times".to_owned();
@@ -310,7 +320,8 @@ fn draft_objects(
     let named = |object: &Object| format!("{} {}", object.kind(), object.name());
     let ignored = ignored.map(|object| named(object).trim_end().to_owned()).collect();
     let (options, others) = (options.clone(), objects.others.clone());
-    Ok(Drafts { list, ignored, options, others })
+    let vpas_left_out = left_out.iter().map(|vpa| vpa.full_name().to_string()).collect();
+    Ok(Drafts { list, ignored, options, others, vpas_left_out })
 }
 
 /// Notes that each of several targets has a total in full, because the load names no HPA.

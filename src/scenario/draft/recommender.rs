@@ -212,6 +212,31 @@ pub(super) fn why_not_joint(vpa: &Vpa, hpas: &[&Hpa], vpas: &[Vpa]) -> Option<St
     ))
 }
 
+/// The VPAs whose manifests are valid.
+pub(super) fn readable(objects: &[Object]) -> Vec<Vpa> {
+    objects.iter().filter_map(|object| super::read_vpa(object).ok()).collect()
+}
+
+/// The note on an HPA that is predicted without a VPA that changes its pods.
+pub(super) fn left_out(vpa: &Vpa, hpa: &Hpa) -> Option<String> {
+    let name = &vpa.vpa.name;
+    (vpa.changes_pods() && vpa.has_target_of(hpa)).then(|| {
+        format!(
+            "VPA {name} changes the requests of these pods, which this prediction does not \
+             include; to include it, add --vpa {name}"
+        )
+    })
+}
+
+/// The note on a VPA without an HPA.
+fn keeps_requests(vpa: &Vpa) -> Option<String> {
+    vpa.changes_pods().then(|| {
+        "the pods keep their requests: the updater and the admission controller are predicted only \
+         for a VPA and an HPA with the same target"
+            .to_owned()
+    })
+}
+
 /// The end of the prediction of an HPA and a VPA. `of_hpa`: the end of a prediction of the HPA
 /// alone. By default, the prediction is long enough that the bounds of the recommendation become
 /// narrow, and pods are evicted.
@@ -252,7 +277,7 @@ pub(super) fn of_vpa(
         notes.push(without_replicas(kind, name));
     }
     notes.extend(gate_notes(vpa));
-    notes.extend(feedback(vpa, hpas));
+    notes.extend(feedback(vpa, hpas).or_else(|| keeps_requests(vpa)));
     let mut usage = Usage {
         vpa,
         pods: &pods,

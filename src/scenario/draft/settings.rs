@@ -77,7 +77,17 @@ impl Drafts {
         };
         let hpas: Vec<&Hpa> = drafts().flat_map(|draft| &draft.hpas).collect();
         let has_vpa = drafts().any(|draft| draft.has_vpa);
-        Err(unused(&load.subject, &hpas, has_vpa, others.is_empty()))
+        let error = unused(&load.subject, &hpas, has_vpa, others.is_empty());
+        Err(match (self.vpas_left_out.first(), error) {
+            (Some(vpa), DraftError::Options { what, .. }) if load.subject.is_resource() => {
+                let hint = Some(format!(
+                    "VPA {vpa}, which may use it, is not selected: leave out the load, or add \
+                     --vpa {vpa}"
+                ));
+                DraftError::Options { what, hint }
+            }
+            (_, error) => error,
+        })
     }
 }
 

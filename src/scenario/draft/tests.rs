@@ -651,6 +651,10 @@ fn the_policy_of_a_vpa_decides_which_loads_are_required() {
     assert_eq!(flags, ["--load cpu/app=300m", "--load memory/app=200Mi"]);
 }
 
+const THE_PODS_KEEP_THEIR_REQUESTS: &str = "the pods keep their requests: the updater and the \
+                                            admission controller are predicted only for a VPA and \
+                                            an HPA with the same target";
+
 #[test]
 fn an_hpa_on_the_requests_that_a_vpa_changes_gives_a_note() {
     let note = |vpa: &str, hpa: &str| {
@@ -673,7 +677,7 @@ fn an_hpa_on_the_requests_that_a_vpa_changes_gives_a_note() {
     let files = [file(HPA), file(&elsewhere), file(DEPLOYMENT)];
     let loads = DraftOptions { replicas: Some(2), ..options(&["cpu=300m", "memory=200Mi"]) };
     let list = draft(&files, &loads, &no_files).expect("valid manifests").list;
-    assert!(list[1].notes.is_empty(), "{:?}", list[1].notes);
+    assert_eq!(list[1].notes, [THE_PODS_KEEP_THEIR_REQUESTS]);
 }
 
 #[test]
@@ -951,5 +955,5 @@ fn the_pods_of_a_daemon_set_depend_on_the_nodes() {
     let expected = "DaemonSet web runs one pod per node, and the manifests do not contain the \
                     number of nodes, so the scenario has 1 pod; set the number of pods with \
                     --replicas";
-    assert_eq!(drafts.list[0].notes, [expected]);
+    assert_eq!(drafts.list[0].notes, [expected, THE_PODS_KEEP_THEIR_REQUESTS]);
 }
