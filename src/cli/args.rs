@@ -155,7 +155,8 @@ fn any_releases(text: &str) -> Result<AnyReleases, String> {
 pub(super) struct ReleaseArgs {
     /// The releases: of Kubernetes (`1.37`, `1.30,1.35-1.37`), of the Vertical Pod Autoscaler
     /// (`vpa-1.8`, `vpa-1.6-1.8`), or `all` [default: the newest ones, or the release of
-    /// --upstream-path]
+    /// --upstream-path]. A scenario with an HPA and a VPA runs on releases of Kubernetes; its
+    /// `vpaRelease` is that of the VPA
     #[arg(long = "release", value_name = "RELEASES", value_parser = any_releases)]
     releases: Option<AnyReleases>,
 }

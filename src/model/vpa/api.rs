@@ -163,6 +163,16 @@ impl ResourcePolicy {
         let own = self.container_policies.iter().find(|policy| policy.container_name == name);
         own.or_else(|| self.container_policies.iter().rev().find(|it| it.container_name == "*"))
     }
+
+    /// The names with several policies, of which [`Self::of_container`] ignores all but one.
+    pub fn repeated_names(&self) -> impl Iterator<Item = &str> {
+        let policies = &self.container_policies;
+        let names = policies.iter().map(|policy| &*policy.container_name);
+        names.enumerate().filter_map(|(index, name)| {
+            let earlier = policies[..index].iter().filter(|it| it.container_name == name).count();
+            (earlier == 1).then_some(name)
+        })
+    }
 }
 
 /// The policy of a container.

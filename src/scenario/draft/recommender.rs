@@ -19,7 +19,7 @@ use crate::model::api::{
 };
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::Span;
-use crate::model::vpa::ScalingMode;
+use crate::model::vpa::{ResourcePolicy, ScalingMode};
 use crate::scenario::kinds::API_VERSION;
 use crate::scenario::node::Node;
 use crate::scenario::resolve::{Reader, SingleVpa, usual_pod};
@@ -107,7 +107,7 @@ impl Vpa {
              of these pods; to predict one of them alone, pass --hpa NAME or --vpa {name}",
             name = self.vpa.name
         );
-        let mut notes: Vec<String> = std::iter::once(note).chain(gate_notes(self)).collect();
+        let mut notes: Vec<String> = std::iter::once(note).chain(notes_on_fields(self)).collect();
         let (Some(main), Some(other)) = (pods.main_container(), pods.running().nth(1)) else {
             return notes;
         };
@@ -276,7 +276,7 @@ pub(super) fn of_vpa(
     } else if replicas.is_none() {
         notes.push(without_replicas(kind, name));
     }
-    notes.extend(gate_notes(vpa));
+    notes.extend(notes_on_fields(vpa));
     notes.extend(feedback(vpa, hpas).or_else(|| keeps_requests(vpa)));
     let mut usage = Usage {
         vpa,
@@ -326,8 +326,8 @@ fn without_replicas(kind: &str, name: &str) -> String {
     }
 }
 
-/// Notes on fields that require a feature gate.
-fn gate_notes(vpa: &Vpa) -> impl Iterator<Item = String> {
+/// Notes on fields of the manifest that require a feature gate or have no effect.
+fn notes_on_fields(vpa: &Vpa) -> impl Iterator<Item = String> {
     let startup_boost = vpa.vpa.gates.startup_boost.then_some(
         "`startupBoost` is left out: it requires the feature gate CPUStartupBoost, and does not \
          change the recommendation",
@@ -335,7 +335,12 @@ fn gate_notes(vpa: &Vpa) -> impl Iterator<Item = String> {
     let per_vpa_config = vpa.vpa.gates.per_vpa_config.then_some(
         "the manifest requires the feature gate PerVPAConfig, which is on in this prediction",
     );
-    startup_boost.into_iter().chain(per_vpa_config).map(str::to_owned)
+    let of_gates = startup_boost.into_iter().chain(per_vpa_config).map(str::to_owned);
+    let repeated = vpa.vpa.policy.iter().flat_map(ResourcePolicy::repeated_names);
+    of_gates.chain(repeated.map(|name| {
+        let used = if name == "*" { "last" } else { "first" };
+        format!("`containerPolicies` contains several policies of {name}; the VPA uses the {used}")
+    }))
 }
 
 /// The object with the template of the pods: of a CronJob, the template of its Jobs.

@@ -681,6 +681,21 @@ fn an_hpa_on_the_requests_that_a_vpa_changes_gives_a_note() {
 }
 
 #[test]
+fn several_policies_of_one_container_have_a_note() {
+    let policies = |modes: &[&str]| {
+        let list: Vec<String> = modes
+            .iter()
+            .map(|mode| format!("    - {{containerName: app, mode: '{mode}'}}\n"))
+            .collect();
+        let vpa = format!("{VPA}  resourcePolicy:\n    containerPolicies:\n{}", list.concat());
+        drafts(&[&vpa, DEPLOYMENT], &options(&["cpu=300m", "memory=200Mi"])).list[0].notes.clone()
+    };
+    let repeated = "`containerPolicies` contains several policies of app; the VPA uses the first";
+    assert_eq!(policies(&["Auto", "Off", "Auto"]), [repeated, THE_PODS_KEEP_THEIR_REQUESTS]);
+    assert_eq!(policies(&["Auto"]), [THE_PODS_KEEP_THEIR_REQUESTS]);
+}
+
+#[test]
 fn an_hpa_and_the_vpa_that_changes_its_pods_share_a_scenario() {
     let all = options(&["cpu=total:1", "memory=200Mi"]);
     let joint = |vpa: &str, deployment: &str| {
