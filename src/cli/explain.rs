@@ -56,7 +56,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME")]
     hpa: Option<String>,
     /// Explain a run of the recommender of this VPA, in a scenario with an HPA and a VPA. With
-    /// manifests: NAME or NAMESPACE/NAME
+    /// manifests: NAME or NAMESPACE/NAME; without --hpa, the prediction does not include the HPA
     #[arg(long, value_name = "NAME")]
     vpa: Option<String>,
     #[command(flatten)]

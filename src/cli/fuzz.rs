@@ -86,7 +86,7 @@ impl FromStr for AnyArea {
             "vpa" => Ok(AnyArea::Vpa),
             area => {
                 let of_hpas = area.parse().map(AnyArea::Hpa);
-                of_hpas.map_err(|error| format!("{error}; and vpa, for the VPA recommender"))
+                of_hpas.map_err(|error| format!("{error}, and vpa (the VPA recommender)"))
             }
         }
     }

@@ -84,7 +84,7 @@ enum Command {
     ///
     /// With `--filename`, the scenario is made from manifests: each HPA and each VPA is predicted
     /// with its target, under the loads of `--load`. HPAs of the same target are predicted
-    /// together.
+    /// together, also with a VPA of this target, unless its updateMode is Off.
     Predict(predict::Args),
     /// Compare settings of an HPA on the same load: a table of costs, missing capacity and changes
     ///

@@ -125,9 +125,9 @@ fn predict_all(args: &Args, scenarios: &[AnyFixture], files: &mut Files) -> anyh
 }
 
 /// The hint for a release of the VPA, if the scenario also has an HPA.
-const VPA_RELEASE: &str = "pass a Kubernetes release, such as --release 1.37; to choose that of \
-                           the VPA, write the scenario to a file with `kube-lockstep init`, and \
-                           set its field `vpaRelease`";
+const VPA_RELEASE: &str = "pass a Kubernetes release, such as --release 1.37; to choose the \
+                           release of the VPA, set `vpaRelease` in the scenario file, which \
+                           `kube-lockstep init` writes from manifests";
 
 /// How a prediction ended.
 enum Ended {

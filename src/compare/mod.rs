@@ -171,10 +171,10 @@ impl Divergence {
     /// model.
     pub(crate) fn not_repeated(&self) -> String {
         let Divergence { tick, at, fields } = self;
-        let field = fields.first().map_or_else(String::new, |it| format!(": {it}"));
+        let field = fields.first().map_or_else(String::new, |it| format!("; {it}"));
         format!(
-            "the engine is not deterministic: it differed from the model at tick {tick} (t={at}), \
-             but not when the scenario was repeated{field}"
+            "the engine is not deterministic: it differed from the model at tick {tick} \
+             (t={at}{field}), but not when the scenario was repeated"
         )
     }
 }

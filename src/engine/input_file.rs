@@ -17,7 +17,7 @@ pub(crate) enum InputError {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// A device, a pipe or a socket, which may have no end.
-    #[error("it is not a regular file: copy its content to a file")]
+    #[error("it is not a regular file; save its content to a file first")]
     NotAFile,
     /// The file is too large.
     #[error("it is larger than {} MiB", most >> 20)]
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn devices_and_pipes_are_refused() {
         let error = |path: &Path| read(path).expect_err("it can't be read").to_string();
-        let expected = "it is not a regular file: copy its content to a file";
+        let expected = "it is not a regular file; save its content to a file first";
         assert_eq!(error(Path::new("/dev/zero")), expected);
         let folder = tempfile::tempdir().expect("a folder");
         let pipe = folder.path().join("pipe");

@@ -338,7 +338,7 @@ impl<'a> Lockstep<'a> {
         (resyncs && end > due).then(|| {
             let why = format!(
                 "the reconcile that began at {due} waits before it retries its write of the \
-                 scale, and the controller's informer resyncs exactly when it begins: the time of \
+                 scale, and the controller's informer resyncs exactly at {due}, so the time of \
                  the next reconcile is random; choose other times for the actions"
             );
             RandomOutcome::new(RandomCause::Resync, why)
@@ -355,7 +355,7 @@ impl<'a> Lockstep<'a> {
             let why = format!(
                 "the action on {what} at {}{} overlaps a waiting reconcile, so the outcome is \
                  random; choose another time for the action, or replace `metricsSlow` with \
-                 `during`, which executes the action in the middle of a reconcile",
+                 `during`, which executes the action during a reconcile",
                 self.now,
                 self.line_of(self.now)
             );
@@ -748,7 +748,7 @@ pub(super) fn conclude_known(outcome: &mut Outcome, findings: Findings<'_>) {
         .collect();
     let undetermined = findings.undetermined.filter(|_| findings.divergence.is_none());
     outcome.undetermined = undetermined.as_ref().map(|random| random.cause);
-    // The repetition may differ as known, and be the same difference.
+    // A known disagreement in the repetition may be the same difference.
     let not_repeated = findings.not_repeated.filter(|_| findings.hits.is_empty());
     let inconclusive = |why| Verdict::Inconclusive { why, output: String::new() };
     outcome.verdict = match (findings.divergence, undetermined, not_repeated) {
@@ -769,7 +769,7 @@ enum Ahead<'k> {
     AsPredicted(Box<Findings<'k>>),
     /// The scenario has to run step by step: the engine does not take steps ahead, an outcome is
     /// left to chance, or an answer was not as predicted, so that the following steps ran in a
-    /// world that does not follow from the engine's decisions. Contains that difference.
+    /// world that does not follow from the engine's decisions. Contains the difference, if any.
     Again(Option<Divergence>),
 }
 

@@ -346,13 +346,12 @@ fn an_hpa_and_a_vpa_of_the_same_pods_are_predicted_together() {
     let shown = stdout(&run);
     assert!(!shown.contains("of the recommender"), "{shown}");
     let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    let note = "VPA hamster-vpa changes the requests of these pods, which this prediction does not \
-                include; to include it, add --vpa hamster-vpa";
+    let note = "this prediction does not include VPA hamster-vpa, which changes the requests of \
+                these pods; to include it, add --vpa hamster-vpa";
     assert!(shown.contains(note), "{shown}");
     let loads = [&hpa_only[..], &["--load", "memory=20Mi"]].concat();
     let run = kube_lockstep(&loads).args(files).write_stdin(hpa.clone()).assert().code(2);
-    let hint = "hint: VPA hamster-vpa, which may use it, is not selected: leave out the load, or \
-                add --vpa hamster-vpa\n";
+    let hint = "hint: leave out the load, or add --vpa hamster-vpa, to predict this VPA as well\n";
     assert!(stderr(&run).contains(hint), "{}", stderr(&run));
     let init = kube_lockstep(&["init"]).args(files).write_stdin(hpa.clone()).assert().code(0);
     let shown = stdout(&init);

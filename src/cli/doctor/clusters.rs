@@ -99,7 +99,7 @@ fn kind(
     let check = requiring(name, &format!("{there}; it pulls the node image"), lacks);
     match version {
         Ok(_) => check,
-        Err(KIND_TIMED_OUT) => check.hint("find out why `kind version` does not end"),
+        Err(KIND_TIMED_OUT) => check.hint("run `kind version` to see why it does not respond"),
         Err(_) => check.hint("install kind, or use `--engine kubeconfig` on any other cluster"),
     }
 }

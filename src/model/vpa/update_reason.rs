@@ -127,7 +127,7 @@ impl fmt::Display for UpdateReason {
             UpdateReason::Old { age, from, change, threshold } => write!(
                 f,
                 "the requests are within the bounds, but the age, {age}, is at least {from} \
-                 ({LIFETIME}), and the change, {}, at least {} (pod-update-threshold)",
+                 ({LIFETIME}), and the change, {}, is at least {} (pod-update-threshold)",
                 percent(*change),
                 percent(*threshold)
             ),

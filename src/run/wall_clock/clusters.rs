@@ -43,11 +43,9 @@ impl ReadyEngine for NewClusters<'_> {
         let NewClusters { context: Context { plan, name, runtime }, part } = *self;
         let is_custom = plan.cluster.controller.is_some();
         let prepare = |it: &Scenario| match is_custom && it.interrupts_reconciles() {
-            true => {
-                Err("with a custom controller: actions during a reconcile, because its requests \
-                         may be in another order than upstream's"
-                    .to_owned())
-            }
+            true => Err("with a custom controller: actions during a reconcile, because the \
+                         controller may send its requests in another order than upstream's"
+                .to_owned()),
             false => for_new_cluster(it, part.release, plan.cluster.pace),
         };
         let prepared = prepare_all(part, name, record, prepare);

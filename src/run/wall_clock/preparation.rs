@@ -82,8 +82,8 @@ pub(super) fn for_new_cluster(
     }
     let has_workers = Rules::of(release).flags[Flag::ConcurrentSyncs as usize];
     if scenario.interrupts_reconciles() && !has_workers {
-        let why = "an action in the middle of a reconcile: the controller of this release has only \
-                   one worker, so the reconciles of all other scenarios would be delayed";
+        let why = "an action during a reconcile: the controller of this release has only one \
+                   worker, so the reconciles of all other scenarios would be delayed";
         return Err(on_a_cluster(why.to_owned()));
     }
     let faster = scenario.faster(pace.speed).map_err(on_a_cluster)?;
@@ -164,7 +164,7 @@ pub(super) fn for_existing_cluster(
         return Err(format!("on a real cluster: {why}"));
     }
     if scenario.interrupts_reconciles() {
-        let why = "actions in the middle of a reconcile, which would delay the other reconciles";
+        let why = "actions during a reconcile, which would delay the other reconciles";
         return Err(on_this_cluster(why.to_owned()));
     }
     if CustomKind::of(&scenario.workload).is_some() {

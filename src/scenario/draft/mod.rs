@@ -307,7 +307,9 @@ fn draft_objects(
         let target = target.map(|index| &objects.others[index]);
         let draft = invalid.note(recommender::of_vpa(vpa, target, &all_hpas, options, read))?;
         let Some(mut draft) = draft else { continue };
-        draft.notes.extend(recommender::why_not_joint(vpa, &predicted, &vpas));
+        let separate = recommender::why_not_joint(vpa, &predicted, &vpas);
+        let note = separate.or_else(|| recommender::hpa_left_out(vpa, &all_hpas));
+        draft.notes.extend(note);
         list.push(draft);
     }
     list.iter_mut().for_each(|draft| draft.suggest_target(&objects.others));

@@ -205,8 +205,8 @@ pub(super) fn why_not_joint(vpa: &Vpa, hpas: &[&Hpa], vpas: &[Vpa]) -> Option<St
     let others = vpas.iter().filter(|other| other.has_target_of(hpa));
     let names: Vec<&str> = others.map(|other| &*other.vpa.name).collect();
     Some(format!(
-        "HPA {name} has the same target, but is predicted separately, because {} have this target \
-         as well, and two VPAs must not have the same target; to predict one of them with the HPA, \
+        "HPA {name} has the same target, but is predicted separately, because several VPAs have \
+         this target: {}. A target should have only one VPA; to predict one of them with the HPA, \
          pass --vpa NAME --hpa {name}",
         names.join(" and ")
     ))
@@ -222,10 +222,20 @@ pub(super) fn left_out(vpa: &Vpa, hpa: &Hpa) -> Option<String> {
     let name = &vpa.vpa.name;
     (vpa.changes_pods() && vpa.has_target_of(hpa)).then(|| {
         format!(
-            "VPA {name} changes the requests of these pods, which this prediction does not \
-             include; to include it, add --vpa {name}"
+            "this prediction does not include VPA {name}, which changes the requests of these \
+             pods; to include it, add --vpa {name}"
         )
     })
+}
+
+/// The note on a VPA that is predicted without the HPA of its target.
+pub(super) fn hpa_left_out(vpa: &Vpa, hpas: &[Hpa]) -> Option<String> {
+    let hpa = hpas.iter().find(|hpa| vpa.changes_pods() && vpa.has_target_of(hpa))?;
+    let name = &hpa.hpa.name;
+    Some(format!(
+        "this prediction does not include HPA {name}, which scales these pods; to include it, add \
+         --hpa {name}"
+    ))
 }
 
 /// The note on a VPA without an HPA.
@@ -614,8 +624,8 @@ fn feedback(vpa: &Vpa, hpas: &[Hpa]) -> Option<String> {
     Some(format!(
         "{}, and the VPA changes their requests (updateMode is {mode}): each change of the \
          requests changes the utilization that the HPA reads, and each change of the replicas \
-         changes the usage that the VPA reads. This prediction does not include the HPA. On a real \
-         cluster, use updateMode Off, or another metric for the HPA",
+         changes the usage that the VPA reads. On a real cluster, use updateMode Off, or another \
+         metric for the HPA",
         texts.join("; ")
     ))
 }

@@ -81,8 +81,7 @@ impl Drafts {
         Err(match (self.vpas_left_out.first(), error) {
             (Some(vpa), DraftError::Options { what, .. }) if load.subject.is_resource() => {
                 let hint = Some(format!(
-                    "VPA {vpa}, which may use it, is not selected: leave out the load, or add \
-                     --vpa {vpa}"
+                    "leave out the load, or add --vpa {vpa}, to predict this VPA as well"
                 ));
                 DraftError::Options { what, hint }
             }
@@ -129,7 +128,7 @@ fn unused(load: &Subject, hpas: &[&Hpa], has_vpa: bool, is_only_setting: bool) -
     if has_vpa && load.is_resource() {
         let what = format!("neither an HPA nor a VPA uses {name}, which has a load");
         let hint = format!(
-            "remove the load, or add {name} to `controlledResources` in the policies of the VPA"
+            "leave out the load, or add {name} to `controlledResources` in the policies of the VPA"
         );
         let hint = Some(hint);
         return DraftError::Options { what, hint };

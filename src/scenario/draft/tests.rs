@@ -741,7 +741,7 @@ fn an_hpa_and_the_vpa_that_changes_its_pods_share_a_scenario() {
 }
 
 #[test]
-fn an_hpa_and_a_vpa_that_do_not_affect_each_other_have_scenarios_of_their_own() {
+fn a_vpa_that_is_predicted_separately_from_the_hpa_has_a_note_with_the_reason() {
     // The note on each VPA that says why it is predicted separately.
     let notes = |vpas: &[&str]| {
         let texts: Vec<&str> = [HPA, DEPLOYMENT].into_iter().chain(vpas.iter().copied()).collect();
@@ -768,7 +768,7 @@ fn an_hpa_and_a_vpa_that_do_not_affect_each_other_have_scenarios_of_their_own() 
     let second = VPA.replace("web-vpa", "another");
     for note in notes(&[VPA, &second]) {
         let note = note.expect("each VPA has a note");
-        assert!(note.contains("web-vpa and another have this target as well"), "{note}");
+        assert!(note.contains("several VPAs have this target: web-vpa and another"), "{note}");
     }
 }
 

@@ -91,8 +91,8 @@ mod tests {
     fn a_kubeconfig_without_an_end_is_refused() {
         let path = PathBuf::from("/dev/zero");
         let error = read(Some(&path)).expect_err("it has no end");
-        let expected = "the kubeconfig /dev/zero can't be read: it is not a regular file: \
-            copy its content to a file";
+        let expected = "the kubeconfig /dev/zero can't be read: it is not a regular file; \
+            save its content to a file first";
         assert_eq!(error, expected);
     }
 }

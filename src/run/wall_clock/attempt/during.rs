@@ -113,8 +113,8 @@ impl WallClockRun<'_> {
         let missed = self.pending.len() > all.saturating_sub(happen);
         let event = self.scenario.timeline.get(*self.pending.first().filter(|_| missed)?)?;
         Some(Uncertainty::NotComparable(format!(
-            "the action on line {} did not happen: no reconcile from t={} on queried metrics in \
-             time",
+            "the action on line {} did not happen: no reconcile at or after t={} sent its query of \
+             metrics in time",
             event.line, event.at
         )))
     }
