@@ -205,13 +205,16 @@ fn use_recorded_trace(run: &mut FreeRun, scenario: &Scenario, release: Release) 
 
 /// All fixtures, or one of them.
 fn fixtures(wanted: Option<&str>) -> Fixtures {
-    let release = Release::NEWEST;
     let paths = support::fixtures().into_iter();
     let paths = paths.filter(|path| wanted.is_none_or(|id| support::id_of(path) == id));
     let scenarios = paths.map(|path| support::load(&path));
-    // The rules belong to the newest release.
-    let current = scenarios.filter(|scenario| scenario.unsupported_on(release).is_none());
-    let seen = current.map(|scenario| {
+    let seen = scenarios.map(|scenario| {
+        // The rules belong to the newest release, except those of older releases only.
+        let mut releases = Release::supported().rev();
+        let supported = releases.find(|release| {
+            scenario.releases.contains(*release) && scenario.unsupported_on(*release).is_none()
+        });
+        let release = supported.expect("a release that supports the fixture");
         let mut run = free_run(&scenario, release);
         use_recorded_trace(&mut run, &scenario, release);
         let steps = evidence_of(&scenario, &run);

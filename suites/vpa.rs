@@ -18,13 +18,15 @@ use kube_lockstep::engine::model_recommender::ModelRecommender;
 use kube_lockstep::engine::recorded::{FOLDER, RecordedRecommender, Traces};
 use kube_lockstep::engine::upstream::build::{self, Artifact};
 use kube_lockstep::engine::upstream::recommender::{self, RecommenderHost, UpstreamRecommender};
-use kube_lockstep::engine::{CancellationToken, Engine, Vpa};
+use kube_lockstep::engine::{CancellationToken, Engine, EngineError, ScriptedScenario, Vpa};
 use kube_lockstep::fuzz::CoverageGroup;
 use kube_lockstep::fuzz::recommender::{script, shrink};
 use kube_lockstep::model::rules::{OldestOom, VpaRelease, VpaRules};
 use kube_lockstep::model::time::Time;
-use kube_lockstep::model::vpa::{LogLine, Script, Session, Stepped, Write};
-use kube_lockstep::run::fuzzing::RunLimit;
+use kube_lockstep::model::vpa::{
+    ClusterChange, LogLine, Script, ScriptStep, Session, Stepped, Write,
+};
+use kube_lockstep::run::fuzzing::{Failure, RunLimit};
 use kube_lockstep::run::recommender::predicted;
 use kube_lockstep::run::recommender_fuzzing::{RecommenderFuzzPlan, fuzz_recommender};
 use kube_lockstep::run::recommender_lockstep::run_recommender;
@@ -81,6 +83,7 @@ fn main() -> ExitCode {
     suite.test("a_wrong_oom_bump_is_found_and_shrunk", || {
         finds(&|script| script.start.flags.oom_min_bump_up_bytes += 1e8)
     });
+    suite.test("a_panic_of_the_model_is_found_and_shrunk", panics_are_found);
     add_fixtures(&mut suite);
     for release in live_releases() {
         let program = suite.require(&format!("the recommender of {release}"), || {
@@ -410,6 +413,62 @@ fn finds(fault: &dyn Fn(&mut Script)) -> Result<(), Failed> {
     let shrunk = shrink(failing, fails);
     assert!(fails(&shrunk), "the shrunk script does not fail");
     assert!(size(&shrunk) * 2 <= before, "{before} changes became {}", size(&shrunk));
+    Ok(())
+}
+
+/// An engine that panics in the first step that restarts the recommender.
+struct Panicking(ModelRecommender);
+
+/// A session of it.
+struct PanickingSession<'a>(Box<dyn kube_lockstep::engine::Session<Vpa> + 'a>);
+
+impl Engine<Vpa> for Panicking {
+    fn name(&self) -> &str {
+        "panicking"
+    }
+
+    fn release(&self) -> VpaRelease {
+        self.0.release()
+    }
+
+    fn open<'a>(
+        &'a mut self,
+        scenario: &ScriptedScenario,
+    ) -> Result<Box<dyn kube_lockstep::engine::Session<Vpa> + 'a>, EngineError> {
+        Ok(Box::new(PanickingSession(self.0.open(scenario)?)))
+    }
+}
+
+impl kube_lockstep::engine::Session<Vpa> for PanickingSession<'_> {
+    fn send(&mut self, step: &ScriptStep) -> Result<(), EngineError> {
+        if step.changes.iter().any(|change| matches!(change, ClusterChange::Restart)) {
+            // A panic without its message on standard error.
+            std::panic::resume_unwind(Box::new("planted: a restart".to_owned()));
+        }
+        self.0.send(step)
+    }
+
+    fn receive(&mut self) -> Result<Stepped, EngineError> {
+        self.0.receive()
+    }
+
+    fn close(self: Box<Self>) -> Result<(), EngineError> {
+        self.0.close()
+    }
+}
+
+fn panics_are_found() -> Result<(), Failed> {
+    let release = VpaRelease::NEWEST;
+    let mut plan = RecommenderFuzzPlan::new(1, RunLimit::Ticks(200_000), release);
+    plan.max_findings = 1;
+    let engine = || Box::new(Panicking(ModelRecommender::new("model", release))) as Box<_>;
+    let (summary, findings) = fuzz_recommender(&plan, &engine, &mut |_| {});
+    assert_eq!(summary.divergences, 1);
+    let [finding] = findings.as_slice() else { return Err("nothing was found".into()) };
+    let Failure::Panic(message) = &finding.failure else { return Err("it did not panic".into()) };
+    assert_eq!(message, "planted: a restart");
+    let changes = finding.scenario.steps.iter().flat_map(|step| &step.changes).count();
+    assert!(changes <= 2, "{:?}", finding.scenario.steps);
     Ok(())
 }
 

@@ -28,9 +28,9 @@ pub enum Moment {
     /// Before the reconcile.
     #[default]
     Before,
-    /// In the middle of the reconcile, before it wrote the scale.
+    /// During the reconcile, before it wrote the scale.
     BeforeWrite,
-    /// In the middle of the reconcile, after it wrote the scale.
+    /// During the reconcile, after it wrote the scale.
     AfterWrite,
 }
 

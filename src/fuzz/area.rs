@@ -25,11 +25,11 @@ pub enum Area {
     Custom,
     /// Several HPAs for one or several workloads.
     Several,
-    /// Actions in the middle of a reconcile.
+    /// Actions during a reconcile.
     Races,
     /// A day or more.
     Days,
-    /// A VPA beside the HPA, in one clock. Only if it is named: it requires a second engine.
+    /// An HPA and a VPA on one workload. Only if it is named: it requires a second engine.
     HpaAndVpa,
 }
 

@@ -61,7 +61,7 @@ pub(super) struct EventsDuring<'a> {
     pub(super) overlap: Option<usize>,
 }
 
-/// An event that happened in the middle of a reconcile that has not ended.
+/// An event that happened during a reconcile that has not ended.
 #[derive(Clone)]
 pub(super) struct Happened {
     /// The HPA that is reconciled.
@@ -69,7 +69,7 @@ pub(super) struct Happened {
     action: ActionDuringReconcile,
 }
 
-/// Moves the events in the middle of a reconcile to its derivation.
+/// Moves the events during a reconcile to its derivation.
 pub(super) fn attach(happened: &mut Vec<Happened>, decision: &mut Decision) {
     let hpa = decision.observation.hpa.clone();
     let of_hpa = happened.extract_if(.., |it| it.hpa == hpa);

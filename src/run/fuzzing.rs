@@ -4,16 +4,15 @@
 //! counted in the order of the indices, so a run ends at the same scenario with any number of
 //! workers. Afterwards, one failure of each kind is shrunk.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
 use super::in_order::in_order;
-use super::panic::message;
+pub use super::panic::catches_panics;
+use super::panic::caught;
 use super::{Outcome, RandomCause, Shard, Verdict, run_watched};
 use crate::compare::KnownDisagreement;
 use crate::engine::{Engine, Hpa};
@@ -59,7 +58,7 @@ const SHRINKING: usize = 3000;
 
 /// The run ends after this many consecutive scenarios that failed before their first tick, or were
 /// not run. Otherwise, a run that is limited by a number of ticks might never end.
-const MAX_WITHOUT_TICKS: usize = 50;
+pub(super) const MAX_WITHOUT_TICKS: usize = 50;
 
 impl FuzzPlan {
     /// A run of one worker over all areas, without known disagreements.
@@ -310,16 +309,6 @@ pub fn fuzz(
 /// The number of scenarios in a row for which all metrics are observed, or not.
 const ALL_METRICS_BLOCK: u64 = 64;
 
-thread_local! {
-    static CATCHES_PANICS: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Returns true if a panic of this thread becomes a finding.
-#[must_use]
-pub fn catches_panics() -> bool {
-    CATCHES_PANICS.get()
-}
-
 struct Worker<'a> {
     plan: &'a FuzzPlan,
     new: NewEngine<'a>,
@@ -346,15 +335,11 @@ impl Worker<'_> {
     fn judge(&mut self, scenario: &Arc<Scenario>, watch: &mut dyn FnMut(&Decision)) -> Judged {
         let mut engine = self.engine.take().unwrap_or_else(self.new);
         let known = &self.plan.known;
-        CATCHES_PANICS.set(true);
-        let ran =
-            catch_unwind(AssertUnwindSafe(|| run_watched(scenario, &mut *engine, known, watch)));
-        CATCHES_PANICS.set(false);
-        let outcome = match ran {
+        let outcome = match caught(|| run_watched(scenario, &mut *engine, known, watch)) {
             Ok(outcome) => outcome,
             // The state of the engine is unknown: the next scenario gets a new engine.
-            Err(panic) => {
-                let failure = Some(Failure::Panic(message(&*panic)));
+            Err(message) => {
+                let failure = Some(Failure::Panic(message));
                 return Judged { failure, ..Judged::default() };
             }
         };
@@ -409,14 +394,14 @@ impl Failure {
         }
     }
 
-    fn is_verdict(&self) -> bool {
+    pub(super) fn is_verdict(&self) -> bool {
         match self {
             Failure::Panic(_) => true,
             Failure::Outcome(outcome) => matches!(outcome.verdict, Verdict::Diverges(_)),
         }
     }
 
-    fn count<'s>(&self, summary: &'s mut FuzzSummary) -> &'s mut usize {
+    pub(super) fn count<'s>(&self, summary: &'s mut FuzzSummary) -> &'s mut usize {
         if self.is_verdict() { &mut summary.divergences } else { &mut summary.inconclusive }
     }
 

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use super::during::{self, EarlierReconciles, EventsDuring, Happened};
 use super::findings::Findings;
-use super::one_clock::{OneClock, VpaRun};
+use super::hpa_with_vpa::{HpaWithVpa, VpaRun};
 use super::pod_decisions;
 use super::predicted::Predicted;
 use super::random::{RandomCause, RandomOutcome};
@@ -552,7 +552,7 @@ fn free_run_with(
     let mut ticks = Vec::new();
     let mut restarts = Vec::new();
     let mut now = run.now;
-    let mut vpa = OneClock::predicting(scenario, &mut run.world, is_explained);
+    let mut vpa = HpaWithVpa::predicting(scenario, &mut run.world, is_explained);
     while let Some(predicted) = {
         let until = run.next_stop();
         run.undetermined = vpa.as_mut().and_then(|vpa| vpa.predict(&mut run.world, until));
@@ -859,7 +859,7 @@ fn step_by_step<'k>(
     let recommender = scenario.vpa.as_ref().map(|vpa| engine.recommender(vpa.release));
     let mut recommender = recommender.transpose()?;
     let mut vpa = match &mut recommender {
-        Some(engine) => OneClock::comparing(scenario, &mut run.world, &mut **engine, &findings)?,
+        Some(engine) => HpaWithVpa::comparing(scenario, &mut run.world, &mut **engine, &findings)?,
         None => None,
     };
     let mut session: Box<dyn Session + '_> = engine.open(scenario)?;

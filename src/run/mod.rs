@@ -10,6 +10,7 @@ mod explaining_rows;
 mod findings;
 #[cfg(feature = "engines")]
 pub mod fuzzing;
+mod hpa_with_vpa;
 #[cfg(feature = "engines")]
 mod in_order;
 #[cfg(feature = "engines")]
@@ -17,7 +18,6 @@ mod kind;
 mod lockstep;
 pub mod merge;
 mod observed_vpa;
-mod one_clock;
 #[cfg(feature = "engines")]
 mod panic;
 #[cfg(feature = "engines")]
@@ -48,12 +48,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use crate::world::{PodChange, PodChangeKind, UpdaterReport};
+pub use hpa_with_vpa::{VpaRun, divergence_of_recommender};
 #[cfg(feature = "engines")]
 pub(crate) use kind::RunKind;
 pub use lockstep::{
     FreeRun, FreeTick, explained_free_run, free_run, free_run_by, run_one, run_watched,
 };
-pub use one_clock::{VpaRun, divergence_of_recommender};
 #[cfg(feature = "engines")]
 pub use plan::{
     ClusterOptions, Compared, CustomController, DEFAULT_CLUSTER_JOBS, MAX_RECOMMENDERS, Pace, Plan,

@@ -7,8 +7,11 @@ use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::findings::Findings;
-use super::fuzzing::{Failure, Finding, FuzzSummary, MAX_FINDINGS, NewEngine, RunLimit};
+use super::fuzzing::{
+    Failure, Finding, FuzzSummary, MAX_FINDINGS, MAX_WITHOUT_TICKS, NewEngine, RunLimit,
+};
 use super::in_order::in_order;
+use super::panic::caught;
 use super::recommender::names;
 use super::recommender_lockstep::{Lockstep, run_recommender, unfinished};
 use super::{Outcome, Shard, Verdict};
@@ -65,13 +68,13 @@ impl RecommenderFuzzPlan {
 /// so far.
 pub fn fuzz_recommender(
     plan: &RecommenderFuzzPlan,
-    engine: NewEngine<'_, Vpa>,
+    new_engine: NewEngine<'_, Vpa>,
     progress: &mut dyn FnMut(&FuzzSummary),
 ) -> (FuzzSummary, Vec<Finding<Script>>) {
     let begin = Instant::now();
     let mut summary = FuzzSummary::default();
     let mut coverage = RecommenderCoverage::default();
-    let mut failures: BTreeMap<String, (u64, usize, Outcome)> = BTreeMap::new();
+    let mut kinds: BTreeMap<String, Finding<Script>> = BTreeMap::new();
     let work = |engine: &mut Box<dyn Engine<Vpa>>, number: usize| {
         let is_late = matches!(plan.limit, RunLimit::Time(limit) if begin.elapsed() >= limit);
         if is_late || plan.stop.is_cancelled() {
@@ -80,42 +83,40 @@ pub fn fuzz_recommender(
         let index = plan.shard.nth(number) as u64;
         let mut coverage = RecommenderCoverage::default();
         let script = script(plan.seed, index, RUNS, plan.release);
-        let outcome = run_script(script, &mut **engine, &mut coverage);
-        Some((index, outcome, coverage))
+        let ran =
+            run_caught(engine, new_engine, |engine| run_script(script, engine, &mut coverage));
+        Some((index, ran, coverage))
     };
     let wanted = match plan.limit {
         RunLimit::Ticks(ticks) => plan.shard.share(ticks),
         RunLimit::Time(_) => usize::MAX,
     };
-    in_order(plan.jobs.max(1), &engine, &work, &mut |_, (index, outcome, reached)| {
+    let mut without_ticks = 0;
+    in_order(plan.jobs.max(1), &new_engine, &work, &mut |_, (index, ran, reached)| {
         coverage.merge(&reached);
         summary.scenarios += 1;
-        summary.ticks += outcome.ticks;
+        let ticks = ran.as_ref().map_or(0, |outcome| outcome.ticks);
+        summary.ticks += ticks;
         summary.elapsed = begin.elapsed();
         progress(&summary);
-        match kind(&outcome) {
-            None => {
-                if let Some(cause) = outcome.undetermined {
-                    *summary.undetermined.entry(cause).or_default() += 1;
-                }
-            }
-            Some(kind) => {
-                match outcome.verdict {
-                    Verdict::Diverges(_) => summary.divergences += 1,
-                    _ => summary.inconclusive += 1,
-                }
-                failures.entry(kind).or_insert((index, 0, outcome)).1 += 1;
-            }
+        if let Some(cause) = ran.as_ref().ok().and_then(|outcome| outcome.undetermined) {
+            *summary.undetermined.entry(cause).or_default() += 1;
         }
-        summary.ticks < wanted && failures.len() < plan.max_findings && summary.inconclusive < 50
+        let failure = failure_of(ran);
+        let is_without_ticks = ticks == 0 && failure.is_some();
+        without_ticks = if is_without_ticks { without_ticks + 1 } else { 0 };
+        if let Some((kind, failure)) = failure {
+            *failure.count(&mut summary) += 1;
+            let first = || as_generated(plan, index, kind.clone(), failure);
+            kinds.entry(kind.clone()).or_insert_with(first).times += 1;
+        }
+        summary.ticks < wanted
+            && kinds.len() < plan.max_findings
+            && without_ticks < MAX_WITHOUT_TICKS
     });
     summary.elapsed = begin.elapsed();
     summary.coverage = coverage.groups();
-    let findings = failures.into_iter();
-    let findings = findings.map(|(kind, (index, times, outcome))| {
-        shrunk(plan, engine, Finding { times, ..as_generated(plan, index, kind, outcome) })
-    });
-    let findings = findings.collect();
+    let findings = kinds.into_values().map(|finding| shrunk(plan, new_engine, finding)).collect();
     summary.interrupted = plan.stop.is_cancelled();
     (summary, findings)
 }
@@ -152,9 +153,28 @@ fn run_script(
     outcome
 }
 
-/// Runs a script, without the coverage.
-fn run_again(engine: &mut dyn Engine<Vpa>, script: Script) -> Outcome {
-    run_recommender(&Arc::new(VpaScenario::of_script(script)), engine, &[])
+/// Runs a script on an engine, which is replaced after a panic, because its state is then unknown.
+///
+/// # Errors
+/// The message of a panic.
+fn run_caught(
+    engine: &mut Box<dyn Engine<Vpa>>,
+    new_engine: NewEngine<'_, Vpa>,
+    run: impl FnOnce(&mut dyn Engine<Vpa>) -> Outcome,
+) -> Result<Outcome, String> {
+    let ran = caught(|| run(&mut **engine));
+    if ran.is_err() {
+        *engine = new_engine();
+    }
+    ran
+}
+
+/// The failure of a script, and its kind.
+fn failure_of(ran: Result<Outcome, String>) -> Option<(String, Failure)> {
+    match ran {
+        Ok(outcome) => kind(&outcome).map(|kind| (kind, Failure::Outcome(Box::new(outcome)))),
+        Err(message) => Some((format!("panic: {message}"), Failure::Panic(message))),
+    }
 }
 
 /// The kind of a failure: the first field that differs, without names of objects, or the error.
@@ -175,44 +195,38 @@ fn as_generated(
     plan: &RecommenderFuzzPlan,
     index: u64,
     kind: String,
-    outcome: Outcome,
+    failure: Failure,
 ) -> Finding<Script> {
     let scenario = script(plan.seed, index, RUNS, plan.release);
-    let failure = Failure::Outcome(Box::new(outcome));
-    Finding { index, times: 1, kind, scenario, failure, tried: 0, cut_short: true }
+    Finding { index, times: 0, kind, scenario, failure, tried: 0, cut_short: true }
 }
 
-/// Shrinks a divergence. Other failures stay as they are.
+/// Shrinks a divergence or a panic. Other failures stay as they are.
 fn shrunk(
     plan: &RecommenderFuzzPlan,
-    engine: NewEngine<'_, Vpa>,
+    new_engine: NewEngine<'_, Vpa>,
     found: Finding<Script>,
 ) -> Finding<Script> {
-    let is_divergence = match &found.failure {
-        Failure::Outcome(outcome) => matches!(outcome.verdict, Verdict::Diverges(_)),
-        Failure::Panic(_) => false,
-    };
-    if !is_divergence || plan.stop.is_cancelled() {
+    if !found.failure.is_verdict() || plan.stop.is_cancelled() {
         return found;
     }
-    let mut engine = engine();
-    let again = run_again(&mut *engine, found.scenario.clone());
-    if kind(&again).as_ref() != Some(&found.kind) {
+    let mut engine = new_engine();
+    let mut run_again = |script: &Script| {
+        let scenario = Arc::new(VpaScenario::of_script(script.clone()));
+        let ran =
+            run_caught(&mut engine, new_engine, |engine| run_recommender(&scenario, engine, &[]));
+        failure_of(ran).filter(|(kind, _)| *kind == found.kind).map(|(_, failure)| failure)
+    };
+    if run_again(&found.scenario).is_none() {
         // Chance decides, in upstream or in the host: there is nothing to shrink.
         return Finding { tried: 0, cut_short: plan.stop.is_cancelled(), ..found };
     }
     let mut tried = 0;
-    let smallest = shrink(found.scenario, |script| {
+    let smallest = shrink(found.scenario.clone(), |script| {
         tried += 1;
-        !plan.stop.is_cancelled()
-            && kind(&run_again(&mut *engine, script.clone())).as_ref() == Some(&found.kind)
+        !plan.stop.is_cancelled() && run_again(script).is_some()
     });
-    let outcome = run_again(&mut *engine, smallest.clone());
-    Finding {
-        scenario: smallest,
-        failure: Failure::Outcome(Box::new(outcome)),
-        tried,
-        cut_short: plan.stop.is_cancelled(),
-        ..found
-    }
+    let failure = run_again(&smallest).unwrap_or(found.failure);
+    let cut_short = plan.stop.is_cancelled();
+    Finding { scenario: smallest, failure, tried, cut_short, ..found }
 }

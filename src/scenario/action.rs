@@ -2,7 +2,8 @@
 //! properties.
 //!
 //! A new action is a variant of [`Action`] with an arm in [`Action::scope`] and
-//! [`Action::can_end`]. Apart from this file, only the world and the engines handle it.
+//! [`Action::can_end`]. Apart from this file, the world, the engines and the sentences of HTML pages
+//! (`report/html/plain.rs`) handle it.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -31,7 +32,7 @@ pub struct TimelineEvent {
     /// The time since the start.
     #[serde(with = "As::<Instant>")]
     pub at: Time,
-    /// The request of the controller after which it happens, in the middle of a reconcile.
+    /// The request of the controller after which it happens, during a reconcile.
     /// Default: it happens between reconciles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub during: Option<DuringReconcile>,
@@ -282,7 +283,7 @@ impl TimelineEvent {
     }
 }
 
-/// A moment in the middle of a reconcile: right after the response to a request of the controller,
+/// A moment during a reconcile: right after the response to a request of the controller,
 /// before its next request. It is in the first reconcile from `at` on that sends the request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

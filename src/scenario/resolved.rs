@@ -198,7 +198,7 @@ impl Scenario {
         event.target.as_ref().and_then(named).map_or(0, |other| other + 1)
     }
 
-    /// Returns true if something happens in the middle of a reconcile.
+    /// Returns true if something happens during a reconcile.
     #[must_use]
     pub fn interrupts_reconciles(&self) -> bool {
         self.timeline.iter().any(|event| event.during.is_some())

@@ -280,7 +280,7 @@ impl WorldSimulation {
         stale
     }
 
-    /// Begins an event of the timeline, by its index, in the middle of a reconcile.
+    /// Begins an event of the timeline, by its index, during a reconcile.
     pub(super) fn happens(&mut self, index: usize, at: Time) {
         self.run_until(at);
         let scenario = self.scenario.clone();

@@ -1,4 +1,4 @@
-//! Reconciles in the middle of which something else happens.
+//! Reconciles during which an action of the scenario happens.
 //!
 //! The controller's inputs after that moment depend on what happened, and on what the controller
 //! wrote before. So a reconcile is executed from its beginning for each thing that happens, on a
@@ -17,7 +17,7 @@ use crate::model::time::Time;
 use crate::trace::ApiAnswer;
 use crate::world::{Change, Cluster};
 
-/// Changes of the cluster in the middle of a reconcile.
+/// Changes of the cluster during a reconcile.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ChangesDuringReconcile {
     /// The number of requests of the reconcile before the changes.
@@ -105,7 +105,7 @@ fn count<'a>(ticks: impl IntoIterator<Item = &'a Observation>, kind: Request) ->
     requests.filter(|it| it.request() == Some(kind)).count()
 }
 
-/// The cluster after changes in the middle of a reconcile.
+/// The cluster after changes during a reconcile.
 struct Moment {
     after: usize,
     at: Time,

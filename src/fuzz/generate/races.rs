@@ -1,4 +1,4 @@
-//! Actions in the middle of a reconcile, right after a request of the controller, and caches that
+//! Actions during a reconcile, right after a request of the controller, and caches that
 //! lag behind the cluster.
 
 use super::{Draft, several, timeline};

@@ -230,7 +230,7 @@ impl ActionDuringReconcile {
 
     fn explain(&self) -> String {
         let ActionDuringReconcile { after, action } = self;
-        format!("In the middle of this reconcile, after {after}, something else happens: {action}.")
+        format!("During this reconcile, after {after}, this action happens: {action}.")
     }
 }
 

@@ -61,7 +61,7 @@ pub struct Derivation {
     pub rescaled: bool,
     /// The reason if there was no decision.
     pub error: Option<Text>,
-    /// Other changes in the middle of the reconcile, in order.
+    /// Other changes during the reconcile, in order.
     pub during: Vec<ActionDuringReconcile>,
     /// The random part of upstream's result, if any. It can't be predicted.
     pub random_part: Option<&'static str>,
@@ -100,7 +100,7 @@ impl Derivation {
     }
 }
 
-/// An action of the scenario in the middle of a reconcile.
+/// An action of the scenario during a reconcile.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ActionDuringReconcile {
     /// The request of the controller before it: `the 2nd getScale`.

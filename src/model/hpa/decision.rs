@@ -19,7 +19,7 @@ pub struct Decision {
     pub end: Time,
     /// The number of the HPA in the order of creation, from which its UID is derived.
     pub uid: u64,
-    /// The number of requests before the last thing that happened in the middle of the reconcile.
+    /// The number of requests before the last thing that happened during the reconcile.
     /// The cluster already contains their writes.
     pub committed: usize,
 }

@@ -40,7 +40,7 @@ pub struct Input<'a> {
     pub slow_metrics: Option<Span>,
 }
 
-/// Something else that happens in the middle of a reconcile.
+/// Another change that happens during a reconcile.
 #[derive(Clone, Debug)]
 pub struct Interruption<'a> {
     /// The number of requests of the reconcile before it.

@@ -137,7 +137,7 @@ impl Checker {
         self.hypotheses.apply(change, end)
     }
 
-    /// The HPA was edited between these times, in the middle of a reconcile. Returns the answer of
+    /// The HPA was edited between these times, during a reconcile. Returns the answer of
     /// the model's API server.
     pub(super) fn edit_during(
         &mut self,
@@ -275,7 +275,7 @@ impl Checker {
         reconcile: &Reconcile,
         in_flight: Option<InFlightChange>,
     ) -> Option<(Supported, InFlightChange)> {
-        // After an action in the middle of the reconcile, the changes before it can't be completed.
+        // After an action during the reconcile, the changes before it can't be completed.
         let in_flight = in_flight.filter(|_| reconcile.during.is_none())?;
         let filter = self.filter(reconcile);
         let supported = |state: &Hypotheses| state.filter(&filter).ok();
@@ -413,7 +413,7 @@ mod tests {
             self.observe_during(seen, at, settling, None)
         }
 
-        /// Like [`Bench::observe`], with changes in the middle of the reconcile.
+        /// Like [`Bench::observe`], with changes during the reconcile.
         fn observe_during(
             &mut self,
             mut seen: Observation,

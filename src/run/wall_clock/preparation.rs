@@ -138,7 +138,7 @@ pub(super) fn held_query(tick: &Observation, after: usize) -> Option<HeldQuery> 
     has_next.then_some(HeldQuery { number: number + 1, shows_changes: true })
 }
 
-/// The reason why an action in the middle of a reconcile can't be executed, if any: the controller
+/// The reason why an action during a reconcile can't be executed, if any: the controller
 /// continues with a request that can't be held back.
 fn cannot_be_held(run: &FreeRun) -> Option<&'static str> {
     let queries = |tick: &Observation| tick.reads().any(ControllerAction::is_metric_query);

@@ -116,7 +116,7 @@ fn needs_control(scenario: &Scenario) -> Option<&'static str> {
     scenario.has_cache_lag().then_some("caches that lag, which can't be delayed")
 }
 
-/// The reason why an action can't happen in the middle of a reconcile, if any: only the answer to a
+/// The reason why an action can't happen during a reconcile, if any: only the answer to a
 /// query of metrics can be held back.
 fn unsupported_moment(scenario: &Scenario) -> Option<&'static str> {
     let during: Vec<(&DuringReconcile, &Action)> =

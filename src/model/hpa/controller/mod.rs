@@ -179,7 +179,7 @@ impl Controller {
         taken.is_some_and(|taken| self.reconcile_key(taken, input, &[], decision))
     }
 
-    /// Like [`Controller::sync_into`], with interruptions in the middle of the reconcile. Changes
+    /// Like [`Controller::sync_into`], with interruptions during the reconcile. Changes
     /// of HPAs add their keys to the queue, as the informer's events do.
     pub fn sync_interrupted(
         &mut self,
@@ -199,7 +199,7 @@ impl Controller {
         reconciled
     }
 
-    /// Handles the changes of HPAs in the middle of a reconcile.
+    /// Handles the changes of HPAs during a reconcile.
     pub(crate) fn hpas_changed(&mut self, interruptions: &[Interruption<'_>]) {
         for Interruption { input, hpas, .. } in interruptions {
             self.queue.is_held(input.now, self.workers());

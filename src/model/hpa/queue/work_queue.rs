@@ -27,7 +27,7 @@ pub(crate) struct WorkQueue {
     /// Ready keys, in order.
     ready: VecDeque<Ready>,
     /// The number of keys at the front of `ready` that other workers have already taken. Their
-    /// reconciles wait while something else happens in the middle of a reconcile.
+    /// reconciles wait while something else happens during a reconcile.
     held: usize,
     /// Keys whose reconcile is blocked, and when they were added again in the meantime.
     processing: Vec<(Arc<str>, Option<Time>)>,
@@ -133,7 +133,7 @@ impl WorkQueue {
     }
 
     /// Marks ready keys as taken, one for each idle worker among `workers`, while something else
-    /// happens in the middle of a reconcile at `now`, until [`WorkQueue::proceeds`].
+    /// happens during a reconcile at `now`, until [`WorkQueue::proceeds`].
     pub(crate) fn is_held(&mut self, now: Time, workers: usize) {
         self.wake(now);
         let idle = workers.saturating_sub(self.processing.len());

@@ -46,7 +46,7 @@ pub(crate) struct WorkItem<'a> {
     pub(crate) input: &'a Input<'a>,
     /// The known inputs after each wait.
     pub(crate) later: &'a [Input<'a>],
-    /// Other changes in the middle of the reconcile, in order.
+    /// Other changes during the reconcile, in order.
     pub(crate) interruptions: &'a [Interruption<'a>],
     pub(crate) memory: &'a mut Memory,
     pub(crate) selectors: &'a mut HpaSelectorStore,

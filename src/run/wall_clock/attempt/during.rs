@@ -1,4 +1,4 @@
-//! Actions in the middle of a reconcile: the metrics API holds back its answer to a query of the
+//! Actions during a reconcile: the metrics API holds back its answer to a query of the
 //! controller until they are complete.
 
 use super::WallClockRun;
@@ -119,7 +119,7 @@ impl WallClockRun<'_> {
         )))
     }
 
-    /// Sends a user's request for the HPA in the middle of a reconcile, and compares the API
+    /// Sends a user's request for the HPA during a reconcile, and compares the API
     /// server's answer.
     async fn edit_during(
         &mut self,

@@ -72,7 +72,7 @@ impl VpaRun {
 }
 
 /// The recommender beside an HPA controller.
-pub(super) struct OneClock<R> {
+pub(super) struct HpaWithVpa<R> {
     scenario: Arc<VpaScenario>,
     release: VpaRelease,
     session: Session,
@@ -139,14 +139,14 @@ fn writes(stepped: &Stepped) -> Vec<Write> {
     stepped.runs.iter().flat_map(|run| run.run.writes.iter().cloned()).collect()
 }
 
-impl<R> OneClock<R> {
+impl<R> HpaWithVpa<R> {
     /// The next stop of the VPA, at or before the next step of the HPA, or before the end.
     fn next_stop(world: &World, until: Option<Time>) -> Option<Time> {
         world.next_vpa_stop().filter(|stop| until.is_none_or(|until| *stop <= until))
     }
 }
 
-impl<'e> OneClock<Predicting<'e>> {
+impl<'e> HpaWithVpa<Predicting<'e>> {
     /// A recommender that follows the model. None: there is no VPA.
     pub(super) fn predicting(
         scenario: &Scenario,
@@ -159,7 +159,7 @@ impl<'e> OneClock<Predicting<'e>> {
         let charted = ChartedRun { run: FreeRecommenderRun::default(), usage: Vec::new() };
         let updater_reports = Vec::new();
         let runs = Predicting { charted, is_explained, start_log: log, updater_reports };
-        Some(OneClock { scenario, release, session, runs })
+        Some(HpaWithVpa { scenario, release, session, runs })
     }
 
     /// Lets the VPA act until a time. Returns why the scenario can't continue, if it can't.
@@ -199,7 +199,7 @@ impl<'e> OneClock<Predicting<'e>> {
 
     /// The result.
     pub(super) fn into_run(self, world: &World) -> VpaRun {
-        let OneClock { scenario, release, runs, .. } = self;
+        let HpaWithVpa { scenario, release, runs, .. } = self;
         let Predicting { mut charted, updater_reports, .. } = runs;
         charted.run.unmet = evaluate_beside_hpa(&scenario, release, &charted.run.snapshots);
         let pod_changes = world.pod_changes().to_vec();
@@ -224,7 +224,7 @@ impl Predicting<'_> {
     }
 }
 
-impl<'e, 'k> OneClock<Comparing<'e, 'k>> {
+impl<'e, 'k> HpaWithVpa<Comparing<'e, 'k>> {
     /// A recommender of an engine. None: there is no VPA.
     ///
     /// # Errors
@@ -245,7 +245,7 @@ impl<'e, 'k> OneClock<Comparing<'e, 'k>> {
         let mut lockstep = Lockstep::new(own, scripted.scenario.expects_contents());
         lockstep.started(&log, engine.start_log());
         let (scenario, runs) = (scripted.scenario, Comparing { engine, lockstep });
-        Ok(Some(OneClock { scenario, release, session, runs }))
+        Ok(Some(HpaWithVpa { scenario, release, session, runs }))
     }
 
     /// Lets the VPA act until a time, and adds differences to those of the HPA. Returns why the
@@ -288,7 +288,7 @@ impl<'e, 'k> OneClock<Comparing<'e, 'k>> {
         world: &World,
         findings: &mut Findings<'k>,
     ) -> Result<(), EngineError> {
-        let OneClock { scenario, release, runs: Comparing { engine, lockstep }, .. } = self;
+        let HpaWithVpa { scenario, release, runs: Comparing { engine, lockstep }, .. } = self;
         engine.close()?;
         let Lockstep { snapshots, entries, .. } = lockstep;
         let is_complete = world.next_vpa_stop().is_none();
