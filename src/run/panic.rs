@@ -26,7 +26,7 @@ pub(super) fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
 }
 
 /// The message of a panic.
-fn message(panic: &(dyn Any + Send)) -> String {
+pub(super) fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     text.unwrap_or_else(|| "panic without a message".to_owned())

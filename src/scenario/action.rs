@@ -2,8 +2,8 @@
 //! properties.
 //!
 //! A new action is a variant of [`Action`] with an arm in [`Action::scope`] and
-//! [`Action::can_end`]. Apart from this file, the world, the engines and the sentences of HTML pages
-//! (`report/html/plain.rs`) handle it.
+//! [`Action::can_end`]. Apart from this file, the world, the engines and the sentences of HTML
+//! pages (`report/html/plain.rs`) handle it.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};

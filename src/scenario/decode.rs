@@ -224,8 +224,15 @@ pub(super) fn fraction(percent: &str) -> Option<String> {
 /// or one element in place of a list.
 pub(super) fn shape_hint(expected: &str, node: &Node) -> Option<String> {
     let Some(scalar) = node.scalar() else {
-        if expected.starts_with("a set of pods") && node.entry("metric").is_some() {
-            return Some(format!("did you mean `metricMissing: {METRIC_OF_PODS}`?"));
+        if expected.starts_with("a set of pods")
+            && let Some((_, metric)) = node.entry("metric")
+        {
+            return Some(match metric.scalar() {
+                Some(Scalar::Text(name @ ("cpu" | "memory"))) => {
+                    format!("did you mean `resourceMissing: {{pods: …, resource: {name}}}`?")
+                }
+                _ => format!("did you mean `metricMissing: {METRIC_OF_PODS}`?"),
+            });
         }
         let hint = match node.kind {
             NodeKind::Map(_) if expected == "text" && node.entry("message").is_some() => {

@@ -291,8 +291,7 @@ fn single(text: &str) -> Result<node::Node, Problem> {
             };
             if is_manifest(&second) {
                 let what = "expected a scenario, found several manifests";
-                let hint = "`kube-lockstep predict -f FILE` and `compare -f FILE` read manifests";
-                return Err(problem(line, column, what, hint));
+                return Err(problem(line, column, what, resolve::READS_MANIFESTS));
             }
             let hint = "one file holds one scenario: remove the line `---`, or make two files";
             Err(problem(line, column, "a second document begins here", hint))

@@ -36,7 +36,7 @@ tolerances! {
     /// The time that the controller's watch may take to deliver an edit of the HPA.
     WATCH_DELAY: Span = Span::from_millis(100);
     /// The time to wait for the remaining requests of a reconcile that has begun.
-    REQUEST_TIMEOUT: Span = Span::from_secs(10);
+    RECONCILE_TIMEOUT: Span = Span::from_secs(10);
     /// Upper bound of the intermediate states that are tried for each order in which the objects of
     /// a change in flight may become visible.
     MAX_IN_FLIGHT_STATES: usize = 128;

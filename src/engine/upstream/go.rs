@@ -1,12 +1,13 @@
 //! The installed Go, and its commands, which report progress and end with this process.
 
 use std::io::{self, BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::artifact::{NAME, Progress};
@@ -116,6 +117,26 @@ pub(super) struct Build<'a> {
     pub(super) target: &'a str,
     /// Cancelled to stop the build.
     pub(super) stop: &'a CancellationToken,
+}
+
+/// Downloads and checks the target of a build, a module, with Go. Returns its folder.
+///
+/// # Errors
+/// If the module can't be downloaded.
+pub(super) fn module_folder(build: &Build<'_>) -> Result<PathBuf, EngineError> {
+    let mut json = String::new();
+    go(build, &["mod", "download", "-json"], &mut |line, out| {
+        if out {
+            json.push_str(line);
+        }
+    })?;
+    let answer: Value = serde_json::from_str(&json).unwrap_or_default();
+    let folder = answer["Dir"].as_str().map(PathBuf::from);
+    folder.ok_or_else(|| EngineError::Broken {
+        engine: build.name.into(),
+        why: format!("`go mod download` does not report the folder of {}", build.target),
+        output: json,
+    })
 }
 
 /// Runs a Go command and passes on each line of its output.

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 use super::artifact::{Artifact, Progress, SOURCES, quoted, version};
 use super::cache::{STAGING, not_usable};
-use super::go::{Build, go};
+use super::go::{Build, module_folder};
 use crate::engine::EngineError;
 use crate::model::rules::MinorVersion;
 
@@ -125,19 +125,7 @@ fn download(
         target: module,
         ..*build
     };
-    let mut json = String::new();
-    go(&download, &["mod", "download", "-json"], &mut |line, out| {
-        if out {
-            json.push_str(line);
-        }
-    })?;
-    let answer: Value = serde_json::from_str(&json).unwrap_or_default();
-    let folder = answer["Dir"].as_str().map(PathBuf::from);
-    folder.ok_or_else(|| EngineError::Broken {
-        engine: build.name.into(),
-        why: format!("`go mod download` does not report the folder of {module} {version}"),
-        output: json,
-    })
+    module_folder(&download)
 }
 
 /// Creates a link to a folder in Go's module cache, because Go allows no overlays in the cache

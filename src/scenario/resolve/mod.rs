@@ -221,7 +221,7 @@ fn head(requirement: &str, upstream: Option<&str>, at: At<'_>, problems: &mut Pr
 }
 
 /// The hint for a file that may be a manifest instead of a scenario.
-const READS_MANIFESTS: &str =
+pub(super) const READS_MANIFESTS: &str =
     "`kube-lockstep predict -f FILE` and `compare -f FILE` read manifests";
 
 /// A month of reconciles every 15 s. A longer scenario is probably a mistake.

@@ -7,9 +7,12 @@ use kube::{Client, Config, Error};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::time::{Instant, sleep};
 
-use crate::engine::cluster::access::error::chain;
-use crate::engine::cluster::timeouts::{REQUEST_TIMEOUT, WATCH_TIMEOUT};
+use crate::engine::cluster::access::error::{chain, message};
+use crate::engine::cluster::timeouts::{
+    CUSTOM_RESOURCE_TIMEOUT, HEALTH_POLL_INTERVAL, REQUEST_TIMEOUT, WATCH_TIMEOUT,
+};
 
 /// The permissions that scenarios require; `docs/engines/kubeconfig.md` shows them.
 pub(crate) const ROLE: &str = include_str!("role.json");
@@ -64,6 +67,21 @@ pub(crate) async fn send(
     let bytes = serde_json::to_vec(body).map_err(Error::SerdeError)?;
     let request = Request::builder().method(method).uri(path).header("Content-Type", content);
     client.request(request.body(bytes).map_err(Error::HttpError)?).await
+}
+
+/// Waits until the API server serves a list of custom resources.
+///
+/// # Errors
+/// The last response, if the API server does not serve it in time.
+pub(crate) async fn wait_until_served(admin: &Client, path: &str) -> Result<(), String> {
+    let deadline = Instant::now() + CUSTOM_RESOURCE_TIMEOUT;
+    while let Err(error) = get(admin, path).await {
+        if Instant::now() > deadline {
+            return Err(format!("{path} is not served: {}", message(&error)));
+        }
+        sleep(HEALTH_POLL_INTERVAL).await;
+    }
+    Ok(())
 }
 
 /// Parses an API object.

@@ -5,12 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::PostParams;
 use kube::{Api, Client};
-use tokio::time::{Instant, sleep};
 
-use crate::engine::cluster::access::client;
-use crate::engine::cluster::access::client::object;
+use crate::engine::cluster::access::client::{object, wait_until_served};
 use crate::engine::cluster::access::error::message;
-use crate::engine::cluster::timeouts::{CUSTOM_RESOURCE_TIMEOUT, HEALTH_POLL_INTERVAL};
 use crate::engine::cluster::workload::CustomKind;
 
 /// Defines custom resources, and waits until the API server serves them. A controller that starts
@@ -31,15 +28,9 @@ pub(crate) async fn install(admin: &Client, kinds: &BTreeSet<CustomKind>) -> Res
         let created = definitions.create(&PostParams::default(), &definition).await;
         created.map_err(|error| format!("{name} can't be defined: {}", message(&error)))?;
     }
-    let deadline = Instant::now() + CUSTOM_RESOURCE_TIMEOUT;
     for kind in kinds {
         let path = format!("/apis/{}/{}/{}", kind.group, kind.version, kind.plural);
-        while let Err(error) = client::get(admin, &path).await {
-            if Instant::now() > deadline {
-                return Err(format!("{} is not served: {}", kind.name(), message(&error)));
-            }
-            sleep(HEALTH_POLL_INTERVAL).await;
-        }
+        wait_until_served(admin, &path).await?;
     }
     Ok(())
 }

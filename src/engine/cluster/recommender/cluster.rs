@@ -8,7 +8,6 @@ use axum::http::Method;
 use kube::{Client, Error};
 use serde_json::Value;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
 
 use super::objects;
 use super::requests::{self, ObservedWrite};
@@ -23,7 +22,6 @@ use crate::engine::cluster::provision::args::{ADMIN, User};
 use crate::engine::cluster::provision::bootstrap::broken;
 use crate::engine::cluster::provision::embedded::ControlPlane;
 use crate::engine::cluster::settings::Settings;
-use crate::engine::cluster::timeouts::{CUSTOM_RESOURCE_TIMEOUT, HEALTH_POLL_INTERVAL};
 use crate::engine::upstream::recommender::deploy::Deployment;
 use crate::model::flags::Flags;
 use crate::model::rules::Release;
@@ -147,14 +145,8 @@ async fn install(admin: &Client, manifests: &[String]) -> Result<(), String> {
             create(admin, &object).await?;
         }
     }
-    let deadline = Instant::now() + CUSTOM_RESOURCE_TIMEOUT;
     for path in [objects::vpas_path("default"), objects::checkpoints_path("default")] {
-        while let Err(error) = client::get(admin, &path).await {
-            if Instant::now() > deadline {
-                return Err(format!("{path} is not served: {}", message(&error)));
-            }
-            sleep(HEALTH_POLL_INTERVAL).await;
-        }
+        client::wait_until_served(admin, &path).await?;
     }
     Ok(())
 }

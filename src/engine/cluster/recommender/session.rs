@@ -167,10 +167,8 @@ impl<'c> RecommenderSession<'c> {
     }
 
     async fn delete(&self, path: &str, name: &str) -> Result<(), EngineError> {
-        let options = json!({
-            "apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0,
-        });
-        self.send(Method::DELETE, &format!("{path}/{name}"), &options).await.map(|_| ())
+        let path = format!("{path}/{name}");
+        self.send(Method::DELETE, &path, &client::at_once()).await.map(|_| ())
     }
 
     /// Replaces an existing object.

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use axum::http::Method;
 use jiff::Timestamp;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::Namespace;
@@ -17,7 +18,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::timeout;
 
 use crate::engine::EngineError;
-use crate::engine::cluster::access::client::at_once;
+use crate::engine::cluster::access::client::{self, at_once};
 use crate::engine::cluster::access::error::message;
 use crate::engine::cluster::access::namespaces;
 use crate::engine::cluster::clock::ScenarioClock;
@@ -291,10 +292,7 @@ impl ScenarioSession {
             "/apis/autoscaling/{version}/namespaces/{}/horizontalpodautoscalers",
             self.namespace
         );
-        let body = serde_json::to_vec(&manifest).map_err(Error::SerdeError)?;
-        let request = axum::http::Request::post(path).header("Content-Type", "application/json");
-        let request = request.body(body).map_err(Error::HttpError)?;
-        let created: Value = self.context.client.request(request).await?;
+        let created = client::send(&self.context.client, Method::POST, &path, &manifest).await?;
         if version == "v2" {
             return Ok(created);
         }

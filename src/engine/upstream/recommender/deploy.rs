@@ -5,7 +5,6 @@
 use std::fs;
 use std::path::PathBuf;
 
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::EngineError;
@@ -65,14 +64,7 @@ pub fn manifests(
         target: artifact.module(),
         stop,
     };
-    let mut json = String::new();
-    go::go(&build, &["mod", "download", "-json"], &mut |line, out| {
-        if out {
-            json.push_str(line);
-        }
-    })?;
-    let answer: Value = serde_json::from_str(&json).unwrap_or_default();
-    let folder = PathBuf::from(answer["Dir"].as_str().unwrap_or_default());
+    let folder = go::module_folder(&build)?;
     let read = |name: &&str| {
         let path = folder.join(name);
         fs::read_to_string(&path)

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use self::during::{Expected, conflicts};
 use self::reading::FoundReconcile;
 use crate::compare::Scope;
-use crate::engine::cluster::tolerances::REQUEST_TIMEOUT;
+use crate::engine::cluster::tolerances::RECONCILE_TIMEOUT;
 use crate::engine::cluster::{Cluster, Observability, ObservedReconcile, ScenarioSession};
 use crate::engine::model::ChangesDuringReconcile;
 use crate::engine::{EngineError, Step};
@@ -298,7 +298,7 @@ impl<'a> WallClockRun<'a> {
         let possible = self.possible_requests(&tick, during.as_ref());
         // A custom controller's reconcile ends when the requests pause.
         let since = if during.is_some() { session.now() } else { tick.began };
-        session.requests().complete(&mut tick, &possible, since + REQUEST_TIMEOUT).await;
+        session.requests().complete(&mut tick, &possible, since + RECONCILE_TIMEOUT).await;
         if self.custom.is_some() {
             if findings.trace.ticks.is_empty() {
                 self.late = (tick.began - due).max(Span::ZERO);
