@@ -75,13 +75,13 @@ fn main() -> ExitCode {
     });
     suite.test("generated_scripts_reach_every_item_of_the_coverage", scripts_reach_everything);
     suite.test("a_wrong_half_life_is_found_and_shrunk", || {
-        finds(&|script| script.start.flags.cpu_histogram_decay_half_life.0 += 3_600_000_000_000)
+        finds(|script| script.start.flags.cpu_histogram_decay_half_life.0 += 3_600_000_000_000)
     });
     suite.test("a_wrong_percentile_is_found_and_shrunk", || {
-        finds(&|script| script.start.flags.target_memory_percentile -= 0.3)
+        finds(|script| script.start.flags.target_memory_percentile -= 0.3)
     });
     suite.test("a_wrong_oom_bump_is_found_and_shrunk", || {
-        finds(&|script| script.start.flags.oom_min_bump_up_bytes += 1e8)
+        finds(|script| script.start.flags.oom_min_bump_up_bytes += 1e8)
     });
     suite.test("a_panic_of_the_model_is_found_and_shrunk", panics_are_found);
     add_fixtures(&mut suite);
@@ -392,10 +392,10 @@ impl Other for Faulty<'_> {
 }
 
 /// A fault of the model is found by one of the first scripts, and remains in the shrunk one.
-fn finds(fault: &dyn Fn(&mut Script)) -> Result<(), Failed> {
+fn finds(fault: fn(&mut Script)) -> Result<(), Failed> {
     let rules = VpaRules::of(VpaRelease::NEWEST);
     let fails = |script: &Script| {
-        let mut faulty = Faulty { fault, session: None, answers: VecDeque::new() };
+        let mut faulty = Faulty { fault: &fault, session: None, answers: VecDeque::new() };
         let found = run_both(script, rules, &mut faulty, &mut Speed::default());
         found.is_ok_and(|found| found.is_some())
     };
@@ -413,6 +413,50 @@ fn finds(fault: &dyn Fn(&mut Script)) -> Result<(), Failed> {
     let shrunk = shrink(failing, fails);
     assert!(fails(&shrunk), "the shrunk script does not fail");
     assert!(size(&shrunk) * 2 <= before, "{before} changes became {}", size(&shrunk));
+    fuzzing_finds(fault)
+}
+
+/// The model of the newest release with a planted fault, as an engine.
+struct FaultyEngine {
+    model: ModelRecommender,
+    fault: fn(&mut Script),
+}
+
+impl Engine<Vpa> for FaultyEngine {
+    fn name(&self) -> &str {
+        "faulty"
+    }
+
+    fn release(&self) -> VpaRelease {
+        self.model.release()
+    }
+
+    fn open<'a>(
+        &'a mut self,
+        scenario: &ScriptedScenario,
+    ) -> Result<Box<dyn kube_lockstep::engine::Session<Vpa> + 'a>, EngineError> {
+        let mut scenario = scenario.clone();
+        (self.fault)(&mut scenario.script);
+        self.model.open(&scenario)
+    }
+}
+
+/// `kube-lockstep fuzz --area vpa` finds a fault, and shrinks it.
+fn fuzzing_finds(fault: fn(&mut Script)) -> Result<(), Failed> {
+    let release = VpaRelease::NEWEST;
+    let mut plan = RecommenderFuzzPlan::new(1, RunLimit::Ticks(20_000), release);
+    plan.max_findings = 1;
+    let engine = || {
+        let model = ModelRecommender::new("faulty", release);
+        Box::new(FaultyEngine { model, fault }) as Box<dyn Engine<Vpa>>
+    };
+    let (summary, findings) = fuzz_recommender(&plan, &engine, &mut |_| {});
+    assert!(summary.divergences > 0 && summary.inconclusive == 0, "{summary:?}");
+    let [finding] = findings.as_slice() else { return Err("nothing was found".into()) };
+    let Failure::Outcome(outcome) = &finding.failure else { return Err("it panicked".into()) };
+    assert!(matches!(outcome.verdict, Verdict::Diverges(_)), "{:?}", outcome.verdict);
+    let runs = finding.scenario.steps.len();
+    assert!(runs <= 40, "the shrunk script has {runs} steps");
     Ok(())
 }
 

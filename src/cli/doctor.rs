@@ -297,10 +297,11 @@ fn loopback() -> Option<Check> {
 }
 
 /// An engine that is built from upstream's code.
-fn program(what: build::Artifact, name: &str, release: impl Into<MinorVersion>) -> Check {
+fn program(what: build::Artifact, name: &str, release: impl Into<MinorVersion> + Display) -> Check {
+    let text = release.to_string();
+    let builds = format!("`kube-lockstep run --engine {name} --release {text}`");
+    let name = format!("{name} {text}");
     let release = release.into();
-    let builds = format!("`kube-lockstep run --engine {name} --release {release}`");
-    let name = format!("{name} {release}");
     if !build::supports(what, release) {
         let all: Vec<String> = build::supported(what).map(|it| it.to_string()).collect();
         let found = format!("not supported; the supported releases are {}", all.join(", "));
@@ -329,14 +330,7 @@ fn program(what: build::Artifact, name: &str, release: impl Into<MinorVersion>) 
 
 /// The host of the VPA's recommender.
 fn recommender_engine(release: VpaRelease) -> Check {
-    let mut check = program(build::Artifact::Recommender, upstream::NAME, release);
-    // The numbers of releases of Kubernetes and of the VPA overlap.
-    check.name = format!("{} {release}", upstream::NAME);
-    let builds = format!("`kube-lockstep run --engine {} --release {release}`", upstream::NAME);
-    if check.state == State::Unbuilt {
-        check.hint = Some(format!("build it with {builds}, which takes minutes"));
-    }
-    check
+    program(build::Artifact::Recommender, upstream::NAME, release)
 }
 
 /// The recorded traces of one kind of scenarios on a release. `supports` returns false for the

@@ -50,6 +50,10 @@ impl VpaRelease {
     /// The first release that accepts the update mode `InPlaceOrRecreate` by default.
     pub const ACCEPTS_IN_PLACE: VpaRelease = v1(5);
 
+    /// The first release whose updater and admission controller the simulation follows, and is
+    /// compared with.
+    pub const OLDEST_UPDATER: VpaRelease = v1(7);
+
     /// The support for the update mode `InPlaceOrRecreate`.
     #[must_use]
     pub fn in_place_mode(self) -> InPlaceMode {

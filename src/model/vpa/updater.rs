@@ -408,7 +408,7 @@ impl Updater<'_> {
     fn priority_of(&self, pod: &LivePod) -> Result<(Priority, UpdateReason), KeepReason> {
         let recommendation = processed(self.vpa, &pod.spec, self.limits);
         let accepted = match self.accept(pod, &recommendation) {
-            Err(_) if self.vpa.status.recommendation.is_none() => {
+            Err(_) if recommendation.is_empty() && self.has_no_recommendation() => {
                 return Err(KeepReason::NoRecommendation);
             }
             accepted => accepted?,
@@ -417,6 +417,11 @@ impl Updater<'_> {
             true => Ok(accepted),
             false => Err(KeepReason::Requirements),
         }
+    }
+
+    fn has_no_recommendation(&self) -> bool {
+        let recommendation = self.vpa.status.recommendation.as_ref();
+        recommendation.is_none_or(|it| it.container_recommendations.is_empty())
     }
 
     /// The priority of a pod that is to be updated if the VPA's requirements permit it, and the

@@ -69,6 +69,16 @@ pub(in crate::scenario) fn complete(with: &mut WithVpa, scenario: &Scenario) {
     let recommender = Arc::make_mut(&mut with.recommender);
     recommender.workload.init_containers =
         spec.init_containers.iter().map(|container| container.name.clone()).collect();
+    let changes_pods = recommender.vpas.iter().any(|vpa| vpa.mode() != Mode::Off);
+    if with.release < VpaRelease::OLDEST_UPDATER && changes_pods {
+        let what = format!(
+            "the updater and the admission controller are simulated as in {} and later, and are \
+             not compared with those of {}",
+            VpaRelease::OLDEST_UPDATER,
+            with.release
+        );
+        recommender.notes.push(ReadingNote { line: None, what });
+    }
     if scenario.workload.kind == "StatefulSet" {
         let what = "in this simulation, replacement pods of a StatefulSet get new names, so the \
                     recommender treats them as different pods; in a cluster, they keep their names";
@@ -84,7 +94,9 @@ pub(in crate::scenario) fn check(
     of_vpa: &Node,
 ) -> Vec<Problem> {
     let mut problems = Problems::new(Vec::new());
-    check_target(&with.recommender, scenario, At::root(of_vpa).key("vpa"), &mut problems);
+    let at = At::root(of_vpa);
+    check_target(&with.recommender, scenario, at.key("vpa"), &mut problems);
+    check_edits_of_targets(at.key("timeline"), &mut problems);
     if let Some((_, Node { kind: NodeKind::List(events), .. })) = of_hpa.entry("timeline") {
         let found = |event| split::EVENTS_WITHOUT_VPA.into_iter().map(move |name| (event, name));
         let found = events.iter().flat_map(found);
@@ -178,6 +190,20 @@ fn check_target(
     }
     if Selector::parse(selector).is_err() {
         problems.plain(at_target, format!("the recommender can't use the selector {selector:?}"));
+    }
+}
+
+/// The VPA must keep its target: the simulated updater and admission controller change the pods of
+/// the workload only.
+fn check_edits_of_targets(timeline: At<'_>, problems: &mut Problems) {
+    let Some(NodeKind::List(events)) = timeline.node().map(|node| &node.kind) else { return };
+    for index in 0..events.len() {
+        let edit = timeline.index(index).key("editVpa").follow("spec.targetRef");
+        if edit.node().is_some() {
+            let what = "the target of a VPA can't be edited in a scenario with an HPA";
+            let hint = "remove `targetRef`, or write a scenario without an HPA";
+            problems.hint(edit, what, hint);
+        }
     }
 }
 
