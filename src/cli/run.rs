@@ -470,13 +470,15 @@ fn run_all_and_report(
         {
             preparing.log(what, *fraction);
         }
+        // What the console shows as finished is in the files, also if the run is interrupted now.
+        let filed = reports.files.event(&event);
         if matches!(event, Event::Finished(_)) {
             done.fetch_add(1, Ordering::Relaxed);
         }
         let shown = if closed { Ok(()) } else { reports.console.event(&event) };
         closed |= shown.is_err();
         let shown = unless_closed(shown);
-        if let Err(error) = shown.and(reports.files.event(&event)) {
+        if let Err(error) = shown.and(filed) {
             plan.stop.cancel();
             broken = broken.take().or(Some(error));
         }
