@@ -79,6 +79,7 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "hpa-and-vpa-in-place-without-the-feature-gate",
     "hpa-and-vpa-with-a-flag-that-the-vpa-release-lacks",
     "hpa-and-vpa-with-a-recording-of-several-series",
+    "hpa-and-vpa-with-an-edited-target",
     "hpa-and-vpa-with-an-expectation-of-an-unknown-container",
     "hpa-and-vpa-with-different-targets",
     "hpa-and-vpa-with-slow-metrics",
