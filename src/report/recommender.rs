@@ -96,7 +96,7 @@ pub(super) fn beside_hpa(run: &VpaRun, rows: Rows, columns: usize) -> String {
 /// The number of lines that state reasons of the updater.
 const REASONS: usize = 5;
 
-/// What the updater did with each pod in a run, and why. Equal reasons have one line.
+/// The treatment of each pod in a run of the updater, with the reason. Equal reasons share a line.
 fn updater_reasons(report: &UpdaterReport, columns: usize) -> String {
     let mut lines: Vec<(&str, String, Vec<&str>)> = Vec::new();
     for (pod, reason) in &report.pods {

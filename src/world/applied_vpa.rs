@@ -78,7 +78,7 @@ pub enum VpaDecision {
     Admit(Arc<PodSpec>),
 }
 
-/// What the updater did in a run, and why.
+/// The treatment of the pods in one run of the updater, with the reasons.
 #[derive(Clone, PartialEq, Debug)]
 pub struct UpdaterReport {
     /// The time.
@@ -231,10 +231,11 @@ impl WorldSimulation {
         let Some(applied) = &mut self.vpa else { return };
         let reasons = applied.updater(&decision).reasons(&decision.pods);
         let (vpa, limits) = (decision.vpa.clone(), applied.limits.clone());
+        let updates: Vec<_> =
+            reasons.iter().filter_map(|it| it.reason.as_ref().ok().cloned()).collect();
         let name = |reason: PodReason| Some((self.pods.get(&reason.ordinal)?.name.clone(), reason));
-        let pods = reasons.iter().cloned().filter_map(name).collect();
+        let pods = reasons.into_iter().filter_map(name).collect();
         applied.last_report = Some(UpdaterReport { at: now, pods });
-        let updates: Vec<_> = reasons.into_iter().filter_map(|it| it.reason.ok()).collect();
         if let Some(decisions) = &mut applied.decisions {
             let made = updates.iter().map(|(update, _)| *update).collect();
             decision.made = VpaDecision::Update(made);

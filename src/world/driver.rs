@@ -147,7 +147,7 @@ impl World {
         })
     }
 
-    /// What the updater did in its last run, and why.
+    /// The report of the last run of the updater.
     #[must_use]
     pub fn last_updater_report(&self) -> Option<&UpdaterReport> {
         self.simulation.vpa.as_ref()?.last_report.as_ref()

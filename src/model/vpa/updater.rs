@@ -275,20 +275,21 @@ impl Updater<'_> {
         }
         let in_place = self.vpa.mode() == Mode::InPlaceOrRecreate;
         let (mut chosen, mut kept) = (Vec::new(), Vec::new());
-        for pod in pods {
+        for (index, pod) in pods.iter().enumerate() {
             let may_update = self.may_update(pod, groups.get(&pod.group), in_place);
             match may_update.and_then(|()| self.priority_of(pod)) {
-                Ok((priority, reason)) => chosen.push((priority, pod, reason)),
-                Err(reason) => kept.push(PodReason { ordinal: pod.ordinal, reason: Err(reason) }),
+                Ok((priority, reason)) => chosen.push((priority, index, reason)),
+                Err(reason) => kept.push((index, reason)),
             }
         }
         chosen.sort_by(|(a, ..), (b, ..)| a.order(b));
         let in_place = in_place && self.resizes;
         let mut updated = Vec::new();
-        for (_, pod, reason) in chosen {
+        for (_, index, reason) in chosen {
+            let pod = &pods[index];
             let ordinal = pod.ordinal;
             if let Err(reason) = self.may_update(pod, groups.get(&pod.group), in_place) {
-                kept.push(PodReason { ordinal, reason: Err(reason) });
+                kept.push((index, reason));
                 continue;
             }
             let is_pending = pod.started.is_none();
@@ -299,9 +300,11 @@ impl Updater<'_> {
                 if in_place { PodUpdate::InPlace(ordinal) } else { PodUpdate::Evict(ordinal) };
             updated.push(PodReason { ordinal, reason: Ok((update, reason)) });
         }
-        let position = |ordinal| pods.iter().position(|pod| pod.ordinal == ordinal);
-        kept.sort_by_key(|it| position(it.ordinal));
-        updated.extend(kept);
+        kept.sort_by_key(|(index, _)| *index);
+        updated.extend(kept.into_iter().map(|(index, reason)| PodReason {
+            ordinal: pods[index].ordinal,
+            reason: Err(reason),
+        }));
         updated
     }
 
@@ -626,10 +629,15 @@ mod tests {
         }
     }
 
-    /// The updates after an hour, with as many replicas as pods.
-    fn run(vpa: &VerticalPodAutoscaler, flags: &UpdaterFlags, pods: &[LivePod]) -> Vec<PodUpdate> {
+    /// The result of `of` for the updater after an hour, with as many replicas as pods.
+    fn after_an_hour<T>(
+        vpa: &VerticalPodAutoscaler,
+        flags: &UpdaterFlags,
+        pods: &[LivePod],
+        of: impl FnOnce(&Updater<'_>) -> T,
+    ) -> T {
         let replicas = BTreeMap::from([(0, i64::try_from(pods.len()).expect("a few pods"))]);
-        let updater = Updater {
+        of(&Updater {
             vpa,
             flags,
             limits: &Limits::new(),
@@ -637,8 +645,11 @@ mod tests {
             replicas: &replicas,
             per_vpa_config: false,
             now: Time::from_secs(3600),
-        };
-        updater.run_once(pods)
+        })
+    }
+
+    fn run(vpa: &VerticalPodAutoscaler, flags: &UpdaterFlags, pods: &[LivePod]) -> Vec<PodUpdate> {
+        after_an_hour(vpa, flags, pods, |updater| updater.run_once(pods))
     }
 
     fn pods(requests: &[&str]) -> Vec<LivePod> {
@@ -747,22 +758,13 @@ mod tests {
 
     /// The reasons of all pods after an hour, as text.
     fn reasons(vpa: &VerticalPodAutoscaler, flags: &UpdaterFlags, pods: &[LivePod]) -> Vec<String> {
-        let replicas = BTreeMap::from([(0, i64::try_from(pods.len()).expect("a few pods"))]);
-        let updater = Updater {
-            vpa,
-            flags,
-            limits: &Limits::new(),
-            resizes: true,
-            replicas: &replicas,
-            per_vpa_config: false,
-            now: Time::from_secs(3600),
-        };
         let text = |it: PodReason| match it.reason {
             Ok((PodUpdate::Evict(ordinal), why)) => format!("evict {ordinal}: {why}"),
             Ok((PodUpdate::InPlace(ordinal), why)) => format!("update {ordinal}: {why}"),
             Err(why) => format!("keep {}: {why}", it.ordinal),
         };
-        updater.reasons(pods).into_iter().map(text).collect()
+        let reasons = after_an_hour(vpa, flags, pods, |updater| updater.reasons(pods));
+        reasons.into_iter().map(text).collect()
     }
 
     #[test]
