@@ -122,18 +122,8 @@ impl Expectation {
     /// The time of the expectation, in a scenario that ends at `until`.
     #[must_use]
     pub fn when(&self, until: Time) -> When {
-        let ends =
-            |between: &Between| (between.from.unwrap_or_default(), between.to.unwrap_or(until));
-        if let Some(tick) = self.tick {
-            When::Tick(usize::try_from(tick).unwrap_or(usize::MAX))
-        } else if let Some(at) = self.at {
-            When::At(at)
-        } else if let Some((from, to)) = self.always.as_ref().map(ends) {
-            When::Always(from, to)
-        } else if let Some((from, to)) = self.never.as_ref().map(ends) {
-            When::Never(from, to)
-        } else if let Some(span) = self.within {
-            When::Within { of: self.of.unwrap_or_default(), span }
+        if let Some(when) = self.timing().when(until) {
+            when
         } else if let Some(series) = &self.series {
             When::Series(series.clone())
         } else if let Some(sizes) = &self.sequence {
@@ -141,6 +131,48 @@ impl Expectation {
         } else {
             When::Whole
         }
+    }
+
+    /// The fields for the time, except `atMost`, `series` and `sequence`.
+    pub(super) fn timing(&self) -> Timing<'_> {
+        let Expectation { tick, at, within, of, .. } = *self;
+        Timing { tick, at, always: self.always.as_ref(), never: self.never.as_ref(), within, of }
+    }
+}
+
+/// The fields for the time of an expectation, of HPAs or VPAs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timing<'a> {
+    /// The number of a reconcile, or of a run of the recommender, from 1.
+    pub(super) tick: Option<u32>,
+    /// The end of the period whose last tick is meant.
+    pub(super) at: Option<Time>,
+    /// The period in which every tick is meant.
+    pub(super) always: Option<&'a Between>,
+    /// The period in which no tick is meant.
+    pub(super) never: Option<&'a Between>,
+    /// The length of a period in which some tick is meant.
+    pub(super) within: Option<Span>,
+    /// With `within`: the beginning of the period.
+    pub(super) of: Option<Time>,
+}
+
+impl Timing<'_> {
+    /// The time, in a scenario that ends at `until`. `None`: no field is set.
+    pub(super) fn when(self, until: Time) -> Option<When> {
+        let ends =
+            |between: &Between| (between.from.unwrap_or_default(), between.to.unwrap_or(until));
+        Some(if let Some(tick) = self.tick {
+            When::Tick(usize::try_from(tick).unwrap_or(usize::MAX))
+        } else if let Some(at) = self.at {
+            When::At(at)
+        } else if let Some((from, to)) = self.always.map(ends) {
+            When::Always(from, to)
+        } else if let Some((from, to)) = self.never.map(ends) {
+            When::Never(from, to)
+        } else {
+            When::Within { of: self.of.unwrap_or_default(), span: self.within? }
+        })
     }
 }
 

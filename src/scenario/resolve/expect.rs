@@ -7,6 +7,7 @@ use super::values::{LATER_END, not_after_end};
 use crate::model::api::MetricSourceType;
 use crate::model::time::{Span, Time};
 use crate::scenario::error::suggest;
+use crate::scenario::expectation::Timing;
 use crate::scenario::raw::ScenarioFile;
 use crate::scenario::resolved::{
     Action, Expectation, ExpectedMetric, ExpectedSeries, NumberRange, QuantityRange, Since,
@@ -81,34 +82,13 @@ fn check_when(
     most_ticks: Option<usize>,
     problems: &mut Problems,
 ) {
-    if expectation.of.is_some() && expectation.within.is_none() {
-        problems.plain(at.key_position("of"), "`of` requires `within`");
-    }
-    let given = at.given(&WHENS);
-    let &[name] = given.as_slice() else {
-        let what = match given.as_slice() {
-            [] => format!("the expectation has no time: set one of {}", WHENS.join(", ")),
-            more => format!("expected one of {}, found {}", WHENS.join(", "), more.join(" and ")),
-        };
-        return problems.plain(at, what);
-    };
+    let end = RunEnd { until, most_ticks };
+    let Some(name) = check_timing(expectation.timing(), &WHENS, end, at, problems) else { return };
     let value = at.key(name);
     match expectation.when(until) {
-        When::Tick(tick) => check_tick(tick, value, most_ticks, problems),
-        When::At(time) => not_after_end(time, until, value, problems),
-        When::Always(from, to) | When::Never(from, to) => {
-            check_range_of_time(from, to, until, value, problems);
-        }
-        When::Within { of, span } => {
-            not_after_end(of, until, at.key("of"), problems);
-            if of <= until && of + span > until {
-                let what = format!("{span} from {of} on is after the end of the scenario, {until}");
-                problems.hint(value, what, LATER_END);
-            }
-        }
         When::Series(series) => check_series(&series, value, until, problems),
         When::Sequence(sizes) => check_sequence(&sizes, value, problems),
-        When::Whole => {}
+        _ => {}
     }
     if expectation.tolerance_ticks > 0 && !["tick", "at", "series"].contains(&name) {
         let what = "`toleranceTicks` requires `tick`, `at` or `series`";
@@ -126,6 +106,56 @@ fn check_when(
         between.from = between.from.filter(|from| *from != Time::ZERO);
         between.to = between.to.filter(|to| *to != until);
     }
+}
+
+/// The end of a run.
+#[derive(Clone, Copy)]
+pub(super) struct RunEnd {
+    /// The end of the scenario.
+    pub(super) until: Time,
+    /// An upper bound on the number of ticks. `None`: unknown.
+    pub(super) most_ticks: Option<usize>,
+}
+
+/// Checks that exactly one of the fields for the time is given, and that its time is before the
+/// end. Returns the name of the field, or `None` if it isn't exactly one.
+pub(super) fn check_timing(
+    timing: Timing<'_>,
+    fields: &'static [&'static str],
+    end: RunEnd,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Option<&'static str> {
+    let RunEnd { until, most_ticks } = end;
+    if timing.of.is_some() && timing.within.is_none() {
+        problems.plain(at.key_position("of"), "`of` requires `within`");
+    }
+    let given = at.given(fields);
+    let &[name] = given.as_slice() else {
+        let what = match given.as_slice() {
+            [] => format!("the expectation has no time: set one of {}", fields.join(", ")),
+            more => format!("expected one of {}, found {}", fields.join(", "), more.join(" and ")),
+        };
+        problems.plain(at, what);
+        return None;
+    };
+    let value = at.key(name);
+    match timing.when(until) {
+        Some(When::Tick(tick)) => check_tick(tick, value, most_ticks, problems),
+        Some(When::At(time)) => not_after_end(time, until, value, problems),
+        Some(When::Always(from, to) | When::Never(from, to)) => {
+            check_range_of_time(from, to, until, value, problems);
+        }
+        Some(When::Within { of, span }) => {
+            not_after_end(of, until, at.key("of"), problems);
+            if of <= until && of + span > until {
+                let what = format!("{span} from {of} on is after the end of the scenario, {until}");
+                problems.hint(value, what, LATER_END);
+            }
+        }
+        _ => {}
+    }
+    Some(name)
 }
 
 fn check_series(series: &ExpectedSeries, at: At<'_>, until: Time, problems: &mut Problems) {
@@ -158,12 +188,7 @@ fn check_sequence(sizes: &[i32], at: At<'_>, problems: &mut Problems) {
 }
 
 /// Checks the number of a tick.
-pub(super) fn check_tick(
-    tick: usize,
-    at: At<'_>,
-    most_ticks: Option<usize>,
-    problems: &mut Problems,
-) {
+fn check_tick(tick: usize, at: At<'_>, most_ticks: Option<usize>, problems: &mut Problems) {
     match most_ticks {
         _ if tick == 0 => problems.hint(at, "expected 1 or more, found 0", FROM_1),
         Some(most) if tick > most => {

@@ -13,6 +13,7 @@ use super::releases::VpaReleaseRange;
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 use crate::model::vpa::{ContainerRecommendation, GoTime, Resource, ResourceList};
+use crate::scenario::expectation::Timing;
 use crate::scenario::resolved::{Between, When};
 use crate::scenario::text::{
     Amount, AnyQuantity, As, Duration, Form, Instant, Malformed, Status, TextOrMap,
@@ -144,21 +145,13 @@ impl VpaExpectation {
     /// The time of the expectation, in a scenario that ends at `until`.
     #[must_use]
     pub fn when(&self, until: Time) -> When {
-        let ends =
-            |between: &Between| (between.from.unwrap_or_default(), between.to.unwrap_or(until));
-        if let Some(tick) = self.tick {
-            When::Tick(usize::try_from(tick).unwrap_or(usize::MAX))
-        } else if let Some(at) = self.at {
-            When::At(at)
-        } else if let Some((from, to)) = self.always.as_ref().map(ends) {
-            When::Always(from, to)
-        } else if let Some((from, to)) = self.never.as_ref().map(ends) {
-            When::Never(from, to)
-        } else if let Some(span) = self.within {
-            When::Within { of: self.of.unwrap_or_default(), span }
-        } else {
-            When::Whole
-        }
+        self.timing().when(until).unwrap_or(When::Whole)
+    }
+
+    /// The fields for the time.
+    pub(in crate::scenario) fn timing(&self) -> Timing<'_> {
+        let VpaExpectation { tick, at, within, of, .. } = *self;
+        Timing { tick, at, always: self.always.as_ref(), never: self.never.as_ref(), within, of }
     }
 }
 

@@ -1,13 +1,11 @@
 //! Resolution of the expectations.
 
 use super::super::cursor::{At, Problems};
-use super::super::expect::{check_tick, reversed};
-use super::super::values::{LATER_END, not_after_end};
+use super::super::expect::{RunEnd, check_timing, reversed};
 use super::timeline::{Context, container, named};
 use crate::model::time::Time;
 use crate::model::vpa::BUCKETS;
 use crate::scenario::error::suggest;
-use crate::scenario::resolved::When;
 use crate::scenario::vpa::raw::VpaScenarioFile;
 use crate::scenario::vpa::{
     AmountRange, ExpectedCheckpoint, ExpectedHistogram, VpaExpectation, VpaValue,
@@ -106,7 +104,8 @@ fn check(
     problems: &mut Problems,
 ) -> bool {
     expectation.line = at.line;
-    check_when(expectation, at, until, most_runs, problems);
+    let end = RunEnd { until, most_ticks: usize::try_from(most_runs).ok() };
+    check_timing(expectation.timing(), &WHENS, end, at, problems);
     for (name, samples) in &expectation.samples {
         check_samples(*samples, at.key("samples").key(name), problems);
     }
@@ -126,46 +125,6 @@ fn check(
     check_amounts(expectation, at, problems);
     check_conditions(expectation, at, problems);
     given.iter().any(|name| !OF_NO_VPA.contains(name))
-}
-
-fn check_when(
-    expectation: &VpaExpectation,
-    at: At<'_>,
-    until: Time,
-    most_runs: i64,
-    problems: &mut Problems,
-) {
-    if expectation.of.is_some() && expectation.within.is_none() {
-        problems.plain(at.key_position("of"), "`of` requires `within`");
-    }
-    let given = at.given(&WHENS);
-    let &[name] = given.as_slice() else {
-        let what = match given.as_slice() {
-            [] => format!("the expectation has no time: set one of {}", WHENS.join(", ")),
-            more => format!("expected one of {}, found {}", WHENS.join(", "), more.join(" and ")),
-        };
-        return problems.plain(at, what);
-    };
-    let value = at.key(name);
-    match expectation.when(until) {
-        When::Tick(tick) => check_tick(tick, value, usize::try_from(most_runs).ok(), problems),
-        When::At(time) => not_after_end(time, until, value, problems),
-        When::Always(from, to) | When::Never(from, to) => {
-            not_after_end(from, until, value.key("from"), problems);
-            not_after_end(to, until, value.key("to"), problems);
-            if to < from && from <= until {
-                problems.plain(value.key("to"), format!("{to} is before {from}"));
-            }
-        }
-        When::Within { of, span } => {
-            not_after_end(of, until, at.key("of"), problems);
-            if of <= until && of + span > until {
-                let what = format!("{span} from {of} on is after the end of the scenario, {until}");
-                problems.hint(value, what, LATER_END);
-            }
-        }
-        When::Whole | When::Series(_) | When::Sequence(_) => {}
-    }
 }
 
 fn check_amounts(expectation: &VpaExpectation, at: At<'_>, problems: &mut Problems) {
