@@ -3,6 +3,12 @@
 //! Each error has the position of the innermost node that caused it. Serde stops at the first
 //! error, so a file with a misspelled field has only this one; the problems that `resolve` finds
 //! are reported together.
+//!
+//! The YAML library could decode the text itself, with `Spanned` values. A tree is used because
+//! - `resolve` points at any field, also at an absent one or a key, while the typed structs, which
+//!   traces, engines and results share, have no positions;
+//! - a file with an HPA and a VPA is divided before it is decoded (see `split`);
+//! - a malformed text is replaced and reported with the others, and old names are still read.
 
 use std::cell::RefCell;
 use std::fmt::Display;

@@ -67,6 +67,7 @@ pub use self::recording::{AnswerOverview, RecordingError, check_answer, on_a_com
 pub use self::releases::RangeError;
 pub use self::resolved::Scenario;
 pub use self::schema::schema;
+pub(crate) use self::split::EVENTS_WITHOUT_VPA;
 use self::vpa::VpaScenario;
 use crate::compare::Known;
 

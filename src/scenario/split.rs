@@ -30,7 +30,7 @@ pub(super) const EXPECTED: [&str; 13] = [
 /// determines pods and metrics.
 const ACTIONS_WITHOUT_HPA: [&str; 2] = ["relabel", "metricsLate"];
 /// The fields and actions of the HPA's timeline that are not possible beside a VPA.
-pub(super) const EVENTS_WITHOUT_VPA: [&str; 3] = ["metricsSlow", "during", "cacheLag"];
+pub(crate) const EVENTS_WITHOUT_VPA: [&str; 3] = ["metricsSlow", "during", "cacheLag"];
 /// The field of an event that names its VPA.
 const VPA_OF_EVENT: &str = "vpa";
 /// The fields of a scenario of the recommender that are not possible beside an HPA.

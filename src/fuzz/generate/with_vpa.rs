@@ -5,12 +5,15 @@
 use serde_json::{Map, Value, json};
 
 use crate::fuzz::dice::Dice;
+use crate::model::quantity::{Format, Quantity};
 use crate::model::rules::VpaRelease;
 use crate::model::time::{Span, Time};
+use crate::scenario::resolved::{Empty, PodSet};
+use crate::scenario::vpa::{OomKillOfPods, OomSeen, PodEviction, VpaAction, VpaTimelineEvent};
 use crate::scenario::{self, Scenario};
 
-/// Events that a scenario with a VPA does not support.
-const UNSUPPORTED: [&str; 3] = ["metricsSlow", "during", "cacheLag"];
+/// One MiB in thousandths of a byte.
+const MEBIBYTE_IN_MILLI: i64 = 1000 << 20;
 
 /// The scenario with a VPA, if it can have one.
 pub(super) fn add(dice: &mut Dice, of_hpa: &Scenario) -> Option<Scenario> {
@@ -27,8 +30,9 @@ pub(super) fn add(dice: &mut Dice, of_hpa: &Scenario) -> Option<Scenario> {
         Value::Array(events) => events,
         _ => Vec::new(),
     };
-    timeline.retain(|event| UNSUPPORTED.iter().all(|name| event.get(*name).is_none()));
-    timeline.extend(events(dice, of_hpa.until, &containers));
+    timeline
+        .retain(|event| scenario::EVENTS_WITHOUT_VPA.iter().all(|name| event.get(*name).is_none()));
+    timeline.extend(events(dice, of_hpa.until, &containers).iter().map(|event| json!(event)));
     tree["timeline"] = timeline.into();
     let no_files = |_: &str| Err("there is no other file".to_owned());
     scenario::parse("generated", &scenario::tree_to_yaml(&tree), &no_files).ok()
@@ -143,26 +147,39 @@ fn updater_flags(dice: &mut Dice) -> Map<String, Value> {
 }
 
 /// Events of the VPA.
-fn events(dice: &mut Dice, until: Time, containers: &[String]) -> Vec<Value> {
+fn events(dice: &mut Dice, until: Time, containers: &[String]) -> Vec<VpaTimelineEvent> {
     let mut events = Vec::new();
     for _ in 0..dice.weighted(&[(3, 0), (4, 1), (2, 2), (1, 4)]) {
         let seconds = until.since_start().0 / Span::from_secs(1).0;
-        let at = Span::from_secs(dice.between(0, seconds)).to_string();
-        let pods = dice.pick(&["0", "1", "0-2", "all"]);
-        let container = dice.pick(containers);
-        events.push(match dice.below(7) {
-            0..=2 => json!({ "at": at, "oomKill": { "pods": pods, "container": container } }),
-            3 => json!({ "at": at, "evict": {
-                "pods": pods, "container": container, "usage": dice.pick(&["300Mi", "2Gi"]),
-            } }),
-            4 => json!({ "at": at, "restartRecommender": {} }),
+        let at = Time::from_secs(dice.between(0, seconds));
+        let pods = dice.pick(&[
+            PodSet::Ordinals(vec![(0, 0)]),
+            PodSet::Ordinals(vec![(1, 1)]),
+            PodSet::Ordinals(vec![(0, 2)]),
+            PodSet::All,
+        ]);
+        let container = Some(dice.pick(containers).into());
+        let action = match dice.below(7) {
+            0..=2 => VpaAction::OomKill(OomKillOfPods {
+                pods,
+                container,
+                shown: OomSeen::default(),
+                age: Span::ZERO,
+            }),
+            3 => {
+                let usage = dice.pick(&[300, 2048]) * MEBIBYTE_IN_MILLI;
+                let usage = Quantity::from_milli(usage, Format::BinarySI);
+                VpaAction::Evict(PodEviction { pods, container, usage })
+            }
+            4 => VpaAction::RestartRecommender(Empty {}),
             5 => {
                 let mode = dice.pick(&["Off", "Initial", "Recreate", "InPlaceOrRecreate"]);
                 let policy = json!({ "updatePolicy": { "updateMode": mode } });
-                json!({ "at": at, "editVpa": { "spec": policy } })
+                VpaAction::EditVpa(json!({ "spec": policy }))
             }
-            _ => json!({ "at": at, "deleteVpa": {} }),
-        });
+            _ => VpaAction::DeleteVpa(Empty {}),
+        };
+        events.push(VpaTimelineEvent::new(at, action));
     }
     events
 }

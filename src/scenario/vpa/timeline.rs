@@ -55,7 +55,12 @@ pub struct VpaTimelineEvent {
     pub line: usize,
 }
 
-/// The action of an event in the timeline.
+/// The action of an event of the recommender's timeline.
+///
+/// Some actions of [`Action`](crate::scenario::resolved::Action) have the same name, but another
+/// effect: without an HPA, pods that have ended are not replaced, and problems with metrics concern
+/// later pods as well. Beside an HPA, [`Action`](crate::scenario::resolved::Action) is used for
+/// all actions that it has.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -166,6 +171,12 @@ impl VpaAction {
 }
 
 impl VpaTimelineEvent {
+    /// An event without a duration.
+    #[must_use]
+    pub fn new(at: Time, action: VpaAction) -> VpaTimelineEvent {
+        VpaTimelineEvent { at, lasts: None, vpa: None, action, change: None, line: 0 }
+    }
+
     /// Returns true if an action with a duration is in effect.
     #[must_use]
     pub fn is_active(&self, at: Time) -> bool {
@@ -185,14 +196,7 @@ impl EventForm for VpaTimelineEvent {
     }
 
     fn placeholder() -> VpaTimelineEvent {
-        VpaTimelineEvent {
-            at: Time::ZERO,
-            lasts: None,
-            vpa: None,
-            action: VpaAction::RestartRecommender(Empty {}),
-            change: None,
-            line: 0,
-        }
+        VpaTimelineEvent::new(Time::ZERO, VpaAction::RestartRecommender(Empty {}))
     }
 
     fn at(&mut self) -> &mut Time {
