@@ -37,7 +37,7 @@ require (
 	k8s.io/apiserver v0.0.0-00010101000000-000000000000
 	k8s.io/client-go v0.0.0-00010101000000-000000000000
 	k8s.io/heapster v1.2.0-beta.1
-	k8s.io/kubernetes v1.7.0
+	k8s.io/kubernetes v1.7.5
 	k8s.io/metrics v0.0.0-00010101000000-000000000000
 )
 

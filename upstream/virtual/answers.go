@@ -121,25 +121,8 @@ func appendEntry(b []byte, e *entry) ([]byte, error) {
 		if b, err = appendStatus(append(b, `,"status":`...), e.status); err != nil {
 			return b, err
 		}
-	case event:
-		b = appendString(append(b, `,"event":{"hpa":`...), e.name)
-		b = appendString(append(b, `,"type":`...), e.eventType)
-		b = appendString(append(b, `,"reason":`...), e.reason)
-		b = appendString(append(b, `,"message":`...), e.message)
-	case sendEvent:
-		b = appendString(append(b, `,"sendEvent":{"verb":`...), e.sent.verb)
-		b = appendString(append(b, `,"hpa":`...), e.name)
-		b = appendString(append(b, `,"type":`...), e.eventType)
-		b = appendString(append(b, `,"reason":`...), e.reason)
-		b = appendString(append(b, `,"message":`...), e.message)
-		b = strconv.AppendInt(append(b, `,"count":`...), int64(e.replicas), 10)
-		b = appendString(append(b, `,"objectKind":`...), e.resource)
-		b = appendString(append(b, `,"objectApiVersion":`...), e.apiVersion)
-		b = appendString(append(b, `,"objectUid":`...), e.sent.objectUID)
-		b = appendString(append(b, `,"component":`...), e.sent.component)
-		b = appendString(append(b, `,"eventName":`...), e.sent.name)
-		b = appendTime(append(b, `,"firstTimestamp":`...), e.sent.first)
-		b = appendTime(append(b, `,"lastTimestamp":`...), e.sent.last)
+	case event, sendEvent:
+		b = appendEvent(b, e)
 	case reconcileError:
 		b = appendString(append(b, `,"error":{"message":`...), e.message)
 	case metricIncrease:
@@ -157,6 +140,31 @@ func appendEntry(b []byte, e *entry) ([]byte, error) {
 		b = appendString(append(b, `,"error":`...), e.err.Error())
 	}
 	return append(b, '}', '}'), nil
+}
+
+// appendEvent appends an event that the controller records, or a request that sends it.
+func appendEvent(b []byte, e *entry) []byte {
+	if e.kind == sendEvent {
+		b = appendString(append(b, `,"sendEvent":{"verb":`...), e.sent.verb)
+		b = append(b, `,"hpa":`...)
+	} else {
+		b = append(b, `,"event":{"hpa":`...)
+	}
+	b = appendString(b, e.name)
+	b = appendString(append(b, `,"type":`...), e.eventType)
+	b = appendString(append(b, `,"reason":`...), e.reason)
+	b = appendString(append(b, `,"message":`...), e.message)
+	if e.kind != sendEvent {
+		return b
+	}
+	b = strconv.AppendInt(append(b, `,"count":`...), int64(e.replicas), 10)
+	b = appendString(append(b, `,"objectKind":`...), e.resource)
+	b = appendString(append(b, `,"objectApiVersion":`...), e.apiVersion)
+	b = appendString(append(b, `,"objectUid":`...), e.sent.objectUID)
+	b = appendString(append(b, `,"component":`...), e.sent.component)
+	b = appendString(append(b, `,"eventName":`...), e.sent.name)
+	b = appendTime(append(b, `,"firstTimestamp":`...), e.sent.first)
+	return appendTime(append(b, `,"lastTimestamp":`...), e.sent.last)
 }
 
 // appendItems appends the items of an answer and its selector, which all metric queries share.

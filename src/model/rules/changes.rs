@@ -100,14 +100,11 @@ pub const CHANGES: &[Change] = &[
         "https://github.com/kubernetes/kubernetes/pull/47367",
         |rules| rules.events.limit = EventLimit::WholeTokens,
     ),
-    beside(
-        &["https://github.com/kubernetes/kubernetes/pull/48997"],
-        change(
-            8,
-            "replicas are limited by maxReplicas and minReplicas (1.8.15)",
-            "https://github.com/kubernetes/kubernetes/pull/53690",
-            |rules| rules.normalization.limits = LimitOrder::RateFirst,
-        ),
+    change(
+        8,
+        "replicas are limited by maxReplicas, also by the doubling limit (1.8.15)",
+        "https://github.com/kubernetes/kubernetes/pull/53690",
+        |rules| rules.normalization.limits = LimitOrder::RateFirst,
     ),
     change(
         8,

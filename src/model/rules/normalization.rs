@@ -15,8 +15,8 @@ pub enum Windows {
 pub enum LimitOrder {
     /// At least `minReplicas` and 1, at most `maxReplicas`, and then at most the rate limit.
     RateLast,
-    /// At most the rate limit, even above `maxReplicas`. Only if the rate limit does not apply: at
-    /// least 1, and then between `minReplicas` and `maxReplicas`.
+    /// At most the rate limit, even above `maxReplicas`. Only if the rate limit does not apply:
+    /// between `minReplicas` and `maxReplicas`.
     RateInstead,
     /// Like [`LimitOrder::RateInstead`], but never above `maxReplicas`.
     RateFirst,

@@ -17,7 +17,6 @@ const PAST_TOO_MANY_REPLICAS: Why =
     ("TooManyReplicas", "the desired replica count was more than the maximum replica count");
 const PAST_TOO_FEW_REPLICAS: Why =
     ("TooFewReplicas", "the desired replica count was less than the minimum replica count");
-const PAST_ZERO: Why = ("TooFewReplicas", "the desired replica count was zero");
 const PAST_DESIRED_WITHIN_RANGE: Why =
     ("DesiredWithinRange", "the desired replica count is within the acceptible range");
 
@@ -203,7 +202,6 @@ fn convert_desired_replicas_up_to_1_8(
             LimitOrder::RateFirst if limit > max => (max, PAST_TOO_MANY_REPLICAS),
             _ => (limit, SCALE_UP_LIMIT),
         },
-        LimitOrder::RateInstead if desired == 0 => (1, PAST_ZERO),
         _ if desired < min => (min, PAST_TOO_FEW_REPLICAS),
         _ if desired > max => (max, PAST_TOO_MANY_REPLICAS),
         _ => (desired, PAST_DESIRED_WITHIN_RANGE),
