@@ -276,19 +276,35 @@ fn at(args: &Args, length: Length) -> Result<Time, Failure> {
 
 /// The index of the selected run of a recommender.
 fn index_of_run(args: &Args, runs: &[Snapshot], length: Length) -> Result<usize, Failure> {
-    let at = at(args, length)?;
     let times: Vec<Time> = runs.iter().map(|snapshot| snapshot.at).collect();
-    let index = match args.tick {
-        Some(number) => number.checked_sub(1).filter(|index| *index < times.len()),
-        None => times.partition_point(|time| *time <= at).checked_sub(1),
+    selected(args, &times, length, &overview("the recommender", &times))
+}
+
+/// The index of the selected tick among the times of all ticks.
+fn selected(args: &Args, ticks: &[Time], length: Length, hint: &str) -> Result<usize, Failure> {
+    let at = at(args, length)?;
+    let (index, missing) = match args.tick {
+        Some(number) => {
+            let index = number.checked_sub(1).filter(|index| *index < ticks.len());
+            (index, format!("there is no tick {number}"))
+        }
+        None => {
+            let index = ticks.partition_point(|tick| *tick <= at).checked_sub(1);
+            (index, format!("there is no tick at or before t={at}"))
+        }
     };
-    let Some(index) = index else {
-        let ticks = times.len();
-        let last = times.last().map(|at| format!(", the last one at t={at}")).unwrap_or_default();
-        let hint = format!("the recommender has {ticks} ticks{last}");
-        return Err(Failure::usage("there is no such tick").hint(hint));
-    };
-    Ok(index)
+    index.ok_or_else(|| Failure::usage(missing).hint(hint.to_owned()))
+}
+
+/// `the scenario has 4 ticks, from t=15s to t=1m`.
+fn overview(subject: &str, ticks: &[Time]) -> String {
+    match ticks {
+        [] => format!("{subject} has no ticks"),
+        [only] => format!("{subject} has 1 tick, at t={only}"),
+        [first, .., last] => {
+            format!("{subject} has {} ticks, from t={first} to t={last}", ticks.len())
+        }
+    }
 }
 
 /// The scenario of the file, or of the manifests of one autoscaler.
@@ -327,27 +343,16 @@ fn compare_checkout(
 
 /// The index of the selected tick among all ticks.
 fn index(args: &Args, run: &FreeRun, length: Length) -> Result<usize, Failure> {
-    let at = at(args, length)?;
     let matches_hpa =
         |tick: &FreeTick| args.hpa_name().is_none_or(|hpa| *tick.observation.hpa == *hpa);
-    let ticks: Vec<(usize, Time)> = (run.ticks.iter().enumerate())
-        .filter(|(_, tick)| matches_hpa(tick))
-        .map(|(index, tick)| (index, tick.observation.at))
-        .collect();
+    let ticks = run.ticks.iter().enumerate().filter(|(_, tick)| matches_hpa(tick));
+    let (indices, times): (Vec<usize>, Vec<Time>) =
+        ticks.map(|(index, tick)| (index, tick.observation.at)).unzip();
     let subject = args.hpa_name().map_or("the scenario".to_owned(), |hpa| format!("the HPA {hpa}"));
     let cut = run.undetermined.as_ref().map(|why| format!(": it can't continue: {why}"));
-    let cut = cut.unwrap_or_default();
-    let Some((_, end)) = ticks.last() else {
-        return Err(Failure::usage(format!("{subject} has no ticks{cut}")));
-    };
-    let overview = format!("{subject} has {} ticks, the last one at t={end}{cut}", ticks.len());
-    let found = if let Some(number) = args.tick {
-        let index = number.checked_sub(1).and_then(|index| ticks.get(index));
-        index.ok_or_else(|| Failure::usage(format!("there is no tick {number}")))
-    } else {
-        let until = ticks.partition_point(|(_, of)| *of <= at);
-        let index = until.checked_sub(1).and_then(|index| ticks.get(index));
-        index.ok_or_else(|| Failure::usage(format!("there is no tick at or before t={at}")))
-    };
-    found.map(|(index, _)| *index).map_err(|none| none.hint(overview))
+    let overview = overview(&subject, &times) + &cut.unwrap_or_default();
+    if times.is_empty() {
+        return Err(Failure::usage(overview));
+    }
+    Ok(indices[selected(args, &times, length, &overview)?])
 }

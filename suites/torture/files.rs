@@ -208,7 +208,7 @@ fn check(text: &str, command: &[&str], drawn: &impl std::fmt::Debug) -> Result<(
 
 /// The errors about a file as a whole: its size, or what a command asks of a valid file.
 const WITHOUT_POSITION: [&str; 3] =
-    ["it is larger than 16 MiB", "there is no such tick", "is a VPA scenario"];
+    ["it is larger than 16 MiB", "there is no tick", "is a VPA scenario"];
 
 /// Returns true if an error names a position in the file, or is about the file as a whole.
 fn is_explained(error: &str) -> bool {
