@@ -20,6 +20,7 @@ mod clock;
 mod labels;
 mod lifecycle;
 mod load;
+mod manifests;
 pub(crate) mod metrics_api;
 mod observe;
 pub(crate) mod provision;

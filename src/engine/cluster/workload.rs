@@ -1,12 +1,11 @@
 //! Scale targets in a cluster: their manifests, and the owner of their pods.
 
-use std::collections::BTreeMap;
-
+use k8s_openapi::api::core::v1::PodTemplateSpec;
 use kube::api::ApiResource;
 use serde_json::{Value, json};
 
+use crate::engine::cluster::manifests::required_labels;
 use crate::engine::cluster::resources;
-use crate::model::selector::match_labels;
 use crate::scenario::resolved::{BUILT_IN, ScalableKind, Workload};
 
 /// The component that creates and deletes the pods of a target.
@@ -33,9 +32,8 @@ impl PodOwner {
     }
 
     /// The spec of a target.
-    pub(crate) fn spec(self, replicas: i32, selector: &str, template: Value) -> Value {
-        let labels: BTreeMap<&str, &str> =
-            match_labels(selector).unwrap_or_default().into_iter().collect();
+    pub(crate) fn spec(self, replicas: i32, selector: &str, template: PodTemplateSpec) -> Value {
+        let labels = required_labels(selector);
         match self {
             PodOwner::Harness => json!({ "replicas": replicas }),
             // Its selector is a map of labels.

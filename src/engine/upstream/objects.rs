@@ -18,9 +18,7 @@ use crate::model::vpa::{
 pub(crate) struct PodObject<'a> {
     pub(crate) metadata: ObjectMetadata<'a>,
     pub(crate) spec: PodSpec<'a>,
-    /// `None` in requests that do not set the status.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) status: Option<PodStatus<'a>>,
+    pub(crate) status: PodStatus<'a>,
 }
 
 /// The metadata of an object.
@@ -73,9 +71,6 @@ pub(crate) struct ReplicaSetSpec {
 pub(crate) struct PodSpec<'a> {
     pub(crate) containers: Vec<Container<'a>>,
     pub(crate) init_containers: Vec<Container<'a>>,
-    /// An API server requires a scheduler, which the recommender does not read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) scheduler_name: Option<&'static str>,
 }
 
 /// A container of a specification.
@@ -84,9 +79,6 @@ pub(crate) struct Container<'a> {
     pub(crate) name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) resources: Option<Resources<'a>>,
-    /// An API server requires an image, which the recommender does not read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) image: Option<&'static str>,
 }
 
 /// The resources of a container.
@@ -191,12 +183,9 @@ impl<'a> From<&'a Pod> for PodObject<'a> {
             },
             spec: PodSpec {
                 containers: pod.containers.iter().map(Container::from).collect(),
-                init_containers: init
-                    .map(|name| Container { name, resources: None, image: None })
-                    .collect(),
-                scheduler_name: None,
+                init_containers: init.map(|name| Container { name, resources: None }).collect(),
             },
-            status: Some(PodStatus::from(pod)),
+            status: PodStatus::from(pod),
         }
     }
 }
@@ -215,11 +204,7 @@ impl<'a> From<&'a Pod> for PodStatus<'a> {
 impl<'a> From<&'a PodContainer> for Container<'a> {
     fn from(container: &'a PodContainer) -> Container<'a> {
         let requested = Some(container.memory_request).filter(|bytes| *bytes != 0);
-        Container {
-            name: &container.name,
-            resources: requested.map(Resources::of_memory),
-            image: None,
-        }
+        Container { name: &container.name, resources: requested.map(Resources::of_memory) }
     }
 }
 

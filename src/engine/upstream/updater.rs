@@ -194,21 +194,16 @@ fn pod<'a>(namespace: &str, pod: &'a LivePod, limits: &'a Limits) -> PodObject<'
             requests: Requests::All(&container.requests),
             limits: limits.get(&container.name),
         }),
-        image: None,
     });
     let killed = pod.oom_kills.iter().map(|(name, kill)| Status::of_killed(name, *kill));
     PodObject {
         metadata: metadata(namespace, format!("{WORKLOAD}-{}", pod.ordinal), Some(owner)),
-        spec: PodSpec {
-            containers: containers.collect(),
-            init_containers: Vec::new(),
-            scheduler_name: None,
-        },
-        status: Some(PodStatus {
+        spec: PodSpec { containers: containers.collect(), init_containers: Vec::new() },
+        status: PodStatus {
             phase: if pod.started.is_some() { "Running" } else { "Pending" },
             start_time: pod.started,
             container_statuses: killed.collect(),
-        }),
+        },
     }
 }
 

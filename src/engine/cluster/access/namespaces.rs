@@ -5,25 +5,26 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, Error, ResourceExt};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::engine::cluster::access::client::{at_once, object};
+use crate::engine::cluster::access::client::at_once;
 use crate::engine::cluster::access::ownership::{Owner, age};
 use crate::engine::cluster::labels::{HOLD, OWNER, SCENARIO};
 use crate::engine::cluster::timeouts::{NAMESPACE_POLL_INTERVAL, NAMESPACE_TIMEOUT, STARTING};
 
 /// The manifest of a namespace that belongs to this process.
-pub(crate) fn namespace(name: &str) -> Result<Namespace, String> {
-    object(json!({
-        "metadata": {
-            "name": name,
-            "labels": { SCENARIO: "true" },
-            "annotations": { OWNER: Owner::here().text() },
-        },
-    }))
+pub(crate) fn namespace(name: &str) -> Namespace {
+    let metadata = ObjectMeta {
+        name: Some(name.to_owned()),
+        labels: Some([(SCENARIO.to_owned(), "true".to_owned())].into()),
+        annotations: Some([(OWNER.to_owned(), Owner::here().text())].into()),
+        ..ObjectMeta::default()
+    };
+    Namespace { metadata, ..Namespace::default() }
 }
 
 /// A namespace with an owner.

@@ -18,8 +18,8 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use crate::engine::cluster::access::client::object;
 use crate::engine::cluster::access::{client, namespaces};
+use crate::engine::cluster::manifests::deployment;
 use crate::engine::cluster::timeouts::{PROBE_EDIT_INTERVAL, PROBE_INTERVAL, PROBE_POLL_INTERVAL};
 use crate::engine::cluster::tolerances::SHORTEST_STALL;
 
@@ -189,21 +189,10 @@ async fn create_deployment(client: &Client) -> Result<Api<Deployment>, String> {
     let refused = |error: kube::Error| format!("{PROBE_OBJECT}: {error}");
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let post = PostParams::default();
-    let namespace = namespaces::namespace(PROBE_OBJECT)?;
+    let namespace = namespaces::namespace(PROBE_OBJECT);
     namespaces.create(&post, &namespace).await.map_err(refused)?;
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), PROBE_OBJECT);
-    let labels = json!({ "app": "latency-probe" });
-    let deployment = object(json!({
-        "metadata": { "name": PROBE_OBJECT },
-        "spec": {
-            "replicas": 0,
-            "selector": { "matchLabels": labels },
-            "template": {
-                "metadata": { "labels": labels },
-                "spec": { "containers": [{ "name": "app", "image": "none" }] },
-            },
-        },
-    }))?;
+    let deployment = deployment(PROBE_OBJECT, 0, "app=latency-probe");
     deployments.create(&post, &deployment).await.map_err(refused)?;
     let edit = Patch::Merge(json!({ "spec": { "minReadySeconds": 1 } }));
     deployments.patch(PROBE_OBJECT, &PatchParams::default(), &edit).await.map_err(refused)?;

@@ -1,23 +1,27 @@
 //! The objects of a scenario in the form of the API.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value, json};
 
 use super::process::NAMESPACE_FLAG;
-use crate::engine::upstream::objects::{EvictionEvent, PodObject, PodStatus};
-use crate::model::api::CrossVersionObjectReference;
+use crate::engine::cluster::manifests::{deployment, pod_spec};
+use crate::engine::upstream::objects::{EvictionEvent, PodStatus};
+use crate::model::api::{Container, CrossVersionObjectReference, PodSpec};
+use crate::model::quantity::{Format, Quantity};
 use crate::model::selector::match_labels;
 use crate::model::vpa::{
-    Checkpoint, ClusterChange, ObjectName, ObservedOom, Pod, Script, Target, VerticalPodAutoscaler,
+    Amount, Checkpoint, ClusterChange, ObjectName, ObservedOom, Pod, Script, Target,
+    VerticalPodAutoscaler,
 };
 use crate::scenario::resolved::{BUILT_IN, ScalableKind};
 
 /// The API of VPAs and checkpoints.
 const API: &str = "autoscaling.k8s.io/v1";
-
-/// The scheduler of pods: none, so that no node gets them.
-const SCHEDULER: &str = "kube-lockstep";
 
 /// The flags that the harness requires for itself.
 const RESERVED: [&str; 3] = [NAMESPACE_FLAG, "ignored-vpa-object-namespaces", "kubeconfig"];
@@ -96,7 +100,9 @@ fn unsupported_target(target: &Target) -> Option<String> {
         return Some("a target that another controller owns".to_owned());
     }
     let text = target.selector.to_string();
-    labels(&text).is_none().then(|| format!("the selector {text}, which is not a list of labels"))
+    match_labels(&text)
+        .is_none()
+        .then(|| format!("the selector {text}, which is not a list of labels"))
 }
 
 /// The resource of a kind whose selector the recommender reads from the object itself.
@@ -106,11 +112,6 @@ fn plural(target: &CrossVersionObjectReference) -> Option<&'static str> {
         known.group == group && known.version == version && known.kind == target.kind
     };
     BUILT_IN.iter().find(is_kind).map(|known| known.resource)
-}
-
-/// The labels that a selector requires.
-fn labels(selector: &str) -> Option<BTreeMap<&str, &str>> {
-    match_labels(selector).map(|labels| labels.into_iter().collect())
 }
 
 /// The path of the targets of a kind.
@@ -136,22 +137,8 @@ pub(super) fn events_path(namespace: &str) -> String {
 }
 
 /// The target of a VPA. It has no replicas, because the pods are those of the scenario.
-pub(super) fn target(target: &Target) -> Value {
-    let CrossVersionObjectReference { api_version, kind, name } = &target.reference;
-    let selector = target.selector.to_string();
-    let labels = labels(&selector).unwrap_or_default();
-    json!({
-        "apiVersion": api_version, "kind": kind,
-        "metadata": { "name": name },
-        "spec": {
-            "replicas": 0,
-            "selector": { "matchLabels": labels },
-            "template": {
-                "metadata": { "labels": labels },
-                "spec": { "containers": [{ "name": "app", "image": "none" }] },
-            },
-        },
-    })
+pub(super) fn target(target: &Target) -> Deployment {
+    deployment(&target.reference.name, 0, &target.selector.to_string())
 }
 
 /// The VPA without its status and generation, which the API server sets.
@@ -176,14 +163,24 @@ pub(super) fn checkpoint(checkpoint: &Checkpoint) -> Value {
 }
 
 /// The pod without its status, which is written to a subresource.
-pub(super) fn pod(pod: &Pod) -> PodObject<'_> {
-    let mut object = PodObject { status: None, ..pod.into() };
-    let spec = &mut object.spec;
-    spec.scheduler_name = Some(SCHEDULER);
-    for container in spec.containers.iter_mut().chain(&mut spec.init_containers) {
-        container.image = Some("none");
-    }
-    object
+pub(super) fn pod(pod: &Pod) -> v1::Pod {
+    let container = |name: &Arc<str>, memory: Amount| {
+        let quantity = || Quantity::from_units(memory, Format::DecimalSI);
+        let request = (memory != 0).then(|| ("memory".into(), quantity()));
+        Container { name: name.clone(), requests: request.into_iter().collect(), sidecar: false }
+    };
+    let containers = pod.containers.iter().map(|it| container(&it.name, it.memory_request));
+    let spec = PodSpec {
+        containers: containers.collect(),
+        init_containers: pod.init_containers.iter().map(|name| container(name, 0)).collect(),
+        ..PodSpec::default()
+    };
+    let metadata = ObjectMeta {
+        name: Some(pod.name.name.to_string()),
+        labels: Some(pod.labels.map().clone()),
+        ..ObjectMeta::default()
+    };
+    v1::Pod { metadata, spec: Some(pod_spec(&spec)), status: None }
 }
 
 /// A merge patch of a pod's status.
@@ -213,10 +210,9 @@ mod tests {
 
     #[test]
     fn only_lists_of_labels_are_selectors_of_real_workloads() {
-        let all = BTreeMap::from([("app", "web"), ("tier", "a")]);
-        assert_eq!(labels("app=web,tier=a"), Some(all));
+        assert_eq!(match_labels("app=web,tier=a"), Some(vec![("app", "web"), ("tier", "a")]));
         for other in ["app!=web", "app in (a)", "app"] {
-            assert_eq!(labels(other), None, "{other}");
+            assert_eq!(match_labels(other), None, "{other}");
         }
     }
 }

@@ -8,7 +8,7 @@ use axum::http::Method;
 use jiff::Timestamp;
 use kube::Error;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -17,8 +17,8 @@ use super::process::{Process, command};
 use super::requests::ObservedWrite;
 use super::{objects, samples};
 use crate::engine::EngineError;
-use crate::engine::cluster::access::client;
 use crate::engine::cluster::access::error::message;
+use crate::engine::cluster::access::{client, namespaces};
 use crate::engine::cluster::metrics_api::state::ServedSamples;
 use crate::engine::cluster::provision::bootstrap::broken;
 use crate::model::time::Span;
@@ -89,9 +89,7 @@ impl<'c> RecommenderSession<'c> {
             checkpoints: BTreeSet::new(),
             sampled: Vec::new(),
         };
-        let object = json!({
-            "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace },
-        });
+        let object = namespaces::namespace(&namespace);
         session.send(Method::POST, "/api/v1/namespaces", &object).await?;
         Ok(session)
     }

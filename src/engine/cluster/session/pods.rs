@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use futures::{StreamExt, stream};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
-use kube::{Api, Error};
+use kube::{Api, Error, ResourceExt};
 use serde_json::{Value, json};
 use tokio::select;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -19,13 +20,14 @@ use crate::engine::cluster::access::client::{at_once, object};
 use crate::engine::cluster::access::error::message;
 use crate::engine::cluster::clock::ScenarioClock;
 use crate::engine::cluster::labels::{HOLD, SCENARIO_OBJECT, WRITER};
+use crate::engine::cluster::manifests::pod_spec;
 use crate::engine::cluster::observe::reconcile::{RequestStream, TargetName};
 use crate::engine::cluster::session::context::ClusterContext;
 use crate::engine::cluster::session::pod_cache::CachedPod;
 use crate::engine::cluster::timeouts::{CONVERGENCE_TIMEOUT, REPORT_TIMEOUT};
 use crate::engine::cluster::tolerances::CACHE_LAG;
 use crate::engine::cluster::workload::{PodOwner, resource_of};
-use crate::model::api::{Container, PodPhase, PodSpec, with_group};
+use crate::model::api::{PodPhase, PodSpec, with_group};
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
 use crate::scenario::resolved::Action;
@@ -43,7 +45,7 @@ enum PodAction {
     RemoveFinalizer(String),
     Delete(String),
     /// Create a pod that no controller creates.
-    Create(String, Value),
+    Create(Box<Pod>),
     WriteStatus(String, Value),
     /// Write `status.replicas` of a target without a controller.
     WriteTargetStatus(i32),
@@ -55,7 +57,7 @@ impl PodAction {
         match self {
             PodAction::RemoveFinalizer(name) => !pods.contains_key(name),
             PodAction::Delete(name) => pods.get(name).is_none_or(|pod| pod.deleting),
-            PodAction::Create(name, _) => pods.contains_key(name),
+            PodAction::Create(pod) => pods.contains_key(&pod.name_any()),
             // It was rejected: the pod was deleted.
             PodAction::WriteStatus(name, _) => !pods.contains_key(name),
             PodAction::WriteTargetStatus(_) => false,
@@ -271,7 +273,7 @@ impl PodDriver {
             "apiVersion": self.resource.api_version,
             "kind": self.resource.kind,
             "metadata": { "name": self.name, "labels": { SCENARIO_OBJECT: "true" } },
-            "spec": self.pod_owner.spec(replicas, selector, self.pod(self.template.as_ref())),
+            "spec": self.pod_owner.spec(replicas, selector, self.template(self.template.as_ref())),
         })
     }
 
@@ -388,8 +390,8 @@ impl PodDriver {
         let is_idle = self.is_controller_idle(&real);
         if self.pod_owner == PodOwner::Harness {
             let missing = self.desired.keys().filter(|name| !real.contains_key(&***name));
-            let pod = self.pod(self.template.as_ref());
-            todo.extend(missing.map(|name| PodAction::Create(name.to_string(), pod.clone())));
+            let pod = |name: &Arc<str>| self.pod(name, self.template.as_ref());
+            todo.extend(missing.map(|name| PodAction::Create(pod(name))));
             if self.is_created && self.written_replicas != Some(self.status_replicas) {
                 todo.push(PodAction::WriteTargetStatus(self.status_replicas));
             }
@@ -429,7 +431,7 @@ impl PodDriver {
         for wanted in self.others.values() {
             let name = wanted.name.to_string();
             let Some(pod) = real.get(&name) else {
-                todo.push(PodAction::Create(name, self.pod(Some(&wanted.template))));
+                todo.push(PodAction::Create(self.pod(&name, Some(&wanted.template))));
                 continue;
             };
             let status = self.status(wanted);
@@ -555,16 +557,22 @@ impl PodDriver {
             && (!self.is_created || status == Some(self.status_replicas))
     }
 
-    /// The manifest of a pod, without a name.
-    fn pod(&self, template: Option<&Arc<str>>) -> Value {
-        let template = template.and_then(|name| self.templates.get(name));
+    /// The labels, the finalizers and the specification of pods with a template of the world.
+    fn template(&self, name: Option<&Arc<str>>) -> PodTemplateSpec {
+        let template = name.and_then(|name| self.templates.get(name));
         let (mut labels, spec) = template.cloned().unwrap_or_default();
         labels.insert(SCENARIO_OBJECT.to_owned(), "true".to_owned());
-        let mut metadata = json!({ "labels": labels });
-        if self.holds {
-            metadata["finalizers"] = json!([HOLD]);
-        }
-        json!({ "metadata": metadata, "spec": pod_spec(&spec) })
+        let finalizers = self.holds.then(|| vec![HOLD.to_owned()]);
+        let metadata = ObjectMeta { labels: Some(labels), finalizers, ..ObjectMeta::default() };
+        PodTemplateSpec { metadata: Some(metadata), spec: Some(pod_spec(&spec)) }
+    }
+
+    /// The manifest of a pod.
+    fn pod(&self, name: &str, template: Option<&Arc<str>>) -> Box<Pod> {
+        let PodTemplateSpec { metadata, spec } = self.template(template);
+        let name = Some(name.to_owned());
+        let metadata = ObjectMeta { name, ..metadata.unwrap_or_default() };
+        Box::new(Pod { metadata, spec, status: None })
     }
 
     /// Performs actions. Returns those whose results the watch will report.
@@ -582,13 +590,8 @@ impl PodDriver {
                         pods.patch(name, &params, &patch).await.map(|_| ())
                     }
                     PodAction::Delete(name) => pods.delete(name, &at_once()).await.map(|_| ()),
-                    PodAction::Create(name, pod) => {
-                        let mut pod = pod.clone();
-                        pod["metadata"]["name"] = name.as_str().into();
-                        match serde_json::from_value(pod) {
-                            Ok(pod) => pods.create(&PostParams::default(), &pod).await.map(|_| ()),
-                            Err(error) => Err(Error::SerdeError(error)),
-                        }
+                    PodAction::Create(pod) => {
+                        pods.create(&PostParams::default(), pod).await.map(|_| ())
                     }
                     PodAction::WriteTargetStatus(replicas) => {
                         let status = json!({ "replicas": replicas, "selector": selector });
@@ -645,31 +648,6 @@ impl PodDriver {
     }
 }
 
-/// A pod's spec in the API's JSON. No scheduler and no kubelet use it.
-fn pod_spec(spec: &PodSpec) -> Value {
-    let container = |container: &Container| {
-        let mut json = json!({
-            "name": container.name,
-            "image": "none",
-            "resources": { "requests": container.requests },
-        });
-        if container.sidecar {
-            json["restartPolicy"] = "Always".into();
-        }
-        json
-    };
-    let mut json = json!({
-        "schedulerName": "kube-lockstep",
-        "terminationGracePeriodSeconds": 0,
-        "containers": spec.containers.iter().map(container).collect::<Vec<_>>(),
-        "initContainers": spec.init_containers.iter().map(container).collect::<Vec<_>>(),
-    });
-    if let Some(requests) = &spec.requests {
-        json["resources"] = json!({ "requests": requests });
-    }
-    json
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -682,7 +660,11 @@ mod tests {
         let reported = |action: fn(String) -> PodAction| {
             ["active", "leaving", "gone"].map(|name| action(name.to_owned()).is_reported(&pods))
         };
-        assert_eq!(reported(|name| PodAction::Create(name, json!({}))), [true, true, false]);
+        let create = |name| {
+            let metadata = ObjectMeta { name: Some(name), ..ObjectMeta::default() };
+            PodAction::Create(Box::new(Pod { metadata, ..Pod::default() }))
+        };
+        assert_eq!(reported(create), [true, true, false]);
         assert_eq!(reported(PodAction::Delete), [false, true, true]);
         assert_eq!(reported(PodAction::RemoveFinalizer), [false, false, true]);
         let refused = reported(|name| PodAction::WriteStatus(name, json!({})));

@@ -90,8 +90,7 @@ impl ScenarioSession {
             gaps: context.dispatcher.gaps(),
             _present: context.sessions.clone(),
         };
-        let object =
-            namespaces::namespace(&session.namespace).map_err(|why| context.broken(why))?;
+        let object = namespaces::namespace(&session.namespace);
         let namespaces: Api<Namespace> = Api::all(context.client.clone());
         let created = namespaces.create(&PostParams::default(), &object).await;
         created.map_err(|error| session.refused("namespace", &error))?;

@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::engine::cluster::access::client::{at_once, object};
 use crate::engine::cluster::access::namespaces;
+use crate::engine::cluster::manifests::deployment;
 use crate::engine::cluster::metrics_api::groups::{CUSTOM_METRICS, GROUPS, RESOURCE_METRICS};
 use crate::engine::cluster::observe::action::ObservedAction;
 use crate::engine::cluster::session::context::ClusterContext;
@@ -164,24 +165,10 @@ async fn begin(
     let post = PostParams::default();
     let refused = |error: kube::Error| error.to_string();
     let namespaces: Api<Namespace> = Api::all(context.client.clone());
-    let namespace = namespaces::namespace(NAMESPACE)?;
+    let namespace = namespaces::namespace(NAMESPACE);
     namespaces.create(&post, &namespace).await.map_err(refused)?;
     let deployments: Api<Deployment> = Api::namespaced(context.client.clone(), NAMESPACE);
-    let labels = json!({ "app": "warm-up" });
-    let deployment = object(json!({
-        "metadata": { "name": "warm-up" },
-        "spec": {
-            "replicas": 1,
-            "selector": { "matchLabels": labels },
-            "template": {
-                "metadata": { "labels": labels },
-                "spec": {
-                    "schedulerName": "kube-lockstep",
-                    "containers": [{ "name": "app", "image": "none" }],
-                },
-            },
-        },
-    }))?;
+    let deployment = deployment("warm-up", 1, "app=warm-up");
     deployments.create(&post, &deployment).await.map_err(refused)?;
     let hpas: Api<HorizontalPodAutoscaler> = Api::namespaced(context.client.clone(), NAMESPACE);
     let average = json!({ "type": "AverageValue", "averageValue": "1" });
