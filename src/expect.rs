@@ -7,6 +7,7 @@
 //! they apply to all up to it. The interval of a count is half-open: changes at t=0s and t=60s are
 //! not both within 1m.
 
+mod amount;
 pub mod recommender;
 mod sizes;
 mod tick;

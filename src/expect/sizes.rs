@@ -1,10 +1,8 @@
 //! Expected numbers of replicas over the whole run: at regular times, or in their order.
 
-use serde_json::json;
-
+use super::amount::{Amount, List};
 use super::tick::Tick;
 use super::unmet::{Miss, UnmetValue};
-use super::values::{Range, bounds};
 use crate::scenario::resolved::{ExpectedSeries, NumberRange};
 
 /// The reconciles up to `tolerance` before and after one.
@@ -44,9 +42,7 @@ pub(super) fn series(
             continue;
         }
         let tick = &ticks[index];
-        let (expected, observed) = (Range(range).to_string(), tick.replicas.to_string());
-        let value = UnmetValue::text("replicas", expected, observed)
-            .with_values(bounds(range), json!(tick.replicas));
+        let value = UnmetValue::of("replicas", &Amount::Numbers(range), &tick.replicas);
         let value = UnmetValue { of: Some(at.to_string()), ..value };
         first.get_or_insert((at, tick));
         values.push(value);
@@ -90,19 +86,13 @@ pub(super) fn sequence(ticks: &[Tick<'_>], expected: &[i32]) -> Option<Miss> {
     let (_, tick) = seen.get(agreeing).unwrap_or(&seen[seen.len() - 1]);
     let number = |size: Option<&i32>| size.map_or_else(|| "no change".to_owned(), i32::to_string);
     let (wanted, found) = (number(expected.get(agreeing)), number(sizes.get(agreeing)));
+    let value = UnmetValue::of("sequence of replicas", &List(expected.to_vec()), &List(sizes));
     let what = format!(
         "sequence of replicas: expected {}, was {}; number {} differs first, at {tick}: expected \
          {wanted}, was {found}",
-        list(expected),
-        list(&sizes),
+        value.expected,
+        value.observed,
         agreeing + 1
     );
-    let value = UnmetValue::text("sequence of replicas", list(expected), list(&sizes))
-        .with_values(json!(expected), json!(sizes));
     Some(Miss { what, tick: Some(tick.name()), values: vec![value] })
-}
-
-fn list(sizes: &[i32]) -> String {
-    let sizes: Vec<String> = sizes.iter().map(i32::to_string).collect();
-    sizes.join(", ")
 }

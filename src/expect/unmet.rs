@@ -1,9 +1,10 @@
 //! Unmet expectations: as text, and field by field for programs.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::model::time::Time;
 
@@ -71,6 +72,16 @@ pub struct UnmetValue {
 }
 
 impl UnmetValue {
+    /// A value whose texts and values for programs come from the same amounts.
+    pub(super) fn of(
+        field: &str,
+        expected: &(impl Display + Serialize),
+        observed: &(impl Display + Serialize),
+    ) -> UnmetValue {
+        UnmetValue::text(field, expected.to_string(), observed.to_string())
+            .with_values(json!(expected), json!(observed))
+    }
+
     /// A value that is only text.
     pub(super) fn text(field: &str, expected: String, observed: String) -> UnmetValue {
         UnmetValue {

@@ -2,8 +2,10 @@
 
 use std::fmt::{self, Display};
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::amount::{Amount, List, MetricAmounts, Quoted};
 use super::tick::Tick;
 use super::unmet::{Miss, UnmetValue};
 use crate::model::api::{ConditionStatus, HpaCondition, MetricStatus, MetricValueStatus};
@@ -46,10 +48,8 @@ pub(super) fn wrong_at(tick: &Tick<'_>, expected: &Expectation) -> Option<Wrong>
     if let Some(part) = &expected.error {
         let errors = tick.observation.errors();
         if !errors.clone().any(|error| error.as_str().contains(part.as_str())) {
-            let seen: Vec<&str> = errors.map(|error| error.as_str()).collect();
-            let text = list(seen.iter().map(|error| quoted(error)));
-            let value = UnmetValue::text("error", quoted(part), text);
-            wrong.add_value(value.with_values(json!(part), json!(seen)));
+            let seen = List(errors.map(|error| Quoted(error.as_str())).collect());
+            wrong.add_value(UnmetValue::of("error", &Quoted(part), &seen));
         }
     }
     (!wrong.texts.is_empty()).then_some(wrong)
@@ -90,9 +90,7 @@ impl Wrong {
         if seen.is_some_and(|seen| range.min <= seen && seen <= range.max) {
             return;
         }
-        let text = seen.map_or_else(|| "not set".to_owned(), |seen| seen.to_string());
-        let value = UnmetValue::text(field, Range(range).to_string(), text);
-        self.add_value(value.with_values(bounds(range), json!(seen)));
+        self.add_value(UnmetValue::of(field, &Amount::Numbers(range), &Amount::Number(seen)));
     }
 
     fn rescaled(&mut self, expected: bool, tick: &Tick<'_>) {
@@ -109,26 +107,19 @@ impl Wrong {
 
     /// A metric of the status: one of this name has all the expected values.
     fn metric(&mut self, expected: &ExpectedMetric, metrics: &[MetricStatus]) {
-        let same = |metric: &&MetricStatus| {
-            let (name, container) = name_of(metric);
-            name == &*expected.name && container == expected.container.as_deref()
-        };
-        let named: Vec<&MetricStatus> = metrics.iter().filter(same).collect();
-        let of = expected.container.as_ref().map(|of| format!(" of container {of}"));
+        let container = expected.container.as_deref();
+        let mut named = metrics.iter().filter_map(|it| value_of(it, &expected.name, container));
+        let of = container.map(|of| format!(" of container {of}"));
         let field = format!("metric {}{}", expected.name, of.unwrap_or_default());
-        let Some(first) = named.first() else {
-            let all = list(metrics.iter().map(ToString::to_string));
-            let values = expected_numbers(expected);
-            return self.missing(&field, MetricValues(expected).to_string(), all, values);
+        let amounts = MetricAmounts::expected(expected);
+        let Some(first) = named.next() else {
+            let all = List(metrics.iter().collect()).to_string();
+            return self.missing(&field, amounts.to_string(), all, json!(amounts));
         };
-        if named.iter().any(|metric| current(metric).is_some_and(|it| agrees(expected, it))) {
-            return;
+        if !agrees(expected, first) && !named.any(|value| agrees(expected, value)) {
+            let seen = MetricAmounts::observed(expected, first);
+            self.add_value(UnmetValue::of(&field, &amounts, &seen));
         }
-        let seen = current(first);
-        let text = seen.map(|current| seen_values(expected, current)).unwrap_or_default();
-        let value = UnmetValue::text(&field, MetricValues(expected).to_string(), text);
-        let observed = seen.map_or(Value::Null, |current| seen_numbers(expected, current));
-        self.add_value(value.with_values(expected_numbers(expected), observed));
     }
 
     fn condition(&mut self, expected: &ExpectedCondition, conditions: &[HpaCondition]) {
@@ -136,7 +127,8 @@ impl Wrong {
         let field = format!("condition {type_}");
         let of_type = |condition: &&HpaCondition| format!("{:?}", condition.type_) == *type_;
         let Some(seen) = conditions.iter().find(of_type) else {
-            let types = list(conditions.iter().map(|condition| format!("{:?}", condition.type_)));
+            let types = conditions.iter().map(|condition| format!("{:?}", condition.type_));
+            let types = List(types.collect()).to_string();
             let ExpectedCondition { status, reason, message, .. } = expected;
             let value = condition_value(status.map(truth), reason.as_deref(), message.as_deref());
             return self.missing(&field, "a condition".to_owned(), types, value);
@@ -158,7 +150,7 @@ impl Wrong {
         }
         if let Some(part) = expected.message.as_deref().filter(|part| !message.contains(*part)) {
             let value = condition_value(None, None, Some(part));
-            add(format!("message {}", quoted(part)), quoted(message), value);
+            add(format!("message {}", Quoted(part)), Quoted(message).to_string(), value);
         }
     }
 
@@ -170,16 +162,33 @@ impl Wrong {
         if tick.events().any(matches) {
             return;
         }
-        let text = |reason: &str, message: Option<&str>| match message {
-            Some(message) => format!("{reason} {}", quoted(message)),
-            None => reason.to_owned(),
-        };
-        let wanted = text(&expected.reason, expected.message.as_deref());
-        let seen = || tick.events().map(|it| (it.reason.as_str(), it.message.as_str()));
-        let texts = list(seen().map(|(reason, message)| text(reason, Some(message))));
-        let seen = seen().map(|(reason, message)| json!({"reason": reason, "message": message}));
-        let value = UnmetValue::text("event", wanted, texts);
-        self.add_value(value.with_values(json!(expected), seen.collect()));
+        let seen = tick.events().map(|it| EventValue {
+            reason: it.reason.as_str(),
+            message: Some(it.message.as_str()),
+        });
+        let seen = List(seen.collect());
+        self.add_value(UnmetValue::of("event", &EventValue::expected(expected), &seen));
+    }
+}
+
+/// An event: `SuccessfulRescale "New size: 4"`.
+#[derive(Serialize)]
+struct EventValue<'a> {
+    reason: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+}
+
+impl EventValue<'_> {
+    fn expected(event: &ExpectedEvent) -> EventValue<'_> {
+        EventValue { reason: &event.reason, message: event.message.as_deref() }
+    }
+}
+
+impl Display for EventValue<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.reason)?;
+        self.message.map_or(Ok(()), |message| write!(f, " {}", Quoted(message)))
     }
 }
 
@@ -190,30 +199,23 @@ fn condition_value(status: Option<&str>, reason: Option<&str>, message: Option<&
     given.collect::<Map<String, Value>>().into()
 }
 
-/// The name of a metric of the status, and its container if it has one.
-fn name_of(metric: &MetricStatus) -> (&str, Option<&str>) {
-    match metric {
-        MetricStatus::Empty {} => ("", None),
-        MetricStatus::Resource { resource } => (&resource.name, None),
+/// The value of a metric of the status, if it has this name, and this container or none.
+fn value_of<'m>(
+    metric: &'m MetricStatus,
+    name: &str,
+    container: Option<&str>,
+) -> Option<&'m MetricValueStatus> {
+    let (its_name, its_container, current) = match metric {
+        MetricStatus::Empty {} => return None,
+        MetricStatus::Resource { resource: of } => (&of.name, None, &of.current),
         MetricStatus::ContainerResource { container_resource: of } => {
-            (&of.name, Some(&of.container))
+            (&of.name, Some(&*of.container), &of.current)
         }
-        MetricStatus::Pods { pods } => (&pods.metric.name, None),
-        MetricStatus::Object { object } => (&object.metric.name, None),
-        MetricStatus::External { external } => (&external.metric.name, None),
-    }
-}
-
-/// The value of a metric of the status.
-fn current(metric: &MetricStatus) -> Option<&MetricValueStatus> {
-    match metric {
-        MetricStatus::Empty {} => None,
-        MetricStatus::Resource { resource } => Some(&resource.current),
-        MetricStatus::ContainerResource { container_resource } => Some(&container_resource.current),
-        MetricStatus::Pods { pods } => Some(&pods.current),
-        MetricStatus::Object { object } => Some(&object.current),
-        MetricStatus::External { external } => Some(&external.current),
-    }
+        MetricStatus::Pods { pods: of } => (&of.metric.name, None, &of.current),
+        MetricStatus::Object { object: of } => (&of.metric.name, None, &of.current),
+        MetricStatus::External { external: of } => (&of.metric.name, None, &of.current),
+    };
+    (&**its_name == name && its_container == container).then_some(current)
 }
 
 /// Returns true if the status has all the expected values.
@@ -229,107 +231,6 @@ fn agrees(expected: &ExpectedMetric, current: &MetricValueStatus) -> bool {
         && within(&expected.value, &current.value)
 }
 
-/// The values of the status in the fields that are expected.
-fn seen_values(expected: &ExpectedMetric, current: &MetricValueStatus) -> String {
-    let not_set = || "not set".to_owned();
-    let quantity =
-        |seen: &Option<Quantity>| seen.as_ref().map_or_else(not_set, Quantity::to_string);
-    let mut parts = Vec::new();
-    parts.extend(expected.utilization.map(|_| {
-        let seen = current.average_utilization.map(|seen| format!("{seen}%"));
-        format!("utilization {}", seen.unwrap_or_else(not_set))
-    }));
-    let average = expected.average_value.as_ref();
-    parts.extend(average.map(|_| format!("averageValue {}", quantity(&current.average_value))));
-    let value = expected.value.as_ref();
-    parts.extend(value.map(|_| format!("value {}", quantity(&current.value))));
-    parts.join(" and ")
-}
-
-/// [`seen_values`] for programs, by field: percentages as numbers, quantities as text.
-fn seen_numbers(expected: &ExpectedMetric, current: &MetricValueStatus) -> Value {
-    let mut fields = Map::new();
-    let text = |seen: &Option<Quantity>| json!(seen.as_ref().map(Quantity::to_string));
-    if expected.utilization.is_some() {
-        fields.insert("utilization".to_owned(), json!(current.average_utilization));
-    }
-    if expected.average_value.is_some() {
-        fields.insert("averageValue".to_owned(), text(&current.average_value));
-    }
-    if expected.value.is_some() {
-        fields.insert("value".to_owned(), text(&current.value));
-    }
-    fields.into()
-}
-
-/// The expected values of a metric for programs, in the form of [`seen_numbers`].
-fn expected_numbers(expected: &ExpectedMetric) -> Value {
-    let ExpectedMetric { utilization, average_value, value, .. } = expected;
-    let quantities = |range: &QuantityRange| match range.only() {
-        Some(only) => json!(only.to_string()),
-        None => {
-            let text = |bound: &Option<Quantity>| Some(json!(bound.as_ref()?.to_string()));
-            min_and_max(text(&range.min), text(&range.max))
-        }
-    };
-    let percent = utilization.map(|PercentRange { min, max }| bounds(NumberRange { min, max }));
-    let fields = [
-        ("utilization", percent),
-        ("averageValue", average_value.as_ref().map(quantities)),
-        ("value", value.as_ref().map(quantities)),
-    ];
-    let given = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    given.collect::<Map<String, Value>>().into()
-}
-
-/// Bounds for programs: a number if they are equal, otherwise `min` and `max`.
-pub(super) fn bounds(range: NumberRange) -> Value {
-    let NumberRange { min, max } = range;
-    if min == max {
-        return json!(min);
-    }
-    let bound = |value: i32, none: i32| (value != none).then(|| json!(value));
-    min_and_max(bound(min, i32::MIN), bound(max, i32::MAX))
-}
-
-fn min_and_max(min: Option<Value>, max: Option<Value>) -> Value {
-    let fields = [("min", min), ("max", max)].into_iter();
-    let given = fields.filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    given.collect::<Map<String, Value>>().into()
-}
-
-/// Formats the expected values of a metric.
-struct MetricValues<'a>(&'a ExpectedMetric);
-
-impl Display for MetricValues<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ExpectedMetric { utilization, average_value, value, .. } = self.0;
-        let percent = utilization.map(|PercentRange { min, max }| {
-            let range = Range(NumberRange { min, max }).to_string();
-            format!("utilization {range}%")
-        });
-        let average = average_value.as_ref().map(|range| format!("averageValue {}", Of(range)));
-        let value = value.as_ref().map(|range| format!("value {}", Of(range)));
-        let parts: Vec<String> = [percent, average, value].into_iter().flatten().collect();
-        f.write_str(&parts.join(" and "))
-    }
-}
-
-/// Formats bounds of a quantity.
-struct Of<'a>(&'a QuantityRange);
-
-impl Display for Of<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.0.only(), &self.0.min, &self.0.max) {
-            (Some(only), _, _) => write!(f, "{only}"),
-            (None, Some(min), Some(max)) => write!(f, "{min} to {max}"),
-            (None, Some(min), None) => write!(f, "at least {min}"),
-            (None, None, Some(max)) => write!(f, "at most {max}"),
-            (None, None, None) => f.write_str("any value"),
-        }
-    }
-}
-
 /// The text of the unmet part of an expectation.
 pub(super) fn describe(expected: &Expectation) -> String {
     let mut parts = Vec::new();
@@ -338,21 +239,20 @@ pub(super) fn describe(expected: &Expectation) -> String {
         ("desiredReplicas", expected.desired_replicas),
         ("currentReplicas", expected.current_replicas),
     ] {
-        parts.extend(range.map(|range| format!("{field} {}", Range(range))));
+        parts.extend(range.map(|range| format!("{field} {}", Amount::Numbers(range))));
     }
     for metric in &expected.metrics {
-        parts.push(format!("metric {} {}", metric.name, MetricValues(metric)));
+        parts.push(format!("metric {} {}", metric.name, MetricAmounts::expected(metric)));
     }
     for condition in &expected.conditions {
         let mut part = format!("condition {}", condition.type_);
         part.extend(condition.status.map(|status| format!(" {}", truth(status))));
         part.extend(condition.reason.as_ref().map(|reason| format!(" {reason}")));
-        part.extend(condition.message.as_ref().map(|message| format!(" {}", quoted(message))));
+        part.extend(condition.message.as_ref().map(|message| format!(" {}", Quoted(message))));
         parts.push(part);
     }
     for event in &expected.events {
-        let message = event.message.as_ref().map(|message| format!(" {}", quoted(message)));
-        parts.push(format!("event {}{}", event.reason, message.unwrap_or_default()));
+        parts.push(format!("event {}", EventValue::expected(event)));
     }
     parts.extend(expected.rescaled.map(|rescaled| {
         if rescaled {
@@ -361,35 +261,10 @@ pub(super) fn describe(expected: &Expectation) -> String {
             "no change of replicas".to_owned()
         }
     }));
-    parts.extend(expected.error.as_ref().map(|error| format!("error {}", quoted(error))));
+    parts.extend(expected.error.as_ref().map(|error| format!("error {}", Quoted(error))));
     parts.join(" with ")
-}
-
-/// Formats bounds.
-pub(super) struct Range(pub(super) NumberRange);
-
-impl Display for Range {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            NumberRange { min, max } if min == max => write!(f, "{min}"),
-            NumberRange { min: i32::MIN | 0, max } if max != i32::MAX => {
-                write!(f, "at most {max}")
-            }
-            NumberRange { min, max: i32::MAX } => write!(f, "at least {min}"),
-            NumberRange { min, max } => write!(f, "{min} to {max}"),
-        }
-    }
 }
 
 fn truth(status: bool) -> &'static str {
     ConditionStatus::from(status).name()
-}
-
-fn quoted(text: &str) -> String {
-    format!("\"{text}\"")
-}
-
-fn list(items: impl Iterator<Item = String>) -> String {
-    let items: Vec<String> = items.collect();
-    if items.is_empty() { "none".to_owned() } else { items.join(", ") }
 }
