@@ -9,7 +9,7 @@
 
 mod amount;
 pub mod recommender;
-mod sizes;
+mod replicas;
 mod tick;
 mod unmet;
 mod values;
@@ -92,8 +92,8 @@ impl<'a> Reconciles<'a> {
             When::Whole => self.always(&self.0, expected, || "there was no tick".to_owned()),
             When::Never(from, to) => self.never(*from, *to, expected),
             When::Within { of, span } => self.within(*of, *span, expected),
-            When::Series(series) => sizes::series(&self.0, series, tolerance(expected)),
-            When::Sequence(sizes) => sizes::sequence(&self.0, sizes),
+            When::Series(series) => replicas::series(&self.0, series, tolerance(expected)),
+            When::Sequence(numbers) => replicas::sequence(&self.0, numbers),
         }
     }
 
@@ -105,7 +105,7 @@ impl<'a> Reconciles<'a> {
     /// A single reconcile, or one within the tolerance; counts apply to the run up to it.
     fn unmet_at(&self, index: usize, expected: &Expectation) -> Option<Miss> {
         let tolerance = tolerance(expected);
-        let near = sizes::near(&self.0, index, tolerance);
+        let near = replicas::near(&self.0, index, tolerance);
         let tick = &self.0[index];
         let Some(wrong) = wrong_at(tick, expected) else {
             return too_often(&self.0[..=index], expected);
@@ -113,7 +113,7 @@ impl<'a> Reconciles<'a> {
         if near.iter().any(|tick| wrong_at(tick, expected).is_none()) {
             return None;
         }
-        let near = sizes::tolerance_text(tolerance);
+        let near = replicas::tolerance_text(tolerance);
         Some(wrong.at(tick, |wrong| format!("{tick}: {wrong}{near}")))
     }
 

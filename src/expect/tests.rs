@@ -56,7 +56,7 @@ fn timed(when: When, what: Expectation) -> Expectation {
         When::Never(from, to) => Expectation { never: between(from, to), ..what },
         When::Within { of, span } => Expectation { of: Some(of), within: Some(span), ..what },
         When::Series(series) => Expectation { series: Some(series), ..what },
-        When::Sequence(sizes) => Expectation { sequence: Some(sizes), ..what },
+        When::Sequence(replicas) => Expectation { sequence: Some(replicas), ..what },
         When::Whole => what,
     }
 }
@@ -477,8 +477,8 @@ fn a_tolerance_accepts_the_values_of_ticks_nearby() {
 #[test]
 fn a_series_compares_the_replicas_at_regular_times() {
     let run = ticks(&[None, Some(4), None, Some(6), None, Some(9)]);
-    let expect = |from, sizes: &[i32]| {
-        let replicas = sizes.iter().map(|size| NumberRange { min: *size, max: *size }).collect();
+    let expect = |from, numbers: &[i32]| {
+        let replicas = numbers.iter().map(|it| NumberRange { min: *it, max: *it }).collect();
         When::Series(ExpectedSeries { every: Span::from_secs(30), from, replicas })
     };
     assert_eq!(unmet(expect(None, &[3, 4, 6]), Expectation::default(), &run), None);
@@ -492,16 +492,16 @@ fn a_series_compares_the_replicas_at_regular_times() {
 }
 
 #[test]
-fn a_sequence_is_all_sizes_in_order() {
+fn a_sequence_is_all_numbers_of_replicas_in_order() {
     let run = ticks(&[None, Some(4), None, Some(6)]);
-    let expect = |sizes: &[i32]| When::Sequence(sizes.to_vec());
+    let expect = |replicas: &[i32]| When::Sequence(replicas.to_vec());
     assert_eq!(unmet(expect(&[3, 4, 6]), Expectation::default(), &run), None);
-    for (sizes, difference) in [
+    for (replicas, difference) in [
         (&[3, 6][..], "number 2 differs first, at tick 2 (t=15s): expected 6, was 4"),
         (&[3, 4], "number 3 differs first, at tick 4 (t=45s): expected no change, was 6"),
         (&[3, 4, 6, 7], "number 4 differs first, at tick 4 (t=45s): expected 7, was no change"),
     ] {
-        let text = unmet(expect(sizes), Expectation::default(), &run).unwrap_or_default();
+        let text = unmet(expect(replicas), Expectation::default(), &run).unwrap_or_default();
         assert!(text.ends_with(difference), "{text}");
     }
     // A user's change is part of the sequence.

@@ -108,7 +108,7 @@ fn fails(scenario: &Scenario) -> Option<FailurePoint> {
         .find(|it| matches!(it.action, scenario::resolved::Action::Scale(_)));
     scaled
         .filter(|_| scenario.workload.replicas > 3)
-        .map(|it| FailurePoint { at: it.at, sizes: Vec::new() })
+        .map(|it| FailurePoint { at: it.at, replicas: Vec::new() })
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn shrinking_respects_its_budget() {
     let mut tried = 0;
     let shrunk = shrink(&big, 10, &mut |scenario| {
         tried += 1;
-        Some(FailurePoint { at: scenario.until, sizes: Vec::new() })
+        Some(FailurePoint { at: scenario.until, replicas: Vec::new() })
     });
     assert_eq!(shrunk.map(|shrunk| shrunk.tried), Some(10));
     assert_eq!(tried, 10);

@@ -446,14 +446,14 @@ fn smaller(plan: &FuzzPlan, engine: NewEngine<'_>, finding: Finding) -> Finding 
         if plan.is_stopped() {
             return None;
         }
-        let mut sizes = Vec::new();
-        let watch = &mut |decision: &Decision| sizes.extend(replicas_of(&decision.derivation));
+        let mut replicas = Vec::new();
+        let watch = &mut |decision: &Decision| replicas.extend(replicas_of(&decision.derivation));
         let Judged { failure, .. } = worker.judge(scenario, watch);
-        sizes.reverse();
+        replicas.reverse();
         let failure = failure.filter(|failure| finding.failure.is_like(failure))?;
         let at = failure.at(scenario);
         last = Some((scenario.clone(), failure));
-        Some(FailurePoint { at, sizes })
+        Some(FailurePoint { at, replicas })
     };
     let shrunk = fuzz::shrink(&finding.scenario, plan.shrinking, &mut fails);
     let cut_short = plan.is_stopped();

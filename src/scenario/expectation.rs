@@ -126,8 +126,8 @@ impl Expectation {
             when
         } else if let Some(series) = &self.series {
             When::Series(series.clone())
-        } else if let Some(sizes) = &self.sequence {
-            When::Sequence(sizes.clone())
+        } else if let Some(replicas) = &self.sequence {
+            When::Sequence(replicas.clone())
         } else {
             When::Whole
         }

@@ -80,7 +80,7 @@ impl Work<'_> {
     /// The distinct replicas up to the failure, the latest first.
     fn replicas(&self) -> Vec<i32> {
         let mut distinct: Vec<i32> = Vec::new();
-        for replicas in &self.failure.sizes {
+        for replicas in &self.failure.replicas {
             if (0..=1000).contains(replicas) && !distinct.contains(replicas) {
                 distinct.push(*replicas);
             }

@@ -34,7 +34,7 @@ pub struct FailurePoint {
     /// The time of the failure.
     pub at: Time,
     /// The replicas of the target up to the failure, the latest first.
-    pub sizes: Vec<i32>,
+    pub replicas: Vec<i32>,
 }
 
 /// Shrinks a failing scenario. `fails` runs a scenario and returns its failure, if it fails in the

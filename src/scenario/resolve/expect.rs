@@ -87,7 +87,7 @@ fn check_when(
     let value = at.key(name);
     match expectation.when(until) {
         When::Series(series) => check_series(&series, value, until, problems),
-        When::Sequence(sizes) => check_sequence(&sizes, value, problems),
+        When::Sequence(replicas) => check_sequence(&replicas, value, problems),
         _ => {}
     }
     if expectation.tolerance_ticks > 0 && !["tick", "at", "series"].contains(&name) {
@@ -172,16 +172,16 @@ fn check_series(series: &ExpectedSeries, at: At<'_>, until: Time, problems: &mut
     }
 }
 
-fn check_sequence(sizes: &[i32], at: At<'_>, problems: &mut Problems) {
-    if sizes.is_empty() {
+fn check_sequence(replicas: &[i32], at: At<'_>, problems: &mut Problems) {
+    if replicas.is_empty() {
         problems.hint(at, "the list of replicas is empty", "for example [3, 6]");
     }
-    for (index, size) in sizes.iter().enumerate() {
-        if *size < 0 {
-            let what = format!("expected 0 or more replicas, found {size}");
+    for (index, number) in replicas.iter().enumerate() {
+        if *number < 0 {
+            let what = format!("expected 0 or more replicas, found {number}");
             problems.plain(at.index(index), what);
-        } else if index > 0 && sizes[index - 1] == *size {
-            let what = format!("{size} follows {size}: a sequence contains only changes");
+        } else if index > 0 && replicas[index - 1] == *number {
+            let what = format!("{number} follows {number}: a sequence contains only changes");
             problems.hint(at.index(index), what, "use `series` for the replicas at regular times");
         }
     }

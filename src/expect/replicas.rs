@@ -71,22 +71,23 @@ pub(super) fn sequence(ticks: &[Tick<'_>], expected: &[i32]) -> Option<Miss> {
     // Each number with the reconcile at which it is first seen.
     let mut seen = vec![(start.before, start)];
     for tick in ticks {
-        for size in [tick.before, tick.replicas] {
-            if seen.last().is_none_or(|(last, _)| *last != size) {
-                seen.push((size, tick));
+        for replicas in [tick.before, tick.replicas] {
+            if seen.last().is_none_or(|(last, _)| *last != replicas) {
+                seen.push((replicas, tick));
             }
         }
     }
-    let sizes: Vec<i32> = seen.iter().map(|(size, _)| *size).collect();
-    if sizes == expected {
+    let sequence: Vec<i32> = seen.iter().map(|(replicas, _)| *replicas).collect();
+    if sequence == expected {
         return None;
     }
-    let agreeing = sizes.iter().zip(expected).take_while(|(seen, expected)| seen == expected);
+    let agreeing = sequence.iter().zip(expected).take_while(|(seen, expected)| seen == expected);
     let agreeing = agreeing.count();
     let (_, tick) = seen.get(agreeing).unwrap_or(&seen[seen.len() - 1]);
-    let number = |size: Option<&i32>| size.map_or_else(|| "no change".to_owned(), i32::to_string);
-    let (wanted, found) = (number(expected.get(agreeing)), number(sizes.get(agreeing)));
-    let value = UnmetValue::of("sequence of replicas", &List(expected.to_vec()), &List(sizes));
+    let number =
+        |replicas: Option<&i32>| replicas.map_or_else(|| "no change".to_owned(), i32::to_string);
+    let (wanted, found) = (number(expected.get(agreeing)), number(sequence.get(agreeing)));
+    let value = UnmetValue::of("sequence of replicas", &List(expected.to_vec()), &List(sequence));
     let what = format!(
         "sequence of replicas: expected {}, was {}; number {} differs first, at {tick}: expected \
          {wanted}, was {found}",
