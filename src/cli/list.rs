@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io;
 
-use serde_json::json;
+use serde::Serialize;
 
 use super::args::{Format, Source};
 use super::exit;
@@ -34,7 +34,8 @@ pub(super) struct Args {
     source: Source,
 }
 
-/// A scenario in the list.
+/// A scenario in the list, and its line of JSON.
+#[derive(Serialize)]
 struct Listed {
     id: String,
     path: String,
@@ -79,14 +80,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     }
     if args.format == Format::Json {
         for scenario in &scenarios {
-            let line = json!({
-                "id": scenario.id,
-                "path": scenario.path,
-                "requirement": scenario.requirement,
-                "upstream": scenario.upstream,
-                "releases": scenario.releases,
-            });
-            unless_closed(json::line(&mut io::stdout(), &line))?;
+            unless_closed(json::line(&mut io::stdout(), scenario))?;
         }
         return Ok(exit::CONFORMS);
     }

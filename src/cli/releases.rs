@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io;
 
-use serde_json::json;
+use serde::Serialize;
 
 use super::args::{Source, WithMarkdown as Format};
 use super::exit;
@@ -11,6 +11,7 @@ use super::fixtures::Fixtures;
 use super::output::{columns, show, unless_closed};
 use crate::engine::recorded::Recording;
 use crate::engine::upstream::build;
+use crate::model::as_text;
 use crate::model::rules::{
     CHANGES, Change, ChangeRow, MinorVersion, Release, VPA_CHANGES, VpaChange, VpaRelease,
 };
@@ -28,17 +29,20 @@ pub(super) struct Args {
     source: Source,
 }
 
-/// The engines and traces of one release.
+/// The engines and traces of one release, and its line of JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Row {
+    #[serde(with = "as_text")]
     release: Release,
     /// The patch release of the live engine, if there is one.
     live: Option<String>,
     /// The patch release of the control plane, if there is one.
     control_plane: Option<String>,
-    /// The number of recorded traces that differ from the next release.
-    kept: usize,
     /// The number of scenarios with a trace.
     recorded: usize,
+    /// The number of recorded traces that differ from the next release.
+    kept: usize,
     changes: Vec<&'static Change>,
 }
 
@@ -73,38 +77,20 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         Format::Markdown => show(&(markdown(&rows) + &vpa_markdown(&vpa_rows)))?,
         Format::Json => {
             for row in &rows {
-                let changes = row.changes.iter();
-                let line = json!({
-                    "release": row.release.to_string(),
-                    "live": row.live,
-                    "controlPlane": row.control_plane,
-                    "recorded": row.recorded,
-                    "kept": row.kept,
-                    "changes": changes.map(|it| {
-                        json!({"what": it.what, "link": it.link, "beside": it.beside})
-                    })
-                    .collect::<Vec<_>>(),
-                });
-                unless_closed(json::line(&mut io::stdout(), &line))?;
+                unless_closed(json::line(&mut io::stdout(), row))?;
             }
             for row in &vpa_rows {
-                let changes = row.changes.iter();
-                let line = json!({
-                    "release": row.release.to_string(),
-                    "live": row.live,
-                    "recorded": row.recorded,
-                    "changes": changes.map(|it| json!({"what": it.what, "link": it.source}))
-                        .collect::<Vec<_>>(),
-                });
-                unless_closed(json::line(&mut io::stdout(), &line))?;
+                unless_closed(json::line(&mut io::stdout(), row))?;
             }
         }
     }
     Ok(exit::CONFORMS)
 }
 
-/// The recommender of one release of the VPA.
+/// The recommender of one release of the VPA, and its line of JSON.
+#[derive(Serialize)]
 struct VpaRow {
+    #[serde(with = "as_text")]
     release: VpaRelease,
     live: Option<String>,
     recorded: usize,

@@ -1,7 +1,7 @@
 //! Serves the metrics of scenarios until a signal, and reports queries and changes.
 
 use jiff::{Timestamp, Unit};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::Args;
@@ -104,7 +104,7 @@ impl EventLog {
         }
         let text = match self.format {
             Format::Text => text(event, self.since),
-            Format::Json => format!("{}\n", json_of(event)),
+            Format::Json => format!("{}\n", json!(event)),
         };
         if let Err(error) = show(&text) {
             self.failed.get_or_insert(error);
@@ -127,14 +127,14 @@ fn text(event: &ServerEvent, since: Option<Timestamp>) -> String {
         ServerEvent::Cluster { server, version } => {
             line(STRONG, "cluster", &format!("{server}, Kubernetes {version}"))
         }
-        ServerEvent::Cleaned(what) => lines(WARN, "left over", what),
-        ServerEvent::Creates(what) => {
+        ServerEvent::Cleaned { what } => lines(WARN, "left over", what),
+        ServerEvent::Creates { what } => {
             lines(GOOD, "creates", what) + &line(DIM, "", "all of this is removed at the end")
         }
-        ServerEvent::Replaces(what) => {
+        ServerEvent::Replaces { what } => {
             lines(WARN, "replaces", what) + &line(DIM, "", "all of this is restored at the end")
         }
-        ServerEvent::Note(note) => line(DIM, "note", note),
+        ServerEvent::Note { note } => line(DIM, "note", note),
         ServerEvent::Serving { groups, address, route, since } => {
             let route = match route {
                 Some(route) => format!("reached via {route}"),
@@ -146,8 +146,8 @@ fn text(event: &ServerEvent, since: Option<Timestamp>) -> String {
             line(GOOD, "serves", &rest)
         }
         ServerEvent::Query(query) => query_line(query, since),
-        ServerEvent::Removed(what) if what.is_empty() => line(DIM, "removed", "no leftovers"),
-        ServerEvent::Removed(what) => lines(DIM, "removed", what),
+        ServerEvent::Removed { what } if what.is_empty() => line(DIM, "removed", "no leftovers"),
+        ServerEvent::Removed { what } => lines(DIM, "removed", what),
     }
 }
 
@@ -170,31 +170,6 @@ fn query_line(query: &Query, since: Option<Timestamp>) -> String {
         code => paint(BAD, &format!("{code} {}", query.answer)),
     };
     line(DIM, &at, &format!("{client}: {} {what} → {answer}", query.group))
-}
-
-fn json_of(event: &ServerEvent) -> Value {
-    match event {
-        ServerEvent::Cluster { server, version } => {
-            json!({ "event": "cluster", "server": server, "version": version })
-        }
-        ServerEvent::Cleaned(what) => json!({ "event": "cleaned", "what": what }),
-        ServerEvent::Creates(what) => json!({ "event": "creates", "what": what }),
-        ServerEvent::Replaces(what) => json!({ "event": "replaces", "what": what }),
-        ServerEvent::Note(note) => json!({ "event": "note", "note": note }),
-        ServerEvent::Serving { groups, address, route, since } => json!({
-            "event": "serving", "groups": groups, "address": address, "route": route,
-            "since": since,
-        }),
-        ServerEvent::Query(query) => {
-            let mut value = json!({ "event": "query" });
-            let fields = serde_json::to_value(query).unwrap_or_default();
-            if let (Value::Object(value), Value::Object(fields)) = (&mut value, fields) {
-                value.extend(fields);
-            }
-            value
-        }
-        ServerEvent::Removed(what) => json!({ "event": "removed", "what": what }),
-    }
 }
 
 #[cfg(test)]
@@ -234,7 +209,7 @@ mod tests {
             ..query()
         };
         assert_eq!(plain(&failed), "t=15.25s  admin: metrics.k8s.io pods → 503 down\n");
-        let value = json_of(&ServerEvent::Query(query()));
+        let value = json!(ServerEvent::Query(query()));
         assert_eq!(value["event"], "query");
         assert_eq!(value["at"], "2026-01-01T00:00:15.25Z");
         assert_eq!(value["namespace"], "shop");

@@ -3,13 +3,15 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use crate::engine::cluster::metrics_api::query::Query;
 use crate::engine::cluster::metrics_api::register::RegistrationError;
 use crate::engine::cluster::provision::existing::port_hint;
 
 /// Events of the server.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "camelCase")]
 pub enum ServerEvent {
     /// The cluster.
     Cluster {
@@ -19,13 +21,25 @@ pub enum ServerEvent {
         version: String,
     },
     /// Leftovers of a dead process were removed.
-    Cleaned(Vec<String>),
+    Cleaned {
+        /// The objects.
+        what: Vec<String>,
+    },
     /// Objects that will be created.
-    Creates(Vec<String>),
+    Creates {
+        /// The objects.
+        what: Vec<String>,
+    },
     /// Objects that will be replaced, and restored at the end.
-    Replaces(Vec<String>),
+    Replaces {
+        /// The objects.
+        what: Vec<String>,
+    },
     /// A note.
-    Note(String),
+    Note {
+        /// The text.
+        note: String,
+    },
     /// The server has started.
     Serving {
         /// The groups.
@@ -40,7 +54,10 @@ pub enum ServerEvent {
     /// A query.
     Query(Query),
     /// Objects that were removed at the end.
-    Removed(Vec<String>),
+    Removed {
+        /// The objects.
+        what: Vec<String>,
+    },
 }
 
 /// The error if the server can't run, or some objects could not be removed.

@@ -126,7 +126,7 @@ pub fn serve(
                     runtime.block_on(guard.disarm());
                 }
                 if !removed.is_empty() {
-                    report(ServerEvent::Removed(removed));
+                    report(ServerEvent::Removed { what: removed });
                 }
             }
             (Ok(_), Err(why)) => return Err(not_removed(config, &ended, why)),
@@ -165,10 +165,11 @@ pub fn remove(
         selection::report(&cluster, report).await?;
         let removed =
             register::remove_leftovers(&cluster.client).await.map_err(ServerError::new)?;
-        report(ServerEvent::Removed(removed));
+        report(ServerEvent::Removed { what: removed });
         for left in register::leftovers(&cluster.client).await.map_err(ServerError::new)? {
             let (what, owner) = (left.what.join(", "), left.owner.describe());
-            report(ServerEvent::Note(format!("{what}: in use by {owner}, which is running")));
+            let note = format!("{what}: in use by {owner}, which is running");
+            report(ServerEvent::Note { note });
         }
         Ok(())
     })
@@ -208,7 +209,8 @@ async fn serving(
             let what = format!("the pods of {} can't be watched: {why}", served.namespace);
             return Err(ServerError::new(what));
         }
-        report(ServerEvent::Note(format!("{}: {}", served.namespace, pods.describe())));
+        let note = format!("{}: {}", served.namespace, pods.describe());
+        report(ServerEvent::Note { note });
     }
     let (server, registered) = start(config, cluster, &metrics, &groups).await?;
     let since = Timestamp::now();
@@ -217,9 +219,11 @@ async fn serving(
         if !mirror.left_out().is_empty() {
             let what = mirror.left_out().join(", ");
             let (namespace, id) = (&served.namespace, &served.scenario.id);
-            report(ServerEvent::Note(format!(
-                "{namespace}: ignoring actions of {id} that do not affect metrics: {what}"
-            )));
+            report(ServerEvent::Note {
+                note: format!(
+                    "{namespace}: ignoring actions of {id} that do not affect metrics: {what}"
+                ),
+            });
         }
         let name = &served.scenario.namespace;
         metrics.open_mirror(&served.namespace, name, mirror, |epoch| pods.pods(epoch));
@@ -262,7 +266,7 @@ async fn plan(
 ) -> Result<(), ServerError> {
     let cleaned = register::remove_leftovers(&cluster.client).await.map_err(ServerError::new)?;
     if !cleaned.is_empty() {
-        report(ServerEvent::Cleaned(cleaned));
+        report(ServerEvent::Cleaned { what: cleaned });
     }
     let foreign = register::foreign(&cluster.client, groups).await?;
     if !foreign.is_empty() && !config.may_replace {
@@ -272,15 +276,13 @@ async fn plan(
     let names = groups::versions_of(groups).into_iter().map(|it| it.api_service());
     let own = names.filter(|name| !of_others(name)).map(|name| format!("APIService {name}"));
     let namespace = format!("namespace {NAMESPACE} with a Service");
-    report(ServerEvent::Creates(std::iter::once(namespace).chain(own).collect()));
+    report(ServerEvent::Creates { what: std::iter::once(namespace).chain(own).collect() });
     if !foreign.is_empty() {
         let one = |it: &ForeignApiService| format!("APIService {} of {}", it.name, it.service);
-        report(ServerEvent::Replaces(foreign.iter().map(one).collect()));
-        report(ServerEvent::Note(
-            "until the end, only the served namespaces have these metrics: HPAs in other \
-             namespaces keep their replicas"
-                .to_owned(),
-        ));
+        report(ServerEvent::Replaces { what: foreign.iter().map(one).collect() });
+        let note = "until the end, only the served namespaces have these metrics: HPAs in other \
+                    namespaces keep their replicas";
+        report(ServerEvent::Note { note: note.to_owned() });
     }
     Ok(())
 }
@@ -317,7 +319,7 @@ async fn report_activity(
     loop {
         tokio::select! {
             Some(query) = query_log.recv() => report(ServerEvent::Query(query)),
-            Some(note) = noted.recv() => report(ServerEvent::Note(note)),
+            Some(note) = noted.recv() => report(ServerEvent::Note { note }),
             else => std::future::pending::<()>().await,
         }
     }

@@ -1,5 +1,7 @@
 //! The table of observable changes between releases.
 
+use serde::Serialize;
+
 use super::{
     AmbiguousHpas, AtZero, BehaviorWindows, EventLimit, FirstReconcile, GateRule,
     InvalidQuantities, LimitOrder, MaxReplicasError, MetricErrors, MetricsFrom, MissingRequest,
@@ -11,9 +13,10 @@ use crate::model::selector::WrongNumberFormat;
 use crate::model::time::Span;
 
 /// One observable change between two releases.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Change {
     /// The release that introduced the change.
+    #[serde(skip)]
     pub since: Release,
     /// The change, in one line.
     pub what: &'static str,
@@ -21,6 +24,7 @@ pub struct Change {
     pub link: &'static str,
     /// Further sources.
     pub beside: &'static [&'static str],
+    #[serde(skip)]
     pub(super) apply: fn(&mut Rules),
 }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::Serialize;
+
 /// A minor release of the Vertical Pod Autoscaler.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct VpaRelease {
@@ -199,16 +201,20 @@ pub struct VpaTexts {
 }
 
 /// One observable change of a release.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct VpaChange {
     /// The release that introduced the change.
+    #[serde(skip)]
     pub since: VpaRelease,
     /// The change.
     pub what: &'static str,
     /// The pull request or issue.
+    #[serde(rename = "link")]
     pub source: &'static str,
     /// The flags that the change introduced. Scenarios that set them are skipped on older releases.
+    #[serde(skip)]
     pub flags: &'static [&'static str],
+    #[serde(skip)]
     apply: fn(&mut VpaRules),
 }
 
