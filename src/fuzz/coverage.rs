@@ -27,19 +27,23 @@ impl Default for Coverage {
     }
 }
 
-const CONDITIONS: usize = 0;
-const EVENTS: usize = 1;
-const BRANCHES: usize = 2;
-const SOURCES: usize = 3;
-const TARGETS: usize = 4;
-const PATHS: usize = 5;
-const PODS: usize = 6;
-const LIMITS: usize = 7;
-const WRITES: usize = 8;
-const ERROR_TEXTS: usize = 9;
-const KINDS: usize = 10;
-const VERSIONS: usize = 11;
-const GATES: usize = 12;
+/// The groups of items, in the order of [`KNOWN`].
+#[derive(Clone, Copy)]
+enum Items {
+    Conditions,
+    Events,
+    Branches,
+    Sources,
+    Targets,
+    Paths,
+    Pods,
+    Limits,
+    Writes,
+    Errors,
+    Kinds,
+    Versions,
+    Gates,
+}
 
 impl Coverage {
     /// Counts the targets, the API versions of the HPAs, and the feature gates of a scenario.
@@ -48,8 +52,8 @@ impl Coverage {
         for hpa in &scenario.hpas {
             let target = targets.get(hpa.target);
             let built_in = target.filter(|it| it.group.is_empty() || it.group == "apps");
-            self.count(KINDS, built_in.map_or(CUSTOM, |it| it.kind));
-            self.count(VERSIONS, &hpa.api_version);
+            self.count(Items::Kinds, built_in.map_or(CUSTOM, |it| it.kind));
+            self.count(Items::Versions, &hpa.api_version);
         }
         let rules = Rules::of(release);
         let (possible, gates) = (rules.default_gates(), scenario.gates_by(&rules));
@@ -57,7 +61,11 @@ impl Coverage {
             for value in [true, false] {
                 if possible.clone().set(gate.name(), value).is_ok() {
                     let name = format!("{}={value}", gate.name());
-                    self.0.count_possible(GATES, name, gates.enabled(gate) == value);
+                    self.0.count_possible(
+                        Items::Gates as usize,
+                        name,
+                        gates.enabled(gate) == value,
+                    );
                 }
             }
         }
@@ -72,7 +80,7 @@ impl Coverage {
             }
         }
         let names = ERRORS.iter().zip(found).filter(|(_, found)| *found);
-        names.for_each(|(name, _)| self.count(ERROR_TEXTS, name));
+        names.for_each(|(name, _)| self.count(Items::Errors, name));
     }
 
     /// Counts one reconcile from the model's derivation.
@@ -83,25 +91,31 @@ impl Coverage {
         }
         if let Some(write) = seen.status_write() {
             for condition in &write.status.conditions {
-                self.count(CONDITIONS, condition.reason.as_str());
+                self.count(Items::Conditions, condition.reason.as_str());
             }
-            self.count(WRITES, if write.error.is_some() { "status-refused" } else { "status" });
+            self.count(
+                Items::Writes,
+                if write.error.is_some() { "status-refused" } else { "status" },
+            );
         } else {
-            self.count(WRITES, "status-unchanged");
+            self.count(Items::Writes, "status-unchanged");
         }
         for event in seen.events() {
-            self.count(EVENTS, event.reason.as_str());
+            self.count(Items::Events, event.reason.as_str());
         }
         for read in seen.reads().filter(|read| read.error().is_some()) {
             let of_metrics = read.is_metric_query();
-            self.count(WRITES, if of_metrics { "metrics-unreadable" } else { "scale-unreadable" });
+            self.count(
+                Items::Writes,
+                if of_metrics { "metrics-unreadable" } else { "scale-unreadable" },
+            );
         }
         let writes = seen.scale_writes();
         if writes.clone().next().is_some() {
             let refused = writes.clone().any(|write| write.error.is_some());
-            self.count(WRITES, if refused { "scale-refused" } else { "scale" });
+            self.count(Items::Writes, if refused { "scale-refused" } else { "scale" });
             if writes.count() > 1 {
-                self.count(WRITES, "scale-tried-again");
+                self.count(Items::Writes, "scale-tried-again");
             }
         }
         self.derivation(&decision.derivation);
@@ -109,7 +123,7 @@ impl Coverage {
 
     fn derivation(&mut self, why: &Derivation) {
         self.count(
-            BRANCHES,
+            Items::Branches,
             match why.branch {
                 Branch::NoScale => "NoScale",
                 Branch::Skipped => "Skipped",
@@ -123,13 +137,13 @@ impl Coverage {
         why.metrics.iter().for_each(|metric| self.metric(metric));
         let failed = why.metrics.iter().any(|metric| metric.path == Path::Failed);
         if failed && why.rescaled {
-            self.count(WRITES, "failed-but-scaled-up");
+            self.count(Items::Writes, "failed-but-scaled-up");
         }
         if let Some(stabilization) = &why.stabilization
             && let Some(held) = &stabilization.held_by
         {
             self.count(
-                LIMITS,
+                Items::Limits,
                 match (stabilization.behavior, held.up) {
                     (false, _) => "held-by-flag",
                     (true, true) => "held-by-up-window",
@@ -139,10 +153,10 @@ impl Coverage {
         }
         match why.limits.as_ref().and_then(|limits| limits.rate.as_ref()) {
             None => {}
-            Some(RateLimit::Legacy(_)) => self.count(LIMITS, "legacy-limit"),
+            Some(RateLimit::Legacy(_)) => self.count(Items::Limits, "legacy-limit"),
             Some(RateLimit::Policies { up, select, policies, .. }) => {
                 self.count(
-                    LIMITS,
+                    Items::Limits,
                     match (up, select) {
                         (true, SelectPolicy::Max) => "up-max",
                         (true, SelectPolicy::Min) => "up-min",
@@ -153,10 +167,10 @@ impl Coverage {
                     },
                 );
                 if policies.iter().any(|policy| policy.added > 0) {
-                    self.count(LIMITS, "policy-after-scale-up");
+                    self.count(Items::Limits, "policy-after-scale-up");
                 }
                 if policies.iter().any(|policy| policy.removed > 0) {
-                    self.count(LIMITS, "policy-after-scale-down");
+                    self.count(Items::Limits, "policy-after-scale-down");
                 }
             }
         }
@@ -164,7 +178,7 @@ impl Coverage {
 
     fn metric(&mut self, metric: &MetricDerivation) {
         self.count(
-            SOURCES,
+            Items::Sources,
             match metric.source {
                 Source::Resource => "Resource",
                 Source::ContainerResource(_) => "ContainerResource",
@@ -174,7 +188,7 @@ impl Coverage {
             },
         );
         self.count(
-            TARGETS,
+            Items::Targets,
             match metric.target {
                 Target::Utilization(_) => "Utilization",
                 Target::AverageValue(_) => "AverageValue",
@@ -183,7 +197,7 @@ impl Coverage {
             },
         );
         self.count(
-            PATHS,
+            Items::Paths,
             match metric.path {
                 Path::Failed => "Failed",
                 Path::FromZero => "FromZero",
@@ -205,12 +219,12 @@ impl Coverage {
             ("unknown", pods.unknown),
         ];
         for (name, _) in groups.into_iter().filter(|(_, count)| *count > 0) {
-            self.count(PODS, name);
+            self.count(Items::Pods, name);
         }
         if let Some(second) = metric.usage.as_ref().and_then(|usage| usage.second) {
             if pods.missing > 0 {
                 self.count(
-                    PODS,
+                    Items::Pods,
                     match second.missing_as {
                         Some(Filled::Percent(_)) => "missing-as-percent",
                         Some(Filled::Target) => "missing-as-target",
@@ -220,13 +234,13 @@ impl Coverage {
                 );
             }
             if second.unready_as_zero {
-                self.count(PODS, "unready-as-zero");
+                self.count(Items::Pods, "unready-as-zero");
             }
         }
     }
 
-    fn count(&mut self, group: usize, name: &str) {
-        self.0.count(group, name);
+    fn count(&mut self, group: Items, name: &str) {
+        self.0.count(group as usize, name);
     }
 
     /// Adds the counts of another coverage.

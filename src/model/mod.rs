@@ -14,6 +14,7 @@ pub mod derivation;
 mod event_metadata;
 pub mod flags;
 pub mod hpa;
+pub(crate) mod is_default;
 pub(crate) mod merge_patch;
 pub mod observation;
 pub mod quantity;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::api::{HpaSpec, HpaStatus, Text};
 use super::as_text;
 pub use super::event_metadata::{EventOrigin, EventTimes};
+use super::is_default::is_default;
 use super::series::{Amount, SeriesChange};
 use super::time::{Span, Time};
 
@@ -23,7 +24,7 @@ pub struct Observation {
     #[serde(with = "as_text")]
     pub at: Time,
     /// The duration: the time spent waiting for slow responses or before another attempt.
-    #[serde(default, skip_serializing_if = "is_zero", with = "as_text")]
+    #[serde(default, skip_serializing_if = "is_default", with = "as_text")]
     pub took: Span,
     /// The HPA's name.
     pub hpa: Arc<str>,
@@ -56,10 +57,6 @@ impl Entry {
             _ => Cow::Borrowed(self),
         }
     }
-}
-
-fn is_zero(span: &Span) -> bool {
-    *span == Span::ZERO
 }
 
 fn canonical<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Entry>, D::Error> {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Report, outcome};
 use crate::compare::{Divergence, FieldDifference};
+use crate::model::is_default::is_default;
 use crate::model::time::Span;
 use crate::run::{Event, KnownHit, Note, Outcome, Setting, Shard, Summary, Verdict};
 
@@ -92,10 +93,6 @@ impl LineKind {
     }
 }
 
-fn is_zero(number: &usize) -> bool {
-    *number == 0
-}
-
 /// The line of one scenario, which [`super::results`] reads.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -123,9 +120,9 @@ pub(super) struct ScenarioLine {
     pub(super) known: Vec<KnownHit>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) notes: Vec<Note>,
-    #[serde(default, alias = "boundaries", skip_serializing_if = "is_zero")]
+    #[serde(default, alias = "boundaries", skip_serializing_if = "is_default")]
     pub(super) ambiguous_ticks: usize,
-    #[serde(default, alias = "replays", skip_serializing_if = "is_zero")]
+    #[serde(default, alias = "replays", skip_serializing_if = "is_default")]
     pub(super) retries: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) why: Option<String>,
@@ -235,9 +232,9 @@ pub(super) struct SummaryFigures {
     pub(super) plan: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) releases: Vec<ReleaseFigures>,
-    #[serde(default, alias = "boundaries", skip_serializing_if = "is_zero")]
+    #[serde(default, alias = "boundaries", skip_serializing_if = "is_default")]
     pub(super) ambiguous_ticks: usize,
-    #[serde(default, alias = "replayed", skip_serializing_if = "is_zero")]
+    #[serde(default, alias = "replayed", skip_serializing_if = "is_default")]
     pub(super) retried: usize,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) stale_known: Vec<String>,

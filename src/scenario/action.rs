@@ -16,11 +16,11 @@ use serde_json::Value;
 use super::entries::read_object;
 use super::event::{self, EventForm};
 use super::manifest::Patch;
-use super::metrics::is_default;
 use super::podset::PodSet;
 use super::text::{As, Form, Instant, Malformed, PositiveDuration, malformed, text_only};
 use super::workload::Container;
 use crate::model::api::ApiError;
+use crate::model::is_default::is_default;
 use crate::model::observation::Request;
 use crate::model::time::{Span, Time};
 

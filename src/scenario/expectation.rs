@@ -7,9 +7,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::expected_metric::ExpectedMetric;
-use super::metrics::is_default;
 use super::releases::ReleaseRange;
 use super::text::{As, Duration, Form, Instant, NumberText, PositiveDuration, Status, TextOrMap};
+use crate::model::is_default::is_default;
 use crate::model::time::{Span, Time};
 
 /// An expectation: a time (exactly one of `tick`, `at`, `always`, `never`, `within`) and the

@@ -16,6 +16,7 @@ use super::text::{
     SignalText, TextOrMap, UnitText,
 };
 use crate::model::api::with_group;
+use crate::model::is_default::is_default;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::{Span, Time};
 
@@ -69,11 +70,6 @@ impl Metrics {
             _ => None,
         })
     }
-}
-
-/// For `skip_serializing_if`.
-pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 /// The usage of one resource.

@@ -18,7 +18,7 @@ use super::event::EventSchema;
 use super::expectation::Expectation;
 use super::kinds::API_VERSION;
 use super::manifest::AnyVersion;
-use super::metrics::{Metrics, is_default};
+use super::metrics::Metrics;
 use super::other_namespaces::OtherNamespace;
 use super::other_pods::OtherPods;
 use super::podset::PodSet;
@@ -27,6 +27,7 @@ use super::text::{Amount, As, ByName, Duration, End, PositiveDuration};
 use super::workload::{Container, OtherTarget, PodsOfWorkload, ScaleDownOrder, Startup};
 use crate::model::api::Requests;
 use crate::model::flags::Gate;
+use crate::model::is_default::is_default;
 use crate::model::rules::{Dependent, Release};
 use crate::model::time::{Span, Time};
 

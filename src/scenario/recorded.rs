@@ -6,8 +6,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::metrics::is_default;
 use super::text::{AnyQuantity, As, PositiveDuration};
+use crate::model::is_default::is_default;
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 

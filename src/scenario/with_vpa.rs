@@ -8,10 +8,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::metrics::is_default;
 use super::vpa::raw::{AnyVpa, RecommenderSettings, VpaScenarioFile};
 use super::vpa::{CheckpointManifest, VpaExpectation, VpaScenario, VpaTimelineEvent};
 use crate::model::as_text;
+use crate::model::is_default::is_default;
 use crate::model::rules::VpaRelease;
 use crate::model::vpa::admission::Limits;
 use crate::model::vpa::updater::UpdaterFlags;

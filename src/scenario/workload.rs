@@ -8,10 +8,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use super::kinds::{BUILT_IN, ScalableKind};
-use super::metrics::is_default;
 use super::podset::PodSet;
 use super::text::{Amount, As, ByName, Duration, DurationOrNever};
 use crate::model::api::{self, PodSpec, Requests};
+use crate::model::is_default::is_default;
 use crate::model::time::Span;
 
 /// The scale target and its pods.

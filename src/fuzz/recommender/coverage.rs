@@ -112,15 +112,19 @@ const ERRORS: [&str; 6] = [
     "Cannot get target selector from VPA's targetRef",
 ];
 
-const CHANGES: usize = 0;
-const POLICIES: usize = 1;
-const SAMPLES: usize = 2;
-const OOM_KILLS: usize = 3;
-const ESTIMATES: usize = 4;
-const CONDITIONS: usize = 5;
-const WRITES: usize = 6;
-const ERROR_TEXTS: usize = 7;
-const FLAGS: usize = 8;
+/// The groups of items, in the order of [`GROUPS`].
+#[derive(Clone, Copy)]
+enum Items {
+    Changes,
+    Policies,
+    Samples,
+    OomKills,
+    Estimates,
+    Conditions,
+    Writes,
+    Errors,
+    Flags,
+}
 
 /// The reached items. Flags count scripts; everything else counts occurrences.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -137,7 +141,11 @@ impl RecommenderCoverage {
     pub fn begin(&mut self, script: &Script, release: VpaRelease) {
         let is_known = |name: &&str| VpaRelease::of_flag(name).is_none_or(|since| since <= release);
         for name in RecommenderFlags::NAMES.into_iter().filter(is_known) {
-            self.0.count_possible(FLAGS, name.to_owned(), script.flags.contains_key(name));
+            self.0.count_possible(
+                Items::Flags as usize,
+                name.to_owned(),
+                script.flags.contains_key(name),
+            );
         }
         self.changes(&script.start.objects);
     }
@@ -162,16 +170,16 @@ impl RecommenderCoverage {
                 ClusterChange::SetMetrics(Err(_)) => "metrics-error",
                 ClusterChange::Restart => "restart",
             };
-            self.0.count(CHANGES, name);
+            self.count(Items::Changes, name);
         }
     }
 
     fn vpa(&mut self, vpa: &VerticalPodAutoscaler) {
         if vpa.metadata.annotations.keys().any(|name| name.ends_with("_integerCPU")) {
-            self.0.count(POLICIES, "integer-cpu");
+            self.count(Items::Policies, "integer-cpu");
         }
         if !vpa.spec.recommenders.is_empty() {
-            self.0.count(POLICIES, "recommender-name");
+            self.count(Items::Policies, "recommender-name");
         }
         let policies = vpa.spec.resource_policy.iter().flat_map(|it| &it.container_policies);
         policies.for_each(|policy| self.policy(policy));
@@ -193,21 +201,21 @@ impl RecommenderCoverage {
             ("memory-interval-count", policy.memory_aggregation_interval_count.is_some()),
         ];
         let set = fields.into_iter().filter(|(_, is_set)| *is_set);
-        set.for_each(|(name, _)| self.0.count(POLICIES, name));
+        set.for_each(|(name, _)| self.count(Items::Policies, name));
     }
 
     /// Counts what the recommender did with samples and OOM kills.
     pub fn occurrences(&mut self, account: &[Occurrence]) {
         for occurrence in account {
             match occurrence {
-                Occurrence::ReadCheckpoints(_) => self.0.count(SAMPLES, "read-checkpoints"),
-                Occurrence::ReadHistory(_) => self.0.count(SAMPLES, "read-history"),
+                Occurrence::ReadCheckpoints(_) => self.count(Items::Samples, "read-checkpoints"),
+                Occurrence::ReadHistory(_) => self.count(Items::Samples, "read-history"),
                 Occurrence::OomKill(oom) => {
                     let origin = match oom.origin {
                         OomMemory::Requested => "by-request",
                         OomMemory::Used => "by-usage",
                     };
-                    self.0.count(OOM_KILLS, origin);
+                    self.count(Items::OomKills, origin);
                     let outcome = match oom.outcome {
                         OomOutcome::BeginsInterval => "begins-interval",
                         OomOutcome::HigherPeak(_) => "higher-peak",
@@ -215,21 +223,21 @@ impl RecommenderCoverage {
                         OomOutcome::AfterPeakOfZero => "after-peak-of-zero",
                         OomOutcome::Discarded => "discarded",
                     };
-                    self.0.count(OOM_KILLS, outcome);
+                    self.count(Items::OomKills, outcome);
                 }
                 Occurrence::HigherPeak { former, .. } => {
                     let name = match former.is_removed {
                         true => "higher-peak",
                         false => "higher-peak-after-relabeling",
                     };
-                    self.0.count(SAMPLES, name);
+                    self.count(Items::Samples, name);
                 }
                 Occurrence::IgnoredSample { resource, why, .. } => match why {
                     IgnoredSample::OutOfOrder => {
-                        self.0.count(SAMPLES, &format!("{}-out-of-order", resource.name()));
+                        self.count(Items::Samples, &format!("{}-out-of-order", resource.name()));
                     }
                     IgnoredSample::AfterPeakOfZero => {
-                        self.0.count(SAMPLES, "memory-after-peak-of-zero");
+                        self.count(Items::Samples, "memory-after-peak-of-zero");
                     }
                 },
             }
@@ -245,7 +253,7 @@ impl RecommenderCoverage {
                 Some(bucket) if bucket + 1 == BUCKETS => "last-bucket",
                 Some(_) => "bucket",
             };
-            self.0.count(ESTIMATES, bucket);
+            self.count(Items::Estimates, bucket);
             if let Some(confidence) = estimation.confidence {
                 let is_confident = confidence.confidence > 0.0;
                 let name = match (estimation.bound, is_confident) {
@@ -254,10 +262,10 @@ impl RecommenderCoverage {
                     (_, false) => "upper-without-confidence",
                     (_, true) => "upper-by-confidence",
                 };
-                self.0.count(ESTIMATES, name);
+                self.count(Items::Estimates, name);
             }
             if estimation.amount == estimation.minimum {
-                self.0.count(ESTIMATES, "minimum");
+                self.count(Items::Estimates, "minimum");
             }
         }
     }
@@ -265,24 +273,24 @@ impl RecommenderCoverage {
     /// Counts what a run of the recommender wrote and logged.
     pub fn run(&mut self, run: &Run) {
         if run.writes.is_empty() {
-            self.0.count(WRITES, "none");
+            self.count(Items::Writes, "none");
         }
         for write in &run.writes {
             match write {
                 Write::Status { status, .. } => {
-                    self.0.count(WRITES, "status");
+                    self.count(Items::Writes, "status");
                     for condition in &status.conditions {
                         let name = format!("{}={}", condition.type_, condition.status);
-                        self.0.count(CONDITIONS, &name);
+                        self.count(Items::Conditions, &name);
                     }
                 }
                 Write::Checkpoint { is_new: true, .. } => {
-                    self.0.count(WRITES, "checkpoint-created");
+                    self.count(Items::Writes, "checkpoint-created");
                 }
                 Write::Checkpoint { is_new: false, .. } => {
-                    self.0.count(WRITES, "checkpoint-updated");
+                    self.count(Items::Writes, "checkpoint-updated");
                 }
-                Write::DeleteCheckpoint(_) => self.0.count(WRITES, "checkpoint-deleted"),
+                Write::DeleteCheckpoint(_) => self.count(Items::Writes, "checkpoint-deleted"),
             }
         }
         self.log(&run.log);
@@ -294,9 +302,13 @@ impl RecommenderCoverage {
             let is_known =
                 |text: &&&str| line.message.contains(**text) || line.error.contains(**text);
             if let Some(text) = ERRORS.iter().find(is_known) {
-                self.0.count(ERROR_TEXTS, text);
+                self.count(Items::Errors, text);
             }
         }
+    }
+
+    fn count(&mut self, group: Items, name: &str) {
+        self.0.count(group as usize, name);
     }
 
     /// Adds the counts of another coverage.

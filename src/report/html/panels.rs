@@ -10,6 +10,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
 
 use super::words;
+use crate::model::is_default::is_default;
 use crate::model::time::Time;
 use crate::report::scale::TimeAxis;
 use crate::scenario::resolved::Timestamp;
@@ -100,15 +101,11 @@ struct Figure {
     #[serde(rename = "z", skip_serializing_if = "Option::is_none")]
     zero: Option<i64>,
     /// The number of ticks that were left out.
-    #[serde(rename = "more", skip_serializing_if = "is_zero")]
+    #[serde(rename = "more", skip_serializing_if = "is_default")]
     left_out: usize,
     /// The description of the omitted ones.
     #[serde(skip_serializing_if = "str::is_empty")]
     note: &'static str,
-}
-
-fn is_zero(number: &usize) -> bool {
-    *number == 0
 }
 
 /// A tick: its place in percent, number, time, result, kind, the indices of its texts (the summary,

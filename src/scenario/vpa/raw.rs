@@ -13,12 +13,13 @@ use super::expectation::VpaExpectation;
 use super::manifest::VpaManifest;
 use super::releases::VpaReleaseRange;
 use super::timeline::VpaTimelineEvent;
+use crate::model::is_default::is_default;
 use crate::model::time::{Span, Time};
 use crate::model::vpa::{ClusterChange, PodHistory, ScriptStep};
 use crate::scenario::entries::read_object;
 use crate::scenario::event::EventSchema;
 use crate::scenario::kinds::API_VERSION;
-use crate::scenario::metrics::{ResourceUsage, Sampling, is_default};
+use crate::scenario::metrics::{ResourceUsage, Sampling};
 use crate::scenario::text::{As, End, PositiveDuration};
 use crate::scenario::workload::Container;
 

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::raw::CheckpointManifest;
+use crate::model::is_default::is_default;
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
 use crate::model::vpa::ClusterChange;
@@ -243,15 +244,11 @@ pub struct OomKillOfPods {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<Arc<str>>,
     /// The state of the container in the update of the pod. Default: `restarted`.
-    #[serde(default, skip_serializing_if = "OomSeen::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub shown: OomSeen,
     /// How long before the update the container was killed. Default 0s.
-    #[serde(default, with = "As::<Duration>", skip_serializing_if = "is_zero")]
+    #[serde(default, with = "As::<Duration>", skip_serializing_if = "is_default")]
     pub age: Span,
-}
-
-fn is_zero(span: &Span) -> bool {
-    *span == Span::ZERO
 }
 
 /// The state of a container in the update of its pod after an OOM kill.
@@ -263,12 +260,6 @@ pub enum OomSeen {
     Restarted,
     /// The container is terminated.
     Terminated,
-}
-
-impl OomSeen {
-    fn is_default(&self) -> bool {
-        *self == OomSeen::default()
-    }
 }
 
 /// An eviction because of memory.
