@@ -18,7 +18,7 @@ use crate::engine::input_file::{self, InputError};
 use crate::engine::recorded::{self, Traces};
 use crate::facade::content::Content;
 use crate::scenario::vpa::VpaScenario;
-use crate::scenario::{self, AnyScenario, Scenario};
+use crate::scenario::{self, AnyScenario, READS_MANIFESTS, Scenario};
 
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/fixtures");
 
@@ -268,10 +268,9 @@ impl Fixtures {
         }
         match nearest(name.trim_end_matches('/'), candidates.into_iter()) {
             Some(id) => failure.hint(format!("did you mean {id:?}?")),
-            None => failure.hint(
-                "`kube-lockstep list` shows all scenarios; `kube-lockstep predict -f FILE` and \
-                 `compare -f FILE` read manifests",
-            ),
+            None => {
+                failure.hint(format!("`kube-lockstep list` shows all scenarios; {READS_MANIFESTS}"))
+            }
         }
     }
 

@@ -71,6 +71,10 @@ pub(crate) use self::split::EVENTS_WITHOUT_VPA;
 use self::vpa::VpaScenario;
 use crate::compare::Known;
 
+/// The hint for a file that may be a manifest instead of a scenario.
+pub(crate) const READS_MANIFESTS: &str =
+    "`kube-lockstep predict -f FILE` and `compare -f FILE` read manifests";
+
 /// A scenario of the HPA controller, or of the VPA's recommender alone.
 #[derive(Clone, Debug)]
 pub enum AnyScenario {
@@ -292,7 +296,7 @@ fn single(text: &str) -> Result<node::Node, Problem> {
             };
             if is_manifest(&second) {
                 let what = "expected a scenario, found several manifests";
-                return Err(problem(line, column, what, resolve::READS_MANIFESTS));
+                return Err(problem(line, column, what, READS_MANIFESTS));
             }
             let hint = "one file holds one scenario: remove the line `---`, or make two files";
             Err(problem(line, column, "a second document begins here", hint))

@@ -152,7 +152,7 @@ impl Objects {
         if kind.is_empty() || object.text(&["apiVersion"]).is_empty() {
             return if file.lenient { Ok(()) } else { Err(not_an_object(&object.node)) };
         }
-        if object.text(&["apiVersion"]).starts_with("kube-lockstep.dev/") {
+        if object.text(&["apiVersion"]).starts_with("kube-lockstep") {
             if file.lenient {
                 return Ok(());
             }

@@ -311,6 +311,7 @@ fn files_without_an_hpa_are_errors() {
             "",
             "a scenario is not a manifest",
         ],
+        ["apiVersion: kube-lockstep/v1\nkind: Scenario\n", "", "a scenario is not a manifest"],
     ]);
 }
 

@@ -34,7 +34,6 @@ pub(super) use self::units::{MOST_CPU, Usual, is_implausible, rounded, usual_pod
 pub(super) use self::versions::{not_yet_served, served};
 pub(super) use self::vpa::resolve as resolve_vpa;
 pub(super) use self::vpa::{SingleVpa, single_vpa};
-use super::decode;
 use super::decode::Decoded;
 use super::error::{Problem, suggest};
 use super::expectation::Expectation;
@@ -43,6 +42,7 @@ use super::node::Node;
 use super::raw::ScenarioFile;
 use super::resolved::{Observed, ReadingNote, Scenario};
 use super::vpa::is_vpa;
+use super::{READS_MANIFESTS, decode};
 use crate::model::time::Span;
 
 /// Reads other files: `hpa.file`.
@@ -177,12 +177,13 @@ fn most_ticks(
 /// Checks `apiVersion` and `kind` first, because another kind of file has other fields.
 fn check_kind(root: &Node) -> Result<(), Problem> {
     let at = At::root(root);
+    let begin = format!("a scenario begins with `apiVersion: {API_VERSION}`");
     if !at.is_map() {
-        let hint = format!("a scenario begins with `apiVersion: {API_VERSION}`");
-        return Err(
-            at.problem(format!("expected a scenario, found {}", root.describe()), Some(hint))
-        );
+        let what = format!("expected a scenario, found {}", root.describe());
+        return Err(at.problem(what, Some(begin)));
     }
+    let kind = root.entry("kind").map(|(_, kind)| kind.to_json());
+    let is_manifest = kind.is_none_or(|kind| kind != "Scenario");
     for (field, wanted) in [("apiVersion", API_VERSION), ("kind", "Scenario")] {
         let Some((_, value)) = root.entry(field) else { continue };
         let found = value.to_json();
@@ -196,7 +197,11 @@ fn check_kind(root: &Node) -> Result<(), Problem> {
                     let newer = "upgrade kube-lockstep if the file is for a newer version of it";
                     let newer = found.starts_with("kube-lockstep.dev/").then(|| newer.to_owned());
                     let similar = suggest(found, [wanted]).filter(|hint| hint.starts_with("did"));
-                    similar.or(newer).or(Some(READS_MANIFESTS.to_owned()))
+                    similar.or(newer).or(Some(if is_manifest {
+                        READS_MANIFESTS.to_owned()
+                    } else {
+                        begin
+                    }))
                 }
                 None => None,
             };
@@ -219,10 +224,6 @@ fn head(requirement: &str, upstream: Option<&str>, at: At<'_>, problems: &mut Pr
         problems.hint(at.key("upstream"), what, hint);
     }
 }
-
-/// The hint for a file that may be a manifest instead of a scenario.
-pub(super) const READS_MANIFESTS: &str =
-    "`kube-lockstep predict -f FILE` and `compare -f FILE` read manifests";
 
 /// A month of reconciles every 15 s. A longer scenario is probably a mistake.
 const MOST_TICKS: usize = 200_000;
