@@ -73,6 +73,7 @@
 //! | [`engine`] | the engines that run scenarios | `model`, `scenario`, `world`, `trace`, `compare::Scope` |
 //! | [`run`] | runs, verdicts and events | `model`, `scenario`, `world`, `trace`, `compare`, `expect`, `fuzz`, `engine` |
 //! | [`report`] | reports as text, JSON, pages, and in the formats of CI systems | `model`, `trace`, `compare`, `expect`, `run`, `scenario`, `fuzz` |
+//! | `facade` | the main types of the library | `model`, `scenario`, `expect`, `engine`, `run`, `report` |
 //! | [`cli`] | the command, one file per subcommand | everything |
 //!
 //! The modules from [`model`] to [`fuzz`] are the *pure half*: no files, no clock, no processes.
