@@ -115,8 +115,7 @@ fn files_below(folder: &str, extension: &str) -> Vec<(String, PathBuf, String)> 
                 folders.push(path);
             } else if path.extension().is_some_and(|it| it == extension) {
                 let below = path.strip_prefix(&root).expect("below its folder");
-                let module = below.components().next().expect("a path").as_os_str();
-                let module = Path::new(module.as_os_str()).with_extension("");
+                let module = Path::new(below.iter().next().expect("a path")).with_extension("");
                 let module = module.to_string_lossy().into_owned();
                 let text = fs::read_to_string(&path).expect("a source can be read");
                 found.push((module, path, text));
