@@ -26,6 +26,19 @@ impl<V> Entries<V> {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    /// The value of a name.
+    pub(super) fn get(&self, name: &str) -> Option<&V> {
+        self.0.iter().find(|(other, _)| **other == *name).map(|(_, value)| value)
+    }
+
+    /// Sets the value of a name, in the place of an earlier one.
+    pub(super) fn insert(&mut self, name: Arc<str>, value: V) {
+        match self.0.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, earlier)) => *earlier = value,
+            None => self.0.push((name, value)),
+        }
+    }
 }
 
 impl<'de, V: Deserialize<'de>> Deserialize<'de> for Entries<V> {

@@ -115,6 +115,13 @@ struct UsageFields {
     pods: Vec<Exception>,
 }
 
+impl ResourceUsage {
+    /// The usage of a resource, the same in all pods.
+    pub(super) fn new(name: &str, source: UsageSource) -> ResourceUsage {
+        ResourceUsage { name: name.into(), source, exceptions: Vec::new() }
+    }
+}
+
 impl From<UsageFields> for ResourceUsage {
     fn from(fields: UsageFields) -> ResourceUsage {
         let UsageFields { name, per_pod, containers, load, limit, pods } = fields;
@@ -439,7 +446,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    fn zero() -> Signal {
+    pub(super) fn zero() -> Signal {
         Signal::Constant(Quantity::from_milli(0, Format::DecimalSI))
     }
 
@@ -477,7 +484,7 @@ pub struct Noise {
 }
 
 /// The default of `every`: the default sync period.
-const NOISE_INTERVAL: Span = Span::from_secs(15);
+pub(super) const NOISE_INTERVAL: Span = Span::from_secs(15);
 
 fn is_default_interval(every: &Span) -> bool {
     *every == NOISE_INTERVAL

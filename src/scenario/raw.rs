@@ -32,7 +32,7 @@ use crate::model::rules::{Dependent, Release};
 use crate::model::time::{Span, Time};
 
 /// A scenario of kube-lockstep: HPAs, their environment over time, and expectations.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a scenario (a map)")]
 #[schemars(
     title = "kube-lockstep scenario",

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::vpa::raw::{AnyVpa, RecommenderSettings, VpaScenarioFile};
 use super::vpa::{CheckpointManifest, VpaExpectation, VpaScenario, VpaTimelineEvent};
+use super::write;
 use crate::model::as_text;
 use crate::model::is_default::is_default;
 use crate::model::rules::VpaRelease;
@@ -51,7 +52,7 @@ pub(super) struct VpaPart {
 }
 
 /// The fields that describe the VPA, in a scenario file that also has an HPA.
-#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct VpaFields {
     /// The VerticalPodAutoscaler, a complete manifest; or `file`, the path of one.
@@ -94,9 +95,7 @@ impl VpaPart {
         let mut timeline = file.shift_remove("timeline");
         add_items(&mut timeline, &self.timeline);
         add_items(&mut expect, &self.expect);
-        if let Ok(Value::Object(fields)) = serde_json::to_value(&self.fields) {
-            file.extend(fields);
-        }
+        file.extend(write::fields(&self.fields));
         let last = [("timeline", timeline), ("until", until), ("expect", expect)];
         file.extend(last.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
     }

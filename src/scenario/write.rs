@@ -1,12 +1,21 @@
 //! Writes a JSON value as readable YAML: short maps and lists on one line, others in blocks; quotes
 //! only where they are needed.
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::node::{Scalar, resolve};
 
 /// Longer values, indentation included, are not written on one line.
 const WIDTH: usize = 96;
+
+/// The fields of a file, in the order in which they are written.
+pub(super) fn fields(file: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(file) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    }
+}
 
 /// The whole document.
 pub(super) fn document(fields: &Map<String, Value>) -> String {

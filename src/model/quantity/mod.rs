@@ -143,6 +143,14 @@ impl Quantity {
         Ok(Quantity { text: Some(text.into()), ..Quantity::parse_once(text)? })
     }
 
+    /// The quantity of a text in a file that is written now, and checked when it is read: it is
+    /// printed exactly as it was written, even if it is a percentage or no quantity at all.
+    #[must_use]
+    pub(crate) fn as_written(text: &str) -> Quantity {
+        let known = Quantity::parse_once(text).unwrap_or_else(|_| Quantity::unset());
+        Quantity { text: Some(text.into()), ..known }
+    }
+
     /// Prints the quantity and parses it again, as the API does. A quantity without a binary suffix
     /// is then in decimal units, and a huge quantity may have another value.
     #[must_use]

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use serde_json::{Value, json};
-
 use crate::model::quantity::{Format, Quantity};
 use crate::model::time::{Span, Time};
 use crate::scenario::error::suggest;
+use crate::scenario::metrics::{NOISE_INTERVAL, Noise, Point, Signal, Sine};
 use crate::scenario::recorded::{DecimalMark, Recorded, RecordedSource};
 use crate::scenario::text::{
     Amount as PositiveQuantity, AnyQuantity, Duration, Form, PercentText, PositiveDuration,
@@ -53,7 +52,7 @@ pub(super) enum Shape {
     Ramp(Vec<Change>),
     Sine { mean: Amount, amplitude: Amount, period: Span, offset: Span },
     Recorded(Box<Recorded>),
-    Noisy { percent: i32, every: Option<Span>, seed: u32, of: Box<Shape> },
+    Noisy { percent: i32, every: Span, seed: u32, of: Box<Shape> },
 }
 
 /// A value from a time on.
@@ -163,12 +162,12 @@ impl Load {
 
     /// The signal of the usage of whole pods, or of one container that the scenario names. A unit
     /// in percent of the request is kept: the values can have percent signs.
-    pub(super) fn signal_of_whole(&self, request: Option<i64>) -> Value {
+    pub(super) fn signal_of_whole(&self, request: Option<i64>) -> Signal {
         self.shape.signal(request.unwrap_or(0), request.is_some())
     }
 
     /// The signal in the form of scenarios. `request` is the request of a pod in milli-units.
-    pub(super) fn signal(&self, request: i64) -> Value {
+    pub(super) fn signal(&self, request: i64) -> Signal {
         self.shape.signal(request, false)
     }
 }
@@ -235,56 +234,40 @@ impl Shape {
     }
 
     /// The signal. `keeps_percent`: a unit in percent of the request remains one.
-    fn signal(&self, request: i64, keeps_percent: bool) -> Value {
+    fn signal(&self, request: i64, keeps_percent: bool) -> Signal {
         let value = |amount: &Amount| amount.value(request);
-        let points = |changes: &[Change]| -> Vec<Value> {
-            let point = |change: &Change| {
-                let at = change.at.since_start().to_string();
-                json!({ "at": at, "value": value(&change.amount) })
-            };
+        let points = |changes: &[Change]| -> Vec<Point> {
+            let point = |change: &Change| Point { at: change.at, value: value(&change.amount) };
             changes.iter().map(point).collect()
         };
         match self {
-            Shape::Constant(amount) => value(amount).into(),
-            Shape::Steps(changes) => json!({ "steps": points(changes) }),
-            Shape::Ramp(changes) => json!({ "points": points(changes) }),
+            Shape::Constant(amount) => Signal::Constant(value(amount)),
+            Shape::Steps(changes) => Signal::Steps(points(changes)),
+            Shape::Ramp(changes) => Signal::Points(points(changes)),
             Shape::Sine { mean, amplitude, period, offset } => {
-                let mut sine = json!({
-                    "mean": value(mean),
-                    "amplitude": value(amplitude),
-                    "period": period.to_string(),
-                });
-                if *offset != Span::ZERO {
-                    sine["offset"] = offset.to_string().into();
-                }
-                json!({ "sine": sine })
+                let (mean, amplitude) = (value(mean), value(amplitude));
+                Signal::Sine(Sine { mean, amplitude, period: *period, offset: *offset })
             }
             Shape::Recorded(recorded) => {
-                let mut signal = json!(recorded);
-                match recorded.percent {
-                    None => {}
+                let unit = match recorded.percent {
+                    None => recorded.unit.clone(),
                     // One percent is the unit of values with and without percent signs.
                     Some(percent) if keeps_percent && percent != 1.0 => {
-                        signal["unit"] = format!("{percent}%").into();
+                        Some(Quantity::as_written(&format!("{percent}%")))
                     }
                     Some(percent) => {
                         // Without a request, which is then missing, any unit is an example.
                         let request = if request > 0 { request } else { 1000 };
                         // A unit has all digits of a quantity.
                         let unit = request as f64 * percent / 100.0 / 1000.0;
-                        let unit = Quantity::parse(&format!("{unit:.9}"));
-                        signal["unit"] = unit.map_or(Value::Null, |unit| unit.to_string().into());
+                        Quantity::parse(&format!("{unit:.9}")).ok()
                     }
-                }
-                signal
+                };
+                Signal::Recorded(Recorded { unit, ..(**recorded).clone() })
             }
             Shape::Noisy { percent, every, seed, of } => {
-                let mut noisy = json!({ "noise": percent, "seed": seed });
-                if let Some(every) = every {
-                    noisy["every"] = every.to_string().into();
-                }
-                noisy["of"] = of.signal(request, keeps_percent);
-                noisy
+                let of = Box::new(of.signal(request, keeps_percent));
+                Signal::Noisy(Noise { percent: *percent, every: *every, seed: *seed, of })
             }
         }
     }
@@ -299,11 +282,12 @@ impl Amount {
         }
     }
 
-    fn value(&self, request: i64) -> String {
+    fn value(&self, request: i64) -> Quantity {
         match self {
-            Amount::Quantity(text) => text.clone(),
+            Amount::Quantity(text) => Quantity::as_written(text),
             Amount::Percent(percent) => {
-                format!("{}m", (request as f64 * percent / 100.0).round() as i64)
+                let milli = (request as f64 * percent / 100.0).round() as i64;
+                Quantity::as_written(&format!("{milli}m"))
             }
         }
     }
@@ -585,12 +569,12 @@ fn noise(text: &str) -> Result<Shape, String> {
         .split_once(',')
         .ok_or_else(|| format!("the value of the noise is missing, {EXAMPLE}"))?;
     let percent = read_form::<PercentText>(percent.trim())?;
-    let (mut seed, mut every) = (0, None);
+    let (mut seed, mut every) = (0, NOISE_INTERVAL);
     while let Some((option, value)) = rest.split_once(',') {
         if let Some(text) = option.trim().strip_prefix("seed=") {
             seed = text.parse().map_err(|_| format!("seed={text}: expected a number"))?;
         } else if let Some(text) = option.trim().strip_prefix("every=") {
-            every = Some(read_form::<PositiveDuration>(text)?);
+            every = read_form::<PositiveDuration>(text)?;
         } else {
             break;
         }
@@ -740,7 +724,8 @@ mod tests {
 
     fn signal(text: &str) -> String {
         let load: Load = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
-        format!("{} {}", if load.total { "total" } else { "pod" }, load.signal(500))
+        let signal = serde_json::json!(load.signal(500));
+        format!("{} {signal}", if load.total { "total" } else { "pod" })
     }
 
     #[test]
@@ -776,7 +761,8 @@ mod tests {
         }
         assert_eq!(days_as_hours("-1d"), "-1d");
         let load: Load = "cpu=steps(0s:2,2d1h:8)".parse().expect("a load");
-        assert_eq!(load.signal(0)["steps"][1]["at"], "49h");
+        let Signal::Steps(steps) = load.signal(0) else { panic!("steps") };
+        assert_eq!(steps[1].at, Time::from_secs(49 * 60 * 60));
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod validation;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use self::load::{AFTER_THE_LAST_CHANGE, Subject};
 pub use self::load::{HpaName, Load, RequestOption};
@@ -28,14 +28,17 @@ use self::usage::Usage;
 use super::defaults::APP;
 use super::error::{DistinctProblems, Error, Problem, suggest};
 use super::kinds::{API_VERSION, BUILT_IN};
+use super::metrics::Metrics;
+use super::raw::{AnyManifest, ScenarioFile, Workload};
 use super::recording::{self, RecordingError};
 use super::resolve::{Reader, SingleHpa, recorded_length, single_hpa, single_vpa};
 use super::resolved::ManifestNote;
 pub use super::text::days_as_hours;
+use super::workload::ScaleDownOrder;
 use super::write;
-use crate::model::api::{MetricSpec, Requests};
-use crate::model::quantity::Quantity;
-use crate::model::time::Span;
+use crate::model::api::MetricSpec;
+use crate::model::quantity::{Format, Quantity};
+use crate::model::time::{Span, Time};
 
 /// The kinds of the autoscalers.
 const KINDS: [&str; 2] = ["HorizontalPodAutoscaler", "VerticalPodAutoscaler"];
@@ -215,9 +218,7 @@ impl Draft {
     /// The scenario as YAML.
     #[must_use]
     pub fn to_yaml(&self) -> String {
-        let mut fields = self.fields.clone();
-        fields.insert("until".to_owned(), json!(self.until.to_string()));
-        write::document(&fields)
+        write::document(&self.fields)
     }
 }
 
@@ -820,7 +821,7 @@ impl Group<'_> {
         of_hpas.into_iter().chain(of_vpa).collect()
     }
 
-    /// The field `workload`. `ready`: the time after which new pods are ready.
+    /// The workload. `ready`: the time after which new pods are ready.
     fn workload(
         &self,
         pods: &Pods,
@@ -828,17 +829,16 @@ impl Group<'_> {
         ready: Option<Span>,
         options: &DraftOptions,
         metrics: &[MetricSpec],
-    ) -> Map<String, Value> {
+    ) -> Workload {
         let target = &self.hpas[0].hpa.target;
-        let mut workload = workload_of(pods, &target.kind, &target.name, replicas);
-        if let Some(ready) = ready {
-            workload.insert("startup".to_owned(), json!({ "ready": ready.to_string() }));
+        // The admission controller keeps requests below limits, or changes both in proportion.
+        let mut workload = pods.to_workload(&target.name, replicas, self.vpa.is_some());
+        if target.kind == "StatefulSet" {
+            workload.scale_down_order = ScaleDownOrder::Newest;
         }
+        workload.startup.ready = ready.or(workload.startup.ready);
         if options.examples {
             fill_requests(&mut workload, metrics);
-        }
-        if self.vpa.is_some() {
-            Vpa::add_limits(&mut workload, pods);
         }
         workload
     }
@@ -918,7 +918,7 @@ fn of_group(
         notes,
         manifest_notes: target.map_or_else(Vec::new, |target| target.notes(of_target)),
         missing,
-        fields: fields_of(group, workload, metrics),
+        fields: fields_of(group, workload, metrics, until),
         until,
         used_loads,
         hpas: group.hpas.to_vec(),
@@ -931,18 +931,6 @@ fn of_group(
             object: target.cloned(),
         },
     })
-}
-
-/// The field `workload`, for a target of this kind and name.
-fn workload_of(pods: &Pods, kind: &str, name: &str, replicas: i32) -> Map<String, Value> {
-    let mut workload = Map::new();
-    workload.insert("replicas".to_owned(), replicas.into());
-    let fields = pods.to_fields(name);
-    workload.extend(fields.into_iter().map(|(name, value)| (name.to_owned(), value)));
-    if kind == "StatefulSet" {
-        workload.insert("scaleDownOrder".to_owned(), json!("newest"));
-    }
-    workload
 }
 
 /// A missing target, whose manifest would have the missing requests as well.
@@ -977,23 +965,28 @@ fn namespace_note(hpa: &Hpa, target: Option<&Object>) -> Option<String> {
 /// The fields of the scenario.
 fn fields_of(
     group: &Group<'_>,
-    workload: Map<String, Value>,
-    metrics: Value,
+    workload: Workload,
+    metrics: Metrics,
+    until: Span,
 ) -> Map<String, Value> {
-    let mut fields = Map::new();
-    let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
-    put("apiVersion", json!(API_VERSION));
-    put("kind", json!("Scenario"));
-    put("requirement", json!(requirement(group)));
-    match group.hpas {
-        [only] => put("hpa", only.hpa.manifest.clone()),
-        several => put("hpas", several.iter().map(|hpa| hpa.hpa.manifest.clone()).collect()),
-    };
-    group.vpa.into_iter().flat_map(Vpa::fields).for_each(|(name, value)| {
-        put(name, value);
+    let manifests = group.hpas.iter().map(|hpa| AnyManifest(hpa.hpa.manifest.clone()));
+    let mut hpas: Vec<AnyManifest> = manifests.collect();
+    let mut fields = write::fields(&ScenarioFile {
+        api_version: API_VERSION.to_owned(),
+        kind: "Scenario".to_owned(),
+        requirement: requirement(group),
+        hpa: if hpas.len() == 1 { hpas.pop() } else { None },
+        hpas,
+        workload,
+        metrics,
+        until: Time::ZERO + until,
+        ..ScenarioFile::default()
     });
-    put("workload", workload.into());
-    put("metrics", metrics);
+    // The VPA follows the HPAs.
+    let before = fields.keys().take_while(|name| *name != "workload").count();
+    for (name, value) in group.vpa.iter().flat_map(|vpa| write::fields(&vpa.fields())) {
+        fields.shift_insert(before, name, value);
+    }
     fields
 }
 
@@ -1134,12 +1127,7 @@ fn check_requests_of_containers(
 /// Sets the requests of the options. A request of a pod replaces those of all its containers.
 fn apply_requests(pods: &mut Pods, hpas: &[HpaName], requests: &[RequestOption]) {
     if pods.containers.is_empty() {
-        pods.containers.push(PodContainer {
-            name: APP.into(),
-            requests: Requests::new(),
-            limits: Requests::new(),
-            sidecar: false,
-        });
+        pods.containers.push(PodContainer { name: APP.into(), ..PodContainer::default() });
     }
     for RequestOption { subject, quantity } in requests.iter().filter(|it| it.subject.is_of(hpas)) {
         // The text was checked when the option was read.
@@ -1154,9 +1142,8 @@ fn apply_requests(pods: &mut Pods, hpas: &[HpaName], requests: &[RequestOption])
             None => {
                 pods.requests.remove(&*subject.name);
                 for (index, container) in all.enumerate() {
-                    let value =
-                        if index == 0 { Ok(quantity.clone()) } else { Quantity::parse("0") };
-                    let Ok(value) = value else { continue };
+                    let zero = Quantity::from_milli(0, Format::DecimalSI);
+                    let value = if index == 0 { quantity.clone() } else { zero };
                     container.requests.insert((&*subject.name).into(), value);
                 }
             }
@@ -1165,21 +1152,19 @@ fn apply_requests(pods: &mut Pods, hpas: &[HpaName], requests: &[RequestOption])
 }
 
 /// Adds requests for the metrics that need some.
-fn fill_requests(workload: &mut Map<String, Value>, metrics: &[MetricSpec]) {
+fn fill_requests(workload: &mut Workload, metrics: &[MetricSpec]) {
     let of_pod = metrics.iter().filter_map(|it| it.resource.as_ref());
     let of_pod = of_pod.map(|it| (&it.name, &it.target));
     let of_containers = metrics.iter().filter_map(|it| it.container_resource.as_ref());
     let all = of_pod.chain(of_containers.map(|it| (&it.name, &it.target)));
-    let of_pod = workload.get("resources").map(|resources| resources["requests"].clone());
-    let has_pod = |resource: &str| of_pod.as_ref().is_some_and(|it| !it[resource].is_null());
+    let Workload { resources, containers, .. } = workload;
+    let has_pod =
+        |resource: &str| resources.as_ref().is_some_and(|it| it.requests.contains_key(resource));
     let all = all.filter(|(resource, _)| !has_pod(resource));
-    let Some(Value::Array(containers)) = workload.get_mut("containers") else { return };
     for (resource, _) in all.filter(|(_, target)| target.average_utilization.is_some()) {
-        let example = if &**resource == "cpu" { "1" } else { "1Gi" };
+        let example = Quantity::as_written(if &**resource == "cpu" { "1" } else { "1Gi" });
         for container in containers.iter_mut() {
-            if container["requests"][&**resource].is_null() {
-                container["requests"][&**resource] = json!(example);
-            }
+            container.requests.entry(resource.clone()).or_insert_with(|| example.clone());
         }
     }
 }

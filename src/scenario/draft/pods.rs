@@ -5,18 +5,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::load::Subject;
 use super::objects::Object;
 use crate::model::api::{LabelSelector, Requests};
-use crate::model::quantity::Quantity;
+use crate::model::quantity::{Format, Quantity};
 use crate::model::selector::Selector;
 use crate::model::time::Span;
 use crate::scenario::decode::{Nulls, decode};
 use crate::scenario::error::Error;
 use crate::scenario::node::Node;
+use crate::scenario::raw::{InitContainer, PodResources, RestartPolicy, Workload};
 use crate::scenario::text::{Amount, As, ByName};
+use crate::scenario::workload::Container;
 
 /// A scale target. Other fields of the manifest are ignored.
 #[derive(Deserialize, Default)]
@@ -118,7 +119,7 @@ pub(super) struct Pods {
 }
 
 /// A container of a pod.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct PodContainer {
     pub(super) name: Arc<str>,
     /// Requests of cpu and memory. Where only a limit is set, the API server copies it.
@@ -204,12 +205,14 @@ impl Pods {
         (!requests.is_empty()).then(|| requests.into_iter().fold(0, i64::saturating_add))
     }
 
-    /// The most that a container or the pod can use, in milli-units. None: it has no limit. A pod
-    /// has one if its manifest names one for the whole pod, or if all its containers have one.
-    pub(super) fn limit(&self, resource: &str, container: Option<&str>) -> Option<i64> {
+    /// The most cpu that a container or the pod can use; more memory than the limit would end the
+    /// container. None: it has no limit. A pod has one if its manifest names one for the whole pod,
+    /// or if all its containers have one.
+    pub(super) fn limit(&self, resource: &str, container: Option<&str>) -> Option<Quantity> {
         let of_pod = self.limits.get(resource).map(Quantity::milli);
         let of_containers = self.limit_of_containers(resource, container);
-        of_pod.into_iter().chain(of_containers).min()
+        let limit = of_pod.into_iter().chain(of_containers).min();
+        limit.filter(|_| resource == "cpu").map(|it| Quantity::from_milli(it, Format::DecimalSI))
     }
 
     fn limit_of_containers(&self, resource: &str, container: Option<&str>) -> Option<i64> {
@@ -221,50 +224,33 @@ impl Pods {
             .map(|limits| limits.into_iter().fold(0, i64::saturating_add))
     }
 
-    /// The fields of `workload` in a scenario, except for the replicas and the start-up.
-    pub(super) fn to_fields(&self, target: &str) -> Vec<(&'static str, Value)> {
-        let mut fields = Vec::new();
-        let containers: Vec<Value> = self.containers.iter().map(PodContainer::to_value).collect();
-        let init: Vec<Value> = self.init_containers.iter().map(PodContainer::to_value).collect();
-        fields.push(("containers", containers.into()));
-        if !init.is_empty() {
-            fields.push(("initContainers", init.into()));
-        }
-        if !self.requests.is_empty() {
-            fields.push(("resources", json!({ "requests": texts(&self.requests) })));
-        }
-        if !self.overhead.is_empty() {
-            fields.push(("overhead", texts(&self.overhead)));
-        }
+    /// The workload of a scenario. `has_limits`: whether the limits of the containers matter.
+    pub(super) fn to_workload(&self, target: &str, replicas: i32, has_limits: bool) -> Workload {
+        let container = |it: &PodContainer| Container {
+            name: it.name.clone(),
+            requests: it.requests.clone(),
+            limits: if has_limits { it.limits.clone() } else { Requests::new() },
+        };
+        let init_container = |it: &PodContainer| InitContainer {
+            name: it.name.to_string(),
+            requests: it.requests.clone(),
+            restart_policy: it.sidecar.then_some(RestartPolicy::Always),
+        };
+        let requests = &self.requests;
         let usual = BTreeMap::from([("app".to_owned(), target.to_owned())]);
-        if !self.labels.is_empty() && self.labels != usual {
-            fields.push(("labels", json!(self.labels)));
-        }
         let labels = if self.labels.is_empty() { &usual } else { &self.labels };
         let all: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        if let Some(selector) = self.selector.as_ref().filter(|text| **text != all.join(",")) {
-            fields.push(("selector", json!(selector)));
+        Workload {
+            replicas,
+            containers: self.containers.iter().map(container).collect(),
+            init_containers: self.init_containers.iter().map(init_container).collect(),
+            resources: (!requests.is_empty()).then(|| PodResources { requests: requests.clone() }),
+            overhead: self.overhead.clone(),
+            selector: self.selector.clone().filter(|text| *text != all.join(",")),
+            labels: if *labels == usual { BTreeMap::new() } else { labels.clone() },
+            ..Workload::default()
         }
-        fields
     }
-}
-
-impl PodContainer {
-    fn to_value(&self) -> Value {
-        let mut fields = json!({ "name": self.name });
-        if !self.requests.is_empty() {
-            fields["requests"] = texts(&self.requests);
-        }
-        if self.sidecar {
-            fields["restartPolicy"] = json!("Always");
-        }
-        fields
-    }
-}
-
-fn texts(requests: &Requests) -> Value {
-    let texts = requests.iter().map(|(name, quantity)| (name.to_string(), quantity.to_string()));
-    json!(texts.collect::<BTreeMap<_, _>>())
 }
 
 fn container(fields: ContainerFields) -> PodContainer {

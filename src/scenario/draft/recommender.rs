@@ -2,8 +2,9 @@
 //! days.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::load::{AFTER_THE_LAST_CHANGE, HpaName, Load};
 use super::objects::{Object, same_namespace};
@@ -15,14 +16,21 @@ use super::{
 use super::{apply_requests, check_containers, check_requests_of_containers};
 use super::{metric_name, read_target};
 use crate::model::api::{
-    MetricSourceType, MetricSpec, MetricTarget, MetricTargetType, Requests, ResourceMetricSource,
+    MetricSourceType, MetricSpec, MetricTarget, MetricTargetType, ResourceMetricSource,
 };
-use crate::model::quantity::{Format, Quantity};
-use crate::model::time::Span;
+use crate::model::quantity::Quantity;
+use crate::model::time::{Span, Time};
 use crate::model::vpa::{ResourcePolicy, ScalingMode};
+use crate::scenario::entries::Entries;
 use crate::scenario::kinds::API_VERSION;
+use crate::scenario::metrics::{ResourceUsage, Signal, UsageSource};
 use crate::scenario::node::Node;
+use crate::scenario::raw::Workload;
 use crate::scenario::resolve::{Reader, SingleVpa, usual_pod};
+use crate::scenario::vpa::VpaWorkload;
+use crate::scenario::vpa::raw::{AnyVpa, RecommenderSettings, VpaMetrics, VpaScenarioFile};
+use crate::scenario::with_vpa::VpaFields;
+use crate::scenario::write;
 
 /// The length of a prediction without a recorded load: the recommender remembers about eight days.
 pub(super) const DAYS: Span = Span::from_mins(8 * 24 * 60);
@@ -64,10 +72,12 @@ impl Vpa {
     }
 
     /// The fields of a scenario that describe the VPA and its recommender.
-    pub(super) fn fields(&self) -> Vec<(&'static str, Value)> {
-        let flags = json!({ "flags": { "feature-gates": "PerVPAConfig=true" } });
-        let recommender = self.vpa.gates.per_vpa_config.then_some(("recommender", flags));
-        recommender.into_iter().chain([("vpa", self.vpa.manifest.clone())]).collect()
+    pub(super) fn fields(&self) -> VpaFields {
+        let gate = ("feature-gates".to_owned(), "PerVPAConfig=true".into());
+        let flags = self.vpa.gates.per_vpa_config.then_some(gate).into_iter().collect();
+        let recommender = RecommenderSettings { flags, start: None };
+        let vpa = Some(AnyVpa(self.vpa.manifest.clone()));
+        VpaFields { vpa, recommender, ..VpaFields::default() }
     }
 
     /// A metric for each resource whose usage the recommender reads, unless an HPA has that metric.
@@ -85,19 +95,6 @@ impl Vpa {
         let resources = RESOURCES.into_iter();
         let wanted = resources.filter(|it| is_read(it) && !is_of_an_hpa(it));
         wanted.map(usage_metric).collect()
-    }
-
-    /// Adds the limits of containers to the field `workload`: the admission controller keeps
-    /// requests below them, or changes both in proportion.
-    pub(super) fn add_limits(workload: &mut Map<String, Value>, pods: &Pods) {
-        let Some(Value::Array(containers)) = workload.get_mut("containers") else { return };
-        for container in containers {
-            let with_name = |it: &&PodContainer| container["name"] == *it.name;
-            let found = pods.containers.iter().find(with_name);
-            if let Some(found) = found.filter(|it| !it.limits.is_empty()) {
-                container["limits"] = json!(found.limits);
-            }
-        }
     }
 
     /// Notes on a scenario with HPAs, these pods and loads.
@@ -297,11 +294,12 @@ pub(super) fn of_vpa(
         missing,
         notes,
     };
-    let entries: Vec<Value> = RESOURCES.iter().filter_map(|it| usage.of(it)).collect();
+    let resource = RESOURCES.iter().filter_map(|it| usage.of(it)).collect();
     usage.leave_out_requests(target.is_none() && options.replicas.is_none());
     let Usage { used: used_loads, missing, notes, .. } = usage;
     let until = end(options, &used_loads, read)?;
-    let fields = fields_of(vpa, workload(&pods, name, replicas.unwrap_or(1)), entries);
+    let metrics = VpaMetrics { resource, ..VpaMetrics::default() };
+    let fields = fields_of(vpa, workload(&pods, name, replicas.unwrap_or(1)), metrics, until);
     Ok(Draft {
         kind: AutoscalerKind::Vpa,
         name: vpa.full_name().to_string(),
@@ -366,54 +364,50 @@ pub(super) fn pods_owner(target: &Object) -> Object {
 
 /// The containers that loads name.
 fn named_containers(loads: &[Load]) -> Vec<PodContainer> {
-    let mut names: Vec<&str> = Vec::new();
+    let mut containers: Vec<PodContainer> = Vec::new();
     for name in loads.iter().filter_map(|load| load.subject.container.as_deref()) {
-        if !names.contains(&name) {
-            names.push(name);
+        if !containers.iter().any(|it| *it.name == *name) {
+            containers.push(PodContainer { name: name.into(), ..PodContainer::default() });
         }
     }
-    let container = |name: &&str| PodContainer {
-        name: (*name).into(),
-        requests: Requests::new(),
-        limits: Requests::new(),
-        sidecar: false,
-    };
-    names.iter().map(container).collect()
+    containers
 }
 
-fn workload(pods: &Pods, target: &str, replicas: i32) -> Map<String, Value> {
-    let mut workload = Map::new();
-    workload.insert("replicas".to_owned(), replicas.into());
-    for (name, value) in pods.to_fields(target) {
-        if matches!(name, "containers" | "labels") {
-            workload.insert(name.to_owned(), value);
-        }
+fn workload(pods: &Pods, target: &str, replicas: i32) -> VpaWorkload {
+    let Workload { containers, labels, .. } = pods.to_workload(target, replicas, false);
+    VpaWorkload {
+        replicas: u32::try_from(replicas).unwrap_or_default(),
+        labels,
+        containers,
+        init_containers: pods.init_containers.iter().map(|it| it.name.clone()).collect(),
+        ..VpaWorkload::default()
     }
-    let init: Vec<&str> = pods.init_containers.iter().map(|it| &*it.name).collect();
-    if !init.is_empty() {
-        workload.insert("initContainers".to_owned(), json!(init));
-    }
-    workload
 }
 
 /// The fields of the scenario.
-fn fields_of(vpa: &Vpa, workload: Map<String, Value>, entries: Vec<Value>) -> Map<String, Value> {
-    let mut fields = Map::new();
-    let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
+fn fields_of(
+    vpa: &Vpa,
+    workload: VpaWorkload,
+    metrics: VpaMetrics,
+    until: Span,
+) -> Map<String, Value> {
+    let VpaFields { vpa: manifest, recommender, .. } = vpa.fields();
     let target = &vpa.vpa.target;
     let requirement = format!(
         "VPA {} recommends requests for the pods of {} {}.",
         vpa.vpa.name, target.kind, target.name
     );
-    put("apiVersion", json!(API_VERSION));
-    put("kind", json!("Scenario"));
-    put("requirement", json!(requirement));
-    vpa.fields().into_iter().for_each(|(name, value)| {
-        put(name, value);
-    });
-    put("workload", workload.into());
-    put("metrics", json!({ "resource": entries }));
-    fields
+    write::fields(&VpaScenarioFile {
+        api_version: API_VERSION.to_owned(),
+        kind: "Scenario".to_owned(),
+        requirement,
+        recommender,
+        vpa: manifest,
+        workload,
+        metrics,
+        until: Time::ZERO + until,
+        ..VpaScenarioFile::default()
+    })
 }
 
 /// The usage of the containers.
@@ -429,7 +423,7 @@ struct Usage<'a> {
 
 impl Usage<'_> {
     /// The usage of a resource.
-    fn of(&mut self, resource: &str) -> Option<Value> {
+    fn of(&mut self, resource: &str) -> Option<ResourceUsage> {
         let names = [self.vpa.full_name()];
         let mut loads: Vec<usize> = (0..self.loads.len())
             .filter(|index| {
@@ -443,12 +437,14 @@ impl Usage<'_> {
         if loads.iter().any(is_of_one) {
             loads.retain(is_of_one);
         }
-        if let [only] = self.pods.containers.as_slice() {
-            let name = only.name.to_string();
-            return self.of_one(resource, &loads, &name);
-        }
-        let containers = self.of_several(resource, &loads);
-        (!containers.is_empty()).then(|| json!({ "name": resource, "containers": containers }))
+        let source = match self.pods.containers.as_slice() {
+            [only] => self.of_one(resource, &loads, &only.name)?,
+            _ => match self.of_several(resource, &loads) {
+                found if found.is_empty() => return None,
+                found => UsageSource::PerContainer(Entries(found.into_iter().collect())),
+            },
+        };
+        Some(ResourceUsage::new(resource, source))
     }
 
     /// Asks for no requests if the containers are unknown, because their manifest is missing.
@@ -457,7 +453,7 @@ impl Usage<'_> {
     }
 
     /// The usage of the only container of each pod.
-    fn of_one(&mut self, resource: &str, loads: &[usize], container: &str) -> Option<Value> {
+    fn of_one(&mut self, resource: &str, loads: &[usize], container: &str) -> Option<UsageSource> {
         let Some(last) = loads.last() else {
             if !self.vpa.reads(container, resource) {
                 return None;
@@ -467,40 +463,37 @@ impl Usage<'_> {
                 "--load {resource}={value} (per pod) or --load {resource}=total:{total} (shared)"
             );
             self.missing.push(Missing::load(format!("there is no load of {resource}"), flag));
-            return self.examples.then(|| json!({ "name": resource, "perPod": value }));
+            let example = Signal::Constant(Quantity::as_written(value));
+            return self.examples.then_some(UsageSource::PerPod(example));
         };
         let load = &self.loads[*last];
-        let signal = self.signal(resource, container, load);
+        let total = self.signal(resource, container, load);
         if !load.total {
-            return Some(json!({ "name": resource, "perPod": signal }));
+            return Some(UsageSource::PerPod(total));
         }
-        let mut entry = json!({ "name": resource, "load": signal });
-        // More memory than the limit would end the container, but cpu is throttled.
-        if let Some(limit) = self.pods.limit(resource, None).filter(|_| resource == "cpu") {
-            let limit = Quantity::from_milli(limit, Format::DecimalSI).to_string();
-            self.notes.push(format!("a pod uses at most its cpu limit, {limit}"));
-            entry["limit"] = json!(limit);
-        }
-        Some(entry)
+        let limit = self.pods.limit(resource, None);
+        let note = limit.iter().map(|it| format!("a pod uses at most its cpu limit, {it}"));
+        self.notes.extend(note);
+        Some(UsageSource::Load { total, limit })
     }
 
     /// The usage of several containers, by name. A load without a container is that of the only
     /// container without a load of its own.
-    fn of_several(&mut self, resource: &str, loads: &[usize]) -> BTreeMap<String, Value> {
+    fn of_several(&mut self, resource: &str, loads: &[usize]) -> BTreeMap<Arc<str>, Signal> {
         let named = |index: &&usize| self.loads[**index].subject.container.is_some();
         let (named, others): (Vec<&usize>, Vec<&usize>) = loads.iter().partition(named);
         let mut found = BTreeMap::new();
         for index in named {
             let load = &self.loads[*index];
-            let Some(container) = load.subject.container.clone() else { continue };
+            let Some(container) = &load.subject.container else { continue };
             if self.is_divisible(resource, load) {
-                let signal = self.signal(resource, &container, load);
-                found.insert(container, signal);
+                let signal = self.signal(resource, container, load);
+                found.insert(container.as_str().into(), signal);
             }
         }
-        let containers = self.pods.containers.iter().map(|it| it.name.to_string());
+        let containers = self.pods.containers.iter().map(|it| it.name.clone());
         let wanted = containers.filter(|name| self.vpa.reads(name, resource));
-        let open: Vec<String> = wanted.filter(|name| !found.contains_key(name)).collect();
+        let open: Vec<Arc<str>> = wanted.filter(|name| !found.contains_key(name)).collect();
         match (others.as_slice(), open.as_slice()) {
             ([], _) => self.missing_containers(resource, &open, &mut found),
             ([only], [container]) => {
@@ -528,8 +521,8 @@ impl Usage<'_> {
     fn missing_containers(
         &mut self,
         resource: &str,
-        open: &[String],
-        found: &mut BTreeMap<String, Value>,
+        open: &[Arc<str>],
+        found: &mut BTreeMap<Arc<str>, Signal>,
     ) {
         let (value, _) = examples(resource);
         for container in open {
@@ -537,7 +530,8 @@ impl Usage<'_> {
             let flag = format!("--load {resource}/{container}={value}");
             self.missing.push(Missing::load(what, flag));
             if self.examples {
-                found.insert(container.clone(), json!(value));
+                let example = Signal::Constant(Quantity::as_written(value));
+                found.insert(container.clone(), example);
             }
         }
     }
@@ -555,7 +549,7 @@ impl Usage<'_> {
         !load.total
     }
 
-    fn signal(&mut self, resource: &str, container: &str, load: &Load) -> Value {
+    fn signal(&mut self, resource: &str, container: &str, load: &Load) -> Signal {
         let request = self.pods.request(resource, Some(container));
         if load.is_relative() && request.is_none() {
             let what = format!(

@@ -35,6 +35,7 @@ impl Draft {
     /// Sets the end of the scenario.
     pub fn set_until(&mut self, until: Span) {
         self.until = until;
+        self.fields["until"] = json!(until.to_string());
     }
 }
 

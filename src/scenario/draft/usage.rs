@@ -1,8 +1,7 @@
 //! The metrics of a scenario from loads: each metric of the HPA gets the load of its name.
 
 use std::collections::BTreeMap;
-
-use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 use super::Missing;
 use super::load::{HpaName, Load, Subject};
@@ -12,6 +11,11 @@ use crate::model::api::{
     ObjectMetricSource,
 };
 use crate::model::quantity::{Format, Quantity};
+use crate::scenario::entries::Entries;
+use crate::scenario::metrics::{
+    DescribedObject, ExternalMetric, Metrics, ObjectMetric, PodsMetric, ResourceUsage, Series,
+    Signal, UsageSource,
+};
 use crate::scenario::recorded::Recorded;
 
 /// Builds the metrics of a scenario.
@@ -25,8 +29,7 @@ pub(super) struct Usage<'a> {
     pub(super) notes: Vec<String>,
     /// Notes on the manifest of the target.
     pub(super) of_target: Vec<String>,
-    resource: Vec<Value>,
-    others: BTreeMap<&'static str, Vec<Value>>,
+    metrics: Metrics,
 }
 
 /// The HPAs whose metrics get loads.
@@ -53,8 +56,19 @@ impl Context<'_> {
 
 /// The value of a metric.
 struct Found {
-    signal: Value,
+    signal: Signal,
     total: bool,
+}
+
+impl Found {
+    /// The value of the series that the selector matches: without labels, or with some.
+    fn of_series(self, metric: &MetricIdentifier) -> (Option<Signal>, Vec<Series>) {
+        let labels = required_labels(metric.selector.as_ref());
+        match labels.is_empty() {
+            true => (Some(self.signal), Vec::new()),
+            false => (None, vec![Series { labels, value: self.signal }]),
+        }
+    }
 }
 
 impl<'a> Usage<'a> {
@@ -67,13 +81,12 @@ impl<'a> Usage<'a> {
             missing: Vec::new(),
             notes: Vec::new(),
             of_target: Vec::new(),
-            resource: Vec::new(),
-            others: BTreeMap::new(),
+            metrics: Metrics::default(),
         }
     }
 
     /// The field `metrics`.
-    pub(super) fn of(&mut self, metrics: &[MetricSpec]) -> Value {
+    pub(super) fn of(&mut self, metrics: &[MetricSpec]) -> Metrics {
         for resource in ["cpu", "memory"] {
             self.add_resource(resource, metrics);
         }
@@ -86,16 +99,7 @@ impl<'a> Usage<'a> {
                 self.add_external(&source.metric, &source.target);
             }
         }
-        let mut fields = Map::new();
-        if !self.resource.is_empty() {
-            fields.insert("resource".to_owned(), std::mem::take(&mut self.resource).into());
-        }
-        for kind in ["pods", "object", "external"] {
-            if let Some(entries) = self.others.remove(kind) {
-                fields.insert(kind.to_owned(), entries.into());
-            }
-        }
-        fields.into()
+        std::mem::take(&mut self.metrics)
     }
 
     /// Adds the usage of a resource, which several metrics may refer to.
@@ -136,8 +140,8 @@ impl<'a> Usage<'a> {
             let by_pod = load.recorded().is_some_and(|recorded| recorded.by.is_some());
             if container.is_none() || total || by_pod {
                 self.make_first(container.as_deref());
-                let entry = self.shared(resource, load, container.as_deref());
-                self.resource.push(entry);
+                let usage = self.shared(resource, load, container.as_deref());
+                self.add_usage(resource, usage);
                 return;
             }
         }
@@ -229,8 +233,12 @@ impl<'a> Usage<'a> {
         all.iter().filter(|index| !is_overridden(subject(index))).copied().collect()
     }
 
+    fn add_usage(&mut self, resource: &str, source: UsageSource) {
+        self.metrics.resources.push(ResourceUsage::new(resource, source));
+    }
+
     /// Usage in the first container: that of the load or of the HPA's metric, if they name one.
-    fn shared(&mut self, resource: &str, load: &Load, container: Option<&str>) -> Value {
+    fn shared(&mut self, resource: &str, load: &Load, container: Option<&str>) -> UsageSource {
         let request = self.pods.request(resource, container);
         self.check_relative(resource, load, request);
         let is_whole = container.is_none() || self.pods.running().count() == 1;
@@ -239,20 +247,16 @@ impl<'a> Usage<'a> {
             false => load.signal(request.unwrap_or(0)),
         };
         if !load.total {
-            return json!({ "name": resource, "perPod": signal });
+            return UsageSource::PerPod(signal);
         }
-        let mut entry = json!({ "name": resource, "load": signal });
         let main = self.pods.main_container().filter(|_| self.context.has_vpa);
         let container = container.or(main.map(|it| &*it.name));
-        // More memory than the limit would end the container, but cpu is throttled.
-        let limit = self.pods.limit(resource, container).filter(|_| resource == "cpu");
-        if let Some(limit) = limit {
-            let limit = Quantity::from_milli(limit, Format::DecimalSI).to_string();
+        let limit = self.pods.limit(resource, container);
+        if let Some(limit) = &limit {
             let user = container.map_or("a pod".to_owned(), |name| format!("container {name}"));
             self.of_target.push(format!("{user} uses at most its cpu limit, {limit}"));
-            entry["limit"] = json!(limit);
         }
-        entry
+        UsageSource::Load { total: signal, limit }
     }
 
     /// Usage by container.
@@ -262,7 +266,7 @@ impl<'a> Usage<'a> {
         loads: &[usize],
         asked: &[&ContainerResourceMetricSource],
     ) {
-        let mut containers = Map::new();
+        let mut containers = Entries::default();
         let mut refused = false;
         let example = if resource == "cpu" { "300m" } else { "200Mi" };
         for index in loads {
@@ -291,18 +295,18 @@ impl<'a> Usage<'a> {
             }
             let first = asked.first().map(|source| &*source.container);
             let first = first.or_else(|| self.pods.containers.first().map(|it| &*it.name));
-            let name = load.subject.container.as_deref().or(first).unwrap_or("app").to_owned();
-            let request = self.pods.request(resource, Some(&name));
+            let name = load.subject.container.as_deref().or(first).unwrap_or("app");
+            let (name, request) = (Arc::from(name), self.pods.request(resource, Some(name)));
             self.check_relative(resource, load, request);
             containers.insert(name, load.signal_of_whole(request));
         }
         let without = |it: &&&ContainerResourceMetricSource| {
-            !refused && !containers.contains_key(&*it.container)
+            !refused && containers.get(&it.container).is_none()
         };
         let unknown: Vec<String> = match asked.is_empty() && !refused {
             true => {
                 let running = self.pods.running().map(|container| container.name.to_string());
-                running.filter(|name| !containers.contains_key(name)).collect()
+                running.filter(|name| containers.get(name).is_none()).collect()
             }
             false => Vec::new(),
         };
@@ -319,7 +323,7 @@ impl<'a> Usage<'a> {
             self.missing.push(Missing::load(what, flag));
         }
         if !containers.is_empty() {
-            self.resource.push(json!({ "name": resource, "containers": containers }));
+            self.add_usage(resource, UsageSource::PerContainer(containers));
         }
     }
 
@@ -397,8 +401,8 @@ impl<'a> Usage<'a> {
         let target = of_pod.first().copied().or(of_containers.first().map(|it| &it.target));
         let request = self.pods.request(resource, container);
         let idle = target.and_then(|target| at_target(target, request));
-        let value = idle.unwrap_or_else(|| value.to_owned());
-        self.resource.push(json!({ "name": resource, "perPod": value }));
+        let value = idle.unwrap_or_else(|| Quantity::as_written(value));
+        self.add_usage(resource, UsageSource::PerPod(Signal::Constant(value)));
     }
 
     /// The load of a metric; an example if there is none.
@@ -424,69 +428,55 @@ impl<'a> Usage<'a> {
         let name = &metric.name;
         let what = format!("there is no load of {name}");
         self.missing.push(Missing::load(what, form.replace("NAME", name)));
-        let value = at_target(target, None).unwrap_or_else(|| "0".to_owned());
-        self.context.examples.then(|| Found { signal: value.into(), total: false })
+        let signal = at_target(target, None).map_or_else(Signal::zero, Signal::Constant);
+        self.context.examples.then_some(Found { signal, total: false })
     }
 
     fn add_pods(&mut self, metric: &MetricIdentifier, target: &MetricTarget) {
         let form = "--load NAME=100 (per pod) or --load NAME=total:1k (shared)";
         let Some(Found { signal, total }) = self.find(metric, target, form) else { return };
-        let mut entry = json!({ "name": metric.name });
-        let labels = required_labels(metric.selector.as_ref());
-        if !labels.is_empty() {
-            entry["labels"] = json!(labels);
+        let (name, labels) = (metric.name.clone(), required_labels(metric.selector.as_ref()));
+        let source = match total {
+            true => UsageSource::Load { total: signal, limit: None },
+            false => UsageSource::PerPod(signal),
+        };
+        if !self.metrics.pods.iter().any(|other| other.name == name) {
+            self.metrics.pods.push(PodsMetric { name, labels, source, exceptions: Vec::new() });
         }
-        entry[if total { "load" } else { "perPod" }] = signal;
-        self.push("pods", entry);
     }
 
     fn add_object(&mut self, source: &ObjectMetricSource) {
         let form = "--load NAME=2k";
         let Some(found) = self.find(&source.metric, &source.target, form) else { return };
-        let object = &source.described_object;
-        let mut described = json!({ "kind": object.kind, "name": object.name });
-        if let Some(version) = object.api_version.as_ref().filter(|it| it.contains('/')) {
-            described["apiVersion"] = json!(version);
+        let described = &source.described_object;
+        let version = described.api_version.as_deref().filter(|it| it.contains('/'));
+        let object = DescribedObject {
+            api_version: version.map(Arc::from),
+            kind: described.kind.as_str().into(),
+            name: described.name.clone(),
+        };
+        let name = source.metric.name.clone();
+        let mut others = self.metrics.objects.iter();
+        if !others.any(|other| other.name == name && other.object == object) {
+            let (value, series) = found.of_series(&source.metric);
+            self.metrics.objects.push(ObjectMetric { name, object, value, series });
         }
-        let entry = json!({ "name": source.metric.name, "object": described });
-        self.push("object", with_value(entry, &source.metric, found));
     }
 
     fn add_external(&mut self, metric: &MetricIdentifier, target: &MetricTarget) {
         let Some(found) = self.find(metric, target, "--load NAME=30") else { return };
-        let entry = with_value(json!({ "name": metric.name }), metric, found);
-        let others = self.others.entry("external").or_default();
-        // One metric, selected by different labels.
-        let same = others.iter_mut().find(|other| other["name"] == entry["name"]);
-        match same.and_then(|other| other.get_mut("series")).and_then(Value::as_array_mut) {
-            Some(series) => {
-                let new = entry["series"].as_array().cloned().unwrap_or_default();
-                series
-                    .extend(new.into_iter().filter(|it| !series.contains(it)).collect::<Vec<_>>());
+        let (name, (value, series)) = (metric.name.clone(), found.of_series(metric));
+        let others = &mut self.metrics.externals;
+        match others.iter_mut().find(|other| other.name == name) {
+            None => others.push(ExternalMetric { name, value, series }),
+            // One metric, selected by different labels.
+            Some(same) if same.value.is_none() => {
+                let new = series.into_iter().filter(|it| !same.series.contains(it));
+                same.series.extend(new.collect::<Vec<_>>());
             }
-            None => self.push("external", entry),
+            Some(_) => {}
         }
     }
-
-    fn push(&mut self, kind: &'static str, entry: Value) {
-        let entries = self.others.entry(kind).or_default();
-        let same =
-            |other: &Value| other["name"] == entry["name"] && other["object"] == entry["object"];
-        if !entries.iter().any(same) {
-            entries.push(entry);
-        }
-    }
-}
-
-/// Adds the value of the series that the selector matches.
-fn with_value(mut entry: Value, metric: &MetricIdentifier, found: Found) -> Value {
-    let labels = required_labels(metric.selector.as_ref());
-    if labels.is_empty() {
-        entry["value"] = found.signal;
-    } else {
-        entry["series"] = json!([{ "labels": labels, "value": found.signal }]);
-    }
-    entry
 }
 
 /// Returns true if the usage of each pod, in milli-units, is above the target and the default
@@ -499,12 +489,12 @@ fn is_above(usage: i64, target: &MetricTarget, request: Option<i64>) -> bool {
 }
 
 /// The value at which an HPA does not scale. `None` if the target has no value.
-fn at_target(target: &MetricTarget, request: Option<i64>) -> Option<String> {
+fn at_target(target: &MetricTarget, request: Option<i64>) -> Option<Quantity> {
     if let Some(percent) = target.average_utilization {
         let value = request.unwrap_or(1000) / 100 * i64::from(percent);
-        return Some(Quantity::from_milli(value, Format::DecimalSI).to_string());
+        return Some(Quantity::from_milli(value, Format::DecimalSI));
     }
-    target.average_value.as_ref().or(target.value.as_ref()).map(ToString::to_string)
+    target.average_value.as_ref().or(target.value.as_ref()).cloned()
 }
 
 /// Labels that a selector matches, if they are simple to find.

@@ -24,7 +24,7 @@ use crate::scenario::text::{As, End, PositiveDuration};
 use crate::scenario::workload::Container;
 
 /// A scenario of the VPA's recommender: VPAs, a workload, its usage over time, and expectations.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a scenario (a map)")]
 #[schemars(
     rename = "VpaScenario",
