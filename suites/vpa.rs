@@ -23,10 +23,8 @@ use kube_lockstep::fuzz::CoverageGroup;
 use kube_lockstep::fuzz::recommender::{script, shrink};
 use kube_lockstep::model::rules::{OldestOom, VpaRelease, VpaRules};
 use kube_lockstep::model::time::Time;
-use kube_lockstep::model::vpa::{
-    ClusterChange, LogLine, Script, ScriptStep, Session, Stepped, Write,
-};
-use kube_lockstep::run::fuzzing::{Failure, RunLimit};
+use kube_lockstep::model::vpa::{ClusterChange, LogLine, Script, Session, Stepped, Write};
+use kube_lockstep::run::fuzzing::{Failure, Finding, FuzzSummary, RunLimit};
 use kube_lockstep::run::recommender::predicted;
 use kube_lockstep::run::recommender_fuzzing::{RecommenderFuzzPlan, fuzz_recommender};
 use kube_lockstep::run::recommender_lockstep::run_recommender;
@@ -443,14 +441,7 @@ impl Engine<Vpa> for FaultyEngine {
 
 /// `kube-lockstep fuzz --area vpa` finds a fault, and shrinks it.
 fn fuzzing_finds(fault: fn(&mut Script)) -> Result<(), Failed> {
-    let release = VpaRelease::NEWEST;
-    let mut plan = RecommenderFuzzPlan::new(1, RunLimit::Ticks(20_000), release);
-    plan.max_findings = 1;
-    let engine = || {
-        let model = ModelRecommender::new("faulty", release);
-        Box::new(FaultyEngine { model, fault }) as Box<dyn Engine<Vpa>>
-    };
-    let (summary, findings) = fuzz_recommender(&plan, &engine, &mut |_| {});
+    let (summary, findings) = fuzzed(fault, 20_000);
     assert!(summary.divergences > 0 && summary.inconclusive == 0, "{summary:?}");
     let [finding] = findings.as_slice() else { return Err("nothing was found".into()) };
     let Failure::Outcome(outcome) = &finding.failure else { return Err("it panicked".into()) };
@@ -460,53 +451,27 @@ fn fuzzing_finds(fault: fn(&mut Script)) -> Result<(), Failed> {
     Ok(())
 }
 
-/// An engine that panics in the first step that restarts the recommender.
-struct Panicking(ModelRecommender);
-
-/// A session of it.
-struct PanickingSession<'a>(Box<dyn kube_lockstep::engine::Session<Vpa> + 'a>);
-
-impl Engine<Vpa> for Panicking {
-    fn name(&self) -> &str {
-        "panicking"
-    }
-
-    fn release(&self) -> VpaRelease {
-        self.0.release()
-    }
-
-    fn open<'a>(
-        &'a mut self,
-        scenario: &ScriptedScenario,
-    ) -> Result<Box<dyn kube_lockstep::engine::Session<Vpa> + 'a>, EngineError> {
-        Ok(Box::new(PanickingSession(self.0.open(scenario)?)))
-    }
-}
-
-impl kube_lockstep::engine::Session<Vpa> for PanickingSession<'_> {
-    fn send(&mut self, step: &ScriptStep) -> Result<(), EngineError> {
-        if step.changes.iter().any(|change| matches!(change, ClusterChange::Restart)) {
-            // A panic without its message on standard error.
-            std::panic::resume_unwind(Box::new("planted: a restart".to_owned()));
-        }
-        self.0.send(step)
-    }
-
-    fn receive(&mut self) -> Result<Stepped, EngineError> {
-        self.0.receive()
-    }
-
-    fn close(self: Box<Self>) -> Result<(), EngineError> {
-        self.0.close()
-    }
+/// Runs the fuzzer on the model with a fault, until it has found one kind of failure.
+fn fuzzed(fault: fn(&mut Script), ticks: usize) -> (FuzzSummary, Vec<Finding<Script>>) {
+    let release = VpaRelease::NEWEST;
+    let mut plan = RecommenderFuzzPlan::new(1, RunLimit::Ticks(ticks), release);
+    plan.max_findings = 1;
+    let engine = || {
+        let model = ModelRecommender::new("faulty", release);
+        Box::new(FaultyEngine { model, fault }) as Box<dyn Engine<Vpa>>
+    };
+    fuzz_recommender(&plan, &engine, &mut |_| {})
 }
 
 fn panics_are_found() -> Result<(), Failed> {
-    let release = VpaRelease::NEWEST;
-    let mut plan = RecommenderFuzzPlan::new(1, RunLimit::Ticks(200_000), release);
-    plan.max_findings = 1;
-    let engine = || Box::new(Panicking(ModelRecommender::new("model", release))) as Box<_>;
-    let (summary, findings) = fuzz_recommender(&plan, &engine, &mut |_| {});
+    let fault: fn(&mut Script) = |script| {
+        let mut changes = script.steps.iter().flat_map(|step| &step.changes);
+        if changes.any(|change| matches!(change, ClusterChange::Restart)) {
+            // A panic without its message on standard error.
+            std::panic::resume_unwind(Box::new("planted: a restart".to_owned()));
+        }
+    };
+    let (summary, findings) = fuzzed(fault, 200_000);
     assert_eq!(summary.divergences, 1);
     let [finding] = findings.as_slice() else { return Err("nothing was found".into()) };
     let Failure::Panic(message) = &finding.failure else { return Err("it did not panic".into()) };
