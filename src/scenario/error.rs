@@ -8,6 +8,10 @@ use super::action::Action;
 use super::event::variants;
 use super::vpa::VpaAction;
 
+/// The hint for a file that may be a manifest instead of a scenario.
+pub(crate) const READS_MANIFESTS: &str =
+    "`kube-lockstep predict -f FILE` and `compare -f FILE` read manifests";
+
 /// A file that is not a valid scenario, with all its problems.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Error {

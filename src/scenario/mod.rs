@@ -61,6 +61,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+pub(crate) use self::error::READS_MANIFESTS;
 pub use self::error::{Error, Problem};
 pub use self::podset::PodSetError;
 pub use self::recording::{AnswerOverview, RecordingError, check_answer, on_a_command_line};
@@ -70,10 +71,6 @@ pub use self::schema::schema;
 pub(crate) use self::split::EVENTS_WITHOUT_VPA;
 use self::vpa::VpaScenario;
 use crate::compare::Known;
-
-/// The hint for a file that may be a manifest instead of a scenario.
-pub(crate) const READS_MANIFESTS: &str =
-    "`kube-lockstep predict -f FILE` and `compare -f FILE` read manifests";
 
 /// A scenario of the HPA controller, or of the VPA's recommender alone.
 #[derive(Clone, Debug)]

@@ -34,15 +34,15 @@ pub(super) use self::units::{MOST_CPU, Usual, is_implausible, rounded, usual_pod
 pub(super) use self::versions::{not_yet_served, served};
 pub(super) use self::vpa::resolve as resolve_vpa;
 pub(super) use self::vpa::{SingleVpa, single_vpa};
+use super::decode;
 use super::decode::Decoded;
-use super::error::{Problem, suggest};
+use super::error::{Problem, READS_MANIFESTS, suggest};
 use super::expectation::Expectation;
 use super::kinds::API_VERSION;
 use super::node::Node;
 use super::raw::ScenarioFile;
 use super::resolved::{Observed, ReadingNote, Scenario};
 use super::vpa::is_vpa;
-use super::{READS_MANIFESTS, decode};
 use crate::model::time::Span;
 
 /// Reads other files: `hpa.file`.
