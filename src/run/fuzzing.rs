@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::in_order::in_order;
+use super::generated::{Extent, Failed, Progress, Ran, run_generated};
 pub use super::panic::catches_panics;
 use super::panic::caught;
 use super::{Outcome, RandomCause, Shard, Verdict, run_watched};
@@ -80,6 +80,11 @@ impl FuzzPlan {
 
     fn is_stopped(&self) -> bool {
         self.stop.is_cancelled()
+    }
+
+    fn extent(&self) -> Extent<'_> {
+        let FuzzPlan { limit, shard, jobs, max_findings, ref stop, .. } = *self;
+        Extent { limit, shard, jobs, max_findings, stop }
     }
 }
 
@@ -215,15 +220,6 @@ fn add<K: Clone + Ord>(counts: &mut BTreeMap<K, usize>, others: &BTreeMap<K, usi
 /// Creates an engine for a worker.
 pub type NewEngine<'a, K = Hpa> = &'a (dyn Fn() -> Box<dyn Engine<K>> + Sync);
 
-/// The result of one generated scenario.
-struct Ran {
-    ticks: usize,
-    coverage: Coverage,
-    undetermined: Option<RandomCause>,
-    skipped: Option<String>,
-    failure: Option<(Arc<Scenario>, Failure)>,
-}
-
 /// The result of running a scenario.
 #[derive(Default)]
 struct Judged {
@@ -241,65 +237,23 @@ pub fn fuzz(
     engine: NewEngine<'_>,
     sink: &mut dyn FnMut(FuzzEvent),
 ) -> FuzzSummary {
-    let begin = Instant::now();
-    let mut summary = FuzzSummary::default();
     let mut coverage = Coverage::default();
-    let mut kinds: BTreeMap<String, Finding> = BTreeMap::new();
     let worker = || Worker { plan, new: engine, engine: None };
-    let work = |worker: &mut Worker<'_>, index: usize| {
-        (!plan.is_stopped()).then(|| worker.run(plan.shard.nth(index) as u64))
-    };
-    let mut without_ticks = 0;
-    in_order(plan.jobs, &worker, &work, &mut |index, ran| {
-        let index = plan.shard.nth(index) as u64;
-        summary.scenarios += usize::from(ran.skipped.is_none());
-        summary.ticks += ran.ticks;
-        if let Some(cause) = ran.undetermined {
-            *summary.undetermined.entry(cause).or_default() += 1;
-        }
-        coverage.merge(&ran.coverage);
-        let is_without_ticks = ran.ticks == 0 && (ran.failure.is_some() || ran.skipped.is_some());
-        if let Some(why) = ran.skipped {
-            *summary.skipped.entry(why).or_default() += 1;
-        }
-        if let Some((scenario, failure)) = ran.failure {
-            *failure.count(&mut summary) += 1;
-            let kind = failure.kind();
-            if !kinds.contains_key(&kind) {
-                sink(FuzzEvent::Failed { index, kind: kind.clone() });
+    let run = |worker: &mut Worker<'_>, index| worker.run(index);
+    let (mut summary, findings) =
+        run_generated(plan.extent(), &worker, &run, &mut |Progress { summary, new }, reached| {
+            coverage.merge(&reached);
+            if let Some((index, kind)) = new {
+                sink(FuzzEvent::Failed { index, kind: kind.to_owned() });
             }
-            let first = Finding {
-                index,
-                times: 0,
-                kind: kind.clone(),
-                scenario,
-                failure,
-                tried: 0,
-                cut_short: false,
-            };
-            kinds.entry(kind).or_insert(first).times += 1;
-        }
-        without_ticks = if is_without_ticks { without_ticks + 1 } else { 0 };
-        let elapsed = begin.elapsed();
-        sink(FuzzEvent::Progress { scenarios: summary.scenarios, ticks: summary.ticks, elapsed });
-        let is_reached = match plan.limit {
-            RunLimit::Ticks(ticks) => summary.ticks >= plan.shard.share(ticks),
-            RunLimit::Time(time) => elapsed >= time,
-        };
-        !is_reached
-            && without_ticks < MAX_WITHOUT_TICKS
-            && kinds.len() < plan.max_findings
-            && !plan.is_stopped()
-    });
-    summary.elapsed = begin.elapsed();
-    summary.interrupted = plan.is_stopped();
+            let FuzzSummary { scenarios, ticks, elapsed, .. } = *summary;
+            sink(FuzzEvent::Progress { scenarios, ticks, elapsed });
+        });
     summary.coverage = coverage.groups();
     if summary.ticks == 0 && summary.divergences == 0 {
         // The failures are not caused by a scenario: there is nothing to shrink.
         return summary;
     }
-    let mut findings: Vec<Finding> = kinds.into_values().collect();
-    findings.sort_by_key(|finding| finding.index);
     for finding in findings {
         sink(FuzzEvent::Found(Box::new(smaller(plan, engine, finding))));
     }
@@ -316,7 +270,7 @@ struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    fn run(&mut self, index: u64) -> Ran {
+    fn run(&mut self, index: u64) -> (Ran<Arc<Scenario>>, Coverage) {
         let plan = self.plan;
         let mut scenario = fuzz::scenario(plan.seed, index, plan.release, &plan.areas);
         // They take a fifth of the time.
@@ -328,8 +282,8 @@ impl Worker<'_> {
         coverage.begin(&scenario, plan.release);
         let watch = &mut |decision: &Decision| coverage.add(decision);
         let Judged { ticks, undetermined, skipped, failure } = self.judge(&scenario, watch);
-        let failure = failure.map(|failure| (scenario, failure));
-        Ran { ticks, coverage, undetermined, skipped, failure }
+        let failed = failure.map(|failure| Failed { kind: failure.kind(), scenario, failure });
+        (Ran { ticks, undetermined, skipped, failed }, coverage)
     }
 
     fn judge(&mut self, scenario: &Arc<Scenario>, watch: &mut dyn FnMut(&Decision)) -> Judged {

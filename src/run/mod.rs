@@ -10,6 +10,8 @@ mod explaining_rows;
 mod findings;
 #[cfg(feature = "engines")]
 pub mod fuzzing;
+#[cfg(feature = "engines")]
+mod generated;
 mod hpa_with_vpa;
 #[cfg(feature = "engines")]
 mod in_order;

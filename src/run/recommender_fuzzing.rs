@@ -1,16 +1,12 @@
 //! Runs many generated scripts on one recommender, and shrinks the failures.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
 use super::findings::Findings;
-use super::fuzzing::{
-    Failure, Finding, FuzzSummary, MAX_FINDINGS, MAX_WITHOUT_TICKS, NewEngine, RunLimit,
-};
-use super::in_order::in_order;
+use super::fuzzing::{Failure, Finding, FuzzSummary, MAX_FINDINGS, NewEngine, RunLimit};
+use super::generated::{Extent, Failed, Progress, Ran, run_generated};
 use super::panic::caught;
 use super::recommender::names;
 use super::recommender_lockstep::{Lockstep, run_recommender, unfinished};
@@ -71,52 +67,29 @@ pub fn fuzz_recommender(
     new_engine: NewEngine<'_, Vpa>,
     progress: &mut dyn FnMut(&FuzzSummary),
 ) -> (FuzzSummary, Vec<Finding<Script>>) {
-    let begin = Instant::now();
-    let mut summary = FuzzSummary::default();
     let mut coverage = RecommenderCoverage::default();
-    let mut kinds: BTreeMap<String, Finding<Script>> = BTreeMap::new();
-    let work = |engine: &mut Box<dyn Engine<Vpa>>, number: usize| {
-        let is_late = matches!(plan.limit, RunLimit::Time(limit) if begin.elapsed() >= limit);
-        if is_late || plan.stop.is_cancelled() {
-            return None;
-        }
-        let index = plan.shard.nth(number) as u64;
+    let generated = |index| script(plan.seed, index, RUNS, plan.release);
+    let run = |engine: &mut Box<dyn Engine<Vpa>>, index: u64| {
         let mut coverage = RecommenderCoverage::default();
-        let script = script(plan.seed, index, RUNS, plan.release);
-        let ran =
-            run_caught(engine, new_engine, |engine| run_script(script, engine, &mut coverage));
-        Some((index, ran, coverage))
+        let ran = run_caught(engine, new_engine, |engine| {
+            run_script(generated(index), engine, &mut coverage)
+        });
+        let (ticks, undetermined) =
+            ran.as_ref().map_or((0, None), |outcome| (outcome.ticks, outcome.undetermined));
+        let failed = failure_of(ran);
+        let failed =
+            failed.map(|(kind, failure)| Failed { kind, scenario: generated(index), failure });
+        (Ran { ticks, undetermined, skipped: None, failed }, coverage)
     };
-    let wanted = match plan.limit {
-        RunLimit::Ticks(ticks) => plan.shard.share(ticks),
-        RunLimit::Time(_) => usize::MAX,
-    };
-    let mut without_ticks = 0;
-    in_order(plan.jobs.max(1), &new_engine, &work, &mut |_, (index, ran, reached)| {
-        coverage.merge(&reached);
-        summary.scenarios += 1;
-        let ticks = ran.as_ref().map_or(0, |outcome| outcome.ticks);
-        summary.ticks += ticks;
-        summary.elapsed = begin.elapsed();
-        progress(&summary);
-        if let Some(cause) = ran.as_ref().ok().and_then(|outcome| outcome.undetermined) {
-            *summary.undetermined.entry(cause).or_default() += 1;
-        }
-        let failure = failure_of(ran);
-        let is_without_ticks = ticks == 0 && failure.is_some();
-        without_ticks = if is_without_ticks { without_ticks + 1 } else { 0 };
-        if let Some((kind, failure)) = failure {
-            *failure.count(&mut summary) += 1;
-            let first = || as_generated(plan, index, kind.clone(), failure);
-            kinds.entry(kind.clone()).or_insert_with(first).times += 1;
-        }
-        summary.ticks < wanted
-            && kinds.len() < plan.max_findings
-            && without_ticks < MAX_WITHOUT_TICKS
-    });
-    summary.elapsed = begin.elapsed();
+    let RecommenderFuzzPlan { limit, shard, jobs, max_findings, ref stop, .. } = *plan;
+    let extent = Extent { limit, shard, jobs, max_findings, stop };
+    let (mut summary, findings) =
+        run_generated(extent, &new_engine, &run, &mut |Progress { summary, .. }, reached| {
+            coverage.merge(&reached);
+            progress(summary);
+        });
     summary.coverage = coverage.groups();
-    let findings = kinds.into_values().map(|finding| shrunk(plan, new_engine, finding)).collect();
+    let findings = findings.into_iter().map(|finding| shrunk(plan, new_engine, finding)).collect();
     summary.interrupted = plan.stop.is_cancelled();
     (summary, findings)
 }
@@ -190,17 +163,6 @@ fn kind(outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// The finding of a failure, before it is shrunk.
-fn as_generated(
-    plan: &RecommenderFuzzPlan,
-    index: u64,
-    kind: String,
-    failure: Failure,
-) -> Finding<Script> {
-    let scenario = script(plan.seed, index, RUNS, plan.release);
-    Finding { index, times: 0, kind, scenario, failure, tried: 0, cut_short: true }
-}
-
 /// Shrinks a divergence or a panic. Other failures stay as they are.
 fn shrunk(
     plan: &RecommenderFuzzPlan,
@@ -208,7 +170,7 @@ fn shrunk(
     found: Finding<Script>,
 ) -> Finding<Script> {
     if !found.failure.is_verdict() || plan.stop.is_cancelled() {
-        return found;
+        return Finding { cut_short: true, ..found };
     }
     let mut engine = new_engine();
     let mut run_again = |script: &Script| {

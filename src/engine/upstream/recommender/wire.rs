@@ -192,7 +192,11 @@ impl<'a> From<&'a ClusterChange> for Change<'a> {
                 Change::SetMetrics(MetricsResponse::Error(error))
             }
             ClusterChange::Restart => Change::Restart {},
-            _ => Change::Other(change),
+            ClusterChange::SetVpa(_)
+            | ClusterChange::DeleteVpa(_)
+            | ClusterChange::DeletePod(_)
+            | ClusterChange::SetCheckpoint(_)
+            | ClusterChange::DeleteCheckpoint(_) => Change::Other(change),
         }
     }
 }

@@ -1,0 +1,120 @@
+//! Runs generated scenarios until the limit of a run of the fuzzer, and counts their results in the
+//! order of their indices: for HPAs, and for the VPA recommender.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use tokio_util::sync::CancellationToken;
+
+use super::fuzzing::{Failure, Finding, FuzzSummary, MAX_WITHOUT_TICKS, RunLimit};
+use super::in_order::in_order;
+use super::{RandomCause, Shard};
+
+/// The scenarios to run, and when the run ends.
+#[derive(Clone, Copy)]
+pub(super) struct Extent<'a> {
+    pub(super) limit: RunLimit,
+    pub(super) shard: Shard,
+    /// The number of workers, at least 1.
+    pub(super) jobs: usize,
+    pub(super) max_findings: usize,
+    pub(super) stop: &'a CancellationToken,
+}
+
+/// The result of one generated scenario.
+pub(super) struct Ran<S> {
+    /// The ticks that were compared.
+    pub(super) ticks: usize,
+    pub(super) undetermined: Option<RandomCause>,
+    /// The reason why the scenario was not run, if it was not.
+    pub(super) skipped: Option<String>,
+    pub(super) failed: Option<Failed<S>>,
+}
+
+/// The failure of a generated scenario.
+pub(super) struct Failed<S> {
+    pub(super) kind: String,
+    pub(super) scenario: S,
+    pub(super) failure: Failure,
+}
+
+/// The figures after a scenario.
+pub(super) struct Progress<'a> {
+    pub(super) summary: &'a FuzzSummary,
+    /// The index and the kind of the scenario's failure, if it is the first of its kind.
+    pub(super) new: Option<(u64, &'a str)>,
+}
+
+/// Runs scenarios by their indices, each on a worker, which `worker` creates. `done` gets the
+/// figures after each scenario, and what else `run` returns. Returns the figures, and the first
+/// failure of each kind, in the order of the indices.
+pub(super) fn run_generated<W, R: Send, S: Send>(
+    extent: Extent<'_>,
+    worker: &(impl Fn() -> W + Sync),
+    run: &(impl Fn(&mut W, u64) -> (Ran<S>, R) + Sync),
+    done: &mut dyn FnMut(Progress<'_>, R),
+) -> (FuzzSummary, Vec<Finding<S>>) {
+    let begin = Instant::now();
+    let index_of = |number| extent.shard.nth(number) as u64;
+    let is_late = || matches!(extent.limit, RunLimit::Time(time) if begin.elapsed() >= time);
+    let is_over = || extent.stop.is_cancelled() || is_late();
+    let work = |worker: &mut W, number| (!is_over()).then(|| run(worker, index_of(number)));
+    let wanted = match extent.limit {
+        RunLimit::Ticks(ticks) => extent.shard.share(ticks),
+        RunLimit::Time(_) => usize::MAX,
+    };
+    let mut summary = FuzzSummary::default();
+    let mut kinds: BTreeMap<String, Finding<S>> = BTreeMap::new();
+    let mut without_ticks = 0;
+    in_order(extent.jobs, worker, &work, &mut |number, (ran, rest)| {
+        let is_without_ticks = ran.ticks == 0 && (ran.failed.is_some() || ran.skipped.is_some());
+        without_ticks = if is_without_ticks { without_ticks + 1 } else { 0 };
+        let new = count(ran, index_of(number), &mut summary, &mut kinds);
+        summary.elapsed = begin.elapsed();
+        let new = new.as_deref().map(|kind| (index_of(number), kind));
+        done(Progress { summary: &summary, new }, rest);
+        summary.ticks < wanted
+            && without_ticks < MAX_WITHOUT_TICKS
+            && kinds.len() < extent.max_findings
+            && !is_over()
+    });
+    summary.elapsed = begin.elapsed();
+    summary.interrupted = extent.stop.is_cancelled();
+    let mut findings: Vec<Finding<S>> = kinds.into_values().collect();
+    findings.sort_by_key(|finding| finding.index);
+    (summary, findings)
+}
+
+/// Counts a result. Returns the kind of its failure, if it is the first of its kind.
+fn count<S>(
+    ran: Ran<S>,
+    index: u64,
+    summary: &mut FuzzSummary,
+    kinds: &mut BTreeMap<String, Finding<S>>,
+) -> Option<String> {
+    summary.scenarios += usize::from(ran.skipped.is_none());
+    summary.ticks += ran.ticks;
+    if let Some(cause) = ran.undetermined {
+        *summary.undetermined.entry(cause).or_default() += 1;
+    }
+    if let Some(why) = ran.skipped {
+        *summary.skipped.entry(why).or_default() += 1;
+    }
+    let Failed { kind, scenario, failure } = ran.failed?;
+    *failure.count(summary) += 1;
+    if let Some(known) = kinds.get_mut(&kind) {
+        known.times += 1;
+        return None;
+    }
+    let first = Finding {
+        index,
+        times: 1,
+        kind: kind.clone(),
+        scenario,
+        failure,
+        tried: 0,
+        cut_short: false,
+    };
+    kinds.insert(kind.clone(), first);
+    Some(kind)
+}
