@@ -24,6 +24,8 @@ pub struct PredictHpa {
     options: DraftOptions,
     /// The requests of each pod, as `RESOURCE` and quantity.
     requests: Vec<Request>,
+    /// The error of the first invalid load.
+    invalid: Option<String>,
     release: Release,
 }
 
@@ -44,6 +46,7 @@ impl PredictHpa {
                 ..DraftOptions::default()
             },
             requests: vec![Request { resource: "cpu".to_owned(), quantity: "1".to_owned() }],
+            invalid: None,
             release: Release::NEWEST,
         }
     }
@@ -70,7 +73,10 @@ impl PredictHpa {
         steps: impl IntoIterator<Item = (Duration, Q)>,
     ) -> PredictHpa {
         let step = |(at, value): (Duration, Q)| (Time::ZERO + span(at), value.to_string());
-        self.options.loads.push(Load::total_steps(resource, steps.into_iter().map(step)));
+        match Load::total_steps(resource, steps.into_iter().map(step)) {
+            Ok(load) => self.options.loads.push(load),
+            Err(why) => drop(self.invalid.get_or_insert(why)),
+        }
         self
     }
 
@@ -99,6 +105,9 @@ impl PredictHpa {
     }
 
     fn draft(&self) -> Result<Draft, scenario::Error> {
+        if let Some(why) = &self.invalid {
+            return Err(invalid(ARGUMENTS, why.clone()));
+        }
         let mut options = DraftOptions { vpas: Selected::Unsupported, ..self.options.clone() };
         for Request { resource, quantity } in &self.requests {
             let request = format!("{resource}={quantity}").parse();
@@ -184,10 +193,13 @@ spec:
         let error = error.expect_err("no quantity").to_string();
         assert!(error.starts_with("the arguments:"), "{error}");
         assert!(error.contains(r#"found "1 GB""#), "{error}");
-        let error = Predict::hpa(HPA).load("cpu", [(Duration::ZERO, "fast")]).run();
-        let error = error.expect_err("no quantity").to_string();
-        assert!(error.starts_with("the arguments:"), "{error}");
-        assert!(error.contains("in `") && error.contains("fast"), "{error}");
+        for wrong in ["fast", ""] {
+            let error = Predict::hpa(HPA).load("cpu", [(Duration::ZERO, wrong)]).run();
+            let error = error.expect_err("no quantity").to_string();
+            assert!(error.starts_with("the arguments:"), "{error}");
+            assert!(error.contains("the load of cpu at 0s: expected a quantity"), "{error}");
+            assert!(error.contains(&format!("{wrong:?}")), "{error}");
+        }
     }
 
     #[test]

@@ -19,7 +19,8 @@ pub(crate) struct Amounts {
     amounts: [Option<Quantity>; 4],
     /// Target, lower bound, upper bound and uncapped target, as in the status.
     pub(crate) texts: [String; 4],
-    /// The four amounts in cores or bytes.
+    /// The four amounts in cores or bytes, for the charts of HTML pages.
+    #[cfg_attr(not(feature = "pages"), expect(dead_code, reason = "only charts need numbers"))]
     pub(crate) values: [f64; 4],
 }
 

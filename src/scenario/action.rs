@@ -309,14 +309,6 @@ fn is_first(nth: &u32) -> bool {
     *nth == 1
 }
 
-impl DuringReconcile {
-    /// `a reconcile`, or `a reconcile of web`.
-    pub(crate) fn reconcile(&self) -> String {
-        let of = self.hpa.as_ref().map(|hpa| format!(" of {hpa}")).unwrap_or_default();
-        format!("a reconcile{of}")
-    }
-}
-
 /// `updateScale`, or `the 2nd updateScale`.
 impl fmt::Display for DuringReconcile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -143,8 +143,8 @@ impl Quantity {
         Ok(Quantity { text: Some(text.into()), ..Quantity::parse_once(text)? })
     }
 
-    /// The quantity of a text in a file that is written now, and checked when it is read: it is
-    /// printed exactly as it was written, even if it is a percentage or no quantity at all.
+    /// The quantity of a text that is written to a file now, and checked when the file is read. It
+    /// is printed exactly as it was written, even if it is a percentage.
     #[must_use]
     pub(crate) fn as_written(text: &str) -> Quantity {
         let known = Quantity::parse_once(text).unwrap_or_else(|_| Quantity::unset());

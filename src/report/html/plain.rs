@@ -17,7 +17,10 @@ const LONGEST: usize = 160;
 pub(super) fn event(event: &TimelineEvent) -> String {
     let text = words::cut(&action(&event.action), LONGEST);
     match &event.during {
-        Some(during) => format!("{text} (during {}, after {during})", during.reconcile()),
+        Some(during) => {
+            let of = during.hpa.as_ref().map(|hpa| format!(" of {hpa}")).unwrap_or_default();
+            format!("{text} (during a reconcile{of}, after {during})")
+        }
         None => text,
     }
 }

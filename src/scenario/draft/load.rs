@@ -91,12 +91,21 @@ impl Load {
         ))
     }
 
-    /// The total of a resource: quantities, each from a time on. They are not checked.
-    #[must_use]
-    pub fn total_steps(resource: &str, steps: impl IntoIterator<Item = (Time, String)>) -> Load {
-        let change = |(at, value)| Change { at, amount: Amount::Quantity(value) };
+    /// The total of a resource: quantities, each from a time on.
+    ///
+    /// # Errors
+    /// If a text is not a quantity.
+    pub fn total_steps(
+        resource: &str,
+        steps: impl IntoIterator<Item = (Time, String)>,
+    ) -> Result<Load, String> {
+        let change = |(at, value): (Time, String)| match read_form::<AnyQuantity>(&value) {
+            Ok(_) => Ok(Change { at, amount: Amount::Quantity(value) }),
+            Err(why) => Err(format!("the load of {resource} at {}: {why}", at.since_start())),
+        };
+        let changes = steps.into_iter().map(change).collect::<Result<_, _>>()?;
         let subject = Subject { name: resource.to_owned(), ..Subject::default() };
-        Load { subject, total: true, shape: Shape::Steps(steps.into_iter().map(change).collect()) }
+        Ok(Load { subject, total: true, shape: Shape::Steps(changes) })
     }
 
     /// The end of a prediction that shows the load: ten minutes after its last change, or after two
