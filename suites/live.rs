@@ -75,10 +75,13 @@ fn idle(release: Release) -> Result<Option<Upstream>, Failed> {
     Ok(found.map(|index| idle.swap_remove(index)))
 }
 
-/// Returns true if the model agrees with the recorded trace.
-fn is_as_recorded(scenario: &Arc<Scenario>, release: Release, folder: &Path) -> bool {
-    let mut engine = Recorded::new(release, Traces::Folder(folder.to_owned()));
-    matches!(run_one(scenario, &mut engine, &support::known()).verdict, Verdict::Conforms)
+/// Returns true if the build has a recorded trace, and the model agrees with it.
+fn is_as_recorded(scenario: &Arc<Scenario>, build: &Build, folder: &Path) -> bool {
+    let traces = Traces::Folder(folder.to_owned());
+    let recordings = traces.read(&scenario.id).unwrap_or_default();
+    let mut engine = Recorded::new(Release::from(build.version.release), traces);
+    recordings.iter().any(|recording| recording.header.builds.contains(build))
+        && matches!(run_one(scenario, &mut engine, &support::known()).verdict, Verdict::Conforms)
 }
 
 fn live(path: &Path, build: &Build, program: PathBuf) -> Result<(), Failed> {
@@ -100,7 +103,7 @@ fn live(path: &Path, build: &Build, program: PathBuf) -> Result<(), Failed> {
         // What is left to chance differs from the recorded trace, which shows another outcome.
         let is_random = outcome.derivations.iter().flatten().any(|it| it.random_part.is_some());
         let stays = is_random
-            && (Mode::get() == Mode::Compare || is_as_recorded(&scenario, release, &folder));
+            && (Mode::get() == Mode::Compare || is_as_recorded(&scenario, build, &folder));
         if !stays {
             recording::compare(&folder, &scenario, build, trace, Mode::get())?;
         }
