@@ -102,8 +102,8 @@ fn sources_below(folder: &str) -> Vec<(String, PathBuf, String)> {
     files_below(folder, "rs")
 }
 
-/// The files in a folder of the repository with this extension, each with the name of its folder,
-/// or its own name, in the folder.
+/// The files in a folder of the repository with this extension, each with the name of its top
+/// subfolder, or with its own name if it is directly in the folder.
 fn files_below(folder: &str, extension: &str) -> Vec<(String, PathBuf, String)> {
     let root = support::repository().join(folder);
     let mut found = Vec::new();
@@ -381,7 +381,7 @@ fn go_functions_have_at_most_70_lines() {
     for (_, path, text) in hosts.filter(|(_, path, _)| is_product(path)) {
         let mut begin = None;
         for (index, line) in text.lines().enumerate() {
-            // gofmt begins and ends functions, and nothing in them, in the first column.
+            // gofmt puts only the first and the last line of a function in the first column.
             if line.starts_with("func ") && !line.ends_with('}') {
                 begin = Some(index);
             } else if line == "}"

@@ -18,7 +18,7 @@ Exit codes:
   0    all scenarios conform
   1    a divergence, an unmet expectation, or a known disagreement that disappeared
   2    an invalid command line, or an invalid scenario
-  3    an engine could not run, a scenario had no verdict and none diverged, or an output can't be
-       written
+  3    an engine can't run; a scenario has no verdict, and none diverges; or an output can't be
+  written
   4    nothing to run: no scenarios, a glob that matches none, or all of them skipped
   130  interrupted (Ctrl-C)";

@@ -348,8 +348,9 @@ fn index(args: &Args, run: &FreeRun, length: Length) -> Result<usize, Failure> {
     let ticks = run.ticks.iter().enumerate().filter(|(_, tick)| matches_hpa(tick));
     let (indices, times): (Vec<usize>, Vec<Time>) =
         ticks.map(|(index, tick)| (index, tick.observation.at)).unzip();
-    let subject = args.hpa_name().map_or("the scenario".to_owned(), |hpa| format!("the HPA {hpa}"));
-    let cut = run.undetermined.as_ref().map(|why| format!(": it can't continue: {why}"));
+    let subject = args.hpa_name().map_or("the scenario".to_owned(), |hpa| format!("HPA {hpa}"));
+    let cut =
+        run.undetermined.as_ref().map(|why| format!("; the prediction can't continue: {why}"));
     let overview = overview(&subject, &times) + &cut.unwrap_or_default();
     if times.is_empty() {
         return Err(Failure::usage(overview));

@@ -38,11 +38,11 @@ pub(super) struct Args {
     /// The seed of the generator; the same seed gives the same scenarios [default: random]
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
-    /// Run until this number of ticks is compared [default: 100000]
+    /// Stop after this number of ticks [default: 100000]
     #[arg(long, value_name = "N", conflicts_with = "time",
         value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) ticks: Option<u32>,
-    /// Run for this time, for example 60s or 10m
+    /// Stop after this time, for example 60s or 10m
     #[arg(long, value_name = "DURATION", value_parser = super::args::time_limit)]
     pub(super) time: Option<Duration>,
     #[command(flatten)]
@@ -55,7 +55,7 @@ pub(super) struct Args {
     /// Only generate scenarios that focus on these areas: ratios, readiness, behavior, pods,
     /// errors, edits, quantities, custom, several, races, days; `hpa-and-vpa`, which is only
     /// generated if it is named, because it requires both controllers; or `vpa`, the recommender of
-    /// the Vertical Pod Autoscaler. Can be repeated, or separated by commas
+    /// the Vertical Pod Autoscaler. Can be repeated; areas can also be separated by commas
     #[arg(long = "area", value_name = "AREA", value_delimiter = ',')]
     areas: Vec<AnyArea>,
     /// The folder where findings are saved as fixtures

@@ -34,7 +34,7 @@ pub(super) struct Args {
     source: Source,
 }
 
-/// A scenario in the list, and its line of JSON.
+/// A scenario in the list. Its serialized form is a line of the JSON output.
 #[derive(Serialize)]
 struct Listed {
     id: String,

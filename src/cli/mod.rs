@@ -65,7 +65,7 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Run scenarios on an engine, in lockstep with the model, and compare
+    /// Run scenarios on an engine in lockstep with the model, and compare the results
     ///
     /// Without SCENARIO, runs every fixture. Without `--engine`, uses the upstream controller if it
     /// can run here, and recorded traces otherwise. The upstream controller is built on first use,

@@ -25,8 +25,8 @@ const HELP: &str = "\
 Exit codes:
   0    all expectations are met, or there are none
   1    an expectation is not met
-  2    an invalid command line, scenario or manifest, a value that the prediction requires is
-       missing, or the API server of the release rejects the HPA
+  2    the command line, a scenario or a manifest is invalid; a value that the prediction requires
+  is missing; or the API server of the release rejects the HPA
   3    the scenario can't be run to its end, because its outcome is not deterministic; or an
        output can't be written
   4    a folder or a glob contains no scenarios";

@@ -29,7 +29,7 @@ pub(super) struct Args {
     source: Source,
 }
 
-/// The engines and traces of one release, and its line of JSON.
+/// The engines and traces of one release. Its serialized form is a line of the JSON output.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Row {
@@ -87,7 +87,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     Ok(exit::CONFORMS)
 }
 
-/// The recommender of one release of the VPA, and its line of JSON.
+/// The recommender of one release of the VPA. Its serialized form is a line of the JSON output.
 #[derive(Serialize)]
 struct VpaRow {
     #[serde(with = "as_text")]

@@ -55,7 +55,7 @@ pub(super) struct Args {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     /// Also write a report: `html=FILE`, `junit=FILE`, `markdown=FILE`, or `github` for annotations
-    /// and the job summary of GitHub Actions. May be given several times
+    /// and the job summary of GitHub Actions. Can be repeated
     #[arg(long = "report", value_name = "KIND[=FILE]")]
     reports: Vec<ReportArg>,
     /// How many scenarios to run in parallel [default: one per core; 72 on real clusters, where

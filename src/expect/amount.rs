@@ -8,7 +8,8 @@ use crate::model::api::MetricValueStatus;
 use crate::model::quantity::Quantity;
 use crate::scenario::resolved::{ExpectedMetric, NumberRange, PercentRange, QuantityRange};
 
-/// An amount. For programs, a range is a value if it contains only that, otherwise `min` and `max`.
+/// An amount. In JSON, a range that contains one value is that value. Any other range is an object
+/// with `min`, `max` or both.
 #[derive(Clone, Copy)]
 pub(super) enum Amount<'a> {
     Number(Option<i32>),
@@ -82,7 +83,7 @@ struct Bounds<T> {
 pub(super) struct MetricAmounts<'a>([Option<(&'static str, Amount<'a>)>; 3]);
 
 impl<'a> MetricAmounts<'a> {
-    /// The expected ones.
+    /// Returns the expected amounts.
     pub(super) fn expected(metric: &'a ExpectedMetric) -> MetricAmounts<'a> {
         let ExpectedMetric { utilization, average_value, value, .. } = metric;
         MetricAmounts([
@@ -92,7 +93,7 @@ impl<'a> MetricAmounts<'a> {
         ])
     }
 
-    /// Those of the status in the fields that are expected.
+    /// Returns the amounts in the status, for the expected fields only.
     pub(super) fn observed(
         metric: &ExpectedMetric,
         current: &'a MetricValueStatus,
@@ -124,7 +125,7 @@ impl Serialize for MetricAmounts<'_> {
     }
 }
 
-/// A text in quotes. For programs, it has none.
+/// A text: quoted for people, unquoted in JSON.
 #[derive(Serialize)]
 pub(super) struct Quoted<'a>(pub(super) &'a str);
 

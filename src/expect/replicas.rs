@@ -86,11 +86,11 @@ pub(super) fn sequence(ticks: &[Tick<'_>], expected: &[i32]) -> Option<Miss> {
     let (_, tick) = seen.get(agreeing).unwrap_or(&seen[seen.len() - 1]);
     let number =
         |replicas: Option<&i32>| replicas.map_or_else(|| "no change".to_owned(), i32::to_string);
-    let (wanted, found) = (number(expected.get(agreeing)), number(sequence.get(agreeing)));
+    let (expected_number, found) = (number(expected.get(agreeing)), number(sequence.get(agreeing)));
     let value = UnmetValue::of("sequence of replicas", &List(expected.to_vec()), &List(sequence));
     let what = format!(
         "sequence of replicas: expected {}, was {}; number {} differs first, at {tick}: expected \
-         {wanted}, was {found}",
+         {expected_number}, was {found}",
         value.expected,
         value.observed,
         agreeing + 1

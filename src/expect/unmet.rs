@@ -72,7 +72,7 @@ pub struct UnmetValue {
 }
 
 impl UnmetValue {
-    /// A value whose texts and values for programs come from the same amounts.
+    /// Returns a value whose texts and JSON values come from the same expected and observed values.
     pub(super) fn of(
         field: &str,
         expected: &(impl Display + Serialize),

@@ -29,7 +29,7 @@ impl Default for Coverage {
 
 /// The groups of items, in the order of [`KNOWN`].
 #[derive(Clone, Copy)]
-enum Items {
+enum ItemGroup {
     Conditions,
     Events,
     Branches,
@@ -52,8 +52,8 @@ impl Coverage {
         for hpa in &scenario.hpas {
             let target = targets.get(hpa.target);
             let built_in = target.filter(|it| it.group.is_empty() || it.group == "apps");
-            self.count(Items::Kinds, built_in.map_or(CUSTOM, |it| it.kind));
-            self.count(Items::Versions, &hpa.api_version);
+            self.count(ItemGroup::Kinds, built_in.map_or(CUSTOM, |it| it.kind));
+            self.count(ItemGroup::Versions, &hpa.api_version);
         }
         let rules = Rules::of(release);
         let (possible, gates) = (rules.default_gates(), scenario.gates_by(&rules));
@@ -62,7 +62,7 @@ impl Coverage {
                 if possible.clone().set(gate.name(), value).is_ok() {
                     let name = format!("{}={value}", gate.name());
                     self.0.count_possible(
-                        Items::Gates as usize,
+                        ItemGroup::Gates as usize,
                         name,
                         gates.enabled(gate) == value,
                     );
@@ -80,7 +80,7 @@ impl Coverage {
             }
         }
         let names = ERRORS.iter().zip(found).filter(|(_, found)| *found);
-        names.for_each(|(name, _)| self.count(Items::Errors, name));
+        names.for_each(|(name, _)| self.count(ItemGroup::Errors, name));
     }
 
     /// Counts one reconcile from the model's derivation.
@@ -91,31 +91,31 @@ impl Coverage {
         }
         if let Some(write) = seen.status_write() {
             for condition in &write.status.conditions {
-                self.count(Items::Conditions, condition.reason.as_str());
+                self.count(ItemGroup::Conditions, condition.reason.as_str());
             }
             self.count(
-                Items::Writes,
+                ItemGroup::Writes,
                 if write.error.is_some() { "status-refused" } else { "status" },
             );
         } else {
-            self.count(Items::Writes, "status-unchanged");
+            self.count(ItemGroup::Writes, "status-unchanged");
         }
         for event in seen.events() {
-            self.count(Items::Events, event.reason.as_str());
+            self.count(ItemGroup::Events, event.reason.as_str());
         }
         for read in seen.reads().filter(|read| read.error().is_some()) {
             let of_metrics = read.is_metric_query();
             self.count(
-                Items::Writes,
+                ItemGroup::Writes,
                 if of_metrics { "metrics-unreadable" } else { "scale-unreadable" },
             );
         }
         let writes = seen.scale_writes();
         if writes.clone().next().is_some() {
             let refused = writes.clone().any(|write| write.error.is_some());
-            self.count(Items::Writes, if refused { "scale-refused" } else { "scale" });
+            self.count(ItemGroup::Writes, if refused { "scale-refused" } else { "scale" });
             if writes.count() > 1 {
-                self.count(Items::Writes, "scale-tried-again");
+                self.count(ItemGroup::Writes, "scale-tried-again");
             }
         }
         self.derivation(&decision.derivation);
@@ -123,7 +123,7 @@ impl Coverage {
 
     fn derivation(&mut self, why: &Derivation) {
         self.count(
-            Items::Branches,
+            ItemGroup::Branches,
             match why.branch {
                 Branch::NoScale => "NoScale",
                 Branch::Skipped => "Skipped",
@@ -137,13 +137,13 @@ impl Coverage {
         why.metrics.iter().for_each(|metric| self.metric(metric));
         let failed = why.metrics.iter().any(|metric| metric.path == Path::Failed);
         if failed && why.rescaled {
-            self.count(Items::Writes, "failed-but-scaled-up");
+            self.count(ItemGroup::Writes, "failed-but-scaled-up");
         }
         if let Some(stabilization) = &why.stabilization
             && let Some(held) = &stabilization.held_by
         {
             self.count(
-                Items::Limits,
+                ItemGroup::Limits,
                 match (stabilization.behavior, held.up) {
                     (false, _) => "held-by-flag",
                     (true, true) => "held-by-up-window",
@@ -153,10 +153,10 @@ impl Coverage {
         }
         match why.limits.as_ref().and_then(|limits| limits.rate.as_ref()) {
             None => {}
-            Some(RateLimit::Legacy(_)) => self.count(Items::Limits, "legacy-limit"),
+            Some(RateLimit::Legacy(_)) => self.count(ItemGroup::Limits, "legacy-limit"),
             Some(RateLimit::Policies { up, select, policies, .. }) => {
                 self.count(
-                    Items::Limits,
+                    ItemGroup::Limits,
                     match (up, select) {
                         (true, SelectPolicy::Max) => "up-max",
                         (true, SelectPolicy::Min) => "up-min",
@@ -167,10 +167,10 @@ impl Coverage {
                     },
                 );
                 if policies.iter().any(|policy| policy.added > 0) {
-                    self.count(Items::Limits, "policy-after-scale-up");
+                    self.count(ItemGroup::Limits, "policy-after-scale-up");
                 }
                 if policies.iter().any(|policy| policy.removed > 0) {
-                    self.count(Items::Limits, "policy-after-scale-down");
+                    self.count(ItemGroup::Limits, "policy-after-scale-down");
                 }
             }
         }
@@ -178,7 +178,7 @@ impl Coverage {
 
     fn metric(&mut self, metric: &MetricDerivation) {
         self.count(
-            Items::Sources,
+            ItemGroup::Sources,
             match metric.source {
                 Source::Resource => "Resource",
                 Source::ContainerResource(_) => "ContainerResource",
@@ -188,7 +188,7 @@ impl Coverage {
             },
         );
         self.count(
-            Items::Targets,
+            ItemGroup::Targets,
             match metric.target {
                 Target::Utilization(_) => "Utilization",
                 Target::AverageValue(_) => "AverageValue",
@@ -197,7 +197,7 @@ impl Coverage {
             },
         );
         self.count(
-            Items::Paths,
+            ItemGroup::Paths,
             match metric.path {
                 Path::Failed => "Failed",
                 Path::FromZero => "FromZero",
@@ -219,12 +219,12 @@ impl Coverage {
             ("unknown", pods.unknown),
         ];
         for (name, _) in groups.into_iter().filter(|(_, count)| *count > 0) {
-            self.count(Items::Pods, name);
+            self.count(ItemGroup::Pods, name);
         }
         if let Some(second) = metric.usage.as_ref().and_then(|usage| usage.second) {
             if pods.missing > 0 {
                 self.count(
-                    Items::Pods,
+                    ItemGroup::Pods,
                     match second.missing_as {
                         Some(Filled::Percent(_)) => "missing-as-percent",
                         Some(Filled::Target) => "missing-as-target",
@@ -234,12 +234,12 @@ impl Coverage {
                 );
             }
             if second.unready_as_zero {
-                self.count(Items::Pods, "unready-as-zero");
+                self.count(ItemGroup::Pods, "unready-as-zero");
             }
         }
     }
 
-    fn count(&mut self, group: Items, name: &str) {
+    fn count(&mut self, group: ItemGroup, name: &str) {
         self.0.count(group as usize, name);
     }
 

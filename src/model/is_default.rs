@@ -1,6 +1,6 @@
-//! For `#[serde(skip_serializing_if = "is_default")]`.
+//! A condition for serde's `skip_serializing_if`.
 
-/// Returns true for the default of a type.
+/// Returns true if a value is the default of its type.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -240,15 +240,19 @@ pub fn fuzz(
     let mut coverage = Coverage::default();
     let worker = || Worker { plan, new: engine, engine: None };
     let run = |worker: &mut Worker<'_>, index| worker.run(index);
-    let (mut summary, findings) =
-        run_generated(plan.extent(), &worker, &run, &mut |Progress { summary, new }, reached| {
+    let (mut summary, findings) = run_generated(
+        plan.extent(),
+        &worker,
+        &run,
+        &mut |Progress { summary, new_failure }, reached| {
             coverage.merge(&reached);
-            if let Some((index, kind)) = new {
+            if let Some((index, kind)) = new_failure {
                 sink(FuzzEvent::Failed { index, kind: kind.to_owned() });
             }
             let FuzzSummary { scenarios, ticks, elapsed, .. } = *summary;
             sink(FuzzEvent::Progress { scenarios, ticks, elapsed });
-        });
+        },
+    );
     summary.coverage = coverage.groups();
     if summary.ticks == 0 && summary.divergences == 0 {
         // The failures are not caused by a scenario: there is nothing to shrink.

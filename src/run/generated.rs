@@ -1,4 +1,4 @@
-//! Runs generated scenarios until the limit of a run of the fuzzer, and counts their results in the
+//! Runs generated scenarios until the fuzzer reaches its limit, and counts their results in the
 //! order of their indices: for HPAs, and for the VPA recommender.
 
 use std::collections::BTreeMap;
@@ -42,11 +42,12 @@ pub(super) struct Failed<S> {
 pub(super) struct Progress<'a> {
     pub(super) summary: &'a FuzzSummary,
     /// The index and the kind of the scenario's failure, if it is the first of its kind.
-    pub(super) new: Option<(u64, &'a str)>,
+    pub(super) new_failure: Option<(u64, &'a str)>,
 }
 
-/// Runs scenarios by their indices, each on a worker, which `worker` creates. `done` gets the
-/// figures after each scenario, and what else `run` returns. Returns the figures, and the first
+/// Runs scenarios in the order of their indices. `worker` creates a worker, and `run` runs the
+/// scenario with an index on it. After each scenario, `done` receives the figures and the second
+/// value that `run` returns. Returns the figures, and the first
 /// failure of each kind, in the order of the indices.
 pub(super) fn run_generated<W, R: Send, S: Send>(
     extent: Extent<'_>,
@@ -59,7 +60,7 @@ pub(super) fn run_generated<W, R: Send, S: Send>(
     let is_late = || matches!(extent.limit, RunLimit::Time(time) if begin.elapsed() >= time);
     let is_over = || extent.stop.is_cancelled() || is_late();
     let work = |worker: &mut W, number| (!is_over()).then(|| run(worker, index_of(number)));
-    let wanted = match extent.limit {
+    let tick_limit = match extent.limit {
         RunLimit::Ticks(ticks) => extent.shard.share(ticks),
         RunLimit::Time(_) => usize::MAX,
     };
@@ -69,11 +70,11 @@ pub(super) fn run_generated<W, R: Send, S: Send>(
     in_order(extent.jobs, worker, &work, &mut |number, (ran, rest)| {
         let is_without_ticks = ran.ticks == 0 && (ran.failed.is_some() || ran.skipped.is_some());
         without_ticks = if is_without_ticks { without_ticks + 1 } else { 0 };
-        let new = count(ran, index_of(number), &mut summary, &mut kinds);
+        let new_failure = count(ran, index_of(number), &mut summary, &mut kinds);
         summary.elapsed = begin.elapsed();
-        let new = new.as_deref().map(|kind| (index_of(number), kind));
-        done(Progress { summary: &summary, new }, rest);
-        summary.ticks < wanted
+        let new_failure = new_failure.as_deref().map(|kind| (index_of(number), kind));
+        done(Progress { summary: &summary, new_failure }, rest);
+        summary.ticks < tick_limit
             && without_ticks < MAX_WITHOUT_TICKS
             && kinds.len() < extent.max_findings
             && !is_over()

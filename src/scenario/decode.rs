@@ -8,7 +8,8 @@
 //! - `resolve` points at any field, also at an absent one or a key, while the typed structs, which
 //!   traces, engines and results share, have no positions;
 //! - a file with an HPA and a VPA is divided before it is decoded (see `split`);
-//! - a malformed text is replaced and reported with the others, and old names are still read.
+//! - a placeholder replaces a malformed text, so that all errors are reported together, and renamed
+//! fields are still read.
 
 use std::cell::RefCell;
 use std::fmt::Display;

@@ -32,7 +32,7 @@ impl<V> Entries<V> {
         self.0.iter().find(|(other, _)| **other == *name).map(|(_, value)| value)
     }
 
-    /// Sets the value of a name, in the place of an earlier one.
+    /// Sets the value of a name. A new value replaces an earlier one in its position.
     pub(super) fn insert(&mut self, name: Arc<str>, value: V) {
         match self.0.iter_mut().find(|(other, _)| *other == name) {
             Some((_, earlier)) => *earlier = value,

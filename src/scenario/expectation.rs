@@ -140,18 +140,18 @@ impl Expectation {
     }
 }
 
-/// The fields for the time of an expectation, of HPAs or VPAs.
+/// The fields that set the time of an expectation for an HPA or a VPA.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timing<'a> {
     /// The number of a reconcile, or of a run of the recommender, from 1.
     pub(super) tick: Option<u32>,
-    /// The end of the period whose last tick is meant.
+    /// Selects the last tick at or before this time.
     pub(super) at: Option<Time>,
-    /// The period in which every tick is meant.
+    /// Selects every tick in this period.
     pub(super) always: Option<&'a Between>,
-    /// The period in which no tick is meant.
+    /// Requires that no tick in this period matches.
     pub(super) never: Option<&'a Between>,
-    /// The length of a period in which some tick is meant.
+    /// Requires a matching tick in a period of this length.
     pub(super) within: Option<Span>,
     /// With `within`: the beginning of the period.
     pub(super) of: Option<Time>,

@@ -10,13 +10,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use crate::model::api;
 use crate::model::selector::match_labels;
 
-/// The scheduler of pods: none, so that no node gets them.
+/// The scheduler name of pods. No scheduler has this name, so pods are not assigned to nodes.
 const SCHEDULER: &str = "kube-lockstep";
 
-/// The image of containers: none, because no kubelet starts them.
+/// The image of containers. It need not exist, because no kubelet starts the containers.
 const IMAGE: &str = "none";
 
-/// Returns the specification of a pod that no scheduler and no kubelet use.
+/// Returns the spec of a pod that no scheduler assigns and no kubelet runs.
 pub(crate) fn pod_spec(spec: &api::PodSpec) -> PodSpec {
     PodSpec {
         scheduler_name: Some(SCHEDULER.to_owned()),
@@ -61,7 +61,7 @@ pub(crate) fn deployment(name: &str, replicas: i32, selector: &str) -> Deploymen
     }
 }
 
-/// Returns the labels that a selector requires, which must be a list of labels.
+/// Returns the labels that a selector requires, or none if the selector is not a list of labels.
 pub(crate) fn required_labels(selector: &str) -> BTreeMap<String, String> {
     let labels = match_labels(selector).unwrap_or_default().into_iter();
     labels.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()

@@ -1,9 +1,9 @@
 //! Converts requests and answers for releases before 1.12, whose newest API version is
 //! `autoscaling/v2beta1`. The oldest releases name it `v2alpha1`.
 //!
-//! They are converted as JSON: a manifest may contain values that the types of v2 can't represent,
-//! and upstream must get them unchanged. The part of an answer that differs is small, and what it
-//! becomes is checked when the answer is read as v2.
+//! Requests and answers are converted as JSON, because a manifest can contain values that the v2
+//! types can't represent, and upstream must receive these values unchanged. Only a small part of an
+//! answer differs, and the result is checked when it is decoded as v2.
 
 use serde_json::{Value, json};
 

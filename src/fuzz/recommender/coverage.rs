@@ -114,7 +114,7 @@ const ERRORS: [&str; 6] = [
 
 /// The groups of items, in the order of [`GROUPS`].
 #[derive(Clone, Copy)]
-enum Items {
+enum ItemGroup {
     Changes,
     Policies,
     Samples,
@@ -142,7 +142,7 @@ impl RecommenderCoverage {
         let is_known = |name: &&str| VpaRelease::of_flag(name).is_none_or(|since| since <= release);
         for name in RecommenderFlags::NAMES.into_iter().filter(is_known) {
             self.0.count_possible(
-                Items::Flags as usize,
+                ItemGroup::Flags as usize,
                 name.to_owned(),
                 script.flags.contains_key(name),
             );
@@ -170,16 +170,16 @@ impl RecommenderCoverage {
                 ClusterChange::SetMetrics(Err(_)) => "metrics-error",
                 ClusterChange::Restart => "restart",
             };
-            self.count(Items::Changes, name);
+            self.count(ItemGroup::Changes, name);
         }
     }
 
     fn vpa(&mut self, vpa: &VerticalPodAutoscaler) {
         if vpa.metadata.annotations.keys().any(|name| name.ends_with("_integerCPU")) {
-            self.count(Items::Policies, "integer-cpu");
+            self.count(ItemGroup::Policies, "integer-cpu");
         }
         if !vpa.spec.recommenders.is_empty() {
-            self.count(Items::Policies, "recommender-name");
+            self.count(ItemGroup::Policies, "recommender-name");
         }
         let policies = vpa.spec.resource_policy.iter().flat_map(|it| &it.container_policies);
         policies.for_each(|policy| self.policy(policy));
@@ -201,21 +201,23 @@ impl RecommenderCoverage {
             ("memory-interval-count", policy.memory_aggregation_interval_count.is_some()),
         ];
         let set = fields.into_iter().filter(|(_, is_set)| *is_set);
-        set.for_each(|(name, _)| self.count(Items::Policies, name));
+        set.for_each(|(name, _)| self.count(ItemGroup::Policies, name));
     }
 
     /// Counts what the recommender did with samples and OOM kills.
     pub fn occurrences(&mut self, account: &[Occurrence]) {
         for occurrence in account {
             match occurrence {
-                Occurrence::ReadCheckpoints(_) => self.count(Items::Samples, "read-checkpoints"),
-                Occurrence::ReadHistory(_) => self.count(Items::Samples, "read-history"),
+                Occurrence::ReadCheckpoints(_) => {
+                    self.count(ItemGroup::Samples, "read-checkpoints")
+                }
+                Occurrence::ReadHistory(_) => self.count(ItemGroup::Samples, "read-history"),
                 Occurrence::OomKill(oom) => {
                     let origin = match oom.origin {
                         OomMemory::Requested => "by-request",
                         OomMemory::Used => "by-usage",
                     };
-                    self.count(Items::OomKills, origin);
+                    self.count(ItemGroup::OomKills, origin);
                     let outcome = match oom.outcome {
                         OomOutcome::BeginsInterval => "begins-interval",
                         OomOutcome::HigherPeak(_) => "higher-peak",
@@ -223,21 +225,24 @@ impl RecommenderCoverage {
                         OomOutcome::AfterPeakOfZero => "after-peak-of-zero",
                         OomOutcome::Discarded => "discarded",
                     };
-                    self.count(Items::OomKills, outcome);
+                    self.count(ItemGroup::OomKills, outcome);
                 }
                 Occurrence::HigherPeak { former, .. } => {
                     let name = match former.is_removed {
                         true => "higher-peak",
                         false => "higher-peak-after-relabeling",
                     };
-                    self.count(Items::Samples, name);
+                    self.count(ItemGroup::Samples, name);
                 }
                 Occurrence::IgnoredSample { resource, why, .. } => match why {
                     IgnoredSample::OutOfOrder => {
-                        self.count(Items::Samples, &format!("{}-out-of-order", resource.name()));
+                        self.count(
+                            ItemGroup::Samples,
+                            &format!("{}-out-of-order", resource.name()),
+                        );
                     }
                     IgnoredSample::AfterPeakOfZero => {
-                        self.count(Items::Samples, "memory-after-peak-of-zero");
+                        self.count(ItemGroup::Samples, "memory-after-peak-of-zero");
                     }
                 },
             }
@@ -253,7 +258,7 @@ impl RecommenderCoverage {
                 Some(bucket) if bucket + 1 == BUCKETS => "last-bucket",
                 Some(_) => "bucket",
             };
-            self.count(Items::Estimates, bucket);
+            self.count(ItemGroup::Estimates, bucket);
             if let Some(confidence) = estimation.confidence {
                 let is_confident = confidence.confidence > 0.0;
                 let name = match (estimation.bound, is_confident) {
@@ -262,10 +267,10 @@ impl RecommenderCoverage {
                     (_, false) => "upper-without-confidence",
                     (_, true) => "upper-by-confidence",
                 };
-                self.count(Items::Estimates, name);
+                self.count(ItemGroup::Estimates, name);
             }
             if estimation.amount == estimation.minimum {
-                self.count(Items::Estimates, "minimum");
+                self.count(ItemGroup::Estimates, "minimum");
             }
         }
     }
@@ -273,24 +278,24 @@ impl RecommenderCoverage {
     /// Counts what a run of the recommender wrote and logged.
     pub fn run(&mut self, run: &Run) {
         if run.writes.is_empty() {
-            self.count(Items::Writes, "none");
+            self.count(ItemGroup::Writes, "none");
         }
         for write in &run.writes {
             match write {
                 Write::Status { status, .. } => {
-                    self.count(Items::Writes, "status");
+                    self.count(ItemGroup::Writes, "status");
                     for condition in &status.conditions {
                         let name = format!("{}={}", condition.type_, condition.status);
-                        self.count(Items::Conditions, &name);
+                        self.count(ItemGroup::Conditions, &name);
                     }
                 }
                 Write::Checkpoint { is_new: true, .. } => {
-                    self.count(Items::Writes, "checkpoint-created");
+                    self.count(ItemGroup::Writes, "checkpoint-created");
                 }
                 Write::Checkpoint { is_new: false, .. } => {
-                    self.count(Items::Writes, "checkpoint-updated");
+                    self.count(ItemGroup::Writes, "checkpoint-updated");
                 }
-                Write::DeleteCheckpoint(_) => self.count(Items::Writes, "checkpoint-deleted"),
+                Write::DeleteCheckpoint(_) => self.count(ItemGroup::Writes, "checkpoint-deleted"),
             }
         }
         self.log(&run.log);
@@ -302,12 +307,12 @@ impl RecommenderCoverage {
             let is_known =
                 |text: &&&str| line.message.contains(**text) || line.error.contains(**text);
             if let Some(text) = ERRORS.iter().find(is_known) {
-                self.count(Items::Errors, text);
+                self.count(ItemGroup::Errors, text);
             }
         }
     }
 
-    fn count(&mut self, group: Items, name: &str) {
+    fn count(&mut self, group: ItemGroup, name: &str) {
         self.0.count(group as usize, name);
     }
 

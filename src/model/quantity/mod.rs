@@ -143,8 +143,8 @@ impl Quantity {
         Ok(Quantity { text: Some(text.into()), ..Quantity::parse_once(text)? })
     }
 
-    /// The quantity of a text that is written to a file now, and checked when the file is read. It
-    /// is printed exactly as it was written, even if it is a percentage.
+    /// Returns a quantity that is printed exactly as `text`, even if `text` is a percentage. The
+    /// text is written to a file, and is checked only when that file is read.
     #[must_use]
     pub(crate) fn as_written(text: &str) -> Quantity {
         let known = Quantity::parse_once(text).unwrap_or_else(|_| Quantity::unset());

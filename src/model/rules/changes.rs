@@ -65,7 +65,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         7,
-        "the doubling limit applies before maxReplicas",
+        "if the doubling limit applies, maxReplicas does not",
         source!("v1.7.0", "pkg/controller/podautoscaler/horizontal.go"),
         |rules| rules.normalization.limits = LimitOrder::RateInstead,
     ),
@@ -106,7 +106,7 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         8,
-        "replicas are limited by maxReplicas, also by the doubling limit (1.8.15)",
+        "maxReplicas applies even if the doubling limit does (1.8.15)",
         "https://github.com/kubernetes/kubernetes/pull/53690",
         |rules| rules.normalization.limits = LimitOrder::RateFirst,
     ),

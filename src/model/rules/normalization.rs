@@ -15,7 +15,7 @@ pub enum Windows {
 pub enum LimitOrder {
     /// At least `minReplicas` and 1, at most `maxReplicas`, and then at most the rate limit.
     RateLast,
-    /// At most the rate limit, even above `maxReplicas`. Only if the rate limit does not apply:
+    /// If the proposal exceeds the rate limit, the rate limit, even above `maxReplicas`. Otherwise,
     /// between `minReplicas` and `maxReplicas`.
     RateInstead,
     /// Like [`LimitOrder::RateInstead`], but never above `maxReplicas`.

@@ -91,7 +91,7 @@ impl Load {
         ))
     }
 
-    /// The total of a resource: quantities, each from a time on.
+    /// Returns the load of a resource, as a total: each quantity applies from its time on.
     ///
     /// # Errors
     /// If a text is not a quantity.

@@ -831,7 +831,8 @@ impl Group<'_> {
         metrics: &[MetricSpec],
     ) -> Workload {
         let target = &self.hpas[0].hpa.target;
-        // The admission controller keeps requests below limits, or changes both in proportion.
+        // With a VPA, limits matter: its admission controller keeps requests within them, or
+        // changes both in proportion.
         let mut workload = pods.to_workload(&target.name, replicas, self.vpa.is_some());
         if target.kind == "StatefulSet" {
             workload.scale_down_order = ScaleDownOrder::Newest;

@@ -156,7 +156,7 @@ impl Objects {
             if file.lenient {
                 return Ok(());
             }
-            let hint = "scenario files are named without --filename";
+            let hint = "to use a scenario file, pass it without --filename";
             return Err(problem(&object.node, "a scenario is not a manifest", hint));
         }
         let items_kind =

@@ -205,8 +205,9 @@ impl Pods {
         (!requests.is_empty()).then(|| requests.into_iter().fold(0, i64::saturating_add))
     }
 
-    /// The most cpu that a container or the pod can use; more memory than the limit would end the
-    /// container. None: it has no limit. A pod has one if its manifest names one for the whole pod,
+    /// Returns the CPU limit of a container or of the pod, or `None` if it has no CPU limit.
+    /// Returns `None` for memory, because a container that exceeds its memory limit is killed, not
+    /// throttled. A pod has a limit if its manifest names one for the whole pod,
     /// or if all its containers have one.
     pub(super) fn limit(&self, resource: &str, container: Option<&str>) -> Option<Quantity> {
         let of_pod = self.limits.get(resource).map(Quantity::milli);
@@ -224,12 +225,13 @@ impl Pods {
             .map(|limits| limits.into_iter().fold(0, i64::saturating_add))
     }
 
-    /// The workload of a scenario. `has_limits`: whether the limits of the containers matter.
-    pub(super) fn to_workload(&self, target: &str, replicas: i32, has_limits: bool) -> Workload {
+    /// Returns the workload of a scenario. If `with_limits` is true, it contains the limits of the
+    /// containers.
+    pub(super) fn to_workload(&self, target: &str, replicas: i32, with_limits: bool) -> Workload {
         let container = |it: &PodContainer| Container {
             name: it.name.clone(),
             requests: it.requests.clone(),
-            limits: if has_limits { it.limits.clone() } else { Requests::new() },
+            limits: if with_limits { it.limits.clone() } else { Requests::new() },
         };
         let init_container = |it: &PodContainer| InitContainer {
             name: it.name.to_string(),

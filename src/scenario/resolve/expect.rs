@@ -117,8 +117,8 @@ pub(super) struct RunEnd {
     pub(super) most_ticks: Option<usize>,
 }
 
-/// Checks that exactly one of the fields for the time is given, and that its time is before the
-/// end. Returns the name of the field, or `None` if it isn't exactly one.
+/// Checks that exactly one of the fields for the time is given, and that its time is not after the
+/// end. Returns the name of the field, or `None` if no field or several fields are given.
 pub(super) fn check_timing(
     timing: Timing<'_>,
     fields: &'static [&'static str],

@@ -58,10 +58,10 @@ pub struct VpaTimelineEvent {
 
 /// The action of an event of the recommender's timeline.
 ///
-/// Some actions of [`Action`](crate::scenario::resolved::Action) have the same name, but another
-/// effect: without an HPA, pods that have ended are not replaced, and problems with metrics concern
-/// later pods as well. Beside an HPA, [`Action`](crate::scenario::resolved::Action) is used for
-/// all actions that it has.
+/// Some actions of [`Action`](crate::scenario::resolved::Action) have the same names here, but
+/// different effects: without an HPA, pods that have ended are not replaced, and problems with
+/// metrics also apply to pods that are created later. In a scenario with an HPA,
+/// [`Action`](crate::scenario::resolved::Action) is used for every action that it contains.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
