@@ -143,11 +143,15 @@ fn types() -> Result<(), Failed> {
         fs::copy(modules.join(format!("{version}.{extension}")), to)?;
     }
     fs::copy(repository().join("suites/api_server/types.go"), folder.path().join("main.go"))?;
-    let mut go = Command::new("go");
-    go.args(["run", "-mod=mod", "."]).current_dir(folder.path());
-    let output = go.env("GOFLAGS", "").env("GOWORK", "off").env("CGO_ENABLED", "0").output()?;
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let types = String::from_utf8(output.stdout)?;
+    let go = |command| -> Result<String, Failed> {
+        let mut go = Command::new("go");
+        go.args([command, "-mod=mod", "."]).current_dir(folder.path());
+        let output = go.env("GOFLAGS", "").env("GOWORK", "off").env("CGO_ENABLED", "0").output()?;
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Ok(String::from_utf8(output.stdout)?)
+    };
+    go("vet")?;
+    let types = go("run")?;
     compare(&types, repository().join("src/scenario/api_types.txt"), "UPDATE_API_TYPES")
 }
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use super::{counted, json as lines, layout, outcome, thousands};
@@ -14,6 +15,7 @@ use crate::compare::FieldDifference;
 use crate::fuzz::CoverageGroup;
 use crate::run::fuzzing::{Failure, Finding, FuzzSummary};
 use crate::run::{RandomCause, Setting, Shard, Verdict};
+use crate::scenario::resolved::Entries;
 use crate::scenario::{self, Scenario};
 
 /// The setting of a run of the fuzzer.
@@ -371,7 +373,7 @@ pub(super) struct SummaryFigures {
     version: String,
     pub(super) jobs: usize,
     seconds: f64,
-    coverage: Map<String, Value>,
+    coverage: Entries<Group>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) missing: Vec<String>,
 }
@@ -379,16 +381,16 @@ pub(super) struct SummaryFigures {
 /// One group of the coverage.
 #[derive(Serialize, Deserialize)]
 struct Group {
-    reached: Map<String, Value>,
+    reached: Entries<u64>,
     never: Vec<String>,
 }
 
 impl SummaryFigures {
     pub(super) fn of(summary: &FuzzSummary, setting: &FuzzSetting) -> SummaryFigures {
         let group = |group: &CoverageGroup| {
-            let reached = group.reached.iter().map(|(name, count)| (name.clone(), json!(count)));
-            let value = Group { reached: reached.collect(), never: group.never.clone() };
-            (group.group.clone(), json!(value))
+            let reached = group.reached.iter().map(|(name, count)| (name.as_str().into(), *count));
+            let reached = Entries(reached.collect());
+            (group.group.as_str().into(), Group { reached, never: group.never.clone() })
         };
         SummaryFigures {
             seed: setting.seed,
@@ -405,18 +407,17 @@ impl SummaryFigures {
             version: setting.version.to_owned(),
             jobs: setting.jobs,
             seconds: (summary.elapsed.as_secs_f64() * 1000.0).round() / 1000.0,
-            coverage: summary.coverage.iter().map(group).collect(),
+            coverage: Entries(summary.coverage.iter().map(group).collect()),
             missing: Vec::new(),
         }
     }
 
-    pub(super) fn read(self) -> Result<FuzzSummary, serde_json::Error> {
-        let group = |(group, value): (String, Value)| {
-            let Group { reached, never } = serde_json::from_value(value)?;
-            let count = |(name, count): (String, Value)| (name, count.as_u64().unwrap_or(0));
-            Ok(CoverageGroup { group, reached: reached.into_iter().map(count).collect(), never })
+    pub(super) fn read(self) -> FuzzSummary {
+        let group = |(group, Group { reached, never }): (Arc<str>, Group)| {
+            let reached = reached.0.into_iter().map(|(name, count)| (name.to_string(), count));
+            CoverageGroup { group: group.to_string(), reached: reached.collect(), never }
         };
-        Ok(FuzzSummary {
+        FuzzSummary {
             scenarios: self.scenarios,
             ticks: self.ticks,
             divergences: self.divergences,
@@ -424,9 +425,9 @@ impl SummaryFigures {
             undetermined: self.undetermined_by,
             skipped: self.skipped,
             interrupted: self.interrupted,
-            coverage: self.coverage.into_iter().map(group).collect::<Result<_, _>>()?,
+            coverage: self.coverage.0.into_iter().map(group).collect(),
             elapsed: Duration::try_from_secs_f64(self.seconds).unwrap_or_default(),
-        })
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-use super::fuzzing::{Failure, Finding, FuzzSummary, MAX_WITHOUT_TICKS, RunLimit};
+use super::fuzz_findings::{Failure, Finding, FuzzSummary, MAX_WITHOUT_TICKS, RunLimit};
 use super::in_order::in_order;
 use super::{RandomCause, Shard};
 

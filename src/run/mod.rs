@@ -9,6 +9,8 @@ mod executor;
 mod explaining_rows;
 mod findings;
 #[cfg(feature = "engines")]
+mod fuzz_findings;
+#[cfg(feature = "engines")]
 pub mod fuzzing;
 #[cfg(feature = "engines")]
 mod generated;

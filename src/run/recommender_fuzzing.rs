@@ -5,7 +5,8 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::findings::Findings;
-use super::fuzzing::{Failure, Finding, FuzzSummary, MAX_FINDINGS, NewEngine, RunLimit};
+use super::fuzz_findings::{Failure, Finding, FuzzSummary, MAX_FINDINGS, RunLimit};
+use super::fuzzing::NewEngine;
 use super::generated::{Extent, Failed, Progress, Ran, run_generated};
 use super::panic::caught;
 use super::recommender::names;

@@ -1,8 +1,9 @@
 //! Shrinks a failing scenario to a small one that fails in the same way.
 //!
-//! It works on the tree of a scenario file, without knowledge of metrics, pods or policies: it cuts
-//! off the end, moves everything to an earlier time, removes entries and fields, and simplifies
-//! numbers. The parser of scenarios rejects invalid results; the valid results are tried. Every
+//! It works on the tree of a scenario file: it cuts off the end, moves everything to an earlier
+//! time, replaces signals by simpler ones, removes entries and fields, and simplifies numbers. It
+//! knows the fields that contain times, signals and references, but not their meaning for the
+//! controller. The parser of scenarios rejects invalid results; the valid results are tried. Every
 //! step makes the tree simpler by one measure, so shrinking terminates. The number of ticks has the
 //! highest weight, since a user reads each tick.
 
