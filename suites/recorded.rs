@@ -196,7 +196,7 @@ fn a_release_on_which_a_scenario_is_not_recorded_is_skipped() {
 
 /// A trace is read to its end: entries after the end of the scenario are not ignored.
 #[test]
-fn a_trace_that_goes_on_after_the_scenario_is_damaged() {
+fn a_trace_that_continues_after_the_scenario_is_damaged() {
     let scenario = support::load(&support::fixtures().swap_remove(0));
     let trace = free_run(&scenario, Release::NEWEST).trace;
     let mut longer = trace.clone();

@@ -431,7 +431,7 @@ fn hints_for_loads_have_the_syntax_of_the_command_line() {
 }
 
 #[test]
-fn errors_of_recorded_loads_say_what_mends_them() {
+fn errors_of_recorded_loads_name_a_remedy() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let write = |name: &str, contents: &str| {
         let path = folder.path().join(name);
