@@ -1,4 +1,4 @@
-//! The problems of several files: each message once, with all places at which it occurs.
+//! The problems of several files: each message once, with all locations at which it occurs.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -12,19 +12,19 @@ const MOST_MESSAGES: usize = 100;
 
 /// A position in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Place<'a> {
+struct ProblemLocation<'a> {
     file: &'a str,
     line: usize,
     column: usize,
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for ProblemLocation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)
     }
 }
 
-/// A message, without its places.
+/// A message, without its locations.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Message<'a> {
     what: &'a str,
@@ -37,28 +37,28 @@ impl<'a> Message<'a> {
     }
 }
 
-/// A message with its places.
+/// A message with its locations.
 struct Folded<'a> {
     message: Message<'a>,
-    places: Vec<Place<'a>>,
+    locations: Vec<ProblemLocation<'a>>,
 }
 
-/// The problems of all files as text, in the order of their first places.
+/// The problems of all files as text, in the order of their first locations.
 pub(super) fn folded(errors: &[Error]) -> String {
     let mut all: Vec<Folded<'_>> = Vec::new();
     let mut indices: HashMap<Message<'_>, usize> = HashMap::new();
-    let mut seen: HashSet<(usize, Place<'_>)> = HashSet::new();
+    let mut seen: HashSet<(usize, ProblemLocation<'_>)> = HashSet::new();
     for Error { path, problems } in errors {
         for problem in problems {
             let file = problem.file.as_ref().unwrap_or(path);
-            let place = Place { file, line: problem.line, column: problem.column };
+            let location = ProblemLocation { file, line: problem.line, column: problem.column };
             let message = Message::of(problem);
             let index = *indices.entry(message).or_insert(all.len());
             if index == all.len() {
-                all.push(Folded { message, places: Vec::new() });
+                all.push(Folded { message, locations: Vec::new() });
             }
-            if seen.insert((index, place)) {
-                all[index].places.push(place);
+            if seen.insert((index, location)) {
+                all[index].locations.push(location);
             }
         }
     }
@@ -70,8 +70,8 @@ pub(super) fn folded(errors: &[Error]) -> String {
 }
 
 fn text(folded: &Folded<'_>) -> String {
-    let Folded { message: Message { what, hint }, places } = folded;
-    let Some((first, others)) = places.split_first() else { return (*what).to_owned() };
+    let Folded { message: Message { what, hint }, locations } = folded;
+    let Some((first, others)) = locations.split_first() else { return (*what).to_owned() };
     let mut text = format!("{first}: {what}");
     if let Some(hint) = hint {
         text.push_str(&format!("\n  hint: {hint}"));

@@ -71,7 +71,7 @@ pub fn left_to_chance(scenario: &Arc<Scenario>, releases: [Release; 2]) -> Optio
 /// The model's free runs of a scenario, compared at a place.
 struct FreeRuns<'a> {
     scenario: &'a Arc<Scenario>,
-    place: Place,
+    place: TraceField,
 }
 
 /// A prediction for [`FreeRuns`].
@@ -114,7 +114,7 @@ impl Predict for FreeRuns<'_> {
 
 /// A field of a trace.
 #[derive(Debug)]
-struct Place {
+struct TraceField {
     entry: Entry,
     /// The first field of the entry that differs.
     field: String,
@@ -128,8 +128,8 @@ enum Entry {
     Tick(usize),
 }
 
-impl Place {
-    /// Returns true if two traces differ at this place.
+impl TraceField {
+    /// Returns true if two traces differ in this field.
     fn differs(&self, before: &Trace, after: &Trace) -> bool {
         let fields = match self.entry {
             Entry::Answer(index) => match (before.api.get(index), after.api.get(index)) {
@@ -148,10 +148,10 @@ impl Place {
 /// The first difference between two traces. Differences in the controller's own Prometheus metrics
 /// and in the generation of an HPA are reported only if nothing else differs: a difference in the
 /// controller's behavior is more informative.
-fn first_difference(before: &Trace, after: &Trace) -> Option<(Place, Divergence)> {
+fn first_difference(before: &Trace, after: &Trace) -> Option<(TraceField, Divergence)> {
     let found = |entry, tick: usize, at, fields: Vec<compare::FieldDifference>| {
         let field = fields.first()?.field.clone();
-        Some((Place { entry, field }, Divergence { tick, at, fields }))
+        Some((TraceField { entry, field }, Divergence { tick, at, fields }))
     };
     let answers = || {
         let mut pairs = before.api.iter().zip(&after.api).enumerate();

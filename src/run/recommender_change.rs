@@ -56,7 +56,7 @@ fn changed_beyond_chance(
         return Err(recommender::undetermined(first.at).why);
     }
     let Some(field) = first.fields.first().map(|it| it.field.clone()) else { return Ok(None) };
-    let place = Place { index, field };
+    let place = RecommenderTraceField { index, field };
     Ok(Some(PredictedRuns { scenario, place }.explain(first, before.release, after.release)))
 }
 
@@ -71,7 +71,7 @@ fn tolerate(runs: &mut [Entry], model: &[Entry]) {
 }
 
 /// A field of a trace.
-struct Place {
+struct RecommenderTraceField {
     /// The index of the entry.
     index: usize,
     /// The first field of the entry that differs.
@@ -81,7 +81,7 @@ struct Place {
 /// The model's predictions for a scenario, compared at a place.
 struct PredictedRuns<'a> {
     scenario: &'a VpaScenario,
-    place: Place,
+    place: RecommenderTraceField,
 }
 
 impl Predict for PredictedRuns<'_> {
@@ -108,7 +108,7 @@ impl Predict for PredictedRuns<'_> {
     }
 
     fn differ_there(&self, before: &Vec<Entry>, after: &Vec<Entry>) -> bool {
-        let Place { index, field } = &self.place;
+        let RecommenderTraceField { index, field } = &self.place;
         let differences = match (before.get(*index), after.get(*index)) {
             (Some(old), Some(new)) => entry_differences(old, new),
             (old, new) => return old.is_some() != new.is_some(),

@@ -43,7 +43,7 @@ pub(super) struct ApiObject<'n> {
 
 /// The value and the field that contains it.
 #[derive(Clone, Default)]
-struct Place {
+struct FieldPosition {
     /// The struct with the field, without its package.
     of: &'static str,
     /// The path in errors of types: without indices.
@@ -52,13 +52,13 @@ struct Place {
     indexed: String,
 }
 
-impl Place {
+impl FieldPosition {
     /// A field; `path` also names the embedded structs that lead to it.
-    fn field(&self, of: &'static str, name: &str, path: &str) -> Place {
-        let join = |place: &str, name: &str| {
-            if place.is_empty() { name.to_owned() } else { format!("{place}.{name}") }
+    fn field(&self, of: &'static str, name: &str, path: &str) -> FieldPosition {
+        let join = |parent: &str, name: &str| {
+            if parent.is_empty() { name.to_owned() } else { format!("{parent}.{name}") }
         };
-        Place { of, path: join(&self.path, path), indexed: join(&self.indexed, name) }
+        FieldPosition { of, path: join(&self.path, path), indexed: join(&self.indexed, name) }
     }
 }
 
@@ -74,14 +74,14 @@ fn field_name(path: &str) -> &str {
 impl ApiObject<'_> {
     /// The problems for which an API server can't decode the object.
     pub(super) fn problems(&self) -> Vec<Problem> {
-        self.problems_at(&Place::default())
+        self.problems_at(&FieldPosition::default())
     }
 
-    fn problems_at(&self, place: &Place) -> Vec<Problem> {
+    fn problems_at(&self, at: &FieldPosition) -> Vec<Problem> {
         let mut decoder = Decoder { object: self, problems: Vec::new() };
         let root = TYPES.get_key_value(&*self.type_name);
         if let Some((name, _)) = root {
-            decoder.value(self.node, name, place);
+            decoder.value(self.node, name, at);
         }
         decoder.problems
     }
@@ -92,7 +92,7 @@ impl ApiObject<'_> {
 pub(super) fn metadata_problems(name: &str, node: &Node) -> Vec<Problem> {
     let object = ApiObject { name, type_name: "v1.ObjectMeta".to_owned(), node };
     let indexed = "metadata".to_owned();
-    object.problems_at(&Place { indexed, ..Place::default() })
+    object.problems_at(&FieldPosition { indexed, ..FieldPosition::default() })
 }
 
 struct Decoder<'n> {
@@ -106,64 +106,63 @@ impl Decoder<'_> {
         self.problems.push(Problem { file: None, line, column, what, hint });
     }
 
-    fn value(&mut self, node: &Node, type_: &'static str, place: &Place) {
+    fn value(&mut self, node: &Node, type_: &'static str, at: &FieldPosition) {
         if node.is_null() || type_ == "any" {
             return;
         }
         if let Some(item) = type_.strip_prefix("[]") {
             let NodeKind::List(items) = &node.kind else {
-                return self.mismatch(node, type_, place);
+                return self.mismatch(node, type_, at);
             };
             for (index, node) in items.iter().enumerate() {
-                let indexed = format!("{}[{index}]", place.indexed);
-                self.value(node, item, &Place { indexed, ..place.clone() });
+                let indexed = format!("{}[{index}]", at.indexed);
+                self.value(node, item, &FieldPosition { indexed, ..at.clone() });
             }
             return;
         }
         let kind = type_.split_once('=').map_or(type_, |(_, kind)| kind);
         if let Some(of) = kind.strip_prefix("map[string]") {
             let NodeKind::Map(entries) = &node.kind else {
-                return self.mismatch(node, type_, place);
+                return self.mismatch(node, type_, at);
             };
-            self.duplicates(node, place);
+            self.duplicates(node, at);
             for (key, node) in entries {
-                let indexed = format!("{}.{}", place.indexed, key.text);
-                self.value(node, of, &Place { indexed, ..place.clone() });
+                let indexed = format!("{}.{}", at.indexed, key.text);
+                self.value(node, of, &FieldPosition { indexed, ..at.clone() });
             }
             return;
         }
         match TYPES.get_key_value(kind) {
-            Some((name, fields)) => self.fields(node, name, fields, place),
-            None if !is_decoded(node, kind) => self.mismatch(node, type_, place),
+            Some((name, fields)) => self.fields(node, name, fields, at),
+            None if !is_decoded(node, kind) => self.mismatch(node, type_, at),
             None => {}
         }
     }
 
-    fn fields(&mut self, node: &Node, name: &'static str, fields: &Fields, place: &Place) {
-        let NodeKind::Map(entries) = &node.kind else { return self.mismatch(node, name, place) };
-        self.duplicates(node, place);
+    fn fields(&mut self, node: &Node, name: &'static str, fields: &Fields, at: &FieldPosition) {
+        let NodeKind::Map(entries) = &node.kind else { return self.mismatch(node, name, at) };
+        self.duplicates(node, at);
         let of = name.split_once('.').map_or(name, |(_, name)| name);
         for (key, node) in entries {
             match fields.iter().find(|(path, _)| field_name(path) == key.text) {
-                Some((path, type_)) => self.value(node, type_, &place.field(of, &key.text, path)),
+                Some((path, type_)) => self.value(node, type_, &at.field(of, &key.text, path)),
                 None => {
-                    let place = place.field(of, &key.text, &key.text);
+                    let at = at.field(of, &key.text, &key.text);
                     let known: Vec<&str> =
                         fields.iter().map(|(path, _)| field_name(path)).collect();
                     let hint = unknown_field_hint(&key.text, &known);
-                    let message =
-                        format!("strict decoding error: unknown field {:?}", place.indexed);
+                    let message = format!("strict decoding error: unknown field {:?}", at.indexed);
                     self.add(key.line, key.column, &message, hint);
                 }
             }
         }
     }
 
-    fn duplicates(&mut self, node: &Node, place: &Place) {
+    fn duplicates(&mut self, node: &Node, at: &FieldPosition) {
         let NodeKind::Map(entries) = &node.kind else { return };
         let mut known = HashSet::new();
         for (key, _) in entries.iter().filter(|(key, _)| !known.insert(&*key.text)) {
-            let path = place.field("", &key.text, &key.text).indexed;
+            let path = at.field("", &key.text, &key.text).indexed;
             let message = format!("strict decoding error: duplicate field {path:?}");
             let first = entries.iter().find(|(other, _)| other.text == key.text);
             let hint =
@@ -173,14 +172,14 @@ impl Decoder<'_> {
     }
 
     /// Adds the error for a value of another type.
-    fn mismatch(&mut self, node: &Node, type_: &str, place: &Place) {
+    fn mismatch(&mut self, node: &Node, type_: &str, at: &FieldPosition) {
         let (type_, kind) = type_.split_once('=').unwrap_or((type_, type_));
         let text = node.to_json().to_string();
         let (message, hint) = match kind {
             "resource.Quantity" => {
                 let text = text.trim_matches('"');
                 let error = Quantity::parse(text).err().map(|error| error.to_string());
-                (error.unwrap_or_default(), quantity_hint(text, &place.path))
+                (error.unwrap_or_default(), quantity_hint(text, &at.path))
             }
             _ => {
                 let found = match node.scalar() {
@@ -195,9 +194,9 @@ impl Decoder<'_> {
                 };
                 // It is decoded as a number, unless it is a text.
                 let type_ = if kind == "intstr.IntOrString" { "int32" } else { type_ };
-                let into = match place.path.as_str() {
+                let into = match at.path.as_str() {
                     "" => "value".to_owned(),
-                    path => format!("struct field {}.{path}", place.of),
+                    path => format!("struct field {}.{path}", at.of),
                 };
                 let message =
                     format!("json: cannot unmarshal {found} into Go {into} of type {type_}");

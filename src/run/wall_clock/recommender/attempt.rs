@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tokio::time::{Instant, sleep_until};
 
 use super::observed::{self, Window};
-use super::place::Place;
+use super::relocation::Relocation;
 use super::schedule::steps;
 use crate::compare::KnownDisagreement;
 use crate::engine::EngineError;
@@ -76,7 +76,7 @@ async fn run_and_compare<'k>(
     known: &'k [KnownDisagreement],
 ) -> Result<Lockstep<'k>, EngineError> {
     let PreparedScript { script, interval, speed } = prepared;
-    let place = Place {
+    let relocation = Relocation {
         namespace: session.namespace().clone(),
         start: script.start.at,
         epoch: session.epoch(),
@@ -84,15 +84,15 @@ async fn run_and_compare<'k>(
     };
     let mut objects = Vec::new();
     for change in &script.start.objects {
-        objects.push(session.apply(place.change(change)).await?);
+        objects.push(session.apply(relocation.change(change)).await?);
     }
     session.start_recommender()?;
     let flags = RecommenderFlags {
         recommender_interval: *interval,
-        vpa_object_namespace: place.namespace.to_string(),
+        vpa_object_namespace: relocation.namespace.to_string(),
         ..script.start.flags.clone()
     };
-    let start = Start { at: place.epoch, flags, objects, history: Vec::new() };
+    let start = Start { at: relocation.epoch, flags, objects, history: Vec::new() };
     let (model, _) = Session::open(&start, VpaRules::of(release));
     let trace =
         Trace { release: release.to_string(), scenario: script.name.clone(), ..Trace::default() };
@@ -109,7 +109,7 @@ async fn run_and_compare<'k>(
     for step in steps(script, script.start.flags.recommender_interval) {
         for change in step.changes {
             starts |= *change == ClusterChange::Restart;
-            attempt.apply(place.change(change)).await?;
+            attempt.apply(relocation.change(change)).await?;
         }
         for _ in 0..step.runs {
             attempt.run(starts).await?;

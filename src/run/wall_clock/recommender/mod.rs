@@ -6,7 +6,7 @@
 
 mod attempt;
 mod observed;
-mod place;
+mod relocation;
 mod schedule;
 
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use crate::model::vpa::{
 
 /// A namespace and a clock.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct Relocation {
     /// The namespace in the cluster.
     pub(super) namespace: Arc<str>,
     /// The time of t=0 in the scenario.
@@ -22,7 +22,7 @@ pub(super) struct Place {
     pub(super) speed: u32,
 }
 
-impl Place {
+impl Relocation {
     /// The instant of a time. Times before t=0 keep their distance from it.
     fn at(&self, time: GoTime) -> GoTime {
         if time.is_zero() {
@@ -135,9 +135,9 @@ mod tests {
     fn only_times_of_the_scenario_pass_faster() {
         let start = GoTime::from_unix(946_684_800);
         let epoch = GoTime::from_unix(1_700_000_000);
-        let place = Place { namespace: "shop".into(), start, epoch, speed: 15 };
-        assert_eq!(place.at(start.plus(Span::from_mins(1))), epoch.plus(Span::from_secs(4)));
-        assert_eq!(place.at(start.plus(Span::from_secs(-30))), epoch.plus(Span::from_secs(-30)));
-        assert_eq!(place.at(GoTime::ZERO), GoTime::ZERO);
+        let shop = Relocation { namespace: "shop".into(), start, epoch, speed: 15 };
+        assert_eq!(shop.at(start.plus(Span::from_mins(1))), epoch.plus(Span::from_secs(4)));
+        assert_eq!(shop.at(start.plus(Span::from_secs(-30))), epoch.plus(Span::from_secs(-30)));
+        assert_eq!(shop.at(GoTime::ZERO), GoTime::ZERO);
     }
 }
