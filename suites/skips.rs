@@ -36,7 +36,7 @@ enum SkipKind {
     /// The release supports the scenario, but no trace is recorded.
     NotRecorded,
     /// The outcome is random.
-    Chance,
+    Random,
 }
 
 /// A skipped run.
@@ -79,7 +79,7 @@ impl AllRuns {
             return;
         };
         let kind = match (outcome.undetermined.is_some(), is_supported) {
-            (true, _) => SkipKind::Chance,
+            (true, _) => SkipKind::Random,
             (false, true) => SkipKind::NotRecorded,
             (false, false) => SkipKind::Unsupported,
         };
@@ -150,7 +150,7 @@ impl AllRuns {
             .to_owned();
         for Runs { release, all, skipped } in &self.releases {
             let of = |kind: SkipKind| skipped.get(&kind).copied().unwrap_or(0);
-            let kinds = [SkipKind::Unsupported, SkipKind::NotRecorded, SkipKind::Chance].map(of);
+            let kinds = [SkipKind::Unsupported, SkipKind::NotRecorded, SkipKind::Random].map(of);
             let compared = all - kinds.iter().sum::<usize>();
             let [unsupported, not_recorded, random] = kinds;
             let _ = writeln!(
@@ -281,7 +281,7 @@ fn page<'a>(hpas: &'a AllRuns, vpas: &AllRuns) -> (String, Vec<&'a str>) {
 /// The section on chance, and its reasons without an explanation.
 fn random(runs: &AllRuns) -> (String, Vec<&str>) {
     let mut section = "## The outcome is random\n\n".to_owned();
-    if runs.count(SkipKind::Chance) == 0 {
+    if runs.count(SkipKind::Random) == 0 {
         section.push_str(
             "No run. Where upstream leaves an outcome to chance, the model follows the observed one \
              if it is possible ([up to 1.36](releases.md#up-to-136), [events](what-is-real.md#events-left-to-chance)).\n",
@@ -293,10 +293,10 @@ fn random(runs: &AllRuns) -> (String, Vec<&str>) {
         "{} runs. Two runs of the same controller in the same world may differ, so there is nothing \
          to compare.\n\n\
          | reason | runs | releases | fixtures | why the order can't be fixed |\n|---|---:|---|---|---|\n",
-        runs.count(SkipKind::Chance)
+        runs.count(SkipKind::Random)
     );
     let mut unexplained = Vec::new();
-    for (why, skips) in runs.reasons(SkipKind::Chance) {
+    for (why, skips) in runs.reasons(SkipKind::Random) {
         let found = CHANCE.iter().find(|(first, _)| why.starts_with(first));
         let text = found.map_or_else(
             || {
@@ -322,7 +322,7 @@ fn skipped_runs_are_as_documented_and_chance_is_explained() {
         .filter(|(why, _)| !hpas.skips.iter().any(|skip| skip.reason.starts_with(why)))
         .collect();
     assert!(unused.is_empty(), "not skipped any more: {unused:#?}");
-    assert_eq!(vpas.count(SkipKind::Chance), 0, "runs of VPAs that depend on chance");
+    assert_eq!(vpas.count(SkipKind::Random), 0, "runs of VPAs that depend on chance");
     let over = [hpas.over_budget(BUDGET), vpas.over_budget(VPA_BUDGET)].concat();
     assert!(over.is_empty(), "too many unsupported runs: {over:#?}");
     let path = support::repository().join("docs/skips.md");

@@ -61,7 +61,7 @@ struct ServedKind {
 
 /// A reconcile that begins or resumes.
 #[derive(Clone, Copy, Debug)]
-struct Turn {
+struct DueReconcile {
     /// The index of its HPA.
     index: usize,
     resumes: bool,
@@ -331,8 +331,8 @@ impl Simulation {
     /// Like [`Simulation::sync`], but reuses `decision`. Returns false if there is no decision.
     pub fn sync_into(&mut self, now: Time, decision: &mut Decision) -> bool {
         self.receive(now);
-        let Some(Turn { index, resumes }) = self.next_turn(now) else { return false };
-        let blocked = self.map_target(Turn { index, resumes });
+        let Some(DueReconcile { index, resumes }) = self.due_reconcile(now) else { return false };
+        let blocked = self.map_target(DueReconcile { index, resumes });
         let served = &self.hpas[index];
         let stored = self.cluster.hpa(&served.name);
         let seen = seen_by_controller(self.caches.as_ref(), stored);
@@ -354,17 +354,17 @@ impl Simulation {
     }
 
     /// The HPA whose reconcile begins or resumes next, if its key is due at `now`.
-    fn next_turn(&mut self, now: Time) -> Option<Turn> {
+    fn due_reconcile(&mut self, now: Time) -> Option<DueReconcile> {
         let resumes = self.concurrent && self.resumes(now);
         let index = if resumes { self.resuming() } else { self.peek(now) };
-        (index < self.hpas.len()).then_some(Turn { index, resumes })
+        (index < self.hpas.len()).then_some(DueReconcile { index, resumes })
     }
 
     /// Maps the target of an HPA at the beginning of its reconcile. If the reconcile was blocked,
     /// returns the HPA as of that time: it may have changed in the meantime.
-    fn map_target(&mut self, turn: Turn) -> Option<Hpa> {
-        let served = &mut self.hpas[turn.index];
-        let blocked = self.controller.blocked(&served.key).filter(|_| turn.resumes);
+    fn map_target(&mut self, due: DueReconcile) -> Option<Hpa> {
+        let served = &mut self.hpas[due.index];
+        let blocked = self.controller.blocked(&served.key).filter(|_| due.resumes);
         let blocked = blocked.map(|(hpa, _)| hpa.clone());
         let seen = seen_by_controller(self.caches.as_ref(), self.cluster.hpa(&served.name));
         served.map_target(blocked.as_ref().or(seen), &self.kinds, &self.rules);

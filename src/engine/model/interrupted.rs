@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::view::{Hpas, View};
-use super::{Simulation, Turn, Written};
+use super::{DueReconcile, Simulation, Written};
 use crate::engine::{During, Step};
 use crate::model::hpa::{
     ChangedHpa, Decision, HpaChange, Interruption, RETRY_WAIT, WorkItemResult,
@@ -138,10 +138,10 @@ impl Simulation {
         now: Time,
         next: &mut dyn FnMut(&InterruptedReconcile<'_>) -> Option<ChangesDuringReconcile>,
     ) -> Reconciled {
-        let Some(turn) = self.next_turn(now) else { return Reconciled::default() };
-        self.map_target(turn);
-        let served = &self.hpas[turn.index];
-        let blocked = self.controller.blocked(&served.key).filter(|_| turn.resumes);
+        let Some(due) = self.due_reconcile(now) else { return Reconciled::default() };
+        self.map_target(due);
+        let served = &self.hpas[due.index];
+        let blocked = self.controller.blocked(&served.key).filter(|_| due.resumes);
         let past = blocked.map_or(0, |(_, observation)| observation.requests().count());
         let others = self.controller.unfinished().map(|decision| &decision.observation);
         let others: Vec<Observation> =
@@ -153,7 +153,7 @@ impl Simulation {
         let mut answers = Vec::new();
         loop {
             *self = before.clone();
-            let Some(progress) = self.sync_moments(now, turn, &moments) else {
+            let Some(progress) = self.sync_moments(now, due, &moments) else {
                 return Reconciled::default();
             };
             let committed = moments.last().map_or(past, |moment| moment.after);
@@ -199,10 +199,15 @@ impl Simulation {
     }
 
     /// Runs the reconcile up to its next wait, or to its end, with the changes in the middle of it.
-    fn sync_moments(&mut self, now: Time, turn: Turn, moments: &[Moment]) -> Option<Progress> {
-        let served = &self.hpas[turn.index];
+    fn sync_moments(
+        &mut self,
+        now: Time,
+        due: DueReconcile,
+        moments: &[Moment],
+    ) -> Option<Progress> {
+        let served = &self.hpas[due.index];
         let stored = self.cluster.hpa(&served.name);
-        let blocked = self.controller.blocked(&served.key).filter(|_| turn.resumes);
+        let blocked = self.controller.blocked(&served.key).filter(|_| due.resumes);
         let blocked = blocked.map(|(hpa, _)| hpa.clone());
         let reconciled = blocked.as_ref().or(stored);
         let (first, rules) = (&self.targets[0], &self.rules);
@@ -231,7 +236,7 @@ impl Simulation {
             decision.committed = moments.last().map_or(0, |moment| moment.after);
             return decided.then_some(Progress::Ended(decision));
         }
-        let result = match turn.resumes {
+        let result = match due.resumes {
             true => controller.resume(&input, &interruptions),
             false => controller.process(&input, &interruptions),
         };

@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(names(&cache, "shop"), ["web-3"]);
         assert_eq!(names(&cache, "other"), ["other-1"]);
         assert_eq!(names(&cache, "db"), Vec::<String>::new());
-        assert!(shop.now_or_never().is_some() && db.now_or_never().is_some(), "both are told");
+        assert!(shop.now_or_never().is_some() && db.now_or_never().is_some(), "both are notified");
     }
 
     #[tokio::test]
