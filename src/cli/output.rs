@@ -57,8 +57,8 @@ pub(super) fn unless_closed(written: io::Result<()>) -> io::Result<()> {
 
 /// The width of text: `COLUMNS`, otherwise the width of the terminal within limits, or 100 columns.
 pub(super) fn columns() -> usize {
-    let wanted = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
-    if let Some(columns) = wanted.filter(|columns: &usize| *columns > 0) {
+    let configured = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
+    if let Some(columns) = configured.filter(|columns: &usize| *columns > 0) {
         return columns.clamp(40, 1000);
     }
     let width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0);

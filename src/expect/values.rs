@@ -135,8 +135,9 @@ impl Wrong {
         };
         let (reason, message) = (seen.reason.as_str(), seen.message.as_str());
         let observed = condition_value(Some(truth(seen.status)), Some(reason), Some(message));
-        let mut add = |wanted: String, was: String, value: Value| {
-            let value = UnmetValue::text(&field, wanted, was).with_values(value, observed.clone());
+        let mut add = |expected: String, was: String, value: Value| {
+            let value =
+                UnmetValue::text(&field, expected, was).with_values(value, observed.clone());
             self.add_value(value);
         };
         if let Some(status) = expected.status.filter(|status| *status != seen.status) {
@@ -144,9 +145,9 @@ impl Wrong {
             let value = condition_value(Some(truth(status)), None, None);
             add(truth(status).to_owned(), was, value);
         }
-        if let Some(wanted) = expected.reason.as_deref().filter(|wanted| *wanted != reason) {
-            let value = condition_value(None, Some(wanted), None);
-            add(format!("reason {wanted}"), reason.to_owned(), value);
+        if let Some(expected) = expected.reason.as_deref().filter(|expected| *expected != reason) {
+            let value = condition_value(None, Some(expected), None);
+            add(format!("reason {expected}"), reason.to_owned(), value);
         }
         if let Some(part) = expected.message.as_deref().filter(|part| !message.contains(*part)) {
             let value = condition_value(None, None, Some(part));

@@ -67,10 +67,10 @@ pub(super) trait Predict {
         if !accounts.contains(&true) {
             accounts = effective.iter().map(|row| row.differs_there).collect();
         }
-        let with = |wanted: bool| {
+        let with = |expected: bool| {
             let pairs = effective.iter().zip(&accounts);
-            let wanted = pairs.filter(|(_, accounts)| **accounts == wanted);
-            wanted.map(|(row, _)| &Self::TABLE[row.index]).collect()
+            let rows = pairs.filter(|(_, accounts)| **accounts == expected);
+            rows.map(|(row, _)| &Self::TABLE[row.index]).collect()
         };
         Changed { first, rows: with(true), also: with(false) }
     }

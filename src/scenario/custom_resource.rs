@@ -276,13 +276,13 @@ impl Check {
             return;
         }
         // Upstream compares the format of values that are neither texts, lists nor null.
-        let (wanted, found) = match found {
+        let (expected, found) = match found {
             "number" if !schema.format.is_empty() => (schema.format, "float64"),
             "boolean" | "object" if !schema.format.is_empty() => (schema.format, ""),
             found => (schema.type_, found),
         };
         let value = format!("{found:?}");
-        self.invalid(node, path, &value, &format!("must be of type {wanted}: {value}"), hint);
+        self.invalid(node, path, &value, &format!("must be of type {expected}: {value}"), hint);
     }
 
     /// Checks a value that has the type `integer,string`, and any of the schemas `{type: integer}`

@@ -60,16 +60,16 @@ fn unless(value: Span, default: Span) -> Option<Span> {
 
 fn controller(scenario: &Scenario) -> Controller {
     let (flags, default) = (&scenario.flags, flags::Flags::default());
-    let mut wanted = flags.differing(&default);
-    wanted.extend(&scenario.explicit_flags);
-    let given = |flag: Flag, value: Span| wanted.contains(&flag).then_some(value);
+    let mut written = flags.differing(&default);
+    written.extend(&scenario.explicit_flags);
+    let given = |flag: Flag, value: Span| written.contains(&flag).then_some(value);
     let typed = Flags {
         horizontal_pod_autoscaler_sync_period: given(Flag::SyncPeriod, flags.sync_period),
         horizontal_pod_autoscaler_downscale_stabilization: given(
             Flag::DownscaleStabilization,
             flags.downscale_stabilization,
         ),
-        horizontal_pod_autoscaler_tolerance: wanted
+        horizontal_pod_autoscaler_tolerance: written
             .contains(&Flag::Tolerance)
             .then_some(flags.tolerance),
         horizontal_pod_autoscaler_cpu_initialization_period: given(
@@ -85,7 +85,7 @@ fn controller(scenario: &Scenario) -> Controller {
             Flag::DownscaleDelay,
             flags.downscale_delay,
         ),
-        concurrent_horizontal_pod_autoscaler_syncs: wanted
+        concurrent_horizontal_pod_autoscaler_syncs: written
             .contains(&Flag::ConcurrentSyncs)
             .then_some(flags.concurrent_syncs),
     };

@@ -344,11 +344,11 @@ impl<'s> World<'s> {
     fn scale(&mut self, replicas: u32, at: Time, out: &mut Vec<ClusterChange>) {
         let live = self.pods.iter().filter(|(_, pod)| pod.phase == PodPhase::Running);
         let live: Vec<u32> = live.map(|(ordinal, _)| *ordinal).collect();
-        let wanted = usize::try_from(replicas).unwrap_or(usize::MAX);
-        for ordinal in live.iter().skip(wanted) {
+        let desired = usize::try_from(replicas).unwrap_or(usize::MAX);
+        for ordinal in live.iter().skip(desired) {
             self.delete(*ordinal, out);
         }
-        for _ in live.len()..wanted {
+        for _ in live.len()..desired {
             let ordinal = self.create(Some(at));
             out.push(ClusterChange::SetPod(self.pod(ordinal)));
         }

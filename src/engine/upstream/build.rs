@@ -35,8 +35,8 @@ const CORES_OF_A_BUILD: usize = 2;
 /// Builds of other processes with the same cache folder count.
 #[must_use]
 pub fn builds_at_a_time() -> usize {
-    let wanted = std::env::var(BUILDS_VARIABLE).ok().and_then(|it| it.trim().parse().ok());
-    wanted.map_or_else(|| (cores() / CORES_OF_A_BUILD).max(1), NonZero::<usize>::get)
+    let configured = std::env::var(BUILDS_VARIABLE).ok().and_then(|it| it.trim().parse().ok());
+    configured.map_or_else(|| (cores() / CORES_OF_A_BUILD).max(1), NonZero::<usize>::get)
 }
 
 fn cores() -> usize {

@@ -53,8 +53,8 @@ pub(super) fn usage(draft: &mut Draft, aim: Aim) -> i64 {
         // The product with the number of pods is a whole number.
         8 | 9 => {
             let pods = i64::from(draft.replicas.max(1));
-            let wanted = draft.dice.between(0, pods * 3);
-            (i128::from(target) * i128::from(wanted) / i128::from(pods)) as i64
+            let desired = draft.dice.between(0, pods * 3);
+            (i128::from(target) * i128::from(desired) / i128::from(pods)) as i64
         }
         10 => share(draft.dice.between(0, 12_000)),
         _ => share(draft.dice.between(0, 2500)),

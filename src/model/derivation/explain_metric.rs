@@ -288,10 +288,10 @@ impl MetricDerivation {
 
     fn explain_spread(&self, usage: &Usage, spread: &Spread, steps: &mut Vec<String>) {
         let Spread { target, replicas, .. } = *spread;
-        let (wanted, ratio) = (milli(target), Ratio(usage.ratio));
+        let (target, ratio) = (milli(target), Ratio(usage.ratio));
         steps.push(if replicas == 0 {
             format!(
-                "The target is {wanted} per pod. There are no pods (status.replicas of the target \
+                "The target is {target} per pod. There are no pods (status.replicas of the target \
                  is 0), so the total is divided by 0: the ratio is {ratio}, and the status shows \
                  {} as the average.",
                 milli(usage.average)
@@ -299,7 +299,7 @@ impl MetricDerivation {
         } else {
             format!(
                 "Over {} (status.replicas of the target, ready or not), that makes {} each; the \
-                 target is {wanted}. The ratio is {ratio}.",
+                 target is {target}. The ratio is {ratio}.",
                 count_of_pods(replicas),
                 milli(usage.average)
             )

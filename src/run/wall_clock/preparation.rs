@@ -202,26 +202,26 @@ fn speed(written: Span, period: Span) -> Result<NonZero<u32>, String> {
 /// queries and writes are enough to observe its reconciles.
 fn with_flags_of(faster: Scenario, release: Release, period: Span) -> Result<Scenario, String> {
     let rules = Rules::of(release);
-    let wanted = faster.flags_by(&rules);
+    let required = faster.flags_by(&rules);
     let defaults = Flags { sync_period: period, ..rules.default_flags };
-    let concurrent_syncs = wanted.concurrent_syncs;
+    let concurrent_syncs = required.concurrent_syncs;
     let assumed = Flags { concurrent_syncs, ..defaults };
     let faster = Arc::new(faster);
     let run = |flags: Flags| {
         let scenario = Arc::new(Scenario { flags, ..(*faster).clone() });
         free_run(&scenario, release)
     };
-    let as_written = run(wanted);
+    let as_written = run(required);
     if let Some(why) =
         unordered(&as_written.trace).or(as_written.undetermined.map(|random| random.why))
     {
         return Err(why);
     }
     let differs = |flags: Flags| run(flags).trace != as_written.trace;
-    if wanted != assumed && differs(assumed) {
-        let all = wanted.differing(&assumed);
+    if required != assumed && differs(assumed) {
+        let all = required.differing(&assumed);
         let with_effect: Vec<Flag> =
-            all.iter().copied().filter(|flag| differs(wanted.with(*flag, &assumed))).collect();
+            all.iter().copied().filter(|flag| differs(required.with(*flag, &assumed))).collect();
         let flags = if with_effect.is_empty() { all } else { with_effect };
         let names: Vec<String> = flags.iter().map(|flag| format!("--{}", flag.name())).collect();
         return Err(format!(

@@ -199,9 +199,9 @@ impl Pods {
         if let Some(of_pod) = self.requests.get(resource).filter(|_| container.is_none()) {
             return Some(of_pod.milli());
         }
-        let wanted = self.running().filter(|it| container.is_none_or(|name| *it.name == *name));
+        let containers = self.running().filter(|it| container.is_none_or(|name| *it.name == *name));
         let requests: Vec<i64> =
-            wanted.filter_map(|it| it.requests.get(resource)).map(|it| it.milli()).collect();
+            containers.filter_map(|it| it.requests.get(resource)).map(|it| it.milli()).collect();
         (!requests.is_empty()).then(|| requests.into_iter().fold(0, i64::saturating_add))
     }
 
@@ -217,9 +217,9 @@ impl Pods {
     }
 
     fn limit_of_containers(&self, resource: &str, container: Option<&str>) -> Option<i64> {
-        let wanted = self.running().filter(|it| container.is_none_or(|name| *it.name == *name));
+        let containers = self.running().filter(|it| container.is_none_or(|name| *it.name == *name));
         let limits: Option<Vec<i64>> =
-            wanted.map(|it| Some(it.limits.get(resource)?.milli())).collect();
+            containers.map(|it| Some(it.limits.get(resource)?.milli())).collect();
         limits
             .filter(|limits| !limits.is_empty())
             .map(|limits| limits.into_iter().fold(0, i64::saturating_add))

@@ -92,9 +92,8 @@ impl Vpa {
             [] => self.controls_any(resource) || resource == "cpu",
             containers => containers.iter().any(|it| self.reads(&it.name, resource)),
         };
-        let resources = RESOURCES.into_iter();
-        let wanted = resources.filter(|it| is_read(it) && !is_of_an_hpa(it));
-        wanted.map(usage_metric).collect()
+        let resources = RESOURCES.into_iter().filter(|it| is_read(it) && !is_of_an_hpa(it));
+        resources.map(usage_metric).collect()
     }
 
     /// Notes on a scenario with HPAs, these pods and loads.
@@ -492,8 +491,8 @@ impl Usage<'_> {
             }
         }
         let containers = self.pods.containers.iter().map(|it| it.name.clone());
-        let wanted = containers.filter(|name| self.vpa.reads(name, resource));
-        let open: Vec<Arc<str>> = wanted.filter(|name| !found.contains_key(name)).collect();
+        let read = containers.filter(|name| self.vpa.reads(name, resource));
+        let open: Vec<Arc<str>> = read.filter(|name| !found.contains_key(name)).collect();
         match (others.as_slice(), open.as_slice()) {
             ([], _) => self.missing_containers(resource, &open, &mut found),
             ([only], [container]) => {

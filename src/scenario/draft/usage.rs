@@ -341,8 +341,8 @@ impl<'a> Usage<'a> {
         if self.pods.requests.contains_key(resource) && of.is_none() {
             return;
         }
-        let wanted = self.pods.running().filter(|it| of.is_none_or(|name| *it.name == *name));
-        let without: Vec<String> = wanted
+        let containers = self.pods.running().filter(|it| of.is_none_or(|name| *it.name == *name));
+        let without: Vec<String> = containers
             .filter(|it| !it.requests.contains_key(resource))
             .map(|it| it.name.to_string())
             .collect();
@@ -484,8 +484,8 @@ impl<'a> Usage<'a> {
 fn is_above(usage: i64, target: &MetricTarget, request: Option<i64>) -> bool {
     let of_request = target.average_utilization.zip(request);
     let of_request = of_request.map(|(percent, request)| request / 100 * i64::from(percent));
-    let wanted = of_request.or(target.average_value.as_ref().map(Quantity::milli));
-    wanted.is_some_and(|wanted| usage / 11 > wanted / 10)
+    let target = of_request.or(target.average_value.as_ref().map(Quantity::milli));
+    target.is_some_and(|target| usage / 11 > target / 10)
 }
 
 /// The value at which an HPA does not scale. `None` if the target has no value.

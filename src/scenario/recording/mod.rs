@@ -512,14 +512,14 @@ fn usual_hold(series: &[Series]) -> Option<Span> {
 
 /// Selects the series with the labels of the signal.
 fn select(recorded: &Recorded, all: Vec<Series>) -> Result<Vec<Series>, RecordingError> {
-    let wanted = &recorded.series;
+    let selector = &recorded.series;
     let labels: Vec<BTreeMap<String, String>> =
         all.iter().take(MOST_LISTED + 1).map(|series| series.labels.clone()).collect();
     let matches =
-        |series: &Series| wanted.iter().all(|(name, value)| series.labels.get(name) == Some(value));
+        |it: &Series| selector.iter().all(|(name, value)| it.labels.get(name) == Some(value));
     let found: Vec<Series> = all.into_iter().filter(matches).collect();
     if found.is_empty() {
-        return Err(no_series(wanted, &labels));
+        return Err(no_series(selector, &labels));
     }
     refuse_counters(&found)?;
     Ok(found)
@@ -527,13 +527,13 @@ fn select(recorded: &Recorded, all: Vec<Series>) -> Result<Vec<Series>, Recordin
 
 /// The error that no series has the labels of a signal. `known` are those of the series.
 fn no_series(
-    wanted: &BTreeMap<String, String>,
+    selector: &BTreeMap<String, String>,
     known: &[BTreeMap<String, String>],
 ) -> RecordingError {
-    let what = format!(" has no series with the labels {}", shown(wanted));
+    let what = format!(" has no series with the labels {}", shown(selector));
     let hint = match known {
         [only] if only.is_empty() => {
-            format!("its only series has no labels: leave out `series: {}`", shown(wanted))
+            format!("its only series has no labels: leave out `series: {}`", shown(selector))
         }
         known => {
             let names: Vec<String> = known.iter().take(MOST_LISTED).map(shown).collect();

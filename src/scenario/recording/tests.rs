@@ -272,8 +272,8 @@ fn names_of_open_metrics_can_be_quoted() {
     let text = "{\"my.usage\",pod=\"a\"} 0.1 1746522000\n\
                 {\"my.usage\", \"the.zone\"=\"b c\", pod=\"b\",} 0.2 1746522000\n\
                 {\"my.usage\",pod=\"a\"} 0.3 1746522060\nother {pod = \"a\"} 7 1746522000\n";
-    let of = |wanted: &[(&str, &str)]| {
-        common(&Recorded { series: labels(wanted), ..open_metrics() }, text)
+    let of = |selector: &[(&str, &str)]| {
+        common(&Recorded { series: labels(selector), ..open_metrics() }, text)
     };
     let both = of(&[("__name__", "my.usage"), ("pod", "a")]);
     assert_eq!(both, "0s:100 1m:300 2m30s:-");

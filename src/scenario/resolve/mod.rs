@@ -184,11 +184,11 @@ fn check_kind(root: &Node) -> Result<(), Problem> {
     }
     let kind = root.entry("kind").map(|(_, kind)| kind.to_json());
     let is_manifest = kind.is_none_or(|kind| kind != "Scenario");
-    for (field, wanted) in [("apiVersion", API_VERSION), ("kind", "Scenario")] {
+    for (field, expected) in [("apiVersion", API_VERSION), ("kind", "Scenario")] {
         let Some((_, value)) = root.entry(field) else { continue };
         let found = value.to_json();
-        if found.as_str() != Some(wanted) {
-            let what = format!("expected {field} `{wanted}`, found {}", value.describe());
+        if found.as_str() != Some(expected) {
+            let what = format!("expected {field} `{expected}`, found {}", value.describe());
             let hint = match found.as_str() {
                 Some("HorizontalPodAutoscaler" | "autoscaling/v2") => {
                     Some(format!("a manifest belongs under `hpa:`; {READS_MANIFESTS}"))
@@ -196,7 +196,7 @@ fn check_kind(root: &Node) -> Result<(), Problem> {
                 Some(found) => {
                     let newer = "upgrade kube-lockstep if the file is for a newer version of it";
                     let newer = found.starts_with("kube-lockstep.dev/").then(|| newer.to_owned());
-                    let similar = suggest(found, [wanted]).filter(|hint| hint.starts_with("did"));
+                    let similar = suggest(found, [expected]).filter(|hint| hint.starts_with("did"));
                     similar.or(newer).or(Some(if is_manifest {
                         READS_MANIFESTS.to_owned()
                     } else {

@@ -41,17 +41,17 @@ impl Target {
             unknown_kind(kind, at, problems);
             return None;
         };
-        let wanted =
+        let expected =
             if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
         let found = reference.api_version.as_deref().unwrap_or_default();
         // The controller finds a scale by group and kind, so removed versions work as well.
         let older = group == "apps" && matches!(found, "apps/v1beta1" | "apps/v1beta2");
-        if found != wanted && !older {
+        if found != expected && !older {
             let what = match found {
                 "" => format!("missing field `apiVersion` of the {kind}"),
                 found => format!("a {kind} with apiVersion `{found}` is not supported"),
             };
-            problems.hint(at.key("apiVersion"), what, format!("did you mean `{wanted}`?"));
+            problems.hint(at.key("apiVersion"), what, format!("did you mean `{expected}`?"));
             return None;
         }
         let (group, version, resource) =

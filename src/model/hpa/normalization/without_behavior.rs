@@ -188,15 +188,15 @@ fn convert_desired_replicas_up_to_1_8(
     let limit = calculate_scale_up_limit(current);
     let (result, why) = match order {
         LimitOrder::RateLast => {
-            let wanted = desired.max(min);
-            let wanted = if wanted == 0 { 1 } else { wanted };
+            let raised = desired.max(min);
+            let raised = if raised == 0 { 1 } else { raised };
             let why = match desired {
-                _ if wanted.min(max) > limit => SCALE_UP_LIMIT,
-                _ if wanted > max => PAST_TOO_MANY_REPLICAS,
+                _ if raised.min(max) > limit => SCALE_UP_LIMIT,
+                _ if raised > max => PAST_TOO_MANY_REPLICAS,
                 _ if desired < min => PAST_TOO_FEW_REPLICAS,
                 _ => PAST_DESIRED_WITHIN_RANGE,
             };
-            (wanted.min(max).min(limit), why)
+            (raised.min(max).min(limit), why)
         }
         _ if desired > limit => match order {
             LimitOrder::RateFirst if limit > max => (max, PAST_TOO_MANY_REPLICAS),

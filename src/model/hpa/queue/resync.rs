@@ -48,11 +48,11 @@ impl Resync {
     /// Upstream: client-go, shared_informer.go, AddEventHandlerWithOptions and determineNextResync;
     /// reflector.go, startResync
     pub(crate) fn started(now: Time, sync_period: Span) -> Resync {
-        let wanted = Span(sync_period.max(SHORTEST_PERIOD).0.saturating_add(LATE.0));
+        let desired = Span(sync_period.max(SHORTEST_PERIOD).0.saturating_add(LATE.0));
         // The informer periodically checks if a resync is due; its period need not divide the
         // handler's.
-        let check_period = wanted.min(INFORMER_PERIOD);
-        let times = (wanted.0 as u64).div_ceil(check_period.0 as u64) as i64;
+        let check_period = desired.min(INFORMER_PERIOD);
+        let times = (desired.0 as u64).div_ceil(check_period.0 as u64) as i64;
         Resync { started: now, period: Span(check_period.0.saturating_mul(times)) }
     }
 
