@@ -56,6 +56,9 @@ tolerances! {
     /// A run of the VPA recommender that begins sooner after a change of its objects has no
     /// verdict: its caches may not contain the change.
     RECOMMENDER_CACHE_LAG: Duration = Duration::from_millis(250);
+    /// The time until the recommender runs for the first time, in addition to its interval: it
+    /// starts, and lists its objects. A later first run counts as missing.
+    RECOMMENDER_START: Duration = Duration::from_secs(30);
     /// The time by which a condition or a checkpoint may be older or newer than the requests of the
     /// run: the API stores whole seconds.
     RECOMMENDER_CLOCK: SignedDuration = SignedDuration::from_secs(1);

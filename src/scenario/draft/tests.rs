@@ -498,7 +498,8 @@ fn a_load_in_another_unit_is_an_error() {
     for (load, expected) in [
         (
             "cpu=300",
-            "--load cpu: the unit seems to be wrong: the load is up to 300 cores, but a pod requests 5",
+            "--load cpu: the unit seems to be wrong: the load is up to 300 cores, but a pod \
+             requests 5",
         ),
         ("cpu=300Mi", "up to 314572800 cores, but a pod requests 500m"),
         ("cpu=total:800", "up to 80 cores for each of 10 pods, but a pod requests 500m"),

@@ -56,7 +56,8 @@ impl Loaded<'_> {
         let peak = if resource == "cpu" { rounded(peak) } else { shown(peak) };
         let usual = shown(usual);
         let what = format!(
-            "--load {}: the unit seems to be wrong: the load is up to {peak} {unit}{each}, but {whose} {usual}",
+            "--load {}: the unit seems to be wrong: the load is up to {peak} {unit}{each}, but \
+             {whose} {usual}",
             load.subject
         );
         Err(DraftError::Options { what, hint: Some(hint.to_owned()) })

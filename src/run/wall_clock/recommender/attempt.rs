@@ -12,7 +12,7 @@ use crate::compare::KnownDisagreement;
 use crate::engine::EngineError;
 use crate::engine::cluster::tolerances::{
     RECOMMENDER_CACHE_LAG, RECOMMENDER_LATE_WRITE_QUARTERS, RECOMMENDER_MISSING_INTERVALS,
-    RECOMMENDER_RUN_DIVISOR,
+    RECOMMENDER_RUN_DIVISOR, RECOMMENDER_START,
 };
 use crate::engine::cluster::{RecommenderCluster, RecommenderSession, StartedRun};
 use crate::model::rules::{VpaRelease, VpaRules};
@@ -22,10 +22,6 @@ use crate::run::findings::Findings;
 use crate::run::recommender::undetermined;
 use crate::run::recommender_lockstep::Lockstep;
 use crate::trace::Trace;
-
-/// The time until the recommender runs for the first time, in addition to its interval: it starts,
-/// and lists its objects.
-const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A scenario as it runs on a cluster.
 #[derive(Clone, Debug)]
@@ -136,7 +132,7 @@ impl Attempt<'_, '_, '_> {
     /// Waits for a run, and compares it. `starts`: the recommender has just started.
     async fn run(&mut self, starts: bool) -> Result<(), EngineError> {
         let limit = self.interval * RECOMMENDER_MISSING_INTERVALS
-            + if starts { START_TIMEOUT } else { Duration::ZERO };
+            + if starts { RECOMMENDER_START } else { Duration::ZERO };
         let started = self.session.next_run(limit).await?;
         let StartedRun { received, samples } = started;
         let begin = Instant::now();
