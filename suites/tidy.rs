@@ -519,16 +519,35 @@ fn anchors_match_the_headings() {
     assert!(!has_target(&readme, "docs/no-such-file.md"));
 }
 
+/// The README and the pages of docs/.
+fn documents() -> Vec<PathBuf> {
+    let pages = files_below("docs", "md").into_iter().map(|(_, path, _)| path);
+    pages.chain([support::repository().join("README.md")]).collect()
+}
+
+#[test]
+fn scenarios_in_the_documents_are_valid() {
+    let no_files = |path: &str| Err(format!("{path} is not in the document"));
+    let mut checked = 0;
+    let mut wrong = Vec::new();
+    for document in &documents() {
+        let text = fs::read_to_string(document).expect("a document can be read");
+        let blocks = text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+        for block in blocks.filter(|block| block.contains("kind: Scenario\n")) {
+            checked += 1;
+            let path = show(document, 1 + text[..text.find(block).unwrap_or(0)].lines().count());
+            wrong.extend(kube_lockstep::scenario::parse_any(&path, block, &no_files).err());
+        }
+    }
+    assert!(checked >= 4, "only {checked} scenarios were found");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 /// Links of the README and of docs/ that point into the repository.
 #[test]
 fn links_in_the_documents_have_targets() {
-    let mut documents = vec![support::repository().join("README.md")];
-    for folder in ["docs", "docs/engines"] {
-        let docs = fs::read_dir(support::repository().join(folder)).expect("docs/ can be listed");
-        documents.extend(docs.map(|entry| entry.expect("docs/ can be listed").path()));
-    }
     let mut wrong = Vec::new();
-    for document in documents.iter().filter(|path| path.extension().is_some_and(|e| e == "md")) {
+    for document in &documents() {
         let text = fs::read_to_string(document).expect("a document can be read");
         for (index, line) in text.lines().enumerate() {
             for link in line.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {

@@ -496,11 +496,17 @@ impl WorldSimulation {
                 self.change(ordinal, |pod| pod.delete(now, termination));
             }
         }
-        let leaving = self.leaving();
-        while self.active + leaving < desired {
-            self.create(self.templates.revision());
+        loop {
+            let leaving = self.leaving();
+            while self.active + leaving < desired {
+                self.create(self.templates.revision());
+            }
+            self.follow();
+            // The names of pods that terminate at once are free again.
+            if self.active + self.leaving() >= desired {
+                return;
+            }
         }
-        self.follow();
     }
 
     /// The Terminating pods of a StatefulSet: their names are not free yet, and the status counts

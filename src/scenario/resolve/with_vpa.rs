@@ -198,7 +198,7 @@ fn check_target(
 fn check_edits_of_targets(timeline: At<'_>, problems: &mut Problems) {
     let Some(NodeKind::List(events)) = timeline.node().map(|node| &node.kind) else { return };
     for index in 0..events.len() {
-        let edit = timeline.index(index).key("editVpa").follow("spec.targetRef");
+        let edit = timeline.index(index).key("editVpa").key("spec").key("targetRef");
         if edit.node().is_some() {
             let what = "the target of a VPA can't be edited in a scenario with an HPA";
             let hint = "remove `targetRef`, or write a scenario without an HPA";
