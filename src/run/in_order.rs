@@ -9,8 +9,8 @@ use std::sync::mpsc;
 const QUEUE_LENGTH: usize = 1024;
 
 /// Runs jobs with the numbers from 0. Each worker has a thread, because jobs compute rather than
-/// wait, and a state that `worker` creates in that thread; it ends when `work` returns `None`. `done` gets the results in the order of the
-/// jobs, until it returns `false`.
+/// wait, and a state that `worker` creates in that thread; it ends when `work` returns `None`.
+/// `done` gets the results in the order of the jobs, until it returns `false`.
 pub(super) fn in_order<W, R: Send>(
     workers: usize,
     worker: &(impl Fn() -> W + Sync),

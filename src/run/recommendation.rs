@@ -20,7 +20,7 @@ pub(crate) struct Amounts {
     /// Target, lower bound, upper bound and uncapped target, as in the status.
     pub(crate) texts: [String; 4],
     /// The four amounts in cores or bytes, for the charts of HTML pages.
-    #[cfg_attr(not(feature = "pages"), expect(dead_code, reason = "only charts need numbers"))]
+    #[cfg_attr(not(feature = "pages"), allow(dead_code, reason = "only charts need numbers"))]
     pub(crate) values: [f64; 4],
 }
 
