@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{ListMeta, ObjectList, ObjectMeta, TypeMeta};
 use serde::Serialize;
@@ -15,25 +16,25 @@ use crate::model::quantity::{Format, Quantity};
 use crate::model::time::Span;
 
 /// `metrics.k8s.io` PodMetrics.
-#[derive(Clone, Serialize, Debug)]
+#[derive(Clone, PartialEq, Serialize, Debug)]
 pub(crate) struct PodSample {
     #[serde(flatten)]
     types: TypeMeta,
-    metadata: ObjectMeta,
-    timestamp: String,
+    pub(crate) metadata: ObjectMeta,
+    pub(crate) timestamp: Timestamp,
     window: String,
-    containers: Vec<ContainerSample>,
+    pub(crate) containers: Vec<ContainerSample>,
 }
 
-#[derive(Clone, Serialize, Debug)]
-struct ContainerSample {
-    name: Arc<str>,
-    usage: BTreeMap<Arc<str>, Quantity>,
+#[derive(Clone, PartialEq, Serialize, Debug)]
+pub(crate) struct ContainerSample {
+    pub(crate) name: Arc<str>,
+    pub(crate) usage: BTreeMap<Arc<str>, Quantity>,
 }
 
 impl PodSample {
     /// The sample of a pod, with its name in the cluster.
-    pub(crate) fn new(namespace: &str, name: &str, timestamp: String, pod: &PodMetrics) -> Self {
+    pub(crate) fn new(namespace: &str, name: &str, timestamp: Timestamp, pod: &PodMetrics) -> Self {
         let labels = pod.labels.iter().map(|(name, value)| (name.clone(), value.clone()));
         let containers = pod.containers.iter().map(|container| ContainerSample {
             name: container.name.clone(),
@@ -132,7 +133,7 @@ pub(crate) struct MetricValue {
     metric_name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metric_labels: Option<BTreeMap<String, String>>,
-    timestamp: String,
+    timestamp: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     window: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,7 +152,7 @@ impl MetricValue {
         version: &str,
         described_object: ObjectReference,
         metric: &str,
-        timestamp: String,
+        timestamp: Timestamp,
         value: &Quantity,
     ) -> MetricValue {
         let is_first = version == "v1beta1";
@@ -180,7 +181,7 @@ impl MetricValue {
     pub(crate) fn external(
         metric: &str,
         labels: &BTreeMap<String, String>,
-        timestamp: String,
+        timestamp: Timestamp,
         value: &Quantity,
     ) -> MetricValue {
         MetricValue {
@@ -221,7 +222,7 @@ mod tests {
             window: Span::from_secs(30),
             containers: containers.collect(),
         };
-        PodSample::new("shop", name, String::new(), &pod)
+        PodSample::new("shop", name, Timestamp::UNIX_EPOCH, &pod)
     }
 
     #[test]
@@ -249,7 +250,8 @@ mod tests {
         let value = |version: &str| {
             let quantity = Quantity::parse("1500m").expect("a quantity");
             let object = ObjectReference::default();
-            let value = MetricValue::custom(version, object, "jobs", String::new(), &quantity);
+            let value =
+                MetricValue::custom(version, object, "jobs", Timestamp::UNIX_EPOCH, &quantity);
             serde_json::to_value(value.over(Some(Span::from_secs(60)))).expect("JSON")
         };
         let (first, second) = (value("v1beta1"), value("v1beta2"));

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use jiff::Timestamp;
-use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::engine::cluster::metrics_api::held_query::{HeldAnswer, HeldQuery, PendingHold};
@@ -20,8 +19,8 @@ use crate::world::{Change, Cluster, Mirror, RealPod};
 pub(crate) struct ServedSamples {
     /// The time when the query arrived.
     pub(crate) received: Timestamp,
-    /// The PodMetrics of the answer in the form of the API, or the message of the error.
-    pub(crate) answer: Result<Value, Arc<str>>,
+    /// The samples that it selects, in the form of the API.
+    pub(crate) answer: Result<Vec<PodSample>, ApiError>,
 }
 
 /// The metrics of one namespace.
@@ -81,11 +80,11 @@ impl ServedNamespace {
         Time(i64::try_from(nanos).unwrap_or(i64::MAX))
     }
 
-    pub(crate) fn timestamp(&self, at: Time) -> String {
+    pub(crate) fn timestamp(&self, at: Time) -> Timestamp {
         let nanos = self.epoch.as_nanosecond() + i128::from(at.0);
         let at = Timestamp::from_nanosecond(nanos).unwrap_or(self.epoch);
         // Times cross the API in whole seconds.
-        Timestamp::from_second(at.as_second()).unwrap_or(at).to_string()
+        Timestamp::from_second(at.as_second()).unwrap_or(at)
     }
 
     /// A pod's name in the cluster. A sample may outlive its pod.
@@ -97,15 +96,12 @@ impl ServedNamespace {
     pub(crate) fn report_samples(
         &self,
         received: Timestamp,
-        found: &Result<Vec<PodSample>, ApiError>,
+        answer: &Result<Vec<PodSample>, ApiError>,
     ) {
-        let Some(samples) = &self.samples else { return };
-        let answer = match found {
-            Ok(pods) => Ok(serde_json::to_value(pods).unwrap_or_default()),
-            Err(error) => Err(error.message.clone()),
-        };
-        // The receiver is dropped when the scenario is over.
-        let _ = samples.send(ServedSamples { received, answer });
+        if let Some(samples) = &self.samples {
+            // The receiver is dropped when the scenario is over.
+            let _ = samples.send(ServedSamples { received, answer: answer.clone() });
+        }
     }
 
     /// Reports a query to the scenario, unless it comes from a client other than the controller.

@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::Value;
-
+use crate::engine::cluster::metrics_api::json::{ContainerSample, PodSample};
 use crate::engine::cluster::metrics_api::state::Metrics;
 use crate::model::api::{ApiError, ContainerMetrics, PodSpec};
 use crate::model::quantity::{Format, Quantity};
@@ -65,40 +62,27 @@ fn sample(metrics: &PodMetrics, epoch: GoTime) -> Sample {
 }
 
 /// Reads samples as they were served. The recommender rounds amounts up.
-///
-/// # Errors
-/// If the answer is not a list of PodMetrics.
-pub(super) fn read(answer: &Value) -> Result<Vec<PodMetrics>, String> {
-    #[derive(Deserialize)]
-    struct Served {
-        metadata: ObjectName,
-        timestamp: Timestamp,
-        containers: Vec<Container>,
-    }
-    #[derive(Deserialize)]
-    struct Container {
-        name: Arc<str>,
-        usage: BTreeMap<String, Quantity>,
-    }
-    let served = Vec::<Served>::deserialize(answer).map_err(|error| error.to_string())?;
-    let read = |Served { metadata, timestamp, containers }: Served| {
-        let containers = containers.into_iter().map(|Container { name, usage }| ContainerUsage {
-            container: name,
-            cpu: usage.get("cpu").map(Quantity::milli),
-            memory: usage.get("memory").map(Quantity::value),
-        });
-        let containers = containers.collect();
-        PodMetrics { pod: metadata, timestamp: GoTime::from_timestamp(timestamp), containers }
+pub(super) fn read(served: &[PodSample]) -> Vec<PodMetrics> {
+    let usage = |ContainerSample { name, usage }: &ContainerSample| ContainerUsage {
+        container: name.clone(),
+        cpu: usage.get("cpu").map(Quantity::milli),
+        memory: usage.get("memory").map(Quantity::value),
     };
-    Ok(served.into_iter().map(read).collect())
+    let text = |name: &Option<String>| name.as_deref().unwrap_or_default().into();
+    let read = |PodSample { metadata, timestamp, containers, .. }: &PodSample| PodMetrics {
+        pod: ObjectName { namespace: text(&metadata.namespace), name: text(&metadata.name) },
+        timestamp: GoTime::from_timestamp(*timestamp),
+        containers: containers.iter().map(usage).collect(),
+    };
+    served.iter().map(read).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
     use tokio::sync::mpsc::unbounded_channel;
 
     use super::*;
-    use crate::engine::cluster::metrics_api::json::PodSample;
 
     #[test]
     fn samples_are_read_as_they_were_served() {
@@ -126,9 +110,10 @@ mod tests {
             .expect("no error")
             .iter()
             .map(|pod| PodSample::new("shop", &pod.name, served.timestamp(pod.timestamp), pod));
-        let answer = serde_json::to_value(pods.collect::<Vec<_>>()).expect("JSON");
+        let pods: Vec<_> = pods.collect();
+        let answer = serde_json::to_value(&pods).expect("JSON");
         assert_eq!(answer[0]["timestamp"], "1970-01-12T13:46:44Z");
         assert_eq!(answer[0]["containers"][0]["usage"]["cpu"], "1250m");
-        assert_eq!(read(&answer), Ok(samples));
+        assert_eq!(read(&pods), samples);
     }
 }

@@ -286,8 +286,8 @@ impl<'c> RecommenderSession<'c> {
             }
         };
         let samples = match answer {
-            Ok(answer) => Ok(Arc::new(samples::read(&answer).map_err(|why| self.broken(&why))?)),
-            Err(message) => Err(message.to_string()),
+            Ok(answer) => Ok(Arc::new(samples::read(&answer))),
+            Err(error) => Err(error.message.to_string()),
         };
         Ok(StartedRun { received, samples })
     }
