@@ -24,7 +24,7 @@ use super::reports::{ReportArg, Reports};
 use super::{exit, interrupt};
 use crate::engine::custom::{CommandError, Controller};
 use crate::engine::options::ExistingCluster;
-use crate::engine::registry::{ENGINES, EngineChoice};
+use crate::engine::registry::{Clock, ENGINES, EngineChoice, EngineInfo};
 use crate::engine::upstream::checkout::Checkout;
 use crate::model::time::Span;
 use crate::report::json::Json;
@@ -131,9 +131,9 @@ impl CustomControllerArgs {
     /// The selected controller.
     fn open(&self, engine: EngineChoice) -> Result<Option<CustomController>, Failure> {
         let Some(command) = &self.controller else { return Ok(None) };
-        if engine != EngineChoice::Embedded {
+        if !engine.info().takes_controller {
             let what = "--controller replaces upstream's controller on a control plane";
-            return Err(Failure::usage(what).hint("add --engine embedded"));
+            return Err(Failure::usage(what).hint(with_engine(|it| it.takes_controller)));
         }
         let wrong = |error: CommandError| {
             Failure::usage(format!("--controller: {}", error.what)).hint(error.hint)
@@ -250,16 +250,14 @@ fn report_failure(reports: &mut Reports, failure: &Failure) -> io::Result<()> {
 
 fn plan(args: &Args) -> Result<Plan, Failure> {
     let engine = engine(args)?;
-    let other = !matches!(engine, EngineChoice::Best | EngineChoice::Upstream);
+    let info = engine.info();
+    let other = info.choice != EngineChoice::Upstream;
     let checkout = args.local.open(other, args.program.is_some())?;
     let controller = args.controller.open(engine)?;
-    if engine.info().missing_feature().is_some() {
-        return Err(Failure::without_clusters(&format!("`--engine {}`", engine.info().name)));
+    if info.missing_feature().is_some() {
+        return Err(Failure::without_clusters(&format!("`--engine {}`", info.name)));
     }
-    let existing = match engine {
-        EngineChoice::Kubeconfig => Some(args.existing.open(args.engine)?),
-        _ => None,
-    };
+    let existing = info.is_existing.then(|| args.existing.open(args.engine)).transpose()?;
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     if fixtures.are_embedded() && args.names.is_empty() {
         let origin = fixtures.origin();
@@ -304,6 +302,16 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
+/// The hint to choose an engine with a property.
+fn with_engine(has: impl Fn(&EngineInfo) -> bool) -> String {
+    let engines = ENGINES.iter().filter(|engine| has(engine));
+    let names: Vec<&str> = engines.map(|engine| engine.name).collect();
+    match names.split_last() {
+        Some((last, others @ [_, ..])) => format!("add --engine {} or {last}", others.join(", ")),
+        _ => format!("add --engine {}", names.concat()),
+    }
+}
+
 /// The selected engine, after checking that the other flags are valid for it.
 fn engine(args: &Args) -> Result<EngineChoice, Failure> {
     let engine = match args.engine.unwrap_or_default() {
@@ -311,27 +319,27 @@ fn engine(args: &Args) -> Result<EngineChoice, Failure> {
         EngineChoice::Kind if args.existing.is_named() => EngineChoice::Kubeconfig,
         engine => engine,
     };
-    if args.program.is_some() && !matches!(engine, EngineChoice::Best | EngineChoice::Upstream) {
+    let info = engine.info();
+    if args.program.is_some() && info.choice != EngineChoice::Upstream {
         return Err(program_and_engine());
     }
-    let in_containers =
-        matches!(engine, EngineChoice::Image | EngineChoice::K3s | EngineChoice::Kind);
-    if args.image.is_some() && !in_containers {
+    if args.image.is_some() && !info.takes_image {
         let what = "--image requires an engine that creates clusters in containers";
-        return Err(Failure::usage(what).hint("add --engine image, k3s or kind"));
+        return Err(Failure::usage(what).hint(with_engine(|it| it.takes_image)));
     }
     let pace = [(args.speed.is_some(), "--speed"), (args.longest.is_some(), "--longest")];
     if !engine.is_wall_clock()
         && let Some((_, flag)) = pace.into_iter().find(|(given, _)| *given)
     {
         let what = format!("{flag} requires an engine with a real cluster");
-        return Err(Failure::usage(what).hint("add --engine embedded, image, k3s or kind"));
+        let is_new = |it: &EngineInfo| it.clock == Clock::Wall && !it.is_existing;
+        return Err(Failure::usage(what).hint(with_engine(is_new)));
     }
-    if engine == EngineChoice::Kubeconfig && args.speed.is_some() {
+    if info.is_existing && args.speed.is_some() {
         let what = "--speed can't be set: it is derived from the cluster's sync period";
         return Err(Failure::usage(what).hint("leave out --speed"));
     }
-    if engine != EngineChoice::Kubeconfig {
+    if !info.is_existing {
         args.existing.refuse_flags()?;
     }
     Ok(engine)
@@ -349,8 +357,9 @@ fn scenarios(
     let total = parsed.hpa.len() + parsed.vpa.len();
     let has_recommender = checkout.map(Checkout::has_recommender);
     let other = args.program.is_some() || has_recommender == Some(false);
-    let on_a_cluster = engine == EngineChoice::Embedded && args.controller.controller.is_none();
-    if engine.is_wall_clock() && !on_a_cluster || other || args.releases.vpa().is_empty() {
+    let (info, controller) = (engine.info(), &args.controller.controller);
+    let runs_recommender = info.clock == info.recommender_clock && controller.is_none();
+    if !runs_recommender || other || args.releases.vpa().is_empty() {
         parsed.vpa.clear();
     }
     let is_beside_hpa = parsed.vpa.is_empty() && parsed.hpa.iter().any(|it| it.vpa.is_some());

@@ -57,7 +57,29 @@ pub struct EngineInfo {
     pub recommender_clock: Clock,
     /// The cargo feature that it requires in addition to `engines`.
     pub feature: Option<&'static str>,
+    /// Whether it creates clusters in containers, whose image can be chosen.
+    pub takes_image: bool,
+    /// Whether a custom controller can replace upstream's.
+    pub takes_controller: bool,
+    /// Whether its cluster exists already, so that the settings can't be chosen.
+    pub is_existing: bool,
 }
+
+/// The common properties of engines in virtual time.
+const VIRTUAL: EngineInfo = EngineInfo {
+    choice: EngineChoice::Best,
+    name: "",
+    about: "",
+    clock: Clock::Virtual,
+    recommender_clock: Clock::Virtual,
+    feature: None,
+    takes_image: false,
+    takes_controller: false,
+    is_existing: false,
+};
+
+/// The common properties of clusters.
+const CLUSTER: EngineInfo = EngineInfo { clock: Clock::Wall, feature: Some(CLUSTERS), ..VIRTUAL };
 
 /// All engines, in the order of the help.
 pub const ENGINES: [EngineInfo; 8] = [
@@ -65,66 +87,56 @@ pub const ENGINES: [EngineInfo; 8] = [
         choice: EngineChoice::Upstream,
         name: upstream::NAME,
         about: "The upstream controller in virtual time",
-        clock: Clock::Virtual,
-        recommender_clock: Clock::Virtual,
-        feature: None,
+        ..VIRTUAL
     },
     EngineInfo {
         choice: EngineChoice::Model,
         name: model::NAME,
         about: "The reference model: checks only the expectations",
-        clock: Clock::Virtual,
-        recommender_clock: Clock::Virtual,
-        feature: None,
+        ..VIRTUAL
     },
     EngineInfo {
         choice: EngineChoice::Recorded,
         name: recorded::NAME,
         about: "Recorded traces of the upstream controller",
-        clock: Clock::Virtual,
-        recommender_clock: Clock::Virtual,
-        feature: None,
+        ..VIRTUAL
     },
     EngineInfo {
         choice: EngineChoice::Embedded,
         name: EMBEDDED,
         about: "A real control plane on this machine: etcd, kube-apiserver, \
                 kube-controller-manager",
-        clock: Clock::Wall,
         recommender_clock: Clock::Wall,
-        feature: Some(CLUSTERS),
+        takes_controller: true,
+        ..CLUSTER
     },
     EngineInfo {
         choice: EngineChoice::Image,
         name: IMAGE,
         about: "The embedded control plane in a container (requires Docker)",
-        clock: Clock::Wall,
-        recommender_clock: Clock::Virtual,
-        feature: Some(CLUSTERS),
+        takes_image: true,
+        ..CLUSTER
     },
     EngineInfo {
         choice: EngineChoice::K3s,
         name: K3S,
         about: "k3s in a container (requires Docker and the k3s image)",
-        clock: Clock::Wall,
-        recommender_clock: Clock::Virtual,
-        feature: Some(CLUSTERS),
+        takes_image: true,
+        ..CLUSTER
     },
     EngineInfo {
         choice: EngineChoice::Kind,
         name: KIND,
         about: "A new kind cluster (requires kind and Docker); with --context, an existing one",
-        clock: Clock::Wall,
-        recommender_clock: Clock::Virtual,
-        feature: Some(CLUSTERS),
+        takes_image: true,
+        ..CLUSTER
     },
     EngineInfo {
         choice: EngineChoice::Kubeconfig,
         name: KUBECONFIG,
         about: "An existing cluster, named by --context, with its own sync period",
-        clock: Clock::Wall,
-        recommender_clock: Clock::Virtual,
-        feature: Some(CLUSTERS),
+        is_existing: true,
+        ..CLUSTER
     },
 ];
 
