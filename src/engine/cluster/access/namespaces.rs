@@ -117,12 +117,17 @@ async fn release(client: &Client, namespace: &str) -> Result<(), String> {
     let list = list.map_err(|error| format!("pods of {namespace}: {error}"))?;
     let held = list.into_iter().filter(|pod| pod.finalizers().iter().any(|it| it == HOLD));
     for pod in held {
-        let patch = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
-        match pods.patch(&pod.name_any(), &PatchParams::default(), &patch).await {
+        match remove_finalizers(&pods, &pod.name_any()).await {
             Err(Error::Api(status)) if status.code == 404 => {}
             Err(error) => return Err(format!("a pod of {namespace}: {error}")),
-            Ok(_) => {}
+            Ok(()) => {}
         }
     }
     Ok(())
+}
+
+/// Removes all finalizers of a pod.
+pub(crate) async fn remove_finalizers(pods: &Api<Pod>, name: &str) -> Result<(), Error> {
+    let patch = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    pods.patch(name, &PatchParams::default(), &patch).await.map(|_| ())
 }

@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use crate::engine::EngineError;
 use crate::engine::cluster::access::client::{at_once, object};
 use crate::engine::cluster::access::error::message;
+use crate::engine::cluster::access::namespaces::remove_finalizers;
 use crate::engine::cluster::clock::ScenarioClock;
 use crate::engine::cluster::labels::{HOLD, SCENARIO_OBJECT, WRITER};
 use crate::engine::cluster::manifests::pod_spec;
@@ -585,10 +586,7 @@ impl PodDriver {
             async move {
                 let params = PatchParams::default();
                 let done = match &todo {
-                    PodAction::RemoveFinalizer(name) => {
-                        let patch = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
-                        pods.patch(name, &params, &patch).await.map(|_| ())
-                    }
+                    PodAction::RemoveFinalizer(name) => remove_finalizers(&pods, name).await,
                     PodAction::Delete(name) => pods.delete(name, &at_once()).await.map(|_| ()),
                     PodAction::Create(pod) => {
                         pods.create(&PostParams::default(), pod).await.map(|_| ())
