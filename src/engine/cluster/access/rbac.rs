@@ -27,11 +27,9 @@ pub(crate) async fn grant(
     rules: Vec<Value>,
     user: &str,
 ) -> Result<(), String> {
-    let mut role: Value = serde_json::from_str(role).map_err(|error| error.to_string())?;
-    if let Some(all) = role["rules"].as_array_mut() {
-        all.extend(rules);
-    }
-    let role: ClusterRole = object(role)?;
+    let mut role: ClusterRole = serde_json::from_str(role).map_err(|error| error.to_string())?;
+    let rules: Result<Vec<PolicyRule>, _> = rules.into_iter().map(object).collect();
+    role.rules.get_or_insert_default().extend(rules?);
     let group = "rbac.authorization.k8s.io";
     let binding: ClusterRoleBinding = object(json!({
         "metadata": { "name": user },
