@@ -34,7 +34,7 @@ use kube_lockstep::model::vpa::updater::{
 use kube_lockstep::model::vpa::{
     ChangeRequirement, ContainerPolicy, ContainerRecommendation, ControlledValues,
     EvictionRequirement, ObjectName, Recommendation, ResourceList, ResourcePolicy, ScalingMode,
-    UpdatePolicy, VerticalPodAutoscaler, VpaMetadata, VpaSpec, VpaStatus,
+    UpdateMode, UpdatePolicy, VerticalPodAutoscaler, VpaMetadata, VpaSpec, VpaStatus,
 };
 use kube_lockstep::run::{Outcome, Verdict, run_one};
 use kube_lockstep::scenario::Scenario;
@@ -509,7 +509,8 @@ fn vpa() -> impl Strategy<Value = VerticalPodAutoscaler> {
 }
 
 fn update_policy() -> impl Strategy<Value = UpdatePolicy> {
-    let modes = ["Recreate", "Auto", "InPlaceOrRecreate", "InPlaceOrRecreate", "Initial", "Off"];
+    use UpdateMode::{Auto, InPlaceOrRecreate, Initial, Off, Recreate};
+    let modes = [Recreate, Auto, InPlaceOrRecreate, InPlaceOrRecreate, Initial, Off];
     let change = select(vec![
         ChangeRequirement::TargetHigherThanRequests,
         ChangeRequirement::TargetLowerThanRequests,
@@ -523,7 +524,7 @@ fn update_policy() -> impl Strategy<Value = UpdatePolicy> {
     let seconds = option::weighted(0.3, select(vec![60, 300]));
     (select(modes.to_vec()), option::weighted(0.3, 1..4_i32), requirements, seconds).prop_map(
         |(mode, min_replicas, eviction_requirements, evict_after_oom_seconds)| UpdatePolicy {
-            update_mode: Some(mode.to_owned()),
+            update_mode: Some(mode),
             min_replicas,
             eviction_requirements,
             evict_after_oom_seconds,

@@ -9,7 +9,7 @@ use crate::model::quantity::Quantity;
 use crate::model::selector::Selector;
 use crate::model::vpa::{
     ContainerPolicy, ContainerState, ContainerStatus, Labels, ObjectName, Pod, PodContainer,
-    RecommenderSelector, ResourcePolicy, ScalingMode, Target, Terminated, UpdatePolicy,
+    RecommenderSelector, ResourcePolicy, ScalingMode, Target, Terminated, UpdateMode, UpdatePolicy,
     VerticalPodAutoscaler, VpaMetadata, VpaSpec,
 };
 
@@ -165,7 +165,7 @@ impl Workload {
             annotations: annotations.collect(),
             generation,
         };
-        let mode = dice.pick(&["Off", "Initial", "Recreate"]).to_owned();
+        let mode = dice.pick(&[UpdateMode::Off, UpdateMode::Initial, UpdateMode::Recreate]);
         let recommenders = match dice.below(20) {
             0 => vec!["other"],
             1 => vec!["default"],

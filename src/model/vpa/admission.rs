@@ -10,52 +10,25 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::api::{ContainerRecommendation, ControlledValues, ResourceList, VerticalPodAutoscaler};
+use super::api::{
+    ContainerRecommendation, ControlledValues, ResourceList, UpdateMode, VerticalPodAutoscaler,
+};
 use super::recommendation::limit;
 use crate::model::api::{PodSpec, Requests};
 
 /// The limits of containers, by their names.
 pub type Limits = BTreeMap<Arc<str>, Requests>;
 
-/// How a VPA updates pods.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mode {
-    /// Not at all.
-    Off,
-    /// When they are created.
-    Initial,
-    /// When they are created, and they are evicted for it.
-    Recreate,
-    /// When they are created, and while they run.
-    InPlaceOrRecreate,
-}
-
-impl Mode {
-    /// The name in the API.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Mode::Off => "Off",
-            Mode::Initial => "Initial",
-            Mode::Recreate => "Recreate",
-            Mode::InPlaceOrRecreate => "InPlaceOrRecreate",
-        }
-    }
-}
-
 impl VerticalPodAutoscaler {
-    /// The update mode.
+    /// The update mode that applies: `Auto` and no mode mean `Recreate`.
     ///
     /// Upstream: pkg/utils/vpa/api.go, GetUpdateMode
     #[must_use]
-    pub fn mode(&self) -> Mode {
-        let policy = self.spec.update_policy.as_ref();
-        match policy.and_then(|policy| policy.update_mode.as_deref()) {
-            Some("Off") => Mode::Off,
-            Some("Initial") => Mode::Initial,
-            Some("InPlaceOrRecreate") => Mode::InPlaceOrRecreate,
-            // `Auto` means `Recreate`, and so does no mode.
-            _ => Mode::Recreate,
+    pub fn mode(&self) -> UpdateMode {
+        use UpdateMode::{InPlaceOrRecreate, Initial, Off, Recreate};
+        match self.spec.update_policy.as_ref().and_then(|policy| policy.update_mode) {
+            Some(mode @ (Off | Initial | InPlaceOrRecreate)) => mode,
+            _ => Recreate,
         }
     }
 }
@@ -63,7 +36,7 @@ impl VerticalPodAutoscaler {
 /// The spec with the recommended requests, if the VPA changes the spec of a new pod.
 #[must_use]
 pub fn admitted(vpa: &VerticalPodAutoscaler, spec: &PodSpec, limits: &Limits) -> Option<PodSpec> {
-    if vpa.mode() == Mode::Off {
+    if vpa.mode() == UpdateMode::Off {
         return None;
     }
     let new = recommended(vpa, spec, limits);

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::CheckpointStatus;
@@ -104,9 +105,9 @@ pub struct VpaSpec {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdatePolicy {
-    /// `Off`, `Initial`, `Recreate`, `InPlaceOrRecreate`, ….
+    /// The mode. `None` means `Recreate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub update_mode: Option<String>,
+    pub update_mode: Option<UpdateMode>,
     /// The smallest number of live pods with which the updater acts, in place of its flag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_replicas: Option<i32>,
@@ -116,6 +117,23 @@ pub struct UpdatePolicy {
     /// In place of a flag of the updater. Requires the feature gate `PerVPAConfig`.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "evictAfterOOMSeconds")]
     pub evict_after_oom_seconds: Option<i32>,
+}
+
+/// How recommendations are applied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub enum UpdateMode {
+    /// Not at all.
+    Off,
+    /// When a pod is created.
+    Initial,
+    /// When a pod is created; pods are evicted for it.
+    Recreate,
+    /// In running pods where possible, otherwise as `Recreate`.
+    InPlaceOrRecreate,
+    /// In running pods only. Requires the feature gate InPlace.
+    InPlace,
+    /// As `Recreate`; deprecated.
+    Auto,
 }
 
 /// A condition for updates of pods.
@@ -129,8 +147,8 @@ pub struct EvictionRequirement {
     pub change_requirement: ChangeRequirement,
 }
 
-/// How the target of a recommendation must differ from the requests.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+/// How a recommendation must differ from the requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub enum ChangeRequirement {
     /// It is higher.
     TargetHigherThanRequests,
@@ -212,16 +230,17 @@ pub struct ContainerPolicy {
 }
 
 /// The values that the admission controller sets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub enum ControlledValues {
     /// Requests, and limits in proportion.
     RequestsAndLimits,
-    /// Only requests, which are at most the limits.
+    /// Only requests.
     RequestsOnly,
 }
 
 /// Whether a container has a recommendation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "VpaScalingMode")]
 pub enum ScalingMode {
     /// It has.
     Auto,

@@ -52,8 +52,8 @@ pub use aggregate::Resource;
 pub use api::{
     ChangeRequirement, Checkpoint, CheckpointSpec, ContainerPolicy, ContainerRecommendation,
     ControlledValues, EvictionRequirement, ObjectName, Recommendation, RecommenderSelector,
-    ResourceList, ResourcePolicy, ScalingMode, UpdatePolicy, VerticalPodAutoscaler, VpaCondition,
-    VpaMetadata, VpaSpec, VpaStatus,
+    ResourceList, ResourcePolicy, ScalingMode, UpdateMode, UpdatePolicy, VerticalPodAutoscaler,
+    VpaCondition, VpaMetadata, VpaSpec, VpaStatus,
 };
 pub use checkpoint::CheckpointStatus;
 pub use cluster::ContainerUsage;

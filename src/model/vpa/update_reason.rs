@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::api::UpdateMode;
 use super::estimation::request_text;
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
@@ -54,7 +55,7 @@ pub enum UpdateReason {
 #[derive(Clone, PartialEq, Debug)]
 pub enum KeepReason {
     /// The update mode permits no changes of existing pods.
-    Mode(&'static str),
+    Mode(UpdateMode),
     /// The VPA has no recommendation.
     NoRecommendation,
     /// The updater crashes in this run.
@@ -140,7 +141,7 @@ impl fmt::Display for KeepReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             KeepReason::Mode(mode) => {
-                write!(f, "the update mode {mode} changes no existing pods")
+                write!(f, "the update mode {mode:?} changes no existing pods")
             }
             KeepReason::NoRecommendation => f.write_str("the VPA has no recommendation"),
             KeepReason::Crash => f.write_str("the updater crashes: there is no recommendation"),

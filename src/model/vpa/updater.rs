@@ -10,9 +10,10 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::admission::{Limits, Mode, processed};
+use super::admission::{Limits, processed};
 use super::api::{
-    ChangeRequirement, ContainerRecommendation, EvictionRequirement, VerticalPodAutoscaler,
+    ChangeRequirement, ContainerRecommendation, EvictionRequirement, UpdateMode,
+    VerticalPodAutoscaler,
 };
 use super::flags::{CONNECTION_FLAGS, LOG_FLAGS, parse, positive};
 use super::update_reason::{KeepReason, UpdateReason};
@@ -273,7 +274,7 @@ impl Updater<'_> {
                 |pod: &LivePod| PodReason { ordinal: pod.ordinal, reason: Err(reason.clone()) };
             return pods.iter().map(kept).collect();
         }
-        let in_place = self.vpa.mode() == Mode::InPlaceOrRecreate;
+        let in_place = self.vpa.mode() == UpdateMode::InPlaceOrRecreate;
         let (mut chosen, mut kept) = (Vec::new(), Vec::new());
         for (index, pod) in pods.iter().enumerate() {
             let may_update = self.may_update(pod, groups.get(&pod.group), in_place);
@@ -312,8 +313,10 @@ impl Updater<'_> {
     fn keeps_all(&self, groups: &BTreeMap<u32, Group>, pods: &[LivePod]) -> Option<KeepReason> {
         let has_recommendation = self.vpa.status.recommendation.is_some();
         match self.vpa.mode() {
-            mode @ (Mode::Off | Mode::Initial) => Some(KeepReason::Mode(mode.name())),
-            Mode::InPlaceOrRecreate if !has_recommendation => Some(KeepReason::NoRecommendation),
+            mode @ (UpdateMode::Off | UpdateMode::Initial) => Some(KeepReason::Mode(mode)),
+            UpdateMode::InPlaceOrRecreate if !has_recommendation => {
+                Some(KeepReason::NoRecommendation)
+            }
             _ => self.crashes_with(groups, pods).then_some(KeepReason::Crash),
         }
     }
@@ -329,7 +332,7 @@ impl Updater<'_> {
     }
 
     fn crashes_with(&self, groups: &BTreeMap<u32, Group>, pods: &[LivePod]) -> bool {
-        let evicts = self.vpa.mode() == Mode::Recreate;
+        let evicts = self.vpa.mode() == UpdateMode::Recreate;
         let accepts = |pod: &LivePod| {
             self.may_update(pod, groups.get(&pod.group), false).is_ok()
                 && self.accept(pod, &[]).is_ok()
@@ -346,7 +349,7 @@ impl Updater<'_> {
 
     /// The controllers of the pods. Upstream: GetCreatorMaps
     fn groups(&self, pods: &[LivePod]) -> BTreeMap<u32, Group> {
-        let skips_minimum = self.vpa.mode() == Mode::InPlaceOrRecreate
+        let skips_minimum = self.vpa.mode() == UpdateMode::InPlaceOrRecreate
             && self.flags.in_place_skip_disruption_budget;
         let mut groups: BTreeMap<u32, Group> = BTreeMap::new();
         for pod in pods {
@@ -588,7 +591,7 @@ mod tests {
         ResourceList { cpu: Some(quantity(text)), memory: None }
     }
 
-    fn vpa(mode: &str, lower: &str, target: &str, upper: &str) -> VerticalPodAutoscaler {
+    fn vpa(mode: UpdateMode, lower: &str, target: &str, upper: &str) -> VerticalPodAutoscaler {
         let target_ref = CrossVersionObjectReference::new("apps/v1", "Deployment", "web");
         let recommended = ContainerRecommendation {
             container_name: "app".into(),
@@ -598,7 +601,7 @@ mod tests {
             uncapped_target: cpu(target),
         };
         let recommendation = Recommendation { container_recommendations: vec![recommended] };
-        let policy = UpdatePolicy { update_mode: Some(mode.to_owned()), ..UpdatePolicy::default() };
+        let policy = UpdatePolicy { update_mode: Some(mode), ..UpdatePolicy::default() };
         VerticalPodAutoscaler {
             metadata: VpaMetadata {
                 name: ObjectName::new("default", "web"),
@@ -659,18 +662,18 @@ mod tests {
     #[test]
     fn the_mode_decides_what_happens() {
         let (flags, pods) = (UpdaterFlags::default(), pods(&["100m", "100m"]));
-        let of = |mode: &str| run(&vpa(mode, "200m", "300m", "400m"), &flags, &pods);
-        assert_eq!(of("Off"), []);
-        assert_eq!(of("Initial"), []);
-        assert_eq!(of("Recreate"), [PodUpdate::Evict(0)]);
-        assert_eq!(of("Auto"), [PodUpdate::Evict(0)]);
-        assert_eq!(of("InPlaceOrRecreate"), [PodUpdate::InPlace(0)]);
+        let of = |mode: UpdateMode| run(&vpa(mode, "200m", "300m", "400m"), &flags, &pods);
+        assert_eq!(of(UpdateMode::Off), []);
+        assert_eq!(of(UpdateMode::Initial), []);
+        assert_eq!(of(UpdateMode::Recreate), [PodUpdate::Evict(0)]);
+        assert_eq!(of(UpdateMode::Auto), [PodUpdate::Evict(0)]);
+        assert_eq!(of(UpdateMode::InPlaceOrRecreate), [PodUpdate::InPlace(0)]);
     }
 
     #[test]
     fn half_of_the_replicas_may_be_missing() {
         let flags = UpdaterFlags::default();
-        let vpa = vpa("Recreate", "200m", "300m", "400m");
+        let vpa = vpa(UpdateMode::Recreate, "200m", "300m", "400m");
         let count = |number: usize| run(&vpa, &flags, &pods(&vec!["100m"; number])).len();
         assert_eq!([1, 2, 3, 4, 5].map(count), [0, 1, 1, 2, 2]);
         // A pod that is pending is missing already, and may be evicted nevertheless.
@@ -686,7 +689,7 @@ mod tests {
     #[test]
     fn the_vpa_overrides_the_smallest_number_of_pods() {
         let flags = UpdaterFlags::default();
-        let mut vpa = vpa("Recreate", "200m", "300m", "400m");
+        let mut vpa = vpa(UpdateMode::Recreate, "200m", "300m", "400m");
         if let Some(policy) = &mut vpa.spec.update_policy {
             policy.min_replicas = Some(1);
         }
@@ -695,7 +698,7 @@ mod tests {
 
     #[test]
     fn pods_within_the_bounds_stay_until_they_are_old() {
-        let vpa = vpa("Recreate", "100m", "300m", "400m");
+        let vpa = vpa(UpdateMode::Recreate, "100m", "300m", "400m");
         let lifetime = |minutes| UpdaterFlags {
             in_recommendation_bounds_eviction_lifetime_threshold: Span::from_mins(minutes),
             ..UpdaterFlags::default()
@@ -711,7 +714,7 @@ mod tests {
     #[test]
     fn pods_that_grow_are_first_then_those_that_change_most() {
         let flags = UpdaterFlags { eviction_tolerance: 1.0, ..UpdaterFlags::default() };
-        let vpa = vpa("Recreate", "250m", "300m", "350m");
+        let vpa = vpa(UpdateMode::Recreate, "250m", "300m", "350m");
         let updates = run(&vpa, &flags, &pods(&["900m", "200m", "100m", "600m"]));
         assert_eq!(updates, [2, 1, 0, 3].map(PodUpdate::Evict));
     }
@@ -719,7 +722,7 @@ mod tests {
     #[test]
     fn a_container_that_is_killed_soon_after_its_start_is_updated() {
         let flags = UpdaterFlags::default();
-        let vpa = vpa("Recreate", "50m", "300m", "400m");
+        let vpa = vpa(UpdateMode::Recreate, "50m", "300m", "400m");
         let killed = |started: i64, finished: i64| {
             let mut pods = pods(&["100m", "100m"]);
             let (started_at, finished_at) = (Time::from_secs(started), Time::from_secs(finished));
@@ -734,7 +737,7 @@ mod tests {
     #[test]
     fn requirements_prevent_updates() {
         let flags = UpdaterFlags::default();
-        let mut vpa = vpa("Recreate", "200m", "300m", "400m");
+        let mut vpa = vpa(UpdateMode::Recreate, "200m", "300m", "400m");
         let requirement = EvictionRequirement {
             resources: vec!["cpu".to_owned()],
             change_requirement: ChangeRequirement::TargetLowerThanRequests,
@@ -770,7 +773,7 @@ mod tests {
     #[test]
     fn each_treatment_has_a_reason() {
         let flags = UpdaterFlags::default();
-        let recreate = vpa("Recreate", "200m", "300m", "400m");
+        let recreate = vpa(UpdateMode::Recreate, "200m", "300m", "400m");
         let of = |requests: &[&str]| reasons(&recreate, &flags, &pods(requests)).join("\n");
         let expected = "evict 1: the cpu request of container app, 100m, is below the lower bound, \
             200m\n\
@@ -782,10 +785,10 @@ mod tests {
         let expected = "keep 0: the workload has 1 live pod, and the updater requires 2 \
             (minReplicas in the VPA's updatePolicy, or min-replicas)";
         assert_eq!(of(&["100m"]), expected);
-        let initial = vpa("Initial", "200m", "300m", "400m");
+        let initial = vpa(UpdateMode::Initial, "200m", "300m", "400m");
         let expected = "keep 0: the update mode Initial changes no existing pods";
         assert_eq!(reasons(&initial, &flags, &pods(&["100m"])), [expected]);
-        let in_place = vpa("InPlaceOrRecreate", "200m", "300m", "400m");
+        let in_place = vpa(UpdateMode::InPlaceOrRecreate, "200m", "300m", "400m");
         let mut some = pods(&["100m", "900m"]);
         some[1].started = None;
         let expected = [
@@ -803,7 +806,7 @@ mod tests {
     #[test]
     fn without_a_resize_pods_are_evicted() {
         let (flags, pods) = (UpdaterFlags::default(), pods(&["100m", "100m"]));
-        let vpa = vpa("InPlaceOrRecreate", "200m", "300m", "400m");
+        let vpa = vpa(UpdateMode::InPlaceOrRecreate, "200m", "300m", "400m");
         let updater = Updater {
             vpa: &vpa,
             flags: &flags,

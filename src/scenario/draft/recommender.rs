@@ -20,7 +20,7 @@ use crate::model::api::{
 };
 use crate::model::quantity::Quantity;
 use crate::model::time::{Span, Time};
-use crate::model::vpa::{ResourcePolicy, ScalingMode};
+use crate::model::vpa::{ResourcePolicy, ScalingMode, UpdateMode};
 use crate::scenario::entries::Entries;
 use crate::scenario::kinds::API_VERSION;
 use crate::scenario::metrics::{ResourceUsage, Signal, UsageSource};
@@ -60,7 +60,7 @@ impl Vpa {
 
     /// Returns true if its updater or its admission controller changes pods.
     fn changes_pods(&self) -> bool {
-        self.vpa.update_mode.as_deref() != Some("Off")
+        self.vpa.update_mode != Some(UpdateMode::Off)
     }
 
     /// Returns true if an HPA has the same target.
@@ -613,7 +613,7 @@ fn feedback(vpa: &Vpa, hpas: &[Hpa]) -> Option<String> {
     if texts.is_empty() {
         return None;
     }
-    let mode = vpa.vpa.update_mode.as_deref().unwrap_or("not set");
+    let mode = vpa.vpa.update_mode.map_or("not set".to_owned(), |mode| format!("{mode:?}"));
     Some(format!(
         "{}, and the VPA changes their requests (updateMode is {mode}): each change of the \
          requests changes the utilization that the HPA reads, and each change of the replicas \

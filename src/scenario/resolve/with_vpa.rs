@@ -9,9 +9,8 @@ use super::cursor::{At, Problems};
 use super::vpa::{Component, flag_text, resolve_with_file};
 use crate::model::rules::{InPlaceMode, VpaRelease};
 use crate::model::selector::Selector;
-use crate::model::vpa::VerticalPodAutoscaler;
-use crate::model::vpa::admission::Mode;
 use crate::model::vpa::updater::UpdaterFlags;
+use crate::model::vpa::{UpdateMode, VerticalPodAutoscaler};
 use crate::scenario::decode::{self, Decoded};
 use crate::scenario::error::Problem;
 use crate::scenario::node::{Node, NodeKind, Scalar};
@@ -69,7 +68,7 @@ pub(in crate::scenario) fn complete(with: &mut WithVpa, scenario: &Scenario) {
     let recommender = Arc::make_mut(&mut with.recommender);
     recommender.workload.init_containers =
         spec.init_containers.iter().map(|container| container.name.clone()).collect();
-    let changes_pods = recommender.vpas.iter().any(|vpa| vpa.mode() != Mode::Off);
+    let changes_pods = recommender.vpas.iter().any(|vpa| vpa.mode() != UpdateMode::Off);
     if with.release < VpaRelease::OLDEST_UPDATER && changes_pods {
         let what = format!(
             "the updater and the admission controller are simulated as in {} and later, and are \
@@ -148,7 +147,7 @@ fn check_modes(
         ),
     };
     let mode = "spec.updatePolicy.updateMode";
-    let is_in_place = |vpa: &VerticalPodAutoscaler| vpa.mode() == Mode::InPlaceOrRecreate;
+    let is_in_place = |vpa: &VerticalPodAutoscaler| vpa.mode() == UpdateMode::InPlaceOrRecreate;
     let mut places = Vec::new();
     places.extend(recommender.vpas.iter().any(is_in_place).then(|| at.key("vpa").follow(mode)));
     if let Some(NodeKind::List(events)) = at.key("timeline").node().map(|node| &node.kind) {

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::model::vpa::{ChangeRequirement, ControlledValues, ScalingMode, UpdateMode};
 use crate::scenario::entries::Entries;
 use crate::scenario::manifest::{Reference, maps};
 use crate::scenario::text::{AnyQuantity, As, QuantityText};
@@ -115,7 +116,7 @@ maps! {
         /// The name of the container, or `*` for all others.
         container_name: String,
         /// Whether the container has a recommendation. Default: Auto.
-        mode: VpaScalingMode,
+        mode: ScalingMode,
         /// The smallest recommendation.
         min_allowed: AllowedAmounts,
         /// The largest recommendation.
@@ -155,54 +156,3 @@ pub(in crate::scenario) struct AllowedAmounts(
     #[serde(with = "As::<crate::scenario::text::ByName<AnyQuantity>>")]
     pub(in crate::scenario)  BTreeMap<Arc<str>, crate::model::quantity::Quantity>,
 );
-
-/// Declares sets of words.
-macro_rules! words {
-    ($($(#[$doc:meta])* $name:ident { $($(#[$of_word:meta])* $word:ident,)* })*) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
-        pub(in crate::scenario) enum $name { $($(#[$of_word])* $word,)* }
-    )*};
-}
-
-words! {
-    /// How recommendations are applied.
-    UpdateMode {
-        /// Not at all.
-        Off,
-        /// When a pod is created.
-        Initial,
-        /// When a pod is created; pods are evicted for it.
-        Recreate,
-        /// In running pods where possible, otherwise as `Recreate`.
-        InPlaceOrRecreate,
-        /// In running pods only. Requires the feature gate InPlace.
-        InPlace,
-        /// As `Recreate`; deprecated.
-        Auto,
-    }
-
-    /// How a recommendation must differ from the requests.
-    ChangeRequirement {
-        /// It is higher.
-        TargetHigherThanRequests,
-        /// It is lower.
-        TargetLowerThanRequests,
-    }
-
-    /// Whether a container has a recommendation.
-    VpaScalingMode {
-        /// It has.
-        Auto,
-        /// It has none.
-        Off,
-    }
-
-    /// The values that the admission controller sets.
-    ControlledValues {
-        /// Requests, and limits in proportion.
-        RequestsAndLimits,
-        /// Only requests.
-        RequestsOnly,
-    }
-}

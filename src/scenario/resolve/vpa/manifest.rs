@@ -17,14 +17,15 @@ use crate::model::api::CrossVersionObjectReference;
 use crate::model::merge_patch::merge_patch;
 use crate::model::quantity::{Format, Quantity};
 use crate::model::selector::{is_dns1123_label, is_dns1123_subdomain};
-use crate::model::vpa::{BUCKETS, Checkpoint, ResourcePolicy, VerticalPodAutoscaler};
+use crate::model::vpa::{
+    BUCKETS, Checkpoint, ControlledValues, ResourcePolicy, ScalingMode, UpdateMode,
+    VerticalPodAutoscaler,
+};
 use crate::scenario::custom_resource::{Checked, check_vpa};
 use crate::scenario::decode::{Decoded, Nulls, decode_all};
 use crate::scenario::error::{Problem, suggest};
 use crate::scenario::node::{Key, Node, NodeKind};
-use crate::scenario::vpa::manifest::{
-    ControlledValues, UpdateMode, VpaContainerPolicy, VpaManifest, VpaObjectSpec, VpaScalingMode,
-};
+use crate::scenario::vpa::manifest::{VpaContainerPolicy, VpaManifest, VpaObjectSpec};
 
 const VERSION: &str = "autoscaling.k8s.io/v1";
 const KIND: &str = "VerticalPodAutoscaler";
@@ -67,7 +68,7 @@ pub(in crate::scenario) struct SingleVpa {
     pub(in crate::scenario) manifest: Value,
     pub(in crate::scenario) target: CrossVersionObjectReference,
     pub(in crate::scenario) policy: Option<ResourcePolicy>,
-    pub(in crate::scenario) update_mode: Option<String>,
+    pub(in crate::scenario) update_mode: Option<UpdateMode>,
     /// The feature gates without which it is not valid.
     pub(in crate::scenario) gates: Gates,
 }
@@ -414,7 +415,7 @@ fn check_policy(policy: &VpaContainerPolicy, at: At<'_>, gates: Gates, problems:
     if policy.container_name.as_ref().map_or_else(has_no_name, String::is_empty) {
         webhook(at, "missing field `containerName`", problems);
     }
-    if policy.mode == Some(VpaScalingMode::Off)
+    if policy.mode == Some(ScalingMode::Off)
         && policy.controlled_values == Some(ControlledValues::RequestsAndLimits)
     {
         let what = "`controlledValues: RequestsAndLimits` has no effect with `mode: Off`";
