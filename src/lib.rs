@@ -64,13 +64,13 @@
 //! | module | purpose | may use |
 //! |---|---|---|
 //! | [`model`] | the reference models of the HPA and of the VPA's recommender: pure, deterministic, fast | no other module |
-//! | [`scenario`] | scenario files: parsing, validation, writing | `model`, `compare` |
+//! | [`scenario`] | scenario files: parsing, validation, writing | `model` |
 //! | [`world`] | pods, workloads and metrics over time | `model`, `scenario`, `trace` |
 //! | [`trace`] | observations of a controller; their JSON and recorded forms | `model` |
 //! | [`compare`] | the comparison of observations | `model`, `trace` |
 //! | [`expect`] | the expectations of scenarios | `model`, `scenario` |
 //! | [`fuzz`] | generated scenarios, and shrinking | `model`, `scenario`, `world` |
-//! | [`engine`] | the engines that run scenarios | `model`, `scenario`, `world`, `trace`, `compare::Scope` |
+//! | [`engine`] | the engines that run scenarios | `model`, `scenario`, `world`, `trace` |
 //! | [`run`] | runs, verdicts and events | `model`, `scenario`, `world`, `trace`, `compare`, `expect`, `fuzz`, `engine` |
 //! | [`report`] | reports as text, JSON, pages, and in the formats of CI systems | `model`, `trace`, `compare`, `expect`, `run`, `scenario`, `fuzz` |
 //! | `facade` | the main types of the library | `model`, `scenario`, `expect`, `engine`, `run`, `report` |

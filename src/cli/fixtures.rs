@@ -13,7 +13,7 @@ use include_dir::{Dir, include_dir};
 use super::exit;
 use super::failure::Failure;
 use super::files;
-use crate::compare::KnownDisagreement;
+use crate::compare::{Known, KnownDisagreement};
 use crate::engine::input_file::{self, InputError};
 use crate::engine::recorded::{self, Traces};
 use crate::facade::content::Content;
@@ -295,7 +295,7 @@ impl Fixtures {
         if text.trim().is_empty() {
             return Ok(Vec::new());
         }
-        let known = scenario::parse_known(&path, &text);
+        let known = scenario::decode_file(&path, &text, Known::flaw);
         let known = known.map_err(|error| Failure::usage(error.to_string()))?.divergences;
         for entry in &known {
             if !self.files.iter().any(|fixture| fixture.id == entry.scenario) {

@@ -32,22 +32,26 @@ pub struct KnownDisagreement {
     pub link: String,
 }
 
+impl Known {
+    /// Returns the error of the first invalid entry.
+    #[must_use]
+    pub fn flaw(&self) -> Option<String> {
+        let is_empty = |entry: &KnownDisagreement| {
+            let texts = [&entry.scenario, &entry.field, &entry.reason, &entry.link];
+            texts.iter().any(|text| text.trim().is_empty())
+        };
+        let number = self.divergences.iter().position(is_empty)? + 1;
+        let what = "scenario, field, reason and link are required and must not be empty";
+        Some(format!("entry {number} of divergences: {what}"))
+    }
+}
+
 impl KnownDisagreement {
     /// Returns true if this entry applies to a scenario on a release.
     #[must_use]
     pub fn covers(&self, scenario: &str, release: &str) -> bool {
         self.scenario == scenario
             && (self.releases.is_empty() || self.releases.iter().any(|known| known == release))
-    }
-
-    /// Returns the error if the entry is invalid.
-    #[must_use]
-    pub fn flaw(&self) -> Option<&'static str> {
-        let texts = [&self.scenario, &self.field, &self.reason, &self.link];
-        texts
-            .iter()
-            .any(|text| text.trim().is_empty())
-            .then_some("scenario, field, reason and link are required and must not be empty")
     }
 
     /// Returns true if the entry explains a difference.

@@ -60,14 +60,13 @@ use serde::Serialize;
 pub use tokio_util::sync::CancellationToken;
 
 use self::updater::{UpdaterAnswer, UpdaterRun};
-use crate::compare::Scope;
 use crate::model::observation::{Observation, Request};
 use crate::model::rules::{AnyRelease, MinorVersion, Release, VpaRelease};
 use crate::model::time::Time;
 use crate::model::vpa;
 use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
-use crate::trace::Stepped;
+use crate::trace::{Scope, Stepped};
 use crate::world::Change;
 
 /// The updater and the admission controller of the Vertical Pod Autoscaler, with which their

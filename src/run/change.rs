@@ -10,10 +10,10 @@ pub use super::explaining_rows::Changed;
 use super::explaining_rows::Predict;
 use super::random::RandomOutcome;
 use super::{free_run, free_run_by};
-use crate::compare::{self, Divergence, Scope};
+use crate::compare::{self, Divergence};
 use crate::model::rules::{CHANGES, Change, Release, Rules};
 use crate::scenario::Scenario;
-use crate::trace::Trace;
+use crate::trace::{Scope, Trace};
 
 /// The trace of a scenario on one release.
 #[derive(Clone, Copy, Debug)]

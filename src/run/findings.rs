@@ -15,7 +15,7 @@ use crate::model::derivation::Derivation;
 use crate::model::hpa::Decision;
 use crate::model::rules::Rules;
 use crate::model::time::Time;
-use crate::trace::{Observation, Stepped, Trace};
+use crate::trace::{Observation, Scope, Stepped, Trace};
 
 /// The findings so far, tick by tick.
 pub(super) struct Findings<'k> {
@@ -138,7 +138,7 @@ impl<'k> Findings<'k> {
         &mut self,
         decisions: &[&Decision],
         seen: Vec<Observation>,
-        scope: compare::Scope,
+        scope: Scope,
     ) {
         let of_decisions = decisions.iter().map(|it| &it.observation.hpa);
         let names: BTreeSet<Arc<str>> =
@@ -159,12 +159,7 @@ impl<'k> Findings<'k> {
     }
 
     /// Compares one step, and adds its ticks to the trace.
-    pub(super) fn compare(
-        &mut self,
-        predicted: &Predicted,
-        stepped: Stepped,
-        scope: compare::Scope,
-    ) {
+    pub(super) fn compare(&mut self, predicted: &Predicted, stepped: Stepped, scope: Scope) {
         let before = self.trace.ticks.len();
         if let Some(sent_events) = &mut self.sent_events {
             predicted.step.apply.iter().for_each(|change| sent_events.apply(change));

@@ -16,7 +16,7 @@ use super::pod_decisions;
 use super::predicted::Predicted;
 use super::random::{RandomCause, RandomOutcome};
 use super::{KnownHit, Note, Outcome, Verdict};
-use crate::compare::{Divergence, KnownDisagreement, Scope};
+use crate::compare::{Divergence, KnownDisagreement};
 use crate::engine::model::{self, InterruptedReconcile, Reconciled, Simulation};
 use crate::engine::sent_events::SentEvents;
 use crate::engine::{Engine, EngineError, Session, Step};
@@ -28,7 +28,7 @@ use crate::model::rules::{AmbiguousHpas, Release, Rules};
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
 use crate::scenario::resolved::{Action, TimelineEvent};
-use crate::trace::{ApiAnswer, Stepped, Trace};
+use crate::trace::{ApiAnswer, Scope, Stepped, Trace};
 use crate::world::{Change, World};
 
 /// The number of steps that an engine gets ahead of its answers: enough to keep it busy, few enough

@@ -59,6 +59,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub(crate) use self::error::READS_MANIFESTS;
@@ -70,7 +71,6 @@ pub use self::resolved::Scenario;
 pub use self::schema::schema;
 pub(crate) use self::split::EVENTS_WITHOUT_VPA;
 use self::vpa::VpaScenario;
-use crate::compare::Known;
 
 /// A scenario of the HPA controller, or of the VPA's recommender alone.
 #[derive(Clone, Debug)]
@@ -219,24 +219,22 @@ pub fn manifests(text: &str) -> Result<Vec<Value>, Problem> {
     Ok(yaml::documents(text)?.iter().map(node::Node::to_json).collect())
 }
 
-/// Reads the list of known disagreements (`divergences.yaml`).
+/// Reads a file with one value that is not a scenario, for example `divergences.yaml`. `flaw`
+/// returns the error of a value that has the right shape.
 ///
 /// # Errors
 /// The first problem of the file, with line and column.
-pub fn parse_known(path: &str, text: &str) -> Result<Known, Error> {
+pub fn decode_file<T: DeserializeOwned>(
+    path: &str,
+    text: &str,
+    flaw: impl FnOnce(&T) -> Option<String>,
+) -> Result<T, Error> {
     let failed = |problem| Error::new(path, vec![problem]);
     let root = single(text).map_err(failed)?;
-    let known: Known = decode::decode(&root, decode::Nulls::Refused).map_err(failed)?;
-    match known.divergences.iter().enumerate().find_map(|(i, entry)| Some((i, entry.flaw()?))) {
-        None => Ok(known),
-        Some((index, flaw)) => Err(failed(Problem {
-            file: None,
-            line: root.line,
-            column: root.column,
-            what: format!("entry {} of divergences: {flaw}", index + 1),
-            hint: None,
-        })),
-    }
+    let value = decode::decode(&root, decode::Nulls::Refused).map_err(failed)?;
+    let Some(what) = flaw(&value) else { return Ok(value) };
+    let node::Node { line, column, .. } = root;
+    Err(failed(Problem { file: None, line, column, what, hint: None }))
 }
 
 /// Writes a scenario as a readable file, which is parsed to the same scenario. `schema` is the path

@@ -6,6 +6,7 @@ use super::resolved::{
     Action, Expectation, PodSet, ReadingNote, ScaleDownOrder, Signal, Startup, UsageSource, When,
 };
 use super::*;
+use crate::compare::Known;
 use crate::model::time::{Span, Time};
 
 /// A minimal scenario.
@@ -228,9 +229,9 @@ fn numbers_without_quotes_are_quantities() {
 #[test]
 fn known_disagreements_are_parsed() {
     let text = "divergences:\n  - scenario: a/b\n    field: status\n    reason: so\n    link: x\n";
-    let known = parse_known("divergences.yaml", text).expect("a valid file");
+    let known = decode_file("divergences.yaml", text, Known::flaw).expect("a valid file");
     assert_eq!(known.divergences[0].scenario, "a/b");
-    let error = parse_known("divergences.yaml", &text.replace("field", "feild"));
+    let error = decode_file("divergences.yaml", &text.replace("field", "feild"), Known::flaw);
     let error = error.expect_err("an invalid file").to_string();
     assert!(error.starts_with("divergences.yaml:3:5: unknown field `feild`"), "{error}");
 }

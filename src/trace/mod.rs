@@ -6,9 +6,11 @@
 pub mod header;
 mod members;
 pub mod recommender;
+mod scope;
 pub mod text;
 pub mod wire;
 
+pub use self::scope::Scope;
 pub use crate::model::observation::{ApiAnswer, ApiOutcome, ControllerAction, Observation};
 
 use crate::model::time::Time;

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use kube_lockstep::compare::KnownDisagreement;
+use kube_lockstep::compare::{Known, KnownDisagreement};
 #[cfg(feature = "engines")]
 use kube_lockstep::engine::{EngineError, upstream::build};
 #[cfg(feature = "engines")]
@@ -195,7 +195,7 @@ pub fn still_disagrees(outcome: &Outcome, known: &[KnownDisagreement]) -> Result
 pub fn known() -> Vec<KnownDisagreement> {
     let path = repository().join("fixtures/divergences.yaml");
     let text = std::fs::read_to_string(&path).expect("fixtures/divergences.yaml can be read");
-    match scenario::parse_known("fixtures/divergences.yaml", &text) {
+    match scenario::decode_file("fixtures/divergences.yaml", &text, Known::flaw) {
         Ok(known) => known.divergences,
         Err(error) => panic!("{error}"),
     }

@@ -33,14 +33,13 @@ use self::recommender::UpstreamRecommender;
 use self::updater::UpdaterHost;
 use self::wire::{Open, Request, has_changes_during_reconciles, takes_turns};
 use super::{During, Engine, EngineError, Session, Step, UpdaterEngine, Vpa};
-use crate::compare::Scope;
 use crate::model::rules::{Release, Rules, VpaRelease};
 use crate::model::time::Time;
 use crate::scenario::Scenario;
 use crate::trace::wire::{
     ALL_METRICS, Answer, Answered, DETAILS, DURING, Hello, Log, OLDEST_PROTOCOL, PROTOCOL,
 };
-use crate::trace::{Observation, Stepped};
+use crate::trace::{Observation, Scope, Stepped};
 use crate::world::Change;
 
 /// The upstream controller of one release.

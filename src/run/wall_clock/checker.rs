@@ -18,14 +18,13 @@ use super::hypotheses::{ClockReadings, Filter, Hypotheses, Reconcile, Supported}
 use super::in_flight::InFlightChange;
 use super::uncertainty::{Nondeterminism, Uncertainties, Uncertainty};
 use super::window::{ReconcileWindow, Timing, may_not_have_observed};
-use crate::compare::Scope;
 use crate::engine::model::ChangesDuringReconcile;
 use crate::model::hpa::Decision;
 use crate::model::observation::{ControllerAction, Observation};
 use crate::model::rules::Rules;
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
-use crate::trace::ApiAnswer;
+use crate::trace::{ApiAnswer, Scope};
 use crate::world::Change;
 
 /// The precision with which a controller is observed.

@@ -4,12 +4,13 @@
 //! another order and at another time within the sync period, and may write values that are already
 //! stored. Only the effect of the requests between two pauses is compared.
 
-use crate::compare::{FieldDifference, Scope};
+use crate::compare::FieldDifference;
 use crate::engine::cluster::ObservedAction;
 use crate::engine::model::Simulation;
 use crate::model::hpa::Decision;
 use crate::model::observation::{ControllerAction, Observation, StatusWrite};
 use crate::run::plan::{Compared, CustomController};
+use crate::trace::Scope;
 
 impl Compared {
     /// The fields to compare, or `None` to compare everything, as for upstream's controller.

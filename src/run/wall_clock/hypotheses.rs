@@ -7,7 +7,7 @@
 
 use super::custom_controller::predict_stored_status;
 use super::event_recorder::Recorder;
-use crate::compare::{self, Scope};
+use crate::compare;
 use crate::engine::model::{ChangesDuringReconcile, InterruptedReconcile, Simulation};
 use crate::model::api::Text;
 use crate::model::hpa::Decision;
@@ -15,7 +15,7 @@ use crate::model::observation::Observation;
 use crate::model::rules::Rules;
 use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
-use crate::trace::ApiAnswer;
+use crate::trace::{ApiAnswer, Scope};
 use crate::world::Change;
 
 /// An observed reconcile.

@@ -184,11 +184,11 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::compare::Scope;
     use crate::model::observation::ScaleWrite;
     use crate::model::rules::{Release, Rules};
     use crate::model::time::Span;
     use crate::scenario::testing::{WEB, scenario};
+    use crate::trace::Scope;
     use crate::world::World;
 
     /// A change of the replicas from two to five.

@@ -7,7 +7,6 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-use crate::compare::Scope;
 use crate::engine::cluster::observe::action::{self, ObservedAction};
 use crate::engine::cluster::observe::dispatch::Dispatcher;
 use crate::engine::cluster::observe::observability::Observability;
@@ -16,6 +15,7 @@ use crate::model::api::with_group;
 use crate::model::observation::{ControllerAction, ScaleReplicas, ScaleWrite, StatusWrite};
 use crate::model::time::Span;
 use crate::scenario::resolved::BUILT_IN;
+use crate::trace::Scope;
 
 /// The controller's error log can't be observed, because it is not in the API. Events are written
 /// later: they are compared at the end of a scenario.

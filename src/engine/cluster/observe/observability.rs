@@ -1,7 +1,7 @@
 //! The observable fields of a controller, and the accuracy of the observations.
 
-use crate::compare::Scope;
 use crate::model::time::Span;
+use crate::trace::Scope;
 
 /// The extent and the accuracy of a source of observations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

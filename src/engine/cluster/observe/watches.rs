@@ -16,7 +16,6 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use crate::compare::Scope;
 use crate::engine::cluster::labels::{SCENARIO_OBJECT, WRITER};
 use crate::engine::cluster::observe::action::{self, ObservedAction};
 use crate::engine::cluster::observe::dispatch::Dispatcher;
@@ -27,6 +26,7 @@ use crate::engine::cluster::tolerances::{WATCH_EVENT_DELAY, WATCH_LINGER, WATCH_
 use crate::model::api::with_group;
 use crate::model::observation::{ControllerAction, ScaleWrite, StatusWrite};
 use crate::scenario::resolved::BUILT_IN;
+use crate::trace::Scope;
 
 pub(crate) const OBSERVABILITY: Observability = Observability {
     scope: Scope {

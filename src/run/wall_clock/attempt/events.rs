@@ -1,13 +1,14 @@
 //! The comparison of events, which the controller writes after the other requests of a reconcile.
 
 use super::WallClockRun;
-use crate::compare::{self, Scope};
+use crate::compare;
 use crate::engine::EngineError;
 use crate::engine::cluster::ScenarioSession;
 use crate::model::observation::Event;
 use crate::model::time::Time;
 use crate::run::findings::Findings;
 use crate::run::wall_clock::hypotheses::adopt_pod_names;
+use crate::trace::Scope;
 
 /// The scope of the comparison at the end of the scenario.
 const EVENTS: Scope = Scope { reads: false, scale_reads: false, errors: false, ..Scope::ALL };

@@ -15,7 +15,6 @@ use tokio_util::sync::CancellationToken;
 
 use self::during::{Expected, conflicts};
 use self::reading::FoundReconcile;
-use crate::compare::Scope;
 use crate::engine::cluster::tolerances::RECONCILE_TIMEOUT;
 use crate::engine::cluster::{Cluster, Observability, ObservedReconcile, ScenarioSession};
 use crate::engine::model::ChangesDuringReconcile;
@@ -33,7 +32,7 @@ use crate::run::wall_clock::custom_controller::WRITES_SPEC_REPLICAS;
 use crate::run::wall_clock::uncertainty::{History, Uncertainty};
 use crate::run::wall_clock::window;
 use crate::scenario::Scenario;
-use crate::trace::{ApiAnswer, Stepped};
+use crate::trace::{ApiAnswer, Scope, Stepped};
 use crate::world::{Change, World};
 
 /// The result of an attempt.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::WallClockRun;
-use crate::compare::{FieldDifference, Scope};
+use crate::compare::FieldDifference;
 use crate::engine::EngineError;
 use crate::engine::cluster::{ObservedAction, ObservedReconcile, ScenarioSession};
 use crate::model::api::Text;
@@ -12,6 +12,7 @@ use crate::model::time::{Time, rfc3339};
 use crate::run::wall_clock::custom_controller::{effective, unread};
 use crate::run::wall_clock::event_recorder::separate;
 use crate::run::wall_clock::hypotheses::Reconcile;
+use crate::trace::Scope;
 
 /// A reconcile that was observed, and the difference of a status that cannot be compared.
 pub(super) struct FoundReconcile {
