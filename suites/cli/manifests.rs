@@ -246,7 +246,7 @@ fn a_load_in_another_unit_is_an_error_unless_its_unit_is_set() {
         kube_lockstep(&["predict", "-f", PHP_APACHE, "--load", &load]).assert()
     };
     let errors = stderr(&predict("").code(2));
-    for part in ["load.csv may have another unit: up to 90 cores", "hint: add `unit=1m`"] {
+    for part in ["load.csv seems to be wrong: up to 90 cores", "hint: add `unit=1m`"] {
         assert!(errors.contains(part), "{part}\n{errors}");
     }
     predict(",unit=1m").code(0);
@@ -736,7 +736,7 @@ fn a_constant_or_a_recording_of_a_vpa_in_another_unit_is_an_error() {
         let loads: Vec<&str> = loads.flat_map(|load| ["--load", load]).collect();
         let run = kube_lockstep(&["predict", "-f", from]).args(&loads).assert().code(2);
         let errors = words(&stderr(&run));
-        assert!(errors.contains("may have another unit: "), "{loads:?}\n{errors}");
+        assert!(errors.contains("seems to be wrong: "), "{loads:?}\n{errors}");
         assert!(errors.contains(expected), "{loads:?}\n{errors}");
     }
     for (cpu, memory) in [

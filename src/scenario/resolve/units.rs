@@ -132,7 +132,8 @@ impl Shared<'_> {
             let Some(Finding { usage: shown, hint }) = usage.finding() else { return };
             let Usage { recorded, whose, usual, .. } = &usage;
             let (path, usual) = (recorded.source.path(), usage.amount(*usual));
-            let what = format!("{path} may have another unit: {shown}, but {whose} {usual}");
+            let what =
+                format!("the unit of {path} seems to be wrong: {shown}, but {whose} {usual}");
             problems.hint(at, what, hint);
         };
         match &usage.source {
