@@ -494,7 +494,7 @@ impl Usage<'_> {
         let read = containers.filter(|name| self.vpa.reads(name, resource));
         let open: Vec<Arc<str>> = read.filter(|name| !found.contains_key(name)).collect();
         match (others.as_slice(), open.as_slice()) {
-            ([], _) => self.missing_containers(resource, &open, &mut found),
+            ([], _) => self.missing_containers(resource, &open),
             ([only], [container]) => {
                 let load = &self.loads[**only];
                 if self.is_divisible(resource, load) {
@@ -514,24 +514,19 @@ impl Usage<'_> {
                 self.missing.push(Missing::load(what, flag));
             }
         }
+        for container in open.into_iter().filter(|_| self.examples) {
+            let example = || Signal::Constant(Quantity::as_written(examples(resource).0));
+            found.entry(container).or_insert_with(example);
+        }
         found
     }
 
-    fn missing_containers(
-        &mut self,
-        resource: &str,
-        open: &[Arc<str>],
-        found: &mut BTreeMap<Arc<str>, Signal>,
-    ) {
+    fn missing_containers(&mut self, resource: &str, open: &[Arc<str>]) {
         let (value, _) = examples(resource);
         for container in open {
             let what = format!("there is no load of {resource} of container {container}");
             let flag = format!("--load {resource}/{container}={value}");
             self.missing.push(Missing::load(what, flag));
-            if self.examples {
-                let example = Signal::Constant(Quantity::as_written(value));
-                found.insert(container.clone(), example);
-            }
         }
     }
 

@@ -977,3 +977,45 @@ fn the_pods_of_a_daemon_set_depend_on_the_nodes() {
                     --replicas";
     assert_eq!(drafts.list[0].notes, [expected, THE_PODS_KEEP_THEIR_REQUESTS]);
 }
+
+/// Another container of the pods.
+const PROXY: &str = "      - {name: proxy, image: p, resources: {requests: {cpu: 100m}}}\n";
+
+/// An HPA on the cpu of one container.
+fn of_container(name: &str) -> String {
+    HPA.replace("type: Resource", "type: ContainerResource").replace(
+        "resource: {name: cpu,",
+        &format!("containerResource: {{name: cpu, container: {name},"),
+    )
+}
+
+/// Drafts that contain examples.
+fn with_examples(texts: &[&str], loads: &[&str]) -> Draft {
+    let list = drafts(texts, &DraftOptions { examples: true, ..options(loads) }).list;
+    list.into_iter().next().expect("a draft")
+}
+
+#[test]
+fn each_container_whose_load_is_refused_has_an_example() {
+    let two = format!("{DEPLOYMENT}{PROXY}");
+    let hpa = of_container("app");
+    let both = "{name: cpu, containers: {app: 300m, proxy: 300m}}";
+    let proxy = "{name: cpu, containers: {proxy: 20m, app: 300m}}";
+    let app = "{name: cpu, containers: {app: 20m, proxy: 300m}}";
+    for (autoscaler, loads, expected) in [
+        (VPA, &["cpu=100m", "memory=1Gi"][..], both),
+        (VPA, &["cpu=total:3"], both),
+        (VPA, &["cpu/app=total:3", "cpu/proxy=20m"], "{app: 300m, proxy: 20m}"),
+        (&hpa, &["cpu/app=total:ramp(0s:1,5m:4)", "cpu/proxy=20m"], proxy),
+        (&hpa, &["cpu/app=20m", "cpu/proxy=total:3"], app),
+        (&hpa, &["cpu/proxy=20m", "cpu=total:3"], proxy),
+        (HPA, &["cpu/proxy=20m", "cpu=total:3"], proxy),
+    ] {
+        let draft = with_examples(&[autoscaler, &two], loads);
+        let text = draft.to_yaml();
+        assert!(text.contains(expected), "{loads:?}: {text}");
+        assert!(!draft.missing.is_empty(), "{loads:?}");
+        scenario::parse_any("web.yaml", &text, &no_files).expect("a scenario");
+        assert!(!drafts(&[autoscaler, &two], &options(loads)).list[0].missing.is_empty());
+    }
+}

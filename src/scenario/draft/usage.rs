@@ -271,26 +271,9 @@ impl<'a> Usage<'a> {
         let example = if resource == "cpu" { "300m" } else { "200Mi" };
         for index in loads {
             let load = &self.loads[*index];
-            if load.total {
+            if let Some(missing) = not_combined(resource, load, example) {
                 refused = true;
-                let (what, flag) = (
-                    format!("a total of {resource} can't be combined with loads of containers"),
-                    format!("--load {resource}/CONTAINER={example} for each container"),
-                );
-                self.missing.push(Missing::load(what, flag));
-                continue;
-            }
-            if load.recorded().is_some_and(|recorded| recorded.by.is_some()) {
-                refused = true;
-                let what = format!(
-                    "a load of {resource} with `by` can't be combined with loads of other \
-                     containers: each pod would have several series"
-                );
-                let flag = format!(
-                    "--load {resource}/CONTAINER=prometheus(FILE) for each container, without \
-                     `by`: a recording of the average of the pods"
-                );
-                self.missing.push(Missing::load(what, flag));
+                self.missing.push(missing);
                 continue;
             }
             let first = asked.first().map(|source| &*source.container);
@@ -300,27 +283,27 @@ impl<'a> Usage<'a> {
             self.check_relative(resource, load, request);
             containers.insert(name, load.signal_of_whole(request));
         }
-        let without = |it: &&&ContainerResourceMetricSource| {
-            !refused && containers.get(&it.container).is_none()
-        };
-        let unknown: Vec<String> = match asked.is_empty() && !refused {
-            true => {
-                let running = self.pods.running().map(|container| container.name.to_string());
-                running.filter(|name| containers.get(name).is_none()).collect()
-            }
-            false => Vec::new(),
-        };
-        for name in unknown {
+        let has_none = |name: &Arc<str>| containers.get(name).is_none();
+        let of_metrics: Vec<Arc<str>> =
+            asked.iter().map(|source| source.container.clone()).filter(has_none).collect();
+        let running = self.pods.running().map(|container| container.name.clone());
+        let running: Vec<Arc<str>> = running.filter(has_none).collect();
+        for name in running.iter().filter(|_| asked.is_empty() && !refused) {
             self.of_target.push(format!(
                 "container {name} has no load of {resource}, so its usage is 0; to set it, add \
                  --load {resource}/{name}={example}"
             ));
         }
-        for source in asked.iter().filter(without) {
-            let container = &source.container;
+        for container in of_metrics.iter().filter(|_| !refused) {
             let what = format!("there is no load of {resource} of container {container}");
             let flag = format!("--load {resource}/{container}={example}");
             self.missing.push(Missing::load(what, flag));
+        }
+        if self.context.examples {
+            // A load that is refused may be that of any container.
+            for name in of_metrics.into_iter().chain(running.into_iter().filter(|_| refused)) {
+                containers.insert(name, Signal::Constant(Quantity::as_written(example)));
+            }
         }
         if !containers.is_empty() {
             self.add_usage(resource, UsageSource::PerContainer(containers));
@@ -477,6 +460,29 @@ impl<'a> Usage<'a> {
             Some(_) => {}
         }
     }
+}
+
+/// A load in place of one that can't be combined with loads of other containers.
+fn not_combined(resource: &str, load: &Load, example: &str) -> Option<Missing> {
+    let (what, flag) = if load.total {
+        (
+            format!("a total of {resource} can't be combined with loads of containers"),
+            format!("--load {resource}/CONTAINER={example} for each container"),
+        )
+    } else {
+        load.recorded()?.by.as_ref()?;
+        (
+            format!(
+                "a load of {resource} with `by` can't be combined with loads of other containers: \
+                 each pod would have several series"
+            ),
+            format!(
+                "--load {resource}/CONTAINER=prometheus(FILE) for each container, without `by`: a \
+                 recording of the average of the pods"
+            ),
+        )
+    };
+    Some(Missing::load(what, flag))
 }
 
 /// Returns true if the usage of each pod, in milli-units, is above the target and the default
