@@ -172,12 +172,12 @@ impl Load {
     /// The signal of the usage of whole pods, or of one container that the scenario names. A unit
     /// in percent of the request is kept: the values can have percent signs.
     pub(super) fn signal_of_whole(&self, request: Option<i64>) -> Signal {
-        self.shape.signal(request.unwrap_or(0), request.is_some())
+        self.shape.signal(&self.subject.name, request.unwrap_or(0), request.is_some())
     }
 
     /// The signal in the form of scenarios. `request` is the request of a pod in milli-units.
     pub(super) fn signal(&self, request: i64) -> Signal {
-        self.shape.signal(request, false)
+        self.shape.signal(&self.subject.name, request, false)
     }
 }
 
@@ -243,8 +243,8 @@ impl Shape {
     }
 
     /// The signal. `keeps_percent`: a unit in percent of the request remains one.
-    fn signal(&self, request: i64, keeps_percent: bool) -> Signal {
-        let value = |amount: &Amount| amount.value(request);
+    fn signal(&self, resource: &str, request: i64, keeps_percent: bool) -> Signal {
+        let value = |amount: &Amount| amount.value(resource, request);
         let points = |changes: &[Change]| -> Vec<Point> {
             let point = |change: &Change| Point { at: change.at, value: value(&change.amount) };
             changes.iter().map(point).collect()
@@ -275,7 +275,7 @@ impl Shape {
                 Signal::Recorded(Recorded { unit, ..(**recorded).clone() })
             }
             Shape::Noisy { percent, every, seed, of } => {
-                let of = Box::new(of.signal(request, keeps_percent));
+                let of = Box::new(of.signal(resource, request, keeps_percent));
                 Signal::Noisy(Noise { percent: *percent, every: *every, seed: *seed, of })
             }
         }
@@ -291,15 +291,23 @@ impl Amount {
         }
     }
 
-    fn value(&self, request: i64) -> Quantity {
+    fn value(&self, resource: &str, request: i64) -> Quantity {
         match self {
             Amount::Quantity(text) => Quantity::as_written(text),
             Amount::Percent(percent) => {
                 let milli = (request as f64 * percent / 100.0).round() as i64;
-                Quantity::as_written(&format!("{milli}m"))
+                match resource {
+                    "memory" => whole_bytes(milli),
+                    _ => Quantity::as_written(&format!("{milli}m")),
+                }
             }
         }
     }
+}
+
+/// An amount of memory in whole bytes, from milli-units: readable, and as exact as usage is.
+pub(super) fn whole_bytes(milli: i64) -> Quantity {
+    Quantity::from_units(milli.saturating_add(500).div_euclid(1000), Format::BinarySI)
 }
 
 impl FromStr for Load {

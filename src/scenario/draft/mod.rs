@@ -1163,7 +1163,7 @@ fn fill_requests(workload: &mut Workload, metrics: &[MetricSpec]) {
         |resource: &str| resources.as_ref().is_some_and(|it| it.requests.contains_key(resource));
     let all = all.filter(|(resource, _)| !has_pod(resource));
     for (resource, _) in all.filter(|(_, target)| target.average_utilization.is_some()) {
-        let example = Quantity::as_written(if &**resource == "cpu" { "1" } else { "1Gi" });
+        let example = usage::example_request(resource);
         for container in containers.iter_mut() {
             container.requests.entry(resource.clone()).or_insert_with(|| example.clone());
         }

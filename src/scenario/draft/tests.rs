@@ -1019,3 +1019,27 @@ fn each_container_whose_load_is_refused_has_an_example() {
         assert!(!drafts(&[autoscaler, &two], &options(loads)).list[0].missing.is_empty());
     }
 }
+
+#[test]
+fn computed_memory_is_in_whole_bytes() {
+    let hpa =
+        HPA.replace("name: cpu", "name: memory").replace("Utilization: 50", "Utilization: 80");
+    let deployment = DEPLOYMENT.replace("cpu: 500m}", "cpu: 500m, memory: 500Mi}");
+    for (loads, expected) in [
+        (&["memory=77%"][..], "perPod: 385Mi"),
+        (&["memory=noise(10%,steps(0s:77%,5m:0%))"], "value: 385Mi"),
+        (&["memory=33.33333333%"], "perPod: \"174762667\""),
+        (&["memory=1500000k"], "perPod: 1500000k"),
+        (&[], "perPod: 400Mi"),
+    ] {
+        let text = with_examples(&[&hpa, &deployment], loads).to_yaml();
+        assert!(text.contains(expected), "{loads:?}: {text}");
+    }
+    let loads = ["cpu=50%", "memory=77%"];
+    let text = with_examples(&[VPA, &deployment], &loads).to_yaml();
+    assert!(text.contains("perPod: 250m}, {name: memory, perPod: 385Mi}"), "{text}");
+    // The example of the usage is in percent of the example of the request.
+    let without = DEPLOYMENT.replace(", memory: 1Gi", "");
+    let text = with_examples(&[&hpa.replace("80", "50"), &without], &[]).to_yaml();
+    assert!(text.contains("perPod: 512Mi"), "{text}");
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Missing;
-use super::load::{HpaName, Load, Subject};
+use super::load::{HpaName, Load, Subject, whole_bytes};
 use super::pods::Pods;
 use crate::model::api::{
     ContainerResourceMetricSource, LabelSelector, MetricIdentifier, MetricSpec, MetricTarget,
@@ -362,7 +362,7 @@ impl<'a> Usage<'a> {
         of_pod: &[&MetricTarget],
         of_containers: &[&ContainerResourceMetricSource],
     ) {
-        let has_value = |target: &&MetricTarget| at_target(target, None).is_some();
+        let has_value = |target: &&MetricTarget| at_target(resource, target, None).is_some();
         let is_of_an_hpa = !of_containers.is_empty() || of_pod.iter().any(has_value);
         let reader = if is_of_an_hpa { "" } else { ", which the VPA reads" };
         let what = format!("there is no load of {resource}{reader}");
@@ -383,7 +383,7 @@ impl<'a> Usage<'a> {
         let container = of_containers.first().map(|source| &*source.container);
         let target = of_pod.first().copied().or(of_containers.first().map(|it| &it.target));
         let request = self.pods.request(resource, container);
-        let idle = target.and_then(|target| at_target(target, request));
+        let idle = target.and_then(|target| at_target(resource, target, request));
         let value = idle.unwrap_or_else(|| Quantity::as_written(value));
         self.add_usage(resource, UsageSource::PerPod(Signal::Constant(value)));
     }
@@ -411,7 +411,7 @@ impl<'a> Usage<'a> {
         let name = &metric.name;
         let what = format!("there is no load of {name}");
         self.missing.push(Missing::load(what, form.replace("NAME", name)));
-        let signal = at_target(target, None).map_or_else(Signal::zero, Signal::Constant);
+        let signal = at_target(name, target, None).map_or_else(Signal::zero, Signal::Constant);
         self.context.examples.then_some(Found { signal, total: false })
     }
 
@@ -494,13 +494,22 @@ fn is_above(usage: i64, target: &MetricTarget, request: Option<i64>) -> bool {
     target.is_some_and(|target| usage / 11 > target / 10)
 }
 
-/// The value at which an HPA does not scale. `None` if the target has no value.
-fn at_target(target: &MetricTarget, request: Option<i64>) -> Option<Quantity> {
+/// The value of a metric at which an HPA does not scale. `None` if the target has no value.
+fn at_target(metric: &str, target: &MetricTarget, request: Option<i64>) -> Option<Quantity> {
     if let Some(percent) = target.average_utilization {
-        let value = request.unwrap_or(1000) / 100 * i64::from(percent);
-        return Some(Quantity::from_milli(value, Format::DecimalSI));
+        let request = request.unwrap_or_else(|| example_request(metric).milli());
+        let value = request / 100 * i64::from(percent);
+        return Some(match metric {
+            "memory" => whole_bytes(value),
+            _ => Quantity::from_milli(value, Format::DecimalSI),
+        });
     }
     target.average_value.as_ref().or(target.value.as_ref()).cloned()
+}
+
+/// The example of the request of a container.
+pub(super) fn example_request(resource: &str) -> Quantity {
+    Quantity::as_written(if resource == "cpu" { "1" } else { "1Gi" })
 }
 
 /// Labels that a selector matches, if they are simple to find.
