@@ -824,12 +824,15 @@ impl Group<'_> {
     /// The workload. `ready`: the time after which new pods are ready.
     fn workload(
         &self,
-        pods: &Pods,
+        mut pods: Pods,
         replicas: i32,
         ready: Option<Span>,
         options: &DraftOptions,
         metrics: &[MetricSpec],
     ) -> Workload {
+        if options.examples {
+            fill_requests(&mut pods, metrics);
+        }
         let target = &self.hpas[0].hpa.target;
         // With a VPA, limits matter: its admission controller keeps requests within them, or
         // changes both in proportion.
@@ -838,9 +841,6 @@ impl Group<'_> {
             workload.scale_down_order = ScaleDownOrder::Newest;
         }
         workload.startup.ready = ready.or(workload.startup.ready);
-        if options.examples {
-            fill_requests(&mut workload, metrics);
-        }
         workload
     }
 
@@ -909,7 +909,7 @@ fn of_group(
     of_target.extend(more_notes);
     notes.extend(group.joint_notes(&pods, options, &used_loads));
     let ready = startup(&pods, options, &mut of_target);
-    let workload = group.workload(&pods, replicas.unwrap_or(1), ready, options, &metric_specs);
+    let workload = group.workload(pods, replicas.unwrap_or(1), ready, options, &metric_specs);
     missing.dedup();
     Ok(Draft {
         kind: AutoscalerKind::Hpa,
@@ -923,7 +923,7 @@ fn of_group(
         until,
         used_loads,
         hpas: group.hpas.to_vec(),
-        has_vpa: group.vpa.is_some(),
+        has_vpa,
         target: DraftTarget {
             kind: kind.clone(),
             name: name.to_owned(),
@@ -1152,20 +1152,20 @@ fn apply_requests(pods: &mut Pods, hpas: &[HpaName], requests: &[RequestOption])
     }
 }
 
-/// Adds requests for the metrics that need some.
-fn fill_requests(workload: &mut Workload, metrics: &[MetricSpec]) {
+/// Adds requests for the metrics that need some: those of a container need only its own.
+fn fill_requests(pods: &mut Pods, metrics: &[MetricSpec]) {
     let of_pod = metrics.iter().filter_map(|it| it.resource.as_ref());
-    let of_pod = of_pod.map(|it| (&it.name, &it.target));
+    let of_pod = of_pod.filter(|it| !pods.requests.contains_key(&it.name));
+    let of_pod = of_pod.map(|it| (&it.name, &it.target, None));
     let of_containers = metrics.iter().filter_map(|it| it.container_resource.as_ref());
-    let all = of_pod.chain(of_containers.map(|it| (&it.name, &it.target)));
-    let Workload { resources, containers, .. } = workload;
-    let has_pod =
-        |resource: &str| resources.as_ref().is_some_and(|it| it.requests.contains_key(resource));
-    let all = all.filter(|(resource, _)| !has_pod(resource));
-    for (resource, _) in all.filter(|(_, target)| target.average_utilization.is_some()) {
-        let example = usage::example_request(resource);
-        for container in containers.iter_mut() {
-            container.requests.entry(resource.clone()).or_insert_with(|| example.clone());
+    let of_containers = of_containers.map(|it| (&it.name, &it.target, Some(&it.container)));
+    for (resource, target, only) in of_pod.chain(of_containers) {
+        let sidecars = pods.init_containers.iter_mut().filter(|init| init.sidecar);
+        let containers = pods.containers.iter_mut().chain(sidecars);
+        let is_needed = target.average_utilization.is_some();
+        for it in containers.filter(|it| is_needed && only.is_none_or(|name| it.name == *name)) {
+            let example = || usage::example_request(resource);
+            it.requests.entry(resource.clone()).or_insert_with(example);
         }
     }
 }

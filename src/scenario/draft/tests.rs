@@ -1043,3 +1043,32 @@ fn computed_memory_is_in_whole_bytes() {
     let text = with_examples(&[&hpa.replace("80", "50"), &without], &[]).to_yaml();
     assert!(text.contains("perPod: 512Mi"), "{text}");
 }
+
+#[test]
+fn only_the_container_of_a_metric_has_an_example_of_a_request() {
+    let other = "      - {name: log, image: l}\n";
+    let deployment = format!("{DEPLOYMENT}{other}");
+    let sidecar = "      initContainers: [{name: mesh, image: m, restartPolicy: Always}]\n";
+    let with_sidecar = format!("{DEPLOYMENT}{sidecar}");
+    let whole = "      resources: {requests: {cpu: 2}}\n      containers:\n";
+    let whole = deployment.replace("      containers:\n", whole);
+    let without = |name: &str| format!("container {name} requests no cpu");
+    for (hpa, deployment, expected) in [
+        (&of_container("app"), &deployment, None),
+        (&of_container("log"), &deployment, Some("log")),
+        (&of_container("log"), &whole, Some("log")),
+        (&HPA.to_owned(), &deployment, Some("log")),
+        (&HPA.to_owned(), &whole, None),
+        (&HPA.to_owned(), &with_sidecar, Some("mesh")),
+    ] {
+        let draft = with_examples(&[hpa, deployment], &["cpu/app=300m"]);
+        let requests = draft.missing.iter().filter(|it| it.value == MissingValue::Request);
+        let requests: Vec<&str> = requests.map(|it| &*it.what).collect();
+        let text = draft.to_yaml();
+        assert_eq!(requests.len(), usize::from(expected.is_some()), "{requests:?}");
+        let named = expected.is_none_or(|name| requests[0].starts_with(&without(name)));
+        assert!(named, "{requests:?}");
+        assert_eq!(text.contains("cpu: \"1\""), expected.is_some(), "{text}");
+        scenario(&draft);
+    }
+}
