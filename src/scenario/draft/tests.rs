@@ -1072,3 +1072,21 @@ fn only_the_container_of_a_metric_has_an_example_of_a_request() {
         scenario(&draft);
     }
 }
+
+#[test]
+fn a_note_on_a_load_of_one_container_names_it() {
+    let two = format!("{DEPLOYMENT}{PROXY}");
+    let note = |hpa: &str, load: &str| {
+        let notes = drafts(&[hpa, &two], &options(&[load])).list[0].notes.clone();
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        notes[0].clone()
+    };
+    let of_app = of_container("app");
+    let expected = "container app of each pod uses 80% of its cpu request however many pods";
+    for load in ["cpu=80%", "cpu/app=80%"] {
+        let note = note(&of_app, load);
+        assert!(note.starts_with(expected), "{load}: {note}");
+    }
+    let note = note(HPA, "cpu=80%");
+    assert!(note.starts_with("each pod uses 80% of its cpu request"), "{note}");
+}

@@ -180,8 +180,11 @@ impl<'a> Usage<'a> {
                 ));
             }
             if let Some(shown) = load.constant().filter(|_| targets.any(exceeds)) {
+                let first = of_containers.first().map(|source| &*source.container);
+                let of_one = container.or(first).map(|name| format!("container {name} of "));
+                let of_one = of_one.unwrap_or_default();
                 self.notes.push(format!(
-                    "each pod uses {shown} however many pods there are, so more \
+                    "{of_one}each pod uses {shown} however many pods there are, so more \
                      pods don't lower the usage of each, and the HPA scales to its maximum; for \
                      work that the pods share, use --load {total}"
                 ));
