@@ -9,7 +9,7 @@
 //!   traces, engines and results share, have no positions;
 //! - a file with an HPA and a VPA is divided before it is decoded (see `split`);
 //! - a placeholder replaces a malformed text, so that all errors are reported together, and renamed
-//! fields are still read.
+//!   fields are still read.
 
 use std::cell::RefCell;
 use std::fmt::Display;
