@@ -26,6 +26,7 @@ use crate::engine::custom::{CommandError, Controller};
 use crate::engine::options::ExistingCluster;
 use crate::engine::registry::{Clock, ENGINES, EngineChoice, EngineInfo};
 use crate::engine::upstream::checkout::Checkout;
+use crate::model::counted::listed;
 use crate::model::time::Span;
 use crate::report::json::Json;
 use crate::report::terminal::{Layout, Terminal};
@@ -306,10 +307,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
 fn with_engine(has: impl Fn(&EngineInfo) -> bool) -> String {
     let engines = ENGINES.iter().filter(|engine| has(engine));
     let names: Vec<&str> = engines.map(|engine| engine.name).collect();
-    match names.split_last() {
-        Some((last, others @ [_, ..])) => format!("add --engine {} or {last}", others.join(", ")),
-        _ => format!("add --engine {}", names.concat()),
-    }
+    format!("add --engine {}", listed(&names, "or"))
 }
 
 /// The selected engine, after checking that the other flags are valid for it.

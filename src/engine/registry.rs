@@ -57,11 +57,11 @@ pub struct EngineInfo {
     pub recommender_clock: Clock,
     /// The cargo feature that it requires in addition to `engines`.
     pub feature: Option<&'static str>,
-    /// Whether it creates clusters in containers, whose image can be chosen.
+    /// True if it creates clusters in containers, so that `--image` can choose their image.
     pub takes_image: bool,
-    /// Whether a custom controller can replace upstream's.
+    /// True if `--controller` can replace upstream's controller.
     pub takes_controller: bool,
-    /// Whether its cluster exists already, so that the settings can't be chosen.
+    /// True if it uses a cluster that exists already, with the settings of that cluster.
     pub is_existing: bool,
 }
 

@@ -24,8 +24,8 @@ pub struct PredictHpa {
     options: DraftOptions,
     /// The requests of each pod, as `RESOURCE` and quantity.
     requests: Vec<Request>,
-    /// The error of the first invalid load.
-    invalid: Option<String>,
+    /// The loads, or why one is invalid.
+    loads: Vec<Result<Load, String>>,
     release: Release,
 }
 
@@ -46,7 +46,7 @@ impl PredictHpa {
                 ..DraftOptions::default()
             },
             requests: vec![Request { resource: "cpu".to_owned(), quantity: "1".to_owned() }],
-            invalid: None,
+            loads: Vec::new(),
             release: Release::NEWEST,
         }
     }
@@ -73,10 +73,7 @@ impl PredictHpa {
         steps: impl IntoIterator<Item = (Duration, Q)>,
     ) -> PredictHpa {
         let step = |(at, value): (Duration, Q)| (Time::ZERO + span(at), value.to_string());
-        match Load::total_steps(resource, steps.into_iter().map(step)) {
-            Ok(load) => self.options.loads.push(load),
-            Err(why) => drop(self.invalid.get_or_insert(why)),
-        }
+        self.loads.push(Load::total_steps(resource, steps.into_iter().map(step)));
         self
     }
 
@@ -105,10 +102,10 @@ impl PredictHpa {
     }
 
     fn draft(&self) -> Result<Draft, scenario::Error> {
-        if let Some(why) = &self.invalid {
-            return Err(invalid(ARGUMENTS, why.clone()));
-        }
         let mut options = DraftOptions { vpas: Selected::Unsupported, ..self.options.clone() };
+        for load in &self.loads {
+            options.loads.push(load.clone().map_err(|why| invalid(ARGUMENTS, why))?);
+        }
         for Request { resource, quantity } in &self.requests {
             let request = format!("{resource}={quantity}").parse();
             options.requests.push(request.map_err(|why: String| invalid(ARGUMENTS, why))?);

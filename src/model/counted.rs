@@ -1,4 +1,4 @@
-//! Numbers of things as text.
+//! Numbers of things and lists of names as text.
 
 /// `1,234,567`. The number can have any width: in WebAssembly, `usize` has 32 bits.
 pub(crate) fn thousands(number: impl ToString + Copy) -> String {
@@ -28,6 +28,14 @@ fn with_noun(number: &str, what: &str) -> String {
     // The plural of `series` is `series`.
     let plural = if number == "1" || what.ends_with('s') { "" } else { "s" };
     format!("{number} {what}{plural}")
+}
+
+/// Returns names as a list in a sentence: `a, b or c` for the word `or`.
+pub(crate) fn listed(names: &[&str], word: &str) -> String {
+    match names.split_last() {
+        Some((last, others @ [_, ..])) => format!("{} {word} {last}", others.join(", ")),
+        _ => names.concat(),
+    }
 }
 
 #[cfg(test)]

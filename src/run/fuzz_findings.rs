@@ -42,9 +42,9 @@ pub struct Finding<S = Arc<Scenario>> {
     pub failure: Failure,
     /// The number of scenarios that were tried while shrinking; 0: the scenario is as generated.
     pub tried: usize,
-    /// Whether shrinking is incomplete: the run was stopped, or the failure is one without a
-    /// verdict on the recommender, which is not shrunk. If not, a scenario that is as generated
-    /// could not be shrunk because its file does not reproduce the failure.
+    /// True if shrinking is incomplete: the run was stopped, or the recommender's scenario has no
+    /// verdict, and such failures are not shrunk. If false, a scenario that is as generated could
+    /// not be shrunk because its file does not reproduce the failure.
     pub cut_short: bool,
 }
 
@@ -74,7 +74,7 @@ pub struct FuzzSummary {
     pub undetermined: BTreeMap<RandomCause, usize>,
     /// Scenarios that were not run, by the reason: the release or the engine does not support them.
     pub skipped: BTreeMap<String, usize>,
-    /// Whether the run was stopped from outside.
+    /// True if the run was stopped from outside.
     pub interrupted: bool,
     /// The parts of the controller that were reached.
     pub coverage: Vec<CoverageGroup>,

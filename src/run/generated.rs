@@ -47,8 +47,8 @@ pub(super) struct Progress<'a> {
 
 /// Runs scenarios in the order of their indices. `worker` creates a worker, and `run` runs the
 /// scenario with an index on it. After each scenario, `done` receives the figures and the second
-/// value that `run` returns. Returns the figures, and the first
-/// failure of each kind, in the order of the indices.
+/// value that `run` returns. Returns the figures, and the first failure of each kind, in the order
+/// of the indices.
 pub(super) fn run_generated<W, R: Send, S: Send>(
     extent: Extent<'_>,
     worker: &(impl Fn() -> W + Sync),

@@ -7,6 +7,7 @@ use super::reach::{Reach, check_reach};
 use super::recordings::Recordings;
 use super::values::resource;
 use super::workload::known_container;
+use crate::model::counted::listed;
 use crate::model::quantity::Quantity;
 use crate::model::time::Time;
 use crate::scenario::raw::{ScenarioFile, Workload};
@@ -161,13 +162,12 @@ impl Context<'_> {
 
 /// The message for fields of which exactly one must be set.
 fn one_of(names: &[&str], given: &[&str]) -> String {
-    let (last, others) = names.split_last().unwrap_or((&"", &[]));
     let found = match given {
         [] => "none".to_owned(),
         [_, _] if names.len() == 2 => "both".to_owned(),
         several => several.join(", "),
     };
-    format!("expected exactly one of {} and {last}, found {found}", others.join(", "))
+    format!("expected exactly one of {}, found {found}", listed(names, "and"))
 }
 
 fn check_signal(signal: &Signal, at: At<'_>, problems: &mut Problems) {
@@ -177,10 +177,8 @@ fn check_signal(signal: &Signal, at: At<'_>, problems: &mut Problems) {
     let shapes = ["steps", "points", "sine", "noise", "csv", "prometheus", "openMetrics"];
     match at.given(&shapes).as_slice() {
         [] => {
-            let (last, others) = shapes.split_last().unwrap_or((&"", &[]));
-            let others = others.join(", ");
-            let what = format!("the signal is empty: expected exactly one of {others} and {last}");
-            problems.plain(at, what);
+            let shapes = listed(&shapes, "and");
+            problems.plain(at, format!("the signal is empty: expected exactly one of {shapes}"));
         }
         &[name] => {
             let of_files = ["by", "series", "sum", "unit", "hold", "start"];
