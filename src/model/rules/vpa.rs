@@ -218,246 +218,124 @@ pub struct VpaChange {
     apply: fn(&mut VpaRules),
 }
 
+/// The link to a pull request.
+macro_rules! pull {
+    ($number:literal) => {
+        concat!("https://github.com/kubernetes/autoscaler/pull/", $number)
+    };
+}
+
+/// The link to an upstream file of the recommender.
+macro_rules! source {
+    ($version:literal, $path:literal) => {
+        concat!(
+            "https://github.com/kubernetes/autoscaler/blob/vertical-pod-autoscaler-",
+            $version,
+            "/vertical-pod-autoscaler/pkg/recommender/",
+            $path
+        )
+    };
+}
+
+/// A table of changes. Each row holds the release, the change, its source, the new flags, if any,
+/// and the effect on the rules, if any.
+macro_rules! changes {
+    (|$rules:ident| $(
+        $since:expr, $what:literal, $source:expr
+            $(, [$($flag:literal),* $(,)?])? $(=> $apply:expr)?;
+    )*) => {
+        &[$(VpaChange {
+            since: $since,
+            what: $what,
+            source: $source,
+            flags: &[$($($flag),*)?],
+            apply: changes!(@apply $rules $($apply)?),
+        }),*]
+    };
+    (@apply $rules:ident) => { |_| {} };
+    (@apply $rules:ident $apply:expr) => { |$rules| $apply };
+}
+
 /// All changes, oldest first.
-pub const VPA_CHANGES: &[VpaChange] = &[
-    VpaChange {
-        since: v0(12),
-        what: "the containers of a recommendation are sorted by name; before, their order is \
-               random",
-        source: "https://github.com/kubernetes/autoscaler/pull/4979",
-        flags: &[],
-        apply: |rules| rules.sorts_containers = true,
-    },
-    VpaChange {
-        since: v0(13),
-        what: "containers without CPU samples get the minimum; before, they were left out",
-        source: "https://github.com/kubernetes/autoscaler/pull/5326",
-        flags: &[],
-        apply: |rules| rules.recommends_without_samples = true,
-    },
-    VpaChange {
-        since: v0(13),
-        what: "flags for the name of the recommender and the percentile of the CPU target",
-        source: "https://github.com/kubernetes/autoscaler/pull/4799",
-        flags: &["recommender-name", "target-cpu-percentile"],
-        apply: |_| {},
-    },
-    VpaChange {
-        since: v0(13),
-        what: "flags for the increase of memory after an OOM kill",
-        source: "https://github.com/kubernetes/autoscaler/pull/5275",
-        flags: &["oom-bump-up-ratio", "oom-min-bump-up-bytes"],
-        apply: |_| {},
-    },
-    VpaChange {
-        since: v0(13),
-        what: "flag --cpu-integer-post-processor-enabled",
-        source: "https://github.com/kubernetes/autoscaler/pull/5313",
-        flags: &["cpu-integer-post-processor-enabled"],
-        apply: |_| {},
-    },
-    VpaChange {
-        since: v0(14),
-        what: "the error for an unknown version of a checkpoint says \"unsupported\" instead of \
-               \"unsuported\"",
-        source: "https://github.com/kubernetes/autoscaler/pull/5613",
-        flags: &[],
-        apply: |rules| rules.texts.unknown_checkpoint_version = "unsupported checkpoint version",
-    },
-    VpaChange {
-        since: v1(2),
-        what: "flag --ignored-vpa-object-namespaces",
-        source: "https://github.com/kubernetes/autoscaler/pull/6788",
-        flags: &["ignored-vpa-object-namespaces"],
-        apply: |_| {},
-    },
-    VpaChange {
-        since: v1(2),
-        what: "flags for all percentiles",
-        source: "https://github.com/kubernetes/autoscaler/pull/6660",
-        flags: &[
+pub const VPA_CHANGES: &[VpaChange] = changes! { |rules|
+    v0(12), "the containers of a recommendation are sorted by name; before, their order is random",
+        pull!(4979) => rules.sorts_containers = true;
+    v0(13), "containers without CPU samples get the minimum; before, they were left out",
+        pull!(5326) => rules.recommends_without_samples = true;
+    v0(13), "flags for the name of the recommender and the percentile of the CPU target",
+        pull!(4799), ["recommender-name", "target-cpu-percentile"];
+    v0(13), "flags for the increase of memory after an OOM kill",
+        pull!(5275), ["oom-bump-up-ratio", "oom-min-bump-up-bytes"];
+    v0(13), "flag --cpu-integer-post-processor-enabled",
+        pull!(5313), ["cpu-integer-post-processor-enabled"];
+    v0(14), "the error for an unknown version of a checkpoint says \"unsupported\" instead of \
+        \"unsuported\"",
+        pull!(5613) => rules.texts.unknown_checkpoint_version = "unsupported checkpoint version";
+    v1(2), "flag --ignored-vpa-object-namespaces", pull!(6788), ["ignored-vpa-object-namespaces"];
+    v1(2), "flags for all percentiles",
+        pull!(6660), [
             "recommendation-lower-bound-cpu-percentile",
             "recommendation-lower-bound-memory-percentile",
             "recommendation-upper-bound-cpu-percentile",
             "recommendation-upper-bound-memory-percentile",
             "target-memory-percentile",
-        ],
-        apply: |_| {},
-    },
-    VpaChange {
-        since: v1(2),
-        what: "the errors of empty and negative checkpoints begin with a lowercase letter",
-        source: "https://github.com/kubernetes/autoscaler/pull/6698",
-        flags: &[],
-        apply: |rules| rules.texts.lowercase_checkpoint_errors = true,
-    },
-    VpaChange {
-        since: v1(2),
-        what: "an error of a checkpoint shows the VPA as namespace/name",
-        source: "https://github.com/kubernetes/autoscaler/pull/6909",
-        flags: &[],
-        apply: |rules| rules.texts.shows_vpa_as_path = true,
-    },
-    VpaChange {
-        since: v1(3),
-        what: "checkpoints of VPAs that another recommender handles are kept",
-        source: "https://github.com/kubernetes/autoscaler/pull/6767",
-        flags: &[],
-        apply: |rules| rules.checkpoints.keeps_those_of_other_recommenders = true,
-    },
-    VpaChange {
-        since: v1(3),
-        what: "the log is structured: a message and its values instead of a formatted message",
-        source: "https://github.com/kubernetes/autoscaler/pull/7290",
-        flags: &[],
-        apply: |rules| rules.texts.log_is_structured = true,
-    },
-    VpaChange {
-        since: v1(3),
-        what: "flag --humanize-memory",
-        source: "https://github.com/kubernetes/autoscaler/pull/7428",
-        flags: &["humanize-memory"],
-        apply: |_| {},
-    },
-    VpaChange {
-        since: v1(3),
-        what: "a loaded checkpoint whose first bucket has a weight close to zero no longer counts \
-               as empty (1.3.1)",
-        source: "https://github.com/kubernetes/autoscaler/issues/7726",
-        flags: &[],
-        apply: |rules| rules.checkpoints.trims_loaded = true,
-    },
-    VpaChange {
-        since: v1(4),
-        what: "flags for the largest recommendation of containers",
-        source: "https://github.com/kubernetes/autoscaler/pull/7560",
-        flags: &[
+        ];
+    v1(2), "the errors of empty and negative checkpoints begin with a lowercase letter",
+        pull!(6698) => rules.texts.lowercase_checkpoint_errors = true;
+    v1(2), "an error of a checkpoint shows the VPA as namespace/name",
+        pull!(6909) => rules.texts.shows_vpa_as_path = true;
+    v1(3), "checkpoints of VPAs that another recommender handles are kept",
+        pull!(6767) => rules.checkpoints.keeps_those_of_other_recommenders = true;
+    v1(3), "the log is structured: a message and its values instead of a formatted message",
+        pull!(7290) => rules.texts.log_is_structured = true;
+    v1(3), "flag --humanize-memory", pull!(7428), ["humanize-memory"];
+    v1(3), "a loaded checkpoint whose first bucket has a weight close to zero no longer counts as \
+        empty (1.3.1)",
+        "https://github.com/kubernetes/autoscaler/issues/7726"
+            => rules.checkpoints.trims_loaded = true;
+    v1(4), "flags for the largest recommendation of containers",
+        pull!(7560), [
             "container-recommendation-max-allowed-cpu",
             "container-recommendation-max-allowed-memory",
-        ],
-        apply: |_| {},
-    },
-    VpaChange {
-        since: v1(4),
-        what: "flag --round-cpu-millicores",
-        source: "https://github.com/kubernetes/autoscaler/pull/7682",
-        flags: &["round-cpu-millicores"],
-        apply: |_| {},
-    },
-    VpaChange {
-        since: v1(4),
-        what: "checkpoints are deleted only in namespaces that the recommender does not ignore",
-        source: "https://github.com/kubernetes/autoscaler/pull/7716",
-        flags: &[],
-        apply: |rules| rules.checkpoints.skips_ignored_namespaces = true,
-    },
-    VpaChange {
-        since: v1(4),
-        what: "flags for the confidence intervals",
-        source: "https://github.com/kubernetes/autoscaler/pull/7843",
-        flags: &["confidence-interval-cpu", "confidence-interval-memory"],
-        apply: |_| {},
-    },
-    VpaChange {
-        since: v1(4),
-        what: "after an OOM kill, the memory request in the status of the container counts, not \
-               that of the pod's specification",
-        source: "https://github.com/kubernetes/autoscaler/pull/8004",
-        flags: &[],
-        apply: |rules| rules.reads_requests_of_status = true,
-    },
-    VpaChange {
-        since: v1(4),
-        what: "samples of init containers are skipped; before, they were reported as errors",
-        source: "https://github.com/kubernetes/autoscaler/pull/8062",
-        flags: &[],
-        apply: |rules| rules.init_containers = InitContainers::EverSkipped,
-    },
-    VpaChange {
-        since: v1(5),
-        what: "recommended memory is in binary units: 250Mi instead of 262144k",
-        source: "https://github.com/kubernetes/autoscaler/pull/8298",
-        flags: &["round-memory-bytes"],
-        apply: |rules| rules.memory_is_binary = true,
-    },
-    VpaChange {
-        since: v1(5),
-        what: "the condition of an unsupported target names the target",
-        source: "https://github.com/kubernetes/autoscaler/pull/8299",
-        flags: &[],
-        apply: |rules| rules.texts.names_unsupported_target = true,
-    },
-    VpaChange {
-        since: v1(5),
-        what: "when the recommender starts, it reads the checkpoints of all namespaces once for \
-               each namespace with a VPA, and reports the errors as often",
-        source: "https://github.com/kubernetes/autoscaler/pull/8331",
-        flags: &[],
-        apply: |rules| rules.checkpoints.reads_all_per_namespace = true,
-    },
-    VpaChange {
-        since: v1(5),
-        what: "the errors of buckets of a checkpoint begin with a lowercase letter",
-        source: "https://github.com/kubernetes/autoscaler/blob/vertical-pod-autoscaler-1.5.1/\
-                 vertical-pod-autoscaler/pkg/recommender/util/histogram.go",
-        flags: &[],
-        apply: |rules| rules.texts.lowercase_bucket_errors = true,
-    },
-    VpaChange {
-        since: v1(6),
-        what: "policies change the increase of memory after an OOM kill: feature gate \
-               PerVPAConfig, off by default",
-        source: "https://github.com/kubernetes/autoscaler/pull/8012",
-        flags: &["feature-gates"],
-        apply: |rules| rules.policy_memory = PolicyMemory::OomBump,
-    },
-    VpaChange {
-        since: v1(7),
-        what: "policies change the memory aggregation interval and the number of intervals \
-               (feature gate PerVPAConfig)",
-        source: "https://github.com/kubernetes/autoscaler/pull/9317",
-        flags: &[],
-        apply: |rules| rules.policy_memory = PolicyMemory::All,
-    },
-    VpaChange {
-        since: v1(7),
-        what: "the status contains the observed generation",
-        source: "https://github.com/kubernetes/autoscaler/pull/9524",
-        flags: &[],
-        apply: |rules| rules.has_observed_generation = true,
-    },
-    VpaChange {
-        since: v1(7),
-        what: "samples of a container count again if it is no longer an init container of its pod",
-        source: "https://github.com/kubernetes/autoscaler/blob/vertical-pod-autoscaler-1.7.1/\
-                 vertical-pod-autoscaler/pkg/recommender/model/cluster.go",
-        flags: &[],
-        apply: |rules| rules.init_containers = InitContainers::Skipped,
-    },
-    VpaChange {
-        since: v1(7),
-        what: "an OOM kill counts when the container ends; before, it counted after the restart",
-        source: "https://github.com/kubernetes/autoscaler/pull/7955",
-        flags: &[],
-        apply: |rules| rules.oom_updates = OomUpdates::Ends,
-    },
-    VpaChange {
-        since: v1(8),
-        what: "an OOM kill is too old one memory aggregation interval before the last memory \
-               sample, not before the end of the current interval",
-        source: "https://github.com/kubernetes/autoscaler/issues/8548",
-        flags: &[],
-        apply: |rules| rules.oldest_oom = OldestOom::LastMemorySample,
-    },
-    VpaChange {
-        since: v1(8),
-        what: "OOM kills and samples of a pod that was deleted since the last run still count",
-        source: "https://github.com/kubernetes/autoscaler/blob/vertical-pod-autoscaler-1.8.1/\
-                 vertical-pod-autoscaler/pkg/recommender/input/cluster_feeder.go",
-        flags: &[],
-        apply: |rules| rules.removed_pods = RemovedPods::AfterOoms,
-    },
-];
+        ];
+    v1(4), "flag --round-cpu-millicores", pull!(7682), ["round-cpu-millicores"];
+    v1(4), "checkpoints are deleted only in namespaces that the recommender does not ignore",
+        pull!(7716) => rules.checkpoints.skips_ignored_namespaces = true;
+    v1(4), "flags for the confidence intervals",
+        pull!(7843), ["confidence-interval-cpu", "confidence-interval-memory"];
+    v1(4), "after an OOM kill, the memory request in the status of the container counts, not that \
+        of the pod's specification",
+        pull!(8004) => rules.reads_requests_of_status = true;
+    v1(4), "samples of init containers are skipped; before, they were reported as errors",
+        pull!(8062) => rules.init_containers = InitContainers::EverSkipped;
+    v1(5), "recommended memory is in binary units: 250Mi instead of 262144k",
+        pull!(8298), ["round-memory-bytes"] => rules.memory_is_binary = true;
+    v1(5), "the condition of an unsupported target names the target",
+        pull!(8299) => rules.texts.names_unsupported_target = true;
+    v1(5), "when the recommender starts, it reads the checkpoints of all namespaces once for each \
+        namespace with a VPA, and reports the errors as often",
+        pull!(8331) => rules.checkpoints.reads_all_per_namespace = true;
+    v1(5), "the errors of buckets of a checkpoint begin with a lowercase letter",
+        source!("1.5.1", "util/histogram.go") => rules.texts.lowercase_bucket_errors = true;
+    v1(6), "policies change the increase of memory after an OOM kill: feature gate PerVPAConfig, \
+        off by default",
+        pull!(8012), ["feature-gates"] => rules.policy_memory = PolicyMemory::OomBump;
+    v1(7), "policies change the memory aggregation interval and the number of intervals (feature \
+        gate PerVPAConfig)",
+        pull!(9317) => rules.policy_memory = PolicyMemory::All;
+    v1(7), "the status contains the observed generation",
+        pull!(9524) => rules.has_observed_generation = true;
+    v1(7), "samples of a container count again if it is no longer an init container of its pod",
+        source!("1.7.1", "model/cluster.go") => rules.init_containers = InitContainers::Skipped;
+    v1(7), "an OOM kill counts when the container ends; before, it counted after the restart",
+        pull!(7955) => rules.oom_updates = OomUpdates::Ends;
+    v1(8), "an OOM kill is too old one memory aggregation interval before the last memory sample, \
+        not before the end of the current interval",
+        "https://github.com/kubernetes/autoscaler/issues/8548"
+            => rules.oldest_oom = OldestOom::LastMemorySample;
+    v1(8), "OOM kills and samples of a pod that was deleted since the last run still count",
+        source!("1.8.1", "input/cluster_feeder.go") => rules.removed_pods = RemovedPods::AfterOoms;
+};
 
 /// The rules of the newest release.
 impl Default for VpaRules {
