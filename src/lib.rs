@@ -22,7 +22,6 @@
 //! [`Predict`] runs the model alone: on a [`Scenario`], or on the manifest of an HPA.
 //!
 //! ```
-//! # #[cfg(feature = "reports")]
 //! # fn main() -> Result<(), kube_lockstep::scenario::Error> {
 //! use std::time::Duration;
 //!
@@ -45,8 +44,6 @@
 //! assert_eq!(prediction.replicas_at(Duration::from_secs(300)), 10);
 //! # Ok(())
 //! # }
-//! # #[cfg(not(feature = "reports"))]
-//! # fn main() {}
 //! ```
 //!
 //! [`Lockstep`] runs a [`Scenario`] on an [`Engine`] and compares it with the model: its [`Report`]
@@ -55,7 +52,6 @@
 //! `default-features = false` leaves out the command.
 //!
 //! ```no_run
-//! # #[cfg(feature = "engines")]
 //! kube_lockstep::suite!("tests/hpa/**/*.yaml");
 //! ```
 //!
@@ -105,36 +101,43 @@
 
 // The example of this page is compiled and run as a test. Those of docs/library.md are tests
 // themselves, which rustdoc would leave out: suites/library.rs compiles them.
-#[cfg(all(doctest, feature = "engines"))]
+#[cfg(doctest)]
 #[doc = include_str!("../docs/vpa.md")]
 mod page_on_vpas {}
 
 #[cfg(all(feature = "clusters", not(unix)))]
 compile_error!("the feature `clusters` requires Linux or macOS");
 
-pub mod compare;
-pub mod engine;
-pub mod expect;
-pub mod fuzz;
-pub mod model;
-pub mod run;
-pub mod scenario;
-pub mod trace;
-pub mod world;
-
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod cli;
-#[cfg(feature = "reports")]
 mod facade;
-#[cfg(feature = "reports")]
-pub mod report;
 
-pub use engine::EngineError;
-#[cfg(feature = "engines")]
-pub use facade::{Engine, Error, Lockstep, Report, Suite};
-#[cfg(feature = "reports")]
+use kube_lockstep_engines::executor::WallClock;
+use kube_lockstep_engines::plan::Plan;
+use kube_lockstep_sim::run::{Event, Summary};
+
+#[doc(hidden)]
+pub use facade::content::Content;
+pub use facade::{Engine, Error, Lockstep, ReadScenario, Report, Suite};
 pub use facade::{Predict, PredictHpa, PredictVpa, Prediction, VpaPrediction};
-pub use model::rules::{Release, VpaRelease};
-pub use scenario::Scenario;
-pub use scenario::vpa::VpaScenario;
+pub use kube_autoscaler_models::rules::{Release, VpaRelease};
+pub use kube_lockstep_scenario::Scenario;
+pub use kube_lockstep_scenario::vpa::VpaScenario;
+pub use kube_lockstep_sim::engine::EngineError;
+
+/// Whether this build has the feature `clusters`.
+#[doc(hidden)]
+pub const HAS_CLUSTERS: bool = cfg!(feature = "clusters");
+
+#[cfg(feature = "clusters")]
+const CLUSTERS: Option<WallClock> = Some(kube_lockstep_clusters::wall_clock::executor);
+#[cfg(not(feature = "clusters"))]
+const CLUSTERS: Option<WallClock> = None;
+
+/// Runs all scenarios of a plan, in virtual time or on clusters, and reports events to `sink`.
+///
+/// # Errors
+/// If the engine of the only release can't be prepared. With several releases, the scenarios of a
+/// release without an engine have no verdict.
+#[doc(hidden)]
+pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, EngineError> {
+    kube_lockstep_engines::runner::run_all(plan, CLUSTERS, sink)
+}

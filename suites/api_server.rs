@@ -18,16 +18,16 @@ use std::time::{Duration, Instant};
 use axum::http::Request;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, Error};
-use kube_lockstep::engine::CancellationToken;
-use kube_lockstep::engine::embedded::{Options, Running};
-use kube_lockstep::engine::upstream::recommender::deploy;
-use kube_lockstep::model::rules::{Release, VpaRelease};
-use kube_lockstep::scenario;
+use kube_autoscaler_models::rules::{Release, VpaRelease};
+use kube_lockstep_clusters::embedded::{Options, Running};
+use kube_lockstep_engines::upstream::recommender::deploy;
+use kube_lockstep_scenario as scenario;
 use libtest_mimic::Failed;
 use serde_json::Value;
 use support::repository;
 use support::trials::Suite;
 use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
 
 /// How long the API server may take to serve VPAs after their definition.
 const TIMEOUT: Duration = Duration::from_secs(60);

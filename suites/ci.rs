@@ -14,8 +14,8 @@ use std::process::{Command, ExitCode, Output};
 
 #[cfg(feature = "clusters")]
 use k8s_openapi::api::batch::v1::Job;
-use kube_lockstep::engine::upstream::build;
-use kube_lockstep::model::rules::{Release, VpaRelease};
+use kube_autoscaler_models::rules::{Release, VpaRelease};
+use kube_lockstep_engines::upstream::build;
 use libtest_mimic::Failed;
 use serde_json::Value;
 use support::trials::Suite;

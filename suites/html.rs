@@ -23,11 +23,11 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use kube_lockstep::compare::{Divergence, FieldDifference};
-use kube_lockstep::model::rules::Release;
-use kube_lockstep::report::Report as _;
-use kube_lockstep::report::html::Html;
-use kube_lockstep::run::{Event, Outcome, Setting, Summary, Verdict, free_run};
+use kube_autoscaler_models::rules::Release;
+use kube_lockstep_report::Report as _;
+use kube_lockstep_report::html::Html;
+use kube_lockstep_sim::compare::{Divergence, FieldDifference};
+use kube_lockstep_sim::run::{Event, Outcome, Setting, Summary, Verdict, free_run};
 use libtest_mimic::Failed;
 use roxmltree::{Document, Node, ParsingOptions};
 use serde_json::Value;

@@ -532,7 +532,7 @@ fn scenarios_in_the_documents_are_valid() {
         for block in blocks.filter(|block| block.contains("kind: Scenario\n")) {
             checked += 1;
             let path = show(document, 1 + text[..text.find(block).unwrap_or(0)].lines().count());
-            wrong.extend(kube_lockstep::scenario::parse_any(&path, block, &no_files).err());
+            wrong.extend(kube_lockstep_scenario::parse_any(&path, block, &no_files).err());
         }
     }
     assert!(checked >= 4, "only {checked} scenarios were found");

@@ -2,10 +2,10 @@
 //! that apply without them.
 
 use kube_lockstep::Scenario;
-use kube_lockstep::model::api::{Behavior, HpaSpec};
-use kube_lockstep::model::flags::Gate;
-use kube_lockstep::model::hpa::set_defaults;
-use kube_lockstep::model::rules::{Release, Rules};
+use kube_autoscaler_models::api::{Behavior, HpaSpec};
+use kube_autoscaler_models::flags::Gate;
+use kube_autoscaler_models::hpa::set_defaults;
+use kube_autoscaler_models::rules::{Release, Rules};
 use serde::Serialize;
 
 /// The settings that a release has.

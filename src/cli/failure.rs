@@ -3,9 +3,9 @@
 use std::fmt;
 
 use super::exit;
-use crate::engine::EngineError;
-use crate::engine::registry::{CLUSTERS, feature_hint};
-use crate::scenario;
+use kube_lockstep_engines::registry::{CLUSTERS, feature_hint};
+use kube_lockstep_scenario as scenario;
+use kube_lockstep_sim::engine::EngineError;
 
 /// An error that the user can fix. All other errors are [`anyhow::Error`].
 #[derive(Clone, PartialEq, Eq, Debug)]

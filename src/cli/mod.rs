@@ -1,7 +1,7 @@
 //! The command `kube-lockstep`, with one file per subcommand.
 //!
-//! Turns command lines into plans, and outcomes into exit codes. [`crate::report`] formats the
-//! output, and [`crate::run`] runs plans. `anyhow` is only used here.
+//! Turns command lines into plans, and outcomes into exit codes. [`kube_lockstep_report`] formats the
+//! output, and [`kube_lockstep_sim::run`] runs plans. `anyhow` is only used here.
 
 mod args;
 mod bisect;
@@ -47,8 +47,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use self::failure::Failure;
 use self::plugin::StartedAs;
-use crate::model::rules::AnyRelease;
-use crate::report::style::{BAD, WARN, paint};
+use kube_autoscaler_models::rules::AnyRelease;
+use kube_lockstep_report::style::{BAD, WARN, paint};
 
 /// Runs scenarios of the Kubernetes HPA on a reference model and on the real upstream
 /// controller, tick by tick, and explains every difference.

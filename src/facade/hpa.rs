@@ -4,12 +4,13 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use super::{Predict, Prediction};
-use crate::model::rules::Release;
-use crate::model::time::{Span, Time};
-use crate::scenario::draft::{
+use kube_autoscaler_models::rules::Release;
+use kube_autoscaler_models::time::{Span, Time};
+use kube_lockstep_manifests::{
     Draft, DraftError, DraftOptions, Load, ManifestFile, Selected, draft,
 };
-use crate::scenario::{self, Problem};
+use kube_lockstep_scenario as scenario;
+use kube_lockstep_scenario::Problem;
 
 /// The name of the manifest in errors.
 const MANIFEST: &str = "the manifest";

@@ -2,45 +2,31 @@
 //! [`PredictVpa`] run the model alone, and [`Suite`] runs a folder of scenarios as a test.
 
 use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::expect::{self, ScaleTargets, Unmet};
-use crate::model::rules::Release;
-use crate::model::time::{Span, Time};
-use crate::report::{self, table};
-use crate::run::{FreeRun, free_run};
-use crate::scenario::{self, Scenario};
+use kube_autoscaler_models::rules::Release;
+use kube_autoscaler_models::time::{Span, Time};
+use kube_lockstep_report as report;
+use kube_lockstep_report::table;
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_sim::expect;
+use kube_lockstep_sim::expect::{ScaleTargets, Unmet};
+use kube_lockstep_sim::run::{FreeRun, free_run};
 
-#[cfg(feature = "engines")]
-pub(crate) mod content;
+pub mod content;
 mod hpa;
-#[cfg(feature = "engines")]
-mod lockstep;
-#[cfg(feature = "engines")]
+pub mod lockstep;
 mod suite;
 mod vpa;
 
 pub use hpa::PredictHpa;
-#[cfg(feature = "engines")]
-pub use lockstep::{Engine, Error, Lockstep, Report};
-#[cfg(feature = "engines")]
+pub use lockstep::{Engine, Error, Lockstep, ReadScenario, Report};
 pub use suite::Suite;
 pub use vpa::{PredictVpa, VpaPrediction};
 
 /// The width of reports.
 const COLUMNS: usize = 100;
-
-impl FromStr for Scenario {
-    type Err = scenario::Error;
-
-    /// Reads a scenario from YAML. Only [`Scenario::read`] allows references to other files.
-    fn from_str(text: &str) -> Result<Scenario, scenario::Error> {
-        let no_files = |_: &str| Err("the scenario was not read from a file".to_owned());
-        scenario::parse("scenario.yaml", text, &no_files)
-    }
-}
 
 /// Predicts a scenario on the model alone: no cluster, no Go.
 ///

@@ -1,38 +1,17 @@
 //! Scenarios of the VPA's recommender in the library.
 
 use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::COLUMNS;
-use crate::expect::Unmet;
-use crate::model::rules::VpaRelease;
-use crate::model::time::{Span, Time};
-use crate::model::vpa::ContainerRecommendation;
-use crate::report;
-use crate::run::recommender::{FreeRecommenderRun, free_recommender_run};
-use crate::scenario::vpa::VpaScenario;
-use crate::scenario::{self, AnyScenario, Problem};
-
-impl FromStr for VpaScenario {
-    type Err = scenario::Error;
-
-    /// Reads a scenario of a VPA from YAML.
-    fn from_str(text: &str) -> Result<VpaScenario, scenario::Error> {
-        let path = "scenario.yaml";
-        let no_files = |_: &str| Err("the scenario was not read from a file".to_owned());
-        match scenario::parse_any(path, text, &no_files)? {
-            AnyScenario::Vpa(scenario) => Ok(*scenario),
-            AnyScenario::Hpa(_) => {
-                let what = "this is an HPA scenario".to_owned();
-                let hint = Some("read it as a Scenario".to_owned());
-                let problem = Problem { file: None, line: 1, column: 1, what, hint };
-                Err(scenario::Error::new(path, vec![problem]))
-            }
-        }
-    }
-}
+use kube_autoscaler_models::rules::VpaRelease;
+use kube_autoscaler_models::time::{Span, Time};
+use kube_autoscaler_models::vpa::ContainerRecommendation;
+use kube_lockstep_report as report;
+use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_sim::expect::Unmet;
+use kube_lockstep_sim::run::recommender::{FreeRecommenderRun, free_recommender_run};
 
 /// Predicts a scenario of a VPA on the model alone: no cluster, no Go.
 ///

@@ -10,9 +10,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use kube::api::{DynamicObject, PostParams};
-use kube_lockstep::engine::embedded::Options;
-use kube_lockstep::model::flags::Flags;
-use kube_lockstep::model::time::Span;
+use kube_autoscaler_models::flags::Flags;
+use kube_autoscaler_models::time::Span;
+use kube_lockstep_clusters::embedded::Options;
 use libtest_mimic::Failed;
 use serde_json::{Value, json};
 

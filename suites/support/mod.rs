@@ -22,18 +22,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use kube_lockstep::compare::{Known, KnownDisagreement};
-#[cfg(feature = "engines")]
-use kube_lockstep::engine::{EngineError, upstream::build};
-#[cfg(feature = "engines")]
-use kube_lockstep::run::Outcome;
-use kube_lockstep::scenario::vpa::VpaScenario;
-use kube_lockstep::scenario::{self, AnyScenario, Scenario};
 #[cfg(feature = "clusters")]
-use kube_lockstep::{
-    model::rules::{Release, Releases},
-    run::{EngineChoice, Event, Plan, Summary, run_all},
-};
+use kube_autoscaler_models::rules::{Release, Releases};
+use kube_lockstep::run_all;
+use kube_lockstep_engines::plan::Plan;
+use kube_lockstep_engines::registry::EngineChoice;
+#[cfg(feature = "engines")]
+use kube_lockstep_engines::upstream::build;
+use kube_lockstep_scenario as scenario;
+use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_scenario::{AnyScenario, Scenario};
+use kube_lockstep_sim::compare::{Known, KnownDisagreement};
+use kube_lockstep_sim::engine::EngineError;
+#[cfg(feature = "engines")]
+use kube_lockstep_sim::run::Outcome;
+use kube_lockstep_sim::run::{Event, Summary};
 
 /// The repository.
 pub fn repository() -> &'static Path {

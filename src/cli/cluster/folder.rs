@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cli::failure::Failure;
-use crate::engine::upstream::build;
+use kube_lockstep_engines::upstream::build;
 
 /// The poll interval for locks and files.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -20,7 +20,7 @@ pub(super) struct ClusterFolder {
 }
 
 impl ClusterFolder {
-    pub(super) fn of(name: &str) -> Result<ClusterFolder, Failure> {
+    pub fn of(name: &str) -> Result<ClusterFolder, Failure> {
         let folder = build::cache_folder()?.join("clusters").join(name);
         Ok(ClusterFolder { name: name.to_owned(), folder })
     }

@@ -7,7 +7,7 @@ const OF_CONTAINERS: [&str; 2] = ["container_cpu_", "container_memory_"];
 const LABELS: [&str; 2] = ["container", "image"];
 
 /// A note if the query selects usage of containers and, with it, the sums of cAdvisor.
-pub(super) fn note(query: &str) -> Option<String> {
+pub fn note(query: &str) -> Option<String> {
     let metric = unrestricted(query)?;
     Some(format!(
         "--query selects {metric} without a matcher on the label `container`: cAdvisor also has a \
