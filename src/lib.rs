@@ -113,6 +113,8 @@ mod page_on_vpas {}
 compile_error!("the feature `clusters` requires Linux or macOS");
 
 pub mod compare;
+#[cfg(feature = "engines")]
+mod data;
 pub mod engine;
 pub mod expect;
 pub mod fuzz;

@@ -46,8 +46,13 @@ const MODULES: &[Module] = &[
     module("trace", "observations of a controller; their JSON and recorded forms", &["model"]),
     module("compare", "the comparison of observations", &["model", "trace"]),
     module("expect", "the expectations of scenarios", &["model", "scenario"]),
+    module("data", "the fixtures, the recorded traces and the Go sources", &[]),
     module("fuzz", "generated scenarios, and shrinking", &["model", "scenario", "world"]),
-    module("engine", "the engines that run scenarios", &["model", "scenario", "world", "trace"]),
+    module(
+        "engine",
+        "the engines that run scenarios",
+        &["model", "scenario", "world", "trace", "data"],
+    ),
     module(
         "run",
         "runs, verdicts and events",

@@ -12,9 +12,8 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use include_dir::{Dir, include_dir};
-
 use super::{Engine, EngineError, ScriptedScenario, Session, Step, Vpa, input_file};
+use crate::data::TRACES;
 use crate::model::rules::{MinorVersion, Release, VpaRelease};
 use crate::model::time::Time;
 use crate::model::vpa::{ClusterChange, LogLine, ScriptStep, Stepped as RecommenderStepped};
@@ -33,8 +32,6 @@ pub const FOLDER: &str = "suites/recorded";
 
 /// The extension of their files.
 const EXTENSION: &str = "trace";
-
-static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/suites/recorded");
 
 /// Why a scenario without a recorded trace on a release is not run there.
 pub(crate) fn not_recorded_on(release: impl fmt::Display) -> String {
@@ -189,14 +186,11 @@ impl Traces {
 
 type Files = Vec<(PathBuf, Cow<'static, str>)>;
 
-/// The embedded traces of a scenario. `Dir::get_dir` would search the whole tree.
+/// The traces of a scenario in this program.
 fn embedded(id: &str) -> Files {
-    let ends = id.match_indices('/').map(|(end, _)| end).chain([id.len()]);
-    let folder = ends.into_iter().try_fold(&EMBEDDED, |folder, end| {
-        folder.dirs().find(|below| below.path() == Path::new(&id[..end]))
-    });
-    let files = folder.into_iter().flat_map(Dir::files).filter(|file| is_trace(file.path()));
-    let texts = files.filter_map(|file| Some((file.path().into(), file.contents_utf8()?.into())));
+    let of_scenario = |path: &&String| Path::new(path).parent() == Some(Path::new(id));
+    let files = TRACES.paths().iter().filter(of_scenario).filter(|path| is_trace(Path::new(path)));
+    let texts = files.filter_map(|path| Some((path.into(), TRACES.text(path)?.into())));
     texts.collect()
 }
 

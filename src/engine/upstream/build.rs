@@ -10,7 +10,6 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
-use include_dir::Dir;
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
@@ -193,26 +192,21 @@ fn name(artifact: Artifact, release: MinorVersion) -> String {
 pub fn sources_hash(artifact: Artifact, release: impl Into<MinorVersion>) -> String {
     let release = release.into();
     let mut hash = Sha256::new();
-    hash_folder(&SOURCES, artifact, release, &mut hash);
-    hex(&hash.finalize())
-}
-
-fn hash_folder(folder: &Dir<'_>, artifact: Artifact, release: MinorVersion, hash: &mut Sha256) {
     let version = format!("v{release}");
-    for file in folder.files() {
-        let path = file.path();
-        let is_versioned = path.components().any(|part| part.as_os_str() == "versions");
-        if is_versioned && path.file_stem().is_none_or(|stem| stem != version.as_str()) {
+    for path in SOURCES.paths() {
+        let file = Path::new(path);
+        let is_versioned = file.components().any(|part| part.as_os_str() == "versions");
+        let is_of_release = file.file_stem().is_some_and(|stem| stem == version.as_str());
+        if !artifact.includes(file) || (is_versioned && !is_of_release) {
             continue;
         }
-        hash.update(path.to_string_lossy().as_bytes());
+        hash.update(path.as_bytes());
         hash.update([0]);
-        hash.update(file.contents());
+        // A file that can't be read can't be written for Go either.
+        hash.update(SOURCES.read(path).unwrap_or_default());
         hash.update([0]);
     }
-    for folder in folder.dirs().filter(|folder| artifact.includes(folder.path())) {
-        hash_folder(folder, artifact, release, hash);
-    }
+    hex(&hash.finalize())
 }
 
 fn build(

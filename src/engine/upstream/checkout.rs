@@ -213,7 +213,7 @@ impl Checkout {
         SOURCES.extract(own)?;
         let theirs = read(&self.folder.join("go.mod"))?;
         let released = embedded(&self.artifact.mod_file(self.api));
-        let (module, sums) = (self.mod_file(&theirs, released), self.sums()?);
+        let (module, sums) = (self.mod_file(&theirs, &released), self.sums()?);
         // The additions of Go are kept as long as the inputs are the same.
         let inputs_now = format!("{module}\n{sums}");
         let inputs = own.join(INPUTS);
@@ -266,7 +266,8 @@ impl Checkout {
     fn sums(&self) -> io::Result<String> {
         let theirs = read(&self.folder.join("go.sum"))?;
         let ours = self.artifact.mod_file(self.api).replace(".mod", ".sum");
-        let lines: BTreeSet<&str> = embedded(&ours).lines().chain(theirs.lines()).collect();
+        let ours = embedded(&ours);
+        let lines: BTreeSet<&str> = ours.lines().chain(theirs.lines()).collect();
         Ok(lines.into_iter().map(|line| format!("{line}\n")).collect())
     }
 }
@@ -307,8 +308,8 @@ impl io::Write for HashWriter<'_> {
     }
 }
 
-fn embedded(path: &str) -> &'static str {
-    SOURCES.get_file(path).and_then(|file| file.contents_utf8()).unwrap_or_default()
+fn embedded(path: &str) -> String {
+    SOURCES.text(path).unwrap_or_default()
 }
 
 /// The newest release that can be built.
