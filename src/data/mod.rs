@@ -27,7 +27,8 @@ static ARCHIVE: LazyLock<Option<io::Result<Archive>>> =
 pub(crate) static FIXTURES: Folder = Folder::new("fixtures", || paths_below("fixtures"));
 
 /// The recorded traces.
-pub(crate) static TRACES: Folder = Folder::new("suites/recorded", || paths_below("suites/recorded"));
+pub(crate) static TRACES: Folder =
+    Folder::new("suites/recorded", || paths_below("suites/recorded"));
 
 /// The Go sources of the programs that host upstream's code.
 pub(crate) static SOURCES: Folder = Folder::new("upstream", || paths_below("upstream"));

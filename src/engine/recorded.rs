@@ -1,27 +1,28 @@
 //! Upstream's recorded traces as an engine.
 //!
-//! The traces of a scenario are in one folder. Releases with the same behavior share a trace, whose
+//! The traces of a scenario are in one file. Releases with the same behavior share a trace, whose
 //! header names them; on other releases, the scenario is not recorded.
 //!
 //! A trace belongs to the scenario at the time of recording. If the scenario has changed since, the
 //! trace is stale, and the engine reports an error. The same applies to a trace that has changed.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::{Engine, EngineError, ScriptedScenario, Session, Step, Vpa, input_file};
+use super::input_file::{self, InputError};
+use super::{Engine, EngineError, ScriptedScenario, Session, Step, Vpa};
 use crate::data::TRACES;
 use crate::model::rules::{MinorVersion, Release, VpaRelease};
 use crate::model::time::Time;
 use crate::model::vpa::{ClusterChange, LogLine, ScriptStep, Stepped as RecommenderStepped};
 use crate::scenario::Scenario;
 use crate::scenario::vpa::VpaScenario;
+use crate::trace::file::{TraceFile, unbroken};
 use crate::trace::header::Header;
 use crate::trace::recommender::{self, Entry, RecommenderTrace};
-use crate::trace::text;
+use crate::trace::text::{self, TextError};
 use crate::trace::{Observation, Stepped, Trace};
 
 /// The engine's name.
@@ -30,8 +31,11 @@ pub const NAME: &str = "recorded";
 /// The folder of the recorded traces in the repository.
 pub const FOLDER: &str = "suites/recorded";
 
-/// The extension of their files.
-const EXTENSION: &str = "trace";
+/// The path of the traces of a scenario below the folder: `tolerance/upper-edge.trace`.
+#[must_use]
+pub fn path(id: &str) -> String {
+    format!("{id}.trace")
+}
 
 /// Why a scenario without a recorded trace on a release is not run there.
 pub(crate) fn not_recorded_on(release: impl fmt::Display) -> String {
@@ -55,7 +59,7 @@ pub struct Recording {
     /// The first line, which names the builds of upstream.
     pub header: Header,
     /// The complete text.
-    pub text: Cow<'static, str>,
+    pub text: String,
 }
 
 impl Recording {
@@ -63,8 +67,7 @@ impl Recording {
     ///
     /// # Errors
     /// If the text has no valid header.
-    pub fn new(text: impl Into<Cow<'static, str>>) -> Result<Recording, String> {
-        let text = text.into();
+    pub fn new(text: String) -> Result<Recording, String> {
         let header = text::read_header(&text).map_err(|error| error.to_string())?;
         Ok(Recording { header, text })
     }
@@ -91,11 +94,10 @@ impl Recording {
         recommender::read(&self.text).map_err(|error| format!("{}: {error}", self.path()))
     }
 
-    /// Its path below the folder of recorded traces: `tolerance/upper-edge/v1.37.trace`.
-    #[must_use]
-    pub fn path(&self) -> String {
-        let newest = self.header.newest().map_or(Release::NEWEST.into(), |newest| newest.release);
-        format!("{}/v{newest}.{EXTENSION}", self.header.scenario)
+    /// Its file below the folder of recorded traces, and the newest of its releases, for messages.
+    fn path(&self) -> String {
+        let newest = self.header.newest().map(|newest| newest.to_string()).unwrap_or_default();
+        format!("{}: {newest}", path(&self.header.scenario))
     }
 }
 
@@ -110,8 +112,18 @@ impl Traces {
         release: impl Into<MinorVersion>,
     ) -> Result<Option<Recording>, String> {
         let release = release.into();
-        let mut recordings = self.read(id)?.into_iter();
-        Ok(recordings.find(|recording| recording.header.build_of(release).is_some()))
+        self.with_file(id, |file| {
+            let index = file.headers().position(|header| header.build_of(release).is_some());
+            let Some((index, header)) = index.zip(index.and_then(|it| file.headers().nth(it)))
+            else {
+                return Ok(None);
+            };
+            Ok(Some(Recording {
+                header: header.clone(),
+                text: with_header(header, &file.body(index)?),
+            }))
+        })
+        .map(Option::flatten)
     }
 
     /// The recorded trace of a scenario with this hash on a release. `name` is the release for
@@ -159,63 +171,73 @@ impl Traces {
         name: impl fmt::Display,
     ) -> Option<String> {
         // `of_scenario` reports traces that can't be read.
-        let recordings = self.read(id).ok()?;
-        let mut headers = recordings.iter().map(|recording| &recording.header);
+        let headers = self.headers(id).ok()?;
+        let mut headers = headers.iter();
         let is_recorded = headers.clone().any(|header| header.hash == hash);
         let is_recorded_here = headers.any(|header| header.build_of(release).is_some());
         (is_recorded && !is_recorded_here).then(|| not_recorded_on(name))
     }
 
-    /// All recorded traces of a scenario, oldest release first.
+    /// The headers of all recorded traces of a scenario, newest release first.
+    fn headers(&self, id: &str) -> Result<Vec<Header>, String> {
+        let headers = self.with_file(id, |file| Ok(file.headers().cloned().collect()))?;
+        Ok(headers.unwrap_or_default())
+    }
+
+    /// All recorded traces of a scenario, oldest release first. Traces that have changed since they
+    /// were recorded are returned as they are.
     ///
     /// # Errors
-    /// If a trace can't be read.
+    /// If the file of the scenario can't be read.
     pub fn read(&self, id: &str) -> Result<Vec<Recording>, String> {
-        let files = match self {
-            Traces::Embedded => embedded(id),
-            Traces::Folder(folder) => files(&folder.join(id))?,
-        };
-        let read = |(path, text): (PathBuf, _)| {
-            Recording::new(text).map_err(|error| format!("{}: {error}", path.display()))
-        };
-        let mut recordings = files.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        recordings.sort_by_key(|recording| recording.header.newest());
+        let recordings = self.with_file(id, |file| {
+            let bodies = file.headers().zip(file.bodies());
+            let recordings = bodies.map(|(header, lines)| {
+                let text = with_header(header, &unbroken(&lines?));
+                Ok(Recording { header: header.clone(), text })
+            });
+            recordings.collect::<Result<Vec<_>, _>>()
+        })?;
+        let mut recordings = recordings.unwrap_or_default();
+        recordings.reverse();
         Ok(recordings)
     }
-}
 
-type Files = Vec<(PathBuf, Cow<'static, str>)>;
-
-/// The traces of a scenario in this program.
-fn embedded(id: &str) -> Files {
-    let of_scenario = |path: &&String| Path::new(path).parent() == Some(Path::new(id));
-    let files = TRACES.paths().iter().filter(of_scenario).filter(|path| is_trace(Path::new(path)));
-    let texts = files.filter_map(|path| Some((path.into(), TRACES.text(path)?.into())));
-    texts.collect()
-}
-
-fn files(folder: &Path) -> Result<Files, String> {
-    let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
-    let entries = match std::fs::read_dir(folder) {
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(Vec::new());
-        }
-        entries => entries.map_err(|error| failed(folder, error))?,
-    };
-    let mut files = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|error| failed(folder, error))?.path();
-        if is_trace(&path) {
-            let text = input_file::read_long(&path);
-            let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
-            files.push((path, text.into()));
-        }
+    /// Reads the file of a scenario, if there is one.
+    fn with_file<T>(
+        &self,
+        id: &str,
+        read: impl FnOnce(&TraceFile<'_>) -> Result<T, TextError>,
+    ) -> Result<Option<T>, String> {
+        let path = path(id);
+        let text = match self {
+            Traces::Embedded => TRACES.text(&path),
+            Traces::Folder(folder) => text_of(&folder.join(&path))?,
+        };
+        let Some(text) = text else { return Ok(None) };
+        let found = TraceFile::new(&text).and_then(|file| read(&file));
+        found.map(Some).map_err(|error| format!("{path}: {error}"))
     }
-    Ok(files)
 }
 
-fn is_trace(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == EXTENSION)
+/// The text of a recorded trace.
+fn with_header(header: &Header, body: &str) -> String {
+    // A header has no value that can't be written as JSON.
+    let header = serde_json::to_string(header).unwrap_or_default();
+    format!("{header}\n{body}")
+}
+
+/// The text of a file, if there is one.
+fn text_of(path: &Path) -> Result<Option<String>, String> {
+    match input_file::read_long(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(InputError::Io(error))
+            if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    }
 }
 
 /// The recorded traces of one release.

@@ -125,7 +125,8 @@ impl<'t> TraceFile<'t> {
         let lines = self.bodies().take(index + 1).last().unwrap_or_else(|| Ok(Vec::new()))?;
         let body = unbroken(&lines);
         if let Some(Section { header, content }) = self.sections.get(index) {
-            verify(header, &body).map_err(|TextError { what, .. }| error(content.start - 1, what))?;
+            verify(header, &body)
+                .map_err(|TextError { what, .. }| error(content.start - 1, what))?;
         }
         Ok(body)
     }
@@ -142,7 +143,7 @@ impl<'t> TraceFile<'t> {
         for Edit { at, removed, inserted } in edits {
             // `read_hunk` checked that the lines exist.
             body.extend(newer.iter().take(at).skip(kept));
-            body.extend(&self.lines[inserted]);
+            body.extend(self.lines[inserted].iter().map(|line| &line[1..]));
             kept = at + removed;
         }
         body.extend(newer.iter().skip(kept));
@@ -173,7 +174,8 @@ impl<'t> TraceFile<'t> {
             let mut removed = 0;
             for line in first..inserted {
                 let text = self.lines[line];
-                removed += match text.strip_prefix(MORE).and_then(|it| it.strip_suffix(MORE_LINES)) {
+                removed += match text.strip_prefix(MORE).and_then(|it| it.strip_suffix(MORE_LINES))
+                {
                     Some(more) => more.parse().map_err(|_| not_applicable(line))?,
                     None if newer.get(at + removed) == Some(&&text[1..]) => 1,
                     None => return Err(not_applicable(line)),
@@ -193,8 +195,6 @@ impl<'t> TraceFile<'t> {
 pub fn unbroken(lines: &[&str]) -> String {
     let mut text = String::with_capacity(lines.iter().map(|line| line.len() + 1).sum());
     for line in lines {
-        // Inserted lines still have their sign.
-        let line = line.strip_prefix('+').unwrap_or(line);
         if line.starts_with('{') && !text.is_empty() {
             text.push('\n');
         }
@@ -213,11 +213,7 @@ fn after<'t>(lines: &[&'t str], index: usize, word: &str) -> Result<&'t str, Tex
 }
 
 /// The two texts after the first word of a line.
-fn words<'t>(
-    lines: &[&'t str],
-    index: usize,
-    word: &str,
-) -> Result<(&'t str, &'t str), TextError> {
+fn words<'t>(lines: &[&'t str], index: usize, word: &str) -> Result<(&'t str, &'t str), TextError> {
     let two = after(lines, index, word)?.rsplit_once(' ');
     two.ok_or_else(|| error(index, format!("expected two texts after `{}`", word.trim())))
 }

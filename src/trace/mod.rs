@@ -3,6 +3,7 @@
 //! [`wire`] reads the answers of the engine protocol. [`text`] is the form in which upstream's
 //! traces are recorded and reviewed. Traces are not compared here.
 
+pub mod file;
 pub mod header;
 mod members;
 pub mod recommender;
