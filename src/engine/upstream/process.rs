@@ -15,6 +15,7 @@ use serde::Serialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::runtime::Runtime;
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::excerpt::Excerpt;
@@ -38,6 +39,9 @@ const MAX_ANSWER: usize = 16 << 20;
 
 /// The size of a read or write, in bytes.
 const CHUNK: usize = 64 * 1024;
+
+/// The number of bytes of queued requests that are written before an answer is waited for.
+const BATCH: usize = 4 * 1024;
 
 /// A running engine program.
 #[derive(Debug)]
@@ -101,13 +105,33 @@ impl Process {
         })
     }
 
-    /// Queues a request, which is written while waiting for an answer.
+    /// Queues a request. Full batches are written at once if the pipe has room for them, so that
+    /// the program processes them meanwhile; the rest is written while waiting for an answer.
     pub(super) fn send(&mut self, request: &impl Serialize) -> Result<(), EngineError> {
+        let full_batches = self.outgoing.len() / BATCH;
         if let Err(error) = serde_json::to_writer(&mut self.outgoing, request) {
             return Err(self.broken(&format!("a request could not be written: {error}")));
         }
         self.outgoing.push(b'\n');
+        if self.outgoing.len() / BATCH > full_batches {
+            self.write_without_waiting();
+        }
         Ok(())
+    }
+
+    /// Writes as much of the queued requests as the pipe has room for.
+    fn write_without_waiting(&mut self) {
+        let Process { runtime, input, outgoing, .. } = self;
+        let written = runtime.block_on(async {
+            tokio::select! {
+                biased;
+                written = input.write(outgoing) => written,
+                // The runtime learns meanwhile whether a pipe that was full has room again.
+                () = yield_now() => Ok(0),
+            }
+        });
+        // `receive` reports a program that has exited.
+        outgoing.drain(..written.unwrap_or(0));
     }
 
     /// Waits for the next answer, writing queued requests meanwhile.
