@@ -42,6 +42,8 @@ pub struct Predicted {
 
 impl FirstDifference {
     /// Compares the reconciles of the first target that are at the same time in both predictions.
+    /// A reconcile that starts with the same replicas in both comes first: other differences only
+    /// follow from earlier reconciles, such as a first one at another time.
     /// Returns `None` if the replicas are the same after each of them.
     #[must_use]
     pub fn between(
@@ -56,9 +58,13 @@ impl FirstDifference {
             let same_time = others[from..].iter().take_while(|it| it.observation.at == at);
             same_time.copied().find(|other| other.observation.hpa == *hpa)
         };
-        let mut pairs = ticks(here).filter_map(|tick| Some((same_reconcile(tick)?, tick)));
-        let (before_tick, tick) =
-            pairs.find(|(other, tick)| other.replicas_after != tick.replicas_after)?;
+        let pairs = ticks(here).filter_map(|tick| Some((same_reconcile(tick)?, tick)));
+        let mut differing =
+            pairs.filter(|(other, tick)| other.replicas_after != tick.replicas_after).peekable();
+        let first = *differing.peek()?;
+        let same_start =
+            |(other, tick): &(&FreeTick, &FreeTick)| other.replicas_before == tick.replicas_before;
+        let (before_tick, tick) = differing.find(same_start).unwrap_or(first);
         let at = tick.observation.at;
         let steps = steps(before_tick, tick);
         let predicted = |run: &FreeRun, tick: &FreeTick, step: &str| Predicted {

@@ -202,6 +202,16 @@ fn an_earlier_reconcile_is_the_reason_of_a_difference() {
     assert!(shown.contains(expected), "{shown}");
 }
 
+/// 1.37 reconciles at 0s, so the replicas differ at 15s. The tolerance, of which 1.1 is a part
+/// since 1.33, is the reason of the difference that lasts.
+#[test]
+fn an_earlier_first_reconcile_hides_no_later_difference() {
+    let load = "cpu=total:steps(0s:0.5,10m:0.55)";
+    let shown = compared(&["-f", "examples/php-apache", "--load", load], "1.30,1.37");
+    assert!(shown.contains("1.30 and 1.37 first differ at 10m"), "{shown}");
+    assert!(shown.contains("within the tolerance, 0.9 to 1.1"), "{shown}");
+}
+
 /// Since 1.33, the condition of the tolerance is written differently, which is no reason if the
 /// outcome is the same.
 #[test]
