@@ -59,6 +59,7 @@ fn main() -> ExitCode {
     suite.test("a_divergence_of_a_recommender_beside_an_hpa_is_marked", both::divergence);
     suite.test("several_predictions_are_on_one_page", both::predictions);
     suite.test("blanked_charts_are_noticed", pictures::blanked_charts_are_noticed);
+    suite.test("changed_texts_are_noticed", pictures::changed_texts_are_noticed);
     suite.test("fills_have_enough_contrast", fills_have_enough_contrast);
     suite.test("a_peak_is_cut_with_its_value", peak);
     suite.test("a_noisy_week_has_a_limited_size", noisy);
@@ -79,6 +80,7 @@ fn main() -> ExitCode {
     in_browser("a_tick_without_steps_has_its_values", selection::between_steps);
     in_browser("screenshots_look_as_before", pictures::look_as_before);
     in_browser("hidden_charts_are_noticed", pictures::hidden_charts_are_noticed);
+    in_browser("faults_of_layouts_are_noticed", pictures::faults_of_layouts_are_noticed);
     suite.run()
 }
 

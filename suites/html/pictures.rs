@@ -1,8 +1,9 @@
 //! Screenshots of pages, compared with those in `docs/images`.
 //!
-//! A whole picture is compared coarsely, because the fonts of machines differ. Each chart is
-//! compared closely: its place is stored in the picture, so that it is found where other fonts move
-//! it to, and it has little text.
+//! The fonts of machines differ, so that only charts are compared by their pixels: the place of each
+//! chart is stored in the picture, so that it is found where other fonts move it to. The texts of the
+//! page are stored too, and compared. The browser is asked whether the layout has faults: texts and
+//! charts outside the page, clipped or overlapping texts, and marks that differ from their keys.
 
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter};
@@ -68,7 +69,7 @@ pub(super) fn look_as_before(browser: &str) -> Result<(), Failed> {
         let page = page(&arguments(name), "--html", "")?;
         for shot in &SHOTS {
             let name = format!("{name}-{}", shot.name);
-            let picture = shot.take(browser, &page, None)?;
+            let picture = shot.take(browser, &page, "").map_err(|why| explained(&name, why))?;
             if std::env::var_os("UPDATE_DOCS").is_some() {
                 picture.write(&kept(&name))?;
             }
@@ -76,6 +77,46 @@ pub(super) fn look_as_before(browser: &str) -> Result<(), Failed> {
             picture.compare(&before, shot.background()).map_err(|why| format!("{name}: {why}"))?;
         }
     }
+    Ok(())
+}
+
+fn explained(name: &str, why: Failed) -> Failed {
+    format!("{name}: {}", why.message().unwrap_or_default()).into()
+}
+
+/// Each kind of fault of a layout, and a change of a page that causes it.
+const FAULTS: [(&str, &str); 5] = [
+    ("outside: h1", "page.querySelector('h1').style.marginLeft = '-40px';"),
+    ("outside: the page", "page.querySelector('h1').style.marginLeft = '3000px';"),
+    ("overlap: ", "page.querySelector('.facts').style.marginTop = '-40px';"),
+    (
+        "clipped: ",
+        "page.querySelector('h1').style.cssText = 'width: 20px; overflow: hidden; \
+         white-space: nowrap';",
+    ),
+    ("color: path.l.value", "page.querySelector('path.l.value').style.stroke = 'red';"),
+];
+
+/// Each kind of fault of a layout is noticed.
+pub(super) fn faults_of_layouts_are_noticed(browser: &str) -> Result<(), Failed> {
+    let page = page(&README, "--html", "")?;
+    for (kind, change) in FAULTS {
+        let fault = shot("phone", PHONE, Theme::Light).take(browser, &page, change).err();
+        let fault = fault.ok_or_else(|| format!("no fault after {change}"))?;
+        let fault = fault.message().unwrap_or_default();
+        assert!(fault.contains(kind), "{kind}: {fault}");
+    }
+    Ok(())
+}
+
+/// A text that differs from that of the kept picture is noticed.
+pub(super) fn changed_texts_are_noticed() -> Result<(), Failed> {
+    let kept = Picture::read(&kept("report-wide"))?;
+    let mut changed = kept.clone();
+    changed.texts[0].push('!');
+    let background = SHOTS[0].background();
+    let difference = changed.compare(&kept, background).err().unwrap_or_default();
+    assert!(difference.contains("Prediction!"), "{difference}");
     Ok(())
 }
 
@@ -87,7 +128,12 @@ pub(super) fn hidden_charts_are_noticed(browser: &str) -> Result<(), Failed> {
     let count = kept.charts.iter().filter(|chart| chart.is_visible()).count();
     assert!(count >= 5, "replicas, cpu, pods, limits and events: {count}");
     for hidden in 0..count {
-        let picture = shot.take(browser, &page, Some(hidden))?;
+        let hide = format!(
+            "const shown = page.querySelectorAll('.plot, .strip')[{hidden}]; \
+             for (const it of shown.querySelectorAll('path:not(.g), .seg')) \
+             it.style.visibility = 'hidden';"
+        );
+        let picture = shot.take(browser, &page, &hide)?;
         let difference = picture.compare(&kept, shot.background()).err();
         let difference = difference.ok_or_else(|| format!("without chart {hidden}"))?;
         assert!(difference.starts_with(&format!("chart {hidden} ")), "{hidden}: {difference}");
@@ -123,14 +169,8 @@ impl Shot {
         }
     }
 
-    /// Takes the screenshot, optionally without the lines and areas of a chart.
-    fn take(&self, browser: &str, page: &Page, hidden: Option<usize>) -> Result<Picture, Failed> {
-        let hide = hidden.map_or_else(String::new, |index| {
-            format!(
-                "for (const it of charts[{index}].querySelectorAll('path:not(.g), .seg')) \
-                 it.style.visibility = 'hidden';"
-            )
-        });
+    /// Takes the screenshot after a script that changes the page. Faults of the layout are errors.
+    fn take(&self, browser: &str, page: &Page, change: &str) -> Result<Picture, Failed> {
         let scroll = match self.of_panel {
             true => {
                 "view.scrollTo(0, page.querySelector('.why').getBoundingClientRect().top - 120);"
@@ -139,8 +179,9 @@ impl Shot {
         };
         let script = format!(
             "{scroll}
+            {change}
+            {LAYOUT}
             const charts = [...page.querySelectorAll('.plot, .strip')];
-            {hide}
             // The head of the panel is above the charts.
             const head = page.querySelector('.panel .head').getBoundingClientRect();
             const isCovered = (box) => box.top < head.bottom && box.bottom > head.top;
@@ -148,13 +189,15 @@ impl Shot {
               const box = chart.getBoundingClientRect();
               const isVisible = box.top >= 0 && box.bottom <= {HEIGHT} && !isCovered(box);
               return isVisible && box.width ? [box.left, box.top, box.width, box.height] : [0, 0, 0, 0];
-            }});
-            seen.excess = page.documentElement.scrollWidth - {width};",
-            width = self.width
+            }});"
         );
         let frame = Frame { browser, page, width: self.width, theme: self.theme, script };
         let shown = frame.show()?;
-        assert_eq!(shown.seen["excess"], 0, "the page is wider than {}", self.width);
+        let faults: Vec<String> = serde_json::from_value(shown.seen["faults"].clone())?;
+        if !faults.is_empty() {
+            return Err(format!("the layout has faults: {}", faults.join("; ")).into());
+        }
+        assert!(shown.seen["marks"].as_u64() >= Some(5), "{} marks", shown.seen["marks"]);
         let charts: Vec<[f64; 4]> = serde_json::from_value(shown.seen["charts"].clone())?;
         let charts = charts.into_iter().map(|chart| {
             let [left, top, width, height] = chart.map(|it| it.round() as usize);
@@ -163,6 +206,9 @@ impl Shot {
         let mut picture = Picture::read(&shown.picture)?;
         picture.crop(self.width as usize);
         picture.charts = charts.collect();
+        let texts: Vec<String> = serde_json::from_value(shown.seen["texts"].clone())?;
+        let version = env!("CARGO_PKG_VERSION");
+        picture.texts = texts.iter().map(|text| text.replace(version, "VERSION")).collect();
         Ok(picture)
     }
 }
@@ -188,14 +234,19 @@ struct Picture {
     height: usize,
     pixels: Vec<[u8; 3]>,
     charts: Vec<Chart>,
+    /// The texts of the page outside its charts.
+    texts: Vec<String>,
 }
 
-/// The key under which the places of the charts are stored.
+/// The keys under which the places of the charts and the texts are stored.
 const CHARTS: &str = "charts";
+const TEXTS: &str = "texts";
 
-/// The number of fields of a picture, in each direction: small enough that other fonts make no
-/// difference.
-const FIELDS: usize = 32;
+/// The command that takes the pictures again.
+const UPDATE: &str = "UPDATE_DOCS=1 cargo test --test html -- screenshots_look_as_before";
+
+/// The script that finds faults of the layout.
+const LAYOUT: &str = include_str!("layout.js");
 
 /// The size of a field of a chart, in pixels.
 const CHART_FIELD: [usize; 2] = [10, 5];
@@ -213,11 +264,15 @@ impl Picture {
         let charts = charts.transpose()?.unwrap_or_default().into_iter();
         let charts =
             charts.map(|[left, top, width, height]| Chart { left, top, width, height }).collect();
+        let texts = reader.info().utf8_text.iter().find(|text| text.keyword == TEXTS);
+        let texts = texts.map(|text| text.get_text()).transpose()?;
+        let texts = texts.map(|text| serde_json::from_str(&text)).transpose()?.unwrap_or_default();
         let mut bytes = vec![0; reader.output_buffer_size().ok_or("the size")?];
         let info = reader.next_frame(&mut bytes)?;
         let pixels = bytes.chunks_exact(info.color_type.samples()).map(|it| [it[0], it[1], it[2]]);
         let (width, height) = (info.width as usize, info.height as usize);
-        Ok(Picture { width, height, pixels: pixels.take(width * height).collect(), charts })
+        let pixels = pixels.take(width * height).collect();
+        Ok(Picture { width, height, pixels, charts, texts })
     }
 
     fn write(&self, path: &Path) -> Result<(), Failed> {
@@ -228,6 +283,7 @@ impl Picture {
         let charts = self.charts.iter().map(|it| [it.left, it.top, it.width, it.height]);
         let charts = serde_json::to_string(&charts.collect::<Vec<_>>())?;
         encoder.add_text_chunk(CHARTS.to_owned(), charts)?;
+        encoder.add_itxt_chunk(TEXTS.to_owned(), serde_json::to_string(&self.texts)?)?;
         encoder.write_header()?.write_image_data(self.pixels.as_flattened())?;
         Ok(())
     }
@@ -292,12 +348,15 @@ impl Picture {
                 return Err(format!("chart {index} differs by {:.0}%", difference * 100.0));
             }
         }
-        let whole = Chart { left: 0, top: 0, width: self.width, height: self.height };
-        let field = [self.width.div_ceil(FIELDS), self.height.div_ceil(FIELDS)];
-        let (one, other) = (self.fields(whole, field), kept.fields(whole, field));
-        let differences = one.iter().zip(&other).map(|(one, other)| distance(*one, *other));
-        let mean = differences.sum::<f64>() / one.len() as f64;
-        if mean > 0.02 { Err(format!("{:.1}% differ", mean * 100.0)) } else { Ok(()) }
+        let mut pairs = self.texts.iter().zip(&kept.texts);
+        match pairs.find(|(shown, kept)| shown != kept) {
+            Some((shown, kept)) => Err(format!("\"{shown}\", not \"{kept}\": run `{UPDATE}`")),
+            None if self.texts.len() != kept.texts.len() => {
+                let (shown, kept) = (self.texts.len(), kept.texts.len());
+                Err(format!("{shown} texts, not {kept}: run `{UPDATE}`"))
+            }
+            None => Ok(()),
+        }
     }
 }
 
