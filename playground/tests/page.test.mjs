@@ -1075,7 +1075,7 @@ option("a scenario with an HPA and a VPA has the charts, decisions and explanati
   const explained = await text("#dialog pre");
   assert.match(explained, /^Decision$/m);
   assert.match(explained, /of the recommender, t=/);
-  assert.match(explained, /target\.cpu: the 0\.9 percentile/);
+  assert.match(explained, /target\.cpu: the 90th percentile/);
   await page.click("#dialog-close");
   assert.equal(await text("#copy-hpa"), "Copy HPA and VPA");
   await page.click("#copy-hpa");
