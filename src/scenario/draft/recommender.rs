@@ -10,6 +10,7 @@ use super::load::{AFTER_THE_LAST_CHANGE, HpaName, Load};
 use super::objects::{Object, same_namespace};
 use super::pods::{PodContainer, Pods};
 use super::units::Loaded;
+use super::usage::{only_one, replaced};
 use super::{
     AutoscalerKind, Draft, DraftError, DraftOptions, DraftTarget, Hpa, Missing, MissingValue,
 };
@@ -437,13 +438,30 @@ impl Usage<'_> {
             loads.retain(is_of_one);
         }
         let source = match self.pods.containers.as_slice() {
-            [only] => self.of_one(resource, &loads, &only.name)?,
+            [only] => {
+                let loads = self.without_replaced(loads);
+                self.of_one(resource, &loads, &only.name)?
+            }
             _ => match self.of_several(resource, &loads) {
                 found if found.is_empty() => return None,
                 found => UsageSource::PerContainer(Entries(found.into_iter().collect())),
             },
         };
         Some(ResourceUsage::new(resource, source))
+    }
+
+    /// Leaves out a load of the pod if its only container has a load of its own.
+    fn without_replaced(&mut self, mut loads: Vec<usize>) -> Vec<usize> {
+        let all = self.loads;
+        let subject = |index: &usize| &all[*index].subject;
+        let own = loads.iter().map(subject).find_map(|it| Some((it, it.container.as_ref()?)));
+        let Some((own, container)) = own else { return loads };
+        let is_replaced = |index: &usize| subject(index).container.is_none();
+        let notes = loads.iter().filter(|index| is_replaced(index));
+        self.notes.extend(notes.map(|index| replaced(subject(index), own, container)));
+        self.used.retain(|index| !(loads.contains(index) && is_replaced(index)));
+        loads.retain(|index| !is_replaced(index));
+        loads
     }
 
     /// Asks for no requests if the containers are unknown, because their manifest is missing.
@@ -466,6 +484,9 @@ impl Usage<'_> {
             return self.examples.then_some(UsageSource::PerPod(example));
         };
         let load = &self.loads[*last];
+        if let [first, _, ..] = loads {
+            self.missing.push(only_one(&self.loads[*first].subject, &load.subject));
+        }
         let total = self.signal(resource, container, load);
         if !load.total {
             return Some(UsageSource::PerPod(total));
@@ -487,9 +508,12 @@ impl Usage<'_> {
             let Some(container) = &load.subject.container else { continue };
             if self.is_divisible(resource, load) {
                 let signal = self.signal(resource, container, load);
-                found.insert(container.as_str().into(), signal);
+                let other = found.insert(Arc::from(container.as_str()), (signal, &load.subject));
+                self.missing.extend(other.map(|(_, other)| only_one(other, &load.subject)));
             }
         }
+        let mut found: BTreeMap<Arc<str>, Signal> =
+            found.into_iter().map(|(name, (signal, _))| (name, signal)).collect();
         let containers = self.pods.containers.iter().map(|it| it.name.clone());
         let read = containers.filter(|name| self.vpa.reads(name, resource));
         let open: Vec<Arc<str>> = read.filter(|name| !found.contains_key(name)).collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::load::{HpaName, Subject};
+use super::load::{HpaName, Load, Subject};
 use super::objects::Object;
 use super::{Draft, DraftError, Drafts, Group, Hpa, among, metric_name, of_group, subject_of};
 use crate::model::api::MetricSpec;
@@ -76,6 +76,16 @@ impl Drafts {
         let Some((_, load)) = loads.find(|(index, _)| !used.contains(index)) else {
             return Ok(());
         };
+        let is_own = |(index, it): &(usize, &Load)| {
+            used.contains(index)
+                && it.subject.name == load.subject.name
+                && it.subject.is_resource()
+                && it.subject.container.is_some()
+        };
+        let own = self.options.loads.iter().enumerate().find(is_own);
+        if let Some((_, own)) = own.filter(|_| load.subject.container.is_none()) {
+            return Err(without_use(&load.subject, &own.subject));
+        }
         let hpas: Vec<&Hpa> = drafts().flat_map(|draft| &draft.hpas).collect();
         let has_vpa = drafts().any(|draft| draft.has_vpa);
         let error = unused(&load.subject, &hpas, has_vpa, others.is_empty());
@@ -89,6 +99,15 @@ impl Drafts {
             (_, error) => error,
         })
     }
+}
+
+/// The error of a load that names no container and has no use, because a container has its own.
+fn without_use(load: &Subject, own: &Subject) -> DraftError {
+    let what = format!("--load {load} has no use: --load {own} sets the usage of that container");
+    let hint = Subject { container: Some("CONTAINER".to_owned()), ..load.clone() };
+    let hint =
+        format!("name another container, as in --load {hint}=…, or leave out one of the two");
+    DraftError::Options { what, hint: Some(hint) }
 }
 
 /// An HPA with another manifest, at the same place.
@@ -113,6 +132,11 @@ fn unused(load: &Subject, hpas: &[&Hpa], has_vpa: bool, is_only_setting: bool) -
     let subjects = |metrics: Vec<&MetricSpec>| -> BTreeSet<String> {
         metrics.into_iter().filter_map(subject_of).map(|it| it.to_string()).collect()
     };
+    if metrics().any(|metric| same_name(&metric)) && labels.is_empty() && !load.is_resource() {
+        let what =
+            format!("--load {load} has no use: each series of {name} has a load with its labels");
+        return DraftError::Options { what, hint: Some("leave it out".to_owned()) };
+    }
     if metrics().any(|metric| same_name(&metric)) {
         let of_name = subjects(metrics().filter(same_name).collect());
         let of_name: Vec<&str> = of_name.iter().map(String::as_str).collect();

@@ -641,6 +641,77 @@ fn a_load_without_a_container_is_that_of_the_only_one_without_a_load() {
     assert!(total.contains("a total of cpu is not supported for pods with several"), "{total}");
 }
 
+/// A load that names no container is that of the first one, which may have its own load.
+#[test]
+fn a_load_of_a_container_replaces_that_of_the_pods() {
+    let two = format!("{DEPLOYMENT}{PROXY}");
+    let of_memory = HPA.replace("name: cpu", "name: memory");
+    let of_memory = of_memory.replace("{type: Utilization, averageUtilization: 50}", AVERAGE);
+    let of_containers = of_container("app");
+    for (texts, loads, one, own) in [
+        (&[HPA, &two][..], ["cpu/app=300m", "cpu=400m"], "cpu", "cpu/app"),
+        (&[HPA, &two], ["cpu=400m", "cpu/app=300m"], "cpu", "cpu/app"),
+        (&[HPA, &two], ["web:cpu=400m", "web:cpu/app=1"], "web:cpu", "web:cpu/app"),
+        (&[&of_containers, &two], ["cpu/app=300m", "cpu=400m"], "cpu", "cpu/app"),
+        (&[HPA, DEPLOYMENT], ["cpu/app=300m", "cpu=400m"], "cpu", "cpu/app"),
+        (&[VPA, DEPLOYMENT], ["cpu/app=300m", "cpu=400m"], "cpu", "cpu/app"),
+        (&[&of_memory, &two], ["memory/app=300Mi", "memory=400Mi"], "memory", "memory/app"),
+    ] {
+        let expected = format!(
+            "--load {one} has no use: --load {own} sets the usage of that container; name another \
+             container, as in --load {one}/CONTAINER=…, or leave out one of the two"
+        );
+        assert_eq!(error(texts, &options(&loads)), expected);
+    }
+    // The other target has no such container, and uses the load of the pods.
+    let [hpa, deployment] = [HPA, DEPLOYMENT]
+        .map(|text| text.replace("name: web", "name: api").replace("name: app", "name: api"));
+    let loads = options(&["cpu=400m", "cpu/app=300m"]);
+    let list = drafts(&[HPA, DEPLOYMENT, &hpa, &deployment], &loads).list;
+    let usage = list.iter().map(|draft| draft.to_yaml().contains("perPod: 400m"));
+    assert_eq!(usage.collect::<Vec<_>>(), [false, true]);
+    let note = "container app has the load of --load cpu/app, not that of --load cpu";
+    assert!(list[0].notes.contains(&note.to_owned()), "{:?}", list[0].notes);
+}
+
+const AVERAGE: &str = "{type: AverageValue, averageValue: 100Mi}";
+
+/// The name of an autoscaler can have a namespace.
+#[test]
+fn two_loads_of_one_autoscaler_are_an_error() {
+    let in_shop = HPA.replace("{name: web}\nspec", "{name: web, namespace: shop}\nspec");
+    let vpa = VPA.replace("{name: web-vpa}", "{name: web-vpa, namespace: shop}");
+    let two = format!("{DEPLOYMENT}{PROXY}");
+    for (texts, loads) in [
+        ([&*in_shop, DEPLOYMENT], ["web:cpu", "shop/web:cpu"]),
+        ([&vpa, DEPLOYMENT], ["web-vpa:cpu", "shop/web-vpa:cpu"]),
+        ([&vpa, &two], ["web-vpa:cpu/app", "shop/web-vpa:cpu/app"]),
+    ] {
+        let [one, other] = loads;
+        let loads = loads.map(|load| format!("{load}=300m"));
+        let missing = drafts(&texts, &options(&[&loads[0], &loads[1]])).list[0].missing.clone();
+        let what =
+            format!("the loads {one} and {other} can't be combined: both describe the same pods");
+        let expected = Missing::load(what, "only one of the two".to_owned());
+        assert!(missing.contains(&expected), "{missing:?}");
+    }
+}
+
+/// Of two loads of one series, the one with the labels applies, and the other one has no use.
+#[test]
+fn a_load_that_another_one_replaces_is_an_error() {
+    let external = HPA.replace("type: Resource", "type: External").replace(
+        "resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}",
+        "external: {metric: {name: queue, selector: {matchLabels: {queue: orders}}}, target: \
+         {type: Value, value: 30}}",
+    );
+    let loads = options(&["queue=30", "queue{queue=orders}=40"]);
+    assert_eq!(
+        error(&[&external, DEPLOYMENT], &loads),
+        "--load queue has no use: each series of queue has a load with its labels; leave it out"
+    );
+}
+
 #[test]
 fn the_policy_of_a_vpa_decides_which_loads_are_required() {
     let policies = "  resourcePolicy:

@@ -11,6 +11,7 @@ use crate::model::api::{
     ObjectMetricSource,
 };
 use crate::model::quantity::{Format, Quantity};
+use crate::scenario::defaults::APP;
 use crate::scenario::entries::Entries;
 use crate::scenario::metrics::{
     DescribedObject, ExternalMetric, Metrics, ObjectMetric, PodsMetric, ResourceUsage, Series,
@@ -115,6 +116,7 @@ impl<'a> Usage<'a> {
             return;
         }
         let loads = self.applicable(|load| load.subject.name == resource);
+        let loads = self.without_replaced(loads, &of_containers);
         self.note_on_loads_of_pods(resource, &loads, &of_pod, &of_containers);
         if of_pod.iter().any(|target| target.average_utilization.is_some()) {
             self.check_requests(resource, None);
@@ -219,7 +221,7 @@ impl<'a> Usage<'a> {
         };
         let conflict = of_one.iter().find_map(|one| {
             let is_other = |other: &&&Subject| {
-                hpas(one) != hpas(other)
+                one.hpa != other.hpa
                     && (&one.name, &one.container, &one.labels)
                         == (&other.name, &other.container, &other.labels)
             };
@@ -227,13 +229,41 @@ impl<'a> Usage<'a> {
         });
         if let Some((one, other)) = conflict {
             let shared = Subject { hpa: None, ..one.clone() };
-            let what = format!(
-                "the loads {one} and {other} can't be combined: both describe the same pods"
-            );
-            self.missing
-                .push(Missing::load(what, format!("--load {shared}=… for both autoscalers")));
+            let missing = only_one(one, other);
+            let flag = match hpas(one) == hpas(other) {
+                true => missing.flag,
+                false => format!("--load {shared}=… for both autoscalers"),
+            };
+            self.missing.push(Missing { flag, ..missing });
         }
         all.iter().filter(|index| !is_overridden(subject(index))).copied().collect()
+    }
+
+    /// The container of a load that names none.
+    fn first<'s>(&'s self, asked: &[&'s ContainerResourceMetricSource]) -> &'s str {
+        let asked = asked.first().map(|source| &*source.container);
+        let first = self.pods.containers.first().map(|it| &*it.name);
+        asked.or(first).unwrap_or(APP)
+    }
+
+    /// Leaves out loads that name no container if the container that they are for has a load of its
+    /// own. Other targets can use them.
+    fn without_replaced(
+        &mut self,
+        mut loads: Vec<usize>,
+        asked: &[&ContainerResourceMetricSource],
+    ) -> Vec<usize> {
+        let all = self.loads;
+        let subject = |index: &usize| &all[*index].subject;
+        let first = self.first(asked).to_owned();
+        let own = loads.iter().map(subject).find(|it| it.container.as_ref() == Some(&first));
+        let Some(own) = own else { return loads };
+        let is_replaced = |index: &usize| subject(index).container.is_none();
+        let notes = loads.iter().filter(|index| is_replaced(index));
+        self.notes.extend(notes.map(|index| replaced(subject(index), own, &first)));
+        self.used.retain(|index| !(loads.contains(index) && is_replaced(index)));
+        loads.retain(|index| !is_replaced(index));
+        loads
     }
 
     fn add_usage(&mut self, resource: &str, source: UsageSource) {
@@ -279,9 +309,7 @@ impl<'a> Usage<'a> {
                 self.missing.push(missing);
                 continue;
             }
-            let first = asked.first().map(|source| &*source.container);
-            let first = first.or_else(|| self.pods.containers.first().map(|it| &*it.name));
-            let name = load.subject.container.as_deref().or(first).unwrap_or("app");
+            let name = load.subject.container.as_deref().unwrap_or(self.first(asked));
             let (name, request) = (Arc::from(name), self.pods.request(resource, Some(name)));
             self.check_relative(resource, load, request);
             containers.insert(name, load.signal_of_whole(request));
@@ -403,10 +431,13 @@ impl<'a> Usage<'a> {
             let of_metric = *load.subject.name == *metric.name;
             of_metric && (load.subject.labels.is_empty() || load.subject.labels == labels)
         };
-        // A load with labels takes precedence.
-        let found = self.applicable(matches);
-        let found =
-            found.into_iter().max_by_key(|index| !self.loads[*index].subject.labels.is_empty());
+        // A load with labels takes precedence; this metric does not use the other one.
+        let before = self.used.len();
+        let all = self.applicable(matches);
+        let has_labels = |index: &usize| !self.loads[*index].subject.labels.is_empty();
+        let found = all.iter().copied().max_by_key(has_labels);
+        let used = self.used.split_off(before);
+        self.used.extend(used.iter().filter(|it| !all.contains(it) || Some(**it) == found));
         if let Some(index) = found {
             let load = &self.loads[index];
             return Some(Found { signal: load.signal(0), total: load.total });
@@ -463,6 +494,18 @@ impl<'a> Usage<'a> {
             Some(_) => {}
         }
     }
+}
+
+/// What is missing if two loads are of the same pods and the same container.
+pub(super) fn only_one(one: &Subject, other: &Subject) -> Missing {
+    let what =
+        format!("the loads {one} and {other} can't be combined: both describe the same pods");
+    Missing::load(what, "only one of the two".to_owned())
+}
+
+/// The note on a load that a load of this container replaces.
+pub(super) fn replaced(load: &Subject, by: &Subject, container: &str) -> String {
+    format!("container {container} has the load of --load {by}, not that of --load {load}")
 }
 
 /// A load in place of one that can't be combined with loads of other containers.
