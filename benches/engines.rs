@@ -64,7 +64,7 @@ metrics:
 until: 1h
 "
     );
-    let no_files = |name: &str| Err(format!("{name} is not read"));
+    let no_files = |name: &str| Err(format!("{name} is not read").into());
     match scenario::parse("benches/engines.rs", &text, &no_files) {
         Ok(scenario) => Arc::new(scenario),
         Err(error) => panic!("{error}"),

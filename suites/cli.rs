@@ -127,7 +127,7 @@ fn repository_with_a_trace(change: fn(&mut Trace)) -> (tempfile::TempDir, String
         fs::create_dir_all(folder).expect("a folder can be made");
     }
     fs::write(fixtures.join("doubles.yaml"), SCENARIO).expect("a file can be written");
-    let no_files = |_: &str| Err("there is no other file".to_owned());
+    let no_files = |_: &str| Err("there is no other file".into());
     let scenario = scenario::parse("doubles.yaml", SCENARIO, &no_files).expect("it is a scenario");
     let scenario = Arc::new(Scenario { id: "doubles".to_owned(), ..scenario });
     let mut trace = free_run(&scenario, Release::NEWEST).trace;

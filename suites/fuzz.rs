@@ -323,7 +323,7 @@ fn finds_and_shrinks(
     let Failure::Outcome(outcome) = &finding.failure else { return Err("it panicked".into()) };
     assert!(outcome.ticks <= 10, "{} ticks:\n{text}", outcome.ticks);
     assert!(text.lines().count() <= 45, "{text}");
-    let read = scenario::parse("found.yaml", &text, &|_| Err("no files".to_owned()))?;
+    let read = scenario::parse("found.yaml", &text, &|_| Err("no files".into()))?;
     let again = run_one(&Arc::new(read), &mut *engine(), &[]);
     assert!(matches!(again.verdict, Verdict::Diverges(_)), "{:?}\n{text}", again.verdict);
     Ok(())

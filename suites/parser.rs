@@ -22,7 +22,7 @@ fn fixtures() -> &'static [String] {
 
 /// Parses a text, and checks that problems have positions inside the file.
 fn parse(text: &str) -> Result<(), TestCaseError> {
-    let no_files = |_: &str| Err("there is no other file".to_owned());
+    let no_files = |_: &str| Err("there is no other file".into());
     match scenario::parse("any.yaml", text, &no_files) {
         Ok(read) => {
             let written = scenario::to_yaml(&read, None);

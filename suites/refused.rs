@@ -38,7 +38,7 @@ fn refused(path: &PathBuf) -> BTreeSet<String> {
     let mut files = vec![file("refused.yaml", text)];
     let hpa = |kind: &str| HPA.replace("KIND", kind).replace("NAME", &name);
     files.extend(kind.map(|kind| file("hpa.yaml", hpa(kind))));
-    let read = |_: &str| Err("there is no other file".to_owned());
+    let read = |_: &str| Err("there is no other file".into());
     match draft(&files, &DraftOptions::default(), &read) {
         Err(DraftError::Invalid(error)) => {
             let of_webhook = |what: &str| what.starts_with("the VPA's admission webhook rejects");

@@ -523,7 +523,7 @@ fn documents() -> Vec<PathBuf> {
 
 #[test]
 fn scenarios_in_the_documents_are_valid() {
-    let no_files = |path: &str| Err(format!("{path} is not in the document"));
+    let no_files = |path: &str| Err(format!("{path} is not in the document").into());
     let mut checked = 0;
     let mut wrong = Vec::new();
     for document in &documents() {

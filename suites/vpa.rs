@@ -61,7 +61,7 @@ fn main() -> ExitCode {
         for index in 0..4 {
             let script = newest(3, index, 30);
             let text = script_to_yaml(&script, "It is read again.", "schema.json")?;
-            let read = parse_any("saved.yaml", &text, &|_| Err("no files".to_owned()));
+            let read = parse_any("saved.yaml", &text, &|_| Err("no files".into()));
             let AnyScenario::Vpa(scenario) = read.map_err(|error| error.to_string())? else {
                 return Err("it is not a scenario of a VPA".into());
             };

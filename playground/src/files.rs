@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kube_lockstep::scenario::ReadError;
 use kube_lockstep::scenario::draft::{
     DraftError, DraftOptions, Load, ManifestFile, draft as write,
 };
@@ -24,7 +25,7 @@ impl<'a> Files<'a> {
     }
 
     /// Reads a file by its path relative to the folder of the scenario.
-    pub(crate) fn read(&self, name: &str) -> Result<String, String> {
+    pub(crate) fn read(&self, name: &str) -> Result<String, ReadError> {
         let mut parts: Vec<&str> = Vec::new();
         for part in self.folder.split('/').chain(name.split('/')) {
             match part {
@@ -34,7 +35,7 @@ impl<'a> Files<'a> {
             }
         }
         let found = self.all.get(&parts.join("/")).cloned();
-        found.ok_or_else(|| "there is no such file in the playground".to_owned())
+        found.ok_or_else(|| "there is no such file in the playground".into())
     }
 }
 
@@ -48,7 +49,7 @@ pub(crate) fn draft(manifests: &str, load: &[String]) -> Result<Value, Refused> 
         text: manifests.to_owned(),
         lenient: false,
     };
-    let no_files = |_: &str| Err("recorded loads are added as files of the playground".to_owned());
+    let no_files = |_: &str| Err("recorded loads are added as files of the playground".into());
     let drafts = write(&[file], &options, &no_files).map_err(|error| match error {
         DraftError::Invalid(error) => Refused::from(error),
         DraftError::Options { what, hint: Some(hint) } => Refused::of(format!("{what}; {hint}")),

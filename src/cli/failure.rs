@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::exit;
 use crate::engine::EngineError;
+use crate::engine::input_file::InputError;
 use crate::engine::registry::{CLUSTERS, feature_hint};
 use crate::scenario;
 
@@ -24,6 +25,11 @@ impl Failure {
     /// A wrong command line or file.
     pub(super) fn usage(what: impl Into<String>) -> Failure {
         Failure { code: exit::USAGE, what: what.into(), hint: None, invalid: Vec::new() }
+    }
+
+    /// A file that can't be read.
+    pub(super) fn unreadable(path: &str, error: &InputError) -> Failure {
+        Failure { hint: error.hint(), ..Failure::usage(error.in_file(path)) }
     }
 
     /// Nothing to run.

@@ -18,7 +18,7 @@ use crate::engine::input_file::{self, InputError};
 use crate::engine::recorded::{self, Traces};
 use crate::facade::content::Content;
 use crate::scenario::vpa::VpaScenario;
-use crate::scenario::{self, AnyScenario, READS_MANIFESTS, Scenario};
+use crate::scenario::{self, AnyScenario, READS_MANIFESTS, ReadError, Scenario};
 
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/fixtures");
 
@@ -284,7 +284,9 @@ impl Fixtures {
                     Err(InputError::Io(error)) if error.kind() == ErrorKind::NotFound => {
                         return Ok(Vec::new());
                     }
-                    Err(error) => return Err(unreadable(&path.display().to_string(), &error)),
+                    Err(error) => {
+                        return Err(Failure::unreadable(&path.display().to_string(), &error));
+                    }
                 }
             }
             Root::Embedded => {
@@ -323,7 +325,9 @@ impl Fixture {
     /// The text of the file.
     pub(super) fn read(&self) -> Result<String, Failure> {
         match &self.text {
-            Text::OnDisk(path) => files::read(path).map_err(|error| unreadable(&self.path, &error)),
+            Text::OnDisk(path) => {
+                files::read(path).map_err(|error| Failure::unreadable(&self.path, &error))
+            }
             Text::Embedded(text) => Ok((*text).to_owned()),
         }
     }
@@ -356,17 +360,17 @@ impl Fixture {
     }
 
     /// A file that the scenario names, relative to its own folder.
-    pub(super) fn read_beside(&self, name: &str) -> Result<String, String> {
+    pub(super) fn read_beside(&self, name: &str) -> Result<String, ReadError> {
         match &self.text {
             Text::OnDisk(path) => {
                 let path = path.parent().unwrap_or(Path::new("")).join(name);
-                files::read_long(&path).map_err(|error| error.to_string())
+                files::read_long(&path).map_err(ReadError::from)
             }
             Text::Embedded(_) => {
                 let folder = Path::new(&self.id).parent().unwrap_or(Path::new(""));
                 let file = EMBEDDED.get_file(without_dots(&folder.join(name)));
                 let text = file.and_then(|file| file.contents_utf8());
-                text.map(str::to_owned).ok_or_else(|| "no such file in this program".to_owned())
+                text.map(str::to_owned).ok_or_else(|| "no such file in this program".into())
             }
         }
     }
@@ -404,10 +408,6 @@ fn without_dots(path: &Path) -> PathBuf {
         }
     }
     plain
-}
-
-fn unreadable(path: &str, error: &InputError) -> Failure {
-    Failure::usage(error.in_file(path))
 }
 
 /// The scenario files below a folder.

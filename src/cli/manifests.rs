@@ -22,7 +22,7 @@ use crate::scenario::draft::{
 };
 use crate::scenario::resolved::ReadingNote;
 use crate::scenario::vpa::VpaScenario;
-use crate::scenario::{self, AnyScenario, Problem, Scenario, on_a_command_line};
+use crate::scenario::{self, AnyScenario, Problem, ReadError, Scenario, on_a_command_line};
 
 /// The name of standard input in messages.
 const STDIN: &str = "<stdin>";
@@ -244,7 +244,7 @@ impl ManifestArgs {
         files: &[ManifestFile],
         of: Autoscalers,
         examples: bool,
-        read: &dyn Fn(&str) -> Result<String, String>,
+        read: &dyn Fn(&str) -> Result<String, ReadError>,
     ) -> Result<Drafts, Failure> {
         draft(files, &self.options(of, examples), read).map_err(|error| self.failure(error))
     }
@@ -513,8 +513,8 @@ fn relative(path: &Path, folder: &Path) -> Option<PathBuf> {
 }
 
 /// Reads the file of a recorded load, relative to the current folder.
-pub(super) fn read_load(name: &str) -> Result<String, String> {
-    files::read_long(Path::new(name)).map_err(|error| error.to_string())
+pub(super) fn read_load(name: &str) -> Result<String, ReadError> {
+    files::read_long(Path::new(name)).map_err(ReadError::from)
 }
 
 /// The folder of a file, or the folder itself, if Kustomize builds it.
@@ -536,7 +536,7 @@ fn file(path: &Path, lenient: bool) -> Result<ManifestFile, Failure> {
         let hint = format!("`curl -fsSL {name} | kube-lockstep predict -f - …`");
         return Err(Failure::usage(what).hint(hint));
     }
-    let text = files::read(path).map_err(|error| Failure::usage(error.in_file(&name)))?;
+    let text = files::read(path).map_err(|error| Failure::unreadable(&name, &error))?;
     Ok(ManifestFile { name, text, lenient })
 }
 
@@ -583,7 +583,7 @@ fn list(path: &Path, paths: &mut Vec<PathBuf>) -> Result<Vec<PathBuf>, Failure> 
 
 fn standard_input() -> Result<ManifestFile, Failure> {
     let text = input_file::read_stdin().map_err(|error| {
-        let failure = Failure::usage(error.in_file(STDIN));
+        let failure = Failure::unreadable(STDIN, &error);
         match error {
             InputError::TooLarge { .. } => failure.hint(
                 "pipe fewer manifests, for example those of one namespace: `kubectl get hpa,deploy \

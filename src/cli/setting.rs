@@ -184,7 +184,8 @@ impl Setting {
     pub(super) fn of_manifest(text: &str) -> Result<Setting, String> {
         let named = text.split_once(':').filter(|_| !Path::new(text).exists());
         let (name, path) = named.map_or((text, text), |(name, path)| (name, path.trim_start()));
-        let manifest = manifests::read_load(path).map_err(|error| format!("{path}: {error}"))?;
+        let manifest =
+            manifests::read_load(path).map_err(|error| format!("{path}: {}", error.what))?;
         let file = ManifestFile { name: path.to_owned(), text: manifest, lenient: false };
         let hpas = HpaManifest::find(&file).map_err(|error| error.to_string())?;
         if hpas.is_empty() {

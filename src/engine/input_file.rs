@@ -5,6 +5,8 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
 
+use crate::scenario::ReadError;
+
 /// The maximum size of a file, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
 /// The maximum size of a file that may be long, in bytes: a recording of a load, or results.
@@ -34,19 +36,90 @@ pub(crate) enum InputError {
         column: usize,
         /// The first byte that is not part of a character.
         byte: u8,
+        /// The probable content of the file.
+        content: NotText,
     },
 }
 
+/// The probable content of a file that is not UTF-8.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NotText {
+    /// Compressed data; the name of the format, and the command that unpacks it.
+    Compressed(&'static str, &'static str),
+    /// A ZIP archive, or a workbook.
+    Zip,
+    /// A table in the format Parquet.
+    Parquet,
+    /// Other binary data.
+    Binary,
+    /// Text in another encoding.
+    OtherEncoding,
+}
+
+impl NotText {
+    /// The content by its first bytes: most binary formats begin with a signature.
+    fn find(bytes: &[u8]) -> NotText {
+        const SIGNATURES: [(&[u8], NotText); 6] = [
+            (b"\x1f\x8b", NotText::Compressed("gzip", "gunzip")),
+            (b"\x28\xb5\x2f\xfd", NotText::Compressed("Zstandard", "unzstd")),
+            (b"\xfd7zXZ", NotText::Compressed("xz", "unxz")),
+            (b"BZh", NotText::Compressed("bzip2", "bunzip2")),
+            (b"PK\x03\x04", NotText::Zip),
+            (b"PAR1", NotText::Parquet),
+        ];
+        let found = SIGNATURES.iter().find(|(signature, _)| bytes.starts_with(signature));
+        let has_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
+        match found {
+            Some((_, content)) => *content,
+            None if bytes.iter().any(has_control) => NotText::Binary,
+            None => NotText::OtherEncoding,
+        }
+    }
+
+    /// How to get text from the file.
+    fn hint(self) -> String {
+        match self {
+            NotText::Compressed(format, unpack) => {
+                format!("the file is compressed with {format}: unpack it first, with `{unpack}`")
+            }
+            NotText::Zip => {
+                "the file is a ZIP archive or an Excel workbook: unpack it, or save the sheet as \
+                 CSV"
+            }
+            .to_owned(),
+            NotText::Parquet => "the file has the format Parquet: convert it to CSV".to_owned(),
+            NotText::Binary => "the file is not text: export it as text, such as CSV".to_owned(),
+            NotText::OtherEncoding => {
+                "the file may be text in another encoding: save it as UTF-8".to_owned()
+            }
+        }
+    }
+}
+
 impl InputError {
+    /// The solution, if the content of the file is the problem.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            InputError::NotUtf8 { content, .. } => Some(content.hint()),
+            InputError::Io(_) | InputError::NotAFile | InputError::TooLarge { .. } => None,
+        }
+    }
+
     /// The error with the file's path, and the position if it is known: `file:1:2: why`.
     #[cfg(any(test, feature = "cli"))]
     pub(crate) fn in_file(&self, path: &str) -> String {
         match self {
-            InputError::NotUtf8 { line, column, byte } => {
+            InputError::NotUtf8 { line, column, byte, .. } => {
                 format!("{path}:{line}:{column}: not UTF-8 text: the byte {byte:#04x}")
             }
             other => format!("{path}: {other}"),
         }
+    }
+}
+
+impl From<InputError> for ReadError {
+    fn from(error: InputError) -> ReadError {
+        ReadError { what: error.to_string(), hint: error.hint() }
     }
 }
 
@@ -146,7 +219,8 @@ fn text_of(bytes: Vec<u8>) -> Result<String, InputError> {
         let last = valid.rsplit('\n').next().unwrap_or_default();
         let line = valid.matches('\n').count() + 1;
         let byte = rest.first().copied().unwrap_or_default();
-        InputError::NotUtf8 { line, column: last.chars().count() + 1, byte }
+        let content = NotText::find(error.as_bytes());
+        InputError::NotUtf8 { line, column: last.chars().count() + 1, byte, content }
     })
 }
 
@@ -181,6 +255,22 @@ mod tests {
     #[test]
     fn a_file_that_is_not_utf_8_has_a_position() {
         assert_eq!(error_of(b"a: 1\nb\xc3\xa4: \xff\n"), "text:2:5: not UTF-8 text: the byte 0xff");
+    }
+
+    #[test]
+    fn a_file_that_is_not_text_has_a_hint_on_its_content() {
+        for (bytes, expected) in [
+            (&b"\x1f\x8b\x08\0"[..], "compressed with gzip: unpack it first, with `gunzip`"),
+            (b"\x28\xb5\x2f\xfd\0", "compressed with Zstandard: unpack it first"),
+            (b"PK\x03\x04\x14\0\xff", "a ZIP archive or an Excel workbook"),
+            (b"PAR1\x15\0\xff", "the file has the format Parquet: convert it to CSV"),
+            (b"\x7fELF\x02\x01\xd0", "the file is not text: export it as text"),
+            (b"time,K\xf6ln\n0,1\n", "text in another encoding: save it as UTF-8"),
+        ] {
+            let hint = text_of(bytes.to_vec()).expect_err("it is not UTF-8").hint();
+            let hint = hint.expect("a hint");
+            assert!(hint.contains(expected), "{hint}");
+        }
     }
 
     #[test]

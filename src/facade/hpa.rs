@@ -9,7 +9,7 @@ use crate::model::time::{Span, Time};
 use crate::scenario::draft::{
     Draft, DraftError, DraftOptions, Load, ManifestFile, Selected, draft,
 };
-use crate::scenario::{self, Problem};
+use crate::scenario::{self, Problem, ReadError};
 
 /// The name of the manifest in errors.
 const MANIFEST: &str = "the manifest";
@@ -123,8 +123,8 @@ impl PredictHpa {
     }
 }
 
-fn no_files(_: &str) -> Result<String, String> {
-    Err("there is no other file".to_owned())
+fn no_files(_: &str) -> Result<String, ReadError> {
+    Err("there is no other file".into())
 }
 
 /// An error without a position of its own.

@@ -12,7 +12,7 @@ use crate::engine::{ControllerKind, Engine as AnyEngine, EngineError, Hpa};
 use crate::model::rules::Release;
 use crate::report;
 use crate::run::{Outcome, RunKind, Setting, Verdict};
-use crate::scenario::{self, AnyScenario, Scenario};
+use crate::scenario::{self, AnyScenario, ReadError, Scenario};
 
 /// The error of a scenario or a folder of scenarios that could not be run.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -65,14 +65,13 @@ pub(super) fn read_any(path: &Path) -> Result<AnyScenario, Error> {
 
 /// A function that parses a scenario of a path, and reads the files that it names.
 type Parse<T> =
-    fn(&str, &str, &dyn Fn(&str) -> Result<String, String>) -> Result<T, scenario::Error>;
+    fn(&str, &str, &dyn Fn(&str) -> Result<String, ReadError>) -> Result<T, scenario::Error>;
 
 fn read<T>(path: &Path, parse: Parse<T>) -> Result<T, Error> {
     let io = |why: InputError| Error::Io { path: path.to_owned(), why: why.to_string() };
     let text = input_file::read(path).map_err(io)?;
-    let read_other = |name: &str| {
-        input_file::read_long(&path.with_file_name(name)).map_err(|error| error.to_string())
-    };
+    let read_other =
+        |name: &str| input_file::read_long(&path.with_file_name(name)).map_err(ReadError::from);
     Ok(parse(&path.to_string_lossy(), &text, &read_other)?)
 }
 

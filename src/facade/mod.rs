@@ -37,7 +37,7 @@ impl FromStr for Scenario {
 
     /// Reads a scenario from YAML. Only [`Scenario::read`] allows references to other files.
     fn from_str(text: &str) -> Result<Scenario, scenario::Error> {
-        let no_files = |_: &str| Err("the scenario was not read from a file".to_owned());
+        let no_files = |_: &str| Err("the scenario was not read from a file".into());
         scenario::parse("scenario.yaml", text, &no_files)
     }
 }

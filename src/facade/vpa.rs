@@ -21,7 +21,7 @@ impl FromStr for VpaScenario {
     /// Reads a scenario of a VPA from YAML.
     fn from_str(text: &str) -> Result<VpaScenario, scenario::Error> {
         let path = "scenario.yaml";
-        let no_files = |_: &str| Err("the scenario was not read from a file".to_owned());
+        let no_files = |_: &str| Err("the scenario was not read from a file".into());
         match scenario::parse_any(path, text, &no_files)? {
             AnyScenario::Vpa(scenario) => Ok(*scenario),
             AnyScenario::Hpa(_) => {

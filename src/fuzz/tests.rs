@@ -12,7 +12,7 @@ fn generated(seed: u64, index: u64, areas: &[Area]) -> Scenario {
 }
 
 fn read(text: &str) -> Result<Scenario, scenario::Error> {
-    scenario::parse("generated.yaml", text, &|_| Err("there is no other file".to_owned()))
+    scenario::parse("generated.yaml", text, &|_| Err("there is no other file".into()))
 }
 
 /// A written scenario is parsed to the same scenario, except for the fields about its origin.

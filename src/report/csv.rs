@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn each_tick_is_a_row_with_its_metrics() {
         let text = include_str!("../../fixtures/closed-loop/docs-walkthrough-php-apache.yaml");
-        let no_files = |_: &str| Err(String::new());
+        let no_files = |_: &str| Err("".into());
         let scenario = scenario::parse("walkthrough.yaml", text, &no_files).expect("a scenario");
         let scenario = Arc::new(scenario);
         let run = free_run(&scenario, Release::NEWEST);
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn recommendations_beside_an_hpa_are_columns() {
         let text = include_str!("../../fixtures/hpa-and-vpa/both-on-cpu-feed-back.yaml");
-        let no_files = |_: &str| Err(String::new());
+        let no_files = |_: &str| Err("".into());
         let scenario = scenario::parse("both.yaml", text, &no_files).expect("a scenario");
         let scenario = Arc::new(scenario);
         let run = free_run(&scenario, Release::NEWEST);
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn each_amount_of_a_recommendation_is_a_row() {
         let text = include_str!("../../fixtures/vpa/oom/a-factor-of-1-2.yaml");
-        let node = |text: &str| scenario::parse_any("oom.yaml", text, &|_| Err(String::new()));
+        let node = |text: &str| scenario::parse_any("oom.yaml", text, &|_| Err("".into()));
         let Ok(scenario::AnyScenario::Vpa(scenario)) = node(text) else { panic!("a scenario") };
         let csv = recommendations(&scenario, VpaRelease::NEWEST, Rows::All);
         let lines: Vec<&str> = csv.lines().collect();

@@ -91,7 +91,7 @@ until: 3m
 ";
 
     fn of_vpa(name: &str, text: &str) -> Arc<VpaScenario> {
-        let none = |_: &str| Err("there is no other file".to_owned());
+        let none = |_: &str| Err("there is no other file".into());
         match parse_any(&format!("{name}.yaml"), text, &none).expect("a valid scenario") {
             AnyScenario::Vpa(scenario) => Arc::new(*scenario),
             AnyScenario::Hpa(_) => panic!("a scenario of an HPA"),

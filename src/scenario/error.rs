@@ -36,6 +36,35 @@ pub struct Problem {
     pub hint: Option<String>,
 }
 
+/// Why a file that a scenario or a load names can't be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReadError {
+    /// The problem, after `FILE can't be read: `.
+    pub what: String,
+    /// The solution. None: the path may be wrong.
+    pub hint: Option<String>,
+}
+
+impl ReadError {
+    /// The problem of a scenario, and its hint.
+    pub(super) fn problem_of(self, path: &str) -> (String, String) {
+        let hint = self.hint.unwrap_or_else(|| "the path is relative to the scenario".to_owned());
+        (format!("{path} can't be read: {}", self.what), hint)
+    }
+}
+
+impl From<String> for ReadError {
+    fn from(what: String) -> ReadError {
+        ReadError { what, hint: None }
+    }
+}
+
+impl From<&str> for ReadError {
+    fn from(what: &str) -> ReadError {
+        ReadError::from(what.to_owned())
+    }
+}
+
 /// Problems in the order in which they are found, each once.
 #[derive(Default)]
 pub(super) struct DistinctProblems {

@@ -63,7 +63,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub(crate) use self::error::READS_MANIFESTS;
-pub use self::error::{Error, Problem};
+pub use self::error::{Error, Problem, ReadError};
 pub use self::podset::PodSetError;
 pub use self::recording::{AnswerOverview, RecordingError, check_answer, on_a_command_line};
 pub use self::releases::RangeError;
@@ -88,7 +88,7 @@ pub enum AnyScenario {
 pub fn parse_any(
     path: &str,
     text: &str,
-    read: &dyn Fn(&str) -> Result<String, String>,
+    read: &dyn Fn(&str) -> Result<String, ReadError>,
 ) -> Result<AnyScenario, Error> {
     let failed = |problems| Error::new(path, problems);
     let mut root = single(text).map_err(|problem| failed(vec![problem]))?;
@@ -110,7 +110,7 @@ pub fn parse_any(
 pub fn parse(
     path: &str,
     text: &str,
-    read: &dyn Fn(&str) -> Result<String, String>,
+    read: &dyn Fn(&str) -> Result<String, ReadError>,
 ) -> Result<Scenario, Error> {
     let failed = |problems| Error::new(path, problems);
     let mut root = single(text).map_err(|problem| failed(vec![problem]))?;
@@ -134,7 +134,7 @@ fn with_vpa(
     path: &str,
     root: &node::Node,
     vpa: &node::Node,
-    read: &dyn Fn(&str) -> Result<String, String>,
+    read: &dyn Fn(&str) -> Result<String, ReadError>,
 ) -> Result<Scenario, Vec<Problem>> {
     let of_hpa = resolve::resolve(path, root, read);
     let of_vpa = resolve::with_vpa::resolve(path, vpa, &split::init_containers(root), read);

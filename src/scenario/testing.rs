@@ -29,6 +29,6 @@ until: 2m
 
 /// Parses a scenario without references to other files.
 pub(crate) fn scenario(text: &str) -> Arc<Scenario> {
-    let none = |_: &str| Err("there is no other file".to_owned());
+    let none = |_: &str| Err("there is no other file".into());
     Arc::new(super::parse("x.yaml", text, &none).expect("a valid scenario"))
 }

@@ -30,8 +30,8 @@ until: 1m
 /// A scenario with all fields.
 const LONG: &str = include_str!("testdata/everything.yaml");
 
-fn no_files(path: &str) -> Result<String, String> {
-    Err(format!("no {path} here"))
+fn no_files(path: &str) -> Result<String, ReadError> {
+    Err(format!("no {path} here").into())
 }
 
 fn parsed(text: &str) -> Scenario {
@@ -176,8 +176,7 @@ fn a_manifest_is_read_from_its_file() {
     let text = format!("{head}hpa: {{file: ./my.yaml}}\nworkload:{tail}");
     let indented = |text: &str| text.replace("\n  ", "\n").trim_start().to_owned();
     let file = format!("kind: Deployment\nspec: {{}}\n---\n{}", indented(manifest));
-    let read =
-        |path: &str| if path == "./my.yaml" { Ok(file.clone()) } else { Err("?".to_owned()) };
+    let read = |path: &str| if path == "./my.yaml" { Ok(file.clone()) } else { Err("?".into()) };
     let scenario = parse("a/test.yaml", &text, &read).expect("a valid file");
     assert_eq!(scenario.hash, parsed(SHORT).hash);
 

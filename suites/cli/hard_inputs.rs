@@ -206,6 +206,23 @@ fn inputs_without_an_end_are_refused() {
     }
 }
 
+/// The hint on a recording that is not text is about its content: its path was right.
+#[test]
+fn a_recording_that_is_not_text_has_a_hint_on_its_content() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let manifest = support::repository().join("examples/php-apache");
+    for (bytes, expected) in [
+        (&b"\x1f\x8b\x08\0"[..], "hint: the file is compressed with gzip: unpack it first"),
+        (b"PAR1\x15\0\xff", "hint: the file has the format Parquet: convert it to CSV"),
+    ] {
+        let path = folder.path().join("load.csv");
+        fs::write(&path, bytes).expect("a file can be written");
+        let load = format!("cpu=total:csv({})", text(&path));
+        let error = stderr(&limited(&["predict", "-f", text(&manifest), "--load", &load]).code(2));
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
 /// Unlike a named pipe, a pipe that the command inherits has a writer. Its size is limited as well.
 #[test]
 fn inherited_pipes_are_read_up_to_a_limit() {

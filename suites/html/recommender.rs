@@ -142,7 +142,7 @@ pub(super) fn small() -> Result<(), Failed> {
     let more = data["more"].as_u64().unwrap_or_default() as usize;
     assert_eq!(more + shown + values, 192 * 60);
     assert_eq!(more > 0, data["note"].as_str().is_some_and(|it| it.contains("explain --at")));
-    let parsed = parse_any("week.yaml", ONE_CONTAINER, &|_| Err(String::new()))?;
+    let parsed = parse_any("week.yaml", ONE_CONTAINER, &|_| Err("".into()))?;
     let AnyScenario::Vpa(scenario) = parsed else { return Err("not a VPA".into()) };
     let outcome = outcome_of(Arc::new(*scenario))?;
     let mut report = Html::new(Vec::new());

@@ -28,7 +28,7 @@ use kube_lockstep::engine::{EngineError, upstream::build};
 #[cfg(feature = "engines")]
 use kube_lockstep::run::Outcome;
 use kube_lockstep::scenario::vpa::VpaScenario;
-use kube_lockstep::scenario::{self, AnyScenario, Scenario};
+use kube_lockstep::scenario::{self, AnyScenario, ReadError, Scenario};
 #[cfg(feature = "clusters")]
 use kube_lockstep::{
     model::rules::{Release, Releases},
@@ -99,14 +99,14 @@ pub fn parse_any(path: &Path) -> Result<AnyScenario, scenario::Error> {
 
 /// A function that reads scenarios: path, text, and the reader of other files.
 type Parse<T> =
-    fn(&str, &str, &dyn Fn(&str) -> Result<String, String>) -> Result<T, scenario::Error>;
+    fn(&str, &str, &dyn Fn(&str) -> Result<String, ReadError>) -> Result<T, scenario::Error>;
 
 fn read_fixture<T>(path: &Path, parse: Parse<T>) -> Result<T, scenario::Error> {
     let text = std::fs::read_to_string(path).expect("a fixture can be read");
     let shown = path.strip_prefix(repository()).unwrap_or(path).to_string_lossy().into_owned();
     let folder = path.parent().expect("a fixture lies in a folder").to_owned();
     let read = move |name: &str| {
-        std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string())
+        std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string().into())
     };
     parse(&shown, &text, &read)
 }

@@ -130,7 +130,7 @@ mod tests {
                 made.hpas[0].manifest = older;
                 let made = Scenario { timeline: Vec::new(), ..made };
                 let text = scenario::to_yaml(&made, None);
-                let no_files = |_: &str| Err("there is no other file".to_owned());
+                let no_files = |_: &str| Err("there is no other file".into());
                 let read = scenario::parse("made.yaml", &text, &no_files);
                 let read = read.unwrap_or_else(|error| panic!("{error}\n{text}"));
                 let again = decode_spec(&read.hpas[0].manifest).map(|(spec, _)| spec);

@@ -34,7 +34,7 @@ pub(super) fn add(dice: &mut Dice, of_hpa: &Scenario) -> Option<Scenario> {
         .retain(|event| scenario::EVENTS_WITHOUT_VPA.iter().all(|name| event.get(*name).is_none()));
     timeline.extend(events(dice, of_hpa.until, &containers).iter().map(|event| json!(event)));
     tree["timeline"] = timeline.into();
-    let no_files = |_: &str| Err("there is no other file".to_owned());
+    let no_files = |_: &str| Err("there is no other file".into());
     scenario::parse("generated", &scenario::tree_to_yaml(&tree), &no_files).ok()
 }
 

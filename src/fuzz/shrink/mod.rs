@@ -73,7 +73,7 @@ pub fn shrink(
 
 /// The scenario of a tree, if it is valid.
 fn read(like: &Scenario, tree: &Value) -> Option<Scenario> {
-    let no_files = |_: &str| Err("there is no other file".to_owned());
+    let no_files = |_: &str| Err("there is no other file".into());
     let read = scenario::parse(&like.path, &scenario::tree_to_yaml(tree), &no_files).ok()?;
     Some(Scenario { id: like.id.clone(), ..read })
 }

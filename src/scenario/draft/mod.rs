@@ -26,7 +26,7 @@ use self::recommender::Vpa;
 use self::units::Loaded;
 use self::usage::Usage;
 use super::defaults::APP;
-use super::error::{DistinctProblems, Error, Problem, suggest};
+use super::error::{DistinctProblems, Error, Problem, ReadError, suggest};
 use super::kinds::{API_VERSION, BUILT_IN};
 use super::metrics::Metrics;
 use super::raw::{AnyManifest, ScenarioFile, Workload};
@@ -230,7 +230,7 @@ impl Draft {
 pub fn draft(
     files: &[ManifestFile],
     options: &DraftOptions,
-    read: &dyn Fn(&str) -> Result<String, String>,
+    read: &dyn Fn(&str) -> Result<String, ReadError>,
 ) -> Result<Drafts, DraftError> {
     let drafts = draft_with_settings(files, options, read)?;
     drafts.check_loads(&[])?;
@@ -245,7 +245,7 @@ pub fn draft(
 pub fn draft_with_settings(
     files: &[ManifestFile],
     options: &DraftOptions,
-    read: &dyn Fn(&str) -> Result<String, String>,
+    read: &dyn Fn(&str) -> Result<String, ReadError>,
 ) -> Result<Drafts, DraftError> {
     let objects = Objects::read(files)?;
     check_kinds(&objects, files, options)?;

@@ -10,7 +10,7 @@ use super::objects::Object;
 use super::{Draft, DraftError, Drafts, Group, Hpa, among, metric_name, of_group, subject_of};
 use crate::model::api::MetricSpec;
 use crate::model::time::Span;
-use crate::scenario::yaml;
+use crate::scenario::{ReadError, yaml};
 
 impl Draft {
     /// The names of the HPAs. Empty: it is the draft of a VPA.
@@ -48,7 +48,7 @@ impl Drafts {
         &self,
         draft: &Draft,
         manifests: &Value,
-        read: &dyn Fn(&str) -> Result<String, String>,
+        read: &dyn Fn(&str) -> Result<String, ReadError>,
     ) -> Result<Draft, DraftError> {
         let manifests = manifests["hpas"].as_array().map_or(&[][..], Vec::as_slice);
         let hpas = draft.hpas.iter().zip(manifests).map(|(hpa, manifest)| {

@@ -36,8 +36,8 @@ spec:
         readinessProbe: {httpGet: {path: /, port: 80}, initialDelaySeconds: 20}
 ";
 
-fn no_files(_: &str) -> Result<String, String> {
-    Err("there is no other file".to_owned())
+fn no_files(_: &str) -> Result<String, ReadError> {
+    Err("there is no other file".into())
 }
 
 fn file(text: &str) -> ManifestFile {
@@ -64,7 +64,7 @@ fn error(texts: &[&str], options: &DraftOptions) -> String {
 }
 
 fn scenario(draft: &Draft) -> Scenario {
-    let none = |_: &str| Err("there is no other file".to_owned());
+    let none = |_: &str| Err("there is no other file".into());
     let text = draft.to_yaml();
     scenario::parse("draft.yaml", &text, &none).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }

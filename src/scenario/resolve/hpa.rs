@@ -265,8 +265,8 @@ fn resolve(
     let text = match read(path) {
         Ok(text) => text,
         Err(why) => {
-            let hint = "the path is relative to the scenario";
-            problems.hint(at, format!("{path} can't be read: {why}"), hint);
+            let (what, hint) = why.problem_of(path);
+            problems.hint(at, what, &hint);
             return None;
         }
     };

@@ -36,7 +36,7 @@ pub(super) use self::vpa::resolve as resolve_vpa;
 pub(super) use self::vpa::{SingleVpa, single_vpa};
 use super::decode;
 use super::decode::Decoded;
-use super::error::{Problem, READS_MANIFESTS, suggest};
+use super::error::{Problem, READS_MANIFESTS, ReadError, suggest};
 use super::expectation::Expectation;
 use super::kinds::API_VERSION;
 use super::node::Node;
@@ -46,7 +46,7 @@ use super::vpa::is_vpa;
 use crate::model::time::Span;
 
 /// Reads other files: `hpa.file`.
-pub(super) type Reader<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+pub(super) type Reader<'a> = &'a dyn Fn(&str) -> Result<String, ReadError>;
 
 /// Resolves a file.
 pub(super) fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenario, Vec<Problem>> {

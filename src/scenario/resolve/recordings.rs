@@ -283,8 +283,8 @@ fn refuse_negative(usage: &ResourceUsage, at: At<'_>, problems: &mut Problems) {
 
 fn read(reader: Reader<'_>, path: &str) -> Result<String, RecordingError> {
     reader(path).map_err(|why| {
-        let what = format!("{path} can't be read: {why}");
-        RecordingError::new(what).hint("the path is relative to the scenario")
+        let (what, hint) = why.problem_of(path);
+        RecordingError::new(what).hint(hint)
     })
 }
 

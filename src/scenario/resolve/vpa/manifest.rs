@@ -157,8 +157,8 @@ fn inline_or_file<T>(
     let text = match read(path) {
         Ok(text) => text,
         Err(why) => {
-            let hint = "the path is relative to the scenario";
-            problems.hint(file, format!("{path} can't be read: {why}"), hint);
+            let (what, hint) = why.problem_of(path);
+            problems.hint(file, what, &hint);
             return None;
         }
     };
