@@ -118,7 +118,8 @@ pub(super) struct SkipArgs {
 pub(super) struct Autoscalers {
     hpas: Selected,
     vpas: Selected,
-    pub(super) skip_missing: bool,
+    /// Whether `--skip-missing` is given. None: the command does not have it.
+    skip_missing: Option<bool>,
 }
 
 /// The scenarios that a command predicts.
@@ -137,13 +138,13 @@ impl Autoscalers {
             [] => Selected::None,
             _ => Selected::Named(names.to_vec()),
         };
-        Autoscalers { hpas: of(hpas), vpas: of(vpas), skip_missing: false }
+        Autoscalers { hpas: of(hpas), vpas: of(vpas), skip_missing: None }
     }
 
     /// HPAs only, for commands that do not support VPAs.
     pub(super) fn only_hpas(hpas: &[String]) -> Autoscalers {
         let hpas = if hpas.is_empty() { Selected::All } else { Selected::Named(hpas.to_vec()) };
-        Autoscalers { hpas, vpas: Selected::Unsupported, skip_missing: false }
+        Autoscalers { hpas, vpas: Selected::Unsupported, skip_missing: None }
     }
 
     /// Fails if autoscalers of manifests are selected, but a scenario is given.
@@ -152,7 +153,7 @@ impl Autoscalers {
         let given = [
             ("--hpa", is_named(&self.hpas)),
             ("--vpa", is_named(&self.vpas)),
-            (SKIP_MISSING, self.skip_missing),
+            (SKIP_MISSING, self.skips_missing()),
         ];
         match given.into_iter().find(|(_, given)| *given) {
             None => Ok(()),
@@ -162,7 +163,34 @@ impl Autoscalers {
 
     /// Leaves out those whose prediction requires a missing value, if the option is given.
     pub(super) fn skipping(self, SkipArgs { skip_missing }: SkipArgs) -> Autoscalers {
-        Autoscalers { skip_missing, ..self }
+        Autoscalers { skip_missing: Some(skip_missing), ..self }
+    }
+
+    /// Returns true if those whose prediction requires a missing value are left out.
+    pub(super) fn skips_missing(&self) -> bool {
+        self.skip_missing == Some(true)
+    }
+
+    /// The hint if several of these kinds lack values: the flags that are not given yet. None: all
+    /// of them are given.
+    pub(super) fn hint_on_missing(&self, kinds: &[AutoscalerKind]) -> Option<String> {
+        let is_open = |kind: &&AutoscalerKind| match kind {
+            AutoscalerKind::Hpa => matches!(self.hpas, Selected::All),
+            AutoscalerKind::Vpa => matches!(self.vpas, Selected::All),
+        };
+        let open: Vec<&AutoscalerKind> = kinds.iter().filter(is_open).collect();
+        let select = |flags: &str, kinds: &str| format!("{flags} selects {kinds}");
+        let select = match open.as_slice() {
+            [] => None,
+            [AutoscalerKind::Hpa] => Some(select("--hpa NAME", "HPAs")),
+            [AutoscalerKind::Vpa] => Some(select("--vpa NAME", "VPAs")),
+            _ => Some(select("--hpa NAME or --vpa NAME", "HPAs or VPAs")),
+        };
+        let all = kinds.iter().map(|kind| format!("{kind}s")).collect::<Vec<_>>().join(" and ");
+        let skip = (self.skip_missing == Some(false))
+            .then(|| format!("{SKIP_MISSING} leaves out the {all} that lack values"));
+        let hints: Vec<String> = select.into_iter().chain(skip).collect();
+        (!hints.is_empty()).then(|| hints.join("; "))
     }
 }
 
@@ -298,15 +326,15 @@ impl ManifestArgs {
 
     /// The scenarios of the manifests.
     pub(super) fn scenarios(&self, of: Autoscalers) -> Result<FoundScenarios, Failure> {
-        let (skip_missing, mut left_out) = (of.skip_missing, Vec::new());
-        let mut drafts = self.drafts(of, false)?;
-        if skip_missing && drafts.iter().any(|draft| draft.missing.is_empty()) {
+        let mut left_out = Vec::new();
+        let mut drafts = self.drafts(of.clone(), false)?;
+        if of.skips_missing() && drafts.iter().any(|draft| draft.missing.is_empty()) {
             drafts.retain(|draft| {
                 left_out.extend(note_missing(draft, ""));
                 draft.missing.is_empty()
             });
         }
-        require_all_values(&drafts)?;
+        require_all_values(&drafts, &of)?;
         let scenarios = drafts.iter().map(parse).collect::<Result<_, _>>()?;
         Ok(FoundScenarios { scenarios, left_out })
     }
@@ -413,30 +441,22 @@ fn invalid(draft: &Draft, error: scenario::Error, loads: &[String]) -> Failure {
     Failure { hint, ..Failure::usage(what) }
 }
 
-/// The hint for HPAs without a value.
-pub(super) const SELECT_HPAS: &str =
-    "--hpa NAME selects HPAs; --skip-missing leaves out the HPAs that lack values";
-
 /// Fails if a prediction depends on a value that is missing.
-fn require_all_values(drafts: &[Draft]) -> Result<(), Failure> {
+fn require_all_values(drafts: &[Draft], of: &Autoscalers) -> Result<(), Failure> {
+    const EXAMPLES: &str =
+        "`kube-lockstep init -f …` writes a scenario with examples of these values";
     let missing: Vec<String> = drafts.iter().flat_map(|draft| missing_values(draft, "")).collect();
     if missing.is_empty() {
         return Ok(());
     }
-    let hint = match drafts.len() {
-        1 => "`kube-lockstep init -f …` writes a scenario with examples of these values",
-        _ if drafts.iter().all(|draft| draft.kind == drafts[0].kind) => match drafts[0].kind {
-            AutoscalerKind::Hpa => SELECT_HPAS,
-            AutoscalerKind::Vpa => {
-                "--vpa NAME selects VPAs; --skip-missing leaves out the VPAs that lack values"
-            }
-        },
-        _ => {
-            "--hpa NAME or --vpa NAME selects HPAs or VPAs; --skip-missing leaves out the HPAs and \
-             VPAs that lack values"
-        }
+    let has = |kind: &AutoscalerKind| drafts.iter().any(|draft| draft.kind == *kind);
+    let kinds: Vec<AutoscalerKind> =
+        [AutoscalerKind::Hpa, AutoscalerKind::Vpa].into_iter().filter(has).collect();
+    let hint = match drafts {
+        [_] => Some(EXAMPLES.to_owned()),
+        _ => of.hint_on_missing(&kinds),
     };
-    Err(requires_values(&missing).hint(hint))
+    Err(Failure { hint, ..requires_values(&missing) })
 }
 
 /// The values that a draft lacks, each with the flag that gives it. `setting`: the setting of the

@@ -119,6 +119,29 @@ fn hpas_without_a_load_are_left_out_on_request() {
     assert!(errors.contains("the manifests lack values that the prediction requires"), "{errors}");
 }
 
+/// A hint names neither a flag that is given already nor one that the command does not have.
+#[test]
+fn a_hint_on_missing_values_names_flags_that_are_not_given() {
+    let hint = |command: &str, flags: &[&str]| {
+        let options = [&[command, "-f", SHOP], flags].concat();
+        let errors = stderr(&kube_lockstep(&options).assert().code(2));
+        errors.lines().find(|line| line.starts_with("hint:")).unwrap_or_default().to_owned()
+    };
+    let (select, skip) =
+        ("--hpa NAME selects HPAs", "--skip-missing leaves out the HPAs that lack values");
+    let both = format!("hint: {select}; {skip}");
+    for (command, flags, expected) in [
+        ("predict", &[][..], &*both),
+        ("predict", &["--skip-missing"], &format!("hint: {select}")),
+        ("predict", &["--hpa", "*"], &format!("hint: {skip}")),
+        ("predict", &["--hpa", "*", "--skip-missing"], ""),
+        ("compare", &["--skip-missing"], &format!("hint: {select}")),
+        ("explain", &["--tick", "1"], &format!("hint: {select}")),
+    ] {
+        assert_eq!(hint(command, flags), expected, "{command} {flags:?}");
+    }
+}
+
 /// 1.36 refuses zero replicas, which 1.37 accepts.
 #[test]
 fn an_hpa_that_a_release_refuses_does_not_hide_the_others() {

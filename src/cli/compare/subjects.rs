@@ -5,13 +5,13 @@ use std::sync::Arc;
 use super::super::failure::Failure;
 use super::super::fixtures::{AnyFixture, Fixture, Fixtures};
 use super::super::manifests::{
-    self, Autoscalers, SELECT_HPAS, failure, missing_values, note_missing, requires_values,
+    self, Autoscalers, failure, missing_values, note_missing, requires_values,
 };
 use super::super::run::parse_each;
 use super::super::setting::Setting;
 use super::{Args, CURRENT};
 use crate::model::time::Span;
-use crate::scenario::draft::{Draft, DraftError, Drafts, HpaName};
+use crate::scenario::draft::{AutoscalerKind, Draft, DraftError, Drafts, HpaName};
 use crate::scenario::{self, Problem, Scenario};
 
 /// A scenario with its other settings.
@@ -188,8 +188,7 @@ fn of_manifests<'s>(
     settings: &[&'s Setting],
     selected: Autoscalers,
 ) -> Result<Subjects<'s>, Failure> {
-    let skip_missing = selected.skip_missing;
-    let drafts = args.manifests.drafts_with_settings(selected)?;
+    let drafts = args.manifests.drafts_with_settings(selected.clone())?;
     let hpas: Vec<Vec<HpaName>> = drafts.list.iter().map(Draft::hpa_names).collect();
     let known = Known { names: hpas.concat() };
     let notes = known.check(settings, &hpas)?;
@@ -205,10 +204,10 @@ fn of_manifests<'s>(
     drafts.check_loads(&others).map_err(failure)?;
     let is_complete = |draft: &Draft| draft.missing.is_empty();
     let mut left_out = Vec::new();
-    if skip_missing && list.iter().any(|it| is_complete(&it.current)) {
+    if selected.skips_missing() && list.iter().any(|it| is_complete(&it.current)) {
         left_out = leave_out_incomplete(&mut list);
     }
-    require_all_values(&list)?;
+    require_all_values(&list, &selected)?;
     let drafts = list.iter().flat_map(Drafted::drafts);
     let until = drafts.map(Draft::until).max().unwrap_or_default();
     let list = list.into_iter().map(|drafted| parse(drafted, until, &known));
@@ -256,7 +255,7 @@ fn with(setting: &Setting) -> String {
 
 /// Fails if a prediction depends on a value that is missing. A value that several settings lack is
 /// named once.
-fn require_all_values(list: &[Drafted<'_>]) -> Result<(), Failure> {
+fn require_all_values(list: &[Drafted<'_>], selected: &Autoscalers) -> Result<(), Failure> {
     let mut missing: Vec<String> = Vec::new();
     for Drafted { current, settings } in list {
         missing.extend(missing_values(current, ""));
@@ -272,7 +271,7 @@ fn require_all_values(list: &[Drafted<'_>]) -> Result<(), Failure> {
     match list {
         _ if missing.is_empty() => Ok(()),
         [_] => Err(failure),
-        _ => Err(failure.hint(SELECT_HPAS)),
+        _ => Err(Failure { hint: selected.hint_on_missing(&[AutoscalerKind::Hpa]), ..failure }),
     }
 }
 
