@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::time::Time;
-use crate::scenario::resolved::UsageSource;
+use crate::scenario::resolved::{ReadingNote, UsageSource};
 use crate::scenario::vpa::VpaScenario;
 use crate::scenario::{self, Scenario};
 
@@ -1064,6 +1064,26 @@ fn of_container(name: &str) -> String {
 fn with_examples(texts: &[&str], loads: &[&str]) -> Draft {
     let list = drafts(texts, &DraftOptions { examples: true, ..options(loads) }).list;
     list.into_iter().next().expect("a draft")
+}
+
+/// Memory rises for hours without falling.
+#[test]
+fn only_memory_may_rise_all_the_time() {
+    let rows: String = (1..100).map(|it| format!("{},{it}\n", it * 15)).collect();
+    let read = |_: &str| Ok(format!("time,value\n{rows}"));
+    let of_memory = HPA.replace("name: cpu", "name: memory");
+    for (hpa, load, has_note) in [
+        (HPA, "cpu=csv(load.csv,unit=1m)", true),
+        (&of_memory, "memory=csv(load.csv,unit=1Mi)", false),
+    ] {
+        let with_request = DEPLOYMENT.replace("{cpu: 500m}", "{cpu: 500m, memory: 200Mi}");
+        let files = [file(hpa), file(&with_request)];
+        let drafts = draft(&files, &options(&[load]), &read).expect("a draft");
+        let scenario = scenario::parse("web.yaml", &drafts.list[0].to_yaml(), &read);
+        let notes = scenario.expect("a scenario").notes;
+        let is_note = |note: &ReadingNote| note.what.contains("only rise, or fall to zero");
+        assert_eq!(notes.iter().any(is_note), has_note, "{notes:?}");
+    }
 }
 
 #[test]

@@ -24,6 +24,9 @@ use crate::model::time::{Span, Time};
 /// The most samples of a file.
 const MOST_SAMPLES: usize = 20_000_000;
 
+/// The fewest rises by which values seem to be those of a counter: a gauge falls earlier.
+const RISES_OF_A_COUNTER: usize = 30;
+
 /// The most series or columns that a message lists.
 const MOST_LISTED: usize = 5;
 
@@ -189,6 +192,8 @@ pub(super) struct Recording {
     mixes_containers: bool,
     /// The gaps within the series, if there are several series.
     partial_gap: Option<PartialGap>,
+    /// Whether the values rise like those of a counter.
+    rises_like_a_counter: bool,
 }
 
 /// Gaps of individual series: a series has no sample for longer than a value is valid.
@@ -246,6 +251,8 @@ pub(super) struct Signals {
     pub(super) pods: Vec<Arc<[RecordedSample]>>,
     /// Notes on times without samples, and on replaced pods.
     pub(super) notes: Vec<String>,
+    /// A note on values that rise like those of a counter. Memory can rise like this as well.
+    pub(super) counter: Option<String>,
 }
 
 impl Recording {
@@ -283,6 +290,7 @@ impl Recording {
         let found = select(recorded, all).map_err(within)?;
         let hold = recorded.hold.or_else(|| usual_hold(&found));
         let mixes_containers = recorded.sum && Recording::mixes_containers(&found);
+        let rises_like_a_counter = rise_like_counters(&found);
         let partial_gap = PartialGap::find(&found, hold.unwrap_or(HOLD_OF_A_SINGLE_SAMPLE));
         let mut series = divide(recorded, found, hold).map_err(within)?;
         let hold = hold.or_else(|| usual_hold(&series)).unwrap_or(HOLD_OF_A_SINGLE_SAMPLE);
@@ -290,7 +298,17 @@ impl Recording {
         if by_pod.is_some() {
             series = slots::assign(series);
         }
-        Ok(Recording { series, first, last, path, by_pod, hold, mixes_containers, partial_gap })
+        Ok(Recording {
+            series,
+            first,
+            last,
+            path,
+            by_pod,
+            hold,
+            mixes_containers,
+            partial_gap,
+            rises_like_a_counter,
+        })
     }
 
     /// The time from t=0 to the last sample.
@@ -354,7 +372,14 @@ impl Recording {
         }
         let explicit = explicit_gaps(&combined, start);
         notes.extend(note_on_gaps(&common, &explicit, until, &self.path));
-        Ok(Signals { common, pods, notes })
+        let counter = self.rises_like_a_counter.then(|| {
+            format!(
+                "{}: the values only rise, or fall to zero and rise again, as those of a counter \
+                 do; if it is a counter, record its rate in place of its values: rate(NAME[2m])",
+                self.path
+            )
+        });
+        Ok(Signals { common, pods, notes, counter })
     }
 
     /// Fails if the recording has no value at all.
@@ -569,6 +594,28 @@ fn refuse_counters(series: &[Series]) -> Result<(), RecordingError> {
             Err(RecordingError::new(what).hint(format!("query its rate: rate({name}[2m])")))
         }
     }
+}
+
+/// Returns true if the series, without the short ones, rise like counters.
+fn rise_like_counters(series: &[Series]) -> bool {
+    let is_long = |it: &&Series| it.samples.len() > RISES_OF_A_COUNTER;
+    let mut long = series.iter().filter(is_long).peekable();
+    long.peek().is_some() && long.all(rises_like_a_counter)
+}
+
+/// Returns true if the values only rise, or fall to almost zero and rise again, as those of a
+/// counter whose process restarts. A counter of rare events has the same value most of the time.
+fn rises_like_a_counter(series: &Series) -> bool {
+    let finite = series.samples.iter().map(|raw| raw.value).filter(|value| value.is_finite());
+    let values: Vec<f64> = finite.collect();
+    let steps = || values.windows(2);
+    let rises = steps().filter(|pair| pair[1] > pair[0]).count();
+    let falls: Vec<&[f64]> = steps().filter(|pair| pair[1] < pair[0]).collect();
+    let is_restart = |pair: &&[f64]| pair[1] >= 0.0 && pair[1] < pair[0] / 10.0;
+    rises >= RISES_OF_A_COUNTER
+        && rises >= values.len() / 3
+        && falls.len() <= rises / 10
+        && falls.iter().all(is_restart)
 }
 
 /// One series, or the sum of several.

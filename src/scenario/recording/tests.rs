@@ -229,6 +229,32 @@ fn declared_counters_are_refused() {
     assert!(error(&open_metrics(), text).starts_with(expected), "{}", error(&open_metrics(), text));
 }
 
+/// The sum of a counter has no name.
+#[test]
+fn values_that_only_rise_have_a_note() {
+    let note = |text: &str| signals(&csv(text), text).counter;
+    let recorded = |values: &mut dyn Iterator<Item = f64>| -> String {
+        let row = |(index, value): (i32, f64)| format!("{},{value}\n", index * 15);
+        "time,value\n".to_owned() + &(0..).zip(values).map(row).collect::<String>()
+    };
+    let rising = recorded(&mut (0..100).map(|it| f64::from(it * it)));
+    let with_pauses = recorded(&mut (0..100).map(|it| f64::from(it / 4 * 4 + it % 4 / 2)));
+    let restarted = recorded(&mut (0..100).map(|it| f64::from((it + 10) % 40)));
+    for text in [&rising, &with_pauses, &restarted] {
+        let note = note(text).expect("a note");
+        let expected = "load.csv: the values only rise, or fall to zero and rise again, as those";
+        assert!(note.starts_with(expected), "{note}");
+    }
+    let short = recorded(&mut (0..30).map(f64::from));
+    let wave = recorded(&mut (0..200).map(|it| 2.0 + (f64::from(it) / 30.0).sin()));
+    let falls_once = recorded(&mut (0..100).map(|it| f64::from(if it < 60 { it } else { it - 5 })));
+    let constant = recorded(&mut (0..100).map(|it| f64::from(it / 5)));
+    let saw = recorded(&mut (0..100).map(|it| f64::from(it % 5)));
+    for text in [&short, &wave, &falls_once, &constant, &saw] {
+        assert_eq!(note(text), None, "{text}");
+    }
+}
+
 #[test]
 fn gaps_in_one_of_several_series_are_noted() {
     let sample = |pod: &str, minute: i64| {

@@ -28,6 +28,8 @@ pub(super) struct Recordings<'a> {
     until: Time,
     /// Whether the usage of a container may be recorded by pod.
     by_pod_in_containers: bool,
+    /// Whether values that only rise may be those of a counter. Memory is none.
+    may_be_counter: bool,
     notes: Vec<ReadingNote>,
 }
 
@@ -65,6 +67,7 @@ impl<'a> Recordings<'a> {
             clock: Clock::default(),
             until,
             by_pod_in_containers: false,
+            may_be_counter: true,
             notes: Vec::new(),
         }
     }
@@ -113,10 +116,12 @@ impl<'a> Recordings<'a> {
         self.clock = Clock::of(self.parsed.iter().filter_map(Parsed::used));
         for (index, usage) in metrics.resources.iter_mut().enumerate() {
             let at = at.key("resource").index(index);
+            self.may_be_counter = *usage.name != *"memory";
             self.exceptions(&mut usage.exceptions, at.key("pods"), problems);
             self.source(&mut usage.source, &mut usage.exceptions, at, problems);
             refuse_negative(usage, at, problems);
         }
+        self.may_be_counter = true;
         for (index, metric) in metrics.pods.iter_mut().enumerate() {
             let at = at.key("pods").index(index);
             self.exceptions(&mut metric.exceptions, at.key("pods"), problems);
@@ -215,7 +220,7 @@ impl<'a> Recordings<'a> {
         };
         let Parsed { recording, .. } = self.parsed.swap_remove(index);
         let found = recording.and_then(|it| it.signals(recorded, &self.clock, self.until));
-        let Signals { common, pods, notes } = match found {
+        let Signals { common, pods, mut notes, counter } = match found {
             Ok(signals) => signals,
             Err(RecordingError { what, hint, field }) => {
                 let hint = hint.map(|it| if may_be_by_pod { it } else { without_pods(it) });
@@ -224,6 +229,7 @@ impl<'a> Recordings<'a> {
                 return Vec::new();
             }
         };
+        notes.extend(counter.filter(|_| self.may_be_counter));
         self.note_at(at.line, notes);
         let exception = |(ordinal, samples): (u32, Arc<[RecordedSample]>)| Exception {
             pods: PodSet::Ordinals(vec![(ordinal, ordinal)]),
