@@ -9,7 +9,6 @@ use csv::{Reader, ReaderBuilder, StringRecord, Trim};
 use super::number::{Evidence, NumberFormat};
 use super::timestamp::{self, Timestamp};
 use super::{MOST_LISTED, Raw, RecordingError, Series, open_metrics};
-use crate::model::time::Span;
 use crate::scenario::error::suggest;
 use crate::scenario::node::shorten;
 use crate::scenario::recorded::{DecimalMark, Recorded};
@@ -190,7 +189,7 @@ impl<'t> File<'t> {
             None => Ok(series),
             Some(_) if recorded.sum => {
                 let labels = std::mem::take(&mut series.labels);
-                Ok(Series { labels, ..super::combine(&[series], Span::ZERO, |sum, _| sum) })
+                Ok(Series { labels, ..super::combine(&[series], |sum, _| sum) })
             }
             Some(pair) => {
                 let at = pair[0].at;

@@ -166,6 +166,14 @@ struct Series {
     is_counter: bool,
     /// Sorted by time.
     samples: Vec<Raw>,
+    /// How long a value holds if no other follows. None: the series has a single sample.
+    hold: Option<Span>,
+}
+
+impl Series {
+    fn hold(&self) -> Span {
+        self.hold.unwrap_or(HOLD_OF_A_SINGLE_SAMPLE)
+    }
 }
 
 /// A sample as it was recorded. NaN stands for no value.
@@ -186,8 +194,6 @@ pub(super) struct Recording {
     path: String,
     /// The number of series by pod, which may be more than the pods: pods are replaced.
     by_pod: Option<usize>,
-    /// How long a value holds if no other follows.
-    hold: Span,
     /// Whether series with and without the label `container` are added up.
     mixes_containers: bool,
     /// The gaps within the series, if there are several series.
@@ -209,14 +215,14 @@ struct PartialGap {
 }
 
 impl PartialGap {
-    fn find(all: &[Series], hold: Span) -> Option<PartialGap> {
+    fn find(all: &[Series]) -> Option<PartialGap> {
         if all.len() < 2 {
             return None;
         }
         let gaps = all.iter().filter_map(|series| {
             let values = series.samples.iter().filter(|raw| raw.value.is_finite());
             let times: Vec<Timestamp> = values.map(|raw| raw.at).collect();
-            let gap = times.windows(2).find(|pair| pair[1].since(pair[0]) > hold.0)?;
+            let gap = times.windows(2).find(|pair| pair[1].since(pair[0]) > series.hold().0)?;
             Some((gap[0], gap[1]))
         });
         let gaps: Vec<(Timestamp, Timestamp)> = gaps.collect();
@@ -287,13 +293,14 @@ impl Recording {
             let hint = "write all times in the same form: as dates, or as seconds from the start";
             return Err(within(RecordingError::new(what).hint(hint)));
         }
-        let found = select(recorded, all).map_err(within)?;
-        let hold = recorded.hold.or_else(|| usual_hold(&found));
+        let mut found = select(recorded, all).map_err(within)?;
+        set_holds(&mut found, recorded.hold);
         let mixes_containers = recorded.sum && Recording::mixes_containers(&found);
         let rises_like_a_counter = rise_like_counters(&found);
-        let partial_gap = PartialGap::find(&found, hold.unwrap_or(HOLD_OF_A_SINGLE_SAMPLE));
-        let mut series = divide(recorded, found, hold).map_err(within)?;
-        let hold = hold.or_else(|| usual_hold(&series)).unwrap_or(HOLD_OF_A_SINGLE_SAMPLE);
+        let partial_gap = PartialGap::find(&found);
+        let mut series = divide(recorded, found).map_err(within)?;
+        let usual = usual_hold(&series);
+        series.iter_mut().for_each(|it| it.hold = it.hold.or(usual));
         let by_pod = recorded.by.as_ref().map(|_| series.len());
         if by_pod.is_some() {
             series = slots::assign(series);
@@ -304,7 +311,6 @@ impl Recording {
             last,
             path,
             by_pod,
-            hold,
             mixes_containers,
             partial_gap,
             rises_like_a_counter,
@@ -343,7 +349,6 @@ impl Recording {
             until,
             // The values are converted to milli-units.
             factor: recorded.unit.as_ref().map_or(1000.0, milli),
-            hold: self.hold,
         };
         let pods: Vec<Arc<[RecordedSample]>> = match &recorded.by {
             None => Vec::new(),
@@ -351,7 +356,7 @@ impl Recording {
         };
         let combined = match self.series.len() {
             1 => self.series.remove(0),
-            _ => combine(&self.series, window.hold, |sum, count| sum / f64::from(count)),
+            _ => combine(&self.series, |sum, count| sum / f64::from(count)),
         };
         let common = window.samples(&combined);
         if !common.iter().any(|sample| sample.milli.is_some()) {
@@ -422,7 +427,8 @@ impl Recording {
             let values = || series.samples.iter().filter(|raw| raw.value.is_finite());
             let (first, last) = (values().next(), values().next_back());
             first.zip(last).is_some_and(|(first, last)| {
-                first.at.since(self.first) > self.hold.0 || self.last.since(last.at) > self.hold.0
+                let hold = series.hold().0;
+                first.at.since(self.first) > hold || self.last.since(last.at) > hold
             })
         };
         let short = self.series.iter().filter(is_short).count();
@@ -450,7 +456,6 @@ struct Window {
     start: Timestamp,
     until: Time,
     factor: f64,
-    hold: Span,
 }
 
 impl Window {
@@ -473,8 +478,8 @@ impl Window {
             let has_value = raw.value.is_finite();
             push(at, has_value.then_some(milli as i64));
             let next = series.samples.get(index + 1).map(|next| Time(next.at.since(self.start)));
-            if has_value && next.is_none_or(|next| next - at > self.hold) {
-                push(at + self.hold, None);
+            if has_value && next.is_none_or(|next| next - at > series.hold()) {
+                push(at + series.hold(), None);
             }
         }
         samples.into()
@@ -518,6 +523,20 @@ fn milli(unit: &Quantity) -> f64 {
 
 /// How long a single sample holds, as in Prometheus.
 const HOLD_OF_A_SINGLE_SAMPLE: Span = Span::from_mins(5);
+
+/// The fewest intervals whose median is the interval of a series: with fewer, it may be a gap.
+const INTERVALS_OF_A_SERIES: usize = 4;
+
+/// Sets how long the values of each series hold: as the user says, or by the interval of the
+/// series; the interval of all series is that of a series with few samples.
+fn set_holds(series: &mut [Series], hold: Option<Span>) {
+    let of_all = hold.or_else(|| usual_hold(series));
+    for one in series {
+        let has_interval = hold.is_none() && one.samples.len() > INTERVALS_OF_A_SERIES;
+        let own = if has_interval { usual_hold(std::slice::from_ref(one)) } else { None };
+        one.hold = own.or(of_all);
+    }
+}
 
 /// One and a half times the median interval between two samples of a series. None: no series has
 /// two samples.
@@ -570,15 +589,10 @@ fn no_series(
 }
 
 /// The series of the signal: one, or one of each pod.
-fn divide(
-    recorded: &Recorded,
-    found: Vec<Series>,
-    hold: Option<Span>,
-) -> Result<Vec<Series>, RecordingError> {
-    let hold = hold.unwrap_or(HOLD_OF_A_SINGLE_SAMPLE);
+fn divide(recorded: &Recorded, found: Vec<Series>) -> Result<Vec<Series>, RecordingError> {
     match &recorded.by {
-        Some(by) => of_pods(recorded, by, found, hold),
-        None => one(recorded, found, hold).map(|only| vec![only]),
+        Some(by) => of_pods(recorded, by, found),
+        None => one(recorded, found).map(|only| vec![only]),
     }
 }
 
@@ -619,12 +633,12 @@ fn rises_like_a_counter(series: &Series) -> bool {
 }
 
 /// One series, or the sum of several.
-fn one(recorded: &Recorded, mut found: Vec<Series>, hold: Span) -> Result<Series, RecordingError> {
+fn one(recorded: &Recorded, mut found: Vec<Series>) -> Result<Series, RecordingError> {
     if found.len() == 1 {
         return Ok(found.remove(0));
     }
     if recorded.sum {
-        return Ok(combine(&found, hold, |sum, _| sum));
+        return Ok(combine(&found, |sum, _| sum));
     }
     let known: Vec<String> = found.iter().take(MOST_LISTED).map(|it| shown(&it.labels)).collect();
     let more = if found.len() > MOST_LISTED { ", …" } else { "" };
@@ -665,7 +679,6 @@ fn of_pods(
     recorded: &Recorded,
     by: &str,
     found: Vec<Series>,
-    hold: Span,
 ) -> Result<Vec<Series>, RecordingError> {
     let mut pods: BTreeMap<String, Vec<Series>> = BTreeMap::new();
     for series in found {
@@ -687,7 +700,7 @@ fn of_pods(
     let mut pods: Vec<(Option<Timestamp>, String, Series)> = pods
         .into_iter()
         .map(|(pod, series)| {
-            let series = one(recorded, series, hold)?;
+            let series = one(recorded, series)?;
             Ok((series.samples.first().map(|raw| raw.at), natural(&pod), series))
         })
         .collect::<Result<_, RecordingError>>()?;
@@ -714,12 +727,18 @@ fn natural(name: &str) -> String {
 }
 
 /// Combines series: at each timestamp, of the values that the series have then. Between its
-/// samples, a series has its last value, for at most `hold`.
-fn combine(series: &[Series], hold: Span, value: impl Fn(f64, u32) -> f64) -> Series {
+/// samples, a series has its last value, for at most its `hold`.
+fn combine(series: &[Series], value: impl Fn(f64, u32) -> f64) -> Series {
+    let hold = series.iter().filter_map(|series| series.hold).max();
     let of_series = |(index, series): (usize, &Series)| {
-        let last = series.samples.len().saturating_sub(1);
-        let numbered = series.samples.clone().into_iter().enumerate();
-        numbered.map(move |(at, raw)| Part { series: index, raw, is_last: at == last })
+        // The sum holds as long as the slowest series: the others end before.
+        let samples = match series.hold < hold {
+            true => with_ends_of_hold(series),
+            false => series.samples.clone(),
+        };
+        let last = samples.len().saturating_sub(1);
+        let part = move |(at, raw)| Part { series: index, raw, is_last: at == last };
+        samples.into_iter().enumerate().map(part)
     };
     let mut all: Vec<Part> = series.iter().enumerate().flat_map(of_series).collect();
     all.sort_by_key(|part| part.raw.at);
@@ -735,7 +754,9 @@ fn combine(series: &[Series], hold: Span, value: impl Fn(f64, u32) -> f64) -> Se
         }
         for part in current.iter_mut().filter(|part| part.is_some_and(|it| it.raw.at < at)) {
             match part {
-                Some(held) if !held.is_last && at.since(held.raw.at) <= hold.0 => {
+                Some(held)
+                    if !held.is_last && at.since(held.raw.at) <= series[held.series].hold().0 =>
+                {
                     values.add(held.raw.value);
                 }
                 // It has ended, or has a gap.
@@ -745,7 +766,21 @@ fn combine(series: &[Series], hold: Span, value: impl Fn(f64, u32) -> f64) -> Se
         let Values { sum, count } = values;
         Raw { at, value: if count == 0 { f64::NAN } else { value(sum, count) } }
     });
-    Series { samples: combined.collect(), ..Series::default() }
+    Series { samples: combined.collect(), hold, ..Series::default() }
+}
+
+/// The samples of a series, with one without a value at the beginning of each gap.
+fn with_ends_of_hold(series: &Series) -> Vec<Raw> {
+    let hold = series.hold();
+    let mut samples = Vec::with_capacity(series.samples.len());
+    for (index, raw) in series.samples.iter().enumerate() {
+        samples.push(*raw);
+        let next = series.samples.get(index + 1);
+        if next.is_some_and(|next| next.at.since(raw.at) > hold.0) {
+            samples.push(Raw { at: raw.at.plus(hold), value: f64::NAN });
+        }
+    }
+    samples
 }
 
 /// A sample of one of several series.

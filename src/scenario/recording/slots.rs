@@ -51,6 +51,7 @@ impl Slot {
         let samples = &mut self.series.samples;
         samples.truncate(samples.partition_point(|raw| raw.at < new.first));
         samples.extend(new.series.samples);
+        self.series.hold = self.series.hold.max(new.series.hold);
         (self.first, self.last) = (new.first, new.last);
     }
 }

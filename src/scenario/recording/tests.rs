@@ -276,6 +276,50 @@ fn gaps_in_one_of_several_series_are_noted() {
     assert!(!one.contains("a gap from"), "{one}");
 }
 
+/// One series has a step of 15 s, and the other one of 60 s, as those of two scrape jobs.
+#[test]
+fn each_series_holds_for_its_own_interval() {
+    let sample = |pod: &str, value: i64, second: i64| {
+        format!("use{{pod=\"{pod}\"}} {value} {}\n", 1_746_522_000 + second)
+    };
+    let fast = |range: std::ops::Range<i64>| range.map(|it| sample("a", 1, it * 15));
+    let slow = || (0..11).map(|it| sample("b", 10, it * 60));
+    let sum = Recorded { sum: true, ..open_metrics() };
+    let text: String = fast(0..41).chain(slow()).collect();
+    let Signals { common, notes, .. } = signals(&sum, &text);
+    let values: Vec<Option<i64>> = common.iter().map(|it| it.milli).collect();
+    assert_eq!(values[..41], [Some(11_000); 41], "{common:?}");
+    assert_eq!(
+        notes,
+        ["load.txt: no sample from 11m30s to 1h; `hold` sets how long a value holds"]
+    );
+    let by_pod = Recorded { by: Some("pod".to_owned()), ..open_metrics() };
+    let Signals { pods, .. } = signals(&by_pod, &text);
+    let gaps = |samples: &[RecordedSample]| samples.iter().filter(|it| it.milli.is_none()).count();
+    // Each ends once.
+    assert_eq!(pods.iter().map(|it| gaps(it)).collect::<Vec<_>>(), [1, 1]);
+    // The fast one has a gap, which does not begin with the next sample of the slow one.
+    let with_gap: String = fast(0..10).chain(fast(30..41)).chain(slow()).collect();
+    let Signals { common, notes, .. } = signals(&sum, &with_gap);
+    let shown = shown_samples(&common);
+    let expected = "2m:11000 2m15s:11000 2m37.5s:10000 3m:10000 4m:10000 5m:10000 6m:10000 \
+                    7m:10000 7m30s:11000 7m45s:11000";
+    assert!(shown.contains(expected), "{shown}");
+    assert!(notes[0].contains("1 of 2 series has a gap from 2m15s to 7m30s"), "{notes:?}");
+}
+
+/// With few samples, the interval between them may be a gap.
+#[test]
+fn a_short_series_holds_for_the_interval_of_all() {
+    let sample = |pod: &str, minute: i64| {
+        format!("use{{pod=\"{pod}\"}} 1 {}\n", 1_746_522_000 + minute * 60)
+    };
+    let steady = (0..20).map(|minute| sample("a", minute));
+    let text: String = steady.chain([0, 10].map(|minute| sample("b", minute))).collect();
+    let notes = signals(&Recorded { sum: true, ..open_metrics() }, &text).notes;
+    assert!(notes[0].contains("1 of 2 series has a gap from 0s to 10m"), "{notes:?}");
+}
+
 #[test]
 fn series_that_do_not_fit_together_are_noted() {
     let sample =
