@@ -67,6 +67,15 @@ pub(super) fn read(recorded: &Recorded, text: &str) -> Result<Vec<Series>, Recor
     series.into_iter().map(|series| file.unique_times(recorded, series)).collect()
 }
 
+/// The time of the first row, if it is a date without a time zone: `2025-05-06 09:00`.
+pub(super) fn time_without_zone(recorded: &Recorded, text: &str) -> Option<String> {
+    let file = File::open(recorded, text).ok()?;
+    let mut row = StringRecord::new();
+    file.reader().read_record(&mut row).ok().filter(|has_row| *has_row)?;
+    let time = row.get(file.columns.time)?;
+    Timestamp::lacks_zone(time).then(|| shorten(time))
+}
+
 impl<'t> File<'t> {
     fn open(recorded: &Recorded, text: &'t str) -> Result<File<'t>, RecordingError> {
         let mut text = Cow::Borrowed(text.trim_start_matches('\u{feff}'));

@@ -200,6 +200,8 @@ pub(super) struct Recording {
     partial_gap: Option<PartialGap>,
     /// Whether the values rise like those of a counter.
     rises_like_a_counter: bool,
+    /// The first time, if it has no time zone.
+    without_zone: Option<String>,
 }
 
 /// Gaps of individual series: a series has no sample for longer than a value is valid.
@@ -296,6 +298,10 @@ impl Recording {
         let mut found = select(recorded, all).map_err(within)?;
         set_holds(&mut found, recorded.hold);
         let mixes_containers = recorded.sum && Recording::mixes_containers(&found);
+        let without_zone = match recorded.source {
+            RecordedSource::Csv(_) => csv::time_without_zone(recorded, text),
+            RecordedSource::Prometheus(_) | RecordedSource::OpenMetrics(_) => None,
+        };
         let rises_like_a_counter = rise_like_counters(&found);
         let partial_gap = PartialGap::find(&found);
         let mut series = divide(recorded, found).map_err(within)?;
@@ -314,6 +320,7 @@ impl Recording {
             mixes_containers,
             partial_gap,
             rises_like_a_counter,
+            without_zone,
         })
     }
 
@@ -332,6 +339,8 @@ impl Recording {
         let used = Used { recorded, recording: &self };
         let start = clock.start(used)?;
         let mut notes = Vec::from_iter(clock.note(used, start));
+        let counter = self.note_on_counter();
+        notes.extend(self.note_on_zone());
         notes.extend(self.note_on_pods());
         notes.extend(self.note_on_short_series());
         notes.extend(self.mixes_containers.then(|| {
@@ -377,13 +386,6 @@ impl Recording {
         }
         let explicit = explicit_gaps(&combined, start);
         notes.extend(note_on_gaps(&common, &explicit, until, &self.path));
-        let counter = self.rises_like_a_counter.then(|| {
-            format!(
-                "{}: the values only rise, or fall to zero and rise again, as those of a counter \
-                 do; if it is a counter, record its rate in place of its values: rate(NAME[2m])",
-                self.path
-            )
-        });
         Ok(Signals { common, pods, notes, counter })
     }
 
@@ -397,6 +399,27 @@ impl Recording {
         let what =
             format!("{path} contains only gaps: no sample from {first} to {last} is a number");
         Err(RecordingError::new(what).hint("check the query, or the column of the values"))
+    }
+
+    /// A note on times without a time zone.
+    fn note_on_zone(&self) -> Option<String> {
+        let (path, time) = (&self.path, self.without_zone.as_ref()?);
+        Some(format!(
+            "{path}: the times, such as {time}, have no time zone and are read as UTC; a time with \
+             an offset is 2025-05-06T09:00:00+02:00"
+        ))
+    }
+
+    /// A note on values that rise like those of a counter.
+    fn note_on_counter(&self) -> Option<String> {
+        let path = &self.path;
+        self.rises_like_a_counter.then(|| {
+            format!(
+                "{path}: the values only rise, or fall to zero and rise again, as those of a \
+                 counter do; if it is a counter, record its rate in place of its values: \
+                 rate(NAME[2m])"
+            )
+        })
     }
 
     /// A note on the series of pods, and on the pods without one.

@@ -66,6 +66,27 @@ fn times_are_shifted_so_that_the_first_is_zero() {
 }
 
 #[test]
+fn times_without_a_time_zone_have_a_note() {
+    for (time, has_note) in [
+        ("2025-05-06 09:00:00", true),
+        ("2025-05-06T09:00", true),
+        ("06.05.2025 09:00", true),
+        ("2025-05-06T09:00:00Z", false),
+        ("2025-05-06 09:00:00+02:00", false),
+        ("1746522000", false),
+        ("0", false),
+    ] {
+        let text = format!("time,value\n{time},1\n");
+        let notes = signals(&csv(&text), &text).notes.join("\n");
+        let expected = format!(
+            "load.csv: the times, such as \"{time}\", have no time zone and are read as UTC; a \
+             time with an offset is 2025-05-06T09:00:00+02:00"
+        );
+        assert_eq!(notes.contains(&expected), has_note, "{time}: {notes}");
+    }
+}
+
+#[test]
 fn a_start_selects_a_part() {
     let text =
         "time,value\n2025-05-06T09:00:00Z,1\n2025-05-06T09:00:30Z,2\n2025-05-06T09:01:00Z,3\n";

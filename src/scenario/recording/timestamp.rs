@@ -40,6 +40,12 @@ impl Timestamp {
         i64::try_from(utc.timestamp().as_nanosecond()).ok().map(Timestamp)
     }
 
+    /// Returns true for a date and time without a time zone, which is read as UTC.
+    pub(super) fn lacks_zone(text: &str) -> bool {
+        let has_zone = text.parse::<f64>().is_ok() || text.parse::<jiff::Timestamp>().is_ok();
+        !has_zone && Timestamp::parse(text).is_some()
+    }
+
     /// Reads a date and time; or a day and time as [`Timestamp::of_day`] prints it, in the year of
     /// another time.
     #[must_use]
