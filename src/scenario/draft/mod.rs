@@ -516,10 +516,11 @@ fn by_target(hpas: Vec<Hpa>) -> Vec<Vec<Hpa>> {
 
 /// Reads the manifest of a VPA.
 fn read_vpa(object: &Object) -> Result<Vpa, Error> {
+    let has_status = object.has_status();
     let mut object = object.clone();
     without_server_fields(&mut object.node);
     let vpa = single_vpa(&object.node).map_err(|problems| object.problems(problems))?;
-    Ok(Vpa { namespace: object.namespace(), object, vpa })
+    Ok(Vpa { namespace: object.namespace(), object, vpa, has_status })
 }
 
 /// An HPA of a file with manifests, in place of another one.
@@ -579,13 +580,16 @@ struct Hpa {
     name: HpaName,
     object: Object,
     hpa: SingleHpa,
+    /// Whether the manifest has the status of a cluster.
+    has_status: bool,
 }
 
 impl Hpa {
     fn read(object: &Object) -> Result<Hpa, Error> {
+        let has_status = object.has_status();
         let (object, hpa) = read_hpa(object)?;
         let name = HpaName { namespace: object.namespace(), name: hpa.name.to_string() };
-        Ok(Hpa { name, object, hpa })
+        Ok(Hpa { name, object, hpa, has_status })
     }
 
     fn has_same_target(&self, other: &Hpa) -> bool {
@@ -856,6 +860,33 @@ impl Group<'_> {
         Ok(self.vpa.map_or(of_hpas, |_| recommender::joint_end(options.until, &loads, of_hpas)))
     }
 
+    /// Notes on the target, and on the status of the objects.
+    fn manifest_notes(&self, target: Option<&Object>, of_target: Vec<String>) -> Vec<ManifestNote> {
+        let mut notes = target.map_or_else(Vec::new, |target| target.notes(of_target));
+        notes.extend(self.hpas[0].object.notes(Vec::from_iter(self.status_note(target))));
+        notes
+    }
+
+    /// A note on the status of the objects, as in a list that `kubectl get` prints.
+    fn status_note(&self, target: Option<&Object>) -> Option<String> {
+        let hpas = self
+            .hpas
+            .iter()
+            .filter(|hpa| hpa.has_status)
+            .map(|hpa| format!("HPA {}", hpa.hpa.name));
+        let vpa = self.vpa.filter(|vpa| vpa.has_status).map(|vpa| format!("VPA {}", vpa.vpa.name));
+        let target = target.filter(|it| it.has_status());
+        let target = target.map(|it| format!("{} {}", it.kind(), it.name()));
+        let names: Vec<String> = hpas.chain(vpa).chain(target).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "the status of {} is ignored: at the start, all pods are ready, and there are no \
+                 earlier metrics and recommendations",
+                names.join(", ")
+            )
+        })
+    }
+
     /// Notes on a VPA in the same scenario.
     fn joint_notes(&self, pods: &Pods, options: &DraftOptions, used: &[usize]) -> Vec<String> {
         let loads = used_loads(options, used);
@@ -917,7 +948,7 @@ fn of_group(
         file: first.object.file.clone(),
         line: first.object.node.line,
         notes,
-        manifest_notes: target.map_or_else(Vec::new, |target| target.notes(of_target)),
+        manifest_notes: group.manifest_notes(target, of_target),
         missing,
         fields: fields_of(group, workload, metrics, until),
         until,

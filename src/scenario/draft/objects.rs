@@ -46,6 +46,20 @@ impl Object {
         }
     }
 
+    /// Returns true if the object has the status of a cluster: more than the zeros of a manifest
+    /// that `kubectl` generates.
+    pub(super) fn has_status(&self) -> bool {
+        let is_set = |node: &Node| match &node.kind {
+            NodeKind::Map(entries) => !entries.is_empty(),
+            NodeKind::List(items) => !items.is_empty(),
+            NodeKind::Scalar { text, .. } => !node.is_null() && text != "0",
+        };
+        self.node.entry("status").is_some_and(|(_, status)| match &status.kind {
+            NodeKind::Map(entries) => entries.iter().any(|(_, value)| is_set(value)),
+            _ => false,
+        })
+    }
+
     pub(super) fn kind(&self) -> String {
         self.text(&["kind"])
     }

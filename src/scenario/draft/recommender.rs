@@ -47,6 +47,8 @@ pub(super) struct Vpa {
     pub(super) object: Object,
     pub(super) namespace: Option<String>,
     pub(super) vpa: SingleVpa,
+    /// Whether the manifest has the status of a cluster.
+    pub(super) has_status: bool,
 }
 
 impl Vpa {
@@ -334,7 +336,7 @@ fn without_replicas(kind: &str, name: &str) -> String {
     }
 }
 
-/// Notes on fields of the manifest that require a feature gate or have no effect.
+/// Notes on the status, and on fields that require a feature gate or have no effect.
 fn notes_on_fields(vpa: &Vpa) -> impl Iterator<Item = String> {
     let startup_boost = vpa.vpa.gates.startup_boost.then_some(
         "`startupBoost` is left out: it requires the feature gate CPUStartupBoost, and does not \
@@ -344,8 +346,12 @@ fn notes_on_fields(vpa: &Vpa) -> impl Iterator<Item = String> {
         "the manifest requires the feature gate PerVPAConfig, which is on in this prediction",
     );
     let of_gates = startup_boost.into_iter().chain(per_vpa_config).map(str::to_owned);
+    let status = vpa.has_status.then(|| {
+        let name = &vpa.vpa.name;
+        format!("the status of VPA {name} is ignored: at the start, there is no recommendation")
+    });
     let repeated = vpa.vpa.policy.iter().flat_map(ResourcePolicy::repeated_names);
-    of_gates.chain(repeated.map(|name| {
+    status.into_iter().chain(of_gates).chain(repeated.map(|name| {
         let used = if name == "*" { "last" } else { "first" };
         format!("`containerPolicies` contains several policies of {name}; the VPA uses the {used}")
     }))

@@ -1086,6 +1086,33 @@ fn only_memory_may_rise_all_the_time() {
     }
 }
 
+/// `kubectl get -o yaml` prints the status, and `kubectl create --dry-run` an empty one.
+#[test]
+fn the_status_of_a_cluster_is_ignored_with_a_note() {
+    let notes = |texts: &[&str]| -> Vec<String> {
+        let load = options(&["cpu=100m", "memory=100Mi"]).loads;
+        let loads = load.into_iter().take(1 + usize::from(texts[0].contains("Vertical"))).collect();
+        let draft = drafts(texts, &DraftOptions { loads, ..DraftOptions::default() });
+        let Draft { notes, manifest_notes, .. } = draft.list[0].clone();
+        let of_manifests = manifest_notes.into_iter().map(|note| note.what);
+        notes.into_iter().chain(of_manifests).filter(|it| it.contains("the status of")).collect()
+    };
+    let hpa =
+        format!("{HPA}status: {{currentReplicas: 3, desiredReplicas: 5, currentMetrics: []}}\n");
+    let deployment = format!("{DEPLOYMENT}status: {{replicas: 3, readyReplicas: 2}}\n");
+    let vpa = format!("{VPA}status: {{conditions: [{{type: NoPodsMatched}}]}}\n");
+    let rest = "is ignored: at the start, all pods are ready, and there are no earlier metrics and \
+                recommendations";
+    let none: Vec<String> = Vec::new();
+    let both = vec![format!("the status of HPA web, Deployment web {rest}")];
+    assert_eq!(notes(&[&hpa, &deployment]), both);
+    assert_eq!(notes(&[HPA, &deployment]), [format!("the status of Deployment web {rest}")]);
+    let of_vpa = "the status of VPA web-vpa is ignored: at the start, there is no recommendation";
+    assert_eq!(notes(&[&vpa, DEPLOYMENT]), [of_vpa]);
+    let generated = format!("{HPA}status: {{currentReplicas: 0, desiredReplicas: 0}}\n");
+    assert_eq!(notes(&[&generated, &format!("{DEPLOYMENT}status: {{}}\n")]), none);
+}
+
 #[test]
 fn each_container_whose_load_is_refused_has_an_example() {
     let two = format!("{DEPLOYMENT}{PROXY}");
