@@ -861,7 +861,18 @@ impl Group<'_> {
     }
 
     /// Notes on the target, and on the status of the objects.
-    fn manifest_notes(&self, target: Option<&Object>, of_target: Vec<String>) -> Vec<ManifestNote> {
+    fn manifest_notes(
+        &self,
+        target: Option<&Object>,
+        mut of_target: Vec<String>,
+    ) -> Vec<ManifestNote> {
+        let rollout = target.and_then(|it| Some((it.name(), it.rollout_strategy()?)));
+        of_target.extend(rollout.map(|(name, strategy)| {
+            format!(
+                "the strategy `{strategy}` of Rollout {name} is ignored: the prediction assumes \
+                 that no update is in progress, and that all pods are of one version"
+            )
+        }));
         let mut notes = target.map_or_else(Vec::new, |target| target.notes(of_target));
         notes.extend(self.hpas[0].object.notes(Vec::from_iter(self.status_note(target))));
         notes

@@ -60,6 +60,13 @@ impl Object {
         })
     }
 
+    /// The strategy of updates of a Rollout, which has another one than a Deployment: `canary`.
+    pub(super) fn rollout_strategy(&self) -> Option<&'static str> {
+        let is_rollout = self.kind() == "Rollout" && self.group() == "argoproj.io";
+        let (_, strategy) = self.node.entry("spec").filter(|_| is_rollout)?.1.entry("strategy")?;
+        ["canary", "blueGreen"].into_iter().find(|name| strategy.entry(name).is_some())
+    }
+
     pub(super) fn kind(&self) -> String {
         self.text(&["kind"])
     }

@@ -1086,6 +1086,35 @@ fn only_memory_may_rise_all_the_time() {
     }
 }
 
+#[test]
+fn the_strategy_of_a_rollout_is_ignored_with_a_note() {
+    let of_rollout = |text: &str| {
+        let text = text.replace("apps/v1, kind: Deployment", "argoproj.io/v1alpha1, kind: Rollout");
+        text.replace("apps/v1\nkind: Deployment", "argoproj.io/v1alpha1\nkind: Rollout")
+    };
+    let rolling = of_rollout(DEPLOYMENT);
+    let with = |strategy: &str| {
+        rolling.replace("  replicas: 3\n", &format!("  replicas: 3\n  strategy: {strategy}\n"))
+    };
+    for (rollout, expected) in [
+        (with("{canary: {steps: [{setWeight: 20}]}}"), Some("canary")),
+        (with("{blueGreen: {activeService: web}}"), Some("blueGreen")),
+        (rolling.clone(), None),
+        (with("{}"), None),
+    ] {
+        let drafts = drafts(&[&of_rollout(HPA), &rollout], &options(&["cpu=100m"]));
+        let notes = &drafts.list[0].manifest_notes;
+        let note = notes.iter().find(|note| note.what.contains("strategy"));
+        let expected = expected.map(|strategy| {
+            format!(
+                "the strategy `{strategy}` of Rollout web is ignored: the prediction assumes that \
+                 no update is in progress, and that all pods are of one version"
+            )
+        });
+        assert_eq!(note.map(|note| note.what.clone()), expected, "{rollout}");
+    }
+}
+
 /// `kubectl get -o yaml` prints the status, and `kubectl create --dry-run` an empty one.
 #[test]
 fn the_status_of_a_cluster_is_ignored_with_a_note() {
