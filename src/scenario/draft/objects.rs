@@ -153,6 +153,7 @@ impl Objects {
         let mut objects = Objects::default();
         for file in files {
             let failed = |problem| Error { path: file.name.clone(), problems: vec![problem] };
+            table(&file.text).map_or(Ok(()), |problem| Err(failed(problem)))?;
             let documents = yaml::manifests(&file.text)
                 .map_err(|problem| failed(with_template_hint(problem, &file.text)))?;
             for document in documents {
@@ -230,6 +231,21 @@ pub(super) fn same_namespace(one: Option<&String>, other: Option<&String>) -> bo
 fn problem(node: &Node, what: &str, hint: &str) -> Problem {
     let (line, column) = (node.line, node.column);
     Problem { file: None, line, column, what: what.to_owned(), hint: Some(hint.to_owned()) }
+}
+
+/// The problem of a table, as `kubectl get` prints it without `-o yaml`. None: it is none.
+fn table(text: &str) -> Option<Problem> {
+    let (index, header) = text.lines().enumerate().find(|(_, line)| !line.trim().is_empty())?;
+    let words: Vec<&str> = header.split_whitespace().collect();
+    let is_title = |word: &&str| !word.contains(|c: char| c.is_lowercase() || c == ':');
+    let is_header = matches!(words.as_slice(), ["NAME" | "NAMESPACE", _, ..]);
+    (is_header && words.iter().all(is_title)).then(|| Problem {
+        file: None,
+        line: index + 1,
+        column: 1,
+        what: "this is the table that `kubectl get` prints, not a manifest".to_owned(),
+        hint: Some("add `-o yaml`: `kubectl get hpa,deployment -o yaml`".to_owned()),
+    })
 }
 
 /// The problem of a document with the fields of several objects, if it is one.

@@ -1086,6 +1086,23 @@ fn only_memory_may_rise_all_the_time() {
     }
 }
 
+/// `kubectl get hpa` without `-o yaml`.
+#[test]
+fn a_table_is_not_a_manifest() {
+    let expected = "this is the table that `kubectl get` prints, not a manifest\n  hint: add `-o \
+                    yaml`: `kubectl get hpa,deployment -o yaml`";
+    let columns = "REFERENCE        TARGETS       MINPODS   MAXPODS   REPLICAS   AGE";
+    for (text, line) in [
+        (format!("NAME   {columns}\nweb    Deployment/web   cpu: 10%/50%   2   10   3   5d\n"), 1),
+        (format!("NAME   {columns}\nweb    Deployment/web   10%/50%   2   10   3   5d\n"), 1),
+        (format!("\nNAMESPACE   NAME   {columns}\nshop   web   Deployment/web\n"), 2),
+        ("NAME   READY   UP-TO-DATE   AVAILABLE   AGE\nweb    3/3     3   3   5d\n".to_owned(), 1),
+        ("NAME   TYPE   CLUSTER-IP   PORT(S)\nweb   ClusterIP   None   80/TCP\n".to_owned(), 1),
+    ] {
+        assert_eq!(error(&[&text], &options(&[])), format!("web.yaml:{line}:1: {expected}"));
+    }
+}
+
 #[test]
 fn the_strategy_of_a_rollout_is_ignored_with_a_note() {
     let of_rollout = |text: &str| {
