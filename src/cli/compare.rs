@@ -12,7 +12,7 @@ use super::args::{self, Format, Source};
 use super::exit;
 use super::failure::Failure;
 use super::manifests::{self, ManifestArgs, SkipArgs};
-use super::output::{columns, most_columns, show, unless_closed};
+use super::output::{columns, most_columns, show, tell, unless_closed};
 use super::reports::ReportFile;
 use super::setting::Setting;
 use crate::model::rules::{Release, Releases};
@@ -142,9 +142,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             }
         }
     }
-    // A note that can't be written is ignored.
-    let notes = notes.into_values().collect::<String>();
-    let _ = anstream::stderr().write_all(notes.as_bytes());
+    tell(&notes.into_values().collect::<String>());
     Ok(if is_undetermined { exit::ENGINE } else { exit::CONFORMS })
 }
 

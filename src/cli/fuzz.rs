@@ -1,6 +1,6 @@
 //! `kube-lockstep fuzz`.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use super::args::{
 use super::doctor::check_writable;
 use super::failure::Failure;
 use super::fixtures::Fixtures;
-use super::output::{PreparationLog, columns, show, unless_closed};
+use super::output::{PreparationLog, columns, show, tell, unless_closed};
 use super::{exit, interrupt};
 use crate::engine::Engine;
 use crate::engine::source::{EngineFactory, EngineLimits, EngineSource};
@@ -239,9 +239,8 @@ fn run_and_report(
             }
             FuzzEvent::Failed { index, kind } => {
                 progress.clear();
-                let text = report::failed(index, &kind);
                 // This is progress; the finding itself follows later.
-                let _ = anstream::stderr().write_all(text.as_bytes());
+                tell(&report::failed(index, &kind));
                 Ok(())
             }
             FuzzEvent::Found(found) => {
@@ -338,13 +337,12 @@ impl Progress {
             false => format!("{text}\n"),
         };
         self.shown = self.terminal;
-        // Progress that can't be written is ignored.
-        let _ = anstream::stderr().write_all(text.as_bytes());
+        tell(&text);
     }
 
     pub(super) fn clear(&mut self) {
         if std::mem::take(&mut self.shown) {
-            let _ = anstream::stderr().write_all(b"\r\x1b[K");
+            tell("\r\u{1b}[K");
         }
     }
 }

@@ -3,14 +3,23 @@
 //! kubectl runs `kubectl-lockstep` for the plugin's commands, and `kubectl_complete-lockstep` for
 //! its completions. Both are this program under other names.
 
+use std::borrow::Cow;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::CommandFactory as _;
+
 use super::completions::with_values;
-use super::exit;
+use super::{Cli, exit};
+
+/// The name of the program.
+const PROGRAM: &str = "kube-lockstep";
+
+/// The plugin as people type it.
+const TYPED: &str = "kubectl lockstep";
 
 /// The name under which the program was started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,8 +50,29 @@ impl StartedAs {
     pub(super) fn name(self, command: clap::Command) -> clap::Command {
         match self {
             StartedAs::Program => command,
-            StartedAs::Plugin | StartedAs::Completion => command.bin_name("kubectl lockstep"),
+            StartedAs::Plugin | StartedAs::Completion => command.bin_name(TYPED),
         }
+    }
+
+    /// A text for people that names the commands in it as they are typed. The texts of the library
+    /// name the program: `kube-lockstep run`.
+    pub(super) fn commands_in(self, text: &str) -> Cow<'_, str> {
+        if self == StartedAs::Program || !text.contains(PROGRAM) {
+            return text.into();
+        }
+        let cli = Cli::command();
+        let is_command = |word: &str| cli.find_subcommand(word).is_some();
+        let mut parts = text.split(PROGRAM);
+        let mut named = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let word = part.trim_start().split(|it: char| !it.is_ascii_lowercase() && it != '-');
+            let is_spaced = part.starts_with(char::is_whitespace);
+            let is_path = named.ends_with(['/', '-', '.']);
+            let is_named = is_spaced && !is_path && word.into_iter().next().is_some_and(is_command);
+            named.push_str(if is_named { TYPED } else { PROGRAM });
+            named.push_str(part);
+        }
+        named.into()
     }
 }
 
@@ -93,5 +123,24 @@ mod tests {
         assert_eq!(started_as("kubectl_complete-lockstep"), StartedAs::Completion);
         assert_eq!(started_as("./kube-lockstep"), StartedAs::Program);
         assert_eq!(started_as(""), StartedAs::Program);
+    }
+
+    #[test]
+    fn only_commands_have_another_name() {
+        let as_plugin = |text: &str| StartedAs::Plugin.commands_in(text).into_owned();
+        assert_eq!(as_plugin("`kube-lockstep run -v`"), "`kubectl lockstep run -v`");
+        let two = "`x | kube-lockstep\n  predict -f -`, kube-lockstep metrics-server";
+        let typed = "`x | kubectl lockstep\n  predict -f -`, kubectl lockstep metrics-server";
+        assert_eq!(as_plugin(two), typed);
+        for other in [
+            "kube-lockstep 0.1.0: 3 scenarios",
+            "upgrade kube-lockstep",
+            "~/.cache/kube-lockstep run",
+            "kube-lockstep runs",
+            "kube-lockstep/run",
+        ] {
+            assert_eq!(as_plugin(other), other);
+        }
+        assert_eq!(StartedAs::Program.commands_in("`kube-lockstep run`"), "`kube-lockstep run`");
     }
 }

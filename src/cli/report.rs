@@ -8,7 +8,7 @@ use clap::Subcommand;
 use super::args::Format;
 use super::failure::Failure;
 use super::files;
-use super::output::{columns, show, unless_closed};
+use super::output::{Stdout, columns, show, unless_closed};
 use super::reports::{ReportArg, Reports};
 use super::{exit, run};
 use crate::model::rules::Releases;
@@ -126,7 +126,7 @@ fn merge_runs(args: &MergeArgs, texts: &[(String, String)]) -> anyhow::Result<u8
         Format::Json => Box::new(Json::new(io::stdout())),
         Format::Text => {
             let layout = Layout { columns: columns(), verbose: args.verbose, progress: false };
-            Box::new(Terminal::new(anstream::stdout(), layout))
+            Box::new(Terminal::new(Stdout, layout))
         }
     };
     let mut reports = Reports::open(console, &args.reports, args.format)?;
