@@ -84,8 +84,8 @@ enum Moment {
 }
 
 impl Moment {
-    /// The time in a scenario.
-    fn in_scenario(&self, length: Length) -> Result<Time, Failure> {
+    /// The time in a scenario. `until` is the option or field that sets its end.
+    fn in_scenario(&self, length: Length, until: &str) -> Result<Time, Failure> {
         let (time, shown) = match self {
             Moment::SinceStart(span) => (Time::ZERO + *span, span.to_string()),
             Moment::Clock(text) => (length.at(text)?, text.clone()),
@@ -96,7 +96,8 @@ impl Moment {
         let clock = length.zero.map(|zero| zero.plus(length.until.since_start()).of_day());
         let clock = clock.map(|clock| format!(" ({clock} UTC)")).unwrap_or_default();
         let what = format!("--at {shown}: the prediction ends at t={}{clock}", length.until);
-        Err(Failure::usage(what).hint("choose an earlier time, or increase the end (`until`)"))
+        let hint = format!("choose an earlier time, or increase the end (`{until}`)");
+        Err(Failure::usage(what).hint(hint))
     }
 }
 
@@ -271,7 +272,8 @@ fn explain_vpa_beside_hpa(args: &Args, scenario: &Arc<Scenario>, vpa: &str) -> a
 
 /// The selected time; the start, if a tick is selected.
 fn at(args: &Args, length: Length) -> Result<Time, Failure> {
-    args.at.as_ref().map_or(Ok(Time::ZERO), |moment| moment.in_scenario(length))
+    let until = if args.name.is_some() { "until" } else { "--until" };
+    args.at.as_ref().map_or(Ok(Time::ZERO), |moment| moment.in_scenario(length, until))
 }
 
 /// The index of the selected run of a recommender.
