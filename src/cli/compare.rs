@@ -33,7 +33,7 @@ Exit codes:
   2    an invalid command line, scenario or manifest, or a value that the prediction requires is
        missing
   3    a scenario can't be run to its end, because its outcome is not deterministic; the others are
-       compared
+       compared; or an output can't be written
   4    a folder or a glob contains no scenarios";
 
 /// The help of options that other commands have for VPAs as well.

@@ -132,7 +132,8 @@ Exit codes:
   0    no divergence
   1    a divergence was found and saved
   2    an invalid command line
-  3    the engine could not run, or a scenario had no verdict and none diverged
+  3    the engine could not run; a scenario had no verdict and none diverged; or a finding can't be
+       saved
   130  interrupted (Ctrl-C)";
 
 /// The interval between lines of progress in a log.
@@ -308,7 +309,7 @@ impl Results<'_> {
 
 pub(super) fn not_saved(folder: &Path, error: &io::Error) -> Failure {
     let what = format!("findings can't be saved in {}: {error}", folder.display());
-    Failure::usage(what).hint("choose another folder with --save")
+    Failure::engine(what).hint("choose another folder with --save")
 }
 
 /// The progress on standard error: one line that is overwritten on a terminal, or occasional lines

@@ -59,7 +59,8 @@ Exit codes:
   0    all scenarios conform; no divergence was found
   1    a divergence, an unmet expectation, or a known disagreement that disappeared
   2    invalid results, or results that can't be merged
-  3    a scenario had no verdict or a shard is missing, and none diverged
+  3    a scenario had no verdict or a shard is missing, and none diverged; or an output can't be
+       written
   4    nothing was run, or all scenarios were skipped";
 
 /// Where results come from.

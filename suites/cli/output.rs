@@ -156,15 +156,16 @@ fn a_run_writes_several_reports() {
 fn a_report_that_cannot_be_written_is_an_error_before_the_run() {
     let (folder, file) = folder("");
     let inside = text(&folder.path().join("missing/x.xml")).to_owned();
-    for (report, expected) in [
-        (format!("junit={inside}"), "can't be written: No such file or directory"),
-        (format!("html={}", text(folder.path())), "can't be written: Is a directory"),
-        ("html".to_owned(), "the file is missing: html=FILE"),
-        ("html=".to_owned(), "the file is missing: html=FILE"),
-        ("github=x".to_owned(), "github has no file"),
-        ("pdf=x".to_owned(), "expected html=FILE, junit=FILE, markdown=FILE or github"),
+    for (report, code, expected) in [
+        (format!("junit={inside}"), 3, "can't be written: No such file or directory"),
+        (format!("markdown={inside}"), 3, "can't be written: No such file or directory"),
+        (format!("html={}", text(folder.path())), 3, "can't be written: Is a directory"),
+        ("html".to_owned(), 2, "the file is missing: html=FILE"),
+        ("html=".to_owned(), 2, "the file is missing: html=FILE"),
+        ("github=x".to_owned(), 2, "github has no file"),
+        ("pdf=x".to_owned(), 2, "expected html=FILE, junit=FILE, markdown=FILE or github"),
     ] {
-        let assert = kube_lockstep(&["run", text(&file), "--report", &report]).assert().code(2);
+        let assert = kube_lockstep(&["run", text(&file), "--report", &report]).assert().code(code);
         assert_eq!(stdout(&assert), "", "{report}");
         assert!(stderr(&assert).contains(expected), "{report}: {}", stderr(&assert));
     }
@@ -173,8 +174,8 @@ fn a_report_that_cannot_be_written_is_an_error_before_the_run() {
     let twice = ["run", text(&file), "--report", &html, "--report", &junit];
     let assert = kube_lockstep(&twice).assert().code(2);
     assert!(stderr(&assert).contains("same file"), "{}", stderr(&assert));
-    for flag in ["--html", "--csv"] {
-        let assert = kube_lockstep(&["predict", text(&file), flag, &inside]).assert().code(2);
+    for (command, flag) in [("predict", "--html"), ("predict", "--csv"), ("compare", "--html")] {
+        let assert = kube_lockstep(&[command, text(&file), flag, &inside]).assert().code(3);
         assert_eq!(stdout(&assert), "");
         assert!(stderr(&assert).contains(&format!("{flag}: ")), "{}", stderr(&assert));
     }

@@ -58,14 +58,14 @@ pub(super) fn run(args: &PrometheusArgs) -> Result<u8, Failure> {
 fn check_output(args: &PrometheusArgs) -> Result<(), Failure> {
     let path = &args.output;
     if path.is_dir() {
-        return Err(Failure::usage(format!("--output {}: it is a folder", path.display())));
+        return Err(Failure::engine(format!("--output {}: it is a folder", path.display())));
     }
     if path.exists() && !args.force {
         return Err(exists(path));
     }
     if !folder(path).is_dir() {
         let what = format!("--output {}: there is no folder", path.display());
-        return Err(Failure::usage(format!("{what} {}", folder(path).display())));
+        return Err(Failure::engine(format!("{what} {}", folder(path).display())));
     }
     Ok(())
 }
