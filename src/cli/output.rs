@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _, Write};
 use std::time::{Duration, Instant};
 
-use super::plugin::StartedAs;
+use super::plugin::commands_as_typed;
 
 /// Logs the build of each engine and its progress, because it takes minutes.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ pub(super) fn show(text: &str) -> io::Result<()> {
 /// is no other way to report it.
 pub(super) fn tell(text: &str) {
     let mut err = anstream::stderr();
-    let text = StartedAs::from_arguments().commands_in(text);
+    let text = commands_as_typed(text);
     let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
 }
 
@@ -60,8 +60,7 @@ pub(super) struct Stdout;
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        let text = StartedAs::from_arguments().commands_in(&text);
-        anstream::stdout().write_all(text.as_bytes())?;
+        anstream::stdout().write_all(commands_as_typed(&text).as_bytes())?;
         Ok(bytes.len())
     }
 

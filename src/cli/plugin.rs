@@ -9,11 +9,13 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
-
-use clap::CommandFactory as _;
+use std::sync::OnceLock;
 
 use super::completions::with_values;
-use super::{Cli, exit};
+use super::exit;
+
+/// The names of the subcommands, if people type them after [`TYPED`].
+static SUBCOMMANDS: OnceLock<Vec<String>> = OnceLock::new();
 
 /// The name of the program.
 const PROGRAM: &str = "kube-lockstep";
@@ -46,34 +48,41 @@ impl StartedAs {
         }
     }
 
-    /// The command, with its name as people type it.
+    /// The command, with its name as people type it, also in later texts.
     pub(super) fn name(self, command: clap::Command) -> clap::Command {
-        match self {
-            StartedAs::Program => command,
-            StartedAs::Plugin | StartedAs::Completion => command.bin_name(TYPED),
+        if self == StartedAs::Program {
+            return command;
         }
+        SUBCOMMANDS.get_or_init(|| {
+            command.get_subcommands().map(|command| command.get_name().to_owned()).collect()
+        });
+        command.bin_name(TYPED)
     }
+}
 
-    /// A text for people that names the commands in it as they are typed. The texts of the library
-    /// name the program: `kube-lockstep run`.
-    pub(super) fn commands_in(self, text: &str) -> Cow<'_, str> {
-        if self == StartedAs::Program || !text.contains(PROGRAM) {
-            return text.into();
-        }
-        let cli = Cli::command();
-        let is_command = |word: &str| cli.find_subcommand(word).is_some();
-        let mut parts = text.split(PROGRAM);
-        let mut named = parts.next().unwrap_or_default().to_owned();
-        for part in parts {
-            let word = part.trim_start().split(|it: char| !it.is_ascii_lowercase() && it != '-');
-            let is_spaced = part.starts_with(char::is_whitespace);
-            let is_path = named.ends_with(['/', '-', '.']);
-            let is_named = is_spaced && !is_path && word.into_iter().next().is_some_and(is_command);
-            named.push_str(if is_named { TYPED } else { PROGRAM });
-            named.push_str(part);
-        }
-        named.into()
+/// A text for people that names the commands in it as they are typed. The texts of the library name
+/// the program: `kube-lockstep run`.
+pub(super) fn commands_as_typed(text: &str) -> Cow<'_, str> {
+    match SUBCOMMANDS.get() {
+        Some(subcommands) if text.contains(PROGRAM) => for_plugin(text, subcommands).into(),
+        _ => text.into(),
     }
+}
+
+/// The text with [`TYPED`] in place of [`PROGRAM`] before subcommands.
+fn for_plugin(text: &str, subcommands: &[String]) -> String {
+    let is_letter = |it: char| it.is_ascii_lowercase() || it == '-';
+    let mut parts = text.split(PROGRAM);
+    let mut named = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let word = part.trim_start();
+        let word = &word[..word.find(|it| !is_letter(it)).unwrap_or(word.len())];
+        let is_spaced = part.starts_with(char::is_whitespace) && !named.ends_with(['/', '-', '.']);
+        let is_command = is_spaced && subcommands.iter().any(|command| command == word);
+        named.push_str(if is_command { TYPED } else { PROGRAM });
+        named.push_str(part);
+    }
+    named
 }
 
 /// Prints the completions of the last argument, as kubectl expects them: one per line, with its
@@ -127,7 +136,8 @@ mod tests {
 
     #[test]
     fn only_commands_have_another_name() {
-        let as_plugin = |text: &str| StartedAs::Plugin.commands_in(text).into_owned();
+        let subcommands = ["run", "predict", "metrics-server"].map(str::to_owned);
+        let as_plugin = |text: &str| for_plugin(text, &subcommands);
         assert_eq!(as_plugin("`kube-lockstep run -v`"), "`kubectl lockstep run -v`");
         let two = "`x | kube-lockstep\n  predict -f -`, kube-lockstep metrics-server";
         let typed = "`x | kubectl lockstep\n  predict -f -`, kubectl lockstep metrics-server";
@@ -141,6 +151,5 @@ mod tests {
         ] {
             assert_eq!(as_plugin(other), other);
         }
-        assert_eq!(StartedAs::Program.commands_in("`kube-lockstep run`"), "`kube-lockstep run`");
     }
 }
