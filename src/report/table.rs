@@ -11,9 +11,8 @@ use super::style::{BAD, DIM, GOOD, STRONG, paint};
 use super::{counted, outcome, plot, recommender};
 use crate::expect::{ExternalScale, Moment, Unmet};
 use crate::model::api::{ConditionStatus, HpaCondition, HpaStatus};
-use crate::model::derivation::{Derivation, MetricDerivation, PodCounts, Source, Target};
+use crate::model::derivation::{Derivation, MetricDerivation, PodCounts, Target};
 use crate::model::observation::Observation;
-use crate::model::quantity::{Format, Quantity};
 use crate::model::rules::Release;
 use crate::model::time::{Span, Time};
 use crate::run::{FreeRun, FreeTick};
@@ -357,39 +356,13 @@ pub(super) fn metric(metric: &MetricDerivation) -> String {
             format!("{seen}%/{target}%")
         }
         Target::AverageValue(target) => {
-            format!("{}/{}", amount(metric, usage.average), amount(metric, target))
+            format!("{}/{}", metric.amount(usage.average), metric.amount(target))
         }
         Target::Value(target) => {
-            format!("{}/{}", amount(metric, usage.total), amount(metric, target))
+            format!("{}/{}", metric.amount(usage.total), metric.amount(target))
         }
         Target::None => "no target".to_owned(),
     }
-}
-
-/// Formats an amount in thousandths: CPU in cores, memory in binary units.
-pub(super) fn amount(metric: &MetricDerivation, milli: i64) -> String {
-    if is_memory(metric) { bytes(milli) } else { decimal(milli) }
-}
-
-/// Formats thousandths as a decimal quantity.
-pub(super) fn decimal(milli: i64) -> String {
-    Quantity::from_milli(milli, Format::DecimalSI).to_string()
-}
-
-/// Formats thousandths of a byte in binary units.
-pub(super) fn bytes(milli: i64) -> String {
-    const UNITS: [(&str, i64); 4] = [("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10), ("", 1)];
-    let bytes = milli as f64 / 1000.0;
-    let (unit, size) =
-        UNITS.into_iter().find(|(_, size)| bytes.abs() >= *size as f64).unwrap_or(("", 1));
-    let text = format!("{:.1}", bytes / size as f64);
-    format!("{}{unit}", text.strip_suffix(".0").unwrap_or(&text))
-}
-
-/// Returns true if the amounts of a metric are bytes.
-pub(super) fn is_memory(metric: &MetricDerivation) -> bool {
-    let is_resource = matches!(metric.source, Source::Resource | Source::ContainerResource(_));
-    is_resource && &*metric.name == "memory"
 }
 
 /// The number of pods whose metrics count, out of all pods; empty for metrics without pods.

@@ -198,6 +198,39 @@ fn predictions_are_written_as_csv() {
 }
 
 #[test]
+fn people_read_rounded_amounts_and_programs_exact_ones() {
+    let hpa = "metrics:
+      - type: Resource
+        resource: {name: memory, target: {type: AverageValue, averageValue: 400Mi}}
+      - type: Pods
+        pods: {metric: {name: rps}, target: {type: AverageValue, averageValue: \"200\"}}
+workload: {replicas: 7, containers: [{name: app, requests: {memory: 512Mi}}]}
+metrics:
+  resource: [{name: memory, load: 2Gi}]
+  pods: [{name: rps, perPod: 285714m}]
+until: 30s
+";
+    let (before, _) = super::SCENARIO.split_once("metrics:").expect("it has metrics");
+    let (folder, file) = super::file_of(&format!("{before}{hpa}"));
+    let page = folder.path().join("page.html");
+    let arguments = ["predict", text(&file), "--html", text(&page)];
+    let shown = stdout(&kube_lockstep(&arguments).assert().code(0));
+    assert!(shown.contains("292.6Mi/400Mi  285.7/200"), "{shown}");
+    let explained = kube_lockstep(&["explain", text(&file), "--tick", "1"]).assert().code(0);
+    let explained = stdout(&explained);
+    assert!(explained.contains("2Gi in total, 292.6Mi each; the target is 400Mi"), "{explained}");
+    assert!(explained.contains("2000 in total, 285.7 each; the target is 200"), "{explained}");
+    let page = fs::read_to_string(page).expect("the page was written");
+    assert!(page.contains("292.6Mi") && page.contains("285.7"));
+    for exact in ["306783378", "419430400", "285714m"] {
+        assert!(!page.contains(exact), "{exact}");
+    }
+    let arguments = ["predict", text(&file), "--format", "json"];
+    let lines = json(&kube_lockstep(&arguments).assert().code(0));
+    assert_eq!(lines[0]["metrics"][1]["averageValue"], 285.714, "{}", lines[0]);
+}
+
+#[test]
 fn an_unmet_expectation_says_why_and_how_to_explain_it() {
     let expect = "expect:\n  - {tick: 1, replicas: 5}\n";
     let (_folder, file) = folder(expect);
