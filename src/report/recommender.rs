@@ -306,6 +306,14 @@ pub(super) fn shown_runs(rows: Rows, snapshots: &[Snapshot], vpas: &[&str]) -> V
     shown.collect()
 }
 
+/// The index of the first run that recommends resources for one of these VPAs.
+#[must_use]
+pub fn first_recommendation(snapshots: &[Snapshot], vpas: &[&str]) -> Option<usize> {
+    snapshots.iter().position(|snapshot| {
+        vpas.iter().filter_map(|vpa| snapshot.status(vpa)).any(|status| !amounts(status).is_empty())
+    })
+}
+
 /// The names of the VPAs of a scenario.
 pub(super) fn names(scenario: &VpaScenario) -> Vec<&str> {
     scenario.names().map(|name| &*name.name).collect()
