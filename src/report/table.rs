@@ -33,10 +33,23 @@ struct Row {
     style: Style,
 }
 
-/// The whole prediction: the scenario, a chart of the replicas, the table, and the summary.
-#[must_use]
-pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, columns: usize) -> String {
-    free_run_of(scenario, run, release, Rows::All, columns)
+/// What the text of a prediction contains.
+#[derive(Clone, Copy, Debug)]
+pub struct Contents {
+    /// The ticks in the table.
+    pub rows: Rows,
+    /// Whether charts precede the table.
+    pub has_charts: bool,
+    /// The width of the text.
+    pub columns: usize,
+}
+
+impl Contents {
+    /// Everything, in a text of this width.
+    #[must_use]
+    pub fn all(columns: usize) -> Contents {
+        Contents { rows: Rows::All, has_charts: true, columns }
+    }
 }
 
 /// The ticks that a report contains.
@@ -74,19 +87,17 @@ fn is_eventful(tick: &FreeTick, before: Option<&HpaStatus>) -> bool {
         || !changed_conditions(observation, before).is_empty()
 }
 
-/// [`free_run`] with some of the ticks.
+/// The whole prediction: the scenario, charts of the replicas and metrics, the table, and the
+/// summary.
 #[must_use]
-pub fn free_run_of(
-    scenario: &Scenario,
-    run: &FreeRun,
-    release: &str,
-    rows: Rows,
-    columns: usize,
-) -> String {
+pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, contents: Contents) -> String {
+    let Contents { rows, has_charts, columns } = contents;
     let mut out = heading(scenario, release, columns);
     let rescales = run.ticks.iter().filter(|tick| tick.replicas_before != tick.replicas_after);
     let points = points(scenario, run, 0);
-    out.push_str(&plot::all(scenario, run, columns));
+    if has_charts {
+        out.push_str(&plot::all(scenario, run, columns));
+    }
     out.push('\n');
     out.push_str(&ticks(scenario, run, rows, columns));
     let (least, most) = points
@@ -111,7 +122,7 @@ pub fn free_run_of(
     out.push('\n');
     out.push_str(&hanging("", &ending, 0, columns));
     if let Some(vpa) = &run.vpa {
-        out.push_str(&recommender::beside_hpa(vpa, rows, columns));
+        out.push_str(&recommender::beside_hpa(vpa, contents));
     }
     for note in &run.notes {
         out.push_str(&outcome::note_line(&scenario.path, note, columns));

@@ -231,6 +231,23 @@ until: 30s
 }
 
 #[test]
+fn charts_can_be_left_out() {
+    let dotted = |text: &str| text.contains("┤") || text.contains("the dotted line");
+    for file in [
+        "closed-loop/docs-walkthrough-php-apache",
+        "vpa/aggregation/a-policy-with-its-own-oom-ratio",
+    ] {
+        let whole = stdout(&kube_lockstep(&["predict", file]).assert().code(0));
+        let plain = stdout(&kube_lockstep(&["predict", file, "--no-charts"]).assert().code(0));
+        assert!(dotted(&whole) && !dotted(&plain), "{plain}");
+        let (_, table) = whole.split_once("tick  t").expect("a table");
+        let (head, same) = plain.split_once("tick  t").expect("a table");
+        assert_eq!(table, same);
+        assert!(head.ends_with("\n\n") && !head.contains("\n\n\n"), "{head:?}");
+    }
+}
+
+#[test]
 fn an_unmet_expectation_says_why_and_how_to_explain_it() {
     let expect = "expect:\n  - {tick: 1, replicas: 5}\n";
     let (_folder, file) = folder(expect);
