@@ -277,7 +277,7 @@ fn unmet_values_are_numbers_and_lists_for_programs() {
     let lines = json(&kube_lockstep(&arguments).assert().code(1));
     let unmet = &lines.last().expect("a summary")["summary"]["unmet"];
     let value = |index: usize| &unmet[index]["values"][0];
-    assert_eq!(value(0)["expectedValue"], serde_json::json!({"min": 5}), "{unmet}");
+    assert_eq!(value(0)["expectedValue"], serde_json::json!({"atLeast": 5, "min": 5}), "{unmet}");
     assert_eq!(value(0)["observedValue"], 4, "{unmet}");
     assert_eq!(value(1)["expectedValue"], serde_json::json!([2, 13]), "{unmet}");
     assert!(value(1)["observedValue"].is_array(), "{unmet}");
