@@ -73,9 +73,9 @@ enum Command {
     /// is an object, and the last line is the summary.
     ///
     /// The verdict on a scenario is `conforms`, `diverges` (the engine differs from the model),
-    /// `unexpected` (they agree, but an expectation in the scenario is not met; the summary counts
-    /// it as `unmet`), `inconclusive` (the engine failed, or a difference may be due to chance) or
-    /// `skipped`.
+    /// `unmet` (they agree, but an expectation in the scenario is not met; in the JSON of a
+    /// scenario, `unexpected`), `inconclusive` (the engine failed, or a difference may be due to
+    /// chance) or `skipped`.
     Run(Box<run::Args>),
     /// Predict what an HPA or a VPA does: a table of ticks with reasons
     ///

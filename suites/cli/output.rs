@@ -140,7 +140,7 @@ fn a_run_writes_several_reports() {
     let line = fs::read_to_string(&file).expect("the scenario");
     let line = line.lines().position(|line| line.contains("tick: 1")).expect("a line") + 1;
     let name = file.file_name().and_then(|name| name.to_str()).expect("a name");
-    let annotation = format!("::error file={name},line={line},title=unexpected 1.37");
+    let annotation = format!("::error file={name},line={line},title=unmet 1.37");
     assert!(stderr(&assert).starts_with(&annotation), "{}", stderr(&assert));
     let read = |name: &str| fs::read_to_string(path(name)).expect("a report");
     assert!(read("old.html").starts_with("<!DOCTYPE html>") && read("old.html").len() < 100_000);
