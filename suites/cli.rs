@@ -571,6 +571,38 @@ fn explain_shows_one_tick_in_full() {
     assert!(stderr(&wrong).contains("the scenario has 3 ticks"), "{}", stderr(&wrong));
 }
 
+#[test]
+fn explain_shows_the_first_change_by_default() {
+    let explain = |file: &str, which: &[&str]| {
+        stdout(&kube_lockstep(&[&["explain", file], which].concat()).assert().code(0))
+    };
+    let later = SCENARIO.replace(
+        "perPod: \"1\"",
+        "load: {steps: [{at: 0s, value: \"1\"}, {at: \
+                                                   15s, value: \"2\"}]}",
+    );
+    let (_folder, file) = file_of(&later);
+    let [note, shown] = split(&explain(text(&file), &[]));
+    let change = "This is the first tick that changes the replicas. --tick and --at select others.";
+    assert_eq!(note, change);
+    assert_eq!(shown, explain(text(&file), &["--tick", "2"]));
+    let (_folder, file) = file_of(&SCENARIO.replace("maxReplicas: 10", "maxReplicas: 2"));
+    let [note, shown] = split(&explain(text(&file), &[]));
+    let none =
+        "No tick changes the replicas; this is the first one. --tick and --at select others.";
+    assert_eq!(note, none);
+    assert_eq!(shown, explain(text(&file), &["--tick", "1"]));
+    let vpa = "hpa-and-vpa/requests-stay-within-the-limits";
+    let shown = explain(vpa, &["--vpa", "web"]);
+    assert!(shown.starts_with("This is the first tick that recommends resources. "), "{shown}");
+}
+
+/// The first paragraph of a text, and the others.
+fn split(text: &str) -> [String; 2] {
+    let (first, others) = text.split_once("\n\n").expect("several paragraphs");
+    [first.to_owned(), others.to_owned()]
+}
+
 /// With a VPA, a tick is followed by the last run of the recommender.
 #[test]
 fn explain_shows_the_recommendation_beside_an_hpa() {

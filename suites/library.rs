@@ -84,7 +84,7 @@ fn three_lines_test_a_folder_of_scenarios() {
     assert!(!fails.status.success(), "{}", text(&fails));
     for part in [
         &*format!("2 scenarios on model {newest}: 1 conform, 1 fail, 0 skipped"),
-        "unexpected  tests/hpa/wrong.yaml",
+        "unmet  tests/hpa/wrong.yaml",
         "tests/hpa/wrong.yaml:",
         "expected 99",
     ] {

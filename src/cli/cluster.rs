@@ -8,7 +8,6 @@ mod folder;
 mod start;
 
 use std::fs;
-use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use self::folder::{ClusterFolder, POLL_INTERVAL, folders};
@@ -17,7 +16,7 @@ use super::args::time_limit;
 use super::existing::{self, ContextArgs};
 use super::exit;
 use super::failure::Failure;
-use super::output::show;
+use super::output::{show, tell};
 use crate::engine::process_group;
 use crate::model::time::Span;
 
@@ -203,7 +202,7 @@ fn list() -> anyhow::Result<u8> {
     }
     if text.is_empty() {
         // Standard output only contains the list, which scripts read.
-        let _ = writeln!(anstream::stderr(), "no control plane is running");
+        tell("no control plane is running\n");
     }
     show(&text)?;
     Ok(exit::CONFORMS)

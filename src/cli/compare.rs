@@ -12,7 +12,7 @@ use super::args::{self, Format, Source};
 use super::exit;
 use super::failure::Failure;
 use super::manifests::{self, ManifestArgs, SkipArgs};
-use super::output::{columns, most_columns, show, unless_closed};
+use super::output::{columns, most_columns, show, tell, unless_closed};
 use super::reports::ReportFile;
 use super::setting::Setting;
 use crate::model::rules::{Release, Releases};
@@ -33,7 +33,7 @@ Exit codes:
   2    an invalid command line, scenario or manifest, or a value that the prediction requires is
        missing
   3    a scenario can't be run to its end, because its outcome is not deterministic; the others are
-       compared
+       compared; or an output can't be written
   4    a folder or a glob contains no scenarios";
 
 /// The help of options that other commands have for VPAs as well.
@@ -142,9 +142,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             }
         }
     }
-    // A note that can't be written is ignored.
-    let notes = notes.into_values().collect::<String>();
-    let _ = anstream::stderr().write_all(notes.as_bytes());
+    tell(&notes.into_values().collect::<String>());
     Ok(if is_undetermined { exit::ENGINE } else { exit::CONFORMS })
 }
 

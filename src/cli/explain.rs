@@ -38,12 +38,13 @@ Exit codes:
 #[derive(clap::Args, Debug)]
 #[command(after_help = format!("{}\n\n{HELP}", manifests::LOAD_HELP))]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["name", "filename"]))]
-#[command(group = clap::ArgGroup::new("which").required(true))]
+#[command(group = clap::ArgGroup::new("which"))]
 pub(super) struct Args {
     /// A scenario: a file, or the id of a fixture
     #[arg(value_name = "FILE")]
     name: Option<String>,
-    /// The number of the tick, from 1; with --hpa, among the ticks of that HPA
+    /// The number of the tick, from 1; with --hpa, among the ticks of that HPA [default: the first
+    /// tick that changes the replicas or, for a VPA, recommends resources]
     #[arg(long, value_name = "N", group = "which")]
     tick: Option<usize>,
     /// The last tick at or before this time: since the start of the scenario, for example 4m30s;
@@ -84,8 +85,8 @@ enum Moment {
 }
 
 impl Moment {
-    /// The time in a scenario.
-    fn in_scenario(&self, length: Length) -> Result<Time, Failure> {
+    /// The time in a scenario. `until` is the option or field that sets its end.
+    fn in_scenario(&self, length: Length, until: &str) -> Result<Time, Failure> {
         let (time, shown) = match self {
             Moment::SinceStart(span) => (Time::ZERO + *span, span.to_string()),
             Moment::Clock(text) => (length.at(text)?, text.clone()),
@@ -96,7 +97,8 @@ impl Moment {
         let clock = length.zero.map(|zero| zero.plus(length.until.since_start()).of_day());
         let clock = clock.map(|clock| format!(" ({clock} UTC)")).unwrap_or_default();
         let what = format!("--at {shown}: the prediction ends at t={}{clock}", length.until);
-        Err(Failure::usage(what).hint("choose an earlier time, or increase the end (`until`)"))
+        let hint = format!("choose an earlier time, or increase the end (`{until}`)");
+        Err(Failure::usage(what).hint(hint))
     }
 }
 
@@ -174,7 +176,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         return Err(Failure::usage(format!("there is no HPA {hpa}")).hint(hint).into());
     }
     let length = Length { zero: scenario.clock, until: scenario.until };
-    let index = index(args, &run, length)?;
+    let Selected { index, note } = select_tick(args, &run, length)?;
+    show(&note)?;
     if scenario.unsupported_on(release).or_else(|| scenario.not_for(release)).is_some() {
         show(&table::other_release(&scenario, release, columns()))?;
     }
@@ -202,7 +205,9 @@ fn explain_vpa(args: &Args, scenario: &VpaScenario) -> anyhow::Result<u8> {
     }
     let run = free_recommender_run(scenario, release, &|_| false);
     let length = Length { zero: None, until: scenario.until };
-    let index = index_of_run(args, &run.snapshots, length)?;
+    let names: Vec<&str> = scenario.names().map(|name| &*name.name).collect();
+    let Selected { index, note } = select_run(args, &run.snapshots, &names, length)?;
+    show(&note)?;
     let run = free_recommender_run(scenario, release, &|number| number == index);
     show(&recommender::explain(scenario, &run, index, release, columns()))?;
     if let Some(checkout) = checkout {
@@ -262,39 +267,79 @@ fn explain_vpa_beside_hpa(args: &Args, scenario: &Arc<Scenario>, vpa: &str) -> a
         return Err(Failure::usage(format!("there is no VPA {vpa}")).hint(hint).into());
     }
     let length = Length { zero: scenario.clock, until: scenario.until };
-    let index = index_of_run(args, run.snapshots(), length)?;
+    let Selected { index, note } = select_run(args, run.snapshots(), &[vpa], length)?;
+    show(&note)?;
     let run = explained_free_run(scenario, release, &|number| number == index);
     let text = run.vpa.map(|vpa| recommender::explain_beside_hpa(&vpa, index, columns()));
     show(&text.unwrap_or_default())?;
     Ok(exit::CONFORMS)
 }
 
-/// The selected time; the start, if a tick is selected.
-fn at(args: &Args, length: Length) -> Result<Time, Failure> {
-    args.at.as_ref().map_or(Ok(Time::ZERO), |moment| moment.in_scenario(length))
+/// A tick to explain, among all ticks.
+struct Selected {
+    index: usize,
+    /// Says which tick it is, if the command line does not. Otherwise empty.
+    note: String,
 }
 
-/// The index of the selected run of a recommender.
-fn index_of_run(args: &Args, runs: &[Snapshot], length: Length) -> Result<usize, Failure> {
+/// The ticks from which one is selected.
+struct Ticks<'a> {
+    times: Vec<Time>,
+    /// The index of the one that is explained by default.
+    default: Option<usize>,
+    /// What the default does, and those before it do not.
+    does: &'static str,
+    length: Length,
+    /// The number of ticks, as a hint for a tick that does not exist.
+    overview: &'a str,
+}
+
+/// Selects a run of a recommender.
+fn select_run(
+    args: &Args,
+    runs: &[Snapshot],
+    vpas: &[&str],
+    length: Length,
+) -> Result<Selected, Failure> {
     let times: Vec<Time> = runs.iter().map(|snapshot| snapshot.at).collect();
-    selected(args, &times, length, &overview("the recommender", &times))
+    let overview = overview("the recommender", &times);
+    let default = recommender::first_recommendation(runs, vpas);
+    let does = "recommends resources";
+    select(args, &Ticks { times, default, does, length, overview: &overview })
 }
 
-/// The index of the selected tick among the times of all ticks.
-fn selected(args: &Args, ticks: &[Time], length: Length, hint: &str) -> Result<usize, Failure> {
-    let at = at(args, length)?;
-    let (index, missing) = match args.tick {
-        Some(number) => {
-            let index = number.checked_sub(1).filter(|index| *index < ticks.len());
+/// Selects the tick that the command line names, or else the default.
+fn select(args: &Args, ticks: &Ticks<'_>) -> Result<Selected, Failure> {
+    let Ticks { times, default, does, length, overview } = ticks;
+    let (index, missing) = match (args.tick, &args.at) {
+        (Some(number), _) => {
+            let index = number.checked_sub(1).filter(|index| *index < times.len());
             (index, format!("there is no tick {number}"))
         }
-        None => {
-            let index = ticks.partition_point(|tick| *tick <= at).checked_sub(1);
+        (None, Some(moment)) => {
+            let until = if args.name.is_some() { "until" } else { "--until" };
+            let at = moment.in_scenario(*length, until)?;
+            let index = times.partition_point(|tick| *tick <= at).checked_sub(1);
             (index, format!("there is no tick at or before t={at}"))
         }
+        (None, None) => {
+            let note = match default {
+                Some(_) => format!("This is the first tick that {does}"),
+                None => format!("No tick {does}; this is the first one"),
+            };
+            let note = report::wrapped("", &format!("{note}. {OTHERS}"), columns()) + "\n";
+            return match times.is_empty() {
+                true => Err(Failure::usage((*overview).to_owned())),
+                false => Ok(Selected { index: default.unwrap_or(0), note }),
+            };
+        }
     };
-    index.ok_or_else(|| Failure::usage(missing).hint(hint.to_owned()))
+    let index = index.ok_or_else(|| Failure::usage(missing).hint((*overview).to_owned()))?;
+    Ok(Selected { index, note: String::new() })
 }
+
+/// The options that select another tick.
+const OTHERS: &str = "--tick and --at select others.";
 
 /// `the scenario has 4 ticks, from t=15s to t=1m`.
 fn overview(subject: &str, ticks: &[Time]) -> String {
@@ -341,13 +386,15 @@ fn compare_checkout(
     Ok(up_to(&outcome, checkout, tick))
 }
 
-/// The index of the selected tick among all ticks.
-fn index(args: &Args, run: &FreeRun, length: Length) -> Result<usize, Failure> {
+/// Selects a tick of an HPA.
+fn select_tick(args: &Args, run: &FreeRun, length: Length) -> Result<Selected, Failure> {
     let matches_hpa =
-        |tick: &FreeTick| args.hpa_name().is_none_or(|hpa| *tick.observation.hpa == *hpa);
+        |tick: &&FreeTick| args.hpa_name().is_none_or(|hpa| *tick.observation.hpa == *hpa);
     let ticks = run.ticks.iter().enumerate().filter(|(_, tick)| matches_hpa(tick));
-    let (indices, times): (Vec<usize>, Vec<Time>) =
-        ticks.map(|(index, tick)| (index, tick.observation.at)).unzip();
+    let (indices, ticks): (Vec<usize>, Vec<&FreeTick>) = ticks.unzip();
+    let times: Vec<Time> = ticks.iter().map(|tick| tick.observation.at).collect();
+    let default = ticks.iter().position(|tick| tick.replicas_before != tick.replicas_after);
+    let does = "changes the replicas";
     let subject = args.hpa_name().map_or("the scenario".to_owned(), |hpa| format!("HPA {hpa}"));
     let cut =
         run.undetermined.as_ref().map(|why| format!("; the prediction can't continue: {why}"));
@@ -355,5 +402,7 @@ fn index(args: &Args, run: &FreeRun, length: Length) -> Result<usize, Failure> {
     if times.is_empty() {
         return Err(Failure::usage(overview));
     }
-    Ok(indices[selected(args, &times, length, &overview)?])
+    let ticks = Ticks { times, default, does, length, overview: &overview };
+    let selected = select(args, &ticks)?;
+    Ok(Selected { index: indices[selected.index], ..selected })
 }

@@ -1,6 +1,6 @@
 //! `kube-lockstep fuzz`.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use super::args::{
 use super::doctor::check_writable;
 use super::failure::Failure;
 use super::fixtures::Fixtures;
-use super::output::{PreparationLog, columns, show, unless_closed};
+use super::output::{PreparationLog, columns, show, tell, unless_closed};
 use super::{exit, interrupt};
 use crate::engine::Engine;
 use crate::engine::source::{EngineFactory, EngineLimits, EngineSource};
@@ -132,7 +132,8 @@ Exit codes:
   0    no divergence
   1    a divergence was found and saved
   2    an invalid command line
-  3    the engine could not run, or a scenario had no verdict and none diverged
+  3    the engine could not run; a scenario had no verdict and none diverged; or a finding can't be
+       saved
   130  interrupted (Ctrl-C)";
 
 /// The interval between lines of progress in a log.
@@ -239,9 +240,8 @@ fn run_and_report(
             }
             FuzzEvent::Failed { index, kind } => {
                 progress.clear();
-                let text = report::failed(index, &kind);
                 // This is progress; the finding itself follows later.
-                let _ = anstream::stderr().write_all(text.as_bytes());
+                tell(&report::failed(index, &kind));
                 Ok(())
             }
             FuzzEvent::Found(found) => {
@@ -309,7 +309,7 @@ impl Results<'_> {
 
 pub(super) fn not_saved(folder: &Path, error: &io::Error) -> Failure {
     let what = format!("findings can't be saved in {}: {error}", folder.display());
-    Failure::usage(what).hint("choose another folder with --save")
+    Failure::engine(what).hint("choose another folder with --save")
 }
 
 /// The progress on standard error: one line that is overwritten on a terminal, or occasional lines
@@ -338,13 +338,12 @@ impl Progress {
             false => format!("{text}\n"),
         };
         self.shown = self.terminal;
-        // Progress that can't be written is ignored.
-        let _ = anstream::stderr().write_all(text.as_bytes());
+        tell(&text);
     }
 
     pub(super) fn clear(&mut self) {
         if std::mem::take(&mut self.shown) {
-            let _ = anstream::stderr().write_all(b"\r\x1b[K");
+            tell("\r\u{1b}[K");
         }
     }
 }

@@ -1,12 +1,12 @@
 //! `kube-lockstep init`.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::exit;
 use super::failure::Failure;
 use super::manifests::{self, AutoscalerArgs, ManifestArgs};
-use super::output::show;
+use super::output::{show, tell};
 use super::whole_file::{Existing, folder, write_whole};
 use crate::report::style::{WARN, paint};
 use crate::scenario::draft::Draft;
@@ -63,8 +63,7 @@ fn note_paths(manifests: &ManifestArgs) {
          another folder with --output, which adjusts the path\n",
         paint(WARN, "note:")
     );
-    // A note that can't be written is ignored.
-    let _ = anstream::stderr().write_all(text.as_bytes());
+    tell(&text);
 }
 
 /// The assumptions of a draft, and its examples, as comments.

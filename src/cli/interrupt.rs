@@ -3,7 +3,7 @@
 //! The process ends by the signal itself, so that the shell sees it. The standard input of engines
 //! closes, which ends them.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -12,6 +12,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use tokio_util::sync::CancellationToken;
 
 use self::system::{END_SIGNALS, end_by, on_signals};
+use super::output::tell;
 
 /// Waits for Ctrl-C during a run. The returned counter is the number of finished scenarios.
 /// `complete` completes the reports; its argument is the reason.
@@ -157,6 +158,5 @@ mod system {
 pub(super) fn print_line(text: &str) {
     // On a terminal, the line may contain progress.
     let clear = if io::stderr().is_terminal() { "\r\u{1b}[K" } else { "" };
-    // If this can't be written, there is no other way to report it.
-    let _ = anstream::stderr().write_all(format!("{clear}{text}\n").as_bytes());
+    tell(&format!("{clear}{text}\n"));
 }

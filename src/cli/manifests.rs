@@ -4,13 +4,14 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::failure::Failure;
 use super::files;
 use super::fixtures::{AnyFixture, Fixtures, are_manifests};
+use super::output::tell;
 use super::problems::folded;
 use super::run::parse_each;
 use crate::engine::input_file::{self, InputError};
@@ -486,8 +487,7 @@ pub(super) fn note_missing(
     }
     let text = format!("{kind} {name}{setting} is left out: {}", parts.join("; "));
     let line = format!("{} {text}\n", paint(WARN, "note:"));
-    // A note that can't be written is ignored.
-    let _ = anstream::stderr().write_all(line.as_bytes());
+    tell(&line);
     Some(text)
 }
 
@@ -516,8 +516,7 @@ fn note_ignored(ignored: &[String]) {
         names.push_str(&format!(" and {more} more"));
     }
     let text = format!("{} ignored: {names}\n", paint(WARN, "note:"));
-    // A note that can't be written is ignored.
-    let _ = anstream::stderr().write_all(text.as_bytes());
+    tell(&text);
 }
 
 /// The path relative to a folder, both absolute. None: they share no folder but the root.

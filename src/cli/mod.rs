@@ -40,12 +40,12 @@ mod setting;
 mod upstreams;
 mod whole_file;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use self::failure::Failure;
+use self::output::{show, tell};
 use self::plugin::StartedAs;
 use crate::model::rules::AnyRelease;
 use crate::report::style::{BAD, WARN, paint};
@@ -73,9 +73,9 @@ enum Command {
     /// is an object, and the last line is the summary.
     ///
     /// The verdict on a scenario is `conforms`, `diverges` (the engine differs from the model),
-    /// `unexpected` (they agree, but an expectation in the scenario is not met; the summary counts
-    /// it as `unmet`), `inconclusive` (the engine failed, or a difference may be due to chance) or
-    /// `skipped`.
+    /// `unmet` (they agree, but an expectation in the scenario is not met; in the JSON of a
+    /// scenario, `unexpected`), `inconclusive` (the engine failed, or a difference may be due to
+    /// chance) or `skipped`.
     Run(Box<run::Args>),
     /// Predict what an HPA or a VPA does: a table of ticks with reasons
     ///
@@ -171,11 +171,14 @@ pub fn main() -> ExitCode {
         return plugin::complete(command);
     }
     completions::answer(Cli::command);
-    let matches = command.try_get_matches().unwrap_or_else(|error| {
+    let parsed = command.try_get_matches().map_err(|error| {
         let arguments = std::env::args_os().map(|it| it.to_string_lossy().into_owned());
-        mistakes::with_hint(error, &arguments.collect::<Vec<_>>()).exit()
+        mistakes::with_hint(error, &arguments.collect::<Vec<_>>())
     });
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(error) => return print_usage(&error),
+    };
     let choice = match cli.color {
         Color::Auto => anstream::ColorChoice::Auto,
         Color::Always => anstream::ColorChoice::Always,
@@ -209,6 +212,18 @@ pub fn main() -> ExitCode {
     ExitCode::from(done.unwrap_or_else(|error| print_error(&error)))
 }
 
+/// Prints the help, or an error in the command line, and returns its exit code.
+fn print_usage(error: &clap::Error) -> ExitCode {
+    let text = error.render().ansi().to_string();
+    if error.use_stderr() {
+        tell(&text);
+    } else {
+        // Help that can't be written is ignored.
+        let _ = show(&text);
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::USAGE))
+}
+
 /// Prints the error and returns the exit code.
 fn print_error(error: &anyhow::Error) -> u8 {
     let (code, hint) = match error.downcast_ref::<Failure>() {
@@ -219,8 +234,7 @@ fn print_error(error: &anyhow::Error) -> u8 {
     if let Some(hint) = hint {
         text.push_str(&format!("{} {hint}\n", paint(WARN, "hint:")));
     }
-    // If this can't be written, there is no other way to report it.
-    let _ = anstream::stderr().write_all(text.as_bytes());
+    tell(&text);
     code
 }
 

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _, Write};
 use std::time::{Duration, Instant};
 
+use super::plugin::commands_as_typed;
+
 /// Logs the build of each engine and its progress, because it takes minutes.
 #[derive(Debug, Default)]
 pub(super) struct PreparationLog {
@@ -16,8 +18,7 @@ const MIN_INTERVAL: Duration = Duration::from_secs(20);
 impl PreparationLog {
     pub(super) fn log(&mut self, what: &str, done: Option<f64>) {
         if let Some(text) = self.line(what, done, Instant::now()) {
-            // A note that can't be written is ignored.
-            let _ = anstream::stderr().write_all(text.as_bytes());
+            tell(&text);
         }
     }
 
@@ -37,10 +38,35 @@ impl PreparationLog {
     }
 }
 
-/// Prints text to standard output.
+/// Prints text for people to standard output.
 pub(super) fn show(text: &str) -> io::Result<()> {
-    let mut out = anstream::stdout();
+    let mut out = Stdout;
     unless_closed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// Prints text for people to standard error: errors, notes, progress. If it can't be written, there
+/// is no other way to report it.
+pub(super) fn tell(text: &str) {
+    let mut err = anstream::stderr();
+    let text = commands_as_typed(text);
+    let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+}
+
+/// Standard output for people: each write is a text of its own, whose commands have the name that
+/// the user typed.
+#[derive(Debug)]
+pub(super) struct Stdout;
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        anstream::stdout().write_all(commands_as_typed(&text).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        anstream::stdout().flush()
+    }
 }
 
 /// The result of writing to standard output. A closed pipe (`head`) is not an error and does not

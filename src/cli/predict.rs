@@ -13,7 +13,7 @@ use super::output::{columns, show, unless_closed};
 use super::reports::ReportFile;
 use crate::model::rules::{AnyRelease, Release, VpaRelease};
 use crate::report::html::{Predicted, Predictions};
-use crate::report::table::Rows;
+use crate::report::table::{Contents, Rows};
 use crate::report::unmet::UnmetOf;
 use crate::report::{csv, prediction_lines, recommender, table};
 use crate::run::recommender::predicted_recommender_run;
@@ -54,6 +54,9 @@ pub(super) struct Args {
     /// condition
     #[arg(long)]
     changes: bool,
+    /// Print no charts before the tables
+    #[arg(long)]
+    no_charts: bool,
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
@@ -62,6 +65,14 @@ pub(super) struct Args {
     skip: SkipArgs,
     #[command(flatten)]
     manifests: ManifestArgs,
+}
+
+impl Args {
+    /// What the text of each prediction contains.
+    fn contents(&self) -> Contents {
+        let rows = if self.changes { Rows::Changes } else { Rows::All };
+        Contents { rows, has_charts: !self.no_charts, columns: columns() }
+    }
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
@@ -178,12 +189,12 @@ fn predict_vpa(
     several: bool,
     files: &mut Files,
 ) -> anyhow::Result<Ended> {
-    let rows = if args.changes { Rows::Changes } else { Rows::All };
+    let Contents { rows, .. } = args.contents();
     let run = predicted_recommender_run(scenario, release);
     match args.format {
         Format::Text => {
             let mut text = files.separator();
-            text.push_str(&recommender::free_run(scenario, &run, release, rows, columns()));
+            text.push_str(&recommender::free_run(scenario, &run, release, args.contents()));
             if run.undetermined.is_none() {
                 let unmet = recommender::expectations(scenario, release, &run.unmet, columns());
                 text.push_str(&unmet);
@@ -221,7 +232,7 @@ fn predict(
 ) -> anyhow::Result<Ended> {
     let prediction = Predict::new(scenario.clone()).release(release).run();
     let applies = prediction.is_supported();
-    let rows = if args.changes { Rows::Changes } else { Rows::All };
+    let Contents { rows, .. } = args.contents();
     let Prediction { run, unmet, .. } = &prediction;
     if let Some(why) = run.refused().filter(|_| !args.manifests.filename.is_empty()) {
         let hint = "choose another release with --release, or edit the manifest";
@@ -237,7 +248,7 @@ fn predict(
                 text.push_str(&table::other_release(scenario, release, columns()));
             }
             let on = release.to_string();
-            text.push_str(&table::free_run_of(scenario, run, &on, rows, columns()));
+            text.push_str(&table::free_run(scenario, run, &on, args.contents()));
             if whole {
                 let here = scenario.expect.iter().filter(|it| it.releases.contains(release));
                 let of_vpa = run

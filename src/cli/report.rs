@@ -8,7 +8,7 @@ use clap::Subcommand;
 use super::args::Format;
 use super::failure::Failure;
 use super::files;
-use super::output::{columns, show, unless_closed};
+use super::output::{Stdout, columns, show, unless_closed};
 use super::reports::{ReportArg, Reports};
 use super::{exit, run};
 use crate::model::rules::Releases;
@@ -59,7 +59,8 @@ Exit codes:
   0    all scenarios conform; no divergence was found
   1    a divergence, an unmet expectation, or a known disagreement that disappeared
   2    invalid results, or results that can't be merged
-  3    a scenario had no verdict or a shard is missing, and none diverged
+  3    a scenario had no verdict or a shard is missing, and none diverged; or an output can't be
+       written
   4    nothing was run, or all scenarios were skipped";
 
 /// Where results come from.
@@ -126,7 +127,7 @@ fn merge_runs(args: &MergeArgs, texts: &[(String, String)]) -> anyhow::Result<u8
         Format::Json => Box::new(Json::new(io::stdout())),
         Format::Text => {
             let layout = Layout { columns: columns(), verbose: args.verbose, progress: false };
-            Box::new(Terminal::new(anstream::stdout(), layout))
+            Box::new(Terminal::new(Stdout, layout))
         }
     };
     let mut reports = Reports::open(console, &args.reports, args.format)?;

@@ -116,7 +116,7 @@ impl ReportFile {
         let opened = options.create(true).open(path);
         let file = opened.map_err(|error| {
             let what = format!("{flag}: {} can't be written: {error}", path.display());
-            Failure::usage(what).hint("name a file in an existing folder that you can write to")
+            Failure::engine(what).hint("name a file in an existing folder that you can write to")
         })?;
         let (flag, path) = (flag.to_owned(), path.to_owned());
         Ok(ReportFile { flag, path, file, is_emptied: false, is_new })

@@ -1,6 +1,6 @@
 //! `kube-lockstep run`.
 
-use std::io::{self, IsTerminal, Write as _};
+use std::io::{self, IsTerminal};
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::failure::Failure;
 use super::files;
 use super::fixtures::{AnyFixture, Fixture, Fixtures};
 use super::interrupt::Ending;
-use super::output::{PreparationLog, columns, unless_closed};
+use super::output::{PreparationLog, Stdout, columns, tell, unless_closed};
 use super::problems::folded;
 use super::reports::{ReportArg, Reports};
 use super::{exit, interrupt};
@@ -216,13 +216,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             return Err(failure.into());
         }
     };
-    let out = anstream::stdout();
     let console: Box<dyn Report + Send> = match args.format {
         Format::Json => Box::new(Json::new(io::stdout())),
         Format::Text => {
             let progress = io::stdout().is_terminal() && io::stderr().is_terminal();
             let layout = Layout { columns: columns(), verbose: args.verbose, progress };
-            Box::new(Terminal::new(out, layout))
+            Box::new(Terminal::new(Stdout, layout))
         }
     };
     let mut reports = Reports::open(console, &args.reports, args.format)?;
@@ -263,10 +262,9 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     if fixtures.are_embedded() && args.names.is_empty() {
         let origin = fixtures.origin();
         // On standard error, separate from the results.
-        let _ = writeln!(
-            anstream::stderr(),
-            "running {origin}; to run the scenarios in this folder: kube-lockstep run ."
-        );
+        tell(&format!(
+            "running {origin}; to run the scenarios in this folder: kube-lockstep run .\n"
+        ));
     }
     let (of_vpa, of_hpa) = match &checkout {
         Some(checkout) if checkout.has_recommender() => (Some(checkout), None),

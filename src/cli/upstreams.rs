@@ -1,11 +1,10 @@
 //! Upstream's behavior for `diff` and `bisect`, from recorded traces or live.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::sync::Arc;
 
 use super::failure::Failure;
-use super::output::PreparationLog;
+use super::output::{PreparationLog, tell};
 use crate::engine::recorded::{Traces, not_recorded_on};
 use crate::engine::source::{EngineLimits, EngineSource};
 use crate::engine::{Engine, EngineError, upstream};
@@ -75,8 +74,7 @@ impl Upstreams {
         if self.announced != scenario.id {
             self.announced.clone_from(&scenario.id);
             let text = format!("note: running {} live: it has no recorded trace\n", scenario.id);
-            // A note that can't be written is ignored.
-            let _ = anstream::stderr().write_all(text.as_bytes());
+            tell(&text);
         }
         let engine = self.engines.entry(release).or_insert_with(|| {
             let mut progress = |what: &str, done| self.preparing.log(what, done);

@@ -9,7 +9,7 @@ use crate::model::quantity::Quantity;
 use crate::scenario::resolved::{ExpectedMetric, NumberRange, PercentRange, QuantityRange};
 
 /// An amount. In JSON, a range that contains one value is that value. Any other range is an object
-/// with `min`, `max` or both.
+/// with [`Bounds`].
 #[derive(Clone, Copy)]
 pub(super) enum Amount<'a> {
     Number(Option<i32>),
@@ -57,26 +57,36 @@ impl Serialize for Amount<'_> {
             }
             Amount::Numbers(NumberRange { min, max }) if min == max => min.serialize(serializer),
             Amount::Numbers(NumberRange { min, max }) => {
-                let (min, max) = (Some(min), Some(max));
-                let min = min.filter(|min| *min != i32::MIN);
-                Bounds { min, max: max.filter(|max| *max != i32::MAX) }.serialize(serializer)
+                let least = (min != i32::MIN).then_some(min);
+                Bounds::new(least, (max != i32::MAX).then_some(max)).serialize(serializer)
             }
             Amount::Quantities(range) => match range.only() {
                 Some(only) => only.serialize(serializer),
-                None => Bounds { min: range.min.as_ref(), max: range.max.as_ref() }
-                    .serialize(serializer),
+                None => Bounds::new(range.min.as_ref(), range.max.as_ref()).serialize(serializer),
             },
         }
     }
 }
 
-/// Bounds, for programs.
+/// Bounds, for programs, as in scenarios. Version 1 of the JSON output also has the names `min` and
+/// `max`.
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Bounds<T> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_least: Option<T>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_most: Option<T>,
     #[serde(skip_serializing_if = "Option::is_none")]
     min: Option<T>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max: Option<T>,
+}
+
+impl<T: Copy> Bounds<T> {
+    fn new(at_least: Option<T>, at_most: Option<T>) -> Bounds<T> {
+        Bounds { at_least, at_most, min: at_least, max: at_most }
+    }
 }
 
 /// The amounts of a metric, by field.

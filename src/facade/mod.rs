@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::expect::{self, ScaleTargets, Unmet};
 use crate::model::rules::Release;
 use crate::model::time::{Span, Time};
+use crate::report::table::Contents;
 use crate::report::{self, table};
 use crate::run::{FreeRun, free_run};
 use crate::scenario::{self, Scenario};
@@ -178,7 +179,7 @@ impl Prediction {
 impl fmt::Display for Prediction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let release = self.release.to_string();
-        let text = table::free_run(&self.scenario, &self.run, &release, COLUMNS);
+        let text = table::free_run(&self.scenario, &self.run, &release, Contents::all(COLUMNS));
         f.write_str(&report::plain(&text))
     }
 }

@@ -11,6 +11,7 @@ use crate::model::rules::VpaRelease;
 use crate::model::time::{Span, Time};
 use crate::model::vpa::ContainerRecommendation;
 use crate::report;
+use crate::report::table::Contents;
 use crate::run::recommender::{FreeRecommenderRun, free_recommender_run};
 use crate::scenario::vpa::VpaScenario;
 use crate::scenario::{self, AnyScenario, Problem};
@@ -141,8 +142,8 @@ impl VpaPrediction {
 
 impl fmt::Display for VpaPrediction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (run, rows) = (&self.run, report::table::Rows::All);
-        let text = report::recommender::free_run(&self.scenario, run, self.release, rows, COLUMNS);
+        let all = Contents::all(COLUMNS);
+        let text = report::recommender::free_run(&self.scenario, &self.run, self.release, all);
         f.write_str(&report::plain(&text))
     }
 }

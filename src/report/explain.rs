@@ -120,10 +120,10 @@ fn usage(metric: &MetricDerivation) -> String {
     let groups: Vec<String> = groups.map(|(number, group)| format!("{number} {group}")).collect();
     let mut text = format!("pods: {}", groups.join(", "));
     if let Some(usage) = &metric.usage {
-        let total = table::amount(metric, usage.total);
+        let total = metric.amount(usage.total);
         let _ = write!(text, "; usage {total}");
         if usage.requests > 0 {
-            let _ = write!(text, " of {} requested", table::amount(metric, usage.requests));
+            let _ = write!(text, " of {} requested", metric.amount(usage.requests));
         }
     }
     text
@@ -131,7 +131,7 @@ fn usage(metric: &MetricDerivation) -> String {
 
 fn total(metric: &MetricDerivation) -> String {
     let Some(usage) = &metric.usage else { return "no value".to_owned() };
-    let mut text = format!("total {}", table::amount(metric, usage.total));
+    let mut text = format!("total {}", metric.amount(usage.total));
     if let Some(series) = usage.series {
         let _ = write!(text, " of {series} series");
     }

@@ -137,6 +137,7 @@ pub(super) struct ScenarioLine {
 pub(super) enum VerdictName {
     Conforms,
     Diverges,
+    /// Version 1 of the JSON output calls it `unexpected`.
     #[serde(rename = "unexpected", alias = "unmet")]
     Unmet,
     Inconclusive,

@@ -316,7 +316,7 @@ fn with_unmet(outcome: &Outcome, run: Option<&Setting>, columns: usize) -> Strin
         "model" => "the model does not meet the expectations".to_owned(),
         engine => format!("model and {engine} agree, but do not meet the expectations"),
     };
-    let mut out = heading("unexpected", BAD, outcome, &sides);
+    let mut out = heading("unmet", BAD, outcome, &sides);
     out.push_str(&paint_lines(DIM, &hanging("", &outcome.requirement, 2, columns)));
     unmet(&mut out, outcome, columns);
     known_hits(&mut out, outcome, columns);

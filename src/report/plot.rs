@@ -7,8 +7,9 @@ use std::fmt::Write as _;
 use super::chart::{self, Picture};
 use super::scale::ValueAxis;
 use super::style::{DIM, paint};
-use super::table::{bytes, decimal, is_memory, points};
+use super::table::points;
 use crate::model::derivation::{MetricDerivation, Target};
+use crate::model::quantity::human;
 use crate::model::time::Time;
 use crate::model::vpa::{ContainerRecommendation, Resource, Snapshot};
 use crate::run::FreeRun;
@@ -112,7 +113,7 @@ impl Metric<'_> {
     fn unit(&self) -> Unit {
         match self.like.target {
             Target::Utilization(_) => Unit::Percent,
-            _ if is_memory(self.like) => Unit::Bytes,
+            _ if self.like.is_in_bytes() => Unit::Bytes,
             _ => Unit::Decimal,
         }
     }
@@ -121,7 +122,10 @@ impl Metric<'_> {
     fn title(&self) -> String {
         let mut title = self.like.title();
         if let Some(target) = self.target() {
-            let target = self.unit().text(target);
+            let target = match self.unit() {
+                Unit::Percent => Unit::Percent.text(target),
+                Unit::Bytes | Unit::Decimal => self.like.amount(target as i64),
+            };
             let _ = write!(title, "; the dotted line is the target, {target}");
         }
         title
@@ -142,8 +146,8 @@ impl Unit {
     fn text(self, value: f64) -> String {
         match self {
             Unit::Percent => format!("{value:.0}%"),
-            Unit::Bytes => bytes(value.round() as i64),
-            Unit::Decimal => decimal(value.round() as i64),
+            Unit::Bytes => human::bytes(value),
+            Unit::Decimal => human::decimal(value.round() as i64),
         }
     }
 

@@ -8,7 +8,7 @@ use anstyle::Style;
 
 use super::layout::{Align, Columns, hanging};
 use super::style::{DIM, STRONG, paint};
-use super::table::Rows;
+use super::table::{Contents, Rows};
 use super::unmet::UnmetOf;
 use super::{counted, outcome, plot};
 use crate::expect::Unmet;
@@ -40,9 +40,9 @@ pub fn free_run(
     scenario: &VpaScenario,
     run: &FreeRecommenderRun,
     release: VpaRelease,
-    rows: Rows,
-    columns: usize,
+    contents: Contents,
 ) -> String {
+    let columns = contents.columns;
     let mut out = heading(scenario, release, columns);
     for name in scenario.names() {
         out.push('\n');
@@ -50,7 +50,7 @@ pub fn free_run(
             let _ = writeln!(out, "{}", paint(STRONG, &format!("VPA {}", name.name)));
         }
         let end = scenario.until;
-        out.push_str(&charts_and_table(&run.snapshots, &name.name, end, rows, columns));
+        out.push_str(&charts_and_table(&run.snapshots, &name.name, end, contents));
     }
     let runs = counted(run.snapshots.len(), "tick");
     let legend = "lower, target and upper: lowerBound, target and upperBound of the recommendation";
@@ -64,14 +64,15 @@ pub fn free_run(
 
 /// The part of a prediction about the VPA beside an HPA: recommendations, and changes of pods.
 #[must_use]
-pub(super) fn beside_hpa(run: &VpaRun, rows: Rows, columns: usize) -> String {
+pub(super) fn beside_hpa(run: &VpaRun, contents: Contents) -> String {
+    let columns = contents.columns;
     let mut out = String::new();
     for name in run.scenario.names() {
         let title = format!("VPA {}", name.name);
         let about = format!("model of {}", run.release);
         let _ = writeln!(out, "\n{}  {}", paint(STRONG, &title), paint(DIM, &about));
         let end = run.scenario.until;
-        out.push_str(&charts_and_table(run.snapshots(), &name.name, end, rows, columns));
+        out.push_str(&charts_and_table(run.snapshots(), &name.name, end, contents));
     }
     out.push('\n');
     out.push_str(&pod_changes(&run.pod_changes, columns));
@@ -225,16 +226,12 @@ pub(super) fn problems(status: &VpaStatus) -> String {
     texts.collect::<Vec<_>>().join(", ")
 }
 
-/// Charts of the targets, and all recommendations as a table.
-fn charts_and_table(
-    snapshots: &[Snapshot],
-    vpa: &str,
-    end: Time,
-    rows: Rows,
-    columns: usize,
-) -> String {
+/// Charts of the targets, and the recommendations as a table.
+fn charts_and_table(snapshots: &[Snapshot], vpa: &str, end: Time, contents: Contents) -> String {
+    let Contents { rows, has_charts, columns } = contents;
     let table = table(snapshots, vpa, rows, columns);
-    match plot::recommendations(snapshots, vpa, end, columns).strip_prefix('\n') {
+    let charts = has_charts.then(|| plot::recommendations(snapshots, vpa, end, columns));
+    match charts.as_deref().and_then(|charts| charts.strip_prefix('\n')) {
         Some(charts) => format!("{charts}\n{table}"),
         None => table,
     }
@@ -304,6 +301,14 @@ pub(super) fn shown_runs(rows: Rows, snapshots: &[Snapshot], vpas: &[&str]) -> V
         is_changed || !snapshot.log.is_empty()
     });
     shown.collect()
+}
+
+/// The index of the first run that recommends resources for one of these VPAs.
+#[must_use]
+pub fn first_recommendation(snapshots: &[Snapshot], vpas: &[&str]) -> Option<usize> {
+    snapshots.iter().position(|snapshot| {
+        vpas.iter().filter_map(|vpa| snapshot.status(vpa)).any(|status| !amounts(status).is_empty())
+    })
 }
 
 /// The names of the VPAs of a scenario.

@@ -11,9 +11,8 @@ use super::style::{BAD, DIM, GOOD, STRONG, paint};
 use super::{counted, outcome, plot, recommender};
 use crate::expect::{ExternalScale, Moment, Unmet};
 use crate::model::api::{ConditionStatus, HpaCondition, HpaStatus};
-use crate::model::derivation::{Derivation, MetricDerivation, PodCounts, Source, Target};
+use crate::model::derivation::{Derivation, MetricDerivation, PodCounts, Target};
 use crate::model::observation::Observation;
-use crate::model::quantity::{Format, Quantity};
 use crate::model::rules::Release;
 use crate::model::time::{Span, Time};
 use crate::run::{FreeRun, FreeTick};
@@ -34,10 +33,23 @@ struct Row {
     style: Style,
 }
 
-/// The whole prediction: the scenario, a chart of the replicas, the table, and the summary.
-#[must_use]
-pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, columns: usize) -> String {
-    free_run_of(scenario, run, release, Rows::All, columns)
+/// What the text of a prediction contains.
+#[derive(Clone, Copy, Debug)]
+pub struct Contents {
+    /// The ticks in the table.
+    pub rows: Rows,
+    /// Whether charts precede the table.
+    pub has_charts: bool,
+    /// The width of the text.
+    pub columns: usize,
+}
+
+impl Contents {
+    /// Everything, in a text of this width.
+    #[must_use]
+    pub fn all(columns: usize) -> Contents {
+        Contents { rows: Rows::All, has_charts: true, columns }
+    }
 }
 
 /// The ticks that a report contains.
@@ -75,19 +87,17 @@ fn is_eventful(tick: &FreeTick, before: Option<&HpaStatus>) -> bool {
         || !changed_conditions(observation, before).is_empty()
 }
 
-/// [`free_run`] with some of the ticks.
+/// The whole prediction: the scenario, charts of the replicas and metrics, the table, and the
+/// summary.
 #[must_use]
-pub fn free_run_of(
-    scenario: &Scenario,
-    run: &FreeRun,
-    release: &str,
-    rows: Rows,
-    columns: usize,
-) -> String {
+pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, contents: Contents) -> String {
+    let Contents { rows, has_charts, columns } = contents;
     let mut out = heading(scenario, release, columns);
     let rescales = run.ticks.iter().filter(|tick| tick.replicas_before != tick.replicas_after);
     let points = points(scenario, run, 0);
-    out.push_str(&plot::all(scenario, run, columns));
+    if has_charts {
+        out.push_str(&plot::all(scenario, run, columns));
+    }
     out.push('\n');
     out.push_str(&ticks(scenario, run, rows, columns));
     let (least, most) = points
@@ -112,7 +122,7 @@ pub fn free_run_of(
     out.push('\n');
     out.push_str(&hanging("", &ending, 0, columns));
     if let Some(vpa) = &run.vpa {
-        out.push_str(&recommender::beside_hpa(vpa, rows, columns));
+        out.push_str(&recommender::beside_hpa(vpa, contents));
     }
     for note in &run.notes {
         out.push_str(&outcome::note_line(&scenario.path, note, columns));
@@ -357,39 +367,13 @@ pub(super) fn metric(metric: &MetricDerivation) -> String {
             format!("{seen}%/{target}%")
         }
         Target::AverageValue(target) => {
-            format!("{}/{}", amount(metric, usage.average), amount(metric, target))
+            format!("{}/{}", metric.amount(usage.average), metric.amount(target))
         }
         Target::Value(target) => {
-            format!("{}/{}", amount(metric, usage.total), amount(metric, target))
+            format!("{}/{}", metric.amount(usage.total), metric.amount(target))
         }
         Target::None => "no target".to_owned(),
     }
-}
-
-/// Formats an amount in thousandths: CPU in cores, memory in binary units.
-pub(super) fn amount(metric: &MetricDerivation, milli: i64) -> String {
-    if is_memory(metric) { bytes(milli) } else { decimal(milli) }
-}
-
-/// Formats thousandths as a decimal quantity.
-pub(super) fn decimal(milli: i64) -> String {
-    Quantity::from_milli(milli, Format::DecimalSI).to_string()
-}
-
-/// Formats thousandths of a byte in binary units.
-pub(super) fn bytes(milli: i64) -> String {
-    const UNITS: [(&str, i64); 4] = [("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10), ("", 1)];
-    let bytes = milli as f64 / 1000.0;
-    let (unit, size) =
-        UNITS.into_iter().find(|(_, size)| bytes.abs() >= *size as f64).unwrap_or(("", 1));
-    let text = format!("{:.1}", bytes / size as f64);
-    format!("{}{unit}", text.strip_suffix(".0").unwrap_or(&text))
-}
-
-/// Returns true if the amounts of a metric are bytes.
-pub(super) fn is_memory(metric: &MetricDerivation) -> bool {
-    let is_resource = matches!(metric.source, Source::Resource | Source::ContainerResource(_));
-    is_resource && &*metric.name == "memory"
 }
 
 /// The number of pods whose metrics count, out of all pods; empty for metrics without pods.

@@ -106,14 +106,13 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The name in reports: `conforms`. It is `unexpected` for [`Verdict::Unmet`], because reports
-    /// of older versions have this name.
+    /// The name in reports for people: `conforms`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Verdict::Conforms => "conforms",
             Verdict::Diverges(_) => "diverges",
-            Verdict::Unmet => "unexpected",
+            Verdict::Unmet => "unmet",
             Verdict::Inconclusive { .. } => "inconclusive",
             Verdict::Skipped { .. } => "skipped",
         }

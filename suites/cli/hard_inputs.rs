@@ -290,7 +290,7 @@ fn a_folder_for_findings_that_is_not_writable_is_an_error_at_the_start() {
     let file = folder.path().join("file");
     fs::write(&file, "").expect("a file can be written");
     let fuzz = ["fuzz", "--engine", "model", "--ticks", "1000", "--save"];
-    let fuzz = kube_lockstep(&fuzz).arg(file.join("below")).assert().code(2);
+    let fuzz = kube_lockstep(&fuzz).arg(file.join("below")).assert().code(3);
     assert!(stderr(&fuzz).contains("findings can't be saved in"), "{}", stderr(&fuzz));
     assert!(stderr(&fuzz).contains("--save"), "{}", stderr(&fuzz));
 }

@@ -140,7 +140,7 @@ fn a_run_writes_several_reports() {
     let line = fs::read_to_string(&file).expect("the scenario");
     let line = line.lines().position(|line| line.contains("tick: 1")).expect("a line") + 1;
     let name = file.file_name().and_then(|name| name.to_str()).expect("a name");
-    let annotation = format!("::error file={name},line={line},title=unexpected 1.37");
+    let annotation = format!("::error file={name},line={line},title=unmet 1.37");
     assert!(stderr(&assert).starts_with(&annotation), "{}", stderr(&assert));
     let read = |name: &str| fs::read_to_string(path(name)).expect("a report");
     assert!(read("old.html").starts_with("<!DOCTYPE html>") && read("old.html").len() < 100_000);
@@ -156,15 +156,16 @@ fn a_run_writes_several_reports() {
 fn a_report_that_cannot_be_written_is_an_error_before_the_run() {
     let (folder, file) = folder("");
     let inside = text(&folder.path().join("missing/x.xml")).to_owned();
-    for (report, expected) in [
-        (format!("junit={inside}"), "can't be written: No such file or directory"),
-        (format!("html={}", text(folder.path())), "can't be written: Is a directory"),
-        ("html".to_owned(), "the file is missing: html=FILE"),
-        ("html=".to_owned(), "the file is missing: html=FILE"),
-        ("github=x".to_owned(), "github has no file"),
-        ("pdf=x".to_owned(), "expected html=FILE, junit=FILE, markdown=FILE or github"),
+    for (report, code, expected) in [
+        (format!("junit={inside}"), 3, "can't be written: No such file or directory"),
+        (format!("markdown={inside}"), 3, "can't be written: No such file or directory"),
+        (format!("html={}", text(folder.path())), 3, "can't be written: Is a directory"),
+        ("html".to_owned(), 2, "the file is missing: html=FILE"),
+        ("html=".to_owned(), 2, "the file is missing: html=FILE"),
+        ("github=x".to_owned(), 2, "github has no file"),
+        ("pdf=x".to_owned(), 2, "expected html=FILE, junit=FILE, markdown=FILE or github"),
     ] {
-        let assert = kube_lockstep(&["run", text(&file), "--report", &report]).assert().code(2);
+        let assert = kube_lockstep(&["run", text(&file), "--report", &report]).assert().code(code);
         assert_eq!(stdout(&assert), "", "{report}");
         assert!(stderr(&assert).contains(expected), "{report}: {}", stderr(&assert));
     }
@@ -173,8 +174,8 @@ fn a_report_that_cannot_be_written_is_an_error_before_the_run() {
     let twice = ["run", text(&file), "--report", &html, "--report", &junit];
     let assert = kube_lockstep(&twice).assert().code(2);
     assert!(stderr(&assert).contains("same file"), "{}", stderr(&assert));
-    for flag in ["--html", "--csv"] {
-        let assert = kube_lockstep(&["predict", text(&file), flag, &inside]).assert().code(2);
+    for (command, flag) in [("predict", "--html"), ("predict", "--csv"), ("compare", "--html")] {
+        let assert = kube_lockstep(&[command, text(&file), flag, &inside]).assert().code(3);
         assert_eq!(stdout(&assert), "");
         assert!(stderr(&assert).contains(&format!("{flag}: ")), "{}", stderr(&assert));
     }
@@ -194,6 +195,56 @@ fn predictions_are_written_as_csv() {
     let both = ["predict", text(&file), fixture, "--csv", text(&ticks)];
     let assert = kube_lockstep(&both).assert().code(2);
     assert!(stderr(&assert).contains("--csv writes only one prediction"), "{}", stderr(&assert));
+}
+
+#[test]
+fn people_read_rounded_amounts_and_programs_exact_ones() {
+    let hpa = "metrics:
+      - type: Resource
+        resource: {name: memory, target: {type: AverageValue, averageValue: 400Mi}}
+      - type: Pods
+        pods: {metric: {name: rps}, target: {type: AverageValue, averageValue: \"200\"}}
+workload: {replicas: 7, containers: [{name: app, requests: {memory: 512Mi}}]}
+metrics:
+  resource: [{name: memory, load: 2Gi}]
+  pods: [{name: rps, perPod: 285714m}]
+until: 30s
+";
+    let (before, _) = super::SCENARIO.split_once("metrics:").expect("it has metrics");
+    let (folder, file) = super::file_of(&format!("{before}{hpa}"));
+    let page = folder.path().join("page.html");
+    let arguments = ["predict", text(&file), "--html", text(&page)];
+    let shown = stdout(&kube_lockstep(&arguments).assert().code(0));
+    assert!(shown.contains("292.6Mi/400Mi  285.7/200"), "{shown}");
+    let explained = kube_lockstep(&["explain", text(&file), "--tick", "1"]).assert().code(0);
+    let explained = stdout(&explained);
+    assert!(explained.contains("2Gi in total, 292.6Mi each; the target is 400Mi"), "{explained}");
+    assert!(explained.contains("2000 in total, 285.7 each; the target is 200"), "{explained}");
+    let page = fs::read_to_string(page).expect("the page was written");
+    assert!(page.contains("292.6Mi") && page.contains("285.7"));
+    for exact in ["306783378", "419430400", "285714m"] {
+        assert!(!page.contains(exact), "{exact}");
+    }
+    let arguments = ["predict", text(&file), "--format", "json"];
+    let lines = json(&kube_lockstep(&arguments).assert().code(0));
+    assert_eq!(lines[0]["metrics"][1]["averageValue"], 285.714, "{}", lines[0]);
+}
+
+#[test]
+fn charts_can_be_left_out() {
+    let dotted = |text: &str| text.contains("┤") || text.contains("the dotted line");
+    for file in [
+        "closed-loop/docs-walkthrough-php-apache",
+        "vpa/aggregation/a-policy-with-its-own-oom-ratio",
+    ] {
+        let whole = stdout(&kube_lockstep(&["predict", file]).assert().code(0));
+        let plain = stdout(&kube_lockstep(&["predict", file, "--no-charts"]).assert().code(0));
+        assert!(dotted(&whole) && !dotted(&plain), "{plain}");
+        let (_, table) = whole.split_once("tick  t").expect("a table");
+        let (head, same) = plain.split_once("tick  t").expect("a table");
+        assert_eq!(table, same);
+        assert!(head.ends_with("\n\n") && !head.contains("\n\n\n"), "{head:?}");
+    }
 }
 
 #[test]
@@ -226,7 +277,7 @@ fn unmet_values_are_numbers_and_lists_for_programs() {
     let lines = json(&kube_lockstep(&arguments).assert().code(1));
     let unmet = &lines.last().expect("a summary")["summary"]["unmet"];
     let value = |index: usize| &unmet[index]["values"][0];
-    assert_eq!(value(0)["expectedValue"], serde_json::json!({"min": 5}), "{unmet}");
+    assert_eq!(value(0)["expectedValue"], serde_json::json!({"atLeast": 5, "min": 5}), "{unmet}");
     assert_eq!(value(0)["observedValue"], 4, "{unmet}");
     assert_eq!(value(1)["expectedValue"], serde_json::json!([2, 13]), "{unmet}");
     assert!(value(1)["observedValue"].is_array(), "{unmet}");

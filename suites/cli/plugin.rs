@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use assert_cmd::Command;
 use tempfile::TempDir;
 
-use super::{stderr, stdout, support};
+use super::{folder, stderr, stdout, support};
 
 /// Runs the program under another name.
 fn under_name(name: &str, arguments: &[&str]) -> Command {
@@ -31,6 +31,37 @@ fn the_plugin_is_called_kubectl_lockstep_in_its_help() {
     assert!(stdout(&help).contains("Usage: kubectl lockstep predict"), "{}", stdout(&help));
     let wrong = under_name("kubectl-lockstep", &["predictt"]).assert().code(2);
     assert!(stderr(&wrong).contains("Usage: kubectl lockstep"), "{}", stderr(&wrong));
+}
+
+#[test]
+fn errors_hints_and_texts_name_the_command_that_the_user_typed() {
+    let fails = |arguments: &[&str]| stderr(&under_name("kubectl-lockstep", arguments).assert());
+    let unknown = fails(&["run", "no-such/scenario"]);
+    assert!(unknown.contains("`kubectl lockstep list` shows all scenarios"), "{unknown}");
+    let releases = fails(&["predict", "x.yaml", "--release", "1.36,1.37"]);
+    let compares = "`kubectl lockstep compare --release 1.36,1.37` compares several";
+    assert!(releases.contains(compares), "{releases}");
+    let manifests = fails(&["predict", "examples/php-apache/hpa.yaml"]);
+    assert!(manifests.contains("`kubectl lockstep predict -f FILE`"), "{manifests}");
+    let doctor = stdout(&under_name("kubectl-lockstep", &["doctor"]).assert());
+    assert!(doctor.contains("`kubectl lockstep run` uses"), "{doctor}");
+    let help = stdout(&under_name("kubectl-lockstep", &["help", "import"]).assert());
+    for text in [unknown, releases, manifests, doctor, help] {
+        assert!(!text.contains("kube-lockstep "), "{text}");
+    }
+}
+
+/// Programs read JSON, and others may run its commands.
+#[test]
+fn commands_in_json_do_not_depend_on_the_name() {
+    let (_folder, file) = folder("expect:\n  - {tick: 1, replicas: 5}\n");
+    let file = file.to_str().expect("UTF-8");
+    let shown = under_name("kubectl-lockstep", &["predict", file]).assert().code(1);
+    let command = format!("explain it: kubectl lockstep explain {file} --tick 1");
+    assert!(stdout(&shown).contains(&command), "{}", stdout(&shown));
+    let arguments = ["predict", file, "--format", "json"];
+    let plugin = under_name("kubectl-lockstep", &arguments).assert().code(1);
+    assert!(stdout(&plugin).contains("\"kube-lockstep explain"), "{}", stdout(&plugin));
 }
 
 #[test]

@@ -570,6 +570,10 @@ fn a_time_after_the_end_can_not_be_explained() {
     let run = explain("cpu=total:1", "20m").code(2);
     let shown = stderr(&run);
     assert!(shown.contains("--at 20m: the prediction ends at t=10m"), "{shown}");
+    assert!(shown.contains("increase the end (`--until`)"), "{shown}");
+    let file = "fixtures/closed-loop/docs-walkthrough-php-apache.yaml";
+    let shown = stderr(&kube_lockstep(&["explain", file, "--at", "20h"]).assert().code(2));
+    assert!(shown.contains("increase the end (`until`)"), "{shown}");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("rec.csv");
     let recorded = "time,value\n2025-05-06T12:00:00Z,1\n2025-05-06T13:00:00Z,2\n";

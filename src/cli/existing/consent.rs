@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::{ContextArgs, ExistingClusterArgs};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::output::show;
+use crate::cli::output::{show, tell};
 use crate::engine::options::{ClusterInfo, ExistingCluster};
 use crate::engine::registry::EngineChoice;
 use crate::engine::{containers, kubeconfig};
@@ -96,14 +96,14 @@ impl ExistingClusterArgs {
             );
         }
         plan.releases = cluster_release;
-        print(&cleaned(&info.cleaned));
+        tell(&cleaned(&info.cleaned));
         if !info.metrics_apis.is_empty() && !cluster.replaces {
             let what = format!("the cluster already has {}", names(&info.metrics_apis));
             let hint = "--replace-metrics-api replaces it during the run, and restores it at the \
                         end";
             return Err(Failure::engine(what).hint(hint));
         }
-        print(&announcement(cluster, plan, &info));
+        tell(&announcement(cluster, plan, &info));
         if self.yes {
             return Ok(());
         }
@@ -111,7 +111,7 @@ impl ExistingClusterArgs {
             let what = "nothing was created in the cluster: the run was not confirmed";
             return Err(Failure::usage(what).hint("--yes confirms it"));
         }
-        print("Continue? [y/N] ");
+        tell("Continue? [y/N] ");
         let mut answer = String::new();
         let read = io::stdin().lock().read_line(&mut answer);
         match read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes") {
@@ -133,13 +133,6 @@ pub(in crate::cli) fn clean(args: &ContextArgs) -> anyhow::Result<u8> {
         false => show(&format!("{}\n", done.join("\n")))?,
     }
     Ok(exit::CONFORMS)
-}
-
-/// Prints text to standard error, separate from the results.
-fn print(text: &str) {
-    let mut err = anstream::stderr();
-    // If this can't be written, there is no other way to report it.
-    let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
 }
 
 fn cleaned(done: &[String]) -> String {

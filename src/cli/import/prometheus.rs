@@ -12,7 +12,7 @@ use super::containers;
 use super::times::{self, Range};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
-use crate::cli::output::show;
+use crate::cli::output::{show, tell};
 use crate::cli::whole_file::{Existing, folder, write_whole};
 use crate::report::counted;
 use crate::report::style::{WARN, paint};
@@ -58,14 +58,14 @@ pub(super) fn run(args: &PrometheusArgs) -> Result<u8, Failure> {
 fn check_output(args: &PrometheusArgs) -> Result<(), Failure> {
     let path = &args.output;
     if path.is_dir() {
-        return Err(Failure::usage(format!("--output {}: it is a folder", path.display())));
+        return Err(Failure::engine(format!("--output {}: it is a folder", path.display())));
     }
     if path.exists() && !args.force {
         return Err(exists(path));
     }
     if !folder(path).is_dir() {
         let what = format!("--output {}: there is no folder", path.display());
-        return Err(Failure::usage(format!("{what} {}", folder(path).display())));
+        return Err(Failure::engine(format!("{what} {}", folder(path).display())));
     }
     Ok(())
 }
@@ -98,8 +98,7 @@ async fn query(
 
 fn show_note(note: &str) {
     let text = format!("{} {note}\n", paint(WARN, "note:"));
-    // A note that can't be written is ignored.
-    let _ = anstream::stderr().write_all(text.as_bytes());
+    tell(&text);
 }
 
 /// The parts of a range, each with at most [`MOST_VALUES`] values. Their values are those of the

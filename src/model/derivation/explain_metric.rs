@@ -6,7 +6,7 @@ use super::{
     Filled, MetricDerivation, Path, SecondRatio, Source, Target, Usage, count_of_pods,
     count_of_replicas,
 };
-use crate::model::quantity::{Format, Quantity};
+use crate::model::quantity::{Format, Quantity, human};
 use crate::model::rules::Within;
 
 /// A total that is divided by the pods.
@@ -36,6 +36,29 @@ impl MetricDerivation {
     #[must_use]
     pub fn is_total(&self) -> bool {
         matches!(self.source, Source::Object(_) | Source::External)
+    }
+
+    /// The resource, if the metric is that of a resource.
+    fn resource(&self) -> Option<&str> {
+        let is_resource = matches!(self.source, Source::Resource | Source::ContainerResource(_));
+        is_resource.then_some(&*self.name)
+    }
+
+    /// Returns true if the amounts of the metric are bytes.
+    #[must_use]
+    pub fn is_in_bytes(&self) -> bool {
+        self.resource() == Some("memory")
+    }
+
+    /// An amount in thousandths, for people: `1500m` of cpu, `204.8Mi` of memory, `285.7` of
+    /// another metric.
+    #[must_use]
+    pub fn amount(&self, milli: i64) -> String {
+        match self.resource() {
+            Some("cpu") => Quantity::from_milli(milli, Format::DecimalSI).to_string(),
+            Some("memory") => human::bytes(milli as f64),
+            _ => human::decimal(milli),
+        }
     }
 
     pub(super) fn summary(&self) -> String {
@@ -97,7 +120,8 @@ impl MetricDerivation {
     fn summarize_total(&self, usage: &Usage, text: &mut String) {
         match (usage.status_replicas, self.path) {
             (Some(replicas), _) => {
-                let _ = write!(text, ", {} over {}", milli(usage.total), count_of_pods(replicas));
+                let _ =
+                    write!(text, ", {} over {}", self.amount(usage.total), count_of_pods(replicas));
             }
             (None, Path::FromZero) => text.push_str(", from 0 replicas"),
             (None, Path::Ready) => {
@@ -164,8 +188,8 @@ impl MetricDerivation {
             Target::Utilization(target) => format!(
                 "They use {} of the requested {}: {}%, rounded down; the target is {target}%. The \
                  ratio is {}.",
-                milli(usage.total),
-                milli(usage.requests),
+                self.amount(usage.total),
+                self.amount(usage.requests),
                 usage.utilization.unwrap_or(0),
                 Ratio(usage.ratio)
             ),
@@ -173,9 +197,9 @@ impl MetricDerivation {
                 let verb = if self.source == Source::Pods { "have" } else { "use" };
                 format!(
                     "They {verb} {} in total, {} each; the target is {}. The ratio is {}.",
-                    milli(usage.total),
-                    milli(usage.average),
-                    milli(target),
+                    self.amount(usage.total),
+                    self.amount(usage.average),
+                    self.amount(target),
                     Ratio(usage.ratio)
                 )
             }
@@ -255,7 +279,7 @@ impl MetricDerivation {
     }
 
     fn explain_total(&self, usage: &Usage, current: i32, proposal: i32, steps: &mut Vec<String>) {
-        let (title, total) = (self.title(), milli(usage.total));
+        let (title, total) = (self.title(), self.amount(usage.total));
         steps.push(match usage.series {
             Some(1) => format!("Metric {title} has one series; its value is {total}."),
             Some(series) => format!("Metric {title} has {series} series; their sum is {total}."),
@@ -278,7 +302,7 @@ impl MetricDerivation {
                 let ratio = Ratio(usage.ratio);
                 steps.push(format!(
                     "The target is {} in total. The ratio is {ratio}.",
-                    milli(target)
+                    self.amount(target)
                 ));
                 self.explain_whole_proposal(usage, proposal, steps);
             }
@@ -288,20 +312,20 @@ impl MetricDerivation {
 
     fn explain_spread(&self, usage: &Usage, spread: &Spread, steps: &mut Vec<String>) {
         let Spread { target, replicas, .. } = *spread;
-        let (target, ratio) = (milli(target), Ratio(usage.ratio));
+        let (target, ratio) = (self.amount(target), Ratio(usage.ratio));
         steps.push(if replicas == 0 {
             format!(
                 "The target is {target} per pod. There are no pods (status.replicas of the target \
                  is 0), so the total is divided by 0: the ratio is {ratio}, and the status shows \
                  {} as the average.",
-                milli(usage.average)
+                self.amount(usage.average)
             )
         } else {
             format!(
                 "Over {} (status.replicas of the target, ready or not), that makes {} each; the \
                  target is {target}. The ratio is {ratio}.",
                 count_of_pods(replicas),
-                milli(usage.average)
+                self.amount(usage.average)
             )
         });
     }
@@ -327,8 +351,8 @@ impl MetricDerivation {
         steps.push(format!(
             "That is outside the tolerance, {bounds}: {name} proposes {} / {}, rounded \
              up{capped}: {proposal}. The number of pods does not matter.",
-            milli(usage.total),
-            milli(target)
+            self.amount(usage.total),
+            self.amount(target)
         ));
     }
 
@@ -357,10 +381,6 @@ impl MetricDerivation {
     }
 }
 
-fn milli(value: i64) -> Quantity {
-    Quantity::from_milli(value, Format::DecimalSI)
-}
-
 /// `40% of 50%`, `800m of 1`.
 struct Compared<'a> {
     metric: &'a MetricDerivation,
@@ -374,10 +394,20 @@ impl fmt::Display for Compared<'_> {
                 write!(f, "{}% of {target}%", self.usage.utilization.unwrap_or(0))
             }
             Target::AverageValue(target) => {
-                write!(f, "{} of {}", milli(self.usage.average), milli(target))
+                write!(
+                    f,
+                    "{} of {}",
+                    self.metric.amount(self.usage.average),
+                    self.metric.amount(target)
+                )
             }
             Target::Value(target) => {
-                write!(f, "{} of {}", milli(self.usage.total), milli(target))
+                write!(
+                    f,
+                    "{} of {}",
+                    self.metric.amount(self.usage.total),
+                    self.metric.amount(target)
+                )
             }
             Target::None => Ok(()),
         }

@@ -9,6 +9,7 @@
 //! Upstream: apimachinery, `pkg/api/resource`.
 
 mod decimal;
+pub mod human;
 #[cfg(test)]
 mod tests;
 

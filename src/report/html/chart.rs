@@ -11,6 +11,7 @@ use super::timeline::{Limited, Metric, Pods, Replicas, Timeline, Unit, Value, un
 use super::words;
 use crate::model::derivation::{MetricDerivation, PodCounts};
 use crate::model::observation::EventType;
+use crate::model::quantity::human;
 use crate::model::time::Time;
 use crate::report::scale::ValueAxis;
 
@@ -155,7 +156,7 @@ fn last(values: &[Value]) -> Option<f64> {
 pub(super) fn value_label(metric: &MetricDerivation) -> fn(f64) -> String {
     match (unit(metric), words::is_memory(metric)) {
         (Unit::Percent, _) => |value| format!("{value:.0}%"),
-        (_, true) => words::bytes,
+        (_, true) => human::bytes,
         (_, false) => words::milli,
     }
 }

@@ -9,7 +9,7 @@ use maud::{Markup, PreEscaped, html};
 
 use super::path::{self, Point};
 use super::timeline::Value;
-use super::words;
+use crate::model::quantity::human;
 use crate::model::time::Time;
 use crate::report::scale::{Label, TimeAxis, ValueAxis, WIDTH};
 use crate::scenario::resolved::Timestamp;
@@ -145,7 +145,7 @@ pub(super) fn amounts_up_to(largest: f64, height: f64, is_memory: bool) -> Value
     if !is_memory {
         return ValueAxis::up_to(largest, height, 3, false);
     }
-    let size = words::byte_unit(largest / 1000.0).size * 1000.0;
+    let size = human::byte_unit(largest / 1000.0).size * 1000.0;
     ValueAxis::up_to(largest / size, height, 3, false).times(size)
 }
 

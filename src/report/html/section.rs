@@ -85,9 +85,8 @@ impl<'a> VpaChangeOf<'a> {
 }
 
 /// The verdicts, the worst first.
-pub(super) const VERDICTS: [&str; 9] = [
+pub(super) const VERDICTS: [&str; 8] = [
     "diverges",
-    "unexpected",
     "unmet",
     "unexplained",
     "inconclusive",

@@ -1,9 +1,9 @@
 //! Values and series of charts as text: labels, captions, and descriptions for screen readers.
 
 use super::timeline::{Limited, Metric, Unit, Value, unit as unit_of};
-use crate::model::derivation::{MetricDerivation, Source};
-use crate::model::quantity::{Format, Quantity};
-use crate::report::{counted, table};
+use crate::model::derivation::MetricDerivation;
+use crate::model::quantity::human;
+use crate::report::counted;
 
 /// The maximum number of changes in a description.
 const CHANGES: usize = 12;
@@ -67,19 +67,18 @@ pub(super) fn value(metric: &MetricDerivation, value: f64) -> String {
             let text = format!("{value:.1}");
             format!("{}%", text.strip_suffix(".0").unwrap_or(&text))
         }
-        Unit::Average | Unit::Total => table::amount(metric, value.round() as i64),
+        Unit::Average | Unit::Total => metric.amount(value.round() as i64),
     }
 }
 
 /// Returns true if values are bytes.
 pub(super) fn is_memory(metric: &MetricDerivation) -> bool {
-    let is_resource = matches!(metric.source, Source::Resource | Source::ContainerResource(_));
-    is_resource && &*metric.name == "memory" && unit_of(metric) != Unit::Percent
+    metric.is_in_bytes() && unit_of(metric) != Unit::Percent
 }
 
 /// A label for thousandths.
 pub(super) fn milli(value: f64) -> String {
-    Quantity::from_milli(value.round() as i64, Format::DecimalSI).to_string()
+    human::decimal(value.round() as i64)
 }
 
 /// A label for thousandths of a core on an axis: `250m`, `2.5`.
@@ -100,30 +99,6 @@ pub(super) fn cores(value: f64) -> String {
         _ if value < 1000.0 => text,
         _ => format!("{text} cores"),
     }
-}
-
-/// A binary unit.
-pub(super) struct ByteUnit {
-    name: &'static str,
-    pub(super) size: f64,
-}
-
-/// The largest unit that a number of bytes reaches.
-pub(super) fn byte_unit(bytes: f64) -> ByteUnit {
-    const UNITS: [(&str, i64); 4] =
-        [("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)];
-    let unit = UNITS.into_iter().find(|(_, size)| bytes >= *size as f64);
-    unit.map_or(ByteUnit { name: "", size: 1.0 }, |(name, size)| ByteUnit {
-        name,
-        size: size as f64,
-    })
-}
-
-/// A label for thousandths of a byte.
-pub(super) fn bytes(milli: f64) -> String {
-    let unit = byte_unit(milli / 1000.0);
-    let text = format!("{:.1}", milli / 1000.0 / unit.size);
-    format!("{}{}", text.strip_suffix(".0").unwrap_or(&text), unit.name)
 }
 
 /// The kind of a limit, which has a color and a pattern of its own.

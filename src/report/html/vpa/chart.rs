@@ -9,6 +9,7 @@ use super::VpaTimeline;
 use super::events::{self, Marks};
 use super::series::Series;
 use crate::compare::FieldDifference;
+use crate::model::quantity::human;
 use crate::model::time::Time;
 use crate::model::vpa::Resource;
 use crate::report::html::actions;
@@ -82,7 +83,7 @@ fn flags(timeline: &VpaTimeline<'_>, series: &[Series]) -> BTreeMap<usize, Strin
 fn with_units(difference: &FieldDifference, resource: Resource) -> FieldDifference {
     let bytes = |text: &str| {
         let bytes = text.parse::<f64>().ok().filter(|_| resource == Resource::Memory);
-        bytes.map_or_else(|| text.to_owned(), |bytes| words::bytes(bytes * 1000.0))
+        bytes.map_or_else(|| text.to_owned(), |bytes| human::bytes(bytes * 1000.0))
     };
     let (model, upstream) = (bytes(&difference.model), bytes(&difference.upstream));
     match model == upstream {
@@ -127,8 +128,8 @@ fn amounts(drawn: &Drawn<'_>, grid: &str) -> Markup {
         }
         @if !kills.is_empty() { path.dot.bad d=(dots) {} }
     };
-    let label: fn(f64) -> String = if is_memory { words::bytes } else { words::short_cores };
-    let text: fn(f64) -> String = if is_memory { words::bytes } else { words::cores };
+    let label: fn(f64) -> String = if is_memory { human::bytes } else { words::short_cores };
+    let text: fn(f64) -> String = if is_memory { human::bytes } else { words::cores };
     // A bound that is cut is marked as a peak, without its value: the first ones mean nothing.
     let cut = Divided::at(&series.upper, scale.max);
     let overlay = html! {

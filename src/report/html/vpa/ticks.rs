@@ -1,6 +1,7 @@
 //! The ticks of a VPA for the panel below its charts.
 
 use super::VpaTimeline;
+use crate::model::quantity::human;
 use crate::model::vpa::{Resource, Snapshot, VpaStatus};
 use crate::report::html::mark::Mark;
 use crate::report::html::panels::{Kept, PanelTick, PanelTicks, TickKind};
@@ -37,7 +38,7 @@ pub(super) fn targets(status: &VpaStatus) -> String {
             let milli = container.target.amount(resource.name())?.approx_f64() * 1000.0;
             let text = match resource {
                 Resource::Cpu => words::cores(milli),
-                Resource::Memory => words::bytes(milli),
+                Resource::Memory => human::bytes(milli),
             };
             Some(format!("{} {text}", resource.name()))
         };
@@ -103,7 +104,7 @@ fn usage(timeline: &VpaTimeline<'_>, index: usize) -> String {
     let texts = usage.iter().filter(|it| it.vpa == *timeline.vpa).map(|it| {
         let text = |amount: i64| match it.resource {
             Resource::Cpu => words::cores(amount as f64),
-            Resource::Memory => words::bytes(amount as f64 * 1000.0),
+            Resource::Memory => human::bytes(amount as f64 * 1000.0),
         };
         let amount = match it.lowest == it.highest {
             true => text(it.lowest),
