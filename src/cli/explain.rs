@@ -164,6 +164,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let checkout = args.release.local.open(false, false)?;
     of_kubernetes(checkout.as_ref())?;
     let release = args.release.release(checkout.as_ref())?;
+    manifests::check_flags(&scenario, release)?;
     let run = free_run(&scenario, release);
     if let Some(hpa) = args.hpa_name()
         && !scenario.hpas.iter().any(|known| *known.name == *hpa)
@@ -252,6 +253,7 @@ fn explain_vpa_beside_hpa(args: &Args, scenario: &Arc<Scenario>, vpa: &str) -> a
         return Err(Failure::usage(what).hint(format!("leave out {flag}")).into());
     }
     let release = args.release.release(None)?;
+    manifests::check_flags(scenario, release)?;
     let Some(run) = free_run(scenario, release).vpa else {
         return Err(Failure::usage("the scenario has no VPA").hint("leave out --vpa").into());
     };
