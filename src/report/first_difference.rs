@@ -199,11 +199,11 @@ pub(super) fn differing(rows: &[ComparisonRow]) -> Vec<Differing<'_>> {
         let FirstDifference { before, here, .. } = difference.explained();
         let setting = &row.setting;
         let releases = format!("{} and {}", before.release, here.release);
-        let (when, effect) = (difference.when(), difference.effect_of_first_reconcile());
+        let first = difference.when() + &difference.effect_of_first_reconcile();
         let sentence = match row.run {
-            None => format!("{setting}: {releases} first differ {when}{effect}."),
+            None => format!("{setting}: {releases} first differ {first}."),
             Some(run) => format!(
-                "{setting}: {releases} differ in {} of {} runs; in run {run}, first {when}{effect}.",
+                "{setting}: {releases} differ in {} of {} runs; in run {run}, first {first}.",
                 differing().count(),
                 runs.len()
             ),

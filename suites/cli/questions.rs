@@ -293,6 +293,23 @@ fn runs_with_a_difference_are_counted() {
     assert_eq!(differing().next().map(|row| row["run"].to_string()), Some(run.to_owned()));
 }
 
+/// In some runs, only the time of the first reconcile differs: another one is explained.
+#[test]
+fn a_run_whose_difference_has_another_cause_is_explained() {
+    // With five pods, 0.55 to 0.56 cores are 55% at a target of 50%: a ratio of 1.1.
+    let load = "cpu=total:noise(5%,seed=3,0.53)";
+    let options = ["-f", "examples/php-apache", "--load", load, "--runs", "6", "--until", "90s"];
+    let differences = &differences(&options, "1.30,1.37")[6..];
+    let is_only_later =
+        |difference: &Value| difference.get("withSameFirstReconcile").is_some_and(Value::is_null);
+    let has_other_cause = |it: &&Value| !it.is_null() && !is_only_later(it);
+    let run = 1 + differences.iter().position(|it| has_other_cause(&it)).expect("a run");
+    assert!(is_only_later(&differences[0]) && run > 1, "{differences:#?}");
+    let shown = compared(&options, "1.30,1.37");
+    assert!(shown.contains(&format!(" runs; in run {run}, first at ")), "{shown}");
+    assert!(shown.contains("; with the first reconcile at the same time, they first differ at"));
+}
+
 /// Up to 1.11, the controller reconciles every 30 seconds.
 #[test]
 fn releases_with_another_sync_period_are_noted() {
