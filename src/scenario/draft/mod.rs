@@ -297,14 +297,8 @@ fn draft_objects(
         draft.notes.extend(left_out.iter().find_map(|vpa| recommender::left_out(vpa, hpa)));
         list.push(draft);
     }
-    let has_only_vpas = groups.is_empty() && !vpas.is_empty();
-    if let (Some(flag), true) = (options.flags.first(), has_only_vpas) {
-        let what = format!("--{flag} is for HPAs: a VPA has another controller");
-        return Err(DraftError::Options { what, hint: Some("leave it out".to_owned()) });
-    }
-    if let (Some(_), true) = (options.startup, has_only_vpas) {
-        let what = "--startup is for HPAs: the VPA recommender ignores startup times".to_owned();
-        return Err(DraftError::Options { what, hint: Some("leave it out".to_owned()) });
+    if groups.is_empty() && !vpas.is_empty() {
+        check_options_of_vpas(options)?;
     }
     // HPAs that are not predicted matter for a note only, so errors in them are ignored.
     let all_hpas: Vec<Hpa> = objects.hpas.iter().filter_map(|it| Hpa::read(it).ok()).collect();
@@ -334,6 +328,18 @@ fn draft_objects(
     let (options, others) = (options.clone(), objects.others.clone());
     let vpas_left_out = left_out.iter().map(|vpa| vpa.full_name().to_string()).collect();
     Ok(Drafts { list, ignored, options, others, vpas_left_out })
+}
+
+/// Rejects options that are for HPAs only.
+fn check_options_of_vpas(options: &DraftOptions) -> Result<(), DraftError> {
+    let what = match (options.flags.first(), options.startup) {
+        (Some(flag), _) => format!("--{flag} is for HPAs: a VPA has another controller"),
+        (None, Some(_)) => {
+            "--startup is for HPAs: the VPA recommender ignores startup times".to_owned()
+        }
+        (None, None) => return Ok(()),
+    };
+    Err(DraftError::Options { what, hint: Some("leave it out".to_owned()) })
 }
 
 /// Notes that each of several targets has a total in full, because the load names no HPA.
