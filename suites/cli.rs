@@ -4,6 +4,8 @@
 mod building;
 #[path = "cli/compare.rs"]
 mod compare;
+#[path = "cli/controller_flags.rs"]
+mod controller_flags;
 #[path = "cli/engines.rs"]
 mod engines;
 #[path = "cli/fuzzing.rs"]

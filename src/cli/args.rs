@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use tokio_util::sync::CancellationToken;
 
 use super::failure::Failure;
-use crate::engine::upstream::build;
+use crate::engine::source::EngineLimits;
+use crate::engine::upstream::build::{self, BuildOptions};
 use crate::engine::upstream::checkout::{Checkout, CheckoutError};
 use crate::model::rules::{AnyRelease, AnyReleases, Release, Releases, VpaRelease};
 use crate::model::time::Span;
@@ -212,6 +214,29 @@ impl ReleaseArgs {
     }
 }
 
+/// Whether engines are built.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+pub(super) struct BuildArgs {
+    /// Never build an engine, which takes minutes: an engine that is not in the cache folder can't
+    /// run
+    #[arg(long)]
+    pub(super) no_build: bool,
+}
+
+impl BuildArgs {
+    /// Builds that a token stops, if any are allowed.
+    pub(super) fn options(self, stop: &CancellationToken) -> BuildOptions {
+        BuildOptions::new(stop.clone(), self.no_build)
+    }
+
+    /// The limits of an engine whose build a token stops.
+    pub(super) fn limits(self, stop: &CancellationToken) -> EngineLimits {
+        let mut limits = EngineLimits::default();
+        limits.builds = self.options(stop);
+        limits
+    }
+}
+
 /// A checkout instead of a release.
 #[derive(clap::Args, Debug)]
 pub(super) struct CheckoutArgs {
@@ -220,6 +245,8 @@ pub(super) struct CheckoutArgs {
     /// follows
     #[arg(long, value_name = "DIR")]
     pub(super) upstream_path: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) build: BuildArgs,
 }
 
 impl CheckoutArgs {

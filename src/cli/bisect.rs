@@ -4,13 +4,13 @@ use std::fmt::{self, Write as _};
 use std::io;
 use std::sync::Arc;
 
-use super::args::{Source, WithMarkdown as Format, any_release, of_hpa, of_vpa};
+use super::args::{BuildArgs, Source, WithMarkdown as Format, any_release, of_hpa, of_vpa};
 use super::diff::{self, Compared, NotCompared, code, exit_codes};
 use super::diff_vpa;
 use super::failure::Failure;
 use super::fixtures::{AnyFixture, Fixtures};
 use super::output::{columns, show, unless_closed};
-use super::upstreams::Upstreams;
+use super::upstreams::{RunsLive, Upstreams};
 use crate::model::rules::{AnyRelease, ChangeRow, Release, VpaRelease};
 use crate::report::change::{Between, ChangedScenario, Changes};
 use crate::scenario::Scenario;
@@ -36,6 +36,8 @@ pub(super) struct Args {
     format: Format,
     #[command(flatten)]
     source: Source,
+    #[command(flatten)]
+    build: BuildArgs,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
@@ -50,7 +52,7 @@ fn of_hpas(args: &Args, fixtures: &Fixtures, scenario: &Arc<Scenario>) -> anyhow
     let from = of_hpa(args.from)?.unwrap_or(Release::OLDEST);
     let to = of_hpa(args.to)?.unwrap_or(Release::NEWEST);
     diff::in_order(from, to)?;
-    let mut upstreams = Upstreams::new(fixtures.traces());
+    let mut upstreams = Upstreams::new(fixtures.traces(), RunsLive::On(args.build));
     let releases = Release::supported().filter(|release| (from..=to).contains(release));
     let mut found = Bisection::new(&scenario.id, args.format);
     for between in adjacent(releases) {
@@ -67,7 +69,7 @@ fn of_vpas(args: &Args, fixtures: &Fixtures, scenario: &Arc<VpaScenario>) -> any
     let releases = VpaRelease::supported().filter(|release| (from..=to).contains(release));
     let mut found = Bisection::new(&scenario.id, args.format);
     for between in adjacent(releases) {
-        let compared = diff_vpa::compare(fixtures, false, scenario, between);
+        let compared = diff_vpa::compare(fixtures, RunsLive::On(args.build), scenario, between);
         found.add(between, &compared)?;
     }
     found.end(from, to)

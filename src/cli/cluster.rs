@@ -11,8 +11,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use self::folder::{ClusterFolder, POLL_INTERVAL, folders};
-use super::args::OneRelease;
-use super::args::time_limit;
+use super::args::{BuildArgs, OneRelease, time_limit};
 use super::existing::{self, ContextArgs};
 use super::exit;
 use super::failure::Failure;
@@ -95,6 +94,8 @@ struct StartArgs {
     /// repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = argument)]
     api_server_arg: Vec<String>,
+    #[command(flatten)]
+    build: BuildArgs,
     /// Stay in the foreground until Ctrl-C
     #[arg(long)]
     foreground: bool,

@@ -15,7 +15,7 @@ use super::manifests::{self, ManifestArgs, SkipArgs};
 use super::output::{columns, most_columns, show, tell, unless_closed};
 use super::reports::ReportFile;
 use super::setting::Setting;
-use crate::model::rules::{Release, Releases};
+use crate::model::rules::{Release, Releases, Rules};
 use crate::model::time::{Span, Time};
 use crate::report::comparison::{
     ComparisonRow, Figures, Reference, columns_help, comparison, not_compared,
@@ -24,7 +24,7 @@ use crate::report::first_difference::FirstDifference;
 use crate::report::html::{Compared, Comparison};
 use crate::report::json;
 use crate::report::outcome::{note_line, note_text};
-use crate::run::{FreeRun, free_run};
+use crate::run::{FreeRun, free_run, free_run_by};
 use crate::scenario::{self, Scenario};
 
 const HELP: &str = "\
@@ -179,18 +179,32 @@ struct Before {
 }
 
 impl Before {
-    /// The first difference of a run, whose number counts from 0. Only the first run is kept in
-    /// memory: the others are predicted again.
+    /// The first difference of a run on the next release, whose number counts from 0. Only the
+    /// first run is kept in memory: the others are predicted again.
     fn difference(
         &self,
         scenario: &Arc<Scenario>,
         number: u32,
         run: &FreeRun,
+        release: Release,
     ) -> Option<FirstDifference> {
-        match number {
-            0 => FirstDifference::between(scenario, &self.run, run),
-            _ => FirstDifference::between(scenario, &free_run(scenario, self.release), run),
+        let again = (number > 0).then(|| free_run(scenario, self.release));
+        let before = again.as_ref().unwrap_or(&self.run);
+        let difference = FirstDifference::between(scenario, before, run)?;
+        let first_reconcile = Rules::of(self.release).queue.first_reconcile;
+        let mut rules = Rules::of(release);
+        if rules.queue.first_reconcile == first_reconcile {
+            return Some(difference);
         }
+        rules.queue.first_reconcile = first_reconcile;
+        let aligned = free_run_by(scenario, rules, &release.to_string());
+        Some(match aligned.undetermined {
+            Some(_) => difference,
+            None => {
+                let remaining = FirstDifference::between(scenario, before, &aligned);
+                difference.with_remaining(remaining)
+            }
+        })
     }
 }
 
@@ -323,7 +337,7 @@ impl Predictions {
                 note_on_metrics(setting, &lacking).iter().for_each(|note| self.add_note(note));
                 let before = before.as_ref();
                 let first_difference =
-                    before.and_then(|before| before.difference(&scenario, number, &run));
+                    before.and_then(|before| before.difference(&scenario, number, &run, release));
                 if number == 0 {
                     here = Some(Before { release, run });
                 }

@@ -5,14 +5,14 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::args::{Source, WithMarkdown as Format, any_release, of_hpa};
+use super::args::{BuildArgs, Source, WithMarkdown as Format, any_release, of_hpa};
 use super::exit;
 use super::failure::Failure;
 use super::fixtures::Fixtures;
 use super::output::{columns, show, unless_closed};
 use super::reports::ReportFile;
 use super::run::parse_all;
-use super::upstreams::{Behavior, Upstreams};
+use super::upstreams::{Behavior, RunsLive, Upstreams};
 use crate::model::rules::{AnyRelease, Change, ChangeRow, Release};
 use crate::report::change::{Between, ChangedScenario, Changes, Shown};
 use crate::report::html;
@@ -66,9 +66,16 @@ pub(super) struct Args {
     pub(super) html: Option<PathBuf>,
     #[command(flatten)]
     pub(super) source: Source,
+    #[command(flatten)]
+    build: BuildArgs,
 }
 
 impl Args {
+    /// Whether scenarios without a recorded trace are run.
+    pub(super) fn runs_live(&self) -> RunsLive {
+        if self.recorded { RunsLive::Never } else { RunsLive::On(self.build) }
+    }
+
     /// The scenarios that the text shows.
     pub(super) fn shown(&self) -> Shown {
         if self.all { Shown::All } else { Shown::Examples }
@@ -151,10 +158,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let scenarios = parse_all(&fixtures.select(&args.names)?)?.hpa;
     let page = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
-    let mut upstreams = match args.recorded {
-        true => Upstreams::recorded_only(fixtures.traces()),
-        false => Upstreams::new(fixtures.traces()),
-    };
+    let mut upstreams = Upstreams::new(fixtures.traces(), args.runs_live());
     let mut found: Vec<(Arc<Scenario>, Changed)> = Vec::new();
     let mut skipped: Vec<(String, String)> = Vec::new();
     let (mut same, mut unknown) = (0, false);

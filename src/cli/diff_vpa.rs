@@ -3,15 +3,18 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 use super::args::of_vpa;
 use super::diff::{Args, Compared, NotCompared, code, in_order, print};
 use super::fixtures::Fixtures;
 use super::output::PreparationLog;
 use super::reports::ReportFile;
 use super::run::{Parsed, parse_all};
+use super::upstreams::{RunsLive, why_not_live};
 use crate::engine::Vpa;
 use crate::engine::recorded::not_recorded_on;
-use crate::engine::source::{EngineFactory, EngineLimits, EngineSource};
+use crate::engine::source::{EngineFactory, EngineSource};
 use crate::model::rules::{VpaChange, VpaRelease};
 use crate::report::change::{Between, ChangedScenario, Changes};
 use crate::report::html;
@@ -33,7 +36,7 @@ pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
     let (mut found, mut skipped) = (Vec::new(), beside_hpas(&hpa));
     let (mut same, mut unknown) = (0, false);
     for scenario in &scenarios {
-        match compare(&fixtures, args.recorded, scenario, between) {
+        match compare(&fixtures, args.runs_live(), scenario, between) {
             Compared::Changed(changed) => found.push((scenario.clone(), changed)),
             Compared::Same => same += 1,
             Compared::Not(not) => {
@@ -61,15 +64,15 @@ fn beside_hpas(scenarios: &[Arc<Scenario>]) -> Vec<(String, String)> {
     with_vpa.map(|scenario| (scenario.id.clone(), WHY.to_owned())).collect()
 }
 
-/// Compares a scenario on two releases. `recorded`: only by recorded traces.
+/// Compares a scenario on two releases.
 pub(super) fn compare(
     fixtures: &Fixtures,
-    recorded: bool,
+    runs_live: RunsLive,
     scenario: &Arc<VpaScenario>,
     between: Between<VpaRelease>,
 ) -> Compared<VpaChange> {
     let on = |release| {
-        let trace = behavior(fixtures, recorded, scenario, release)?;
+        let trace = behavior(fixtures, runs_live, scenario, release)?;
         Ok((release, trace))
     };
     let pair = on(between.from).and_then(|before| Ok((before, on(between.to)?)));
@@ -86,11 +89,10 @@ pub(super) fn compare(
     }
 }
 
-/// The actions of the real recommender: from a recorded trace or, if there is none, live. With
-/// `recorded`, a scenario without a recorded trace is not compared.
+/// The actions of the real recommender: from a recorded trace or, if there is none, live.
 fn behavior(
     fixtures: &Fixtures,
-    recorded: bool,
+    runs_live: RunsLive,
     scenario: &Arc<VpaScenario>,
     release: VpaRelease,
 ) -> Result<RecommenderTrace, NotCompared> {
@@ -102,15 +104,15 @@ fn behavior(
     if let Some(recording) = trace.filter(|it| it.header.hash == scenario.hash) {
         return recording.recommender_trace().map_err(unknown);
     }
-    if recorded {
+    let RunsLive::On(builds) = runs_live else {
         return Err(NotCompared { why: not_recorded_on(release), is_unknown: false });
-    }
+    };
     let mut preparing = PreparationLog::default();
     let mut progress = |what: &str, done| preparing.log(what, done);
-    let limits = EngineLimits::default();
+    let limits = builds.limits(&CancellationToken::new());
     let engine: EngineFactory<Vpa> = EngineSource::Upstream
         .prepare(release, &limits, &mut progress)
-        .map_err(|error| unknown(error.to_string()))?;
+        .map_err(|error| unknown(why_not_live(error, release)))?;
     let outcome = run_recommender(scenario, &mut *engine.make(), &[]);
     match (outcome.verdict, outcome.recommender) {
         (Verdict::Inconclusive { why, .. } | Verdict::Skipped { why }, _) => Err(unknown(why)),

@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::args::{ReleaseOrCheckoutArgs, Source, of_kubernetes};
+use super::args::{BuildArgs, ReleaseOrCheckoutArgs, Source, of_kubernetes};
 use super::exit;
 use super::failure::Failure;
 use super::fixtures::{AnyFixture, Fixtures};
 use super::manifests::{self, Autoscalers, ManifestArgs};
 use super::output::{PreparationLog, columns, show};
 use crate::engine::Vpa;
-use crate::engine::source::{EngineFactory, EngineLimits, EngineSource};
-use crate::engine::upstream::Upstream;
+use crate::engine::source::{EngineFactory, EngineSource, VirtualTimeKind};
 use crate::engine::upstream::checkout::Checkout;
 use crate::model::rules::{Release, VpaRelease};
 use crate::model::time::{Span, Time};
@@ -167,6 +166,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let checkout = args.release.local.open(false, false)?;
     of_kubernetes(checkout.as_ref())?;
     let release = args.release.release(checkout.as_ref())?;
+    manifests::check_flags(&scenario, release)?;
     let run = free_run(&scenario, release);
     if let Some(hpa) = args.hpa_name()
         && !scenario.hpas.iter().any(|known| *known.name == *hpa)
@@ -184,7 +184,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let text = explain::tick_with_vpa(&scenario, release, index, columns());
     show(&text.unwrap_or_default())?;
     if let Some(checkout) = checkout {
-        show(&compare_checkout(&checkout, &scenario, release, index + 1)?)?;
+        let builds = args.release.local.build;
+        show(&compare_checkout(builds, &checkout, &scenario, release, index + 1)?)?;
     }
     Ok(exit::CONFORMS)
 }
@@ -211,22 +212,21 @@ fn explain_vpa(args: &Args, scenario: &VpaScenario) -> anyhow::Result<u8> {
     let run = free_recommender_run(scenario, release, &|number| number == index);
     show(&recommender::explain(scenario, &run, index, release, columns()))?;
     if let Some(checkout) = checkout {
-        show(&compare_recommender(&checkout, scenario, release, index + 1)?)?;
+        let builds = args.release.local.build;
+        show(&compare_recommender(builds, &checkout, scenario, release, index + 1)?)?;
     }
     Ok(exit::CONFORMS)
 }
 
 /// The result of a checkout of the recommender up to the run, as text.
 fn compare_recommender(
+    builds: BuildArgs,
     checkout: &Checkout,
     scenario: &VpaScenario,
     release: VpaRelease,
     run: usize,
 ) -> Result<String, Failure> {
-    let (mut preparing, limits) = (PreparationLog::default(), EngineLimits::default());
-    let mut progress = |what: &str, done| preparing.log(what, done);
-    let source = EngineSource::Checkout(checkout.clone());
-    let engine: EngineFactory<Vpa> = source.prepare(release, &limits, &mut progress)?;
+    let engine: EngineFactory<Vpa> = prepare(builds, checkout, release)?;
     let outcome = run_recommender(&Arc::new(scenario.clone()), &mut *engine.make(), &[]);
     Ok(up_to(&outcome, checkout, run))
 }
@@ -258,6 +258,7 @@ fn explain_vpa_beside_hpa(args: &Args, scenario: &Arc<Scenario>, vpa: &str) -> a
         return Err(Failure::usage(what).hint(format!("leave out {flag}")).into());
     }
     let release = args.release.release(None)?;
+    manifests::check_flags(scenario, release)?;
     let Some(run) = free_run(scenario, release).vpa else {
         return Err(Failure::usage("the scenario has no VPA").hint("leave out --vpa").into());
     };
@@ -372,18 +373,27 @@ fn scenario(args: &Args) -> Result<AnyFixture, Failure> {
 
 /// The result of a checkout up to the tick, as text.
 fn compare_checkout(
+    builds: BuildArgs,
     checkout: &Checkout,
     scenario: &Arc<Scenario>,
     release: Release,
     tick: usize,
 ) -> Result<String, Failure> {
+    let engine: EngineFactory = prepare(builds, checkout, release)?;
+    let outcome = run_one(scenario, &mut *engine.make(), &[]);
+    Ok(up_to(&outcome, checkout, tick))
+}
+
+/// The engine of a checkout.
+fn prepare<K: VirtualTimeKind>(
+    builds: BuildArgs,
+    checkout: &Checkout,
+    release: K::Release,
+) -> Result<EngineFactory<K>, Failure> {
     let mut preparing = PreparationLog::default();
     let mut progress = |what: &str, done| preparing.log(what, done);
-    let program = checkout.build(&CancellationToken::new(), &mut progress)?;
-    let name = checkout.name();
-    let mut engine = Upstream::of_checkout(program, name.as_str().into(), release);
-    let outcome = run_one(scenario, &mut engine, &[]);
-    Ok(up_to(&outcome, checkout, tick))
+    let limits = builds.limits(&CancellationToken::new());
+    Ok(EngineSource::Checkout(checkout.clone()).prepare(release, &limits, &mut progress)?)
 }
 
 /// Selects a tick of an HPA.

@@ -17,10 +17,11 @@ use super::fixtures::Fixtures;
 use super::output::{PreparationLog, columns, show, tell, unless_closed};
 use super::{exit, interrupt};
 use crate::engine::Engine;
-use crate::engine::source::{EngineFactory, EngineLimits, EngineSource};
+use crate::engine::source::{EngineFactory, EngineSource};
 use crate::engine::upstream::checkout::Checkout;
+use crate::engine::upstream::prepare_recommender;
 use crate::fuzz::Area;
-use crate::model::rules::{AnyRelease, Release};
+use crate::model::rules::{AnyRelease, Release, VpaRelease};
 use crate::report::fuzz::{self as report, FuzzSetting, Saved};
 use crate::run::fuzzing::{
     Finding, FuzzEvent, FuzzPlan, FuzzSummary, RunLimit, catches_panics, fuzz,
@@ -204,8 +205,12 @@ fn engine(
         (None, _, None) => EngineSource::Upstream,
     };
     let mut preparing = PreparationLog::default();
-    let limits = EngineLimits { stop: stop.clone(), ..EngineLimits::default() };
-    Ok(source.prepare(release, &limits, &mut |what, done| preparing.log(what, done))?)
+    let mut progress = |what: &str, done| preparing.log(what, done);
+    let limits = args.release.local.build.limits(stop);
+    if args.areas.contains(&AnyArea::Hpa(Area::HpaAndVpa)) && !args.is_on_model() {
+        prepare_recommender(VpaRelease::NEWEST, &limits.builds, &mut progress);
+    }
+    Ok(source.prepare(release, &limits, &mut progress)?)
 }
 
 /// A new seed. The generator itself has no clock.

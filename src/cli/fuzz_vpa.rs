@@ -9,7 +9,7 @@ use super::fuzz::{Args, INTERRUPTED, Progress, Results, not_saved, random_seed};
 use super::output::PreparationLog;
 use super::{exit, interrupt};
 use crate::engine::Vpa;
-use crate::engine::source::{EngineFactory, EngineLimits, EngineSource};
+use crate::engine::source::{EngineFactory, EngineSource};
 use crate::engine::upstream::checkout::Checkout;
 use crate::report::fuzz::FuzzSetting;
 use crate::run::fuzzing::RunLimit;
@@ -31,7 +31,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         Some(checkout) => EngineSource::Checkout(checkout.clone()),
     };
     let mut preparing = PreparationLog::default();
-    let limits = EngineLimits { stop: stop.clone(), ..EngineLimits::default() };
+    let limits = args.release.local.build.limits(&stop);
     let mut progress = |what: &str, done| preparing.log(what, done);
     let engine: EngineFactory<Vpa> =
         source.prepare(release, &limits, &mut progress).map_err(Failure::from)?;

@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use super::controller_flags::ControllerFlagArgs;
 use super::failure::Failure;
 use super::files;
 use super::fixtures::{AnyFixture, Fixtures, are_manifests};
@@ -15,6 +16,7 @@ use super::output::tell;
 use super::problems::folded;
 use super::run::parse_each;
 use crate::engine::input_file::{self, InputError};
+use crate::model::rules::Release;
 use crate::model::time::Span;
 use crate::report::style::{WARN, paint};
 use crate::scenario::draft::{
@@ -82,6 +84,8 @@ pub(super) struct ManifestArgs {
     /// the same pods]
     #[arg(long, value_name = "DURATION", requires = "filename", value_parser = duration)]
     until: Option<Span>,
+    #[command(flatten)]
+    controller: ControllerFlagArgs,
 }
 
 /// The autoscalers of the manifests that a command is about.
@@ -228,9 +232,11 @@ impl ManifestArgs {
             ("--startup", self.startup.is_some()),
             ("--until", self.until.is_some()),
         ];
-        match given.into_iter().find(|(_, given)| *given) {
+        let given = given.into_iter().find_map(|(flag, given)| given.then(|| flag.to_owned()));
+        let of_controller = || Some(format!("--{}", self.controller.flags.first()?));
+        match given.or_else(of_controller) {
             None => Ok(()),
-            Some((flag, _)) => Err(requires_manifests(flag, names)),
+            Some(flag) => Err(requires_manifests(&flag, names)),
         }
     }
 
@@ -300,6 +306,7 @@ impl ManifestArgs {
             replicas: self.replicas,
             startup: self.startup,
             until: self.until,
+            flags: self.controller.flags.clone(),
             examples,
         }
     }
@@ -371,6 +378,15 @@ fn requires_manifests(flag: &str, names: &[String]) -> Failure {
         Some(name) => format!("{name} contains manifests: name it with `-f {name}`"),
         None if matches!(flag, "--hpa" | "--vpa" | SKIP_MISSING) => format!("leave out {flag}"),
         None => "a scenario file contains this value: edit it".to_owned(),
+    })
+}
+
+/// Fails if a release lacks a flag of the controller that is given with manifests.
+pub(super) fn check_flags(scenario: &Scenario, release: Release) -> Result<(), Failure> {
+    let missing = scenario.missing_flag_on(release).filter(|_| scenario.is_of_manifests);
+    missing.map_or(Ok(()), |what| {
+        let hint = "leave the flag out, or choose another release with --release";
+        Err(Failure::usage(what).hint(hint))
     })
 }
 

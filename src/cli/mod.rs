@@ -8,6 +8,7 @@ mod bisect;
 mod cluster;
 mod compare;
 mod completions;
+mod controller_flags;
 mod diff;
 mod diff_vpa;
 mod doctor;

@@ -5,8 +5,10 @@ use std::io::{self, IsTerminal as _, Write};
 use std::time::{Duration, Instant};
 
 use super::plugin::commands_as_typed;
+use crate::report::terminal::subject;
 
-/// Logs the build of each engine and its progress, because it takes minutes.
+/// Logs the build of each engine and its progress, because it takes minutes. The first message of
+/// a build says what is built, and how long it takes.
 #[derive(Debug, Default)]
 pub(super) struct PreparationLog {
     logged: BTreeMap<String, Instant>,
@@ -23,11 +25,8 @@ impl PreparationLog {
     }
 
     fn line(&mut self, what: &str, done: Option<f64>, now: Instant) -> Option<String> {
-        let engine = what.split_once(": ").map_or(what, |(engine, _)| engine);
+        let engine = subject(what);
         let text = match (self.logged.get(engine), done) {
-            (None, _) if what.contains(": ") => {
-                format!("note: {what} (takes minutes the first time)\n")
-            }
             (None, _) => format!("note: {what}\n"),
             (Some(last), _) if now.duration_since(*last) < MIN_INTERVAL => return None,
             (Some(_), Some(done)) => format!("note: {engine}: {:.0}% compiled\n", done * 100.0),
@@ -108,11 +107,8 @@ mod tests {
         let mut line = |what: &str, done, seconds| {
             preparing.line(what, done, begin + Duration::from_secs(seconds))
         };
-        let first = line("upstream v1.37: resolving modules", None, 0).unwrap_or_default();
-        assert!(
-            first.starts_with("note: upstream v1.37: resolving modules (takes minutes"),
-            "{first}"
-        );
+        let first = line("upstream v1.37: building it", None, 0);
+        assert_eq!(first.as_deref(), Some("note: upstream v1.37: building it\n"));
         assert_eq!(line("upstream v1.37: compiling a", Some(0.1), 19), None);
         assert!(line("upstream v1.36: resolving modules", None, 19).is_some(), "another engine");
         let later = line("upstream v1.37: compiling b", Some(0.42), 20);

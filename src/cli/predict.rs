@@ -120,6 +120,7 @@ fn predict_all(args: &Args, scenarios: &[AnyFixture], files: &mut Files) -> anyh
                     None => failure,
                 })?;
                 let release = release.unwrap_or(Release::NEWEST);
+                manifests::check_flags(scenario, release)?;
                 predict(args, scenario, release, several, files)?
             }
             AnyFixture::Vpa(scenario) => {

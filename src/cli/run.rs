@@ -216,16 +216,19 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             return Err(failure.into());
         }
     };
+    let progress =
+        args.format == Format::Text && io::stdout().is_terminal() && io::stderr().is_terminal();
     let console: Box<dyn Report + Send> = match args.format {
         Format::Json => Box::new(Json::new(io::stdout())),
         Format::Text => {
-            let progress = io::stdout().is_terminal() && io::stderr().is_terminal();
             let layout = Layout { columns: columns(), verbose: args.verbose, progress };
             Box::new(Terminal::new(Stdout, layout))
         }
     };
     let mut reports = Reports::open(console, &args.reports, args.format)?;
-    let summary = run_and_report(&plan, &mut reports)?;
+    // Without a progress bar, builds are logged.
+    let preparing = (!progress).then(PreparationLog::default);
+    let summary = run_and_report(&plan, &mut reports, preparing)?;
     Ok(match code(&summary) {
         // Other shards may have scenarios to run.
         exit::NOTHING if plan.shard.is_some() => exit::CONFORMS,
@@ -286,6 +289,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     plan.releases_are_default =
         args.releases.are_default() && plan.checkout.is_none() && existing.is_none();
     plan.shard = args.part.shard;
+    plan.only_cached = args.local.build.no_build;
     plan.time_limit = args.time_limit.unwrap_or(plan.time_limit);
     plan.replay_args = replay_args(args);
     let pace = &mut plan.cluster.pace;
@@ -432,7 +436,11 @@ fn interrupted(cluster: &ExistingCluster) -> String {
 
 /// Runs the plan and passes every event to the reports. After a closed pipe, the run continues for
 /// its verdict; any other write error ends the run. Reports in files are written in any case.
-fn run_and_report(plan: &Plan, reports: &mut Reports) -> anyhow::Result<Summary> {
+fn run_and_report(
+    plan: &Plan,
+    reports: &mut Reports,
+    preparing: Option<PreparationLog>,
+) -> anyhow::Result<Summary> {
     // All objects on an existing cluster are removed before the program ends.
     let ending = plan.cluster.existing.as_ref();
     let ending = ending.map(|cluster| Ending::listen(&plan.stop, &interrupted(cluster)));
@@ -448,7 +456,7 @@ fn run_and_report(plan: &Plan, reports: &mut Reports) -> anyhow::Result<Summary>
             })?
         }
     };
-    let summary = run_all_and_report(plan, reports, &done);
+    let summary = run_all_and_report(plan, reports, &done, preparing);
     let written = match &summary {
         Ok(_) => Ok(()),
         Err(error) => reports.files.cut_off(CutOff::because(&error.to_string())),
@@ -465,15 +473,14 @@ fn run_all_and_report(
     plan: &Plan,
     reports: &mut Reports,
     done: &AtomicUsize,
+    mut preparing: Option<PreparationLog>,
 ) -> anyhow::Result<Summary> {
-    let quiet = !io::stderr().is_terminal();
-    let mut preparing = PreparationLog::default();
     let (mut closed, mut broken) = (false, None);
     let summary = run_all(plan, &mut |event| {
         if let Event::Preparing { what, fraction } = &event
-            && quiet
+            && let Some(log) = &mut preparing
         {
-            preparing.log(what, *fraction);
+            log.log(what, *fraction);
         }
         // What the console shows as finished is in the files, also if the run is interrupted now.
         let filed = reports.files.event(&event);

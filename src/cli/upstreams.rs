@@ -1,12 +1,17 @@
 //! Upstream's behavior for `diff` and `bisect`, from recorded traces or live.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
+use super::args::BuildArgs;
 use super::failure::Failure;
 use super::output::{PreparationLog, tell};
 use crate::engine::recorded::{Traces, not_recorded_on};
-use crate::engine::source::{EngineLimits, EngineSource};
+use crate::engine::source::EngineSource;
+use crate::engine::upstream::prepare_recommender;
 use crate::engine::{Engine, EngineError, upstream};
 use crate::model::rules::Release;
 use crate::run::{Verdict, run_one};
@@ -23,11 +28,19 @@ pub(super) enum Behavior {
     Unknown(String),
 }
 
+/// Whether scenarios without a recorded trace are run.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum RunsLive {
+    /// They are not compared.
+    Never,
+    /// They are run on engines that are in the cache folder, or that are built if this is allowed.
+    On(BuildArgs),
+}
+
 /// The upstream engines, started on demand.
 pub(super) struct Upstreams {
     traces: Traces,
-    /// Whether scenarios without a recorded trace are run.
-    runs_live: bool,
+    runs_live: RunsLive,
     engines: BTreeMap<Release, Result<Box<dyn Engine>, String>>,
     preparing: PreparationLog,
     /// The last scenario that was announced to run live.
@@ -35,15 +48,10 @@ pub(super) struct Upstreams {
 }
 
 impl Upstreams {
-    pub(super) fn new(traces: Traces) -> Upstreams {
+    pub(super) fn new(traces: Traces, runs_live: RunsLive) -> Upstreams {
         let preparing = PreparationLog::default();
         let (engines, announced) = (BTreeMap::new(), String::new());
-        Upstreams { traces, runs_live: true, engines, preparing, announced }
-    }
-
-    /// Upstream's behavior from recorded traces only.
-    pub(super) fn recorded_only(traces: Traces) -> Upstreams {
-        Upstreams { runs_live: false, ..Upstreams::new(traces) }
+        Upstreams { traces, runs_live, engines, preparing, announced }
     }
 
     /// Returns upstream's behavior in a scenario on a release.
@@ -55,10 +63,10 @@ impl Upstreams {
         if let Some(why) = scenario.unsupported_on(release) {
             return Ok(Behavior::Unsupported(why));
         }
-        match self.recorded(scenario, release)? {
-            Some(trace) => Ok(Behavior::Trace(trace)),
-            None if !self.runs_live => Ok(Behavior::Unsupported(not_recorded_on(release))),
-            None => Ok(self.live(scenario, release)),
+        match (self.recorded(scenario, release)?, self.runs_live) {
+            (Some(trace), _) => Ok(Behavior::Trace(trace)),
+            (None, RunsLive::Never) => Ok(Behavior::Unsupported(not_recorded_on(release))),
+            (None, RunsLive::On(builds)) => Ok(self.live(scenario, release, builds)),
         }
     }
 
@@ -70,22 +78,20 @@ impl Upstreams {
         Ok(trace.filter(|trace| trace.hash == scenario.hash))
     }
 
-    fn live(&mut self, scenario: &Arc<Scenario>, release: Release) -> Behavior {
+    fn live(&mut self, scenario: &Arc<Scenario>, release: Release, builds: BuildArgs) -> Behavior {
         if self.announced != scenario.id {
             self.announced.clone_from(&scenario.id);
             let text = format!("note: running {} live: it has no recorded trace\n", scenario.id);
             tell(&text);
         }
+        let limits = builds.limits(&CancellationToken::new());
+        let mut progress = |what: &str, done| self.preparing.log(what, done);
+        if let Some(vpa) = &scenario.vpa {
+            prepare_recommender(vpa.release, &limits.builds, &mut progress);
+        }
         let engine = self.engines.entry(release).or_insert_with(|| {
-            let mut progress = |what: &str, done| self.preparing.log(what, done);
-            let factory =
-                EngineSource::Upstream.prepare(release, &EngineLimits::default(), &mut progress);
-            factory.map(|factory| factory.make()).map_err(|error| match error {
-                EngineError::Unavailable { why, hint, .. } => {
-                    format!("{} {release} can't run here: {why}; {hint}", upstream::NAME)
-                }
-                error => error.to_string(),
-            })
+            let factory = EngineSource::Upstream.prepare(release, &limits, &mut progress);
+            factory.map(|factory| factory.make()).map_err(|error| why_not_live(error, release))
         });
         let outcome = match engine {
             Ok(engine) => run_one(scenario, &mut **engine, &[]),
@@ -99,5 +105,15 @@ impl Upstreams {
                 Behavior::Trace(outcome.trace)
             }
         }
+    }
+}
+
+/// The reason why upstream could not run a scenario on a release.
+pub(super) fn why_not_live(error: EngineError, release: impl Display) -> String {
+    match error {
+        EngineError::Unavailable { why, hint, .. } => {
+            format!("{} {release} can't run here: {why}; {hint}", upstream::NAME)
+        }
+        error @ EngineError::Broken { .. } => error.to_string(),
     }
 }

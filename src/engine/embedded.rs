@@ -9,14 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
-use tokio_util::sync::CancellationToken;
 
 use crate::engine::EngineError;
 use crate::engine::cluster::provision::args::{ADMIN, DRIVER};
 use crate::engine::cluster::provision::embedded::ControlPlane;
 use crate::engine::cluster::settings::Settings;
 use crate::engine::runtime::{self, Threads};
-use crate::engine::upstream::build::{self, Artifact, Progress};
+use crate::engine::upstream::build::{self, Artifact, BuildOptions, Progress};
 use crate::model::flags::Flags;
 use crate::model::rules::Release;
 
@@ -33,10 +32,10 @@ pub fn supported() -> impl DoubleEndedIterator<Item = Release> {
 /// If there is no Go, no control plane of that release, or the build fails.
 pub fn ensure(
     release: Release,
-    stop: &CancellationToken,
+    options: impl Into<BuildOptions>,
     progress: Progress<'_>,
 ) -> Result<std::path::PathBuf, EngineError> {
-    build::ensure(Artifact::ControlPlane, release, stop, progress).map_err(|error| match error {
+    build::ensure(Artifact::ControlPlane, release, options, progress).map_err(|error| match error {
         EngineError::Unavailable { why, hint, .. } => {
             EngineError::Unavailable { engine: NAME.into(), why, hint }
         }

@@ -4,13 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
-
 use super::model::Model;
 use super::model_recommender::ModelRecommender;
 use super::recorded::{Recorded, RecordedRecommender, Traces};
 use super::registry::ENGINES;
-use super::upstream::build::{self, Artifact, Progress};
+use super::upstream::build::{self, Artifact, BuildOptions, Progress};
 use super::upstream::checkout::Checkout;
 use super::upstream::recommender::UpstreamRecommender;
 use super::upstream::{TIME_LIMIT, Upstream};
@@ -39,13 +37,13 @@ pub enum EngineSource {
 pub struct EngineLimits {
     /// The timeout for each answer of an engine.
     pub answer: Duration,
-    /// Cancelled to stop a build.
-    pub stop: CancellationToken,
+    /// Whether programs are built, and how a build is stopped.
+    pub builds: BuildOptions,
 }
 
 impl Default for EngineLimits {
     fn default() -> EngineLimits {
-        EngineLimits { answer: TIME_LIMIT, stop: CancellationToken::new() }
+        EngineLimits { answer: TIME_LIMIT, builds: BuildOptions::default() }
     }
 }
 
@@ -82,8 +80,8 @@ pub struct Host {
     pub name: Arc<str>,
     /// True if it is built from a checkout: it may then report any release.
     pub is_checkout: bool,
-    /// The timeout for each answer.
-    pub limit: Duration,
+    /// The limits, also of the recommenders beside it.
+    pub limits: EngineLimits,
 }
 
 impl VirtualTimeKind for Hpa {
@@ -99,12 +97,12 @@ impl VirtualTimeKind for Hpa {
     }
 
     fn hosted(host: &Host, release: Release) -> Box<dyn Engine> {
-        let Host { program, name, is_checkout, limit } = host.clone();
+        let Host { program, name, is_checkout, limits } = host.clone();
         let engine = match is_checkout {
             true => Upstream::of_checkout(program, name, release),
             false => Upstream::new(program, release).called(name),
         };
-        Box::new(engine.with_time_limit(limit))
+        Box::new(engine.with_time_limit(limits.answer).with_builds(limits.builds))
     }
 
     fn model(release: Release) -> Box<dyn Engine> {
@@ -129,12 +127,12 @@ impl VirtualTimeKind for Vpa {
     }
 
     fn hosted(host: &Host, release: VpaRelease) -> Box<dyn Engine<Vpa>> {
-        let Host { program, name, is_checkout, limit } = host.clone();
+        let Host { program, name, is_checkout, limits } = host.clone();
         let engine = match is_checkout {
             true => UpstreamRecommender::of_checkout(program, name, release),
             false => UpstreamRecommender::new(program, release),
         };
-        Box::new(engine.with_time_limit(limit))
+        Box::new(engine.with_time_limit(limits.answer))
     }
 
     fn model(release: VpaRelease) -> Box<dyn Engine<Vpa>> {
@@ -166,16 +164,16 @@ impl EngineSource {
         progress: Progress<'_>,
     ) -> Result<EngineFactory<K>, EngineError> {
         let hosted = |program: PathBuf, name: Arc<str>, is_checkout: bool| {
-            let host = Host { program, name: name.clone(), is_checkout, limit: limits.answer };
+            let host = Host { program, name: name.clone(), is_checkout, limits: limits.clone() };
             EngineFactory::new(name, move || K::hosted(&host, release))
         };
         Ok(match self {
             EngineSource::Upstream => {
-                let program = build::ensure(K::ARTIFACT, release, &limits.stop, progress)?;
+                let program = build::ensure(K::ARTIFACT, release, &limits.builds, progress)?;
                 hosted(program, super::upstream::NAME.into(), false)
             }
             EngineSource::Checkout(checkout) => {
-                let program = K::checkout(checkout, release).build(&limits.stop, progress)?;
+                let program = K::checkout(checkout, release).build(&limits.builds, progress)?;
                 hosted(program, checkout.name().into(), true)
             }
             EngineSource::Program(program) if K::TAKES_PROGRAMS => {

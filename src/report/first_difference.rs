@@ -25,6 +25,20 @@ pub struct FirstDifference {
     pub before: Predicted,
     /// The prediction on the release of this row.
     pub here: Predicted,
+    /// The first difference if the first reconcile of a new HPA were at the same time on both
+    /// releases. Absent if it is, or if the first difference is the same without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub with_same_first_reconcile: Option<Remaining>,
+}
+
+/// The first difference that remains without a cause.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Remaining {
+    /// None: this is the only cause.
+    Nothing,
+    /// This difference has another cause.
+    Difference(Box<FirstDifference>),
 }
 
 /// The prediction on one of the two releases.
@@ -71,7 +85,49 @@ impl FirstDifference {
             time: scenario.clock.map(|zero| zero.plus(at.since_start()).to_string()),
             before: predicted(before, before_tick, &steps[0]),
             here: predicted(here, tick, &steps[1]),
+            with_same_first_reconcile: None,
         })
+    }
+
+    /// Adds the first difference that remains if the first reconcile of a new HPA is at the same
+    /// time on both releases.
+    #[must_use]
+    pub fn with_remaining(mut self, remaining: Option<FirstDifference>) -> FirstDifference {
+        self.with_same_first_reconcile = match remaining {
+            Some(same) if same == self => None,
+            Some(other) => Some(Remaining::Difference(Box::new(other))),
+            None => Some(Remaining::Nothing),
+        };
+        self
+    }
+
+    /// The difference to explain: the first one that has another cause than the time of the first
+    /// reconcile, if any.
+    fn explained(&self) -> &FirstDifference {
+        match &self.with_same_first_reconcile {
+            Some(Remaining::Difference(other)) => other,
+            None | Some(Remaining::Nothing) => self,
+        }
+    }
+
+    /// `at 6h52m (2025-05-06T06:52:00Z)`
+    fn when(&self) -> String {
+        let time = self.time.as_ref().map(|time| format!(" ({time})")).unwrap_or_default();
+        format!("at {}{time}", self.at)
+    }
+
+    /// Returns the effect of the first reconcile, as the end of a sentence.
+    fn effect_of_first_reconcile(&self) -> String {
+        match &self.with_same_first_reconcile {
+            None => String::new(),
+            Some(Remaining::Nothing) => {
+                ", only because the first reconcile is at different times".to_owned()
+            }
+            Some(Remaining::Difference(other)) => format!(
+                "; with the first reconcile at the same time, they first differ {}",
+                other.when()
+            ),
+        }
     }
 }
 
@@ -134,15 +190,20 @@ pub(super) struct Differing<'a> {
 pub(super) fn differing(rows: &[ComparisonRow]) -> Vec<Differing<'_>> {
     let of_runs = by_runs(rows).filter_map(|runs| {
         let differing = || runs.iter().filter(|row| row.first_difference.is_some());
-        let row = differing().next()?;
-        let FirstDifference { at, time, before, here } = row.first_difference.as_ref()?;
+        let has_other_cause = |row: &&ComparisonRow| {
+            let difference = row.first_difference.as_ref();
+            difference.is_some_and(|it| it.with_same_first_reconcile != Some(Remaining::Nothing))
+        };
+        let row = differing().find(has_other_cause).or_else(|| differing().next())?;
+        let difference = row.first_difference.as_ref()?;
+        let FirstDifference { before, here, .. } = difference.explained();
         let setting = &row.setting;
         let releases = format!("{} and {}", before.release, here.release);
-        let time = time.as_ref().map(|time| format!(" ({time})")).unwrap_or_default();
+        let first = difference.when() + &difference.effect_of_first_reconcile();
         let sentence = match row.run {
-            None => format!("{setting}: {releases} first differ at {at}{time}."),
+            None => format!("{setting}: {releases} first differ {first}."),
             Some(run) => format!(
-                "{setting}: {releases} differ in {} of {} runs; in run {run}, first at {at}{time}.",
+                "{setting}: {releases} differ in {} of {} runs; in run {run}, first {first}.",
                 differing().count(),
                 runs.len()
             ),

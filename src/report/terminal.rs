@@ -2,6 +2,7 @@
 //!
 //! On a terminal, a bar shows the progress.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -246,6 +247,8 @@ fn seconds(elapsed: Duration) -> String {
 #[derive(Debug, Default)]
 struct Bar {
     bar: Option<ProgressBar>,
+    /// The engines whose first message is shown above the bar.
+    announced: BTreeSet<String>,
     running: bool,
     ticks: usize,
 }
@@ -253,8 +256,11 @@ struct Bar {
 impl Bar {
     fn preparing(&mut self, what: &str, fraction: Option<f64>) {
         const SCALE: u64 = 1000;
+        let is_new = self.announced.insert(subject(what).to_owned());
+        let note = is_new.then(|| format!("{} {what}", paint(WARN, "note:")));
         if let Some(bar) = self.bar.as_ref().filter(|_| self.running) {
             // The engine of a later release is built while earlier releases run.
+            note.iter().for_each(|note| bar.println(note));
             bar.set_message(what.to_owned());
             return;
         }
@@ -263,6 +269,7 @@ impl Bar {
             bar.enable_steady_tick(Duration::from_millis(120));
             bar
         });
+        note.iter().for_each(|note| bar.println(note));
         let template = match fraction {
             Some(_) => "{bar:30.cyan/dim} {percent:>3} %  {elapsed:>4}  {wide_msg}",
             None => "{spinner:.cyan} {elapsed:>4}  {wide_msg}",
@@ -310,6 +317,12 @@ impl Drop for Bar {
     fn drop(&mut self) {
         self.clear();
     }
+}
+
+/// The engine that a message about a preparation is about: `upstream v1.37: linking`; or the whole
+/// message.
+pub(crate) fn subject(what: &str) -> &str {
+    what.split_once(": ").map_or(what, |(subject, _)| subject)
 }
 
 /// A bar that is readable without colors. The templates are literals in this file.

@@ -18,6 +18,8 @@ use crate::engine::recorded::Traces;
 use crate::engine::registry::{Clock, EngineChoice, EngineInfo};
 use crate::engine::source::name_of_program;
 use crate::engine::upstream::TIME_LIMIT;
+#[cfg(feature = "clusters")]
+use crate::engine::upstream::build::BuildOptions;
 use crate::engine::upstream::checkout::Checkout;
 use crate::engine::{ControllerKind, Hpa, Vpa};
 use crate::model::rules::{AnyRelease, Releases, VpaRelease};
@@ -62,6 +64,8 @@ pub struct Plan {
     pub shard: Option<Shard>,
     /// The time limit of an engine's answer.
     pub time_limit: Duration,
+    /// Whether an engine that is not in the cache folder is an error, in place of a build.
+    pub only_cached: bool,
     /// Settings of wall-clock engines.
     pub cluster: ClusterOptions,
     /// The arguments that repeat this plan, if the engine's name is not sufficient.
@@ -253,11 +257,18 @@ impl Plan {
             checkout: None,
             shard: None,
             time_limit: TIME_LIMIT,
+            only_cached: false,
             cluster: ClusterOptions::default(),
             replay_args: Vec::new(),
             recommender: RecommenderPlan::default(),
             stop: CancellationToken::new(),
         }
+    }
+
+    /// Whether engines are built, and how a build is stopped.
+    #[cfg(feature = "clusters")]
+    pub(super) fn builds(&self) -> BuildOptions {
+        BuildOptions::new(self.stop.clone(), self.only_cached)
     }
 
     /// The scenarios to run on each release: first those of HPAs, then those of the recommender.

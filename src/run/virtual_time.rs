@@ -21,8 +21,8 @@ use crate::compare::KnownDisagreement;
 use crate::engine::recorded;
 use crate::engine::registry::EngineChoice;
 use crate::engine::source::{EngineFactory, EngineLimits, EngineSource};
-use crate::engine::upstream::build::{self, Progress};
-use crate::engine::upstream::{recommender, updater};
+use crate::engine::upstream::build::{self, BuildOptions, Progress};
+use crate::engine::upstream::prepare_recommender;
 use crate::engine::{ControllerKind, Engine, EngineError};
 use crate::model::rules::VpaRelease;
 
@@ -32,10 +32,10 @@ type Choice<K> = Result<(EngineFactory<K>, Option<String>), EngineError>;
 fn choose<K: RunKind>(
     plan: &Plan,
     release: K::Release,
-    stop: &CancellationToken,
+    builds: &BuildOptions,
     progress: Progress<'_>,
 ) -> Choice<K> {
-    let limits = EngineLimits { answer: plan.time_limit, stop: stop.clone() };
+    let limits = EngineLimits { answer: plan.time_limit, builds: builds.clone() };
     let mut prepare = |source: EngineSource| source.prepare(release, &limits, progress);
     if let Some(checkout) = &plan.checkout {
         let (rules, why) = K::rules(checkout);
@@ -124,9 +124,10 @@ fn prepare_all<'p>(
         let mut progress = |what: &str, fraction| {
             drop(sender.send(Message::Progress(what.to_owned(), fraction)));
         };
+        let builds = BuildOptions::new(stop.clone(), plan.only_cached);
         let prepared = match part {
-            Part::Hpa(part) => prepare(plan, part, stop, &mut progress),
-            Part::Vpa(part) => prepare(plan, part, stop, &mut progress),
+            Part::Hpa(part) => prepare(plan, part, &builds, &mut progress),
+            Part::Vpa(part) => prepare(plan, part, &builds, &mut progress),
         };
         // Without a receiver, the run is over.
         if sender.send(Message::Done(number, prepared)).is_err() {
@@ -139,13 +140,14 @@ fn prepare_all<'p>(
 fn prepare<'p, K: RunKind>(
     plan: &'p Plan,
     part: &'p ReleasePlan<K>,
-    stop: &CancellationToken,
+    builds: &BuildOptions,
     progress: Progress<'_>,
 ) -> Prepared<'p> {
-    let (factory, note) = match choose(plan, part.release, stop, progress) {
+    let (factory, note) = match choose(plan, part.release, builds, progress) {
         Ok((factory, note)) => {
             if uses_upstream(plan, &factory) {
-                prepare_recommenders(part, stop, progress);
+                let releases: BTreeSet<VpaRelease> = recommenders(part).collect();
+                releases.into_iter().for_each(|it| prepare_recommender(it, builds, progress));
             }
             (factory, note.or_else(|| beside_program(plan, part)))
         }
@@ -179,19 +181,6 @@ fn beside_program<K: RunKind>(plan: &Plan, part: &ReleasePlan<K>) -> Option<Stri
         "{scenarios} the real recommender, updater and admission controller beside the program, \
          which requires Go"
     ))
-}
-
-/// Builds the recommenders that run beside the HPA controller, and the updaters with which their
-/// simulation is compared. A failure is reported by each scenario that needs one.
-fn prepare_recommenders<K: RunKind>(
-    part: &ReleasePlan<K>,
-    stop: &CancellationToken,
-    progress: Progress<'_>,
-) {
-    for release in recommenders(part).collect::<BTreeSet<VpaRelease>>() {
-        drop(recommender::ensure(release, stop, progress));
-        drop(updater::ensure(release, stop, progress));
-    }
 }
 
 impl<'p> Builds<'p> {

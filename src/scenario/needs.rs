@@ -127,15 +127,22 @@ impl Scenario {
         if let Some(error) = self.gate_overrides.iter().find_map(unknown) {
             return Some(format!("on {release}: {error}"));
         }
-        let flag = self.required_flags().into_iter().find(|flag| !rules.flags[*flag as usize]);
-        if let Some(flag) = flag {
-            return Some(format!("{release} has no flag --{}", flag.name()));
+        if let Some(missing) = self.missing_flag_on(release) {
+            return Some(missing);
         }
         let measured = self.has_metric(|metric| metric.container_resource.is_some());
         if rules.feature_gates[Gate::HpaContainerMetrics as usize] == GateRule::Absent && measured {
             return Some(format!("container metrics are not supported on {release}"));
         }
         self.unsupported_fields(&rules).map(|why| format!("{why} {release}"))
+    }
+
+    /// The message that a release lacks a flag of the scenario, if it does.
+    #[must_use]
+    pub fn missing_flag_on(&self, release: Release) -> Option<String> {
+        let rules = Rules::of(release);
+        let flag = self.required_flags().into_iter().find(|flag| !rules.flags[*flag as usize])?;
+        Some(format!("{release} has no flag --{}", flag.name()))
     }
 
     /// The reason why fields of the HPAs are not supported under these rules: a sentence without

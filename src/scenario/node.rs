@@ -51,6 +51,15 @@ pub(super) enum Scalar<'a> {
 }
 
 impl Node {
+    /// A map with one field, whose value is this text, without quotes unless it means null.
+    pub(super) fn field(name: &str, text: &str) -> Node {
+        let at = |kind| Node { line: 1, column: 1, kind };
+        let key = Key { text: name.to_owned(), line: 1, column: 1 };
+        let plain = resolve(text) != Scalar::Null;
+        let value = at(NodeKind::Scalar { text: text.to_owned(), plain });
+        at(NodeKind::Map(vec![(key, value)]))
+    }
+
     /// The value of a scalar; None for lists and maps.
     pub(super) fn scalar(&self) -> Option<Scalar<'_>> {
         match &self.kind {

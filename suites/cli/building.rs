@@ -81,10 +81,104 @@ fn engines_are_built_in_parallel_within_the_limit() {
         assert_eq!(go.folder.path().join("met").exists(), parallel, "{builds}: {}", stderr(&run));
         assert_eq!(go.engines().len(), 2, "{:?}", go.engines());
         for release in ["v1.36", "v1.37"] {
-            let note = format!("note: upstream {release}: resolving modules (");
+            let note = format!("note: upstream {release}: building it, because it is not in the ");
             assert!(stderr(&run).contains(&note), "{note}\n{}", stderr(&run));
         }
     }
+}
+
+/// A scenario of a VPA in the folder of another file, without a recorded trace.
+fn vpa_beside(file: &Path) -> PathBuf {
+    let fixture = "fixtures/vpa/conditions/no-pods.yaml";
+    let copy = file.with_file_name("vpa.yaml");
+    fs::copy(support::repository().join(fixture), &copy).expect("a file can be copied");
+    copy
+}
+
+/// Commands that require an engine for a scenario without a recorded trace, each with the engine.
+fn building_commands<'a>(hpa: &'a str, vpa: &'a str) -> Vec<(Vec<&'a str>, &'static str)> {
+    vec![
+        (vec!["run", "--engine", "upstream", "--release", "1.36", hpa], "upstream v1.36"),
+        (vec!["run", "--engine", "upstream", vpa], "recommender v1.8"),
+        (vec!["fuzz", "--ticks", "10", "--release", "1.36"], "upstream v1.36"),
+        (vec!["fuzz", "--ticks", "10", "--area", "vpa"], "recommender v1.8"),
+        (vec!["diff", "--from", "1.36", hpa], "upstream v1.36"),
+        (vec!["diff", "--from", "vpa-1.7", vpa], "recommender v1.7"),
+        (vec!["bisect", "--from", "1.36", hpa], "upstream v1.36"),
+        (vec!["bisect", "--from", "vpa-1.7", vpa], "recommender v1.7"),
+    ]
+}
+
+/// A build takes minutes: what is built, and for how long, is said before Go is called.
+#[test]
+fn a_build_is_announced_before_it_begins() {
+    let (_folder, hpa) = folder("");
+    let vpa = vpa_beside(&hpa);
+    let mut commands = building_commands(text(&hpa), text(&vpa));
+    // Both controllers are built.
+    commands.push((vec!["fuzz", "--ticks", "10", "--area", "hpa-and-vpa"], "recommender v1.8"));
+    for (command, engine) in commands {
+        let go = FakeGo::new("touch $here/listed; echo 'called Go' >&2; exit 1", EXIT);
+        let run = go.command(&command).current_dir(go.folder.path()).assert();
+        let shown = stderr(&run);
+        let first = shown.lines().find(|line| line.contains(engine)).unwrap_or_default();
+        let expected = format!(
+            "note: {engine}: building it, because it is not in the cache folder; this takes "
+        );
+        assert!(first.starts_with(&expected), "{command:?}: {shown}");
+        assert!(first.ends_with(" minutes on two cores"), "{command:?}: {shown}");
+        assert!(go.folder.path().join("listed").exists(), "{command:?}: {shown}");
+    }
+}
+
+#[test]
+fn no_build_forbids_builds() {
+    let (_folder, hpa) = folder("");
+    let vpa = vpa_beside(&hpa);
+    for (command, engine) in building_commands(text(&hpa), text(&vpa)) {
+        let go = FakeGo::new("touch $here/listed", EXIT);
+        let run = go.command(&command).arg("--no-build").current_dir(go.folder.path()).assert();
+        let run = run.code(3);
+        let shown = format!("{}{}", stdout(&run), stderr(&run));
+        let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        let why =
+            format!("{engine} is not in the cache folder, and --no-build forbids building it");
+        assert!(shown.contains(&why), "{command:?}: {shown}");
+        assert!(shown.contains("leave out --no-build"), "{command:?}: {shown}");
+        assert!(!go.folder.path().join("listed").exists(), "{command:?}: {shown}");
+        assert!(go.engines().is_empty(), "{command:?}: {shown}");
+    }
+}
+
+/// An engine in the cache is used with `--no-build`, also one that another version of Go built.
+#[test]
+fn no_build_allows_engines_in_the_cache() {
+    let (_folder, file) = folder("");
+    let go = FakeGo::new(":", "echo the engine from the cache >&2; exit 7");
+    let run = ["run", "--engine", "upstream", text(&file)];
+    go.command(&run).assert().code(3);
+    let uses_it = || {
+        let shown = stdout(&go.command(&run).arg("--no-build").assert().code(3));
+        assert!(shown.contains("| the engine from the cache"), "{shown}");
+    };
+    uses_it();
+    let script = go.folder.path().join("go");
+    let newer = fs::read_to_string(&script).expect("a script").replace("go1.26.0", "go1.26.1");
+    fs::write(&script, newer).expect("a script can be written");
+    uses_it();
+    assert_eq!(go.engines().len(), 1);
+}
+
+/// By default, recorded traces are used if upstream can't run.
+#[test]
+fn no_build_uses_recorded_traces_by_default() {
+    let go = FakeGo::new("touch $here/listed", EXIT);
+    let run = go.command(&["run", "--no-build", "tolerance"]).assert().code(0);
+    let shown = stdout(&run).split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = "note: using recorded traces, because upstream can't run here: upstream v1.37 \
+                    is not in the cache folder, and --no-build forbids building it";
+    assert!(shown.contains(expected), "{shown}");
+    assert!(!go.folder.path().join("listed").exists(), "{shown}");
 }
 
 #[test]

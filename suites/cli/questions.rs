@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::Value;
+
 use super::{json, kube_lockstep, stderr, stdout, support, text};
 
 const SHOP: &str = "examples/shop";
@@ -214,15 +216,76 @@ fn compared(arguments: &[&str], releases: &str) -> String {
     shown.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// 1.37 reconciles at 0s, so a later difference has no reason in its own steps.
+/// The first differences in the rows of `compare --release`.
+fn differences(arguments: &[&str], releases: &str) -> Vec<Value> {
+    let options = [&["compare"], arguments, &["--release", releases, "--format", "json"]].concat();
+    let rows = json(&kube_lockstep(&options).assert().code(0));
+    rows.iter().map(|row| row["firstDifference"].clone()).collect()
+}
+
+/// 1.37 reconciles at 0s. If it did at 15s, the replicas would be the same as on 1.36.
 #[test]
-fn an_earlier_reconcile_is_the_reason_of_a_difference() {
+fn an_earlier_first_reconcile_is_the_only_reason_of_a_difference() {
     let load = "cpu=total:ramp(0s:2,30m:3)";
-    let shown = compared(&["-f", "examples/php-apache", "--load", load], "1.36,1.37");
-    let expected = "1.36 and 1.37 first differ at 15s. 1.36: 4 replicas. Before this reconcile, the \
-                    target has 1 replica: earlier reconciles are at different times. 1.37: 5 \
-                    replicas. Before this reconcile, the target has 4 replicas";
+    let options = ["-f", "examples/php-apache", "--load", load];
+    let shown = compared(&options, "1.36,1.37");
+    let expected = "1.36 and 1.37 first differ at 15s, only because the first reconcile is at \
+                    different times. 1.36: 4 replicas. Before this reconcile, the target has 1 \
+                    replica: earlier reconciles are at different times. 1.37: 5 replicas. Before \
+                    this reconcile, the target has 4 replicas";
     assert!(shown.contains(expected), "{shown}");
+    let difference = &differences(&options, "1.36,1.37")[1];
+    let remaining = difference.get("withSameFirstReconcile");
+    assert_eq!((&difference["at"], remaining), (&"15s".into(), Some(&Value::Null)), "{difference}");
+}
+
+/// 1.37 reconciles at 0s, so the replicas differ at 15s: one pod uses its limit, 250% of its
+/// request at a target of 50%, and four replicas are the most after one. From 10m on, each of five
+/// pods uses 110m, 55% of its request: a ratio of 1.1, which 1.33 and newer tolerate.
+#[test]
+fn an_earlier_first_reconcile_hides_no_later_difference() {
+    let options = ["-f", "examples/php-apache", "--load", "cpu=total:steps(0s:0.5,10m:0.55)"];
+    let shown = compared(&options, "1.30,1.37");
+    let expected = "1.30 and 1.37 first differ at 15s; with the first reconcile at the same time, \
+                    they first differ at 10m. 1.30: 6 replicas. They use 550m of the requested 1: \
+                    55%, rounded down; the target is 50%. The ratio is 1.1. That is outside the \
+                    tolerance, 0.1 on either side of 1";
+    assert!(shown.contains(expected), "{shown}");
+    let newer = "1.37: 5 replicas. They use 550m of the requested 1: 55%, rounded down; the target \
+                 is 50%. The ratio is 1.1. That is within the tolerance, 0.9 to 1.1";
+    assert!(shown.contains(newer), "{shown}");
+    let difference = &differences(&options, "1.30,1.37")[1];
+    let remaining = &difference["withSameFirstReconcile"];
+    assert_eq!((&difference["at"], &remaining["at"]), (&"15s".into(), &"10m".into()));
+    assert_eq!(
+        (&difference["here"]["replicas"], &remaining["here"]["replicas"]),
+        (&5.into(), &5.into())
+    );
+}
+
+/// A pod that starts 15 seconds earlier is ready 15 seconds earlier, so at 1m30s, 1.37 goes from
+/// three to four replicas, and 1.30 does not yet. With the first reconcile at the same time, both
+/// have four until each of them uses 110m, 55% of its request.
+#[test]
+fn pods_that_are_ready_earlier_hide_no_later_difference() {
+    let load = "cpu=total:steps(0s:0.3,1m15s:0.4,30m:0.44)";
+    let options = ["-f", "examples/php-apache", "--load", load, "--startup", "1m"];
+    let shown = compared(&options, "1.30,1.37");
+    let expected = "1.30 and 1.37 first differ at 1m30s; with the first reconcile at the same \
+                    time, they first differ at 30m. 1.30: 5 replicas. They use 440m";
+    assert!(shown.contains(expected) && shown.contains("1.37: 4 replicas. They use"), "{shown}");
+}
+
+/// A first reconcile at another time is not mentioned if the first difference is the same without
+/// it: both have four replicas at 10m, of which each uses 110m.
+#[test]
+fn a_first_reconcile_without_an_effect_is_not_mentioned() {
+    let load = "cpu=total:steps(0s:0.4,10m:0.44)";
+    let options = ["-f", "examples/php-apache", "--replicas", "4", "--load", load];
+    let shown = compared(&options, "1.30,1.37");
+    assert!(shown.contains("1.30 and 1.37 first differ at 10m. 1.30: 5 replicas."), "{shown}");
+    let difference = &differences(&options, "1.30,1.37")[1];
+    assert_eq!(difference.get("withSameFirstReconcile"), None, "{difference}");
 }
 
 /// Since 1.33, the condition of the tolerance is written differently, which is no reason if the
@@ -251,6 +314,23 @@ fn runs_with_a_difference_are_counted() {
     let differing = || rows.iter().filter(|row| !row["firstDifference"].is_null());
     assert_eq!(differing().count().to_string(), count, "{rows:#?}");
     assert_eq!(differing().next().map(|row| row["run"].to_string()), Some(run.to_owned()));
+}
+
+/// In some runs, only the time of the first reconcile differs: another one is explained.
+#[test]
+fn a_run_whose_difference_has_another_cause_is_explained() {
+    // With five pods, 0.55 to 0.56 cores are 55% at a target of 50%: a ratio of 1.1.
+    let load = "cpu=total:noise(5%,seed=3,0.53)";
+    let options = ["-f", "examples/php-apache", "--load", load, "--runs", "6", "--until", "90s"];
+    let differences = &differences(&options, "1.30,1.37")[6..];
+    let is_only_later =
+        |difference: &Value| difference.get("withSameFirstReconcile").is_some_and(Value::is_null);
+    let has_other_cause = |it: &&Value| !it.is_null() && !is_only_later(it);
+    let run = 1 + differences.iter().position(|it| has_other_cause(&it)).expect("a run");
+    assert!(is_only_later(&differences[0]) && run > 1, "{differences:#?}");
+    let shown = compared(&options, "1.30,1.37");
+    assert!(shown.contains(&format!(" runs; in run {run}, first at ")), "{shown}");
+    assert!(shown.contains("; with the first reconcile at the same time, they first differ at"));
 }
 
 /// Up to 1.11, the controller reconciles every 30 seconds.

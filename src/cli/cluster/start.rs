@@ -23,7 +23,6 @@ use crate::engine::embedded::{self, Options, Running};
 use crate::engine::guard::cluster::REMOVE_FILES;
 use crate::engine::guard::shell;
 use crate::engine::process_group;
-use crate::model::rules::Release;
 
 /// The maximum time for which another process may hold the lock to check it or to clean up.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
@@ -80,7 +79,7 @@ pub(super) fn start(args: &StartArgs) -> anyhow::Result<u8> {
         let hint = format!("start another one with --name, or stop it with `{}`", cluster.stop());
         return Err(Failure::usage(what).hint(hint).into());
     }
-    let program = program(args.release.release)?;
+    let program = program(args)?;
     if args.foreground {
         return in_foreground(&cluster, &program, args);
     }
@@ -136,10 +135,10 @@ fn log(cluster: &ClusterFolder) -> io::Result<File> {
     File::options().read(true).write(true).create(true).truncate(true).open(log_file(cluster))
 }
 
-fn program(release: Release) -> Result<PathBuf, Failure> {
-    let stop = CancellationToken::new();
-    let mut preparing = PreparationLog::default();
-    Ok(embedded::ensure(release, &stop, &mut |what, done| preparing.log(what, done))?)
+fn program(args: &StartArgs) -> Result<PathBuf, Failure> {
+    let builds = args.build.options(&CancellationToken::new());
+    let (mut preparing, release) = (PreparationLog::default(), args.release.release);
+    Ok(embedded::ensure(release, builds, &mut |what, done| preparing.log(what, done))?)
 }
 
 /// Runs the cluster until a signal arrives.

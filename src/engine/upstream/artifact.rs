@@ -57,6 +57,17 @@ impl Artifact {
         }
     }
 
+    /// How long a build takes, without downloads.
+    pub(super) fn build_time(self) -> &'static str {
+        match self {
+            Artifact::Host => "1 to 6 minutes on two cores",
+            Artifact::ControlPlane => "5 to 10 minutes on two cores",
+            Artifact::Recommender | Artifact::RecommenderProgram | Artifact::Updater => {
+                "1 to 2 minutes on two cores"
+            }
+        }
+    }
+
     /// The Go package.
     pub(super) fn package(self) -> &'static str {
         match self {

@@ -18,11 +18,42 @@ pub use super::artifact::{Artifact, Progress, supported, supports, version};
 use super::artifact::{NAME, SOURCES, hex};
 use super::cache::{self, ENGINES, Scratch, not_usable};
 pub use super::cache::{CACHE_VARIABLE, Entry, cache_folder, size};
-use super::go::{self, go, interrupted};
+use super::go::{self, WITHOUT, go, interrupted, unavailable};
 pub use super::go::{Go, OLDEST_GO, find_go};
 use super::staging;
 use crate::engine::EngineError;
 use crate::model::rules::MinorVersion;
+
+/// Whether programs are built, and how a build is stopped.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct BuildOptions {
+    /// Cancelled to stop a build.
+    pub stop: CancellationToken,
+    /// Whether a program that is not in the cache folder is an error.
+    pub only_cached: bool,
+}
+
+impl BuildOptions {
+    /// Builds that this token stops, unless only programs in the cache folder may be used.
+    #[must_use]
+    pub fn new(stop: CancellationToken, only_cached: bool) -> BuildOptions {
+        BuildOptions { stop, only_cached }
+    }
+}
+
+/// Programs are built.
+impl From<&CancellationToken> for BuildOptions {
+    fn from(stop: &CancellationToken) -> BuildOptions {
+        BuildOptions { stop: stop.clone(), only_cached: false }
+    }
+}
+
+impl From<&BuildOptions> for BuildOptions {
+    fn from(options: &BuildOptions) -> BuildOptions {
+        options.clone()
+    }
+}
 
 /// The environment variable that sets the number of parallel builds.
 pub const BUILDS_VARIABLE: &str = "KUBE_LOCKSTEP_BUILDS";
@@ -123,17 +154,17 @@ pub fn remove(entry: &Entry) -> io::Result<bool> {
     cache::remove(entry)
 }
 
-/// The program of a release; builds it if necessary. `stop` stops the build.
+/// The program of a release; builds it if necessary and allowed.
 ///
 /// # Errors
 /// If there is no Go, the release is unknown, or the build fails (with the compiler's output).
 pub fn ensure(
     artifact: Artifact,
     release: impl Into<MinorVersion>,
-    stop: &CancellationToken,
+    options: impl Into<BuildOptions>,
     progress: Progress<'_>,
 ) -> Result<PathBuf, EngineError> {
-    let release = release.into();
+    let (release, options) = (release.into(), options.into());
     if !supports(artifact, release) {
         let name = match artifact {
             Artifact::Host => NAME,
@@ -164,9 +195,22 @@ pub fn ensure(
     };
     let program = program(&cache, artifact, release, &go);
     while !cache::hold(&program) {
-        build(&cache, &program, artifact, release, stop, progress)?;
+        if options.only_cached {
+            // As without Go.
+            let other = built_before(&cache, artifact, release);
+            return other.ok_or_else(|| not_built(artifact, release));
+        }
+        build(&cache, &program, artifact, release, &options.stop, progress)?;
     }
     Ok(program)
+}
+
+/// The error for a program that is not built, and may not be.
+fn not_built(artifact: Artifact, release: MinorVersion) -> EngineError {
+    let (name, time) = (artifact.name(), artifact.build_time());
+    let why =
+        format!("{name} v{release} is not in the cache folder, and --no-build forbids building it");
+    unavailable(why, format!("leave out --no-build: the build takes {time}; {WITHOUT}"))
 }
 
 /// The releases that can be built, as text.
@@ -235,9 +279,12 @@ fn build(
         return Ok(());
     }
     let label = format!("{} v{release}", artifact.name());
-    if program.exists() {
-        progress(&format!("{label}: the cached engine is damaged, so it is built again"), None);
-    }
+    let why = match program.exists() {
+        true => "the cached engine is damaged",
+        false => "it is not in the cache folder",
+    };
+    let time = artifact.build_time();
+    progress(&format!("{label}: building it, because {why}; this takes {time}"), None);
     let builds = builds_at_a_time();
     let slot = cache::build_slot(&engines, builds, stop, progress);
     let _slot = slot.map_err(|error| failed("no lock", &error))?.ok_or_else(interrupted)?;

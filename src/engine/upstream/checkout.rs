@@ -12,10 +12,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use tokio_util::sync::CancellationToken;
 
 use super::artifact::{Artifact, NAME, Progress, SOURCES, hex, quoted, supported};
-use super::build::{builds_at_a_time, compile, flags};
+use super::build::{BuildOptions, builds_at_a_time, compile, flags};
 use super::cache::{self, CHECKOUTS, ENGINE, ORIGIN, Scratch, cache_folder, not_usable};
 use super::go::{self, find_go, interrupted};
 use crate::engine::EngineError;
@@ -162,11 +161,21 @@ impl Checkout {
     /// If there is no Go, or the build fails (with the compiler's output).
     pub fn build(
         &self,
-        stop: &CancellationToken,
+        options: impl Into<BuildOptions>,
         progress: Progress<'_>,
     ) -> Result<PathBuf, EngineError> {
+        let BuildOptions { stop, only_cached } = &options.into();
+        if *only_cached {
+            return Err(EngineError::Unavailable {
+                engine: self.name().into(),
+                why: "--no-build forbids building the checkout".to_owned(),
+                hint: "leave out --no-build".to_owned(),
+            });
+        }
         let cache = cache_folder()?;
         find_go(progress)?;
+        let (name, time) = (self.name(), self.artifact.build_time());
+        progress(&format!("{name}: building it; the first time, this takes {time}"), None);
         let failed = |error: io::Error| not_usable(&cache, "no folder for the checkout", &error);
         let own = hex(&Sha256::digest(self.folder.as_os_str().as_encoded_bytes()));
         let own = cache.join(CHECKOUTS).join(own);
@@ -176,7 +185,7 @@ impl Checkout {
         let scratch = Scratch::new(&cache).map_err(failed)?;
         let inputs = self.write_sources(&own).map_err(failed)?;
         let mut build = go::Build {
-            name: &self.name(),
+            name: &name,
             sources: &own,
             scratch: scratch.path(),
             flags: self.flags("mod"),

@@ -24,9 +24,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
-
 pub use self::artifact::NAME;
+use self::build::{BuildOptions, Progress};
 use self::process::Process;
 pub use self::process::TIME_LIMIT;
 use self::recommender::UpstreamRecommender;
@@ -51,6 +50,8 @@ pub struct Upstream {
     /// Whether the program may report any release.
     any_release: bool,
     limit: Duration,
+    /// Whether the recommenders beside the controller are built.
+    builds: BuildOptions,
     process: Option<Process>,
     /// The version of the protocol that the program speaks, once it has reported it.
     protocol: Option<u32>,
@@ -68,6 +69,7 @@ impl Upstream {
             release,
             any_release: false,
             limit: TIME_LIMIT,
+            builds: BuildOptions::default(),
             process: None,
             protocol: None,
             has_observed_all_metrics: false,
@@ -94,6 +96,13 @@ impl Upstream {
         self
     }
 
+    /// Sets whether the recommenders beside the controller are built.
+    #[must_use]
+    pub fn with_builds(mut self, builds: BuildOptions) -> Upstream {
+        self.builds = builds;
+        self
+    }
+
     /// A running process after its `hello`: the existing one, or a new one.
     fn process(&mut self) -> Result<&mut Process, EngineError> {
         let process = match self.process.take() {
@@ -108,6 +117,17 @@ impl Upstream {
         };
         Ok(self.process.insert(process))
     }
+}
+
+/// Builds a recommender that runs beside the HPA controller, and the updater with which its
+/// simulation is compared. A failure is reported by each scenario that needs one.
+pub(crate) fn prepare_recommender(
+    release: VpaRelease,
+    builds: &BuildOptions,
+    progress: Progress<'_>,
+) {
+    drop(recommender::ensure(release, builds, progress));
+    drop(updater::ensure(release, builds, progress));
 }
 
 /// Reads `hello`, and checks the release if required. Returns the version of the protocol.
@@ -148,7 +168,7 @@ impl Engine for Upstream {
 
     /// The real recommender, in a process of its own. It is built if necessary.
     fn recommender(&mut self, release: VpaRelease) -> Result<Box<dyn Engine<Vpa>>, EngineError> {
-        let program = recommender::ensure(release, &CancellationToken::new(), &mut |_, _| {})?;
+        let program = recommender::ensure(release, &self.builds, &mut |_, _| {})?;
         Ok(Box::new(UpstreamRecommender::new(program, release).with_time_limit(self.limit)))
     }
 
@@ -158,7 +178,7 @@ impl Engine for Upstream {
         &mut self,
         release: VpaRelease,
     ) -> Result<Option<Box<dyn UpdaterEngine>>, EngineError> {
-        let program = updater::ensure(release, &CancellationToken::new(), &mut |_, _| {})?;
+        let program = updater::ensure(release, &self.builds, &mut |_, _| {})?;
         let Some(program) = program else { return Ok(None) };
         Ok(Some(Box::new(UpdaterHost::start(&program, self.limit)?)))
     }

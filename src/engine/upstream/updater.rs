@@ -11,10 +11,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use tokio_util::sync::CancellationToken;
-
 use super::artifact::Artifact;
-use super::build::{self, Progress};
+use super::build::{self, BuildOptions, Progress};
 use super::objects::{
     Container, ObjectMetadata, Owner, PodObject, PodSpec, PodStatus, ReplicaSetObject,
     ReplicaSetSpec, Requests, Resources, Status,
@@ -32,17 +30,17 @@ use crate::model::vpa::updater::{LivePod, PodUpdate, UpdaterFlags};
 use crate::model::vpa::{ObjectName, VerticalPodAutoscaler};
 
 /// Builds the host of a release if necessary. Returns the program, or `None` for a release whose
-/// sources are not Go modules. `stop` stops the build.
+/// sources are not Go modules.
 ///
 /// # Errors
 /// If there is no Go, or the build fails.
 pub fn ensure(
     release: VpaRelease,
-    stop: &CancellationToken,
+    options: impl Into<BuildOptions>,
     progress: Progress<'_>,
 ) -> Result<Option<PathBuf>, EngineError> {
     let is_supported = build::supports(Artifact::Updater, release);
-    is_supported.then(|| build::ensure(Artifact::Updater, release, stop, progress)).transpose()
+    is_supported.then(|| build::ensure(Artifact::Updater, release, options, progress)).transpose()
 }
 
 /// The updater and the admission controller of one release.

@@ -102,5 +102,5 @@ fn control_plane(
     release: Release,
     record: &mut Record<'_>,
 ) -> Result<PathBuf, EngineError> {
-    embedded::ensure(release, &plan.stop, &mut |what, done| record.preparing(what.into(), done))
+    embedded::ensure(release, plan.builds(), &mut |what, done| record.preparing(what.into(), done))
 }

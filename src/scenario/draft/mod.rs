@@ -3,6 +3,7 @@
 //! A draft is the text of a scenario, which a user can edit, and which [`parse`](super::parse)
 //! reads like any other. Errors in manifests are found here, at their positions in the manifest.
 
+mod controller_flags;
 mod load;
 mod objects;
 mod pods;
@@ -17,6 +18,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
+pub use self::controller_flags::{ControllerFlags, FlagFields};
 use self::load::{AFTER_THE_LAST_CHANGE, Subject};
 pub use self::load::{HpaName, Load, RequestOption};
 pub use self::objects::ManifestFile;
@@ -62,6 +64,8 @@ pub struct DraftOptions {
     /// load for HPAs, eight days for VPAs, and at least one day for an HPA and a VPA of the same
     /// pods.
     pub until: Option<Span>,
+    /// Flags of the kube-controller-manager, for HPAs.
+    pub flags: ControllerFlags,
     /// Whether the draft contains examples in place of missing values, to be edited.
     pub examples: bool,
 }
@@ -293,9 +297,8 @@ fn draft_objects(
         draft.notes.extend(left_out.iter().find_map(|vpa| recommender::left_out(vpa, hpa)));
         list.push(draft);
     }
-    if let (Some(_), true) = (options.startup, groups.is_empty() && !vpas.is_empty()) {
-        let what = "--startup is for HPAs: the VPA recommender ignores startup times".to_owned();
-        return Err(DraftError::Options { what, hint: Some("leave it out".to_owned()) });
+    if groups.is_empty() && !vpas.is_empty() {
+        check_options_of_vpas(options)?;
     }
     // HPAs that are not predicted matter for a note only, so errors in them are ignored.
     let all_hpas: Vec<Hpa> = objects.hpas.iter().filter_map(|it| Hpa::read(it).ok()).collect();
@@ -325,6 +328,18 @@ fn draft_objects(
     let (options, others) = (options.clone(), objects.others.clone());
     let vpas_left_out = left_out.iter().map(|vpa| vpa.full_name().to_string()).collect();
     Ok(Drafts { list, ignored, options, others, vpas_left_out })
+}
+
+/// Rejects options that are for HPAs only.
+fn check_options_of_vpas(options: &DraftOptions) -> Result<(), DraftError> {
+    let what = match (options.flags.first(), options.startup) {
+        (Some(flag), _) => format!("--{flag} is for HPAs: a VPA has another controller"),
+        (None, Some(_)) => {
+            "--startup is for HPAs: the VPA recommender ignores startup times".to_owned()
+        }
+        (None, None) => return Ok(()),
+    };
+    Err(DraftError::Options { what, hint: Some("leave it out".to_owned()) })
 }
 
 /// Notes that each of several targets has a total in full, because the load names no HPA.
@@ -961,7 +976,7 @@ fn of_group(
         notes,
         manifest_notes: group.manifest_notes(target, of_target),
         missing,
-        fields: fields_of(group, workload, metrics, until),
+        fields: fields_of(group, options, workload, metrics, until),
         until,
         used_loads,
         hpas: group.hpas.to_vec(),
@@ -1008,6 +1023,7 @@ fn namespace_note(hpa: &Hpa, target: Option<&Object>) -> Option<String> {
 /// The fields of the scenario.
 fn fields_of(
     group: &Group<'_>,
+    options: &DraftOptions,
     workload: Workload,
     metrics: Metrics,
     until: Span,
@@ -1018,6 +1034,7 @@ fn fields_of(
         api_version: API_VERSION.to_owned(),
         kind: "Scenario".to_owned(),
         requirement: requirement(group),
+        controller: options.flags.field(),
         hpa: if hpas.len() == 1 { hpas.pop() } else { None },
         hpas,
         workload,

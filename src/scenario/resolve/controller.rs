@@ -6,7 +6,9 @@ use super::cursor::{At, Problems};
 use crate::model::flags::{FeatureGates, Flag, Flags, Gate, GateError};
 use crate::model::rules::{Dependent, Release, Rules};
 use crate::model::time::Span;
-use crate::scenario::error::suggest;
+use crate::scenario::decode::{Nulls, decode};
+use crate::scenario::error::{Problem, suggest};
+use crate::scenario::node::Node;
 use crate::scenario::raw::{Flags as TypedFlags, ScenarioFile};
 use crate::scenario::resolved::ReleaseRange;
 
@@ -67,6 +69,18 @@ pub(super) fn resolve(
         }
     }
     (flags, gates, overrides)
+}
+
+/// The only field of `controller.flags`: a flag with the value of this text.
+///
+/// # Errors
+/// If a scenario file can't have the value.
+pub(in crate::scenario) fn flag(flag: Flag, value: &str) -> Result<TypedFlags, Problem> {
+    let node = Node::field(flag.name(), value);
+    let typed = decode(&node, Nulls::Refused)?;
+    let mut problems = Problems::new(Vec::new());
+    flags_of(&typed, At::root(&node), &mut problems);
+    problems.into_result().map(|()| typed).map_err(|mut all| all.remove(0))
 }
 
 fn flags_of(typed: &TypedFlags, at: At<'_>, problems: &mut Problems) -> Flags {

@@ -23,6 +23,7 @@ mod vpa;
 pub(super) mod with_vpa;
 mod workload;
 
+pub(super) use self::controller::flag as controller_flag;
 use self::cursor::{At, Problems};
 use self::hpa::Hpas;
 pub(super) use self::hpa::{SingleHpa, single_hpa};

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::EngineError;
 use crate::engine::upstream::artifact::{Artifact, NAME, Progress, SOURCES};
+use crate::engine::upstream::build::BuildOptions;
 use crate::engine::upstream::cache::{Scratch, cache_folder, not_usable};
 use crate::engine::upstream::{build, go};
 use crate::model::rules::{MinorVersion, VpaRelease};
@@ -32,11 +33,11 @@ impl Deployment {
     /// If there is no Go, the build fails, or a manifest can't be read.
     pub fn prepare(
         release: VpaRelease,
-        stop: &CancellationToken,
+        options: &BuildOptions,
         progress: Progress<'_>,
     ) -> Result<Deployment, EngineError> {
-        let program = build::ensure(Artifact::RecommenderProgram, release, stop, progress)?;
-        let manifests = manifests(release, stop)?;
+        let program = build::ensure(Artifact::RecommenderProgram, release, options, progress)?;
+        let manifests = manifests(release, &options.stop)?;
         Ok(Deployment { program, manifests })
     }
 }

@@ -13,28 +13,26 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
-
 pub use self::engine::UpstreamRecommender;
 use self::wire::{Answer, Open, Request, Step};
 use super::artifact::{Artifact, Progress};
-use super::build;
+use super::build::{self, BuildOptions};
 use super::process::{Process, TIME_LIMIT};
 use crate::engine::EngineError;
 use crate::model::rules::{MinorVersion, VpaRelease};
 use crate::model::time::Time;
 use crate::model::vpa::{CheckpointSpec, ClusterChange, LogLine, ObjectName, Start, Stepped};
 
-/// Builds the host of a release if necessary. Returns the program. `stop` stops the build.
+/// Builds the host of a release if necessary. Returns the program.
 ///
 /// # Errors
 /// If there is no Go, or the build fails.
 pub fn ensure(
     release: VpaRelease,
-    stop: &CancellationToken,
+    options: impl Into<BuildOptions>,
     progress: Progress<'_>,
 ) -> Result<PathBuf, EngineError> {
-    build::ensure(Artifact::Recommender, release, stop, progress)
+    build::ensure(Artifact::Recommender, release, options, progress)
 }
 
 /// The recommender of one release: a process that runs one scenario after another.

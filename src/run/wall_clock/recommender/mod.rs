@@ -92,8 +92,8 @@ fn start(
     let Context { plan, name, runtime } = context;
     let mut progress = |what: &str, fraction| record.preparing(what.to_owned(), fraction);
     let kubernetes = control_plane_release(plan);
-    let program = embedded::ensure(kubernetes, &plan.stop, &mut progress)?;
-    let deployment = Deployment::prepare(release, &plan.stop, &mut progress)?;
+    let program = embedded::ensure(kubernetes, plan.builds(), &mut progress)?;
+    let deployment = Deployment::prepare(release, &plan.builds(), &mut progress)?;
     record.preparing(format!("starting a control plane of {kubernetes}"), None);
     runtime.block_on(RecommenderCluster::start(name, &program, kubernetes, &deployment))
 }
