@@ -231,9 +231,7 @@ impl BuildArgs {
 
     /// The limits of an engine whose build a token stops.
     pub(super) fn limits(self, stop: &CancellationToken) -> EngineLimits {
-        let mut limits = EngineLimits::default();
-        limits.builds = self.options(stop);
-        limits
+        EngineLimits { builds: self.options(stop), ..EngineLimits::default() }
     }
 }
 
