@@ -239,6 +239,7 @@ fn with_flags_of(faster: Scenario, release: Release, period: Span) -> Result<Sce
 
 #[cfg(test)]
 pub(super) mod tests {
+    use crate::scenario::ReadError;
     use std::collections::BTreeSet;
 
     use super::*;
@@ -258,7 +259,8 @@ pub(super) mod tests {
         let text = std::fs::read_to_string(&path).expect("a fixture");
         let folder = std::path::Path::new(&path).parent().expect("a folder").to_owned();
         let read = move |name: &str| {
-            std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string())
+            std::fs::read_to_string(folder.join(name))
+                .map_err(|error| ReadError { what: error.to_string(), hint: None })
         };
         Arc::new(crate::scenario::parse(id, &text, &read).expect("a valid scenario"))
     }
