@@ -560,7 +560,7 @@ struct SignalShape {
     #[schemars(with = "Option<As<QuantityOrPercent>>")]
     unit: Option<(Quantity, Option<f64>)>,
     /// How long a value is valid if no other value follows. Default: one and a half times the
-    /// median interval.
+    /// median interval of its series.
     #[serde(default, with = "As::<Option<PositiveDuration>>")]
     hold: Option<Span>,
     /// The timestamp at t=0. Default: the first one of the file.
