@@ -1,6 +1,6 @@
 //! `kube-lockstep import prometheus`.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 
 use jiff::{Timestamp, Zoned};
