@@ -382,7 +382,7 @@ fn each_metric_type_is_explained() {
     average.scale.status_replicas = 3;
     let (summary, _) = explained(&mut average);
     assert!(
-        summary.starts_with("external metric queue 6667m of 10 (ratio 0.6667, 20 over 3 pods)")
+        summary.starts_with("external metric queue 6.667 of 10 (ratio 0.6667, 20 over 3 pods)")
     );
     let (_, text) = explained(&mut with_ingress(object(average_value("10")), 3, &["30"]));
     assert!(text.contains("proposes the current number of pods, 3."), "{text}");
