@@ -9,6 +9,7 @@ mod change_lines;
 pub mod chart;
 pub mod comparison;
 pub mod csv;
+mod demand;
 mod difference;
 pub mod explain;
 pub mod first_difference;
@@ -26,6 +27,8 @@ pub mod junit;
 mod layout;
 #[cfg(feature = "cli")]
 pub mod markdown;
+mod measurement;
+pub mod missing;
 #[cfg(feature = "cli")]
 mod notes;
 pub(crate) mod outcome;
