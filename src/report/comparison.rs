@@ -60,7 +60,7 @@ pub(super) const COLUMNS: [Column; 10] = columns![
         "pod-hours by which the ready pods are fewer than the load needs to be at the targets of \
          the first setting";
     "above" Time |it| it.above_target_seconds,
-        "the time during which the load of a ready pod is above a target of the first setting, \
+        "the time during which the load per ready pod is above a target of the first setting, \
          beyond the tolerance";
     "longest" Time |it| it.longest_above_target_seconds,
         "the longest such time without interruption: the time to recover";
@@ -108,8 +108,8 @@ pub fn columns_help(columns: usize) -> String {
         let line = |it: &Column| hanging(&format!("{:<11}  ", it.name), it.meaning, 2, columns);
         of.iter().map(line).collect()
     };
-    let causes = "Causes of missing pod-hours, which add up to `missing`; those of 0.00 in all rows \
-                  are left out:";
+    let causes = "Causes of missing pod-hours, which add up to `missing`. Causes with 0.00 in all \
+                  rows are left out:";
     let causes = hanging("", causes, 0, columns);
     format!("Columns:\n{}\n{causes}{}", list(&COLUMNS), list(&CAUSES).trim_end())
 }
@@ -249,7 +249,7 @@ pub struct Figures {
     pub missing_pod_hours: f64,
     /// Its parts.
     pub missing_pod_hours_by_cause: MissingByCause,
-    /// The time during which the load of a ready pod is above a target of the reference, in seconds.
+    /// The time during which the load per ready pod is above a target of the reference, in seconds.
     pub above_target_seconds: f64,
     /// The longest uninterrupted time above a target of the reference, in seconds.
     pub longest_above_target_seconds: f64,
