@@ -462,6 +462,8 @@ pub fn not_compared(rows: &[ComparisonRow]) -> impl Iterator<Item = String> {
 
 #[cfg(test)]
 mod by_hand;
+#[cfg(test)]
+mod kinds_of_loads;
 
 #[cfg(test)]
 mod tests {

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::comparison::{Figures, Reference, ticks};
-use super::demand::{Demand, KnownMetric, Need};
 use super::missing::{Decided, MissingTime, Reconciled, Supply};
 use super::table;
 use crate::model::derivation::{Derivation, Target};
 use crate::model::time::{Span, Time};
+use crate::run::demand::{Demand, KnownMetric, Need};
 use crate::run::{FreeRun, FreeTick, ServingChange};
 use crate::scenario::Scenario;
-use crate::world::signal_changes;
 
 /// Adds the figures that depend on the load.
 pub(super) fn measure(
@@ -32,7 +31,7 @@ pub(super) fn measure(
     let reconciles: Vec<&FreeTick> = ticks(run).collect();
     let (mut points, mut reconciles) = (&points[..], &reconciles[..]);
     let mut serving = &run.serving_changes[..];
-    let times = times(scenario, run);
+    let times = times(scenario, run, &measured.demand);
     for (index, at) in times.iter().enumerate() {
         let end = times.get(index + 1).copied().unwrap_or(scenario.until);
         if *at == Time::ZERO {
@@ -61,10 +60,10 @@ fn due<'a, T>(rest: &mut &'a [T], is_due: impl Fn(&T) -> bool) -> &'a [T] {
 
 /// The times from 0 on, before the end, at which the load, the pods or the replicas change, or an
 /// HPA is reconciled.
-fn times(scenario: &Scenario, run: &FreeRun) -> Vec<Time> {
+fn times(scenario: &Scenario, run: &FreeRun, demand: &Demand<'_>) -> Vec<Time> {
     let until = scenario.until;
     let mut times = vec![Time::ZERO];
-    times.extend(scenario.metrics.signals().flat_map(|signal| signal_changes(signal, until)));
+    times.extend(demand.changes());
     times.extend(ticks(run).map(|tick| tick.observation.at));
     times.extend(run.serving_changes.iter().map(|change| change.at));
     times.extend(run.external_scales.iter().map(|scale| scale.at));

@@ -9,7 +9,6 @@ mod change_lines;
 pub mod chart;
 pub mod comparison;
 pub mod csv;
-mod demand;
 mod difference;
 pub mod explain;
 pub mod first_difference;

@@ -3,6 +3,7 @@
 //! This is the only caller of the comparison. It prints nothing.
 
 pub mod change;
+pub mod demand;
 mod during;
 #[cfg(feature = "engines")]
 mod executor;
