@@ -120,7 +120,7 @@ fn by_hand(case: &Case, run: &FreeRun) -> ByHand {
         // A ReplicaSet deletes unready pods first, then the newest: the last ones in both cases.
         pods.truncate(usize::try_from(replicas).expect("a count"));
         let ready = pods.iter().filter(|ready| **ready <= second).count() as i64;
-        let load = case.load.iter().filter(|(from, _)| *from <= second).last().expect("a load").1;
+        let load = case.load.iter().rfind(|(from, _)| *from <= second).expect("a load").1;
         let mut needed = 0;
         while needed * case.target < load {
             needed += 1;
