@@ -687,12 +687,14 @@ fn comparison() -> Result<(), Failed> {
     let document = parse(&page.text)?;
     let shown = String::from_utf8(kube_lockstep(&COMPARE)?.stdout)?;
     let tables = with_class(document.root(), "figures");
-    let rows =
-        tables.first().ok_or("no table")?.descendants().filter(|it| it.has_tag_name(HTML("tr")));
+    assert_eq!(tables.len(), 2, "all figures, and the causes of missing pod-hours");
+    let rows = tables.iter().flat_map(|table| table.descendants());
+    let rows = rows.filter(|it| it.has_tag_name(HTML("tr")));
     let cells = |row: Node<'_, '_>| row.children().filter(Node::is_element).map(text).collect();
     let in_page: Vec<Vec<String>> = rows.map(cells).collect();
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let in_terminal: Vec<String> = shown.lines().map(words).collect();
+    let in_terminal = shown.lines().filter(|line| !line.is_empty()).map(words);
+    let in_terminal: Vec<String> = in_terminal.collect();
     let joined: Vec<String> = in_page.iter().map(|row| row.join(" ")).collect();
     assert_eq!(joined, in_terminal);
     let names = ["current", "short window", "75 %", "spec.maxReplicas=6"];

@@ -61,15 +61,29 @@ export interface Proposals {
   points: [number, number | null][];
 }
 
+/** Parts of the missing pod-hours, which add up to them. */
+export interface MissingByCause {
+  maximum: number;
+  policy: number;
+  window: number;
+  startUp: number;
+  syncPeriod: number;
+  target: number;
+  tolerance: number;
+  other: number;
+}
+
 /** Figures of `kube-lockstep compare`. */
 export interface Figures {
   podHours: number;
   missingPodHours: number;
+  missingPodHoursByCause: MissingByCause;
   aboveTargetSeconds: number;
   longestAboveTargetSeconds: number;
   changes: number;
   directionChanges: number;
   excessReplicas: number;
+  neededPeakReplicas: number;
   peakReplicas: number;
   failedSeconds: number;
 }

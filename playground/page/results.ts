@@ -3,7 +3,7 @@
 import { activate, ticksOf, type Figure, type Panels, type Ticks } from "made:figure";
 import { button, byId, make } from "./dom.ts";
 import { time } from "./load.ts";
-import type { Comparison, Decision, Figures, Prediction } from "./model.ts";
+import type { Comparison, Decision, Figures, MissingByCause, Prediction } from "./model.ts";
 import { drawProposals } from "./proposals.ts";
 
 /** A line of `kube-lockstep predict --format json`. */
@@ -367,6 +367,27 @@ interface FigureColumn {
   text(figures: Figures): string;
 }
 
+const CAUSES: [keyof MissingByCause, string][] = [
+  ["maximum", "maximum"],
+  ["policy", "policy"],
+  ["window", "window"],
+  ["startUp", "start-up"],
+  ["syncPeriod", "sync period"],
+  ["target", "target"],
+  ["tolerance", "tolerance"],
+  ["other", "other"],
+];
+
+/** The missing pod-hours and their causes: `1.19 (policy 0.03, start-up 1.17)`. */
+function missing(figures: Figures): string {
+  const all = figures.missingPodHours.toFixed(2);
+  const causes = CAUSES
+    .map(([cause, name]) => ({ name, text: figures.missingPodHoursByCause[cause].toFixed(2) }))
+    .filter(({ text }) => text !== "0.00")
+    .map(({ name, text }) => `${name} ${text}`);
+  return causes.length === 0 ? all : `${all} (${causes.join(", ")})`;
+}
+
 /** The columns of `kube-lockstep compare`. */
 const FIGURES: FigureColumn[] = [
   {
@@ -376,12 +397,12 @@ const FIGURES: FigureColumn[] = [
   },
   {
     title: "missing",
-    help: "Pod-hours by which the replicas are below the proposal of the metrics",
-    text: (it) => it.missingPodHours.toFixed(2),
+    help: "Pod-hours by which the ready pods are fewer than the load needs, and their causes",
+    text: (it) => missing(it),
   },
   {
     title: "above target",
-    help: "The time during which a metric is above its target, beyond the tolerance",
+    help: "The time during which the load per ready pod is above its target, beyond the tolerance",
     text: (it) => time(it.aboveTargetSeconds),
   },
   {
@@ -401,8 +422,13 @@ const FIGURES: FigureColumn[] = [
   },
   {
     title: "excess",
-    help: "The largest number of replicas above what the targets require, for example while a stabilization window holds them",
+    help: "The largest number of replicas above what the load needs, for example while a stabilization window holds them",
     text: (it) => String(it.excessReplicas),
+  },
+  {
+    title: "needed",
+    help: "The largest number of replicas that the load needs to be at the targets",
+    text: (it) => String(it.neededPeakReplicas),
   },
   { title: "peak", help: "The largest number of replicas", text: (it) => String(it.peakReplicas) },
   { title: "failed", help: "The time during which a metric fails", text: (it) => time(it.failedSeconds) },

@@ -274,7 +274,7 @@ fn note_on_metrics(setting: &str, lacking: &[Arc<str>]) -> Option<String> {
     (!lacking.is_empty()).then(|| {
         format!(
             "{setting}: the first row has no comparable target for {}, so `missing`, `above`, \
-             `longest` and `excess` are measured against the target of this setting",
+             `longest`, `excess` and `needed` are measured against the target of this setting",
             lacking.join(", ")
         )
     })

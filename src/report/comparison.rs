@@ -8,6 +8,8 @@ use serde::Serialize;
 
 use super::first_difference::{FirstDifference, first_differences};
 use super::layout::{Align, Columns, hanging, width};
+use super::measurement;
+use super::missing::MissingByCause;
 use super::style::DIM;
 use super::table;
 use crate::model::derivation::{MetricDerivation, Target};
@@ -15,42 +17,101 @@ use crate::model::time::{Span, Time};
 use crate::run::{FreeRun, FreeTick};
 use crate::scenario::Scenario;
 
-/// The columns of figures, and what they mean.
-pub(super) const COLUMNS: [(&str, &str); 9] = [
-    ("pod-hours", "the number of replicas, added up over time: the cost of the workload"),
-    (
-        "missing",
-        "pod-hours by which the replicas are below what the metrics require to reach the targets \
-         of the first setting: the capacity that is missing because of other targets, limits, \
-         policies or the time between reconciles",
-    ),
-    (
-        "above",
-        "the time during which a metric is above its target in the first setting, beyond the \
-         tolerance",
-    ),
-    ("longest", "the longest such time without interruption: the time to recover"),
-    ("changes", "how often the controller changes the replicas"),
-    ("reversals", "how often it changes the direction: up after down, or down after up"),
-    (
-        "excess",
-        "the largest number of replicas above what the targets of the first setting require, for \
-         example while a stabilization window holds them",
-    ),
-    ("peak", "the largest number of replicas"),
-    (
-        "failed",
+/// A column of figures.
+#[derive(Clone, Copy)]
+pub(super) struct Column {
+    pub(super) name: &'static str,
+    pub(super) meaning: &'static str,
+    unit: Unit,
+    figure: fn(&Figures) -> f64,
+}
+
+/// The unit of a figure.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    PodHours,
+    /// In seconds.
+    Time,
+    Count,
+}
+
+impl Unit {
+    /// A figure as text. Counts have this number of digits after the point.
+    fn text(self, figure: f64, digits: usize) -> String {
+        match self {
+            Unit::PodHours => format!("{figure:.2}"),
+            Unit::Time => Span::from_secs(figure.round() as i64).to_string(),
+            Unit::Count => format!("{figure:.digits$}"),
+        }
+    }
+}
+
+macro_rules! columns {
+    ($($name:literal $unit:ident $figure:expr, $meaning:literal;)*) => {
+        [$(Column { name: $name, meaning: $meaning, unit: Unit::$unit, figure: $figure }),*]
+    };
+}
+
+/// The columns of the table.
+pub(super) const COLUMNS: [Column; 10] = columns![
+    "pod-hours" PodHours |it| it.pod_hours,
+        "the number of replicas, added up over time: the cost of the workload";
+    "missing" PodHours |it| it.missing_pod_hours,
+        "pod-hours by which the ready pods are fewer than the load needs to be at the targets of \
+         the first setting";
+    "above" Time |it| it.above_target_seconds,
+        "the time during which the load per ready pod is above a target of the first setting, \
+         beyond the tolerance";
+    "longest" Time |it| it.longest_above_target_seconds,
+        "the longest such time without interruption: the time to recover";
+    "changes" Count |it| it.changes as f64,
+        "how often the controller changes the replicas";
+    "reversals" Count |it| it.direction_changes as f64,
+        "how often it changes the direction: up after down, or down after up";
+    "excess" Count |it| it.excess_replicas.into(),
+        "the largest number of replicas above what the load needs, for example while a \
+         stabilization window holds them";
+    "needed" Count |it| it.needed_peak_replicas.into(),
+        "the largest number of replicas that the load needs to be at the targets of the first \
+         setting";
+    "peak" Count |it| it.peak_replicas.into(), "the largest number of replicas";
+    "failed" Time |it| it.failed_seconds,
         "the total time from each reconcile that failed, or in which a metric failed, to the next \
-         reconcile",
-    ),
+         reconcile";
+];
+
+/// The causes of missing pod-hours: columns of a second table.
+pub(super) const CAUSES: [Column; 8] = columns![
+    "maximum" PodHours |it| it.missing_pod_hours_by_cause.maximum,
+        "the load needs more than `maxReplicas`";
+    "policy" PodHours |it| it.missing_pod_hours_by_cause.policy,
+        "a policy limits the scale-up; without `behavior`, twice the replicas or 4";
+    "window" PodHours |it| it.missing_pod_hours_by_cause.window,
+        "a stabilization window delays the scale-up, or in old releases a forbidden window";
+    "start-up" PodHours |it| it.missing_pod_hours_by_cause.start_up,
+        "replicas have no ready pod: it starts, is replaced or has failed, or there is no room";
+    "sync period" PodHours |it| it.missing_pod_hours_by_cause.sync_period,
+        "the need has risen since the last reconcile";
+    "target" PodHours |it| it.missing_pod_hours_by_cause.target,
+        "the target of the setting is higher than that of the first one";
+    "tolerance" PodHours |it| it.missing_pod_hours_by_cause.tolerance,
+        "the metric is within the tolerance, so the controller changes nothing";
+    "other" PodHours |it| it.missing_pod_hours_by_cause.other,
+        "the controller proposes less than the load needs, because metrics are late, missing or \
+         failed, or pods that are not ready count as zero; or it can't scale";
 ];
 
 /// The explanation of the columns, for a terminal.
 #[must_use]
 pub fn columns_help(columns: usize) -> String {
-    let lines =
-        COLUMNS.map(|(name, meaning)| hanging(&format!("{name:<11}  "), meaning, 2, columns));
-    format!("Columns:\n{}", lines.concat().trim_end())
+    let list = |of: &[Column]| -> String {
+        let line = |it: &Column| hanging(&format!("{:<11}  ", it.name), it.meaning, 2, columns);
+        of.iter().map(line).collect()
+    };
+    let causes = "Causes of missing pod-hours, which add up to `missing`. Causes with 0.00 in all \
+                  rows are left out:";
+    let causes = hanging("", causes, 0, columns);
+    format!("Columns:\n{}\n{causes}{}", list(&COLUMNS), list(&CAUSES).trim_end())
 }
 
 /// A row of the comparison.
@@ -128,12 +189,19 @@ impl Reference {
         Reference { by_hpa }
     }
 
-    /// The metric of the same name and source in the reference: of the HPA with the same name or,
-    /// if that has none, of another HPA.
-    fn metric(&self, tick: &FreeTick, like: &MetricDerivation) -> Option<&MetricDerivation> {
-        let find = |targets| TargetsFrom::metric(targets, tick.observation.at, like);
-        let of_hpa = self.by_hpa.get(&tick.observation.hpa);
-        of_hpa.and_then(|it| find(it)).or_else(|| self.by_hpa.values().find_map(|it| find(it)))
+    /// The metric that an HPA's metric is measured against: that of the same name and source in the
+    /// reference, with a target of the same type, of the HPA with the same name or, if that has
+    /// none, of another HPA.
+    pub(super) fn metric(
+        &self,
+        hpa: &str,
+        at: Time,
+        like: &MetricDerivation,
+    ) -> Option<&MetricDerivation> {
+        let find = |targets| TargetsFrom::metric(targets, at, like);
+        let of_hpa = self.by_hpa.get(hpa).and_then(|it| find(it));
+        let found = of_hpa.or_else(|| self.by_hpa.values().find_map(|it| find(it)));
+        found.filter(|other| is_comparable(like.target, other.target))
     }
 
     /// The names of those metrics of a prediction that have no counterpart, and are measured
@@ -143,107 +211,23 @@ impl Reference {
         let mut names = Vec::new();
         for tick in ticks(run) {
             for metric in &tick.derivation.metrics {
-                let other = self.metric(tick, metric);
-                let is_comparable =
-                    other.is_some_and(|other| Rescale::of(metric.target, other.target).is_some());
-                if !is_comparable && !names.contains(&metric.name) {
+                let other = self.metric(&tick.observation.hpa, tick.observation.at, metric);
+                if other.is_none() && !names.contains(&metric.name) {
                     names.push(metric.name.clone());
                 }
             }
         }
         names
     }
-
-    /// The state of a metric. A metric without a counterpart is measured against its own target.
-    fn measure(&self, tick: &FreeTick, metric: &MetricDerivation) -> Option<Measured> {
-        let usage = metric.usage.filter(|_| metric.error.is_none())?;
-        let other = self.metric(tick, metric).unwrap_or(metric);
-        let rescale = Rescale::of(metric.target, other.target);
-        let ratio = rescale.map_or(usage.ratio, |rescale| rescale.ratio(usage.ratio));
-        let (downwards, upwards) = other.tolerances;
-        let is_within = |ratio: f64| (1.0 - downwards..=1.0 + upwards).contains(&ratio);
-        let required = match rescale.filter(|it| it.target != it.other) {
-            None => metric.proposal?,
-            Some(_) if is_within(ratio) => tick.replicas_before,
-            Some(rescale) => match (usage.second, usage.status_replicas) {
-                (Some(second), _) => {
-                    let second_ratio = rescale.ratio(second.ratio);
-                    let pods = ceil(second_ratio * f64::from(second.pods));
-                    // As the controller: missing and unready pods don't change the direction.
-                    let turns = (ratio > 1.0) != (second_ratio > 1.0)
-                        || (pods > tick.replicas_before) != (second_ratio > 1.0);
-                    if is_within(second_ratio) || turns { tick.replicas_before } else { pods }
-                }
-                (None, Some(replicas)) => ceil(ratio * f64::from(replicas)),
-                (None, None) => ceil(ratio * f64::from(metric.pods.ready)),
-            },
-        };
-        Some(Measured { is_above: ratio > 1.0 + upwards, required })
-    }
 }
 
-fn ceil(replicas: f64) -> i32 {
-    replicas.ceil() as i32
-}
-
-/// The result of the last reconcile of an HPA.
-#[derive(Clone, Copy, Debug)]
-struct HpaState {
-    /// The most replicas that a metric requires; absent if no metric has a value.
-    required: Option<i32>,
-    /// A metric is above its target.
-    is_above: bool,
-    /// A metric, or the reconcile as a whole, failed.
-    has_failed: bool,
-}
-
-impl HpaState {
-    fn after(tick: &FreeTick, reference: &Reference) -> HpaState {
-        let metrics = &tick.derivation.metrics;
-        let measured = metrics.iter().filter_map(|metric| reference.measure(tick, metric));
-        let measured: Vec<Measured> = measured.collect();
-        HpaState {
-            required: measured.iter().map(|it| it.required).max(),
-            is_above: measured.iter().any(|it| it.is_above),
-            has_failed: tick.derivation.error.is_some()
-                || metrics.iter().any(|metric| metric.error.is_some()),
-        }
-    }
-}
-
-/// A metric, measured against the reference.
-#[derive(Clone, Copy, Debug)]
-struct Measured {
-    /// Above the target, beyond the tolerance.
-    is_above: bool,
-    /// The replicas that reach the target.
-    required: i32,
-}
-
-/// Two targets of the same unit.
-#[derive(Clone, Copy, Debug)]
-struct Rescale {
-    target: f64,
-    other: f64,
-}
-
-impl Rescale {
-    fn of(target: Target, other: Target) -> Option<Rescale> {
-        let (target, other): (i64, i64) = match (target, other) {
-            (Target::Utilization(target), Target::Utilization(other)) => {
-                (target.into(), other.into())
-            }
-            (Target::AverageValue(target), Target::AverageValue(other))
-            | (Target::Value(target), Target::Value(other)) => (target, other),
-            _ => return None,
-        };
-        (other != 0).then_some(Rescale { target: target as f64, other: other as f64 })
-    }
-
-    /// The ratio of a usage to the other target, from its ratio to the target. The usage is a whole
-    /// number: without rounding, `(90 / 60) * (60 / 75)` would be above `90 / 75`.
-    fn ratio(self, ratio: f64) -> f64 {
-        (ratio * self.target).round() / self.other
+/// Returns true if both targets have the same unit.
+fn is_comparable(target: Target, other: Target) -> bool {
+    match (target, other) {
+        (Target::Utilization(_), Target::Utilization(other)) => other != 0,
+        (Target::AverageValue(_), Target::AverageValue(other))
+        | (Target::Value(_), Target::Value(other)) => other != 0,
+        _ => false,
     }
 }
 
@@ -253,14 +237,19 @@ pub(super) fn ticks(run: &FreeRun) -> impl Iterator<Item = &FreeTick> {
 }
 
 /// The figures of a prediction, of the target of its first HPA.
+///
+/// Replicas are needed for the load and for the targets of the reference: so many that the load
+/// per pod is at its target. Only ready pods serve the load.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Figures {
     /// The integral of the replicas.
     pub pod_hours: f64,
-    /// The integral of the replicas that are missing to reach the targets of the reference.
+    /// The integral of the needed replicas without a ready pod.
     pub missing_pod_hours: f64,
-    /// The time above a target of the reference, in seconds.
+    /// Its parts.
+    pub missing_pod_hours_by_cause: MissingByCause,
+    /// The time during which the load per ready pod is above a target of the reference, in seconds.
     pub above_target_seconds: f64,
     /// The longest uninterrupted time above a target of the reference, in seconds.
     pub longest_above_target_seconds: f64,
@@ -268,8 +257,10 @@ pub struct Figures {
     pub changes: usize,
     /// Changes of the direction.
     pub direction_changes: usize,
-    /// The most replicas above those that reach the targets of the reference.
+    /// The most replicas above those that are needed.
     pub excess_replicas: i32,
+    /// The most replicas that are needed.
+    pub needed_peak_replicas: i32,
     /// The largest number of replicas.
     pub peak_replicas: i32,
     /// The total time from each reconcile that failed, or in which a metric failed, to the next
@@ -288,61 +279,9 @@ impl Figures {
             figures.pod_hours += f64::from(*replicas) * hours(end - *at);
             figures.peak_replicas = figures.peak_replicas.max(*replicas);
         }
-        figures.add_ticks(scenario, run, reference);
+        measurement::measure(scenario, run, reference, &mut figures);
         figures.add_changes(run);
         figures
-    }
-
-    /// The figures in the order of the columns.
-    fn values(&self) -> [f64; 9] {
-        [
-            self.pod_hours,
-            self.missing_pod_hours,
-            self.above_target_seconds,
-            self.longest_above_target_seconds,
-            self.changes as f64,
-            self.direction_changes as f64,
-            f64::from(self.excess_replicas),
-            f64::from(self.peak_replicas),
-            self.failed_seconds,
-        ]
-    }
-
-    /// Each reconcile stands for the time until the next one of the same HPA. If several HPAs scale
-    /// the target, missing and excess replicas are those of the HPA that requires the most, and it
-    /// is enough that one HPA is above a target or has failed.
-    fn add_ticks(&mut self, scenario: &Scenario, run: &FreeRun, reference: &Reference) {
-        let ticks: Vec<_> = ticks(run).collect();
-        let instants: Vec<_> =
-            ticks.chunk_by(|one, next| one.observation.at == next.observation.at).collect();
-        let mut hpas: BTreeMap<&str, HpaState> = BTreeMap::new();
-        let mut above_since: Option<Time> = None;
-        for (index, instant) in instants.iter().enumerate() {
-            for tick in *instant {
-                hpas.insert(&tick.observation.hpa, HpaState::after(tick, reference));
-            }
-            let Some(last) = instant.last() else { continue };
-            let (at, replicas) = (last.observation.at, last.replicas_after);
-            let end = instants.get(index + 1).map_or(scenario.until, |next| next[0].observation.at);
-            let lasts = end - at;
-            if let Some(required) = hpas.values().filter_map(|hpa| hpa.required).max() {
-                let missing = required.saturating_sub(replicas).max(0);
-                self.missing_pod_hours += f64::from(missing) * hours(lasts);
-                let excess = replicas.saturating_sub(required);
-                self.excess_replicas = self.excess_replicas.max(excess);
-            }
-            if hpas.values().any(|hpa| hpa.has_failed) {
-                self.failed_seconds += lasts.as_secs_f64();
-            }
-            if hpas.values().any(|hpa| hpa.is_above) {
-                self.above_target_seconds += lasts.as_secs_f64();
-                let since = *above_since.get_or_insert(at);
-                self.longest_above_target_seconds =
-                    self.longest_above_target_seconds.max((end - since).as_secs_f64());
-            } else {
-                above_since = None;
-            }
-        }
     }
 
     fn add_changes(&mut self, run: &FreeRun) {
@@ -367,10 +306,24 @@ pub(super) struct Line {
     pub(super) is_detail: bool,
 }
 
-/// The head of the table.
-pub(super) fn head(rows: &[ComparisonRow]) -> Vec<&'static str> {
-    let release = has_several_releases(rows).then_some("release");
-    ["setting"].into_iter().chain(release).chain(COLUMNS.map(|(name, _)| name)).collect()
+/// A table of figures.
+pub(super) struct FiguresTable {
+    pub(super) head: Vec<&'static str>,
+    pub(super) lines: Vec<Line>,
+}
+
+/// The tables of a comparison: all figures, and the causes of missing pod-hours if there are any.
+pub(super) fn tables(rows: &[ComparisonRow]) -> Vec<FiguresTable> {
+    let is_shown = |column: &Column| {
+        let mut figures = rows.iter().filter_map(|row| row.figures.as_ref());
+        figures.any(|it| column.unit.text((column.figure)(it), 0) != column.unit.text(0.0, 0))
+    };
+    let causes: Vec<Column> = CAUSES.into_iter().filter(is_shown).collect();
+    let mut tables = vec![FiguresTable::new("setting", rows, &COLUMNS)];
+    if !causes.is_empty() {
+        tables.push(FiguresTable::new("missing by cause", rows, &causes));
+    }
+    tables
 }
 
 fn has_several_releases(rows: &[ComparisonRow]) -> bool {
@@ -382,71 +335,67 @@ pub(super) fn by_runs(rows: &[ComparisonRow]) -> impl Iterator<Item = &[Comparis
     rows.chunk_by(|one, other| (&one.setting, &one.release) == (&other.setting, &other.release))
 }
 
-/// The lines of the table.
-pub(super) fn lines(rows: &[ComparisonRow]) -> Vec<Line> {
-    let several_releases = has_several_releases(rows);
-    let line = |setting: String, release: &str, values: [f64; 9], digits: usize| {
-        let mut cells = vec![setting];
-        cells.extend(several_releases.then(|| release.to_owned()));
-        cells.extend(cells_of(values, digits));
-        cells
-    };
-    let mut lines = Vec::new();
-    for runs in by_runs(rows) {
-        let ComparisonRow { setting, release, run, .. } = &runs[0];
-        let figures = runs.iter().filter_map(|row| row.figures.as_ref());
-        let all: Vec<[f64; 9]> = figures.map(Figures::values).collect();
-        let Some(first) = all.first() else { continue };
-        let of = |combine: &dyn Fn(Vec<f64>) -> f64| {
-            std::array::from_fn(|column| combine(all.iter().map(|values| values[column]).collect()))
+impl FiguresTable {
+    fn new(title: &'static str, rows: &[ComparisonRow], columns: &[Column]) -> FiguresTable {
+        let several_releases = has_several_releases(rows);
+        let release = several_releases.then_some("release");
+        let head = [title].into_iter().chain(release).chain(columns.iter().map(|it| it.name));
+        let line = |setting: String, release: &str, figure: &dyn Fn(&Column) -> String| {
+            let release = several_releases.then(|| release.to_owned());
+            let cells = [setting].into_iter().chain(release);
+            cells.chain(columns.iter().map(figure)).collect()
         };
-        let mut add = |cells, is_detail| lines.push(Line { cells, is_detail });
-        if run.is_none() {
-            add(line(setting.clone(), release, *first, 0), false);
-            continue;
+        let mut lines = Vec::new();
+        for runs in by_runs(rows) {
+            let ComparisonRow { setting, release, run, .. } = &runs[0];
+            let all: Vec<&Figures> = runs.iter().filter_map(|row| row.figures.as_ref()).collect();
+            let Some(first) = all.first() else { continue };
+            let mut add = |cells, is_detail| lines.push(Line { cells, is_detail });
+            if run.is_none() {
+                let text = |it: &Column| it.unit.text((it.figure)(first), 0);
+                add(line(setting.clone(), release, &text), false);
+                continue;
+            }
+            let values = |it: &Column| all.iter().map(|figures| (it.figure)(figures)).collect();
+            let of = |digits: usize, combine: fn(Vec<f64>) -> f64| {
+                move |it: &Column| it.unit.text(combine(values(it)), digits)
+            };
+            let mean = of(1, |values| values.iter().sum::<f64>() / values.len() as f64);
+            let least = of(0, |values| values.into_iter().fold(f64::INFINITY, f64::min));
+            let most = of(0, |values| values.into_iter().fold(f64::NEG_INFINITY, f64::max));
+            add(line(format!("{setting}: mean"), release, &mean), false);
+            add(line("  min".to_owned(), "", &least), true);
+            add(line("  max".to_owned(), "", &most), true);
         }
-        let mean = of(&|values| values.iter().sum::<f64>() / values.len() as f64);
-        add(line(format!("{setting}: mean"), release, mean, 1), false);
-        let least = of(&|values| values.into_iter().fold(f64::INFINITY, f64::min));
-        add(line("  min".to_owned(), "", least, 0), true);
-        let most = of(&|values| values.into_iter().fold(f64::NEG_INFINITY, f64::max));
-        add(line("  max".to_owned(), "", most, 0), true);
+        FiguresTable { head: head.collect(), lines }
     }
-    lines
+
+    /// The table as text. If it is wider than `most_columns`, it is divided into parts.
+    fn text(&self, keys: usize, most_columns: usize) -> String {
+        let align = |index| if index < keys { Align::Left } else { Align::Right };
+        let align = (0..self.head.len()).map(align).collect();
+        let mut table = Table { keys, align, rows: Vec::new() };
+        table.rows.push((self.head.iter().map(|name| (*name).to_owned()).collect(), DIM));
+        for line in &self.lines {
+            let style = if line.is_detail { DIM } else { Style::new() };
+            table.rows.push((line.cells.clone(), style));
+        }
+        table.folded(most_columns)
+    }
 }
 
-/// The figures as text. Counts have this number of digits after the point.
-fn cells_of(values: [f64; 9], digits: usize) -> [String; 9] {
-    let [pod_hours, missing, above, longest, changes, turns, excess, most, failed] = values;
-    let time = |seconds: f64| Span::from_secs(seconds.round() as i64).to_string();
-    let count = |count: f64| format!("{count:.digits$}");
-    [
-        format!("{pod_hours:.2}"),
-        format!("{missing:.2}"),
-        time(above),
-        time(longest),
-        count(changes),
-        count(turns),
-        count(excess),
-        count(most),
-        time(failed),
-    ]
-}
-
-/// The rows as a table. If it is wider than `most_columns`, it is divided into parts.
+/// The rows as tables. A table that is wider than `most_columns` is divided into parts.
 #[must_use]
 pub fn comparison(rows: &[ComparisonRow], columns: usize, most_columns: usize) -> String {
-    let mut align = vec![Align::Left];
-    align.extend(has_several_releases(rows).then_some(Align::Left));
-    align.extend([Align::Right; 8]);
-    align.push(Align::Left);
-    let mut table = Table { keys: align.len() - COLUMNS.len(), align, rows: Vec::new() };
-    table.rows.push((head(rows).into_iter().map(str::to_owned).collect(), DIM));
-    for line in lines(rows) {
-        table.rows.push((line.cells, if line.is_detail { DIM } else { Style::new() }));
+    let keys = if has_several_releases(rows) { 2 } else { 1 };
+    let tables = tables(rows);
+    let tables: Vec<String> = tables.iter().map(|table| table.text(keys, most_columns)).collect();
+    let mut out = tables.join("\n");
+    let differences = first_differences(rows, columns);
+    if tables.len() > 1 && !differences.is_empty() {
+        out.push('\n');
     }
-    let mut out = table.folded(most_columns);
-    out.push_str(&first_differences(rows, columns));
+    out.push_str(&differences);
     for text in not_compared(rows) {
         out.push_str(&hanging("", &text, 0, columns));
     }
@@ -510,6 +459,11 @@ pub fn not_compared(rows: &[ComparisonRow]) -> impl Iterator<Item = String> {
         Some(format!("not compared: {setting} on {release}: {why}"))
     })
 }
+
+#[cfg(test)]
+mod by_hand;
+#[cfg(test)]
+mod kinds_of_loads;
 
 #[cfg(test)]
 mod tests {
@@ -632,8 +586,8 @@ mod tests {
         assert_eq!(comparison(&rows, 100, 200).lines().count(), 2);
         let folded = comparison(&rows, 80, 80);
         assert!(folded.lines().all(|line| line.chars().count() <= 80), "{folded}");
-        for (name, _) in COLUMNS {
-            assert_eq!(folded.matches(name).count(), 1, "{name}: {folded}");
+        for column in COLUMNS {
+            assert_eq!(folded.matches(column.name).count(), 1, "{}: {folded}", column.name);
         }
         assert_eq!(folded.matches("a setting with a long name").count(), 2, "{folded}");
     }

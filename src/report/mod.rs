@@ -26,6 +26,8 @@ pub mod junit;
 mod layout;
 #[cfg(feature = "cli")]
 pub mod markdown;
+mod measurement;
+pub mod missing;
 #[cfg(feature = "cli")]
 mod notes;
 pub(crate) mod outcome;

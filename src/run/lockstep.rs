@@ -29,7 +29,7 @@ use crate::model::time::{Span, Time};
 use crate::scenario::Scenario;
 use crate::scenario::resolved::{Action, TimelineEvent};
 use crate::trace::{ApiAnswer, Scope, Stepped, Trace};
-use crate::world::{Change, World};
+use crate::world::{Change, ServingChange, World};
 
 /// The number of steps that an engine gets ahead of its answers: enough to keep it busy, few enough
 /// to limit the memory of a scenario of many days.
@@ -37,8 +37,8 @@ const AHEAD: usize = 512;
 
 /// The note on a load that exceeds the limits of the pods.
 const CUT_LOAD: &str = "at times, the load exceeds the cpu limits of the pods: they use their \
-                        limits, and the rest is lost; neither the metrics nor the figure \
-                        `missing` of a comparison includes it";
+                        limits, and the rest is lost; the metrics do not include it, but the \
+                        figures of a comparison do";
 
 /// The result of a free run of the model: its own decisions drive the world.
 #[derive(Clone, Debug)]
@@ -52,6 +52,8 @@ pub struct FreeRun {
     pub external_scales: Vec<ExternalScale>,
     /// Restarts of the controller, each with the number of ticks before it.
     pub restarts: Vec<(usize, Time)>,
+    /// When pods of the workload begin and end to serve the load, in this order.
+    pub serving_changes: Vec<ServingChange>,
     /// Why the scenario could not run to its end, if it could not.
     pub undetermined: Option<RandomOutcome>,
     /// Parts of the scenario that are probably mistakes.
@@ -546,7 +548,9 @@ fn free_run_with(
     release: &str,
     is_explained: &dyn Fn(usize) -> bool,
 ) -> FreeRun {
-    let mut run = Lockstep::new(scenario, rules);
+    let mut world = World::new(scenario);
+    world.keep_serving_changes();
+    let mut run = Lockstep::in_world(world, scenario, rules);
     let mut sent_events = SentEvents::new(rules);
     let mut trace = trace_of(scenario, model::NAME, release);
     let mut ticks = Vec::new();
@@ -595,8 +599,9 @@ fn free_run_with(
         is_about_reading: true,
     }));
     let vpa = vpa.map(|vpa| Box::new(vpa.into_run(&run.world)));
+    let serving_changes = run.world.take_serving_changes();
     let (external_scales, undetermined) = (run.external_scales, run.undetermined);
-    FreeRun { trace, ticks, external_scales, restarts, undetermined, notes, vpa }
+    FreeRun { trace, ticks, external_scales, restarts, serving_changes, undetermined, notes, vpa }
 }
 
 pub(super) fn trace_of(scenario: &Scenario, engine: &str, release: &str) -> Trace {

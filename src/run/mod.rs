@@ -3,6 +3,7 @@
 //! This is the only caller of the comparison. It prints nothing.
 
 pub mod change;
+pub mod demand;
 mod during;
 #[cfg(feature = "engines")]
 mod executor;
@@ -51,7 +52,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::world::{PodChange, PodChangeKind, UpdaterReport};
+pub use crate::world::{PodChange, PodChangeKind, ServingChange, UpdaterReport};
 pub use hpa_with_vpa::{VpaRun, divergence_of_recommender};
 #[cfg(feature = "engines")]
 pub(crate) use kind::RunKind;

@@ -44,6 +44,11 @@ pub struct Metrics {
 impl Metrics {
     /// The recorded signals.
     pub(super) fn recorded(&self) -> impl Iterator<Item = &Recorded> {
+        self.signals().filter_map(Signal::recorded)
+    }
+
+    /// All signals.
+    pub fn signals(&self) -> impl Iterator<Item = &Signal> {
         let of_resources = self.resources.iter().map(|it| (&it.source, &it.exceptions));
         let of_pods = self.pods.iter().map(|it| (&it.source, &it.exceptions));
         let of_sources = of_resources.chain(of_pods).flat_map(|(source, exceptions)| {
@@ -51,8 +56,7 @@ impl Metrics {
         });
         let of_objects = self.objects.iter().flat_map(|it| it.all_series());
         let of_externals = self.externals.iter().flat_map(|it| it.all_series());
-        let of_series = of_objects.chain(of_externals).map(|(_, signal)| signal);
-        of_sources.chain(of_series).filter_map(Signal::recorded)
+        of_sources.chain(of_objects.chain(of_externals).map(|(_, signal)| signal))
     }
 
     /// The noise of all signals, mutable.

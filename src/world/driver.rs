@@ -6,7 +6,7 @@ use super::applied_vpa::{PodChange, PodDecision, UpdaterReport};
 use super::change::Change;
 use super::publish::Publisher;
 use super::recommender_view::RecommenderView;
-use super::simulation::WorldSimulation;
+use super::simulation::{ServingChange, WorldSimulation};
 use crate::model::time::Time;
 use crate::model::vpa::updater::Updater;
 use crate::model::vpa::{ScriptStep, Start, Write};
@@ -128,6 +128,21 @@ impl World {
             applied.observe(writes);
         }
         self.simulation.update_pods();
+    }
+
+    /// Keeps from now on when pods begin and end to serve the load. Pods that serve now begin now.
+    pub fn keep_serving_changes(&mut self) {
+        let WorldSimulation { pods, now, serving_changes, .. } = &mut self.simulation;
+        let at = (*now).max(Time::ZERO);
+        let serving = pods.iter().filter(|(_, pod)| pod.serving());
+        let begins =
+            serving.map(|(ordinal, _)| ServingChange { at, ordinal: *ordinal, serves: true });
+        *serving_changes = Some(begins.collect());
+    }
+
+    /// The kept changes of the pods that serve the load, in their order.
+    pub fn take_serving_changes(&mut self) -> Vec<ServingChange> {
+        self.simulation.serving_changes.take().unwrap_or_default()
     }
 
     /// Keeps the decisions of the updater and the admission controller from now on.

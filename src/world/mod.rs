@@ -37,5 +37,5 @@ pub use cluster::{Cluster, UnknownTemplate};
 pub use driver::World;
 pub use hpas::Admission;
 pub use mirror::{Mirror, RealPod};
-pub use signal::signal_at;
-pub use simulation::MAX_PODS;
+pub use signal::{signal_at, signal_changes};
+pub use simulation::{MAX_PODS, ServingChange};

@@ -4,7 +4,7 @@
 //! converted to a quantity. Noise is a function of the time and a seed.
 
 use crate::model::quantity::{Format, Quantity};
-use crate::model::time::Time;
+use crate::model::time::{Span, Time};
 use crate::scenario::resolved::{Noise, Point, Signal, Sine};
 
 /// The value of a signal at a time.
@@ -129,6 +129,33 @@ pub fn signal_at(signal: &Signal, at: Time) -> Option<i64> {
     milli(signal, read(signal, at, Grain::Signed))
 }
 
+/// The times up to `until` at which the value of a signal may change, in any order. Signals that
+/// change all the time are read every second.
+#[must_use]
+pub fn signal_changes(signal: &Signal, until: Time) -> Vec<Time> {
+    let every = |span: Span, from: Time, to: Time| -> Vec<Time> {
+        let step = span.0.max(1);
+        let first = from.0.div_euclid(step) * step;
+        (0..).map(|n| Time(first + n * step)).take_while(|at| *at <= to.min(until)).collect()
+    };
+    let second = Span::from_secs(1);
+    match signal {
+        Signal::Constant(_) => Vec::new(),
+        Signal::Steps(steps) => steps.iter().map(|step| step.at).collect(),
+        Signal::Points(points) => match (points.first(), points.last()) {
+            (Some(first), Some(last)) => every(second, first.at, last.at + second),
+            _ => Vec::new(),
+        },
+        Signal::Sine(_) => every(second, Time::ZERO, until),
+        Signal::Recorded(recorded) => recorded.samples.iter().map(|sample| sample.at).collect(),
+        Signal::Noisy(noise) => {
+            let mut changes = signal_changes(&noise.of, until);
+            changes.extend(every(noise.every, Time::ZERO, until));
+            changes
+        }
+    }
+}
+
 /// The reading of a signal in milli-units. None: there is no sample.
 pub(super) fn milli(signal: &Signal, reading: Reading) -> Option<i64> {
     match reading {
@@ -210,7 +237,6 @@ fn random(number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::time::Span;
 
     fn q(text: &str) -> Quantity {
         Quantity::parse(text).expect("a quantity")

@@ -47,6 +47,8 @@ pub(super) struct WorldSimulation {
     pub(super) active: usize,
     /// The number of ready pods.
     pub(super) serving: usize,
+    /// When pods begin and end to serve the load, if it is kept.
+    pub(super) serving_changes: Option<Vec<ServingChange>>,
     pub(super) schedule: Schedule,
     /// The VPA whose recommendations new pods get.
     pub(super) vpa: Option<AppliedVpa>,
@@ -166,6 +168,17 @@ pub(super) struct NewTemplate {
     pub(super) spec: Arc<PodSpec>,
 }
 
+/// A pod begins or ends to serve a share of the load: it is ready, and not Terminating.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ServingChange {
+    /// The time.
+    pub at: Time,
+    /// The ordinal of the pod.
+    pub ordinal: u32,
+    /// Whether it serves from then on.
+    pub serves: bool,
+}
+
 /// The writer of replicas.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Writer {
@@ -195,6 +208,7 @@ impl WorldSimulation {
             update: None,
             active: 0,
             serving: 0,
+            serving_changes: None,
             schedule: Schedule::default(),
             usage: Usage::new(scenario),
             changed_pods: Vec::new(),
@@ -442,8 +456,13 @@ impl WorldSimulation {
                 continue;
             };
             let served = pod.serving();
-            if pod.update_derived(self.now, &self.scenario.timeline) {
-                self.serving = self.serving + usize::from(pod.serving()) - usize::from(served);
+            let remains = pod.update_derived(self.now, &self.scenario.timeline);
+            let serves = pod.serving();
+            if let Some(changes) = self.serving_changes.as_mut().filter(|_| serves != served) {
+                changes.push(ServingChange { at: self.now, ordinal, serves });
+            }
+            if remains {
+                self.serving = self.serving + usize::from(serves) - usize::from(served);
                 self.touched.pods.push(ordinal);
             } else {
                 self.serving -= usize::from(served);

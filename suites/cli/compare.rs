@@ -39,9 +39,13 @@ fn releases_and_scenarios_are_compared() {
         rows[1].starts_with("current  1.22 ") && rows[2].starts_with("current  1.37 "),
         "{shown}"
     );
-    assert!(rows[3].starts_with("current: 1.22 and 1.37 first differ at "), "{shown}");
+    let causes = rows.iter().position(|row| row.starts_with("missing by cause  release "));
+    let rows = &rows[causes.expect("causes")..];
+    assert!(rows[1].contains("  1.22 ") && rows[2].contains("  1.37 "), "{shown}");
+    assert_eq!(rows[3], "");
+    assert!(rows[4].starts_with("current: 1.22 and 1.37 first differ at "), "{shown}");
     let of_release = |release: &str| {
-        rows[4..].iter().filter(|row| row.starts_with(&format!("  {release}: "))).count()
+        rows[5..].iter().filter(|row| row.starts_with(&format!("  {release}: "))).count()
     };
     assert_eq!((of_release("1.22"), of_release("1.37")), (1, 1), "{shown}");
     let (folder, file) = super::folder("");
@@ -127,6 +131,42 @@ fn settings_are_measured_against_the_targets_of_the_first_one() {
     for name in ["missingPodHours", "aboveTargetSeconds", "longestAboveTargetSeconds"] {
         assert!(figure(1, name) > figure(0, name), "{name}: {lines:?}");
     }
+}
+
+/// The causes are columns of a second table and an object in JSON; they add up to all that is
+/// missing. With a low maximum, most of it is due to the maximum.
+#[test]
+fn missing_pod_hours_have_causes() {
+    let low = ["--set", "low:spec.maxReplicas=5"];
+    let shown = stdout(&kube_lockstep(&EXAMPLE).args(low).assert().code(0));
+    let (_, causes) = shown.split_once("\n\n").expect("a second table");
+    assert!(causes.starts_with("missing by cause  maximum  "), "{shown}");
+    assert!(!causes.contains("window"), "no scale-up window: {shown}");
+    let lines = json(&kube_lockstep(&EXAMPLE).args(low).args(["--format", "json"]).assert());
+    let names =
+        ["maximum", "policy", "window", "startUp", "syncPeriod", "target", "tolerance", "other"];
+    for line in &lines {
+        let causes = &line["missingPodHoursByCause"];
+        assert_eq!(causes.as_object().map(serde_json::Map::len), Some(names.len()), "{causes}");
+        let cause = |name: &str| causes[name].as_f64().expect("a cause");
+        let missing = line["missingPodHours"].as_f64().expect("a number");
+        let sum: f64 = names.into_iter().map(cause).sum();
+        assert!((sum - missing).abs() < 1e-9, "{line}");
+        assert_eq!(line["neededPeakReplicas"], 17, "1.7 cores at 50% of 200m");
+    }
+    let maximum = |row: usize| lines[row]["missingPodHoursByCause"]["maximum"].as_f64();
+    assert!(maximum(1) > maximum(0), "{lines:?}");
+}
+
+#[test]
+fn the_example_of_the_documentation_is_printed() {
+    let window = "short window:spec.behavior.scaleDown.stabilizationWindowSeconds=60";
+    let higher = "75%:spec.metrics.0.resource.target.averageUtilization=75";
+    let sets = ["--set", window, "--set", higher];
+    let shown = stdout(&kube_lockstep(&EXAMPLE).args(sets).assert().code(0));
+    let page = support::repository().join("docs/predict.md");
+    let page = std::fs::read_to_string(page).expect("a page");
+    assert!(page.contains(&format!("```text\n{shown}```\n")), "docs/predict.md lacks:\n{shown}");
 }
 
 #[test]

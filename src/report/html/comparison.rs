@@ -13,7 +13,7 @@ use super::timeline::{Run, Timeline, Value, unit};
 use super::{page, words};
 use crate::model::derivation::MetricDerivation;
 use crate::model::time::Time;
-use crate::report::comparison::{COLUMNS, ComparisonRow, head, lines, not_compared};
+use crate::report::comparison::{CAUSES, COLUMNS, Column, ComparisonRow, not_compared, tables};
 use crate::report::counted;
 use crate::report::first_difference::{Differing, differing};
 use crate::report::scale::ValueAxis;
@@ -418,18 +418,20 @@ struct ValuesAt(f64, String, Vec<String>);
 /// The table of figures.
 fn figures(rows: &[ComparisonRow]) -> Markup {
     html! {
-        div.wide { table.figures {
-            thead { tr { @for name in head(rows) { th scope="col" { (name) } } } }
-            tbody {
-                @for line in lines(rows) {
-                    tr.detail[line.is_detail] {
-                        @for (index, cell) in line.cells.iter().enumerate() {
-                            @if index == 0 { th scope="row" { (cell) } } @else { td { (cell) } }
+        @for table in tables(rows) {
+            div.wide { table.figures {
+                thead { tr { @for name in &table.head { th scope="col" { (name) } } } }
+                tbody {
+                    @for line in &table.lines {
+                        tr.detail[line.is_detail] {
+                            @for (index, cell) in line.cells.iter().enumerate() {
+                                @if index == 0 { th scope="row" { (cell) } } @else { td { (cell) } }
+                            }
                         }
                     }
                 }
-            }
-        } }
+            } }
+        }
         @for Differing { sentence, predicted } in differing(rows) {
             p.note {
                 (sentence)
@@ -439,11 +441,15 @@ fn figures(rows: &[ComparisonRow]) -> Markup {
         @for text in not_compared(rows) { p.note { (text) } }
         details.notes {
             summary { "What the columns mean" }
-            dl {
-                @for (name, meaning) in COLUMNS {
-                    dt { (name) } dd { (meaning) }
-                }
-            }
+            (meanings(&COLUMNS))
+            p { "The causes of missing pod-hours add up to “missing”:" }
+            (meanings(&CAUSES))
         }
+    }
+}
+
+fn meanings(columns: &[Column]) -> Markup {
+    html! {
+        dl { @for column in columns { dt { (column.name) } dd { (column.meaning) } } }
     }
 }
